@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -155,9 +156,9 @@ def test_dicts_keep_what_columns_cannot() -> None:
 def test_messages_name_the_frames_column(tmp_path: Path) -> None:
     bad = [
         (
-            pl.DataFrame([{**event, "utterance_index": [1]} for event in EVENTS]),
+            pl.DataFrame([{**event, "utterance_index": date(2026, 1, 1)} for event in EVENTS]),
             "score_dialogue",
-            "frame: the column 'utterance_index' is of type List",
+            "frame: the column 'utterance_index' is of type Date",
         ),
         (
             pl.DataFrame({"turns": [[b"x"]], "valid_dialog": [True]}),

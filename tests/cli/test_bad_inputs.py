@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from datetime import date
 from pathlib import Path
 
 import polars as pl
@@ -56,10 +57,10 @@ def test_a_truncated_last_line_is_a_reject_and_the_rest_is_scored(tmp_path: Path
 def test_a_column_of_a_type_that_cannot_serve_is_named(tmp_path: Path) -> None:
     log = tmp_path / "log.parquet"
     rows = pl.DataFrame([json.loads(line) for line in GOOD.splitlines()])
-    rows.with_columns(utterance_index=pl.lit([1])).write_parquet(log)
+    rows.with_columns(utterance_index=pl.lit(date(2026, 1, 1))).write_parquet(log)
     done = score(log, "-o", tmp_path / "run")
     assert done.returncode == 3
-    assert f"{log}: the column 'utterance_index' is of type List" in done.stderr
+    assert f"{log}: the column 'utterance_index' is of type Date" in done.stderr
 
 
 @pytest.mark.parametrize("column", ["event", "utterance_index"])

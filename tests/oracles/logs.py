@@ -24,6 +24,8 @@ def naive_value(column: Column, value: Any) -> Any:
     is_bool = isinstance(value, bool)
     is_int = isinstance(value, int) and not is_bool
     is_float = isinstance(value, float)
+    if is_float and math.isnan(value) and column.kind in ("text", "integer", "boolean"):
+        return None
     if column.kind == "json":
         return json.dumps(value)
     if column.kind == "text":
@@ -37,6 +39,8 @@ def naive_value(column: Column, value: Any) -> Any:
             return ""
         if is_bool and "boolean" in accepts:
             return str(int(value))
+        if is_float and "integer" in accepts and value.is_integer() and abs(value) < 2**63:
+            return str(int(value))
     elif column.kind == "boolean":
         if is_bool:
             return value
@@ -44,7 +48,7 @@ def naive_value(column: Column, value: Any) -> Any:
         if (
             is_int
             or (is_bool and "boolean" in accepts)
-            or (is_float and "number" in accepts)
+            or (is_float and ("number" in accepts or value.is_integer() or math.isinf(value)))
             or (isinstance(value, str) and "string" in accepts)
         ):
             return naive_integer(value)
@@ -124,13 +128,18 @@ def naive_row(
                 row[column.name] = None
                 continue
         try:
-            if value is None and column.required:
+            if is_missing(column, value) and column.required:
                 raise RejectedError("missing_field")
             is_read = column.kind != "json" or read_json
             row[column.name] = naive_column(column, value) if is_read else value
         except RejectedError as error:
             fault = fault or (column.name, str(error))
     return row, fault
+
+
+def is_missing(column: Column, value: Any) -> bool:
+    is_nan = isinstance(value, float) and math.isnan(value)
+    return value is None or (is_nan and column.kind in ("text", "integer", "boolean"))
 
 
 def naive_column(column: Column, value: Any) -> Any:

@@ -51,6 +51,8 @@ EXPECTED = {
     "boolean": "true or false",
     "json": "a JSON value",
 }
+NAN_IS_NULL = ("text", "integer", "boolean")
+"""The kinds of columns in which NaN stands for a value that is missing."""
 _OK = 0
 _NO_ROWS = np.zeros(0, np.int64)
 
@@ -106,6 +108,8 @@ def _masked(found: Places, where: Mask | None) -> Places:
 
 
 def _convert(found: Places, column: Column, where: Mask | None) -> Converted:
+    if column.kind in NAN_IS_NULL:
+        found = _without_nan(found)
     converter = _CONVERTERS[column.kind] if found.tags.any() else _null_column
     converted = converter(found, column)
     faults = converted.faults
@@ -118,6 +122,17 @@ def _convert(found: Places, column: Column, where: Mask | None) -> Converted:
     if where is not None:
         faults[~where] = _OK
     return converted
+
+
+def _without_nan(found: Places) -> Places:
+    """Take NaN for null, as other libraries write it in place of one."""
+    floats = np.flatnonzero(_is_tagged(found, FLOAT))
+    if not floats.size:
+        return found
+    values = _read(found, floats, pl.Float64()).to_numpy()
+    tags = found.tags.copy()
+    tags[floats[np.isnan(values)]] = NULL
+    return replace(found, tags=tags)
 
 
 def rows_where(column: Column, values: Mapping[str, pl.Series]) -> Mask | None:
@@ -203,6 +218,7 @@ def _accept_as_text(found: Places, column: Column, valid: Mask, buffers: Buffers
         starts[zeros] += found.data[starts[zeros]] == ord("-")
         _write_views(rows, found.data, starts, ends, buffers)
         valid[rows] = True
+        _accept_whole(found, valid, buffers)
     if "boolean" in column.accepts:
         booleans = np.flatnonzero(_is_tagged(found, FALSE, TRUE) & ~valid)
         # a view of one byte: its length, then the byte
@@ -210,6 +226,19 @@ def _accept_as_text(found: Places, column: Column, valid: Mask, buffers: Buffers
             (np.ones(booleans.size), ord("0") + (found.tags[booleans] == TRUE)), axis=1
         )
         valid[booleans] = True
+
+
+def _accept_whole(found: Places, valid: Mask, buffers: Buffers) -> None:
+    """Write the views of whole numbers that are written as doubles: their digits."""
+    floats = np.flatnonzero(_is_tagged(found, FLOAT) & ~valid)
+    values = [_whole(found, row)[0] for row in floats.tolist()]
+    rows = floats[[value is not None for value in values]]
+    texts = [str(value).encode() for value in values if value is not None]
+    ends = np.cumsum([len(text) for text in texts], dtype=np.int64)
+    if rows.size:
+        data = np.frombuffer(b"".join(texts), np.uint8)
+        _write_views(rows, data, ends - np.diff(ends, prepend=0), ends, buffers)
+        valid[rows] = True
 
 
 def _falsy(found: Places) -> Mask:
@@ -269,16 +298,17 @@ def _integer(found: Places, column: Column) -> Converted:
     whole = _read(found, digits, pl.Int64())
     values[digits] = whole.fill_null(0).to_numpy()
     odd.extend(digits[whole.is_null().to_numpy()].tolist())
-    if "number" in column.accepts:
-        numbers = np.flatnonzero(_is_tagged(found, FLOAT))
-        valid[numbers] = True
-        doubles, exact = _doubles(found, numbers)
-        small = exact & (np.abs(doubles) < 2.0**62)
-        values[numbers[small]] = doubles[small].astype(np.int64)
+    numbers = np.flatnonzero(_is_tagged(found, FLOAT))
+    if numbers.size:
+        doubles, finite = _doubles(found, numbers)
+        small = finite & (np.abs(doubles) < 2.0**62)
+        used = small if "number" in column.accepts else small & (doubles == np.floor(doubles))
+        values[numbers[used]] = doubles[used].astype(np.int64)
+        valid[numbers[used]] = True
         odd.extend(numbers[~small].tolist())
     faults = _wrong_type_codes(found, valid)
     for row in odd:
-        value, reason = _python_integer(found, row)
+        value, reason = _python_integer(found, row, truncated="number" in column.accepts)
         values[row], valid[row] = value, reason is None
         faults[row] = _OK if reason is None else _fault_code(reason)
     return Converted(buffer_series(pa.int64(), valid, values), faults)
@@ -325,22 +355,33 @@ def _unquoted(found: Places, row: int) -> str | None:
     return None if ends[0] < 0 else text.tobytes().decode()
 
 
-def _python_integer(found: Places, row: int) -> tuple[int, RejectReason | None]:
+def _whole(
+    found: Places, row: int, *, truncated: bool = False
+) -> tuple[int | None, RejectReason | None]:
+    """Read one double as an integer; None and the reason when it is none."""
+    number = float(found.raw(row))
+    if not math.isfinite(number):
+        return None, "out_of_range"
+    if not truncated and not number.is_integer():
+        return None, "wrong_type"
+    value = int(number)
+    is_inside = INTEGER_RANGE[0] <= value <= INTEGER_RANGE[1]
+    return (value, None) if is_inside else (None, "out_of_range")
+
+
+def _python_integer(found: Places, row: int, *, truncated: bool) -> tuple[int, RejectReason | None]:
     """Read one value by Python's ``int``; 0 and the reason when that fails."""
     tag = found.tags[row]
     if tag == INTEGER:
         return 0, "out_of_range"
     if tag == FLOAT:
-        number = float(found.raw(row))
-        if not math.isfinite(number):
-            return 0, "out_of_range"
-        value = int(number)
-    else:
-        text = _unquoted(found, row)
-        try:
-            value = int("" if text is None else text)
-        except ValueError:
-            return 0, "wrong_type"
+        whole, reason = _whole(found, row, truncated=truncated)
+        return whole or 0, reason
+    text = _unquoted(found, row)
+    try:
+        value = int("" if text is None else text)
+    except ValueError:
+        return 0, "wrong_type"
     if not INTEGER_RANGE[0] <= value <= INTEGER_RANGE[1]:
         return 0, "out_of_range"
     return value, None

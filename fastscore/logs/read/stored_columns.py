@@ -1,9 +1,8 @@
 """Stored columns: those of Parquet files and frames, checked against a source and converted.
 
 A String column under a ``json`` declaration is taken as JSON text; lists and structs are written
-as JSON. Whole numbers in a column of doubles serve as integers: so other libraries store integers
-some of which are missing. A column whose type can never serve is refused, since every row would be
-a reject.
+as JSON. Values are taken and rejected as the same values in JSON Lines are. A column of a type that
+JSON has no values of (bytes, dates) is refused.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -15,17 +14,11 @@ from polars.datatypes import DataTypeClass
 
 from fastscore.errors import InputError
 from fastscore.logs.integrity.rejects import FOUND_CHARACTERS, RAW_CHARACTERS, Reject, cut
-from fastscore.logs.read.columns import EXPECTED, INTEGER_RANGE, KINDS
+from fastscore.logs.read.columns import EXPECTED, INTEGER_RANGE, KINDS, NAN_IS_NULL
 from fastscore.suites.declarations import Column, RejectReason
 
+_DIGITS = r"^\s*[+-]?[0-9_]+\s*$"
 _TEXT = (pl.String, pl.Categorical, pl.Enum)
-_COERCIONS: dict[str, tuple[str, ...]] = {
-    "text": ("integer", "boolean"),
-    "integer": ("boolean", "number", "string"),
-    "number": ("boolean", "string"),
-    "boolean": (),
-    "json": (),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +59,7 @@ def check_stored(
     Raises
     ------
     InputError
-        When a required column is absent or a column's type can never serve.
+        When a required column is absent or JSON has no values of a column's type.
     """
     found: dict[str, pl.DataType] = {}
     for column in columns:
@@ -78,7 +71,7 @@ def check_stored(
                 "Columns: " + ", ".join(repr(each) for each in stored) + ".",
             )
         for each in names:
-            if not _can_hold(stored[each], column):
+            if _class_of(stored[each]) == "other":
                 raise InputError(
                     f"{name}: the column {each!r} is of type {stored[each]}; expected "
                     f"{_served(column)}.",
@@ -154,24 +147,6 @@ def _holds_bytes(dtype: pl.DataType | DataTypeClass) -> bool:
     return isinstance(dtype, pl.Binary | pl.Object)
 
 
-def _can_hold(dtype: pl.DataType, column: Column) -> bool:
-    """Tell whether any value of a type can be a value of the column."""
-    found = _class_of(dtype)
-    natural = {
-        "text": ("string",),
-        "integer": ("integer", "number"),
-        "number": ("integer", "number"),
-        "boolean": ("boolean",),
-        "json": ("string", "boolean", "integer", "number", "nested"),
-    }[column.kind]
-    accepted: list[str] = [kind for kind in column.accepts if kind in _COERCIONS[column.kind]]
-    if "falsy" in column.accepts and column.kind == "text":
-        accepted += ["boolean", "integer", "number", "nested"]
-    if "integer" in accepted:
-        accepted.append("number")
-    return found == "null" or found in natural or found in accepted
-
-
 def _served(column: Column) -> str:
     """Say which types can be a column's."""
     names = {
@@ -214,10 +189,12 @@ def _read_where(
 
 def _fault(name: str, dtype: pl.DataType, column: Column) -> pl.Expr:
     """Give the reason for which a value cannot be taken, null where it can."""
+    missing = pl.lit("missing_field" if column.required else None, dtype=pl.String)
     if isinstance(dtype, pl.Null):
-        return pl.lit("missing_field" if column.required else None, dtype=pl.String)
+        return missing
+    given = _is_given(name, dtype, column)
     if column.otherwise == "null":
-        return pl.lit(None, dtype=pl.String)
+        return pl.when(~given).then(missing)
     wrong: RejectReason = "wrong_type"
     outside: RejectReason = "out_of_range"
     reason = pl.lit(wrong)
@@ -228,22 +205,36 @@ def _fault(name: str, dtype: pl.DataType, column: Column) -> pl.Expr:
         double = pl.col(name).cast(pl.Float64)
         part = pl.lit(False) if "number" in column.accepts else double != double.floor()
         reason = pl.when(part & double.is_finite()).then(reason).otherwise(pl.lit(outside))
-    return pl.when(_value(name, dtype, column).is_null()).then(reason)
+    elif column.kind == "integer" and stored == "string" and "string" in column.accepts:
+        digits = pl.col(name).cast(pl.String).str.contains(_DIGITS)
+        reason = pl.when(digits).then(pl.lit(outside)).otherwise(reason)
+    failed = pl.when(_value(name, dtype, column).is_null()).then(reason)
+    return pl.when(given).then(failed).otherwise(missing)
+
+
+def _is_given(name: str, dtype: pl.DataType, column: Column) -> pl.Expr:
+    """Tell in which rows there is a value: NaN is none where it cannot be one."""
+    given = pl.col(name).is_not_null()
+    is_nan = dtype.is_float() and column.kind in NAN_IS_NULL
+    return given & pl.col(name).is_not_nan() if is_nan else given
 
 
 def _value(name: str, dtype: pl.DataType, column: Column) -> pl.Expr:
     """Convert a stored column as its declaration says; null where that fails."""
     found = pl.col(name)
     stored = _class_of(dtype)
+    null = pl.lit(None, dtype=KINDS[column.kind])
     if stored == "null":
-        return pl.lit(None, dtype=KINDS[column.kind])
+        return null
     if column.kind == "json":
         return found.cast(pl.String) if stored == "string" else json_text(found)
     if column.kind == "text":
         texts = _text(found, dtype, column)
         return texts.replace(dict(column.words)) if column.words else texts
     if column.kind == "boolean":
-        return found
+        return found if stored == "boolean" else null
+    if stored == "nested" or (stored in ("string", "boolean") and stored not in column.accepts):
+        return null
     if stored == "string":
         return _by_python(found, int if column.kind == "integer" else float)
     if column.kind == "number":
@@ -267,20 +258,18 @@ def _text(found: pl.Expr, dtype: pl.DataType, column: Column) -> pl.Expr:
     stored = _class_of(dtype)
     if stored == "string" or (stored == "integer" and "integer" in column.accepts):
         return found.cast(pl.String)
+    other = pl.lit(None, dtype=pl.String)
     if stored == "number" and "integer" in column.accepts:
-        digits = _whole(found, truncated=False).cast(pl.String)
-        if "falsy" not in column.accepts:
-            return digits
-        return pl.when(found.cast(pl.Float64) == 0.0).then(pl.lit("")).otherwise(digits)
+        other = _whole(found, truncated=False).cast(pl.String)
+    elif stored == "boolean" and "boolean" in column.accepts:
+        other = found.cast(pl.Int8).cast(pl.String)
+    if "falsy" not in column.accepts:
+        return other
     if stored == "nested":
         falsy = found.list.len() == 0 if isinstance(dtype, pl.List) else pl.lit(False)
     else:
         falsy = found.cast(pl.Float64) == 0.0
-    empty = pl.when(falsy).then(pl.lit(""))
-    if stored == "boolean" and "boolean" in column.accepts:
-        digit = found.cast(pl.Int8).cast(pl.String)
-        return empty.otherwise(digit) if "falsy" in column.accepts else digit
-    return empty
+    return pl.when(falsy).then(pl.lit("")).otherwise(other)
 
 
 def _by_python(found: pl.Expr, read: Callable[[str], int | float]) -> pl.Expr:

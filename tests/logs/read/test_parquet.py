@@ -95,15 +95,14 @@ def test_values_by_the_rules_of_json(tmp_path: Path) -> None:
         }
     ).write_parquet(tmp_path / "a.parquet")
     found = read(plan(tmp_path / "a.parquet"))
-    assert found.frame["line"].to_list() == [1, 3, 5]
-    assert found.frame["byte_offset"].to_list() == [None] * 3
-    assert found.frame["index"].to_list() == [1, None, -2]
-    assert found.frame["text"].to_list() == ["a", "", "e"]
-    assert found.frame["extra"].to_list() == ['{"x":1}', "2", "4"]
-    assert found.frame["uid"].to_list() == ["1", None, "4"]
+    assert found.frame["line"].to_list() == [1, 2, 3, 5]
+    assert found.frame["byte_offset"].to_list() == [None] * 4
+    assert found.frame["index"].to_list() == [1, None, None, -2]
+    assert found.frame["text"].to_list() == ["a", None, "", "e"]
+    assert found.frame["extra"].to_list() == ['{"x":1}', None, "2", "4"]
+    assert found.frame["uid"].to_list() == ["1", "2", None, "4"]
     told = found.rejects.select("line", "field", "reason", "found").rows()
     assert told == [
-        (2, "index", "out_of_range", "float nan"),
         (4, "index", "out_of_range", "float 1e+30"),
     ]
 
@@ -114,7 +113,7 @@ def test_strings_are_read_as_python_reads_them(tmp_path: Path) -> None:
     )
     found = read(plan(tmp_path / "a.parquet"))
     assert found.frame["index"].to_list() == [3, 4, 10, None]
-    assert found.rejects.select("line", "reason").rows() == [(3, "wrong_type"), (6, "wrong_type")]
+    assert found.rejects.select("line", "reason").rows() == [(3, "wrong_type"), (6, "out_of_range")]
 
 
 @pytest.mark.parametrize("values", [[], [None], [None, None], ["x", "y"], ["x", None]])
@@ -191,11 +190,8 @@ def test_a_field_is_read_only_where_its_row_uses_it(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("column", "values", "message"),
     [
-        ("event", [1], r"column 'event' is of type Int64; expected String"),
-        ("step", [True], r"column 'step' is of type Boolean; expected an integer type"),
         ("text", [datetime.date(2026, 1, 1)], r"column 'text' is of type Date; expected String"),
-        ("score", ["0.5"], r"column 'score' is of type String; expected a numeric type"),
-        ("done", [1], r"column 'done' is of type Int64; expected Boolean"),
+        ("done", [b"x"], r"column 'done' is of type Binary; expected Boolean"),
     ],
 )
 def test_a_column_that_can_never_serve(
