@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from fastscore.api.scoring import score
     from fastscore.errors import FastscoreError
     from fastscore.logs.read.scan import LogsWarning, RejectsWarning
+    from fastscore.results.agreement import Agreement, agreement
     from fastscore.results.analyse import Analysis, analyse
     from fastscore.results.compare import Comparison, compare
     from fastscore.results.report.write import write_report
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from fastscore.vectors.store import VectorStore
 
 _MODULE_OF = {
+    "Agreement": "fastscore.results.agreement",
     "Analysis": "fastscore.results.analyse",
     "Comparison": "fastscore.results.compare",
     "Embedder": "fastscore.vectors.embedder",
@@ -33,6 +35,7 @@ _MODULE_OF = {
     "Run": "fastscore.results.runs",
     "Scores": "fastscore.results.scores",
     "VectorStore": "fastscore.vectors.store",
+    "agreement": "fastscore.results.agreement",
     "analyse": "fastscore.results.analyse",
     "compare": "fastscore.results.compare",
     "inspect": "fastscore.api.reading",
@@ -43,6 +46,7 @@ _MODULE_OF = {
 }
 
 __all__ = [
+    "Agreement",
     "Analysis",
     "Comparison",
     "Embedder",
@@ -53,6 +57,7 @@ __all__ = [
     "Scores",
     "VectorStore",
     "__version__",
+    "agreement",
     "analyse",
     "compare",
     "inspect",

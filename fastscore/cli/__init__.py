@@ -30,6 +30,7 @@ VERBS = {
     "example": ("example", "Write a small real log of a suite, to try it."),
     "simulate": ("simulate", "Simulate users who talk with a recommender, into logs."),
     "judge": ("judge", "Judge dialogues of any suite by a chat model and a rubric."),
+    "agreement": ("agreement", "Compare the scores of several judges or people."),
     "annotate": ("annotate", "Let a chat model read concepts or states from logs, into a file."),
     "experiment": ("experiment", "Simulate, judge, score and analyse recommenders in one folder."),
     "migrate": ("migrate", "Compare a run with the scores that a public script wrote."),

@@ -118,6 +118,53 @@ def collect_judged(
     )
 
 
+def list_ratings(
+    rows: pl.DataFrame, scale: tuple[float, float], extra: Sequence[str] = ()
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """List the scores of a judge's file by themselves, joined to no run.
+
+    Parameters
+    ----------
+    rows
+        Rows that were read by `judge_source`.
+    scale
+        The smallest and largest possible score.
+    extra
+        Names of more columns with scores.
+
+    Returns
+    -------
+    tuple of pl.DataFrame
+        The scores that count: ``file``, ``line``, ``dialogue``, ``model``, ``judged_file``,
+        ``judged_line``, ``judged_by``, ``dimension``, ``score``; and the others in
+        `JUDGE_REJECT_SCHEMA`.
+    """
+    numbered = rows.with_row_index("conversation")
+    checked = _check(_from_columns(numbered, extra), scale)
+    about = numbered.select("conversation", "judged_file", "judged_line", "judged_by")
+    counted = (
+        checked.filter(pl.col("reason").is_null())
+        .join(about, on="conversation", how="left", maintain_order="left")
+        .rename({"judge": "dimension"})
+        .select(*_RATING_COLUMNS)
+    )
+    refused = checked.filter(pl.col("reason").is_not_null())
+    return counted, refused.select(*JUDGE_REJECT_SCHEMA)
+
+
+_RATING_COLUMNS = (
+    "file",
+    "line",
+    "dialogue",
+    "model",
+    "judged_file",
+    "judged_line",
+    "judged_by",
+    "dimension",
+    "score",
+)
+
+
 def _means(scores: pl.DataFrame, n_names: int) -> pl.DataFrame:
     return (
         scores.sort("conversation", "judge")
@@ -223,8 +270,8 @@ def judge_source(extra: Sequence[str]) -> Source:
 
     ``session_id`` (or dialogue, dialogue_id, id), ``model`` (or model_name) where an id stands for
     several models, ``judged_file`` and ``judged_line`` where one stands in several files or lines,
-    ``judged_by``, and the scores in an object ``judge`` or in columns named after the rubric,
-    ``overall`` or `extra`.
+    ``judged_by`` (or rater, annotator), and the scores in an object ``judge`` or in columns named
+    after the rubric, ``overall`` or `extra`.
     """
     return Source(
         columns=(
@@ -239,7 +286,7 @@ def judge_source(extra: Sequence[str]) -> Source:
             Column(name="judge", kind="json"),
             Column(name="judged_file", kind="text"),
             Column(name="judged_line", kind="integer", otherwise="null", accepts=("string",)),
-            Column(name="judged_by", kind="text"),
+            Column(name="judged_by", kind="text", aliases=("rater", "annotator")),
             *(Column(name=name, kind="json") for name in _score_columns(extra)),
         ),
         formats=("csv", "json", "jsonl", "parquet"),
