@@ -17,6 +17,7 @@ from fastscore.suites.group_travel.turns import (
 )
 
 _CONDITION_IN_NAME = r"(?i)(?:^|[^a-z0-9])(?:c|cond(?:ition)?[_-]?)([1-5])(?:[^0-9a-z]|$)"
+_CONDITION_AND_SEPARATOR = r"(?i)(^|[^a-z0-9])(?:c|cond(?:ition)?[_-]?)[1-5]($|[^0-9a-z])"
 _NESTED = ("condition_flags", "flags")
 _MOST_MEMBERS = 1 << 53
 _SOURCES = ("metadata", "condition", "file_name", "content")
@@ -29,10 +30,19 @@ def read_metadata(cells: pl.Series) -> pl.DataFrame:
     -------
     pl.DataFrame
         A row a cell: the flags, ``stated_condition``, ``member_count``, ``listed_members``,
-        ``group_type``, ``stated_id`` and ``metadata_fault``, what could not be read.
+        ``group_type``, ``stated_scenario``, ``stated_id`` and ``metadata_fault``, what could not
+        be read.
     """
     codes, trees = read_trees(cells)
-    names = ("condition", "member_count", "members", "group_type", "dialogue_id", *_NESTED)
+    names = (
+        "condition",
+        "member_count",
+        "members",
+        "group_type",
+        "dialogue_id",
+        "scenario",
+        *_NESTED,
+    )
     found = trees.members(trees.roots, names)
     places = [trees.members(nodes, FLAGS) for nodes in (trees.roots, *(found[n] for n in _NESTED))]
     flags = {
@@ -51,6 +61,7 @@ def read_metadata(cells: pl.Series) -> pl.DataFrame:
             "member_count": member_count,
             "listed_members": pl.Series(n_members).set(pl.Series(n_members == 0), None),
             "group_type": _name(trees, found["group_type"]),
+            "stated_scenario": _name(trees, found["scenario"]),
             "stated_id": _name(trees, found["dialogue_id"]),
             "metadata_fault": faults(
                 len(trees.roots),
@@ -95,8 +106,8 @@ def name_conditions(read: Turns, synthesis: pl.DataFrame) -> pl.DataFrame:
     -------
     pl.DataFrame
         The dialogues with ``dialogue``, the flags, ``flag_source``, ``condition``,
-        ``group_type``, ``member_count`` and ``listed_members`` (null where unknown) and
-        ``metadata_fault``.
+        ``scenario``, ``group_type``, ``member_count`` and ``listed_members`` (null if unknown)
+        and ``metadata_fault``.
     """
     stated = read_metadata(read.dialogues["metadata"].fill_null(""))
     named = pl.col("stem").str.extract(_CONDITION_IN_NAME)
@@ -132,6 +143,17 @@ def name_conditions(read: Turns, synthesis: pl.DataFrame) -> pl.DataFrame:
         .otherwise(pl.concat_str(sources, separator=","))
         .alias("flag_source"),
         _condition().alias("condition"),
+    ).with_columns(pl.coalesce("stated_scenario", _scenario()).alias("scenario"))
+
+
+def _scenario() -> pl.Expr:
+    """Name what dialogues of several conditions have in common: the id without the condition."""
+    without = pl.col("dialogue").str.replace(_CONDITION_AND_SEPARATOR, "${1}${2}")
+    bare = without.str.strip_chars(" -_.:/")
+    return (
+        pl.when(bare == "")
+        .then("dialogue")
+        .otherwise(pl.when(without == pl.col("dialogue")).then("dialogue").otherwise(bare))
     )
 
 

@@ -241,6 +241,12 @@ DIALOGUES = Table(
             "Where the flags come from: metadata, condition, file_name "
             "or content; four where they differ, in order.",
         ),
+        column(
+            "scenario",
+            TEXT,
+            "What the dialogues of several conditions have in common: from the metadata, else the "
+            "id without the condition in it.",
+        ),
         column("group_type", TEXT, "family, spouses, colleagues, ...", nullable=True),
         *(column for metric in METRICS for column in _ratio_columns(metric)),
         *(

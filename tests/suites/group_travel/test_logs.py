@@ -323,3 +323,23 @@ def test_who_provides_without_a_name_is_no_second_member(tmp_path: Path) -> None
     scored, rejects = lines(tmp_path, {"turns": [TURNS[1], {**TURNS[2], "speaker": ""}]})
     assert scored["condition"].to_list() == ["C1"]
     assert len(rejects) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "stated", "scenario"),
+    [
+        ("s0001-c1", None, "s0001"),
+        ("trip_007_C3", None, "trip_007"),
+        ("condition_2-lisbon", None, "lisbon"),
+        ("lisbon", None, "lisbon"),
+        ("C4", None, "C4"),
+        ("c12-lisbon", None, "c12-lisbon"),
+        ("s0001-c1", "winter", "winter"),
+    ],
+)
+def test_the_scenario_is_what_conditions_have_in_common(
+    name: str, stated: str | None, scenario: str
+) -> None:
+    about = {} if stated is None else {"scenario": stated}
+    found = dialogue({**opening("C3", dialogue_id=name, **about), "utterance": "Hi"}, *TURNS[1:])
+    assert (found["dialogue"], found["scenario"]) == (name, scenario)
