@@ -5,11 +5,14 @@ one cluster. A mean of rows is ``R = sum(s) / sum(n)`` over clusters with sums `
 ``n``. A cluster with one row is the ordinary case: then ``R`` is the sample mean, its interval the
 t interval and the difference of two means Welch's or the paired t test.
 
-Standard errors are cluster-robust: CR2 of Bell and McCaffrey (2002) for an intercept, with their
-degrees of freedom under independent rows. Intervals of bounded metrics are Wilson's score interval
-(1927) with the effective number of units ``R (1 - R) / variance`` and a quantile of t: they stay in
-the metric's range and have a width if every unit has the same extreme value.
-`benchmarks/coverage.py` measures the coverage of all of them.
+Standard errors are cluster-robust: CR2 of Bell and McCaffrey (2002) for a mean, the delete-one
+jackknife for a difference, both with Bell and McCaffrey's degrees of freedom under independent
+rows. They are equal if all clusters have as many rows. With CR2, a difference of means in which one
+dialogue has most of the rows was significant in 8 % of cases without a true one. Intervals of
+bounded metrics are Wilson's score interval (1927) with the effective number of units
+``R (1 - R) / variance`` and a quantile of t: they stay in the metric's range and have a width if
+every unit has the same extreme value. `benchmarks/coverage.py` measures the coverage of all of
+them.
 
 No result depends on the order of the clusters. A number that cannot be computed is None with a
 reason.
@@ -95,6 +98,14 @@ class Clusters:
         # rounding leaves residuals of 1e-17 where all values are equal
         residuals[np.abs(residuals) <= 1e-14 * np.abs(self.sums)] = 0.0
         return np.asarray(residuals / self.counts.sum() / np.sqrt(_one_minus(self.shares)))
+
+    @property
+    def deletions(self) -> Values:
+        """By how much the mean falls without each cluster, for the jackknife.
+
+        The sum of their squares, times ``(n - 1) / n`` of n clusters, is the variance of the mean.
+        """
+        return np.asarray(self.influences / np.sqrt(_one_minus(self.shares)))
 
     @property
     def unit_values(self) -> Values:
@@ -339,13 +350,15 @@ def _units(a: Clusters, b: Clusters, *, shared: bool) -> int:
 
 
 def _difference_variance(a: Clusters, b: Clusters, *, shared: bool) -> tuple[float, float]:
-    """Return the variance of the difference of two means and its degrees of freedom."""
+    """Return the jackknife variance of a difference of two means and its degrees of freedom."""
     if shared:
-        influences = b.influences - a.influences
-        largest = max(np.abs(a.influences).max(), np.abs(b.influences).max())
-        influences[np.abs(influences) <= 1e-12 * largest] = 0.0
-        return float((influences**2).sum()), satterthwaite_degrees((a.shares + b.shares) / 2)
-    variances = [float((side.influences**2).sum()) for side in (a, b)]
+        first, second = a.deletions, b.deletions
+        deletions = second - first
+        largest = max(np.abs(first).max(), np.abs(second).max())
+        deletions[np.abs(deletions) <= 1e-12 * largest] = 0.0
+        degrees = satterthwaite_degrees((a.shares + b.shares) / 2)
+        return _jackknife(deletions, _units(a, b, shared=True)), degrees
+    variances = [_jackknife(side.deletions, int((side.counts > 0).sum())) for side in (a, b)]
     if not any(variances):
         return 0.0, math.nan
     # Welch and Satterthwaite: the larger error counts for more
@@ -355,6 +368,10 @@ def _difference_variance(a: Clusters, b: Clusters, *, shared: bool) -> tuple[flo
         for variance, side in zip(variances, (a, b), strict=True)
     )
     return total, 1 / inverse
+
+
+def _jackknife(deletions: Values, n_units: int) -> float:
+    return float((deletions**2).sum()) * (n_units - 1) / n_units
 
 
 def _difference_of_constants(

@@ -176,7 +176,7 @@ def _swapped_t(swaps: Values, a: Clusters, b: Clusters) -> Values:
         side.counts + swaps * (other.counts - side.counts) for side, other in ((a, b), (b, a))
     ]
     (mean_a, of_a), (mean_b, of_b) = (
-        _influences(totals, numbers) for totals, numbers in zip(sums, counts, strict=True)
+        _deletions(totals, numbers) for totals, numbers in zip(sums, counts, strict=True)
     )
     return _studentised(mean_b - mean_a, ((of_b - of_a) ** 2).sum(axis=1))
 
@@ -185,20 +185,22 @@ def _dealt_t(deals: Values, a: Clusters, b: Clusters) -> Values:
     """Return |t| of the difference for each choice of the first side's units."""
     sums, counts = (np.concatenate(parts) for parts in ((a.sums, b.sums), (a.counts, b.counts)))
     (mean_a, of_a), (mean_b, of_b) = (
-        _influences(chosen * sums, chosen * counts) for chosen in (deals, 1.0 - deals)
+        _deletions(chosen * sums, chosen * counts) for chosen in (deals, 1.0 - deals)
     )
-    return _studentised(mean_b - mean_a, (of_a**2).sum(axis=1) + (of_b**2).sum(axis=1))
+    n, m = a.counts.size, b.counts.size
+    variances = (of_a**2).sum(axis=1) * (n - 1) / n + (of_b**2).sum(axis=1) * (m - 1) / m
+    return _studentised(mean_b - mean_a, variances)
 
 
-def _influences(sums: Values, counts: Values) -> tuple[Values, Values]:
-    """Return each rearrangement's mean, and what each unit adds to its error (CR2)."""
+def _deletions(sums: Values, counts: Values) -> tuple[Values, Values]:
+    """Return each rearrangement's mean, and how far it falls without each unit."""
     rows = counts.sum(axis=1, keepdims=True)
     means = sums.sum(axis=1, keepdims=True) / rows
     left = 1.0 - counts / rows
     left[left <= 0.0] = 1.0
     residuals = sums - means * counts
     residuals[np.abs(residuals) <= 1e-14 * np.abs(sums)] = 0.0
-    return means[:, 0], residuals / rows / np.sqrt(left)
+    return means[:, 0], residuals / rows / left
 
 
 def _studentised(differences: Values, variances: Values) -> Values:

@@ -63,18 +63,19 @@ def mean_of(rows: dict[str, list[float]], chosen: list[str]) -> float:
 
 
 def by_hand(first: dict[str, list[float]], second: dict[str, list[float]]) -> tuple[Any, Any]:
-    """Return the error of a paired difference of row means (CR2), and Bell and McCaffrey's df."""
+    """Return the error of a paired difference by deleting each pair, and its degrees of freedom."""
+    names = sorted(first)
+
+    def difference(kept: list[str]) -> float:
+        return mean_of(second, kept) - mean_of(first, kept)
+
+    without = [difference([name for name in names if name != left]) for left in names]
+    variance = sum((d - difference(names)) ** 2 for d in without) * (len(names) - 1) / len(names)
     n = [sum(map(len, side.values())) for side in (first, second)]
-    means = [
-        sum(map(sum, side.values())) / size for side, size in zip((first, second), n, strict=True)
+    shares = [
+        sum(len(side[name]) / size for side, size in zip((first, second), n, strict=True)) / 2
+        for name in names
     ]
-    variance, shares = 0.0, []
-    for name in sorted(first):
-        a, b = (len(side[name]) / size for side, size in zip((first, second), n, strict=True))
-        error_a = (sum(first[name]) - means[0] * len(first[name])) / n[0] / math.sqrt(1 - a)
-        error_b = (sum(second[name]) - means[1] * len(second[name])) / n[1] / math.sqrt(1 - b)
-        variance += (error_b - error_a) ** 2
-        shares.append((a + b) / 2)
     h = np.array(shares)
     inverse = (h**2).sum() - (h**4 / (1 - h) ** 2).sum() + (h**2 / (1 - h)).sum() ** 2
     return math.sqrt(variance), 1 / inverse

@@ -220,3 +220,18 @@ def test_the_least_detectable_difference_has_the_power_it_names() -> None:
         scipy.stats.t.ppf(0.975, found.degrees_of_freedom), found.degrees_of_freedom, shift
     )
     assert beyond == pytest.approx(0.8, abs=0.01)
+
+
+def test_a_difference_of_rows_has_the_error_of_deleting_each_cluster() -> None:
+    counts = np.array([4.0, 1, 7, 60, 2, 2])
+    sums = RNG.random(6) * counts
+    a, b = Clusters(sums, counts), units(*RNG.random(5))
+    found = clustered_difference(a, b, shared=False)
+    variance = 0.0
+    for side in (a, b):
+        n = side.counts.size
+        without = [
+            np.delete(side.sums, k).sum() / np.delete(side.counts, k).sum() for k in range(n)
+        ]
+        variance += (n - 1) / n * sum((mean - side.mean) ** 2 for mean in without)
+    assert found.standard_error == pytest.approx(math.sqrt(variance))
