@@ -38,7 +38,7 @@ from fastscore.terminal import write_line, write_note
     default="dialogue",
     show_default=True,
     metavar="COLUMN",
-    help="Column of table dialogues whose values are the units of intervals and tests.",
+    help="Unit of intervals and tests: a column of table dialogues, such as the user.",
 )
 def command(
     run: Path,

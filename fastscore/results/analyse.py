@@ -6,11 +6,11 @@ from pathlib import Path
 
 import polars as pl
 
-from fastscore.errors import UsageError, nearest
+from fastscore.errors import UsageError
 from fastscore.options import build_options
-from fastscore.results.dialogue_sums import LABEL_TABLE, can_label
+from fastscore.results.groups import require_label
 from fastscore.results.judgements import read_judgements
-from fastscore.results.runs import Run, open_run
+from fastscore.results.runs import open_run
 from fastscore.results.spreadsheet import write_csv
 from fastscore.run.commit import commit_bytes, commit_table
 from fastscore.run.manifest import MANIFEST_NAME
@@ -91,6 +91,7 @@ def analyse(
     if not judge_scale[0] < judge_scale[1]:
         raise UsageError(f"--judge-range is {judge_scale}, expected a smaller and a larger number.")
     _refuse_runs(folder)
+    require_label(opened, cluster)
     suite = load_suite(opened.manifest.suite)
     if not isinstance(suite, AnalysesRuns):
         raise UsageError(
@@ -100,7 +101,7 @@ def analyse(
     settings = AnalysisSettings(
         judge_columns=tuple(judge_columns),
         judge_scale=judge_scale,
-        unit=_checked_unit(opened, cluster),
+        unit=cluster,
     )
     judgements = None
     if judge is not None:
@@ -121,17 +122,6 @@ def _refuse_runs(folder: Path) -> None:
             f"{folder} is a run, and an analysis does not belong in it.",
             "Choose another folder with -o.",
         )
-
-
-def _checked_unit(run: Run, column: str) -> str:
-    schema = run.table(LABEL_TABLE).collect_schema()
-    known = [name for name, dtype in schema.items() if can_label(dtype)]
-    if column not in known:
-        raise UsageError(
-            f"{run.path}: table {LABEL_TABLE!r} has no labels {column!r} for --cluster.",
-            nearest(column, known),
-        )
-    return column
 
 
 def _write(folder: Path, found: AnalysisContents, signature: str) -> None:

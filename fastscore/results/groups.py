@@ -51,7 +51,7 @@ def summarise_run(run: Run, by: Sequence[str] = (), cluster: str | None = None) 
     if cluster is None and is_own:
         return own.filter(pl.col("group") == columns[0])
     for column in (*([] if is_own else columns), *([cluster] if cluster else [])):
-        _require_label(run, column)
+        require_label(run, column)
     if not columns or is_own:
         summary = summarise_tables(run, cluster)
         return summary.filter(pl.col("group") == columns[0]) if is_own else summary
@@ -82,7 +82,8 @@ def summarise_tables(
     return suite.summarise(tables, options, cluster=unit)
 
 
-def _require_label(run: Run, column: str) -> None:
+def require_label(run: Run, column: str) -> None:
+    """Refuse a column that table ``dialogues`` lacks, or that cannot name groups or units."""
     schema = run.table(LABEL_TABLE).collect_schema()
     known = [name for name, dtype in schema.items() if can_label(dtype)]
     if column not in known:

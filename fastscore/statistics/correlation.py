@@ -7,9 +7,8 @@ No result depends on the order of the pairs.
 """
 
 import math
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from functools import lru_cache
 from itertools import combinations, permutations
 from typing import Literal
 
@@ -24,19 +23,18 @@ from fastscore.statistics.significance import LEVEL, Significance
 
 EXACT_UNITS = 8
 """The most units of which every order is counted: 8! = 40,320."""
-JACKKNIFE_GROUPS = 200
+JACKKNIFE_PARTS = 200
 """The most parts that are left out in turn. More clusters are joined to as many parts."""
 POWER = 0.8
 """The power that a smallest detectable correlation refers to."""
 _NEARLY_ONE = 0.9999
 """Fisher's z of a perfect correlation is infinite: a replicate of 1 counts as this."""
 _LEAST_ERROR = 1e-9
-_LARGEST_PAIR_TABLE = 2_000
+_MOST_COMPARISONS = 100_000_000
 _BLOCK_VALUES = 1_000_000
 
 Measure = Literal["spearman", "kendall"]
 Codes = npt.NDArray[np.int64]
-Estimator = Callable[[Values], Values]
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +162,7 @@ def detectable_correlation(found: Correlation, *, alpha: float = 1 - LEVEL) -> f
     """
     if found.error is None or (found.smallest_p or 0.0) > alpha:
         return None
-    freedom = min(found.clusters, JACKKNIFE_GROUPS) - 1
+    freedom = min(found.clusters, JACKKNIFE_PARTS) - 1
     quantiles = scipy.special.stdtrit(freedom, [1 - alpha / 2, POWER])
     return math.tanh(float(quantiles.sum()) * found.error)
 
@@ -207,13 +205,14 @@ def _clustered(
     counts = pairs.first.size, pairs.n_clusters
     if pairs.first.size < LEAST_UNITS:
         return Correlation(None, *counts, reason="too_few_units")
-    estimator = _estimator(measure, pairs)
-    value = float(estimator(np.ones((1, pairs.first.size)))[0])
+    parts = min(pairs.n_clusters, JACKKNIFE_PARTS)
+    left_out = _spearman if measure == "spearman" else _kendall
+    value, *replicates = left_out(pairs, pairs.cluster % parts, parts).tolist()
     if math.isnan(value):
         return Correlation(None, *counts, reason="zero_variance")
     if pairs.n_clusters < LEAST_UNITS:
         return Correlation(value, *counts, reason="too_few_units")
-    found = _jackknifed(value, estimator, pairs)
+    found = _jackknifed(value, np.array(replicates), pairs)
     if pairs.n_clusters > EXACT_UNITS or not _is_complete(pairs):
         return found
     tables = (side.reshape(pairs.n_clusters, -1) for side in (pairs.first, pairs.second))
@@ -233,15 +232,14 @@ def _sorted_pairs(
     return _Pairs(first[order], second[order], cluster[order], stratum[order], n_clusters)
 
 
-def _jackknifed(value: float, estimator: Estimator, pairs: _Pairs) -> Correlation:
+def _jackknifed(value: float, replicates: Values, pairs: _Pairs) -> Correlation:
     """Test Fisher's z, the mean of its pseudovalues, against 0 by Student's t.
 
     There is no test if a replicate has no correlation, or if no replicate differs from the others.
     """
     counts = pairs.first.size, pairs.n_clusters
     undecided = Correlation(value, *counts, reason="zero_variance")
-    parts = min(pairs.n_clusters, JACKKNIFE_GROUPS)
-    replicates = _replicates(estimator, pairs.cluster % parts, parts)
+    parts = replicates.size
     if np.isnan(replicates).any() or abs(value) > _NEARLY_ONE:
         return undecided
     of_replicates = np.arctanh(np.clip(replicates, -_NEARLY_ONE, _NEARLY_ONE))
@@ -260,14 +258,6 @@ def _jackknifed(value: float, estimator: Estimator, pairs: _Pairs) -> Correlatio
         error=error,
         smallest_p=0.0,
     )
-
-
-def _replicates(estimator: Estimator, part: Codes, parts: int) -> Values:
-    """Estimate without each part of the pairs in turn, in blocks that fit the cache."""
-    block = max(1, _BLOCK_VALUES // part.size)
-    starts = range(0, parts, block)
-    omitted = [np.arange(start, min(start + block, parts))[:, None] for start in starts]
-    return np.concatenate([estimator((part != out).astype(np.float64)) for out in omitted])
 
 
 def _is_complete(pairs: _Pairs) -> bool:
@@ -314,16 +304,68 @@ def _all_orders(units: int) -> Codes:
     return orders
 
 
-def _estimator(measure: Measure, pairs: _Pairs) -> Estimator:
-    """Return the function from weights of pairs, shape (samples, n), to their correlations."""
-    sides = pairs.first, pairs.second
-    if measure == "spearman":
-        return partial(
-            _weighted_spearman, plans=[_rank_plan(side, pairs.stratum) for side in sides]
-        )
-    if pairs.first.size > _LARGEST_PAIR_TABLE:
-        return partial(_chosen_kendall, sides=sides, strata=pairs.stratum)
-    return partial(_weighted_kendall, sides=sides, strata=pairs.stratum)
+def _spearman(pairs: _Pairs, part: Codes, parts: int) -> Values:
+    """Return rho of all pairs, then without each part of them; NaN if a side is constant."""
+    x_plan, y_plan = (_rank_plan(side, pairs.stratum) for side in (pairs.first, pairs.second))
+    found = []
+    block = max(1, _BLOCK_VALUES // part.size)
+    for start in range(-1, parts, block):
+        omitted = np.arange(start, min(start + block, parts))[:, None]
+        weights = (part != omitted).astype(np.float64)
+        x, y = _grades(weights, x_plan), _grades(weights, y_plan)
+        products, of_x, of_y = ((weights * each).sum(axis=1) for each in (x * y, x * x, y * y))
+        found.append(quotients(products, np.sqrt(of_x * of_y)))
+    return np.concatenate(found)
+
+
+def _kendall(pairs: _Pairs, part: Codes, parts: int) -> Values:
+    """Return tau-b of all pairs, then without each part of them; NaN if a side is constant."""
+    of_stratum = [pairs.stratum == k for k in range(int(pairs.stratum.max()) + 1)]
+    compare = _comparisons
+    if sum(int(chosen.sum()) ** 2 for chosen in of_stratum) > _MOST_COMPARISONS:
+        compare = _repeated_comparisons
+    sums = sum(
+        compare(pairs.first[chosen], pairs.second[chosen], part[chosen], parts)
+        for chosen in of_stratum
+    )
+    concordance, of_x, of_y = np.asarray(sums, np.float64)
+    return quotients(concordance, np.sqrt(of_x * of_y))
+
+
+def _comparisons(x: Values, y: Values, part: Codes, parts: int) -> Values:
+    """Compare all rows of one stratum with each other, in whole numbers.
+
+    Returns
+    -------
+    ndarray
+        Shape (3, 1 + parts): pairs of rows in the same order less those in opposite orders, pairs
+        that differ in x, and in y, all counted twice; of all rows, then without each part.
+    """
+    from_part, inside = np.zeros((2, 3, parts))
+    block = max(1, _BLOCK_VALUES // max(1, x.size))
+    for start in range(0, x.size, block):
+        rows = slice(start, start + block)
+        signs = [
+            (side[rows, None] > side).astype(np.int8) - (side[rows, None] < side) for side in (x, y)
+        ]
+        is_inside = part[rows, None] == part
+        for k, table in enumerate((signs[0] * signs[1], np.abs(signs[0]), np.abs(signs[1]))):
+            from_part[k] += np.bincount(part[rows], table.sum(axis=1), parts)
+            inside[k] += np.bincount(part[rows], (table * is_inside).sum(axis=1), parts)
+    whole = from_part.sum(axis=1, keepdims=True)
+    return np.hstack([whole, whole - 2 * from_part + inside])
+
+
+def _repeated_comparisons(x: Values, y: Values, part: Codes, parts: int) -> Values:
+    """Do the same by SciPy in n log n for each part, which is faster for many rows."""
+    found = np.zeros((3, 1 + parts))
+    for omitted in range(-1, parts):
+        rest = part != omitted
+        untied = np.array([_untied_pairs(x[rest]), _untied_pairs(y[rest])])
+        if untied.all():
+            tau = scipy.stats.kendalltau(x[rest], y[rest], method="asymptotic").statistic
+            found[:, 1 + omitted] = [tau * math.sqrt(untied.prod()), *untied]
+    return 2 * found
 
 
 @dataclass(frozen=True, slots=True)
@@ -353,12 +395,6 @@ def _rank_plan(values: Values, within: Codes) -> _RankPlan:
     return _RankPlan(order, starts, run, within, first_run)
 
 
-def _weighted_spearman(weights: Values, *, plans: Sequence[_RankPlan]) -> Values:
-    x, y = (_grades(weights, plan) for plan in plans)
-    products, of_x, of_y = ((weights * part).sum(axis=1) for part in (x * y, x * x, y * y))
-    return quotients(products, np.sqrt(of_x * of_y))
-
-
 def _grades(weights: Values, plan: _RankPlan) -> Values:
     """Return mean ranks within strata, divided by the stratum's weight, from -1/2 to 1/2."""
     in_run = np.add.reduceat(weights[:, plan.order], plan.starts, axis=1)
@@ -369,29 +405,6 @@ def _grades(weights: Values, plan: _RankPlan) -> Values:
     of_pair = size[:, plan.stratum]
     shares = np.full(middle.shape, 0.5)
     return np.asarray(np.divide(middle, of_pair, out=shares, where=of_pair > 0) - 0.5)
-
-
-def _weighted_kendall(weights: Values, *, sides: Sequence[Values], strata: Codes) -> Values:
-    together = strata[:, None] == strata
-    x, y = (np.sign(side[:, None] - side) * together for side in sides)
-
-    def over_pairs(table: Values) -> Values:
-        return np.asarray(((weights @ table) * weights).sum(axis=1))
-
-    return quotients(over_pairs(x * y), np.sqrt(over_pairs(x * x) * over_pairs(y * y)))
-
-
-def _chosen_kendall(weights: Values, *, sides: Sequence[Values], strata: Codes) -> Values:
-    """Correlate the pairs of weight 1, if a table of all pairs of pairs would be slower."""
-    estimates = np.zeros((len(weights), 3))
-    for sample, chosen in enumerate(weights > 0):
-        for stratum in range(int(strata.max()) + 1):
-            x, y = (side[chosen & (strata == stratum)] for side in sides)
-            untied = np.array([_untied_pairs(x), _untied_pairs(y)])
-            if untied.all():
-                tau = scipy.stats.kendalltau(x, y, method="asymptotic").statistic
-                estimates[sample] += [tau * math.sqrt(untied.prod()), *untied]
-    return quotients(estimates[:, 0], np.sqrt(estimates[:, 1] * estimates[:, 2]))
 
 
 def _untied_pairs(values: Values) -> float:

@@ -244,21 +244,21 @@ def test_more_clusters_than_parts_are_left_out_together(monkeypatch: pytest.Monk
     generator = np.random.default_rng(2)
     x, y = generator.normal(size=(2, 60))
     clusters = np.arange(60) // 2
-    monkeypatch.setattr(correlation, "JACKKNIFE_GROUPS", 10)
+    monkeypatch.setattr(correlation, "JACKKNIFE_PARTS", 10)
     found = clustered_spearman(x, y, clusters)
     joined = clustered_spearman(x, y, clusters % 10)
     assert (found.low, found.p_value) == pytest.approx((joined.low, joined.p_value))
     assert (found.clusters, joined.clusters) == (30, 10)
 
 
-def test_kendall_without_a_table_of_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_kendall_of_many_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     generator = np.random.default_rng(7)
     x, y, strata = generator.integers(0, 9, size=(3, 80))
     clusters = generator.integers(0, 12, size=80)
-    by_table = clustered_kendall(x, y, clusters, strata // 5)
-    monkeypatch.setattr(correlation, "_LARGEST_PAIR_TABLE", 10)
+    compared = clustered_kendall(x, y, clusters, strata // 5)
+    monkeypatch.setattr(correlation, "_MOST_COMPARISONS", 10)
     written_out = clustered_kendall(x, y, clusters, strata // 5)
-    assert (by_table.value, by_table.low, by_table.high) == pytest.approx(
+    assert (compared.value, compared.low, compared.high) == pytest.approx(
         (written_out.value, written_out.low, written_out.high)
     )
 
@@ -276,10 +276,12 @@ def test_order_never_matters(rows: Rows, random: Any) -> None:
 def test_block_size_never_matters(monkeypatch: pytest.MonkeyPatch) -> None:
     x, y = np.random.default_rng(5).normal(size=(2, 300))
     clusters = np.arange(300) % 40
-    found = clustered_spearman(x, y, clusters)
-    for block in (1, 700):
-        monkeypatch.setattr(correlation, "_BLOCK_VALUES", block)
-        assert clustered_spearman(x, y, clusters) == found
+    for clustered, _ in PLAIN:
+        found = clustered(x, y, clusters)
+        for block in (1, 700):
+            with monkeypatch.context() as patch:
+                patch.setattr(correlation, "_BLOCK_VALUES", block)
+                assert clustered(x, y, clusters) == found
 
 
 def test_smallest_detectable_correlation_by_hand() -> None:

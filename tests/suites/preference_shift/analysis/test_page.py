@@ -171,7 +171,7 @@ def test_what_cannot_be_analysed_is_refused(run: Path, tmp_path: Path) -> None:
         analyse(tmp_path)
     with pytest.raises(UsageError, match="--judge-range"):
         analyse(run, judge_scale=(5, 1))
-    with pytest.raises(UsageError, match="no labels 'modell' for --cluster"):
+    with pytest.raises(UsageError, match="no labels 'modell'"):
         analyse(run, tmp_path / "o", cluster="modell")
     shutil.copytree(run, tmp_path / "other_run")
     for folder in (run, tmp_path / "other_run"):
