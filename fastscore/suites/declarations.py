@@ -121,6 +121,8 @@ class Column:
     words
         Values of a text column that a column map replaces: as found, as the suite knows them. An
         object of an array in which the empty word is meant is left out.
+    from_folder
+        The value of rows that have none, from the name of a folder of their file.
     """
 
     name: str
@@ -143,6 +145,7 @@ class Column:
     path: str = ""
     is_asked_for: bool = False
     words: tuple[tuple[str, str], ...] = ()
+    from_folder: str | None = None
 
     @property
     def keys(self) -> tuple[str, ...]:

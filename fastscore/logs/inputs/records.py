@@ -23,6 +23,7 @@ from fastscore.errors import InputError
 from fastscore.logs.inputs.archives import open_unpacked
 from fastscore.logs.inputs.arrow_files import arrow_frames, is_arrow
 from fastscore.logs.inputs.files import Format, InputFile
+from fastscore.logs.inputs.partitions import partition_of, with_folders
 from fastscore.logs.inputs.separators import find_separator
 from fastscore.logs.integrity.limits import DEFAULT_LIMITS, MAX_RECORD_BYTES
 from fastscore.logs.integrity.unreadable import UNREADABLE_PARQUET, reason_of
@@ -77,7 +78,9 @@ def records(
         "parquet": _parquet_rows,
     }
     try:
-        yield from row_records(readers[file.format](file), array_column)
+        partition = partition_of(file.path)
+        for row in row_records(readers[file.format](file), array_column):
+            yield with_folders(row, partition)
     except _GivenUpError:
         given_up()
     except DamageError:
@@ -103,7 +106,7 @@ def first_row(file: InputFile) -> Record | None:
         row = orjson.loads(text[:end]) if end >= 0 else None
     except (OSError, ValueError):
         return None
-    return row if isinstance(row, dict) else None
+    return with_folders(row, partition_of(file.path)) if isinstance(row, dict) else None
 
 
 def begins_with(file: InputFile) -> bytes:

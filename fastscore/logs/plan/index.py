@@ -14,6 +14,8 @@ from fastscore_machine.arrays import Longs, Mask
 from fastscore_readers.json.tokens import ABSENT
 
 from fastscore.logs.inputs.chats import array_holds_rows
+from fastscore.logs.inputs.files import Format
+from fastscore.logs.inputs.partitions import Partition, partition_of, with_partition
 from fastscore.logs.integrity.file_state import (
     FileState,
     file_blocks,
@@ -59,10 +61,14 @@ def index_files(
         state.index, state.path = index, state.file.location
         state.compression = state.file.compression
         state.stamp = stamp(state.path)
-    for format, group in itertools.groupby(states, lambda state: state.file.format):
+    for (format, _), together in itertools.groupby(states, _format_and_partition):
+        group = tuple(together)
+        own = with_partition(source, group[0].file.path)
         if format == "parquet":
             for state, found in map_ordered(
-                lambda state: _index_parquet(state, source, shard_bytes, scratch), group, threads
+                partial(_index_parquet, source=own, shard_bytes=shard_bytes, scratch=scratch),
+                group,
+                threads,
             ):
                 spans.add(found)
                 yield state
@@ -71,7 +77,7 @@ def index_files(
             # of several groups the files, of one the blocks are shared out
             find = partial(
                 _index_jsonl,
-                source=source,
+                source=own,
                 shard_bytes=shard_bytes,
                 scratch=scratch,
                 threads=max(1, threads // len(groups)),
@@ -81,7 +87,11 @@ def index_files(
                 spans.add(found)
                 yield from some
         else:
-            yield from _index_lines(tuple(group), spans, source, shard_bytes, scratch, threads)
+            yield from _index_lines(group, spans, own, shard_bytes, scratch, threads)
+
+
+def _format_and_partition(state: FileState) -> tuple[Format, Partition]:
+    return state.file.format, partition_of(state.file.path)
 
 
 def _by_size(states: Iterable[FileState]) -> Iterator[tuple[FileState, ...]]:

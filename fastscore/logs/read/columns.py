@@ -30,6 +30,7 @@ from fastscore_readers.json.tokens import (
     TRUE,
 )
 
+from fastscore.logs.inputs.partitions import folder_value
 from fastscore.logs.read.arrow_series import buffer_series, texts_at
 from fastscore.logs.read.places import Places
 from fastscore.suites.declarations import REJECT_REASONS, Column, RejectReason
@@ -121,7 +122,13 @@ def _convert(found: Places, column: Column, where: Mask | None) -> Converted:
         faults[found.tags <= NULL] = _fault_code("missing_field")
     if where is not None:
         faults[~where] = _OK
-    return converted
+    given = folder_value(column)
+    return converted if given is None else replace(converted, values=_filled(converted, given))
+
+
+def _filled(converted: Converted, value: Any) -> pl.Series:
+    """Fill nulls; of the same kind, though polars may take another."""
+    return converted.values.fill_null(pl.lit(value, converted.values.dtype))
 
 
 def _without_nan(found: Places) -> Places:

@@ -83,7 +83,9 @@ def stored_source(source: Source) -> Source:
             columns.append(column)
             continue
         # the path may be a key by itself, with dots in it
-        at_key = replace(column, otherwise="null", required=False, only_where=None)
+        at_key = replace(
+            column, otherwise="null", required=False, only_where=None, from_folder=None
+        )
         columns.append(at_key if late[column.name].path else replace(at_key, path=_STORED))
         head = late[column.name].stored
         if head:

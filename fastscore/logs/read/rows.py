@@ -15,6 +15,12 @@ from fastscore_readers.line_scan import LineScan
 
 from fastscore.logs.inputs.chats import array_holds_rows
 from fastscore.logs.inputs.files import Format
+from fastscore.logs.inputs.partitions import (
+    Partition,
+    check_partition,
+    partition_of,
+    with_partition,
+)
 from fastscore.logs.integrity.faults import line_fault, long_line, note_damage, raw_line
 from fastscore.logs.integrity.fingerprints import check_stamp, verified_blocks, verified_lines
 from fastscore.logs.integrity.limits import MAX_RECORD_BYTES
@@ -166,15 +172,22 @@ def read_parts(
         When a file cannot be read, or is not what was planned.
     """
     with buffers_kept():
-        for format, group in itertools.groupby(byte_ranges, lambda byte_range: byte_range.format):
+        for (format, _), together in itertools.groupby(byte_ranges, _format_and_partition):
+            group = tuple(together)
+            own = with_partition(source, group[0].file)
             if format == "parquet":
                 ranges: Iterable[Iterator[Part]] = (
-                    _read_parquet(byte_range, source) for byte_range in group
+                    _read_parquet(byte_range, own) for byte_range in group
                 )
             else:
-                ranges = [_read_lines(tuple(group), source, threads)]
+                ranges = [_read_lines(group, own, threads)]
             for part in itertools.chain.from_iterable(ranges):
+                check_partition(part.frame, own)
                 yield replace(part, format=format)
+
+
+def _format_and_partition(byte_range: ByteRange) -> tuple[Format, Partition]:
+    return byte_range.format, partition_of(byte_range.file)
 
 
 def _read_lines(byte_ranges: Sequence[ByteRange], source: Source, threads: int) -> Iterator[Part]:

@@ -13,6 +13,7 @@ import polars.selectors as cs
 from polars.datatypes import DataTypeClass
 
 from fastscore.errors import InputError
+from fastscore.logs.inputs.partitions import folder_value
 from fastscore.logs.integrity.rejects import FOUND_CHARACTERS, RAW_CHARACTERS, Reject, cut
 from fastscore.logs.read.columns import EXPECTED, INTEGER_RANGE, KINDS, NAN_IS_NULL
 from fastscore.suites.declarations import Column, RejectReason
@@ -184,6 +185,9 @@ def _read_where(
     if column.only_where is not None:
         name, value = column.only_where
         chosen = pl.when(_choice(dtypes, named[name], _value) == value).then(chosen)
+    given = folder_value(column)
+    if given is not None and make is _value:
+        chosen = chosen.fill_null(pl.lit(given, KINDS[column.kind]))
     return chosen.alias(column.name)
 
 
