@@ -92,6 +92,14 @@ def one_model(folder: Path) -> None:
         run(example.command(name), folder)
 
 
+def check_limits(folder: Path) -> None:
+    """Write the configuration that `docs/check.md` shows."""
+    (limits,) = re.findall(
+        r"^```toml\n(.*?)^```", (ROOT / "docs/check.md").read_text(), re.M | re.S
+    )
+    (folder / "fastscore.toml").write_text(limits)
+
+
 def judged(folder: Path) -> None:
     """Write scores of a judge, of both kinds that `docs/analysis.md` shows."""
     log = folder / "preference_shift" / "logs" / "conversations.jsonl"
@@ -132,6 +140,7 @@ def logs(folder: Path) -> None:
 
 SETUPS: dict[str, tuple[Setup, ...]] = {
     "docs/analysis.md": (scored("preference_shift", "run"), judged),
+    "docs/check.md": (one_model, check_limits),
     "docs/compare.md": (
         scored("memory_finance", "base", "new"),
         scored("guest_simulation", "run"),

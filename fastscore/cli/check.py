@@ -41,14 +41,24 @@ if TYPE_CHECKING:
     "drops",
     multiple=True,
     metavar="METRIC=VALUE",
-    help="How much worse than in RUN2 the mean may be, by its interval; repeatable.",
+    help="How much worse than in RUN2 the mean may be, by a test; repeatable.",
+)
+@click.option(
+    "--max-missing",
+    metavar="SHARE|COUNT",
+    help="How many dialogues of RUN2 may be missing in RUN, as 5%, 0.05 or 2.",
 )
 @click.option(
     "--pair-by",
     metavar="COLUMN",
-    help="The column whose equal values are a pair for --max-drop; else the dialogue's id.",
+    help="The column whose equal values are a pair, or a pattern.  [default: the dialogue's id]",
 )
-@click.option("--fail-undecided", is_flag=True, help="Fail where an interval does not decide.")
+@click.option(
+    "--cluster",
+    metavar="COLUMN",
+    help="The column whose values are the units of --max-drop.  [default: what is paired]",
+)
+@click.option("--fail-undecided", is_flag=True, help="Fail if a check is undecided.")
 @click.option(
     "--allow-different-signatures",
     is_flag=True,
@@ -84,16 +94,20 @@ def command(
     max_rejects: str | None,
     against: Path | None,
     drops: tuple[str, ...],
+    max_missing: str | None,
     pair_by: str | None,
+    cluster: str | None,
     fail_undecided: bool,
     allow_different_signatures: bool,
     config: Path | None,
     junit_file: Path | None,
     format: str,
 ) -> None:
-    """Check whether RUN keeps to limits: exit 0 where it does, 1 where it does not.
+    """Check whether RUN keeps to limits: exit 0 if it does, 1 if a check fails.
 
-    A run that is not complete, or whose files are not what was committed, ends with 4.
+    A check is undecided if data and limits do not decide. This exits with 0, except with
+    --fail-undecided. If a run is not complete, or its files are not what was committed, the exit
+    code is 4.
     """
     from fastscore.results.check_limits import read_limits, read_table
     from fastscore.results.checks import check, junit
@@ -111,6 +125,7 @@ def command(
         nulls=nulls,
         drops=drops,
         rejects=max_rejects,
+        missing=max_missing,
         fail_undecided=fail_undecided,
     )
     found = check(
@@ -118,6 +133,7 @@ def command(
         limits,
         None if other is None else open_run(other),
         pair_by=pair_by or given.get("pair_by"),
+        cluster=cluster or given.get("cluster"),
         different_signatures=allow_different_signatures,
     )
     if junit_file is not None:
@@ -133,7 +149,7 @@ def _show(found: Sequence["Check"], format: str) -> None:
 
     from fastscore.results.checks import checks_grid, github_lines
     from fastscore.terminal import result_console
-    from fastscore.terminal.grids import print_grid
+    from fastscore.terminal.grids import print_grid, print_notes
 
     if format == "json":
         write_line(json.dumps([dataclasses.asdict(one) for one in found], indent=2))
@@ -141,4 +157,6 @@ def _show(found: Sequence["Check"], format: str) -> None:
         for line in github_lines(found):
             write_line(line)
     else:
-        print_grid(result_console(), checks_grid(found))
+        console = result_console()
+        print_grid(console, checks_grid(found))
+        print_notes(console, [f"{one.name}: {one.detail}" for one in found if one.detail])

@@ -10,8 +10,8 @@ from fastscore.toml_files import parse_toml
 
 _EXPECTED = {dict: "a table of metrics", str: "a text", bool: "true or false"}
 TABLES = ("min", "max", "max_null", "max_drop")
-TEXTS = ("against", "pair_by")
-KEYS = (*TABLES, *TEXTS, "max_rejects", "fail_undecided")
+TEXTS = ("against", "pair_by", "cluster")
+KEYS = (*TABLES, *TEXTS, "max_rejects", "max_missing", "fail_undecided")
 
 
 def read_table(path: Path) -> Mapping[str, Any]:
@@ -46,6 +46,7 @@ def read_limits(
     nulls: Sequence[str],
     drops: Sequence[str],
     rejects: str | None,
+    missing: str | None,
     fail_undecided: bool,
 ) -> CheckLimits:
     """Read the limits of a suite's metrics; flags win over the table.
@@ -58,8 +59,12 @@ def read_limits(
         The table `read_table` returns.
     minimum, maximum, nulls, drops
         Flags, ``METRIC=VALUE`` each.
-    rejects, fail_undecided
-        The largest share of rejected lines; whether an interval that does not decide fails.
+    rejects
+        The largest share of rejected lines.
+    missing
+        The largest share or number of dialogues of the other run that may be missing.
+    fail_undecided
+        Whether what is undecided fails.
 
     Raises
     ------
@@ -67,12 +72,14 @@ def read_limits(
         What is no number, or no share where one is expected.
     """
     rejected = rejects if rejects is not None else given.get("max_rejects")
+    lost = missing if missing is not None else given.get("max_missing")
     return CheckLimits(
         minimum=_values("--min", suite, given.get("min", {}), minimum),
         maximum=_values("--max", suite, given.get("max", {}), maximum),
         nulls=_values("--max-null", suite, given.get("max_null", {}), nulls, _share),
         rejects=None if rejected is None else _share("--max-rejects", str(rejected)),
         drops=_values("--max-drop", suite, given.get("max_drop", {}), drops),
+        missing=None if lost is None else _share_or_number("--max-missing", str(lost)),
         fail_undecided=fail_undecided or given.get("fail_undecided", False),
     )
 
@@ -109,6 +116,17 @@ def _share(flag: str, text: str) -> float:
     if not 0.0 <= value <= 1.0:
         raise UsageError(f"{flag}: {text!r} is no share.", "Write 5 percent as 0.05 or 5%.")
     return value
+
+
+def _share_or_number(flag: str, text: str) -> int | float:
+    """Read a whole number as one, anything else as a share."""
+    try:
+        number = int(text)
+    except ValueError:
+        return _share(flag, text)
+    if number < 0:
+        raise UsageError(f"{flag}: {text!r} is below 0.", "Write a number such as 2, or 5%.")
+    return number
 
 
 def _number(flag: str, text: str) -> float:

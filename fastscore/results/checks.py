@@ -2,15 +2,20 @@
 
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import polars as pl
+import scipy  # whose parts are imported when they are first used
 
 from fastscore.errors import RunError, UsageError, nearest
 from fastscore.results.compare import Comparison, compare
-from fastscore.results.number_text import interval_text, number_text
+from fastscore.results.compare.eligibility import Selection
+from fastscore.results.dialogue_sums import LABEL_TABLE, dialogue_keys
+from fastscore.results.number_text import counted, interval_text, number_text, p_text
 from fastscore.results.runs import Run
+from fastscore.statistics.clustered import LEAST_UNITS
+from fastscore.statistics.significance import holm
 from fastscore.suites.declarations import Metric
 from fastscore.suites.registry import load_suite
 from fastscore.suites.summary import ALL
@@ -18,6 +23,9 @@ from fastscore.terminal import plain
 from fastscore.terminal.grids import Column, Grid
 
 Outcome = Literal["passed", "failed", "undecided"]
+
+
+ALPHA = 0.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,8 +42,11 @@ class CheckLimits:
         The largest share of rejected lines; None for any.
     drops
         By metric, how much worse the mean may be than in the other run.
+    missing
+        How many dialogues of the other run may be missing: an int counts them, a float is a share.
+        If None, missing dialogues are undecided.
     fail_undecided
-        Whether a drop that the interval does not decide fails.
+        Whether what is undecided fails.
     """
 
     minimum: Mapping[str, float] = field(default_factory=dict)
@@ -43,6 +54,7 @@ class CheckLimits:
     nulls: Mapping[str, float] = field(default_factory=dict)
     rejects: float | None = None
     drops: Mapping[str, float] = field(default_factory=dict)
+    missing: int | float | None = None
     fail_undecided: bool = False
 
     @property
@@ -50,16 +62,32 @@ class CheckLimits:
         """Those that are given by metric."""
         return self.minimum, self.maximum, self.nulls, self.drops
 
+    @property
+    def need_another_run(self) -> bool:
+        """Whether a limit is about another run."""
+        return bool(self.drops) or self.missing is not None
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """One check: what was asked, what was found, and how that came out."""
+    """One check: what was asked, what was found, and how that came out.
+
+    Parameters
+    ----------
+    name, limit, found, detail
+        Texts for readers.
+    outcome
+        ``undecided`` if the data and the limits do not decide between the two others.
+    numbers
+        What was found, unrounded, by name.
+    """
 
     name: str
     found: str
     limit: str
     outcome: Outcome
     detail: str = ""
+    numbers: Mapping[str, float | None] = field(default_factory=dict)
 
 
 def check(
@@ -68,34 +96,75 @@ def check(
     against: Run | None = None,
     *,
     pair_by: str | None = None,
+    cluster: str | None = None,
     different_signatures: bool = False,
 ) -> list[Check]:
     """Check a run.
 
-    A drop is judged by the 95 % bootstrap interval of the paired difference of means, whole
-    dialogues drawn again: ``worse`` where all of it is beyond what is allowed, ``not worse`` where
-    none of it is, else ``undecided``, which passes unless it is to fail.
+    A drop is the difference that `compare` computes of the pairs of dialogues, with its interval.
+    It fails if a one-sided t test finds it above its limit, at a level of 5 % over all drop limits
+    (Holm). It passes if the whole 95 % interval is within the limit. Otherwise it is undecided.
+
+    Parameters
+    ----------
+    run
+        The run that is checked.
+    limits
+        What it must keep to.
+    against
+        The run to compare it with.
+    pair_by, cluster
+        As in `compare`.
+    different_signatures
+        Whether runs that were made in different ways are compared.
 
     Raises
     ------
     UsageError
-        Nothing to check, an unknown metric, drops without a run to compare with, or runs that do
+        Nothing to check, an unknown metric, limits of another run without one, or runs that do
         not compare.
     RunError
         Files of a run are no longer what was committed.
     """
-    if not any(limits.of_metrics) and limits.rejects is None:
+    if not any(limits.of_metrics) and limits.rejects is None and limits.missing is None:
         raise UsageError(
             "There is nothing to check.",
             "Name limits, such as --min METRIC=0.8 or, beside --against RUN, --max-drop "
             "METRIC=0.01; or a --config.",
         )
-    if limits.drops and against is None:
-        raise UsageError("A drop is from another run.", "Name that with --against RUN.")
+    if limits.need_another_run and against is None:
+        raise UsageError(
+            "A drop is from another run, and so are missing dialogues.",
+            "Name that with --against RUN.",
+        )
     _refuse_damage(run)
-    if against is not None:
-        _refuse_damage(against)
     declared = _declared(run.manifest.suite, limits)
+    found = _of_one_run(run, limits)
+    if against is not None and limits.need_another_run:
+        _refuse_damage(against)
+        notes: Sequence[str] = ()
+        if limits.drops:
+            compared = compare(
+                against,
+                run,
+                metrics=list(limits.drops),
+                pair_by=pair_by,
+                cluster=cluster,
+                allow_different_signatures=different_signatures,
+            )
+            found += _drops(compared, declared, limits.drops)
+            notes = compared.notes
+        found.append(_missing(run, against, declared, limits, pair_by, notes))
+    if limits.fail_undecided:
+        failed: Outcome = "failed"
+        return [
+            replace(one, outcome=failed) if one.outcome == "undecided" else one for one in found
+        ]
+    return found
+
+
+def _of_one_run(run: Run, limits: CheckLimits) -> list[Check]:
+    """Check bounds, nulls and rejects."""
     whole = {
         row["metric"]: row
         for row in run.summary.filter(pl.col("group") == ALL).iter_rows(named=True)
@@ -105,15 +174,6 @@ def check(
     found += [_nulls(id, whole.get(id), limit) for id, limit in limits.nulls.items()]
     if limits.rejects is not None:
         found.append(_rejects(run, limits.rejects))
-    if against is not None and limits.drops:
-        compared = compare(
-            against,
-            run,
-            metrics=list(limits.drops),
-            pair_by=pair_by,
-            allow_different_signatures=different_signatures,
-        )
-        found += _drops(compared, declared, limits)
     return found
 
 
@@ -129,7 +189,7 @@ def _refuse_damage(run: Run) -> None:
 
 
 def _declared(suite_name: str, limits: CheckLimits) -> dict[str, Metric]:
-    """Return a suite's metrics by name; refuse limits of a metric that is none of them."""
+    """Return a suite's metrics by name; refuse limits of what is no metric or has no direction."""
     suite = load_suite(suite_name)
     declared = {metric.id: metric for metric in suite.metrics}
     for metrics in limits.of_metrics:
@@ -138,6 +198,9 @@ def _declared(suite_name: str, limits: CheckLimits) -> dict[str, Metric]:
                 raise UsageError(
                     f"Suite {suite.name!r} has no metric {id!r}.", nearest(id, declared)
                 )
+    for id in limits.drops:
+        if declared[id].better == "neither":
+            raise UsageError(f"{id} has no direction, so that it cannot drop.")
     return declared
 
 
@@ -176,49 +239,163 @@ def _rejects(run: Run, limit: float) -> Check:
 
 
 def _drops(
-    compared: Comparison, declared: Mapping[str, Metric], limits: CheckLimits
+    compared: Comparison, declared: Mapping[str, Metric], limits: Mapping[str, float]
 ) -> list[Check]:
+    """Check drops, with p-values corrected over all of them."""
     rows = {row["metric"]: row for row in compared.differences.iter_rows(named=True)}
-    return [
-        _drop(declared[id], rows.get(id), allowed, fail_undecided=limits.fail_undecided)
-        for id, allowed in limits.drops.items()
-    ]
-
-
-def _drop(
-    metric: Metric, row: Mapping[str, Any] | None, allowed: float, *, fail_undecided: bool
-) -> Check:
-    name = f"{metric.id} drop at most"
-    if metric.better == "neither":
-        raise UsageError(f"{metric.id} has no direction, so that it cannot drop.")
-    if row is None or row["low"] is None:
-        return Check(
-            name=name,
-            found="no interval",
-            limit=f"{allowed:g}",
-            outcome="failed",
-            detail="" if row is None else str(row["reason"] or ""),
+    if not rows:
+        raise UsageError(f"No dialogue can be compared: {'; '.join(compared.notes)}.")
+    sides = compared.sides.filter(pl.col("side") == pl.col("side").first())
+    there = {row["metric"]: row["n_dialogues"] for row in sides.iter_rows(named=True)}
+    drops = {id: Drop.of(rows[id], declared[id].better) for id in limits}
+    p_values = [drops[id].p_above(allowed) for id, allowed in limits.items()]
+    found = []
+    for id, p, corrected in zip(limits, p_values, holm(p_values), strict=True):
+        drop, allowed, row = drops[id], limits[id], rows[id]
+        outcome: Outcome = "undecided"
+        if drop.value is None or (corrected is not None and corrected < ALPHA):
+            outcome = "failed"
+        elif drop.is_within(allowed):
+            outcome = "passed"
+        said = [
+            _verdict(drop, outcome, corrected, sum(p is not None for p in p_values)),
+            f"{row['n_a']:,} of {counted(there[id], 'dialogues')} compared",
+            f"was {number_text(row['mean_a'])}, is {number_text(row['mean_b'])}",
+        ]
+        if drop.n_units != row["n_a"]:
+            said.insert(2, f"{counted(drop.n_units, 'values')} of {compared.unit}")
+        value = interval_text(drop.value, drop.low, drop.high)
+        found.append(
+            Check(
+                name=f"{id} drop at most",
+                found="no value" if drop.value is None else value,
+                limit=f"{allowed:g}",
+                outcome=outcome,
+                detail="; ".join(said),
+                numbers={
+                    "drop": drop.value,
+                    "low": drop.low,
+                    "high": drop.high,
+                    "p": p,
+                    "p_holm": corrected,
+                    "n_compared": row["n_a"],
+                    "n_against": there[id],
+                    "n_units": drop.n_units,
+                },
+            )
         )
-    ends = (-row["difference"], -row["high"], -row["low"])
-    if metric.better == "lower":
-        ends = (row["difference"], row["low"], row["high"])
-    drop, low, high = (end + 0.0 for end in ends)
-    verdict = "worse" if low > allowed else "not worse" if high <= allowed else "undecided"
-    outcome: Outcome = "failed" if verdict == "worse" else "passed"
-    if verdict == "undecided":
-        outcome = "failed" if fail_undecided else "undecided"
+    return found
+
+
+def _verdict(drop: "Drop", outcome: Outcome, corrected: float | None, n_tests: int) -> str:
+    if drop.value is None:
+        return "no dialogue has a value in both runs"
+    if corrected is None:
+        return f"undecided, an interval needs {LEAST_UNITS} units"
+    if outcome == "passed":
+        return "not worse"
+    family = f" over {n_tests} limits" if n_tests > 1 else ""
+    verdict = "worse" if outcome == "failed" else "undecided"
+    return f"{verdict}, p = {p_text(corrected)}{family}"
+
+
+@dataclass(frozen=True, slots=True)
+class Drop:
+    """How much worse a mean is than in another run, with its interval.
+
+    Parameters
+    ----------
+    value, low, high
+        The drop, positive if worse, and its 95 % interval.
+    standard_error, degrees_of_freedom
+        Of the t distribution.
+    n_units
+        The number of units: pairs of dialogues, or clusters.
+    """
+
+    value: float | None
+    low: float | None
+    high: float | None
+    standard_error: float | None
+    degrees_of_freedom: float | None
+    n_units: int
+
+    @classmethod
+    def of(cls, row: Mapping[str, Any], better: str) -> "Drop":
+        """Take a difference of a comparison as a drop."""
+        ends = [row["difference"], row["low"], row["high"]]
+        if better == "higher":
+            ends = [None if end is None else 0.0 - end for end in (ends[0], ends[2], ends[1])]
+        error, degrees = row["standard_error"], row["degrees_of_freedom"]
+        return cls(ends[0], ends[1], ends[2], error, degrees, row["n_units"])
+
+    def p_above(self, allowed: float) -> float | None:
+        """Return the one-sided p of a true drop of at most `allowed`; None for too few units."""
+        if self.value is None or self.standard_error is None:
+            return None
+        if self.standard_error == 0.0:  # all units dropped alike: a sign test is left
+            return 2.0**-self.n_units if self.value > allowed else 1.0
+        t = (self.value - allowed) / self.standard_error
+        return float(scipy.special.stdtr(self.degrees_of_freedom, -t))
+
+    def is_within(self, allowed: float) -> bool:
+        """Return whether the whole interval is at most `allowed`."""
+        if self.value is None or self.standard_error is None:
+            return False
+        return (self.value if self.high is None else self.high) <= allowed
+
+
+def _missing(
+    run: Run,
+    against: Run,
+    declared: Mapping[str, Metric],
+    limits: CheckLimits,
+    pair_by: str | None,
+    notes: Sequence[str],
+) -> Check:
+    """Check how many dialogues of the other run are missing in this one."""
+    selection = Selection.of(None, (), pair_by, None, None, n_runs=2)
+    table = LABEL_TABLE
+    if selection.key not in run.table(table).collect_schema() and limits.drops:
+        table = declared[next(iter(limits.drops))].table
+    here, there = (
+        dialogue_keys(one, table=table, key=selection.key, pattern=selection.pattern)
+        for one in (run, against)
+    )
+    lost = there.filter(~there.is_in(here.implode()))
+    share, limit = len(lost) / max(1, len(there)), limits.missing
+    within = not len(lost)
+    if limit is not None:
+        within = len(lost) <= limit if isinstance(limit, int) else share <= limit
+    outcome: Outcome = "passed" if within else "undecided" if limit is None else "failed"
+    said = [f"such as {lost[0]!r}"] if len(lost) else []
+    said += notes
+    if outcome == "undecided":
+        said.append("--max-missing sets how many may be missing")
+    allowed = "" if limit is None else str(limit) if isinstance(limit, int) else _percent(limit)
     return Check(
-        name=name,
-        found=interval_text(drop, low, high),
-        limit=f"{allowed:g}",
+        name="missing dialogues" + (" at most" if allowed else ""),
+        found=f"{len(lost):,} of {len(there):,} ({_percent(share)})",
+        limit=allowed,
         outcome=outcome,
-        detail=f"{verdict}, {row['n_a']:,} pairs, was {number_text(row['mean_a'])}, is "
-        f"{number_text(row['mean_b'])}",
+        detail="; ".join(said),
+        numbers={"n_missing": len(lost), "n_against": len(there), "n_run": len(here)},
     )
 
 
 def _percent(share: float) -> str:
     return f"{100 * share:.4g}%"
+
+
+def _asked(one: Check) -> str:
+    return f"{one.name} {one.limit}".rstrip()
+
+
+def _compared(one: Check) -> str:
+    """Return how many dialogues of the other run a drop was computed from."""
+    if "n_compared" not in one.numbers:
+        return ""
+    return f"{one.numbers['n_compared']} of {one.numbers['n_against']}"
 
 
 def checks_grid(found: Sequence[Check]) -> Grid:
@@ -230,7 +407,7 @@ def checks_grid(found: Sequence[Check]) -> Grid:
             Column("limit", tuple(one.limit for one in found)),
             Column("found", tuple(one.found for one in found)),
             Column("outcome", tuple(one.outcome for one in found), right=False),
-            Column("", tuple(one.detail for one in found), right=False, drop=-1),
+            Column("compared", tuple(map(_compared, found))),
         ),
     )
 
@@ -243,7 +420,7 @@ def github_lines(found: Sequence[Check]) -> list[str]:
             continue
         level = "error" if one.outcome == "failed" else "warning"
         detail = f" ({one.detail})" if one.detail else ""
-        said = plain(f"{one.name} {one.limit}: found {one.found}{detail}")
+        said = plain(f"{_asked(one)}: found {one.found}{detail}")
         lines.append(f"::{level} title=fastscore check::{said.replace('%', '%25')}")
     return lines
 
@@ -259,7 +436,7 @@ def junit(found: Sequence[Check], run: Run) -> bytes:
     )
     for one in found:
         case = ElementTree.SubElement(
-            suite, "testcase", classname=run.manifest.suite, name=f"{one.name} {one.limit}"
+            suite, "testcase", classname=run.manifest.suite, name=_asked(one)
         )
         message = plain(f"found {one.found}{f' ({one.detail})' if one.detail else ''}")
         if one.outcome != "passed":

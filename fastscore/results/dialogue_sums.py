@@ -145,6 +145,28 @@ def _free_rows(rows: pl.LazyFrame, metrics: Sequence[Metric]) -> tuple[pl.LazyFr
     return free, counts
 
 
+def dialogue_keys(
+    run: Run, *, table: str = LABEL_TABLE, key: str = KEY, pattern: str | None = None
+) -> pl.Series:
+    """Return the names of a run's dialogues, each once, ascending.
+
+    Parameters
+    ----------
+    run
+        A complete run.
+    table
+        A table that has a row of every dialogue.
+    key
+        As in `sum_by_dialogue`.
+    pattern
+        A regular expression with one group, which finds the name within the key. Dialogues that it
+        does not match are left out.
+    """
+    name = pl.col(KEY) if pattern is None else pl.col(KEY).str.extract(pattern, 1)
+    rows = _keyed(run, table, key, {}).select(name).drop_nulls()
+    return rows.unique().sort(KEY).collect(engine="streaming")[KEY]
+
+
 def repeated_dialogues(
     run: Run, *, key: str = KEY, by: str | None = None, levels: Sequence[str] = ()
 ) -> Repeats:

@@ -1,19 +1,30 @@
 """Checks for continuous integration: limits, drops, formats, exit codes."""
 
+import dataclasses
 import json
+import math
+import re
 import shutil
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
+from scipy import stats
 
+import fastscore
 from fastscore.errors import RunError, UsageError
-from fastscore.results.checks import CheckLimits, _drop, check, github_lines, junit
+from fastscore.results.checks import CheckLimits, Drop, _drops, check, github_lines, junit
+from fastscore.results.compare import Comparison
+from fastscore.results.compare.tables import DIFFERENCES_SCHEMA, SIDES_SCHEMA
 from fastscore.results.runs import Run, open_run
+from fastscore.statistics.clustered import Clusters, clustered_difference
 from fastscore.suites.registry import load_suite
-from tests.conftest import fastscore_command
+from tests.conftest import fastscore_command, often
+from tests.results.comparing import row_of, scored
 from tests.results.conftest import SuiteRuns
 
 
@@ -43,31 +54,189 @@ def test_bounds_nulls_and_rejects(run: Run) -> None:
     ]
 
 
+def drop_of(value: float | None, error: float | None, n: int = 9, better: str = "lower") -> Drop:
+    """Make a drop with the t interval of so many units."""
+    row: dict[str, Any] = {"difference": value, "low": None, "high": None, "n_units": n}
+    row |= {"standard_error": error, "degrees_of_freedom": n - 1.0}
+    if value is not None and error:
+        reach = float(stats.t.ppf(0.975, n - 1)) * error
+        row |= {"low": value - reach, "high": value + reach}
+    return Drop.of(row, better)
+
+
+def outcomes_of(drops: Mapping[str, Drop], allowed: float) -> list[str]:
+    """Check drops, as they are found between two runs."""
+    schema = {**SIDES_SCHEMA, **DIFFERENCES_SCHEMA}
+    rows = [
+        {"side": "a", "metric": id, "n_dialogues": 9, "n_a": 9, "n_units": drop.n_units}
+        | {"difference": drop.value, "low": drop.low, "high": drop.high}
+        | {"standard_error": drop.standard_error, "degrees_of_freedom": drop.degrees_of_freedom}
+        for id, drop in drops.items()
+    ]
+    frame = pl.DataFrame(rows, schema={name: schema[name] for name in rows[0]}).with_columns(
+        mean_a=pl.lit(0.5), mean_b=pl.lit(0.4)
+    )
+    compared = Comparison("suite", frame, frame, frame, ())
+    metric = next(each for each in load_suite("group_travel").metrics if each.better == "lower")
+    found = _drops(compared, dict.fromkeys(drops, metric), dict.fromkeys(drops, allowed))
+    return [one.outcome for one in found]
+
+
 @pytest.mark.parametrize(
-    ("low", "high", "allowed", "outcome"),
+    ("value", "error", "n", "allowed", "outcome"),
     [
-        (-0.05, -0.02, 0.01, "failed"),  # between 0.02 and 0.05 worse
-        (-0.005, 0.02, 0.01, "passed"),  # at most 0.005 worse
-        (-0.05, 0.02, 0.01, "undecided"),
-        (0.01, 0.05, 0.0, "passed"),  # better
+        # t = (0.05 - 0.01) / 0.015 = 2.67 with 8 degrees of freedom: p = 0.014
+        (0.05, 0.015, 9, 0.01, "failed"),
+        # t = 1.33: p = 0.11, and the interval ends at 0.064
+        (0.03, 0.015, 9, 0.01, "undecided"),
+        # the interval ends at -0.02 + 2.306 * 0.01 = 0.003
+        (-0.02, 0.01, 9, 0.01, "passed"),
+        # t = 2 with 8 degrees of freedom: p = 0.040 one-sided, though the interval has 0.01
+        (0.03, 0.01, 9, 0.01, "failed"),
+        # without any variation a sign test is left: p = 0.5 ** n
+        (0.1, 0.0, 5, 0.01, "failed"),
+        (0.1, 0.0, 4, 0.01, "undecided"),
+        (0.0, 0.0, 4, 0.0, "passed"),
+        # two units have no interval; without any there is nothing to compare
+        (0.0, None, 2, 0.0, "undecided"),
+        (None, None, 0, 0.0, "failed"),
     ],
 )
-def test_drops_go_by_the_interval(low: float, high: float, allowed: float, outcome: str) -> None:
-    metrics = {metric.id: metric for metric in load_suite("group_travel").metrics}
-    row = {"difference": (low + high) / 2, "low": low, "high": high, "n_a": 9}
-    row |= {"mean_a": 0.5, "mean_b": 0.5 + (low + high) / 2}
-    assert _drop(metrics["M9"], row, allowed, fail_undecided=False).outcome == outcome
-    strict = _drop(metrics["M9"], row, allowed, fail_undecided=True)
-    assert strict.outcome == ("failed" if outcome == "undecided" else outcome)
-    # of a metric that is better lower, the same with the signs exchanged
-    mirrored = {**row, "difference": -row["difference"], "low": -high, "high": -low}
-    assert _drop(metrics["M13"], mirrored, allowed, fail_undecided=False).outcome == outcome
+def test_drops_go_by_a_test_and_the_interval(
+    value: float | None, error: float | None, n: int, allowed: float, outcome: str
+) -> None:
+    drop = drop_of(value, error, n)
+    assert outcomes_of({"m": drop}, allowed) == [outcome]
+    if value is not None and error:
+        expected = float(stats.t.sf((value - allowed) / error, n - 1))
+        assert drop.p_above(allowed) == pytest.approx(expected, rel=1e-12)
+        # of a metric that is better higher, the same with the signs exchanged
+        assert drop_of(-value, error, n, "higher") == drop
+
+
+def test_drops_are_corrected_over_the_limits_that_are_given() -> None:
+    drop = drop_of(0.05, 0.015)  # p = 0.014, times 3 is 0.043, times 4 is 0.057
+    for n, outcome in ((1, "failed"), (3, "failed"), (4, "undecided")):
+        assert outcomes_of({f"m{i}": drop for i in range(n)}, 0.01) == [outcome] * n
+    # what is untested does not count
+    untested = {f"n{i}": drop_of(0.0, None, 2) for i in range(9)}
+    assert outcomes_of({"m": drop, **untested}, 0.01)[0] == "failed"
+
+
+@pytest.mark.parametrize("n", [8, 20])
+def test_twelve_limits_fail_in_at_most_five_of_a_hundred_runs_without_a_drop(n: int) -> None:
+    """Metrics of four kinds, three of each alike, as metrics of one suite are."""
+    generator = np.random.default_rng(20261125)
+    trials, failed = often(400, 4_000), 0
+    for _ in range(trials):
+        drops = {}
+        for kind in range(4):
+            shared = generator.normal(size=(2, n))
+            for i in range(3):
+                own = shared + generator.normal(size=(2, n))
+                values = [
+                    np.clip(0.5 + own / 5, 0.0, 1.0),
+                    (own > -1.5) * 1.0,
+                    np.exp(own) / 10,
+                    np.where(own > 0.7, own / 5, 0.0),
+                ][kind]
+                sides = (Clusters(side, np.ones(n)) for side in values)
+                found = clustered_difference(*sides, shared=True)
+                drops[f"{kind}{i}"] = Drop.of(
+                    dataclasses.asdict(found) | {"difference": found.value}, "lower"
+                )
+        outcomes = outcomes_of(drops, 0.0)
+        failed += "failed" in outcomes
+    # three standard errors above 5 %
+    assert failed / trials <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / trials)
+
+
+@pytest.fixture(scope="module")
+def twelve(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Run]:
+    """Return a run of twelve dialogues, one that lost four of them, and one with a new one."""
+    folder = tmp_path_factory.mktemp("twelve")
+    return {
+        "base": scored(folder, "base", ("m", 0.5, range(12))),
+        "lost": scored(folder, "lost", ("m", 0.6, range(8))),
+        "new": scored(folder, "new", ("m", 0.6, range(13))),
+    }
+
+
+@pytest.mark.parametrize(
+    ("missing", "outcome"),
+    [
+        (None, "undecided"),
+        (4, "passed"),
+        (3, "failed"),
+        (0, "failed"),
+        (1.0, "passed"),
+        (0.34, "passed"),
+        (0.33, "failed"),
+    ],
+)
+def test_dialogues_that_were_lost_are_counted(
+    twelve: dict[str, Run], missing: float | None, outcome: str
+) -> None:
+    limits = CheckLimits(drops={"average_U_best_early": 0.5}, missing=missing)
+    drop, lost = check(twelve["lost"], limits, twelve["base"])
+    assert (lost.outcome, lost.found) == (outcome, "4 of 12 (33.33%)")
+    assert lost.detail.startswith("such as 'd08/miner=m'; 4 dialogues of ")
+    assert lost.numbers == {"n_missing": 4, "n_against": 12, "n_run": 8}
+    # the third dialogue has no value in either run
+    assert drop.outcome == "passed"
+    assert "7 of 11 dialogues compared" in drop.detail
+    strict = check(twelve["lost"], dataclasses.replace(limits, fail_undecided=True), twelve["base"])
+    assert strict[-1].outcome == ("failed" if outcome == "undecided" else outcome)
+
+
+def test_a_drop_has_the_interval_of_the_comparison(twelve: dict[str, Run]) -> None:
+    metric = "average_U_best_early"
+    drop, lost = check(twelve["new"], CheckLimits(drops={metric: 0.0}), twelve["base"])
+    row = row_of(fastscore.compare(twelve["base"], twelve["new"]).differences, metric=metric)
+    ends = [-row[name] for name in ("difference", "high", "low")]
+    assert [drop.numbers[name] for name in ("drop", "low", "high")] == ends
+    assert (lost.outcome, lost.limit) == ("passed", "")
+    assert lost.detail == f"1 dialogue of {twelve['new'].path} without a partner"
+
+
+def test_a_candidate_that_lost_dialogues_does_not_pass_without_a_word(
+    twelve: dict[str, Run], tmp_path: Path
+) -> None:
+    words = ["check", twelve["lost"].path, "--against", twelve["base"].path]
+    words += ["--max-drop", "average_U_best_early=0.5"]
+    shown = fastscore_command(words)
+    assert shown.returncode == 0
+    assert re.search(r"missing dialogues +4 of 12 \(33.33%\)  undecided", shown.stdout)
+    assert re.search(r"\] +passed +7 of 11", shown.stdout)
+    github = fastscore_command([*words, "--format", "github"]).stdout
+    assert github.startswith(
+        "::warning title=fastscore check::missing dialogues: found 4 of 12 (33.33%25)"
+    )
+    assert fastscore_command([*words, "--fail-undecided"]).returncode == 1
+    for limit, code in (("4", 0), ("3", 1), ("34%", 0), ("0.33", 1)):
+        assert fastscore_command([*words, "--max-missing", limit]).returncode == code, limit
+        config = tmp_path / "fastscore.toml"
+        value = json.dumps(limit) if "%" in limit else limit
+        config.write_text(f"[check]\nmax_missing = {value}\n")
+        assert fastscore_command([*words, "--config", config]).returncode == code, limit
+    alone = fastscore_command([*words[:4], "--max-missing", "0", "--format", "json"])
+    assert [one["outcome"] for one in json.loads(alone.stdout)] == ["failed"]
+
+
+def test_units_of_a_drop_are_those_of_a_column(twelve: dict[str, Run]) -> None:
+    limits = CheckLimits(drops={"U_step": 0.5})
+    drop, _ = check(twelve["new"], limits, twelve["base"], cluster="challenge_type")
+    assert drop.outcome == "undecided"
+    assert drop.detail.startswith("undecided, an interval needs 3 units")
+    assert "; 2 values of challenge_type;" in drop.detail
+    with pytest.raises(UsageError, match=r"No dialogue can be compared: .* without challenge_uid"):
+        check(twelve["new"], limits, twelve["base"], cluster="challenge_uid")
 
 
 def test_a_run_has_not_dropped_against_itself(suite_runs: Mapping[str, Run]) -> None:
     run = suite_runs["group_travel"]
-    (found,) = check(run, CheckLimits(drops={"M9": 0.0}), run)
-    assert found.outcome == "passed"
+    found, missing = check(run, CheckLimits(drops={"M9": 0.0}), run)
+    assert found.outcome == missing.outcome == "passed"
     assert found.detail.startswith("not worse")
 
 
@@ -124,6 +293,9 @@ def test_the_command_reads_flags_and_configuration(run: Run, tmp_path: Path) -> 
         ('fail_undecided = "no"', "check.fail_undecided is 'no', expected true or false"),
         ("max_null = {PAS = 5}", "'5' is no share. Write 5 percent as 0.05 or 5%"),
         ('max_rejects = "lots"', "'lots' is no number"),
+        ("max_missing = -1", "--max-missing: '-1' is below 0"),
+        ("max_missing = 1.5", "--max-missing: '1.5' is no share"),
+        ("max_missing = true", "--max-missing: 'True' is no number"),
         (f"min = {'[' * 100_000}", "fastscore.toml: nested too deeply"),
         ("min = {memory_finance.PAS = 1}", "no metric 'memory_finance.PAS'"),
     ],
@@ -152,14 +324,14 @@ def test_a_configuration_may_name_the_suite_and_everything_else(
     config.write_text(f"[check]\nagainst = {json.dumps(str(run.path))}\n{named}{limits}")
     passed = fastscore_command(command)
     assert passed.returncode == 0, passed.stderr
-    least, drop = json.loads(passed.stdout)
+    least, drop, _ = json.loads(passed.stdout)
     assert (least["name"], drop["name"]) == ("PAS at least", "PAS drop at most")
     names = run.table("dialogues").select("dialogue").collect()["dialogue"].n_unique()
-    assert f"{names} pairs" in drop["detail"]
+    assert f"{names} of {names} dialogues compared" in drop["detail"]
 
 
 def test_runs_of_two_suites_are_refused_before_their_metrics(suite_runs: SuiteRuns) -> None:
-    with pytest.raises(UsageError, match="numbers of different suites do not compare"):
+    with pytest.raises(UsageError, match="Numbers of different suites cannot be compared"):
         check(
             suite_runs["group_travel"], CheckLimits(drops={"M9": 0.1}), suite_runs["memory_finance"]
         )
