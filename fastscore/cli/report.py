@@ -17,8 +17,14 @@ from fastscore.terminal import result_console, write_line
     show_default=True,
     help="The HTML file.",
 )
+@click.option(
+    "--cluster",
+    metavar="COLUMN",
+    help="Unit of the confidence intervals and tests: a column of table dialogues, such as the "
+    "user. Default: the dialogue.",
+)
 @click.option("-q", "--quiet", is_flag=True, help="Print no findings, the file's name alone.")
-def command(runs: tuple[Path, ...], output: Path, quiet: bool) -> None:
+def command(runs: tuple[Path, ...], output: Path, cluster: str | None, quiet: bool) -> None:
     """Write a page about RUNS: one run, or several of a suite side by side.
 
     Prints the findings about one run in ten lines, and where the page is.
@@ -32,9 +38,9 @@ def command(runs: tuple[Path, ...], output: Path, quiet: bool) -> None:
     from fastscore.results.runs import open_run
 
     opened = [open_run(run) for run in runs]
-    path = write_report(opened, output)
+    path = write_report(opened, output, cluster=cluster)
     if len(opened) == 1 and not quiet:
         width = min(80, result_console().width)
-        for line in findings_lines(opened[0], width=width):
+        for line in findings_lines(opened[0], cluster=cluster, width=width):
             write_line(line)
     write_line(path)

@@ -1,29 +1,50 @@
-"""What a run says at first sight, in sentences: high, low, null, rejected, different by group."""
+"""What a run says at first sight, in sentences that its data bear out.
 
-import math
+Group differences that an omnibus test shows, baselines that the run does not beat, the headline
+metrics with their intervals over the rows in which they are defined, nulls and rejects.
+"""
+
 import textwrap
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import polars as pl
 
-from fastscore.results.number_text import counted, decimals_for, number_text
+from fastscore.errors import UsageError
+from fastscore.results.defined_rows import Part, defined_parts
+from fastscore.results.dialogue_sums import LABEL_TABLE
+from fastscore.results.group_differences import (
+    ALPHA,
+    GroupDifference,
+    GroupTest,
+    group_differences,
+    group_tests,
+)
+from fastscore.results.groups import summarise_run
+from fastscore.results.number_text import (
+    counted,
+    decimals_for,
+    estimate_text,
+    number_text,
+    p_text,
+)
 from fastscore.results.readings import reading_of
 from fastscore.results.runs import Run
 from fastscore.results.summary_table import main_reason
+from fastscore.results.trivial_baselines import Baseline, PartKey, part_key, trivial_baselines
+from fastscore.statistics.clustered import LEAST_UNITS, Estimate
 from fastscore.suites.declarations import Metric
+from fastscore.suites.families import headline_metrics
 from fastscore.suites.registry import load_suite
-from fastscore.suites.summary import ALL, NORMAL_QUANTILE
+from fastscore.suites.summary import ALL
 from fastscore.terminal import plain
 
-Kind = Literal["high", "low", "reading", "null", "rejects", "groups", "none"]
-EACH = 3
-GROUP_DIFFERENCES = 4
-HIGH, LOW = 0.8, 0.2
-"""Where a mean lies in its range, seen in the direction that is better."""
+Kind = Literal["groups", "baseline", "mean", "null", "rejects", "none"]
+GROUP_DIFFERENCES = 6
+NAMED = 3
 MANY_NULLS = 0.2
-LEAST_GROUP = 5
+MANY_AT_END = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,36 +66,120 @@ class Finding:
     metric: str = ""
 
 
-def find(run: Run) -> list[Finding]:
-    """Return what stands out in a run, from its summary and manifest alone.
+@dataclass(frozen=True, slots=True)
+class Headlines:
+    """The headline metrics of a run where they are defined, and what trivial agents score.
 
-    First what is good and poor among the metrics that have a direction and a range, then what
-    differs between groups of dialogues beyond its 95 % interval, the clearest in full and the rest
-    by name, what is null, what was rejected.
+    Parameters
+    ----------
+    summary
+        The run's summary, with these units.
+    metrics
+        The headline metrics in it.
+    labels
+        The columns of table ``dialogues`` that group the summary.
+    parts
+        Their parts that have a value.
+    baselines
+        By part what trivial agents score.
+    lacking
+        Why there are no baselines, if they cannot be computed.
+    unit
+        What the units are, in the plural.
+    """
+
+    summary: pl.DataFrame
+    metrics: tuple[Metric, ...]
+    labels: tuple[str, ...]
+    parts: tuple[Part, ...]
+    baselines: Mapping[PartKey, Sequence[Baseline]] = field(default_factory=dict)
+    lacking: str = ""
+    unit: str = "dialogues"
+
+    def of(self, id: str) -> list[Part]:
+        """Return the parts of a metric."""
+        return [part for part in self.parts if part.metric.id == id]
+
+
+def read_headlines(run: Run, *, cluster: str | None = None) -> Headlines:
+    """Read the headline metrics of a run.
+
+    Parameters
+    ----------
+    run
+        A complete run.
+    cluster
+        The column of table ``dialogues`` that names the units. Default: the dialogue.
+
+    Raises
+    ------
+    UsageError
+        No such column.
     """
     suite = load_suite(run.manifest.suite)
-    summary = run.summary
+    summary = summarise_run(run, cluster=cluster)
+    whole = set(summary.filter(pl.col("group") == ALL)["metric"])
+    metrics = tuple(one for one in headline_metrics(suite.metrics) if one.id in whole)
+    columns = run.table(LABEL_TABLE).collect_schema().names()
+    groups = summary["group"].unique(maintain_order=True)
+    labels = tuple(name for name in groups if name in columns)
+    parts = tuple(defined_parts(suite, run.tables, metrics, labels=labels, cluster=cluster))
+    baselines: Mapping[PartKey, Sequence[Baseline]] = {}
+    lacking = ""
+    try:
+        baselines = trivial_baselines(run, metrics, parts, labels=labels, cluster=cluster)
+    except UsageError as error:
+        lacking = error.message
+    unit = "dialogues" if cluster is None else f"values of {cluster}"
+    return Headlines(summary, metrics, labels, parts, baselines, lacking, unit)
+
+
+def find(run: Run, *, cluster: str | None = None) -> list[Finding]:
+    """Return what stands out in a run.
+
+    Parameters
+    ----------
+    run
+        A complete run.
+    cluster
+        The column of table ``dialogues`` that names the units of intervals and tests. Default: the
+        dialogue.
+    """
+    return list_findings(run, read_headlines(run, cluster=cluster))
+
+
+def list_findings(run: Run, headlines: Headlines) -> list[Finding]:
+    """Return what stands out, of headline metrics that were read already.
+
+    First what differs between groups, the largest effects first, then trivial agents that the run
+    does not beat, the means, what is null, what was rejected.
+    """
     whole = {
         record["metric"]: record
-        for record in summary.filter(pl.col("group") == ALL).iter_rows(named=True)
+        for record in headlines.summary.filter(pl.col("group") == ALL).iter_rows(named=True)
     }
-    headline = [metric for metric in suite.metrics if metric.id in whole and not metric.part]
     return [
-        *_extremes(headline, whole),
-        *_groups(headline, summary),
-        *_nulls(headline, whole),
+        *_groups(headlines),
+        *_unbeaten(headlines),
+        *(
+            Finding(kind="mean", text=f"{_named(metric)}{text}.", metric=metric.id)
+            for metric in headlines.metrics
+            if (text := _means(headlines, metric, whole[metric.id]))
+        ),
+        *_nulls(headlines, whole),
         *_rejects(run),
     ]
 
 
-def findings_lines(run: Run, *, width: int = 80, lines: int = 10) -> list[str]:
+def findings_lines(
+    run: Run, *, cluster: str | None = None, width: int = 80, lines: int = 10
+) -> list[str]:
     """Return a run's findings in so many lines of text, whole sentences, the first of each kind.
 
-    What is good and poor, what differs, what is null and what was rejected take turns, so that no
-    kind crowds out another.
+    The kinds take turns, so that none crowds out another.
     """
     by_kind: dict[str, list[str]] = {}
-    for finding in find(run):
+    for finding in find(run, cluster=cluster):
         wrapped = textwrap.wrap(plain(finding.text), width - 2)
         by_kind.setdefault(finding.kind, []).append(
             "\n".join(("- " if not place else "  ") + line for place, line in enumerate(wrapped))
@@ -93,123 +198,163 @@ def findings_lines(run: Run, *, width: int = 80, lines: int = 10) -> list[str]:
     return [line for _, _, text in sorted(chosen) for line in text.split("\n")]
 
 
-def position(metric: Metric, value: float | None) -> float | None:
-    """Return where a value lies in its metric's range, from 0 (worst) to 1 (best)."""
-    if value is None or metric.better == "neither":
-        return None
-    if metric.minimum is None or metric.maximum is None:
-        return None
-    place = (value - metric.minimum) / (metric.maximum - metric.minimum)
-    return place if metric.better == "higher" else 1 - place
-
-
-def with_interval(record: Mapping[str, Any]) -> str:
-    """Write a summary's mean with its interval."""
-    decimals = max(1, decimals_for([record["mean"]]) - 1)
-    text = number_text(record["mean"], decimals)
-    if record["ci_low"] is None:
-        return text
-    return f"{text} ± {number_text(record['mean'] - record['ci_low'], decimals)}"
-
-
-def _extremes(metrics: Sequence[Metric], whole: Mapping[str, Mapping[str, Any]]) -> list[Finding]:
-    placed = []
-    for metric in metrics:
-        place = position(metric, whole[metric.id]["mean"])
-        if place is not None and metric.table == "dialogues":
-            placed.append((place, metric))
-    best = sorted((pair for pair in placed if pair[0] >= HIGH), key=lambda pair: -pair[0])[:EACH]
-    worst = sorted((pair for pair in placed if pair[0] <= LOW), key=lambda pair: pair[0])[:EACH]
-    found = []
-    for kind, pairs in (("high", best), ("low", worst)):
-        for _, metric in pairs:
-            record = whole[metric.id]
-            word = "good" if kind == "high" else "poor"
-            found.append(
-                Finding(
-                    kind="high" if kind == "high" else "low",
-                    text=f"{_named(metric)} is {word}: {with_interval(record)}"
-                    f"{_range_of(metric)}{_reading(metric, record)}.",
-                    metric=metric.id,
-                )
-            )
-    named = {finding.metric for finding in found}
-    for metric in metrics:
-        reading = _reading(metric, whole[metric.id])
-        if reading and metric.id not in named:
-            text = f"{_named(metric)} is {with_interval(whole[metric.id])}{reading}."
-            found.append(Finding(kind="reading", text=text, metric=metric.id))
-    return found or _nearest_to_ends(placed, whole)
-
-
-def _nearest_to_ends(
-    placed: Sequence[tuple[float, Metric]], whole: Mapping[str, Mapping[str, Any]]
-) -> list[Finding]:
-    """Name what is nearest to good and to poor where nothing is either."""
-    ordered = sorted(placed, key=lambda pair: -pair[0])
-    ends = dict.fromkeys([metric.id for _, metric in (*ordered[:1], *ordered[-1:])])
-    by_id = {metric.id: metric for _, metric in ordered}
-    return [
-        Finding(
-            kind="reading",
-            text=f"{_named(by_id[id])} is {with_interval(whole[id])}{_range_of(by_id[id])}.",
-            metric=id,
-        )
-        for id in ends
+def baseline_text(baselines: Iterable[Baseline]) -> str:
+    """Write what trivial agents score: ``baselines: always refusing 0.960, ...``."""
+    scores = [
+        f"{one.agent} {number_text(one.value, max(1, decimals_for([one.value]) - 1))}"
+        for one in baselines
     ]
+    return f"baseline{'s' * (len(scores) > 1)}: {', '.join(scores)}" if scores else ""
 
 
-def _groups(metrics: Sequence[Metric], summary: pl.DataFrame) -> list[Finding]:
-    """Name the clearest differences between the best and the worst group of each metric.
-
-    Rows are dialogues, groups independent: the interval is that of two normal means.
-    """
-    ids = [metric.id for metric in metrics if metric.table == "dialogues"]
-    by_id = {metric.id: metric for metric in metrics}
-    differences = []
-    groups = summary.filter(
-        pl.col("group") != ALL, pl.col("metric").is_in(ids), pl.col("n") >= LEAST_GROUP
+def part_estimate(part: Part, record: Mapping[str, Any]) -> Estimate:
+    """Return the mean of a part: that of the summary, if it is of all rows."""
+    if part.where:
+        return part.estimate
+    return Estimate(
+        record["mean"],
+        record["ci_low"],
+        record["ci_high"],
+        n_units=record["n_units"],
+        reason=record["interval_reason"],
     )
-    for (group, id), rows in groups.group_by("group", "metric", maintain_order=True):
-        if rows.height < 2:
-            continue
-        ordered = rows.sort("mean", maintain_order=True)
-        low, high = ordered.row(0, named=True), ordered.row(-1, named=True)
-        difference = high["mean"] - low["mean"]
-        half = NORMAL_QUANTILE * math.sqrt(high["sd"] ** 2 / high["n"] + low["sd"] ** 2 / low["n"])
-        if difference > half:
-            spread = math.sqrt((high["sd"] ** 2 + low["sd"] ** 2) / 2)
-            effect = difference / spread if spread else math.inf
-            differences.append((effect, str(group), by_id[str(id)], low, high, half))
-    differences.sort(key=lambda found: -found[0])
-    found = []
-    taken: set[str] = set()
-    others: dict[str, list[str]] = {}
-    for _, group, metric, low, high, half in differences:
-        if metric.id in taken or len(taken) == GROUP_DIFFERENCES:
-            others.setdefault(group, []).append(metric.id)
-            continue
-        taken.add(metric.id)
-        difference = high["mean"] - low["mean"]
-        decimals = max(1, decimals_for([high["mean"]]) - 1)
-        low_end, high_end = (number_text(difference + sign * half, decimals) for sign in (-1, 1))
-        found.append(
-            Finding(
-                kind="groups",
-                text=f"{_named(metric)} differs by {group}: {high['value']} has "
-                f"{number_text(high['mean'], decimals)}, {low['value']} "
-                f"{number_text(low['mean'], decimals)} (difference "
-                f"{number_text(difference, decimals)} [{low_end}, {high_end}]).",
-                metric=metric.id,
-            )
+
+
+def _means(headlines: Headlines, metric: Metric, record: Mapping[str, Any]) -> str:
+    """Write the mean of each part with its interval, units, reading and baselines."""
+    texts = []
+    parts = headlines.of(metric.id)
+    for part in parts:
+        estimate = part_estimate(part, record)
+        band = reading_of(estimate.value, estimate.low, estimate.high, metric.bands)
+        facts = [
+            estimate_text(estimate),
+            f"{band} by its source" if band else "",
+            counted(estimate.n_units, headlines.unit),
+            _reason_text(estimate),
+            _at_end(part),
+        ]
+        said = ", ".join(fact for fact in facts if fact)
+        baselines = baseline_text(headlines.baselines.get(part_key(part), ()))
+        where = f"{', in' if len(parts) == 1 else ''} {part.where}: " if part.where else ": "
+        texts.append(f"{where}{said}{f' ({baselines})' if baselines else ''}")
+    return texts[0] if len(texts) == 1 else ":" + ";".join(texts) if texts else ""
+
+
+def _reason_text(estimate: Estimate) -> str:
+    if estimate.reason == "too_few_units":
+        return f"no interval below {LEAST_UNITS}"
+    return "all equal" if estimate.reason == "zero_variance" else ""
+
+
+def _at_end(part: Part) -> str:
+    """Say how many values lie at an end of the range, if it is at least half of them."""
+    n = int(part.units["n"].sum())
+    ends = (("at_minimum", part.metric.minimum), ("at_maximum", part.metric.maximum))
+    for column, end in ends:
+        at_end = int(part.units[column].sum())
+        if end is not None and n >= LEAST_UNITS and at_end >= MANY_AT_END * n:
+            return f"{'all' if at_end == n else f'{at_end:,} of {n:,}'} at {end:g}"
+    return ""
+
+
+def _unbeaten(headlines: Headlines) -> list[Finding]:
+    """Name the metrics in which the run is not clearly better than a trivial agent."""
+    unbeaten: dict[str, list[str]] = {}
+    for part in headlines.parts:
+        for one in headlines.baselines.get(part_key(part), ()):
+            if not is_better(part.metric, one.difference):
+                own, other = (number_text(mean, 3) for mean in (one.own, one.value))
+                is_split = len(headlines.of(part.metric.id)) > 1
+                named = f"{part.metric.id} in {part.where}" if is_split else part.metric.id
+                unbeaten.setdefault(one.agent, []).append(f"{named} ({own} against {other})")
+    found = [
+        Finding(
+            kind="baseline",
+            text=f"Not clearly better than an agent that is {agent}, on the same log: "
+            f"{_some(metrics)}.",
         )
-    more = [f"by {group} ({len(ids):,}): {', '.join(ids)}" for group, ids in others.items()]
+        for agent, metrics in unbeaten.items()
+    ]
+    if headlines.lacking:
+        found.append(Finding(kind="baseline", text=f"No trivial baselines: {headlines.lacking}"))
+    return found
+
+
+def _some(names: Sequence[str]) -> str:
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    return f"{', '.join(names[:NAMED])}{more}"
+
+
+def is_better(metric: Metric, difference: Estimate) -> bool:
+    """Tell whether the interval of a difference lies on the better side of 0."""
+    if metric.better == "neither" or difference.low is None or difference.high is None:
+        return True
+    return difference.low > 0 if metric.better == "higher" else difference.high < 0
+
+
+def _groups(headlines: Headlines) -> list[Finding]:
+    """Name the metrics that differ between groups by an omnibus test, and their clearest pair."""
+    tests = group_tests(headlines.parts, headlines.labels)
+    if not tests:
+        return _untested(headlines)
+    differences = group_differences(tests)
+    family = f"Holm over {counted(len(tests), 'tests')}"
+    if not differences:
+        labels = ", ".join(dict.fromkeys(test.label for test in tests))
+        text = f"No headline metric clearly differs by {labels} ({family}, {ALPHA:g})."
+        return [Finding(kind="groups", text=text)]
+    found = [
+        Finding(kind="groups", text=_difference_text(one, family), metric=one.test.metric.id)
+        for one in differences[:GROUP_DIFFERENCES]
+    ]
+    others: dict[str, list[str]] = {}
+    for one in differences[GROUP_DIFFERENCES:]:
+        others.setdefault(one.test.label, []).append(one.test.metric.id)
+    more = [f"by {label} ({len(ids):,}): {', '.join(ids)}" for label, ids in others.items()]
     if more:
         found.append(Finding(kind="groups", text=f"Others that differ {'; '.join(more)}."))
     return found
 
 
-def _nulls(metrics: Sequence[Metric], whole: Mapping[str, Mapping[str, Any]]) -> list[Finding]:
+def _p(p: float) -> str:
+    return f"p = {p_text(p)}"
+
+
+def _untested(headlines: Headlines) -> list[Finding]:
+    """Say that groups are too small to be compared, if there are any."""
+    labels = [
+        label
+        for label in headlines.labels
+        if any(part.units[label].drop_nulls().n_unique() > 1 for part in headlines.parts)
+    ]
+    if not labels:
+        return []
+    text = (
+        f"Not tested for differences by {', '.join(labels)}: fewer than two groups have "
+        f"{LEAST_UNITS} {headlines.unit}."
+    )
+    return [Finding(kind="groups", text=text)]
+
+
+def _difference_text(one: GroupDifference, family: str) -> str:
+    test: GroupTest = one.test
+    where = f", in {test.where}," if test.where else ""
+    said = f"{_named(test.metric)}{where} differs by {test.label} ({_p(one.p)}, {family})"
+    if one.difference is None or one.means is None or one.pair_p is None:
+        return f"{said}; no pair of its {len(test.names):,} groups is clear by itself."
+    decimals = max(1, decimals_for(one.means) - 1)
+    low, high = (number_text(mean, decimals) for mean in one.means)
+    n_pairs = len(test.names) * (len(test.names) - 1) // 2
+    corrected = f", Holm over {n_pairs} pairs" if n_pairs > 1 else ""
+    return (
+        f"{said}: {one.high} has {high}, {one.low} {low}, difference "
+        f"{estimate_text(one.difference)} ({_p(one.pair_p)}{corrected})."
+    )
+
+
+def _nulls(headlines: Headlines, whole: Mapping[str, Mapping[str, Any]]) -> list[Finding]:
+    metrics = headlines.metrics
     everywhere = [metric for metric in metrics if not whole[metric.id]["n"]]
     found = []
     if everywhere:
@@ -219,7 +364,11 @@ def _nulls(metrics: Sequence[Metric], whole: Mapping[str, Mapping[str, Any]]) ->
     for metric in metrics:
         record = whole[metric.id]
         rows = record["n"] + record["n_null"]
-        if metric not in everywhere and record["n_null"] > MANY_NULLS * rows:
+        # nulls outside the rows in which it is defined are no news
+        by_definition = any(part.where for part in headlines.of(metric.id))
+        if metric in everywhere or (by_definition and main_reason(record) == "not_applicable"):
+            continue
+        if record["n_null"] > MANY_NULLS * rows:
             found.append(
                 Finding(
                     kind="null",
@@ -249,12 +398,3 @@ def _rejects(run: Run) -> list[Finding]:
 
 def _named(metric: Metric) -> str:
     return f"{metric.name} ({metric.id})"
-
-
-def _range_of(metric: Metric) -> str:
-    return f" (from {metric.minimum:g} to {metric.maximum:g})"
-
-
-def _reading(metric: Metric, record: Mapping[str, Any]) -> str:
-    reading = reading_of(record["mean"], metric.bands)
-    return f", by its source {reading}" if reading else ""

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from fastscore.results.readings import bands_text
 from fastscore.suites.base import Suite
 from fastscore.suites.declarations import Metric
+from fastscore.suites.families import headline_metrics
 
 
 def metric_range(metric: Metric) -> str:
@@ -31,10 +32,34 @@ def metric_facts(metric: Metric) -> dict[str, str]:
         "reading": bands_text(metric.bands),
         "uses": ", ".join(metric.uses),
         "only in": ", ".join(metric.conditions),
+        "headline": "yes" if metric.headline else "",
+        "same as": metric.same_test_as,
+        "fixed": _fixed(metric),
+        "scale": f"one for each {metric.scale_by}" if metric.scale_by else "",
+        "baseline": ", ".join(metric.baselines),
         "null": metric.null_rule,
         "source": metric.source,
     }
     return {name: fact for name, fact in facts.items() if fact}
+
+
+def headline_table(suite: Suite) -> str:
+    """Return a table of a suite's headline metrics as Markdown, as the suite's page has it."""
+    lines = [
+        "| Metric | Value fixed by definition if | Scale | Baselines: an agent that is |",
+        "|---|---|---|---|",
+    ]
+    for metric in headline_metrics(suite.metrics):
+        scale = f"one for each `{metric.scale_by}`" if metric.scale_by else ""
+        cells = (f"`{metric.id}`", _fixed(metric), scale, ", ".join(metric.baselines))
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def _fixed(metric: Metric) -> str:
+    """Write the rows in which a definition gives the value."""
+    rules = [f"{column} is {str(value).lower()}" for column, value in metric.fixed_where]
+    return " or ".join(rules)
 
 
 def _card(metric: Metric) -> str:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 from fastscore.errors import counted as counted
+from fastscore.statistics.clustered import Estimate
 
 NONE = "-"
 
@@ -26,6 +27,12 @@ def interval_text(
         return number_text(value, decimals)
     ends = f"{number_text(low, decimals)}, {number_text(high, decimals)}"
     return f"{number_text(value, decimals)} [{ends}]"
+
+
+def estimate_text(estimate: Estimate) -> str:
+    """Write a mean with its interval, where it has one, to three decimals."""
+    decimals = max(1, decimals_for([estimate.value]) - 1)
+    return interval_text(estimate.value, estimate.low, estimate.high, decimals)
 
 
 def p_text(p: float | None) -> str:

@@ -5,17 +5,29 @@ from html import escape
 
 import polars as pl
 
-from fastscore.results.number_text import counted
-from fastscore.results.summary_table import choose_metrics, whole_grid
+from fastscore.results.defined_rows import Part, defined_parts
+from fastscore.results.dialogue_sums import LABEL_TABLE
+from fastscore.results.number_text import counted, estimate_text
+from fastscore.results.summary_table import (
+    DIALOGUES,
+    INTERVAL_HEADER,
+    choose_metrics,
+    whole_grid,
+)
 from fastscore.suites.base import Suite
-from fastscore.terminal.grids import Grid
+from fastscore.suites.families import headline_metrics
 
 LINES = 10
 WIDTH = 100
 
 
 def overview(
-    title: str, suite: Suite, summary: pl.DataFrame, counts: Mapping[str, int], signature: str
+    title: str,
+    suite: Suite,
+    summary: pl.DataFrame,
+    tables: Mapping[str, pl.LazyFrame],
+    counts: Mapping[str, int],
+    signature: str,
 ) -> str:
     """Say what came out on at most `LINES` lines of at most `WIDTH` characters.
 
@@ -27,12 +39,15 @@ def overview(
         What scored it.
     summary
         Its summary.
+    tables
+        Its tables by name: read if a definition fixes the value of a metric in some rows, or has
+        several scales. Such a metric is shown over the other rows, or by scale.
     counts
         The number of rows by table, and of rejects.
     signature
         The line that pins the numbers.
     """
-    cells = _cells(_grid(suite, summary))
+    cells = _cells(suite, summary, tables)
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     rows = [
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
@@ -46,10 +61,15 @@ def overview(
 
 
 def overview_html(
-    title: str, suite: Suite, summary: pl.DataFrame, counts: Mapping[str, int], signature: str
+    title: str,
+    suite: Suite,
+    summary: pl.DataFrame,
+    tables: Mapping[str, pl.LazyFrame],
+    counts: Mapping[str, int],
+    signature: str,
 ) -> str:
     """Return the same as HTML, every metric in a row of a table; arguments as `overview`."""
-    header, *rows = _cells(_grid(suite, summary))
+    header, *rows = _cells(suite, summary, tables)
     head = "".join(f"<th>{escape(cell)}</th>" for cell in header)
     body = "".join(
         "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows
@@ -61,16 +81,56 @@ def overview_html(
     )
 
 
-def _grid(suite: Suite, summary: pl.DataFrame) -> Grid:
+def _cells(
+    suite: Suite, summary: pl.DataFrame, tables: Mapping[str, pl.LazyFrame]
+) -> list[Sequence[str]]:
+    """Return a header and rows, headline metrics first."""
     ids = choose_metrics(suite, summary, (), everything=False)
-    return whole_grid(suite, summary, ids, everything=False)
-
-
-def _cells(grid: Grid) -> list[Sequence[str]]:
-    """Return a grid's header and rows, without the headings between."""
+    headline = [metric.id for metric in headline_metrics(suite.metrics)]
+    ids.sort(key=lambda id: headline.index(id) if id in headline else len(headline))
+    grid = whole_grid(suite, summary, ids, everything=False)
     rows = zip(*(column.cells for column in grid.columns), strict=True)
     kept = [row for number, row in enumerate(rows) if number not in grid.headings]
-    return [tuple(column.header for column in grid.columns), *kept]
+    header = tuple(column.header for column in grid.columns)
+    parts = _split_parts(suite, summary, tables, ids)
+    return [
+        header,
+        *(
+            line
+            for row in kept
+            for line in ([_of_part(header, row, part) for part in parts.get(row[0], ())] or [row])
+        ),
+    ]
+
+
+def _split_parts(
+    suite: Suite, summary: pl.DataFrame, tables: Mapping[str, pl.LazyFrame], ids: Sequence[str]
+) -> dict[str, list[Part]]:
+    """Return the parts of metrics that do not have all rows in one."""
+    metrics = [one for one in suite.metrics if one.id in ids and (one.fixed_where or one.scale_by)]
+    if not metrics:
+        return {}
+    columns = tables[LABEL_TABLE].collect_schema().names()
+    labels = [name for name in summary["group"].unique(maintain_order=True) if name in columns]
+    parts: dict[str, list[Part]] = {}
+    for part in defined_parts(suite, tables, metrics, labels=labels):
+        if part.where:
+            parts.setdefault(part.metric.id, []).append(part)
+    return parts
+
+
+def _of_part(header: Sequence[str], row: Sequence[str], part: Part) -> Sequence[str]:
+    """Write the row of a part: its name says which rows it is of."""
+    estimate = part.estimate
+    own = {
+        "id": row[0],
+        "metric": f"{part.metric.name} ({part.where})",
+        "": row[header.index("")],
+        INTERVAL_HEADER: estimate_text(estimate),
+        "n": f"{int(part.units['n'].sum()):,}",
+        DIALOGUES: f"{estimate.n_units:,}",
+    }
+    return tuple(own.get(name, "") for name in header)
 
 
 def _counts(counts: Mapping[str, int]) -> str:

@@ -5,24 +5,31 @@ from collections.abc import Sequence
 from fastscore.suites.declarations import Band
 
 
-def reading_of(value: float | None, bands: Sequence[Band]) -> str | None:
-    """Return the reading of the first band that holds a value.
+def reading_of(
+    value: float | None, low: float | None, high: float | None, bands: Sequence[Band]
+) -> str | None:
+    """Return the reading of the first band that holds a mean and its whole interval.
 
     Parameters
     ----------
     value
-        A value or a mean of the metric, as it is: not rounded.
+        A mean of the metric, as it is: not rounded.
+    low, high
+        The ends of its interval.
     bands
         The metric's bands, in their order.
 
     Returns
     -------
     str or None
-        None without a value, or where the document names none.
+        None without an interval, or if no band holds all of it.
     """
-    if value is None:
+    if value is None or low is None or high is None:
         return None
-    return next((band.reading for band in bands if _holds(band, value)), None)
+    return next(
+        (band.reading for band in bands if all(_holds(band, end) for end in (low, value, high))),
+        None,
+    )
 
 
 def band_bounds(band: Band) -> str:

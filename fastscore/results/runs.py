@@ -68,11 +68,13 @@ class Run:
 
         return overview_html(*self._overview_facts(), self.signature)
 
-    def _overview_facts(self) -> tuple[str, Suite, pl.DataFrame, dict[str, int]]:
+    def _overview_facts(
+        self,
+    ) -> tuple[str, Suite, pl.DataFrame, Mapping[str, pl.LazyFrame], dict[str, int]]:
         counts = {name: table["rows"] for name, table in self.manifest.tables.items()}
         counts["rejects"] = self.manifest.counts.get("rejects", 0)
         title = f"Run {self.path} of {self.manifest.suite}"
-        return title, load_suite(self.manifest.suite), self.summary, counts
+        return title, load_suite(self.manifest.suite), self.summary, self.tables, counts
 
     def plot(self, metric: str, *, by: str | None = None) -> "Figure":
         """Draw the distribution of a metric, or its means by labels (`plots.plot_metric`)."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from fastscore.results.overview import overview, overview_html
+from fastscore.suites.base import Suite
 from fastscore.suites.registry import load_suite
 
 
@@ -41,15 +42,18 @@ class Scores:
     notes: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
-        counts = self._counts()
-        title = f"Scores of {self.suite}"
-        return overview(title, load_suite(self.suite), self.summary, counts, self.signature)
+        return overview(*self._overview_facts(), self.signature)
 
     def _repr_html_(self) -> str:
         """Show what came out as a small table, in a notebook."""
-        counts = self._counts()
+        return overview_html(*self._overview_facts(), self.signature)
+
+    def _overview_facts(
+        self,
+    ) -> tuple[str, Suite, pl.DataFrame, Mapping[str, pl.LazyFrame], dict[str, int]]:
+        tables = {name: table.lazy() for name, table in self.tables.items()}
         title = f"Scores of {self.suite}"
-        return overview_html(title, load_suite(self.suite), self.summary, counts, self.signature)
+        return title, load_suite(self.suite), self.summary, tables, self._counts()
 
     def _counts(self) -> dict[str, int]:
         counts = {name: table.height for name, table in self.tables.items()}

@@ -10,7 +10,7 @@ from fastscore.results.number_text import NONE, decimals_for, interval_text, num
 from fastscore.results.readings import reading_of
 from fastscore.statistics.clustered import LEAST_UNITS
 from fastscore.suites.base import Suite
-from fastscore.suites.declarations import NULL_REASONS, Metric
+from fastscore.suites.declarations import NULL_REASONS, Band, Metric
 from fastscore.suites.summary import ALL
 from fastscore.terminal.grids import Column, Grid
 
@@ -69,10 +69,11 @@ def whole_grid(
             cells = tuple(_number(record, name) for record in of_rows)
             columns.append(Column(name, cells, drop=place - 3))
     declared = {metric.id: metric for metric in suite.metrics}
-    bands = [declared[id].bands if id in declared else () for id, _ in rows]
+    bands = [_bands_of(declared.get(id or "")) for id, _ in rows]
     if any(bands):
         readings = tuple(
-            reading_of(record.get("mean"), of_metric) or ""
+            reading_of(record.get("mean"), record.get("ci_low"), record.get("ci_high"), of_metric)
+            or ""
             for record, of_metric in zip(of_rows, bands, strict=True)
         )
         columns.append(Column("reading", readings, right=False, drop=3))
@@ -157,6 +158,11 @@ def _rows(suite: Suite, ids: Sequence[str]) -> list[tuple[str | None, str]]:
         rows += [(None, table)]
         rows += [(id, table) for id in ids if _table_of(declared, id) == table]
     return rows
+
+
+def _bands_of(metric: Metric | None) -> Sequence[Band]:
+    """Return what a source calls values, unless rows of several scales are pooled."""
+    return metric.bands if metric and not metric.scale_by else ()
 
 
 def _headings(rows: Sequence[tuple[str | None, str]]) -> frozenset[int]:

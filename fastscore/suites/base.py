@@ -262,6 +262,20 @@ class ExplainsMetrics(Protocol):
 
 
 @runtime_checkable
+class ScoresTrivialAgents(Protocol):
+    """A suite that says what trivial agents score on a log, from the tables of a run over it."""
+
+    def score_trivial_agents(
+        self, tables: Mapping[str, pl.LazyFrame], options: Any
+    ) -> pl.DataFrame:
+        """Return a row for each dialogue and agent of `Metric.baselines`.
+
+        The columns are ``agent``, the key of table ``dialogues``, and the metrics that have such a
+        baseline: null if the agent is none of the metric's, or the dialogue has no value.
+        """
+
+
+@runtime_checkable
 class ContributesSections(Protocol):
     """A suite with parts of a report of its own."""
 

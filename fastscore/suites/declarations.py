@@ -392,6 +392,9 @@ class Metric:
     scale_by
         The column of its table by which the definition differs, such as a maximum for each level.
         Rows of two of its values are neither pooled nor compared. Empty if there is none.
+    baselines
+        The trivial agents whose scores on the same log stand beside it, by what they do: ``always
+        refusing``. The suite computes them (`fastscore.suites.base.ScoresTrivialAgents`).
     """
 
     id: str
@@ -414,6 +417,7 @@ class Metric:
     same_test_as: str = ""
     fixed_where: tuple[tuple[str, str | int | bool], ...] = ()
     scale_by: str = ""
+    baselines: tuple[str, ...] = ()
 
 
 PARTIAL_REJECTS = "partial_rejects"

@@ -1,31 +1,214 @@
-"""What is found in a run, told with the numbers of its summary."""
+"""What is found in a run: true of its tables, and no more often by chance than it may be."""
 
+import math
 from collections.abc import Mapping
+from pathlib import Path
 
 import polars as pl
+import pytest
+from scipy.stats import binom
 
-from fastscore.results.findings import GROUP_DIFFERENCES, find
+import fastscore
+from fastscore.results.defined_rows import UNIT, Part, defined_parts
+from fastscore.results.findings import find, findings_lines, is_better
+from fastscore.results.group_differences import group_differences, group_tests
 from fastscore.results.runs import Run
+from fastscore.statistics.clustered import Estimate
+from fastscore.suites.declarations import Metric
+from fastscore.suites.families import headline_metrics
+from fastscore.suites.lexicon_tables import lexicon_content
+from fastscore.suites.registry import load_suite
 
 
-def test_findings_name_values_of_the_summary(suite_runs: Mapping[str, Run]) -> None:
-    for run in suite_runs.values():
-        whole = run.summary.filter(pl.col("group") == "all")
-        for finding in find(run):
-            if finding.kind in ("high", "low"):
-                mean = whole.filter(pl.col("metric") == finding.metric)["mean"][0]
-                assert f"{mean:.3f}" in finding.text
+def metric(id: str = "share", **how: object) -> Metric:
+    facts = {"better": "higher", "minimum": 0.0, "maximum": 1.0, "headline": True} | how
+    return Metric(id=id, name=id, table="dialogues", formula="", null_rule="", source="", **facts)  # type: ignore[arg-type]
 
 
-def test_findings_count_every_group_difference_that_they_do_not_tell(
+def part(values: Mapping[str, list[float]], of: Metric | None = None) -> Part:
+    """Return a part with one unit a value, labelled by the name of its list."""
+    rows = [(label, value) for label, listed in values.items() for value in listed]
+    units = pl.DataFrame(
+        {
+            UNIT: [f"{number:03}" for number in range(len(rows))],
+            "model": [label for label, _ in rows],
+            "sum": [value for _, value in rows],
+            "n": [1] * len(rows),
+            "at_minimum": [int(value == 0.0) for _, value in rows],
+            "at_maximum": [int(value == 1.0) for _, value in rows],
+        }
+    )
+    return Part(of or metric(), "", None, units)
+
+
+def test_a_mean_is_that_of_the_rows_in_which_the_metric_is_defined(
     suite_runs: Mapping[str, Run],
 ) -> None:
-    found = [one for one in find(suite_runs["preference_shift"]) if one.kind == "groups"]
-    told = [one for one in found if one.metric]
-    others = [one.text for one in found if not one.metric]
-    assert len(others) == (1 if len(told) == GROUP_DIFFERENCES else 0)
-    for text in others:
-        for part in text.removeprefix("Others that differ ").removesuffix(".").split("; "):
-            about, _, ids = part.partition("): ")
-            assert int(about.rpartition("(")[2]) == len(ids.split(", "))
-    assert others
+    run = suite_runs["group_travel"]
+    dialogues = run.table("dialogues").collect()
+    told = {one.metric: one.text for one in find(run) if one.kind == "mean"}
+    for id, flag, conditions in (
+        ("M5", "enable_feedback", "C5"),
+        ("M4", "use_social_theory", "C4, C5"),
+        ("M13", "multi_user", "C2, C3, C4, C5"),
+    ):
+        values = dialogues.filter(flag)[id].drop_nulls().to_list()
+        mean = math.fsum(values) / len(values)
+        assert f", in condition {conditions}: {mean:.3f}" in told[id]
+        assert f", {len(values)} dialogue" in told[id]
+        assert dialogues.filter(~pl.col(flag))[id].unique().to_list() == [0.0]
+    # the plan alone addresses preferences without synthesis: two definitions, two means
+    means = dialogues.group_by("enable_synthesis").agg(pl.col("M8").mean())["M8"].to_list()
+    assert all(f"{mean:.3f}" in told["M8"] for mean in means)
+    values = dialogues["M8"].to_list()
+    assert f"{math.fsum(values) / len(values):.3f}" not in told["M8"]
+
+
+def test_levels_with_maxima_of_their_own_are_neither_pooled_nor_compared(
+    suite_runs: Mapping[str, Run],
+) -> None:
+    run = suite_runs["guest_simulation"]
+    dialogues = run.table("dialogues").collect()
+    told = find(run)
+    for id, levels in (("DEI", (2, 3, 4, 5)), ("CRRS", (1, 2, 3, 4, 5))):
+        (text,) = (one.text for one in told if one.kind == "mean" and one.metric == id)
+        for level in levels:
+            values = dialogues.filter(experiment_level=level)[id].to_list()
+            mean = math.fsum(values) / len(values)
+            assert f"experiment_level {level}: {mean:.3f}" in text
+        assert "experiment_level 1: 0.000" not in text
+        assert not any(one.kind == "groups" and one.metric == id for one in told)
+
+
+def test_means_of_all_rows_are_the_summary_s(suite_runs: Mapping[str, Run]) -> None:
+    for run in suite_runs.values():
+        whole = {row["metric"]: row for row in run.summary.filter(group="all").to_dicts()}
+        for finding in find(run):
+            if finding.kind == "mean" and f"({finding.metric}): " in finding.text:
+                row = whole[finding.metric]
+                means = finding.text.partition(f"({finding.metric}): ")[2]
+                if means[0].isdigit() or means[0] == "-":
+                    assert means.startswith(f"{row['mean']:.3f}")
+
+
+def test_quality_is_named_only_where_the_source_names_it(suite_runs: Mapping[str, Run]) -> None:
+    for name, run in suite_runs.items():
+        readings = {band.reading for one in load_suite(name).metrics for band in one.bands}
+        for finding in find(run):
+            for word in ("good", "poor", "excellent"):
+                assert word not in finding.text.split() or word in readings, finding.text
+
+
+def test_shuffled_labels_differ_in_five_reports_of_a_hundred(
+    suite_runs: Mapping[str, Run],
+) -> None:
+    # a family of tests errs in at most 5 % of reports: of 200, at most 19 with probability .997
+    run = suite_runs["preference_shift"]
+    suite = load_suite("preference_shift")
+    parts = defined_parts(suite, run.tables, headline_metrics(suite.metrics), labels=("model",))
+    labels = run.table("dialogues").select("model").collect()["model"]
+    most = int(binom.ppf(0.997, 200, 0.05))
+    said = 0
+    for seed in range(200):
+        shuffled = dict(
+            zip(
+                parts[0].units[UNIT],
+                labels.sample(fraction=1.0, shuffle=True, seed=seed),
+                strict=True,
+            )
+        )
+        moved = [
+            Part(
+                one.metric,
+                one.where,
+                one.scale,
+                one.units.with_columns(pl.col(UNIT).replace_strict(shuffled).alias("model")),
+            )
+            for one in parts
+        ]
+        said += bool(group_differences(group_tests(moved, ("model",)), seed=seed))
+    assert said <= most
+
+
+def test_the_real_effect_is_first() -> None:
+    noise = [0.1, 0.5, 0.3, 0.9, 0.6, 0.2, 0.8, 0.4]
+    real = part(
+        {"a": [value / 4 for value in noise], "b": [0.7 + value / 4 for value in noise]},
+        metric("real"),
+    )
+    slight = part(
+        {"a": [value / 2 for value in noise], "b": [0.4 + value / 2 for value in noise]},
+        metric("slight"),
+    )
+    none = part({"a": noise, "b": noise[::-1]}, metric("none"))
+    found = group_differences(group_tests([none, slight, real], ("model",)))
+    assert [one.test.metric.id for one in found] == ["real", "slight"]
+    first = found[0]
+    assert (first.low, first.high) == ("a", "b")
+    assert first.difference is not None
+    assert first.difference.value == pytest.approx(0.7)
+
+
+def test_a_constant_difference_is_tested_by_permutation() -> None:
+    # no spread within groups: 2 of the 924 ways to deal 12 units are as far apart
+    found = group_differences(group_tests([part({"a": [0.0] * 6, "b": [1.0] * 6})], ("model",)))
+    assert found[0].pair_p == pytest.approx(2 / 924)
+
+
+def test_small_groups_are_not_tested(tmp_path: Path) -> None:
+    assert not group_tests([part({"a": [0.1, 0.2], "b": [0.8, 0.9, 0.7]})], ("model",))
+
+
+def test_units_of_several_groups_are_compared_with_themselves() -> None:
+    # six users, each with one dialogue of both models, the second always 0.1 above
+    values = [0.1, 0.3, 0.5, 0.7, 0.2, 0.6]
+    one = part({"a": values, "b": [value + 0.1 + value / 100 for value in values]})
+    users = [f"user{number}" for number in range(6)] * 2
+    shared = Part(one.metric, "", None, one.units.with_columns(pl.Series(UNIT, users)))
+    (test,) = group_tests([shared], ("model",))
+    assert test.shares_units
+    (found,) = group_differences([test])
+    assert found.difference is not None
+    assert found.difference.n_units == 6
+    assert found.difference.standard_error == pytest.approx(
+        pl.Series([value / 100 for value in values]).std() / math.sqrt(6)  # type: ignore[operator]
+    )
+    assert not group_differences(group_tests([one], ("model",)))
+
+
+def test_better_is_told_by_the_direction_and_the_whole_interval() -> None:
+    above, across = Estimate(0.1, 0.05, 0.2), Estimate(0.1, -0.1, 0.3)
+    assert is_better(metric(), above)
+    assert not is_better(metric(), across)
+    assert not is_better(metric(better="lower"), above)
+    assert is_better(metric(better="lower"), Estimate(-0.1, -0.2, -0.05))
+
+
+def test_an_agent_that_always_refuses_stands_beside_rates(suite_runs: Mapping[str, Run]) -> None:
+    told = find(suite_runs["preference_shift"])
+    (rate,) = (
+        one.text for one in told if one.kind == "mean" and one.metric == "topic_recovery_rate"
+    )
+    assert "(baselines: always refusing 0." in rate
+    assert any("an agent that is always refusing," in one.text for one in told)
+
+
+def test_findings_of_a_run_whose_lexicon_is_gone_say_so(
+    suite_runs: Mapping[str, Run], tmp_path: Path
+) -> None:
+    words = tmp_path / "words.toml"
+    words.write_bytes(lexicon_content("", "fastscore.suites.memory_finance"))
+    logs = [about["name"] for about in suite_runs["memory_finance"].manifest.inputs]
+    run = fastscore.score(logs, "memory_finance", output=tmp_path / "run", lexicon=str(words))
+    words.unlink()
+    (text,) = (one.text for one in find(run) if one.kind == "baseline")
+    assert text.startswith("No trivial baselines: ")
+    assert "words.toml" in text
+
+
+def test_ten_lines_hold_each_kind(suite_runs: Mapping[str, Run]) -> None:
+    for run in suite_runs.values():
+        lines = findings_lines(run, width=80)
+        assert len(lines) <= 10
+        assert max(map(len, lines)) <= 80
+        assert lines[-1] == "- No line was rejected."

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from fastscore.results.metric_cards import metrics_text
+from fastscore.results.metric_cards import headline_table, metrics_text
 from fastscore.results.readings import band_bounds, bands_text, reading_of
 from fastscore.suites.declarations import Band
 from fastscore.suites.registry import load_suite, suite_names
@@ -44,7 +44,27 @@ DOCS = Path(__file__).parents[2] / "docs" / "suites"
 def test_readings_of_guest_simulation_are_the_documents(
     metric: str, value: float | None, reading: str | None
 ) -> None:
-    assert reading_of(value, GUESTS[metric]) == reading
+    assert reading_of(value, value, value, GUESTS[metric]) == reading
+
+
+@pytest.mark.parametrize(
+    ("metric", "interval", "reading"),
+    [
+        ("PAS", (0.81, 0.99), "excellent"),
+        ("PAS", (0.81, 1.0), "excellent"),
+        ("PAS", (0.79, 0.99), None),
+        ("PAS", (0.0, 0.4), "poor"),
+        ("CRRS", (0.70, 0.85), "good"),
+        ("CRRS", (0.69, 0.75), None),
+        ("CRRS", (None, None), None),
+    ],
+)
+def test_a_band_holds_a_whole_interval(
+    metric: str, interval: tuple[float | None, float | None], reading: str | None
+) -> None:
+    low, high = interval
+    middle = 0.5 if low is None or high is None else (low + high) / 2
+    assert reading_of(middle, low, high, GUESTS[metric]) == reading
 
 
 @pytest.mark.parametrize(
@@ -73,3 +93,10 @@ def test_cards_and_docs_have_every_band() -> None:
             assert f"  reading  {bands_text(metric.bands)}\n" in card
             assert f"| {metric.id} | {bands_text(metric.bands)} |" in docs
     assert with_bands == 5
+
+
+def test_docs_have_the_headline_metrics_and_their_baselines() -> None:
+    for name in suite_names():
+        page = DOCS / f"{name}.md"
+        if page.exists():
+            assert headline_table(load_suite(name)) in page.read_text(encoding="utf-8"), name

@@ -100,6 +100,23 @@ def test_an_omnibus_test_keeps_its_level_with_shuffled_labels() -> None:
     assert below <= 33
 
 
+def test_an_omnibus_test_of_many_units_is_near_the_f_test() -> None:
+    # with one row a unit and 3,000 units the F distribution is chi-square's / 3
+    groups = np.repeat(np.arange(4), 750)
+    values = RNG.normal(size=3_000) + 0.06 * groups
+    expected = scipy.stats.f_oneway(*(values[groups == k] for k in range(4))).pvalue
+    assert omnibus_test(values, np.ones(3_000), groups) == pytest.approx(expected, rel=0.05)
+
+
+def test_an_omnibus_test_of_many_units_keeps_its_level() -> None:
+    # 1,000 tests at .05: 50 expected, deviation sqrt(1000 * .05 * .95) = 6.9; 50 +- 3 * 6.9
+    groups = np.repeat(np.arange(3), [400, 700, 1_000])
+    counts = RNG.integers(1, 20, 2_100).astype(np.float64)
+    sums = RNG.beta(0.5, 2.0, 2_100) * counts
+    found = [omnibus_test(sums, counts, RNG.permutation(groups)) for _ in range(1_000)]
+    assert 29 <= sum(p is not None and p <= 0.05 for p in found) <= 71
+
+
 def test_blocks_exchange_among_themselves() -> None:
     # each dialogue has both levels; the second is always larger: 2 of 2^5 exchanges are as far
     dialogues = np.repeat(np.arange(5), 2)

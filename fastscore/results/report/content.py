@@ -9,11 +9,11 @@ from fastscore.errors import FastscoreError, UsageError
 from fastscore.results.compare import Comparison, compare
 from fastscore.results.compare.show import headline
 from fastscore.results.dialogues import Dialogues
-from fastscore.results.findings import find
+from fastscore.results.findings import Headlines, list_findings, read_headlines
 from fastscore.results.number_text import counted
 from fastscore.results.report.charts import Charts
 from fastscore.results.report.dialogues import dialogues_of
-from fastscore.results.report.metrics import metrics_of
+from fastscore.results.report.metrics import Shown, metrics_of
 from fastscore.results.report.values import Named, Values, listing_of
 from fastscore.results.runs import Run
 from fastscore.suites.base import CommittedRun, ContributesSections, Suite
@@ -31,8 +31,15 @@ _DESIGNS: tuple[dict[str, Any], ...] = (
 """Pairs by id; else by the mean of all that share an id; else independent samples."""
 
 
-def make_content(runs: Sequence[Run]) -> Values:
+def make_content(runs: Sequence[Run], *, cluster: str | None = None) -> Values:
     """Gather everything that the page of one run or several shows.
+
+    Parameters
+    ----------
+    runs
+        Runs of one suite.
+    cluster
+        The column that names the units of the findings; without it, dialogues are.
 
     Raises
     ------
@@ -48,14 +55,17 @@ def make_content(runs: Sequence[Run]) -> Values:
             )
     named = [Named(name, run) for name, run in zip(_names_of(runs), runs, strict=True)]
     charts = Charts()
-    comparisons, notes = _comparisons(named)
+    comparisons, notes = _comparisons(named, cluster)
     shown = {one.name: dialogues_of(suite, one) for one in named}
+    headlines = [read_headlines(one.run, cluster=cluster) for one in named]
+    read = [Shown.of(suite, *both) for both in zip(named, headlines, strict=True)]
     return {
         "suite": suite,
         "runs": [_about(one) for one in named],
-        "findings": _findings(named, comparisons),
+        "findings": _findings(named, headlines, comparisons),
+        "unit": headlines[0].unit,
         "notes": notes,
-        "metrics": metrics_of(suite, named, comparisons, charts),
+        "metrics": metrics_of(suite, read, comparisons, charts),
         "sections": [
             section for one in named for section in _sections(suite, one, charts, len(named) > 1)
         ],
@@ -90,7 +100,9 @@ def _about(one: Named) -> Values:
     }
 
 
-def _comparisons(named: Sequence[Named]) -> tuple[dict[str, Comparison], list[str]]:
+def _comparisons(
+    named: Sequence[Named], cluster: str | None
+) -> tuple[dict[str, Comparison], list[str]]:
     """Compare every further run with the first: by pairs, else as independent samples."""
     found: dict[str, Comparison] = {}
     notes = []
@@ -103,6 +115,7 @@ def _comparisons(named: Sequence[Named]) -> tuple[dict[str, Comparison], list[st
                     one.run,
                     allow_different_signatures=True,
                     samples=SAMPLES,
+                    cluster=cluster,
                     **how,
                 )
             except FastscoreError as error:
@@ -115,13 +128,15 @@ def _comparisons(named: Sequence[Named]) -> tuple[dict[str, Comparison], list[st
     return found, notes
 
 
-def _findings(named: Sequence[Named], comparisons: Mapping[str, Comparison]) -> list[Values]:
+def _findings(
+    named: Sequence[Named], headlines: Sequence[Headlines], comparisons: Mapping[str, Comparison]
+) -> list[Values]:
     found = [
         {"kind": "compared", "text": headline(comparison), "metric": "", "run": ""}
         for comparison in comparisons.values()
     ]
     several = len(named) > 1
-    for one in named:
+    for one, of_run in zip(named, headlines, strict=True):
         found += [
             {
                 "kind": finding.kind,
@@ -129,7 +144,7 @@ def _findings(named: Sequence[Named], comparisons: Mapping[str, Comparison]) -> 
                 "metric": finding.metric,
                 "run": one.name if several else "",
             }
-            for finding in find(one.run)
+            for finding in list_findings(one.run, of_run)
         ]
     return found
 

@@ -91,11 +91,8 @@ def _picks(
         ordered = ordered.sort(metric.id, "name", descending=[metric.better == "lower", False])
         if ordered.is_empty():
             continue
-        places = {"worst": 0, "median": ordered.height // 2, "best": ordered.height - 1}
-        if metric.better == "neither":
-            places = {"smallest": 0, "median": ordered.height // 2, "largest": ordered.height - 1}
         by_metric[metric.id] = {}
-        for word, place in places.items():
+        for word, place in _places(ordered[metric.id], metric).items():
             row = int(ordered["row"][place])
             if row not in picks and len(picks) >= DIALOGUES_SHOWN:
                 continue
@@ -105,6 +102,20 @@ def _picks(
                 "value": value_text(ordered[metric.id][place]),
             }
     return picks, by_metric
+
+
+def _places(ordered: pl.Series, metric: Metric) -> dict[str, int]:
+    """Name places in ordered values: the ends and the middle; ties at an end are called so."""
+    first, last = ordered[0], ordered[-1]
+    if first == last:
+        return {"one of equal ones" if ordered.len() > 1 else "the only one": 0}
+    low, high = ("smallest", "largest") if metric.better == "neither" else ("worst", "best")
+    ends = {0: (low, (ordered == first).sum()), ordered.len() - 1: (high, (ordered == last).sum())}
+    words = {
+        place: word if ties == 1 else f"one of the {ties:,} {word}"
+        for place, (word, ties) in ends.items()
+    }
+    return {words[0]: 0, "median": ordered.len() // 2, words[ordered.len() - 1]: ordered.len() - 1}
 
 
 def _listed(

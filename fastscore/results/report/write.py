@@ -19,7 +19,12 @@ from fastscore.version import __version__
 _PACKAGE = "fastscore.results.report"
 
 
-def write_report(runs: Sequence[Run | str | PathLike[str]], output: str | PathLike[str]) -> Path:
+def write_report(
+    runs: Sequence[Run | str | PathLike[str]],
+    output: str | PathLike[str],
+    *,
+    cluster: str | None = None,
+) -> Path:
     """Write a report on one run, or on several of a suite side by side.
 
     Parameters
@@ -28,6 +33,9 @@ def write_report(runs: Sequence[Run | str | PathLike[str]], output: str | PathLi
         Complete runs; the first is what the others are compared with.
     output
         The HTML file, replaced where there is one.
+    cluster
+        The column that names the units of intervals and tests in the findings, such as a user.
+        Without it a dialogue is a unit.
 
     Returns
     -------
@@ -49,12 +57,12 @@ def write_report(runs: Sequence[Run | str | PathLike[str]], output: str | PathLi
     path = Path(output)
     if path.is_dir():
         raise UsageError(f"{path} is a folder.", "Name a file, such as report.html.")
-    commit_bytes(path, render(opened).encode())
+    commit_bytes(path, render(opened, cluster=cluster).encode())
     return path
 
 
-def render(runs: Sequence[Run]) -> str:
-    """Return the page's HTML."""
+def render(runs: Sequence[Run], *, cluster: str | None = None) -> str:
+    """Return the page's HTML; arguments as `write_report`."""
     environment = Environment(
         loader=PackageLoader(_PACKAGE, "templates"),
         autoescape=select_autoescape(default=True, default_for_string=True),
@@ -69,7 +77,7 @@ def render(runs: Sequence[Run]) -> str:
     )
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return environment.get_template("report.html").render(
-        **make_content(runs),
+        **make_content(runs, cluster=cluster),
         style=Markup(style),
         script=Markup(script),
         script_hash=f"sha256-{digest}",

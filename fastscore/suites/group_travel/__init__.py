@@ -91,6 +91,14 @@ class GroupTravelSuite:
 
         return show_dialogue(dialogue)
 
+    def score_trivial_agents(
+        self, tables: Mapping[str, pl.LazyFrame], options: GroupTravelOptions
+    ) -> pl.DataFrame:
+        """Score agents that pay no attention, on the log of these tables."""
+        from fastscore.suites.group_travel.trivial_agents import score_trivial_agents
+
+        return score_trivial_agents(tables, options)
+
     def report_sections(
         self, run: CommittedRun, options: GroupTravelOptions
     ) -> "Sequence[Section]":

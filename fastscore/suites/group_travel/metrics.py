@@ -60,6 +60,12 @@ _FLAGS = {
     "M5": "enable_feedback",
 }
 """The flag without which a metric's definition is another one."""
+QUOTING, PHRASING = "quoting every wish", "using fixed phrases"
+_BASELINES = {
+    **dict.fromkeys(("W1", "W2", "W3", "M8", "M11"), (QUOTING,)),
+    **dict.fromkeys(("M2", "M3", "M4"), (PHRASING,)),
+}
+"""Planners that pay no attention, by the metric that their scores stand beside."""
 _COMPUTED_WITHOUT = ("W2", "W3", "M8", "M11")
 """Those that are computed without it too: of the only member, of the plan alone."""
 
@@ -94,7 +100,8 @@ def _metric(
         conditions=_CONDITIONS.get(id, ()),
         headline=not id.startswith("M7_") and id not in _NO_HEADLINE,
         fixed_where=((_FLAGS[id], False),) if id in _FLAGS and id not in _COMPUTED_WITHOUT else (),
-        scale_by=_FLAGS.get(id, ""),
+        scale_by=_FLAGS[id] if id in _COMPUTED_WITHOUT else "",
+        baselines=_BASELINES.get(id, ()),
     )
 
 

@@ -95,6 +95,14 @@ class GuestSimulationSuite:
 
         return show_dialogue(dialogue)
 
+    def score_trivial_agents(
+        self, tables: Mapping[str, pl.LazyFrame], options: GuestSimulationOptions
+    ) -> pl.DataFrame:
+        """Score agents that pay no attention, on the log of these tables."""
+        from fastscore.suites.guest_simulation.trivial_agents import score_trivial_agents
+
+        return score_trivial_agents(tables, options)
+
     def report_sections(
         self, run: CommittedRun, options: GuestSimulationOptions
     ) -> "Sequence[Section]":

@@ -175,6 +175,9 @@ MESSAGES = Table(
     ),
 )
 
+UNCHANGING, CALLING = "never changing", "calling every tool"
+"""Guests that pay no attention: their scores stand beside PAS and BVS, and DEI."""
+
 _PERFECT, _NOTHING = {"at_least": 1.0, "at_most": 1.0}, {"at_least": 0.0, "at_most": 0.0}
 _PAS = Metric(
     id="PAS",
@@ -194,6 +197,7 @@ _PAS = Metric(
         Band(reading="poor", below=0.5),
     ),
     headline=True,
+    baselines=(UNCHANGING,),
     fixed_where=(("n_scored_messages", 0),),
 )
 _BVS = Metric(
@@ -214,6 +218,7 @@ _BVS = Metric(
         Band(reading="too rigid or too erratic", below=0.3),
     ),
     headline=True,
+    baselines=(UNCHANGING,),
     fixed_where=(("n_states", 0), ("n_states", 1)),
 )
 _ORA = Metric(
@@ -254,6 +259,7 @@ _DEI = Metric(
         Band(reading="no explainability", **_NOTHING),
     ),
     headline=True,
+    baselines=(CALLING,),
     fixed_where=(("experiment_level", 1), ("n_guest_messages", 0)),
     scale_by="experiment_level",
 )

@@ -96,6 +96,14 @@ class MemoryFinanceSuite:
 
         return show_dialogue(dialogue)
 
+    def score_trivial_agents(
+        self, tables: Mapping[str, pl.LazyFrame], options: MemoryFinanceOptions
+    ) -> pl.DataFrame:
+        """Score agents that pay no attention, on the log of these tables."""
+        from fastscore.suites.memory_finance.trivial_agents import score_trivial_agents
+
+        return score_trivial_agents(tables, options)
+
     def report_sections(
         self, run: CommittedRun, options: MemoryFinanceOptions
     ) -> "Sequence[Section]":

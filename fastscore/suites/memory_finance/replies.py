@@ -185,7 +185,7 @@ def score_rubric(frames: Frames, replies: Replies) -> Columns:
 
     required, found = group_offsets(turn_row, n_turns), group_offsets(turn_row[hit], n_turns)
     n_required, n_found = np.diff(required), np.diff(found)
-    scores = _judge_scores(n_found, n_required)
+    scores = judge_scores(n_found, n_required)
     return {
         "rubric_required": list_column(labels[numbers], required),
         "rubric_hit_items": list_column(labels[numbers[hit]], found),
@@ -196,7 +196,7 @@ def score_rubric(frames: Frames, replies: Replies) -> Columns:
     }
 
 
-def _judge_scores(hits: Indices, required: Indices) -> Reals:
+def judge_scores(hits: Indices, required: Indices) -> Reals:
     """Round as Python does, once for each distinct pair of counts; NaN where none is required."""
     pair, firsts = distinct_rows([hits, required])
     counts = zip(hits[firsts].tolist(), required[firsts].tolist(), strict=True)

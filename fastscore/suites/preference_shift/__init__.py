@@ -118,6 +118,14 @@ class PreferenceShiftSuite:
 
         return show_dialogue(dialogue)
 
+    def score_trivial_agents(
+        self, tables: Mapping[str, pl.LazyFrame], options: PreferenceShiftOptions
+    ) -> pl.DataFrame:
+        """Score agents that pay no attention, on the log of these tables."""
+        from fastscore.suites.preference_shift.trivial_agents import score_trivial_agents
+
+        return score_trivial_agents(tables, options)
+
     def report_sections(
         self, run: CommittedRun, options: PreferenceShiftOptions
     ) -> "Sequence[Section]":

@@ -13,6 +13,8 @@ _HEADLINE = (
     "avg_recovery_delay",
 )
 """The columns of the published table of models, ``model_metrics.csv``."""
+REFUSING, ECHOING = "always refusing", "echoing the user"
+"""Agents that pay no attention: their scores stand beside the headline metrics."""
 _MEAN_OF_DIALOGUES = {
     "cc": "cross_coherence",
     "cr": "context_retention",
@@ -61,6 +63,7 @@ def _metric(
         headline=id in _HEADLINE,
         same_test_as=_MEAN_OF_DIALOGUES.get(id, ""),
         fixed_where=fixed_where,
+        baselines=(REFUSING, ECHOING) if id in _HEADLINE else (),
     )
 
 

@@ -1,0 +1,76 @@
+"""What planners score that pay no attention: one that quotes the wishes, one of fixed phrases.
+
+The first has the run's plan, but quotes every wish word by word when it presents it and in the
+plan's raw output. A preference with one informative token is then addressed (M8), and one with two
+is satisfied by the lexical channel (M10), whatever the places are. The second synthesises every
+slot and names a conflict, a reason and a strategy each time, whatever members want.
+"""
+
+from collections.abc import Mapping
+
+import polars as pl
+
+from fastscore.suites.group_travel.metrics import PHRASING, QUOTING
+from fastscore.suites.group_travel.options import GroupTravelOptions
+from fastscore.suites.group_travel.schema import DIALOGUES
+
+_KEY = list(DIALOGUES.dialogue_key)
+_PHRASED = ("M2", "M3", "M4")
+_FROM_PAIRS = ("W1", "W2", "W3", "M11", "M8")
+LEXICAL_HITS = 2
+"""Informative tokens that satisfy a preference by words alone."""
+
+
+def score_trivial_agents(
+    tables: Mapping[str, pl.LazyFrame], options: GroupTravelOptions
+) -> pl.DataFrame:
+    """Score both planners on the log of these tables.
+
+    Returns
+    -------
+    pl.DataFrame
+        ``agent``, the key of a dialogue, and the metrics that declare a baseline; null where the
+        run has no value.
+    """
+    dialogues = tables["dialogues"].select(*_KEY, *_PHRASED, *_FROM_PAIRS)
+    quoted = dialogues.select(*_KEY, *(pl.col(_FROM_PAIRS).name.prefix("run:"),)).join(
+        _quote(tables["pairs"]), on=_KEY, how="left", nulls_equal=True
+    )
+    quoting = quoted.select(
+        pl.lit(QUOTING).alias("agent"),
+        *_KEY,
+        *(pl.when(pl.col(f"run:{id}").is_not_null()).then(id).alias(id) for id in _FROM_PAIRS),
+    )
+    phrasing = dialogues.select(
+        pl.lit(PHRASING).alias("agent"),
+        *_KEY,
+        *(pl.when(pl.col(id).is_not_null()).then(1.0).alias(id) for id in _PHRASED),
+    )
+    found = pl.concat([quoting, phrasing], how="diagonal")
+    return found.sort("agent", *_KEY).collect()
+
+
+def _quote(pairs: pl.LazyFrame) -> pl.LazyFrame:
+    """Score each dialogue as if all wishes stood in the presentation and in the raw output."""
+    n_tokens = pl.col("informative_tokens").list.len()
+    is_equal = pl.col("plan_similarity").is_not_null()  # with vectors a quotation is equal
+    judged = pairs.with_columns(
+        addressed=_or("addressed", (n_tokens > 0) | is_equal),
+        satisfied=_or("satisfied", n_tokens >= LEXICAL_HITS),
+    )
+    share = pl.col("satisfied").mean()
+    members = judged.drop_nulls("satisfied").group_by(*_KEY, "member").agg(share.alias("share"))
+    logs = pl.col("share").log().mean().exp()
+    welfare = members.group_by(_KEY).agg(
+        W1=pl.col("share").mean(),
+        W2=pl.col("share").min(),
+        W3=pl.when(pl.col("share").min() > 0).then(logs).otherwise(0.0),
+        M11=(pl.col("share") == 1.0).mean(),
+    )
+    addressed = judged.group_by(_KEY).agg(M8=pl.col("addressed").mean())
+    return addressed.join(welfare, on=_KEY, how="left", nulls_equal=True)
+
+
+def _or(judged: str, quoted: pl.Expr) -> pl.Expr:
+    """Return whether a preference is met by the run or by quotation; null where it is not asked."""
+    return pl.when(pl.col(judged).is_not_null()).then(pl.col(judged) | quoted)

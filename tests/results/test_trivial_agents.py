@@ -1,0 +1,181 @@
+"""Trivial agents score what the suite itself gives their replies on the same log."""
+
+import gzip
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+import fastscore
+from fastscore.results.defined_rows import defined_value
+from fastscore.results.dialogues import Dialogues
+from fastscore.results.runs import Run
+from fastscore.suites.memory_finance.lexicon import load_lexicon
+from fastscore.suites.registry import load_suite, suite_names
+
+Record = dict[str, Any]
+
+
+def scored(run: Run, agent: str) -> pl.DataFrame:
+    """Return what the suite says of an agent, in the order of the run's dialogues."""
+    dialogues = Dialogues(run)
+    found = dialogues.suite.score_trivial_agents(run.tables, dialogues.options)  # type: ignore[attr-defined]
+    key = [name for name in dialogues.key if name in found.columns]
+    rows = run.table("dialogues").select(key).with_row_index().collect()
+    of_agent = found.filter(pl.col("agent") == agent)
+    return rows.join(of_agent, on=key, how="left", nulls_equal=True).sort("index")
+
+
+def rescored(
+    run: Run, folder: Path, change: Callable[[Record], None], **options: Any
+) -> pl.DataFrame:
+    """Score the run's JSON Lines logs again, each dialogue changed."""
+    logs: list[Path] = []
+    for about in run.manifest.inputs:
+        content = Path(about["name"]).read_bytes()
+        content = gzip.decompress(content) if content.startswith(b"\x1f\x8b") else content
+        lines = [json.loads(line) for line in content.splitlines()]
+        for line in lines:
+            change(line)
+        logs.append(folder / f"{len(logs)}.jsonl")
+        logs[-1].write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    kept = {
+        name: run.manifest.options[name] for name in run.manifest.options if name == "catalogue"
+    }
+    scores = fastscore.score(logs, run.manifest.suite, embedder=None, **kept, **options)
+    found: pl.DataFrame = scores.tables["dialogues"]
+    return found
+
+
+def assert_equal(found: pl.DataFrame, expected: pl.DataFrame, run: Run, agent: str) -> None:
+    """Compare the metrics that name the agent, dialogues in one order."""
+    metrics = [one for one in load_suite(run.manifest.suite).metrics if agent in one.baselines]
+    own = run.table("dialogues").with_columns(defined_value(one) for one in metrics).collect()
+    assert found.height == expected.height == own.height
+    for metric in metrics:
+        has_value = own[metric.id].is_not_null() & found[metric.id].is_not_null()
+        if metric.id != "avg_recovery_delay":  # has values in other dialogues than the run
+            assert (found[metric.id].is_not_null() | own[metric.id].is_null()).all(), metric.id
+        assert found[metric.id].filter(has_value).to_list() == pytest.approx(
+            expected[metric.id].filter(has_value).to_list(), abs=1e-12
+        ), metric.id
+
+
+def test_metrics_with_baselines_are_computed_by_their_suites() -> None:
+    for name in suite_names():
+        suite = load_suite(name)
+        agents = {agent for metric in suite.metrics for agent in metric.baselines}
+        assert bool(agents) == hasattr(suite, "score_trivial_agents"), name
+        assert all(metric.headline for metric in suite.metrics if metric.baselines)
+
+
+@pytest.mark.parametrize("agent", ["always refusing", "echoing the user"])
+def test_recommenders(suite_runs: Mapping[str, Run], tmp_path: Path, agent: str) -> None:
+    run = suite_runs["preference_shift"]
+
+    def replace(dialogue: Record) -> None:
+        said = ""
+        for turn in dialogue["conversation"]:
+            if turn["speaker"] == "USER":
+                said = turn["text"]
+            else:
+                turn["text"] = said if agent == "echoing the user" else ""
+
+    expected = rescored(run, tmp_path, replace, segments="metadata")
+    assert_equal(scored(run, agent), expected, run, agent)
+    assert expected["topic_recovery_rate"].drop_nulls().len() > 0
+
+
+@pytest.mark.parametrize("agent", ["always refusing", "reciting all keywords"])
+def test_assistants(suite_runs: Mapping[str, Run], tmp_path: Path, agent: str) -> None:
+    run = suite_runs["memory_finance"]
+    lexicon = load_lexicon()
+    keywords = [tag.keywords[0] for tag in lexicon.risk_tags if tag.keywords]
+    keywords += [words[0] for words in lexicon.explanation_elements.values()]
+    reply = "" if agent == "always refusing" else "\n".join(keywords)
+
+    def replace(dialogue: Record) -> None:
+        for turn in dialogue["turns"] or ():
+            if turn.get("pred_assistant_text") is not None:
+                turn["pred_assistant_text"] = reply
+            turn["compliance"] = None
+
+    assert_equal(scored(run, agent), rescored(run, tmp_path, replace), run, agent)
+
+
+def test_a_guest_that_never_changes(suite_runs: Mapping[str, Run], tmp_path: Path) -> None:
+    run = suite_runs["guest_simulation"]
+    state = {
+        "is_ordering_complete": "no",
+        "next_message_menu_exploration_style": "does_not_explore_menu",
+        "next_message_mood_tone": "casual",
+        "next_message_ordering_style": "all_at_once",
+    }
+
+    def change(message: Record) -> None:
+        message.update(state if message["role"] == "agent" else {})
+
+    personas = run.manifest.options["personas"]
+    expected = rescored(run, tmp_path, change, personas=personas, states="columns")
+    found = scored(run, "never changing")
+    for metric in ("PAS", "BVS"):
+        known = found[metric].is_not_null() & expected[metric].is_not_null()
+        assert known.any()
+        assert found[metric].filter(known).to_list() == pytest.approx(
+            expected[metric].filter(known).to_list(), abs=1e-12
+        )
+
+
+def test_a_guest_that_calls_every_tool_reaches_its_level_s_maximum(
+    suite_runs: Mapping[str, Run],
+) -> None:
+    found = scored(suite_runs["guest_simulation"], "calling every tool")
+    caps = {1: 0.0, 2: 0.2, 3: 0.5, 4: 0.5, 5: 1.0}
+    assert [caps[level] for level in found["experiment_level"]] == found["DEI"].to_list()
+
+
+def test_planners(suite_runs: Mapping[str, Run], tmp_path: Path) -> None:
+    base = suite_runs["group_travel"]
+    logs = [about["name"] for about in base.manifest.inputs]
+    run = fastscore.score(logs, "group_travel", output=tmp_path / "run", embedder=None)
+
+    def quote(dialogue: Record) -> None:
+        wishes = [
+            turn["utterance"]
+            for turn in dialogue["turns"]
+            if turn["intent"].startswith("user_provide_")
+        ]
+        for turn in dialogue["turns"]:
+            if turn["intent"] == "sys_present_plan":
+                turn["utterance"] = "\n".join((turn["utterance"], *wishes))
+            plan = turn.get("plan")
+            if isinstance(plan, str) and plan:
+                turn["plan"] = "\n".join((plan, *wishes))
+            elif plan:
+                plan = plan if isinstance(plan, dict) else {"days": plan}
+                raw = plan.get("raw_output") or ""
+                turn["plan"] = {**plan, "raw_output": "\n".join((raw, *wishes))}
+
+    def phrase(dialogue: Record) -> None:
+        begins = "user_provide_"
+        intents = [turn["intent"] for turn in dialogue["turns"]]
+        slots = {intent.removeprefix(begins) for intent in intents if intent.startswith(begins)}
+        synthesised = {intent for intent in intents if intent.startswith("sys_synthesize_")}
+        if not synthesised:
+            return
+        dialogue["turns"] += [
+            {"speaker": "System", "intent": intent}
+            for intent in sorted({f"sys_synthesize_{slot}" for slot in slots} - synthesised)
+        ]
+        for turn in dialogue["turns"]:
+            if turn["intent"].startswith("sys_synthesize_"):
+                turn["utterance"] = "Your wishes are in conflict so this is a compromise."
+                turn["metadata"] = {"has_conflict": True, "resolution_strategy": "alternate"}
+
+    expected = rescored(run, tmp_path, quote)
+    assert_equal(scored(run, "quoting every wish"), expected, run, "quoting every wish")
+    expected = rescored(run, tmp_path, phrase)
+    assert_equal(scored(run, "using fixed phrases"), expected, run, "using fixed phrases")
