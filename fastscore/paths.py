@@ -13,6 +13,7 @@ def cache_root() -> Path:
     """
     named = os.environ.get("FASTSCORE_CACHE")
     if named:
+        check_path(named)
         return Path(named).expanduser()
     import platformdirs
 

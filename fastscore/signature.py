@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from fastscore.errors import UsageError
+from fastscore.option_files import read_option_file
 from fastscore.options import build_options, flag_name
 from fastscore.suites.base import Suite
 from fastscore.suites.registry import load_suite
@@ -166,7 +167,7 @@ def _signed_value(field: "dataclasses.Field[Any]", options: Any) -> str:
     if not value and not field.metadata["built_in"]:
         return "none"
     try:
-        content = _built_in(field, options) if not value else Path(value).read_bytes()
+        content = _built_in(field, options) if not value else read_option_file(value)
     except OSError as error:
         raise UsageError(
             f"{flag_name(field.name)} {value}: cannot be read ({error.strerror})."
@@ -180,7 +181,7 @@ def _signed_folder(field: "dataclasses.Field[Any]", value: str) -> str:
     try:
         named = {path.relative_to(folder).as_posix(): path for path in folder.glob(_pattern(field))}
         for name in sorted(named):
-            content = named[name].read_bytes()
+            content = read_option_file(named[name])
             # the length tells where a name and where a content ends
             digest.update(f"{len(name.encode())}:{name}{len(content)}:".encode() + content)
     except OSError as error:

@@ -1,9 +1,26 @@
 """TOML that users write: configuration, layouts, lexicons, policies."""
 
 import tomllib
+from pathlib import Path
 from typing import Any
 
 from fastscore.errors import UsageError
+from fastscore.option_files import TEXT_BYTES, read_option_file
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """Read a TOML file, or a pipe.
+
+    Raises
+    ------
+    UsageError
+        It cannot be read, is larger than `TEXT_BYTES`, or is not TOML.
+    """
+    try:
+        content = read_option_file(path, TEXT_BYTES, takes_pipe=True)
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read: {error.strerror}.") from error
+    return parse_toml(content, str(path))
 
 
 def parse_toml(content: bytes, name: str) -> dict[str, Any]:

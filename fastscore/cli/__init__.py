@@ -15,6 +15,7 @@ import click
 from fastscore.cli.groups import SuggestingGroup
 from fastscore.errors import EXIT_INCOMPLETE, EXIT_INTERRUPTED, FastscoreError
 from fastscore.garbage import COLLECT_AT_EXIT, skip_last_collection
+from fastscore.paths import check_path
 from fastscore.plugins import entry_points
 from fastscore.terminal import write_note
 from fastscore.version import __version__
@@ -186,6 +187,8 @@ def _leave(number: int, frame: FrameType | None) -> NoReturn:
 
 def _run(*, ends_process: bool = False) -> int:
     try:
+        for argument in sys.argv[1:]:
+            check_path(argument)
         code = cli.main(standalone_mode=False, obj=ends_process)
     except click.ClickException as error:
         error.show()

@@ -9,7 +9,7 @@ import click
 from fastscore.errors import UsageError, nearest
 from fastscore.logs.inputs.column_map import NO_MAP, ColumnMap, column_map
 from fastscore.suites.registry import suite_names
-from fastscore.toml_files import parse_toml
+from fastscore.toml_files import read_toml
 
 MAP_TABLES = ("columns", "values")
 CONFIGURED = "fastscore.columns"
@@ -19,7 +19,7 @@ def read_config(ctx: click.Context, parameter: click.Parameter, path: Path | Non
     """Take a TOML file's values for defaults: click's callback of ``--config``."""
     if path is None:
         return
-    content = parse_toml(path.read_bytes(), str(path))
+    content = read_toml(path)
     tables = {name: value for name, value in content.items() if isinstance(value, dict)}
     known_tables = (*suite_names(), *MAP_TABLES)
     for name in tables:

@@ -6,7 +6,7 @@ from typing import Any
 
 from fastscore.errors import UsageError, nearest
 from fastscore.results.checks import CheckLimits
-from fastscore.toml_files import parse_toml
+from fastscore.toml_files import read_toml
 
 _EXPECTED = {dict: "a table of metrics", str: "a text", bool: "true or false"}
 TABLES = ("min", "max", "max_null", "max_drop")
@@ -22,7 +22,7 @@ def read_table(path: Path) -> Mapping[str, Any]:
     UsageError
         No TOML, an unknown key, or a value of another kind.
     """
-    content = parse_toml(path.read_bytes(), str(path))
+    content = read_toml(path)
     table = content.get("check", {})
     if not isinstance(table, dict):
         raise UsageError(f"{path}: check is {table!r}, expected a table.")

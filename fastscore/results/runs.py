@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from fastscore.errors import RunError, UsageError, nearest
+from fastscore.paths import check_path
 from fastscore.processors import available_processors
 from fastscore.run.commit import Committed
 from fastscore.run.compared_texts import CUT_SCHEMA
@@ -325,6 +326,7 @@ def open_run(path: str | Path, *, verify: bool = True) -> Run:
     RunError
         The run is not complete, or its manifest is damaged.
     """
+    check_path(path)
     folder = Path(path)
     manifest = read_manifest(folder)
     if manifest is None and (folder / RECEIPTS).is_dir():

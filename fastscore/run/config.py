@@ -10,6 +10,7 @@ from fastscore.logs.inputs.column_map import NO_MAP, ColumnMap, map_source
 from fastscore.logs.inputs.files import Format
 from fastscore.logs.integrity.limits import DEFAULT_LIMITS, Limits
 from fastscore.options import build_options
+from fastscore.paths import check_path
 from fastscore.run.engines.engine import LOCAL
 from fastscore.suites.base import ChecksOptions, Suite
 from fastscore.suites.declarations import Source
@@ -68,6 +69,11 @@ class RunConfig:
         Which dialogues are scored, where not all are.
     memory
         A frame or rows that are scored in the place of inputs.
+
+    Raises
+    ------
+    UsageError
+        The name of a folder is not UTF-8.
     """
 
     suite: str
@@ -90,6 +96,11 @@ class RunConfig:
     choice: Choice = EVERYTHING
     memory: "Given | None" = None
     limits: Limits = DEFAULT_LIMITS
+
+    def __post_init__(self) -> None:
+        for path in (self.output, self.store):
+            if path is not None:
+                check_path(path)
 
     def load(self) -> tuple[Suite, Any]:
         """Return the suite and its validated options."""

@@ -14,7 +14,7 @@ from fastscore.llm.rubrics import load_rubric
 from fastscore.llm.spending import Prices
 from fastscore.simulation.models import MARK, OFF_CATALOGUE
 from fastscore.simulation.world import TEMPLATE
-from fastscore.toml_files import parse_toml
+from fastscore.toml_files import read_toml
 
 _TABLES = ("models", "judge", "score", "prices", "analysis")
 
@@ -86,10 +86,7 @@ def read_experiment(path: Path) -> Experiment:
     UsageError
         The file cannot be read, or a key or value in it is not what stands there.
     """
-    try:
-        values = parse_toml(path.read_bytes(), str(path))
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be read: {error.strerror}.") from error
+    values = read_toml(path)
     for name in _TABLES:
         if name in values and not isinstance(values[name], dict):
             raise UsageError(f"{path}: {name} is {values[name]!r:.60}, expected a table.")

@@ -11,6 +11,7 @@ from typing import Any
 
 from fastscore.content_hash import hash_bytes
 from fastscore.errors import UsageError, nearest
+from fastscore.option_files import TEXT_BYTES, read_option_file
 from fastscore.simulation.retrieval import ATTRIBUTES
 from fastscore.suites.preference_shift.catalogue import PLOT
 from fastscore.toml_files import parse_toml
@@ -74,9 +75,8 @@ def load_policy(path: Path | None = None) -> Policy:
     """
     source = str(path) if path else "the built-in user.toml"
     try:
-        content = (
-            path.read_bytes() if path else files(__package__).joinpath("user.toml").read_bytes()
-        )
+        built_in = files(__package__).joinpath("user.toml")
+        content = read_option_file(path, TEXT_BYTES) if path else built_in.read_bytes()
     except OSError as error:
         raise UsageError(f"{source}: cannot be read: {error.strerror}.") from error
     values = parse_toml(content, source)

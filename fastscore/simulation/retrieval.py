@@ -9,12 +9,12 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
 
+from fastscore.option_files import read_option_file
 from fastscore.simulation.draws import Draws
 from fastscore.suites.preference_shift.catalogue import (
     NAME,
@@ -232,7 +232,7 @@ def load_retrieval(path: str) -> Retrieval:
         The file cannot be read, or is no catalogue.
     """
     catalogue = load_catalogue(path)
-    records = read_records(path, Path(path).read_bytes())
+    records = read_records(path, read_option_file(path))
     plots = [_text(record.fields.get(PLOT)) for record in records]
     return make_retrieval(catalogue, plots)
 

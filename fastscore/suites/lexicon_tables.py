@@ -4,12 +4,12 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from pathlib import Path
 from typing import Any
 
 import polars as pl
 
 from fastscore.errors import UsageError, nearest
+from fastscore.option_files import TEXT_BYTES, read_option_file
 from fastscore.toml_files import parse_toml
 
 _FILE = "lexicon.toml"
@@ -153,7 +153,7 @@ def lexicon_content(path: str, package: str) -> bytes:
     if not path:
         return _built_in(package)
     try:
-        return Path(path).read_bytes()
+        return read_option_file(path, TEXT_BYTES)
     except OSError as error:
         raise UsageError(f"--lexicon {path}: cannot be read: {error.strerror}.") from error
 

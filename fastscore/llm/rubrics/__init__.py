@@ -10,6 +10,7 @@ from typing import Any
 
 from fastscore.content_hash import hash_bytes
 from fastscore.errors import UsageError, nearest
+from fastscore.option_files import TEXT_BYTES, read_option_file
 from fastscore.toml_files import parse_toml
 
 _TABLES = ("title", "scale", "prompt", "shown", "dimension")
@@ -97,7 +98,7 @@ def load_rubric(name: str) -> Rubric:
         content = files(__package__).joinpath(f"{name}.toml").read_bytes()
     elif path.suffix == ".toml":
         try:
-            content = path.read_bytes()
+            content = read_option_file(path, TEXT_BYTES)
         except OSError as error:
             raise UsageError(f"--rubric {name}: cannot be read: {error.strerror}.") from error
     else:

@@ -18,6 +18,7 @@ from typing import Any
 from fastscore.errors import UsageError, nearest
 from fastscore.logs.inputs.chats import dump_json, load_json
 from fastscore.logs.inputs.column_map import NO_MAP, ColumnMap, column_map
+from fastscore.option_files import TEXT_BYTES, read_option_file
 from fastscore.plugins import entry_points
 from fastscore.suites.chats import NOT_A_TURN, ROLES, ChatLayout
 from fastscore.toml_files import parse_toml
@@ -124,7 +125,11 @@ def _places() -> Mapping[str, Traversable]:
 
 def _read(name: str, place: Traversable) -> Layout:
     try:
-        content = parse_toml(place.read_bytes(), str(place))
+        if isinstance(place, Path):
+            read = read_option_file(place, TEXT_BYTES)
+        else:
+            read = place.read_bytes()
+        content = parse_toml(read, str(place))
     except OSError as error:
         raise UsageError(f"The layout {place} cannot be read: {error.strerror}.") from error
     title = content.pop("title", "")

@@ -4,10 +4,10 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 from fastscore.errors import UsageError
+from fastscore.option_files import read_option_file
 from fastscore.suites.json_scalars import WHOLE_TEXT
 
 VOCABULARIES = {
@@ -82,7 +82,7 @@ def load_personas(path: str) -> PersonaFile:
     if not path:
         return PersonaFile({}, {})
     try:
-        content = Path(path).read_bytes()
+        content = read_option_file(path)
     except OSError as error:
         raise UsageError(f"--personas {path}: cannot be read: {error.strerror}.") from error
     return _parse(path, content)

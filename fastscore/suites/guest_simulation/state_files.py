@@ -7,6 +7,7 @@ width. A file that is missing or odd costs its conversation what needs states; t
 """
 
 import csv
+import io
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -17,6 +18,7 @@ import polars as pl
 from fastscore_machine.arrays import Indices, Mask
 
 from fastscore.errors import UsageError
+from fastscore.option_files import read_option_file
 from fastscore.suites.declarations import RejectReason
 from fastscore.suites.guest_simulation.rows import Rows
 from fastscore.suites.guest_simulation.schema import ORDER_COLUMN, STATE_COLUMNS
@@ -195,10 +197,10 @@ def _read_file(path: Path) -> dict[str, Sequence[object]]:
     place = str(path)
     csv.field_size_limit(_LONGEST_CELL)
     try:
-        with path.open(encoding="utf-8-sig", newline="") as lines:
-            reader = csv.reader(lines, strict=True)
-            header = next(reader, [])
-            records = [(reader.line_num, record) for record in reader if record]
+        lines = io.StringIO(read_option_file(path).decode("utf-8-sig"), newline="")
+        reader = csv.reader(lines, strict=True)
+        header = next(reader, [])
+        records = [(reader.line_num, record) for record in reader if record]
     except csv.Error as error:
         last = f"{place}:{reader.line_num}"
         raise _OddFileError(

@@ -6,12 +6,13 @@ both mean the same concept. An alias adds to what is found and never takes anyth
 
 import difflib
 from collections.abc import Iterator
-from pathlib import Path, PurePath
+from pathlib import PurePath
 from typing import Any
 
 import polars as pl
 
 from fastscore.errors import UsageError, nearest
+from fastscore.option_files import read_option_file
 from fastscore.suites.preference_shift.catalogue import PLOT, YEAR, Catalogue, normalise
 from fastscore.suites.preference_shift.catalogue_files import Record, read_csv
 
@@ -48,7 +49,7 @@ def read_aliases(path: str, catalogue: Catalogue) -> pl.DataFrame:
     if PurePath(path).suffix.lower() != ".csv":
         raise UsageError(f"--aliases {path}: expected a CSV file with spelling, value and field.")
     try:
-        content = Path(path).read_bytes()
+        content = read_option_file(path)
     except OSError as error:
         raise UsageError(f"--aliases {path}: cannot be read: {error.strerror}.") from error
     values = {

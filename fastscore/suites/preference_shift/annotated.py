@@ -17,6 +17,7 @@ import polars as pl
 from fastscore_machine.arrays import Indices
 
 from fastscore.errors import UsageError
+from fastscore.option_files import read_option_file
 from fastscore.suites.preference_shift.catalogue import load_catalogue, normalise
 from fastscore.suites.preference_shift.concepts import Concepts, Sets, as_sets
 from fastscore.suites.preference_shift.options import PreferenceShiftOptions
@@ -47,7 +48,7 @@ def read_annotations(path: str) -> pl.DataFrame:
         key = (path, state.st_mtime_ns, state.st_size)
         with _lock:
             if key not in _latest:
-                rows = list(_parse(path, Path(path).read_bytes()))
+                rows = list(_parse(path, read_option_file(path)))
                 _latest.clear()
                 frame = pl.DataFrame(rows, schema=_SCHEMA, orient="row")
                 _latest[key] = frame.unique("text", keep="first", maintain_order=True)

@@ -24,6 +24,7 @@ from fastscore_machine.stopping import raise_if_stopped
 
 from fastscore.content_hash import hash_bytes
 from fastscore.errors import UsageError, listed, nearest
+from fastscore.option_files import read_option_file
 from fastscore.paths import cache_root
 from fastscore.suites.preference_shift.catalogue_files import Record, read_records, shown
 
@@ -145,7 +146,7 @@ def load_catalogue(path: str) -> Catalogue:
         The file cannot be read, or is no catalogue.
     """
     try:
-        content = Path(path).read_bytes()
+        content = read_option_file(path)
     except OSError as error:
         raise UsageError(f"--catalogue {path}: cannot be read: {error.strerror}.") from error
     # the suffix decides how the content is read
