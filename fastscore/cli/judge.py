@@ -21,6 +21,12 @@ from fastscore.terminal import write_note
     "--suite", help="Whose logs they are.  [default: the run's, or the only suite that reads them]"
 )
 @click.option(
+    "--against",
+    multiple=True,
+    metavar="LOGS",
+    help="Compare with these logs, or this run, in pairs of one dialogue id. Repeatable.",
+)
+@click.option(
     "--rubric", default="pepper", show_default=True, help="A bundled rubric, or a TOML file."
 )
 @click.option(
@@ -53,6 +59,7 @@ from fastscore.terminal import write_note
 def command(
     inputs: tuple[str, ...],
     suite: str | None,
+    against: tuple[str, ...],
     rubric: str,
     model: str,
     repeats: int,
@@ -67,9 +74,13 @@ def command(
     Writes judgements.jsonl, which `fastscore analyse` and `compare --judge` join to a run, every
     repeat, every failure with its answer, a summary of agreement and bias, and what was spent.
     Every answer is kept: the same command asks only for what is missing.
+
+    With --against, LOGS are side A and the others side B. Each pair is judged in both orders, and a
+    side wins if the judge prefers it in both. Writes pairs.jsonl in place of judgements.jsonl.
     """
     from fastscore.llm.judging import Judging, run_judge
-    from fastscore.llm.show import show_judgements
+    from fastscore.llm.pairwise import run_pairwise
+    from fastscore.llm.show import show_judgements, show_pairs
     from fastscore.run.progress import reporter
 
     asked = Judging(
@@ -82,10 +93,12 @@ def command(
         output=output,
         models=read_model_options(models),
     )
-    judged = run_judge(asked, reporter(quiet=quiet))
+    shown = reporter(quiet=quiet)
+    judged = run_pairwise(asked, against, shown) if against else run_judge(asked, shown)
     if not quiet:
         write_note(judged.spent.line(asked.models.prices))
     if as_json or not quiet:
-        show_judgements(judged.summary, output, as_json=as_json)
+        show = show_pairs if against else show_judgements
+        show(judged.summary, output, as_json=as_json)
     if judged.refusal is not None:
         raise judged.refusal

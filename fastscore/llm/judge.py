@@ -184,7 +184,6 @@ def judge_request(
     """Return what is asked of a judge about a dialogue."""
     dimensions = rotated(tuple(rubric.questions), repeat)
     said = transcript.said[-rubric.last_turns :] if rubric.last_turns else transcript.said
-    lines = [f"{speaker}: {text[: rubric.characters]}" for speaker, text in said]
     highlights = [
         text[: rubric.characters]
         for speaker, text in said
@@ -194,7 +193,7 @@ def judge_request(
     user = rubric.prompts["user"].format(
         dimensions="\n".join(f"- {name}: {rubric.questions[name]}" for name in dimensions),
         highlights="\n".join(f"- {text}" for text in highlights) or "(nothing of the kind)",
-        conversation="\n".join(lines),
+        conversation="\n".join(transcript_lines(transcript, rubric)),
         **slots,
     )
     return ChatRequest(
@@ -206,6 +205,12 @@ def judge_request(
         schema=rubric.schema,
         structured=asked.structured,
     )
+
+
+def transcript_lines(transcript: Transcript, rubric: Rubric) -> list[str]:
+    """Return a dialogue's turns as a judge is shown them."""
+    said = transcript.said[-rubric.last_turns :] if rubric.last_turns else transcript.said
+    return [f"{speaker}: {text[: rubric.characters]}" for speaker, text in said]
 
 
 def _slots(rubric: Rubric, dimensions: Sequence[str]) -> dict[str, Any]:

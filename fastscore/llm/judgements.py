@@ -21,8 +21,9 @@ from fastscore.llm.rubrics import Rubric
 from fastscore.llm.transcripts import Transcript
 from fastscore.run.commit import commit_bytes, commit_json, commit_table
 from fastscore.statistics.agreement import Coefficient, krippendorff_alpha
+from fastscore.statistics.clustered import Estimate, clustered_mean
 from fastscore.statistics.correlation import spearman
-from fastscore.statistics.significance import holm, mean_interval, paired_t
+from fastscore.statistics.significance import holm, paired_t
 from fastscore.version import __version__
 
 JUDGEMENTS, REPEATS = "judgements.jsonl", "repeats.parquet"
@@ -167,31 +168,44 @@ def summarise(repeats: pl.DataFrame, rubric: Rubric, n_repeats: int) -> dict[str
 
 
 def _dimension(scores: pl.DataFrame, rubric: Rubric, n_repeats: int) -> dict[str, Any]:
-    wide = scores.pivot("repeat", index="row", values="score", sort_columns=True)
-    matrix = wide.drop("row").cast(pl.Float64).to_numpy() if wide.width > 1 else np.zeros((0, 1))
-    means = scores.group_by("row", maintain_order=True).agg(
-        pl.col("score").mean(), pl.col("words").first(), spread=_SPREAD
+    # models that meet the same users share their dialogues' ids, and are not independent
+    unit = "dialogue" if scores["model"].n_unique() > 1 else "row"
+    means = (
+        scores.group_by("row", maintain_order=True)
+        .agg(pl.col("score").mean(), pl.col(unit).first().alias("unit"), *_OF_DIALOGUE)
+        .sort("row")
     )
+    wide = scores.sort("row").pivot("repeat", index="row", values="score", sort_columns=True)
+    matrix = wide.drop("row").cast(pl.Float64).to_numpy() if wide.width > 1 else np.zeros((0, 1))
+    units = means["unit"].rank("dense").to_numpy()
     length = spearman(means["words"], means["score"])
     by_position, no_position = _positions(scores, len(rubric.questions), n_repeats)
+    mean = _mean(means.select("unit", "score"), rubric)
     found = {
-        **_interval(means["score"]),
-        "alpha_ordinal": _alpha(krippendorff_alpha(matrix, "ordinal"), n_repeats),
-        "alpha_interval": _alpha(krippendorff_alpha(matrix, "interval"), n_repeats),
+        **_interval(means.height, mean),
+        "alpha_ordinal": _alpha(krippendorff_alpha(matrix, "ordinal", units), n_repeats),
+        "alpha_interval": _alpha(krippendorff_alpha(matrix, "interval", units), n_repeats),
         "all_repeats_agree": (means["spread"] == 0).mean() if n_repeats > 1 else None,
         "by_position": by_position,
         "length_rho": length.statistic,
         "length_p": length.p_value,
     }
     reasons = {
+        "mean": mean.reason,
+        "low": mean.reason,
+        "high": mean.reason,
         "all_repeats_agree": "too_few_values" if n_repeats > 1 else ONE_REPEAT,
         "by_position": no_position,
         "length_rho": length.reason,
         "length_p": length.reason,
     }
-    interval_reason = mean_interval(means["score"]).reason
-    reasons |= dict.fromkeys(("mean", "low", "high"), interval_reason)
     return {**found, "nulls": {name: reasons[name] for name in reasons if found[name] is None}}
+
+
+_OF_DIALOGUE = (
+    pl.col("words").first(),
+    (pl.col("score").max() - pl.col("score").min()).alias("spread"),
+)
 
 
 def _alpha(found: Coefficient, n_repeats: int) -> dict[str, Any]:
@@ -199,17 +213,14 @@ def _alpha(found: Coefficient, n_repeats: int) -> dict[str, Any]:
     return described if n_repeats > 1 else {**described, "reason": ONE_REPEAT}
 
 
-_SPREAD = pl.col("score").max() - pl.col("score").min()
+def _mean(scores: pl.DataFrame, rubric: Rubric) -> Estimate:
+    """Return the mean of scores with an interval over units, inside the scale."""
+    units = scores.group_by("unit").agg(pl.col("score").sum(), pl.len().cast(pl.Float64).alias("n"))
+    return clustered_mean(units["score"], units["n"], minimum=rubric.low, maximum=rubric.high)
 
 
-def _interval(values: pl.Series) -> dict[str, Any]:
-    found = mean_interval(values)
-    return {
-        "n": len(values),
-        "mean": found.value,
-        "low": found.low,
-        "high": found.high,
-    }
+def _interval(n: int, found: Estimate) -> dict[str, Any]:
+    return {"n": n, "mean": found.value, "low": found.low, "high": found.high}
 
 
 def _positions(
@@ -253,15 +264,18 @@ def _models(repeats: pl.DataFrame, rubric: Rubric) -> dict[str, Any]:
     return {
         "models": {
             model: {
-                name: _interval(
-                    means.filter(pl.col("model") == model, pl.col("dimension") == name)["score"]
-                )
+                name: _of_model(means.filter(model=model, dimension=name), rubric)
                 for name in rubric.questions
             }
             for model in models
         },
         "differences": [{**row, "holm_p": p} for row, p in zip(rows, corrected, strict=True)],
     }
+
+
+def _of_model(means: pl.DataFrame, rubric: Rubric) -> dict[str, Any]:
+    found = _mean(means.select("score", unit="dialogue"), rubric)
+    return {**_interval(means.height, found), "reason": found.reason}
 
 
 def _difference(name: str, first: str, second: str, pairs: pl.DataFrame) -> dict[str, Any]:

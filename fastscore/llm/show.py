@@ -5,7 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import orjson
+from rich.console import Console
 
+from fastscore.errors import counted
 from fastscore.terminal import result_console, write_line
 from fastscore.terminal.grids import Column, Grid, print_grid
 
@@ -30,7 +32,33 @@ def show_judgements(summary: dict[str, Any], folder: Path, *, as_json: bool) -> 
         f"{summary['dialogues_judged']:,} of {summary['dialogues']:,} dialogues judged by "
         f"{summary['model']} on {low} to {high}"
     )
-    failed, not_asked = summary["dialogues_failed"], summary["dialogues_not_asked"]
+    _print_end(console, summary, "dialogues", folder)
+
+
+def show_pairs(summary: dict[str, Any], folder: Path, *, as_json: bool) -> None:
+    """Print the summary of judged pairs: as JSON, or a table of dimensions and the failures."""
+    if as_json:
+        write_line(orjson.dumps(summary, option=orjson.OPT_INDENT_2).decode())
+        return
+    console = result_console()
+    dimensions = summary["dimensions"]
+    columns = (
+        Column("dimension", tuple(dimensions), right=False, wraps=True),
+        *(
+            Column(header, tuple(write(found) for found in dimensions.values()))
+            for header, write in _PAIR_COLUMNS.items()
+        ),
+    )
+    print_grid(console, Grid("", columns))
+    console.print(
+        f"{summary['pairs_judged']:,} of {summary['pairs']:,} pairs judged by {summary['model']}; "
+        f"{counted(summary['only_in_a'], 'dialogues')} only in A, {summary['only_in_b']:,} in B"
+    )
+    _print_end(console, summary, "pairs", folder)
+
+
+def _print_end(console: Console, summary: dict[str, Any], noun: str, folder: Path) -> None:
+    failed, not_asked = summary[f"{noun}_failed"], summary[f"{noun}_not_asked"]
     if failed or not_asked:
         kinds = ", ".join(f"{n:,} {kind}" for kind, n in summary["failures"].items())
         console.print(
@@ -51,4 +79,15 @@ _COLUMNS: dict[str, Callable[[Mapping[str, Any]], str]] = {
     "ordinal alpha": lambda found: _number(found["alpha_ordinal"]["value"]),
     "agree": lambda found: _number(found["all_repeats_agree"]),
     "length rho": lambda found: _number(found["length_rho"]),
+}
+
+_PAIR_COLUMNS: dict[str, Callable[[Mapping[str, Any]], str]] = {
+    "n": lambda found: f"{found['n']:,}",
+    "A wins": lambda found: f"{found['wins']:,}",
+    "ties": lambda found: f"{found['ties']:,}",
+    "B wins": lambda found: f"{found['losses']:,}",
+    "win rate of A": lambda found: _number(found["win_rate"]),
+    "95 % interval": lambda found: f"{_number(found['low'])} to {_number(found['high'])}",
+    "p": lambda found: _number(found["p"]),
+    "consistent": lambda found: _number(found["consistency"]),
 }

@@ -372,6 +372,8 @@ def test_what_cannot_be_told_of_one_repeat_or_one_order_is_null(stub, tmp_path, 
         "n": 0, "value": None, "low": None, "high": None, "reason": "one_repeat"
     }  # fmt: skip
     assert once["nulls"] == {
+        "low": "zero_variance",
+        "high": "zero_variance",
         "all_repeats_agree": "one_repeat",
         "by_position": "one_repeat",
         "length_rho": "zero_variance",

@@ -1,0 +1,406 @@
+"""Judging in pairs: which of two dialogues of one id is better, asked in both orders.
+
+Side A and side B have a dialogue of the same id each. A judge is shown them as conversation 1 and
+2, once with A first and once with B first. A side wins a dimension if the judge prefers it in both
+orders. Everything else is a tie: the order decided, or nothing did.
+"""
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from itertools import pairwise as neighbours
+from typing import Any
+
+import polars as pl
+import scipy  # whose parts are imported when they are first used: `stats` takes half a second
+
+from fastscore.content_hash import hash_bytes
+from fastscore.errors import UsageError
+from fastscore.llm.client import ChatClient
+from fastscore.llm.judge import transcript_lines
+from fastscore.llm.judgements import FAILURES, SUMMARY, as_lines
+from fastscore.llm.judging import (
+    Judged,
+    Judging,
+    describe_judge,
+    name_files,
+    note_rejects,
+    refuse_failures,
+)
+from fastscore.llm.requests import SYSTEM, USER, ChatRequest
+from fastscore.llm.rubrics import Rubric, load_rubric
+from fastscore.llm.spending import MANIFEST, spending_recorded
+from fastscore.llm.structured import Structured, UnusableError, ask_until_read
+from fastscore.llm.threads import ask_each
+from fastscore.llm.transcripts import Transcript, find_logs, read_transcripts
+from fastscore.run.commit import commit_bytes, commit_json
+from fastscore.run.lock import sole_writer
+from fastscore.run.progress import Reporter
+from fastscore.statistics.clustered import clustered_mean
+from fastscore.version import __version__
+
+PAIRS = "pairs.jsonl"
+A, B, TIE = "A", "B", "tie"
+OVERALL, REASON = "overall", "reason"
+_VERDICTS = {A: {"1": A, "2": B, TIE: TIE}, B: {"1": B, "2": A, TIE: TIE}}
+"""What an answer means, by the side that was shown first."""
+
+_EXPECTED = 'an object with a reason and "1", "2" or "tie" for each dimension'
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two dialogues of one id."""
+
+    a: Transcript
+    b: Transcript
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """An answer: the preferred side of each dimension, and why."""
+
+    sides: Mapping[str, str]
+    reason: str
+
+
+Answers = dict[str, Structured[Verdict] | None]
+"""The answers about one pair by the side that was shown first; None if it was not asked."""
+
+
+def run_pairwise(asked: Judging, against: Sequence[str], reporter: Reporter) -> Judged:
+    """Judge side A, the inputs of `asked`, against side B.
+
+    Raises
+    ------
+    InputError
+        No dialogue can be read.
+    UsageError
+        The sides share no dialogue, an id is not unique, or an option cannot be used.
+    ModelServerError
+        The server cannot be reached or refuses every request.
+    """
+    rubric = load_rubric(asked.rubric)
+    if asked.repeats != 1:
+        raise UsageError(
+            f"--repeats {asked.repeats} does not apply to --against: each pair is judged twice, "
+            "once in each order.",
+            "Leave out --repeats.",
+        )
+    client = ChatClient(asked.models)
+    sides = []
+    for inputs in (asked.inputs, against):
+        logs = find_logs(inputs, asked.suite)
+        transcripts = read_transcripts(logs)
+        note_rejects(transcripts, reporter)
+        sides.append((logs.suite, name_files(transcripts.dialogues, asked.files_from)))
+    (suite, side_a), (suite_b, side_b) = sides
+    if suite != suite_b:
+        raise UsageError(f"A has logs of {suite}, B of {suite_b}.", "Compare logs of one suite.")
+    pairs = pair_up(side_a, side_b)
+    described = {
+        "suite": suite,
+        "a": list(asked.inputs),
+        "b": list(against),
+        **describe_judge(asked, client),
+        "only_in_a": len(side_a) - len(pairs),
+        "only_in_b": len(side_b) - len(pairs),
+    }
+    with (
+        sole_writer(asked.output),
+        spending_recorded(asked.output / MANIFEST, described, client.meter) as outcome,
+    ):
+        answers = _ask_pairs(pairs, rubric, asked, client, reporter)
+        summary = _write(asked, pairs, answers, rubric, described)
+        is_complete = summary["pairs_judged"] == len(pairs)
+        outcome |= {
+            "status": "complete" if is_complete else "incomplete",
+            "failures": summary["failures"],
+        }
+    failures = [found.failure for of_pair in answers for found in of_pair.values() if found]
+    first = next((failure for failure in failures if failure), None)
+    refusal = refuse_failures(first, summary["pairs_failed"], len(pairs), asked, noun="pairs")
+    return Judged(summary, client.spent, refusal)
+
+
+def pair_up(side_a: Sequence[Transcript], side_b: Sequence[Transcript]) -> list[Pair]:
+    """Return the dialogues that both sides have, in the order of side A.
+
+    Raises
+    ------
+    UsageError
+        An id is not unique in its side, or no dialogue is in both.
+    """
+    for name, side in ((A, side_a), (B, side_b)):
+        ids = sorted(each.dialogue for each in side)
+        twice = next((one for one, other in neighbours(ids) if one == other), None)
+        if twice is not None:
+            raise UsageError(
+                f"Side {name} has several dialogues with id {twice!r}, so pairs cannot be told.",
+                "Give logs of one model a side.",
+            )
+    others = {each.dialogue: each for each in side_b}
+    pairs = [Pair(each, others[each.dialogue]) for each in side_a if each.dialogue in others]
+    if not pairs:
+        raise UsageError(
+            f"The sides share no dialogue: A begins with {side_a[0].dialogue!r}, B with "
+            f"{side_b[0].dialogue!r}.",
+            "Dialogues of the same user or scenario need the same id on both sides.",
+        )
+    return pairs
+
+
+def _ask_pairs(
+    pairs: Sequence[Pair], rubric: Rubric, asked: Judging, client: ChatClient, reporter: Reporter
+) -> list[Answers]:
+    """Ask about every pair in both orders."""
+    tasks = [(row, first) for row in range(len(pairs)) for first in (A, B)]
+
+    def ask(task: tuple[int, str]) -> Structured[Verdict]:
+        row, first = task
+        request = pair_request(pairs[row], first, rubric, asked, client)
+        members = tuple(questions_of(rubric))
+        return ask_until_read(
+            client,
+            request,
+            lambda found: read_verdict(found, members, first),
+            lambda fault: prompts()["again"].format(fault=fault, members=_quoted(members)).strip(),
+        )
+
+    found = ask_each(
+        client,
+        tasks,
+        ask,
+        reporter,
+        stage="judge",
+        noun="judgements",
+        sample_of=lambda number: tasks[number][0],
+    )
+    answers: list[Answers] = [{} for _ in pairs]
+    for (row, first), answer in zip(tasks, found, strict=True):
+        answers[row][first] = answer
+    return answers
+
+
+def questions_of(rubric: Rubric) -> dict[str, str]:
+    """Return the questions of a comparison: the rubric's and, if it has none, an overall one."""
+    return {**rubric.questions, OVERALL: rubric.questions.get(OVERALL, prompts()[OVERALL])}
+
+
+def pair_request(
+    pair: Pair, first: str, rubric: Rubric, asked: Judging, client: ChatClient
+) -> ChatRequest:
+    """Return what is asked about a pair, with one side shown first."""
+    questions = questions_of(rubric)
+    shown = (pair.a, pair.b) if first == A else (pair.b, pair.a)
+    one, two = ("\n".join(transcript_lines(each, rubric)) for each in shown)
+    words = {
+        "members": _quoted(tuple(questions)),
+        "dimensions": "\n".join(f"- {name}: {text}" for name, text in questions.items()),
+        "first": one,
+        "second": two,
+    }
+    verdict = {"type": "string", "enum": ["1", "2", TIE]}
+    properties = {REASON: {"type": "string"}, **dict.fromkeys(questions, verdict)}
+    return ChatRequest(
+        model=asked.model.removeprefix("openai:"),
+        messages=(
+            (SYSTEM, prompts()["system"].format(**words).strip()),
+            (USER, prompts()["user"].format(**words).strip()),
+        ),
+        temperature=client.options.temperature,
+        seed=asked.seed,
+        max_tokens=client.options.answer_tokens,
+        schema={
+            "type": "object",
+            "properties": properties,
+            "required": list(properties),
+            "additionalProperties": False,
+        },
+        structured=client.options.structured,
+    )
+
+
+def read_verdict(found: Mapping[str, Any], members: Sequence[str], first: str) -> Verdict:
+    """Read an answer; ``first`` is the side that was shown first.
+
+    Raises
+    ------
+    UnusableError
+        It has not exactly a reason and the members, each "1", "2" or "tie".
+    """
+    for name in (REASON, *members):
+        if name not in found:
+            raise UnusableError(f"without {name!r}")
+    for name in found:
+        if name not in (REASON, *members):
+            raise UnusableError(f"with {name!r:.40}, which nobody asked for")
+    if not isinstance(found[REASON], str):
+        raise UnusableError(f"{REASON} is {found[REASON]!r:.40}, no text")
+    sides = {}
+    for name in members:
+        # a number says the same as its digit
+        said = str(found[name]) if type(found[name]) is int else found[name]
+        if said not in ("1", "2", TIE):
+            raise UnusableError(f'{name} is {found[name]!r:.40}, not "1", "2" or "tie"')
+        sides[name] = _VERDICTS[first][said]
+    return Verdict(sides, found[REASON])
+
+
+def _quoted(members: Sequence[str]) -> str:
+    return ", ".join(f'"{name}"' for name in members)
+
+
+def combine(shown_a: str, shown_b: str) -> str:
+    """Return who wins: the side preferred in both orders, else nobody."""
+    return shown_a if shown_a == shown_b else TIE
+
+
+def _write(
+    asked: Judging,
+    pairs: Sequence[Pair],
+    answers: Sequence[Answers],
+    rubric: Rubric,
+    described: dict[str, Any],
+) -> dict[str, Any]:
+    """Write a folder of judged pairs; return its summary."""
+    members = tuple(questions_of(rubric))
+    digest = hash_bytes(f"{rubric.digest} {prompts_digest()}".encode())
+    judged_by = f"{described['model']} by {rubric.name} in pairs {digest[:12]}"
+    lines, failures, not_asked = [], [], 0
+    for pair, of_pair in zip(pairs, answers, strict=True):
+        values = {first: found.value for first, found in of_pair.items() if found is not None}
+        if values.get(A) is not None and values.get(B) is not None:
+            lines.append(_pair_line(pair, of_pair, members, judged_by))
+        failed = _failure_lines(pair, of_pair)
+        failures += failed
+        not_asked += None in of_pair.values() and not failed
+    kinds = pl.Series([line["kind"] for line in failures], dtype=pl.String)
+    summary = {
+        "fastscore": __version__,
+        "rubric": rubric.name,
+        "rubric_hash": rubric.digest,
+        "prompts_hash": prompts_digest(),
+        **described,
+        "pairs": len(pairs),
+        "pairs_judged": len(lines),
+        "pairs_failed": len(pairs) - len(lines) - not_asked,
+        "pairs_not_asked": not_asked,
+        "failures": {kind: int((kinds == kind).sum()) for kind in sorted(set(kinds))},
+        "dimensions": {name: summarise_pairs(name, lines) for name in members},
+    }
+    commit_bytes(asked.output / PAIRS, as_lines(lines))
+    commit_bytes(asked.output / FAILURES, as_lines(failures))
+    commit_json(asked.output / SUMMARY, summary)
+    return summary
+
+
+def _pair_line(
+    pair: Pair, of_pair: Answers, members: Sequence[str], judged_by: str
+) -> dict[str, Any]:
+    orders = []
+    for first, found in of_pair.items():
+        assert found is not None
+        assert found.value is not None
+        orders.append(
+            {
+                "first": first,
+                "answer": dict(found.value.sides),
+                "reason": found.value.reason,
+                "attempts": found.attempts,
+            }
+        )
+    one, two = (found.value.sides for found in of_pair.values() if found and found.value)
+    return {
+        "dialogue": pair.a.dialogue,
+        "model_a": pair.a.model,
+        "model_b": pair.b.model,
+        "verdict": {name: combine(one[name], two[name]) for name in members},
+        "orders": orders,
+        "judged_by": judged_by,
+        "file_a": pair.a.file,
+        "line_a": pair.a.line,
+        "file_b": pair.b.file,
+        "line_b": pair.b.line,
+    }
+
+
+def _failure_lines(pair: Pair, of_pair: Answers) -> list[dict[str, Any]]:
+    return [
+        {
+            "dialogue": pair.a.dialogue,
+            "first": first,
+            "kind": found.failure.kind,
+            "reason": found.failure.reason,
+            "expected": _EXPECTED,
+            "answer": found.failure.answer,
+            "attempts": found.failure.attempts,
+        }
+        for first, found in of_pair.items()
+        if found is not None and found.failure is not None
+    ]
+
+
+def summarise_pairs(name: str, lines: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Describe one dimension of judged pairs.
+
+    Returns
+    -------
+    dict
+        ``wins`` of A, ``losses`` and ``ties``; ``win_rate``, (wins + ties / 2) / pairs, with its
+        95 % confidence interval; ``p`` of the exact sign test of wins against losses;
+        ``consistency``, the share of pairs with the same answer in both orders; ``prefers_first``
+        and ``prefers_second``, the shares of pairs in which the judge preferred whatever was shown
+        there. What is null has its reason under ``nulls``.
+    """
+    verdicts = [line["verdict"][name] for line in lines]
+    wins, losses = verdicts.count(A), verdicts.count(B)
+    rate = clustered_mean(
+        [{A: 1.0, TIE: 0.5, B: 0.0}[verdict] for verdict in verdicts],
+        [1.0] * len(verdicts),
+        minimum=0.0,
+        maximum=1.0,
+    )
+    answers = [tuple(order["answer"][name] for order in line["orders"]) for line in lines]
+    decided = wins + losses
+    test = scipy.stats.binomtest(wins, decided) if decided else None
+
+    def share(*wanted: tuple[str, str]) -> float | None:
+        return sum(one in wanted for one in answers) / len(answers) if answers else None
+
+    found = {
+        "n": len(lines),
+        "wins": wins,
+        "losses": losses,
+        "ties": len(lines) - decided,
+        "win_rate": rate.value,
+        "low": rate.low,
+        "high": rate.high,
+        "p": None if test is None else float(test.pvalue),
+        "consistency": share((A, A), (B, B), (TIE, TIE)),
+        "prefers_first": share((A, B)),
+        "prefers_second": share((B, A)),
+    }
+    reasons = dict.fromkeys(("win_rate", "low", "high"), rate.reason)
+    reasons |= dict.fromkeys(("p", "consistency", "prefers_first", "prefers_second"))
+    reasons["p"] = "zero_variance" if lines else "too_few_units"
+    missing = {key: reasons[key] or "too_few_units" for key in reasons if found[key] is None}
+    return {**found, "nulls": missing}
+
+
+@cache
+def prompts() -> dict[str, str]:
+    """Return what a judge of pairs is told."""
+    return tomllib.loads(_prompts_content().decode())
+
+
+@cache
+def prompts_digest() -> str:
+    """Return the hash of what a judge of pairs is told."""
+    return hash_bytes(_prompts_content())
+
+
+def _prompts_content() -> bytes:
+    return files(__package__).joinpath("pairwise.toml").read_bytes()
