@@ -1,9 +1,8 @@
-"""Percentile bootstrap by cluster: whole dialogues are drawn again, never single rows.
+"""Bootstrap of means by cluster: whole dialogues are drawn again, never single rows.
 
-Rows of one dialogue depend on each other, so an interval from single rows would be too narrow.
-Clusters are numbered by their sorted labels and every sample has a generator of its own: an
-interval is a function of the values, the labels and the seed, to the last bit, and not of the rows'
-order, the block size, the number of threads or what else is resampled with them.
+Rows of one dialogue depend on each other. Every sample has a generator of its own, so the means are
+a function of the clusters and the seed, to the last bit. They do not depend on the block size, the
+number of threads or the other columns.
 """
 
 from collections.abc import Callable
@@ -11,11 +10,9 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 
 import numpy as np
-import numpy.typing as npt
 
 from fastscore.processors import available_processors
 from fastscore.statistics.samples import LEAST_EXPONENT, Values
-from fastscore.statistics.significance import LEVEL, Interval
 
 SAMPLES = 2_000
 SEED = 0
@@ -56,44 +53,14 @@ def resample_means(
         of_high, of_low, drawn = (totals[:, k * columns :][:, :columns] for k in range(3))
         return quotients(of_high + of_low, drawn)
 
-    return resample_clusters(means, clusters, clusters, samples=samples, seed=seed, stream=stream)
+    return _resample(means, clusters, samples=samples, seed=seed, stream=stream)
 
 
-def percentile_interval(
-    value: float, resampled: Values, *, clusters: int, level: float = LEVEL
-) -> Interval:
-    """Return an estimate with the percentiles of its resampled values, NaN left out."""
-    usable = resampled[~np.isnan(resampled)]
-    if clusters < 2 or not usable.size:
-        return Interval(value, None, None, "too_few_values")
-    low, high = np.quantile(usable, [(1 - level) / 2, (1 + level) / 2])
-    return Interval(value, float(low), float(high))
-
-
-def number_clusters(clusters: npt.ArrayLike, rows: int) -> tuple[int, npt.NDArray[np.int64]]:
-    """Return how many clusters there are, and each row's, numbered by their sorted labels."""
-    labels = np.asarray(clusters)
-    if labels.shape != (rows,):
-        raise ValueError(f"clusters has shape {labels.shape}, expected ({rows},)")
-    distinct, codes = np.unique(labels, return_inverse=True)
-    return distinct.size, codes.astype(np.int64)
-
-
-def resample_clusters(
-    estimator: Estimator, clusters: int, rows: int, *, samples: int, seed: int, stream: int = 0
+def _resample(
+    estimator: Estimator, clusters: int, *, samples: int, seed: int, stream: int
 ) -> Values:
-    """Draw clusters and estimate, in blocks that fit the cache, on all processors.
-
-    Parameters
-    ----------
-    estimator
-        From draws, shape (samples, clusters), to estimates.
-    clusters, rows
-        The number of clusters, and of rows: what a block's size follows from.
-    samples, seed, stream
-        As in `resample_means`.
-    """
-    block = max(1, _BLOCK_VALUES // max(clusters, rows))
+    """Draw clusters and estimate, in blocks that fit the cache, on all processors."""
+    block = max(1, _BLOCK_VALUES // max(1, clusters))
     small = samples * clusters <= _KEPT_VALUES
     kept = _kept_draws(samples, clusters, seed, stream) if small else None
 

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy  # whose parts are imported when they are first used: `stats` takes half a second
 
-from fastscore.statistics.bootstrap import number_clusters, quotients
+from fastscore.statistics.bootstrap import quotients
 from fastscore.statistics.clustered import LEAST_UNITS, EstimateReason
 from fastscore.statistics.samples import Values, is_constant, paired
 from fastscore.statistics.significance import LEVEL, Significance
@@ -224,12 +224,21 @@ def _sorted_pairs(
     a: npt.ArrayLike, b: npt.ArrayLike, clusters: npt.ArrayLike, strata: npt.ArrayLike | None
 ) -> _Pairs:
     first, second = paired(a, b)
-    n_clusters, cluster = number_clusters(clusters, first.size)
+    n_clusters, cluster = _numbered(clusters, "clusters", first.size)
     stratum = np.zeros(first.size, np.int64)
     if strata is not None:
-        _, stratum = number_clusters(strata, first.size)
+        _, stratum = _numbered(strata, "strata", first.size)
     order = np.lexsort((second, first, stratum, cluster))
     return _Pairs(first[order], second[order], cluster[order], stratum[order], n_clusters)
+
+
+def _numbered(labels: npt.ArrayLike, name: str, rows: int) -> tuple[int, Codes]:
+    """Return how many labels there are, and each row's, numbered in sorted order."""
+    given = np.asarray(labels)
+    if given.shape != (rows,):
+        raise ValueError(f"{name} has shape {given.shape}, expected ({rows},)")
+    distinct, codes = np.unique(given, return_inverse=True)
+    return distinct.size, codes.astype(np.int64)
 
 
 def _jackknifed(value: float, replicates: Values, pairs: _Pairs) -> Correlation:
