@@ -50,6 +50,7 @@ QUICK = {
     "screening": ["--quick"],
     "verification": ["--scale", "0.02"],
     "report_page": ["--quick"],
+    "coverage": ["--quick"],
 }
 
 

@@ -20,9 +20,11 @@ import numpy as np
 import polars as pl
 
 import fastscore
+from benchmarks.coverage_correlation import measure
 from benchmarks.figures import Figure, publish
 from fastscore.examples import write_example
 from fastscore.results.compare.differences import Inference, test_difference
+from fastscore.results.group_differences import GroupTest, group_differences
 from fastscore.statistics.clustered import Clusters, clustered_difference, clustered_mean
 from fastscore.statistics.samples import Values
 from fastscore.suites.registry import load_suite
@@ -206,6 +208,33 @@ def false_verdicts(
         yield Rate(name, n, wrong / simulations, refused / simulations)
 
 
+def reports_with_a_difference(simulations: int) -> Iterator[Rate]:
+    """Count reports of six metrics by a shuffled label of four groups that name a difference."""
+    metrics = load_suite("score_dialogue").metrics[:6]
+    for n in (8, 20, 50):
+        generator = np.random.default_rng(SEED + 2)
+        named = 0
+        for _ in range(simulations):
+            groups = np.sort(np.arange(n * 4) % 4)
+            tests = []
+            for metric in metrics:
+                drawn = ROWS["rows, sizes log-normal"].draw(generator, n * 4)
+                tests.append(
+                    GroupTest(
+                        metric=metric,
+                        where="",
+                        label="group",
+                        names=("a", "b", "c", "d"),
+                        groups=groups,
+                        units=np.arange(n * 4),
+                        sums=drawn.sums,
+                        counts=drawn.counts,
+                    )
+                )
+            named += bool(group_differences(tests))
+        yield Rate("six metrics by four groups", n, named / simulations, 0.0)
+
+
 def main() -> None:
     """Simulate, print tables and publish the figures."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -226,12 +255,33 @@ def main() -> None:
         ]
         title = f"False verdicts without a true difference, {design} (nominal at most .05)"
         _print(title, verdicts, simulations, f"false verdicts, {design}")
+    shuffled = list(reports_with_a_difference(simulations // 4))
+    _print(
+        "Reports that name a difference between shuffled groups (nominal at most .05)",
+        shuffled,
+        simulations // 4,
+        "false group differences",
+    )
+    print("\nRank correlations of scores and a judge over users and models\n")
+    print("| what | users | nominal | found |\n|---|--:|--:|--:|")
+    for row in measure(simulations // 4, users=(8, 20)):
+        print(f"| {row.name} | {row.n} | {row.nominal:.2f} | {row.found:.3f} |", flush=True)
+        figure = Figure(
+            what=f"{row.name}, n = {row.n}",
+            rows=simulations // 4,
+            unit="",
+            ours=round(row.found, 4),
+            peer="nominal",
+            theirs=row.nominal,
+        )
+        publish([figure])
 
 
 def _print(title: str, rates: list[Rate], simulations: int, what: str) -> None:
     print(f"\n{title}\n")
-    print("| drawn from | " + " | ".join(f"n = {n}" for n in UNITS) + " |")
-    print("|---|" + "--:|" * len(UNITS))
+    sizes = dict.fromkeys(rate.units for rate in rates)
+    print("| drawn from | " + " | ".join(f"n = {n}" for n in sizes) + " |")
+    print("|---|" + "--:|" * len(sizes))
     for name in dict.fromkeys(rate.what for rate in rates):
         cells = [_cell(rate) for rate in rates if rate.what == name]
         print(f"| {name} | " + " | ".join(cells) + " |", flush=True)

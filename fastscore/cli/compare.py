@@ -19,7 +19,7 @@ COMPARED, JUDGED, HOW = "What is compared", "A judge's scores", "How it is compa
     cls=HeadedCommand,
     headings=(COMPARED, JUDGED, HOW),
     epilog="Examples: fastscore compare base new; fastscore compare run --by experiment_level; "
-    "fastscore compare a b c --format latex",
+    "fastscore compare run --by experiment_level --format latex",
 )
 @click.argument("runs", type=click.Path(path_type=Path), nargs=-1, required=True)
 @click.option(

@@ -134,7 +134,7 @@ def test_metrics_without_a_value_on_either_side_are_named_once(
     assert f"note: no difference, null on both sides: {', '.join(nowhere)}" in " ".join(
         line.strip() for line in lines
     )
-    means = lines.index(next(line for line in lines if line.startswith("means")))
+    means = lines.index(next(line for line in lines if line.startswith("mean of each side")))
     assert not any(line.startswith(id) for id in nowhere for line in lines[:means])
 
 
