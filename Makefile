@@ -6,6 +6,7 @@ BIN := $(VENV)/bin
 unexport PYTHONDONTWRITEBYTECODE
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
 LLM := .venv-llm
+OLDEST_NUMBA := 0.62
 DEMO := runs/demo
 VERSION := $(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' fastscore/version.py)
 COMPILED := kernels/fastscore_machine/compiled
@@ -16,7 +17,7 @@ WORKERS ?= $(shell expr 1 + $$(getconf _NPROCESSORS_ONLN))
 
 PYTHONS := $(shell sed -n 's/.*:: Python :: \(3\.[0-9]*\)",/\1/p' pyproject.toml)
 
-.PHONY: help setup kernels kernels-checked demo browser fuzz mutations test test-pythons test-checked collect test-slow test-llm test-nightly test-weekly test-ray wheel lint docs bench bench-full clean
+.PHONY: help setup kernels kernels-checked demo browser fuzz mutations test test-pythons test-checked collect test-slow test-llm test-nightly test-weekly test-ray test-numba wheel lint docs bench bench-full clean
 
 help:  ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -87,6 +88,11 @@ $(VENV)/ray.installed: requirements/bench.constraints $(VENV)/dev.installed
 
 test-ray: $(VENV)/ray.installed  ## The tests of engines on Ray, which is too large for every development environment
 	$(BIN)/python -m pytest -q -n 2 -m "not slow" -k ray tests/engines
+
+test-numba: $(VENV)/dev.installed  ## Kernels made by the oldest Numba that pyproject.toml allows
+	$(INSTALL) --target $(VENV)/oldest-numba "numba==$(OLDEST_NUMBA).*"
+	FASTSCORE_CACHE=$(VENV)/oldest-numba-cache PYTHONPATH=$(VENV)/oldest-numba \
+	  $(BIN)/python -m pytest -q -n 2 -m "not slow" tests/machine/test_numba.py tests/kernels tests/readers
 
 test-pythons:  ## All tests on every Python that the package claims, where this machine has it
 	set -e; for version in $(PYTHONS); do \

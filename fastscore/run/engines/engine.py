@@ -2,6 +2,9 @@
 
 import importlib
 import importlib.util
+import os
+import secrets
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol, TypeVar
@@ -95,6 +98,17 @@ def open_engine(
             f"--engine {name} needs the package {package}, which is not installed.",
             f"Install it: pip install 'fastscore-dialogue[{name}]'.",
         )
+    if name == "ray" and address is None:
+        _make_ray_token()
     module: Any = importlib.import_module(f"fastscore.run.engines.{name}")
     engine: AbstractContextManager[Engine] = module.open_engine(address, workers, limits)
     return engine
+
+
+def _make_ray_token() -> None:
+    """Make a token for our own Ray cluster, which Ray asks of whoever connects to it.
+
+    Ray reads the mode when it is imported, and not again. A user's own setting is kept.
+    """
+    if "RAY_AUTH_MODE" not in os.environ and "ray" not in sys.modules:
+        os.environ |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}

@@ -9,7 +9,7 @@ import socket
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -176,6 +176,23 @@ def _await_processes(folder: Path, processes: int) -> None:
 
 
 @contextmanager
+def _on_loopback() -> Iterator[None]:
+    """Let a cluster that is started meanwhile listen on the loopback address alone.
+
+    Ray does so by itself on macOS and Windows. Elsewhere it maps the loopback address to the
+    machine's own and listens on every interface.
+    """
+    from ray._private import ray_constants
+
+    before = ray_constants.ENABLE_RAY_CLUSTER
+    ray_constants.ENABLE_RAY_CLUSTER = False
+    try:
+        yield
+    finally:
+        ray_constants.ENABLE_RAY_CLUSTER = before
+
+
+@contextmanager
 def open_engine(address: str | None, workers: int, limits: Limits) -> Iterator[RayEngine]:
     """Connect to a cluster, or start one with so many worker processes on this machine."""
     handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
@@ -186,14 +203,15 @@ def open_engine(address: str | None, workers: int, limits: Limits) -> Iterator[R
         own = {"num_cpus": workers, "object_store_memory": OBJECT_STORE_BYTES}
         runtime["worker_process_setup_hook"] = load_tasks
     try:
-        context = ray.init(
-            address="local" if address is None else address,
-            include_dashboard=None if address else False,
-            log_to_driver=False,
-            logging_level="CRITICAL",
-            runtime_env=runtime,
-            **own,
-        )
+        with _on_loopback() if address is None else nullcontext():
+            context = ray.init(
+                address="local" if address is None else address,
+                include_dashboard=None if address else False,
+                log_to_driver=False,
+                logging_level="CRITICAL",
+                runtime_env=runtime,
+                **own,
+            )
     except (RayError, ConnectionError, ValueError, RuntimeError) as error:
         raise RunError(
             f"No Ray cluster answers at {address}: {error}.",
