@@ -77,7 +77,8 @@ def _show_shape(console: Console, group: Sequence[InspectedFile]) -> None:
     more = f" and {len(group) - _NAMED:,} more" if len(group) > _NAMED else ""
     size = sum(each.file.size for each in group)
     packed = {each.file.compression for each in group} - {"none"}
-    kind = FORMAT_NAMES[first.file.format] + "".join(f", {each}" for each in sorted(packed))
+    named = first.file.kind or FORMAT_NAMES[first.file.format]
+    kind = named + "".join(f", {each}" for each in sorted(packed))
     console.print(f"{plain(names)}{more}", soft_wrap=True)
     rows = counted(first.found.rows, "rows")
     looked = f"all {rows}" if first.is_whole else f"the first {rows}"

@@ -7,6 +7,7 @@ from typing import Any
 import polars as pl
 
 from fastscore.errors import InputError, counted
+from fastscore.logs.integrity.encodings import suggest_conversion
 from fastscore.run.config import RunConfig
 from fastscore.run.layout import REJECTS, part_name
 from fastscore.run.manifest import Manifest
@@ -109,5 +110,10 @@ def _named_inputs(manifest: Manifest) -> str:
 
 def _first_reject(run: Path, manifest: Manifest) -> str:
     parts = [run / REJECTS / part_name(index) for index in range(manifest.shards)]
-    first = pl.scan_parquet(parts, glob=False).head(1).collect().row(0, named=True)
-    return f"{describe_reject(first)}; all are listed in {run / REJECTS}."
+    rejects = pl.scan_parquet(parts, glob=False)
+    first = rejects.head(1).collect().row(0, named=True)
+    encoded = rejects.filter(pl.col("reason") == "not_utf8").head(1).collect()
+    advice = [
+        suggest_conversion(str(row["file"]), row["byte_offset"] or 0) for row in encoded.to_dicts()
+    ]
+    return f"{describe_reject(first)}; all are listed in {run / REJECTS}." + "".join(advice)
