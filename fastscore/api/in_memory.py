@@ -17,7 +17,7 @@ from fastscore.logs.read.rows import Part, join_parts
 from fastscore.results.scores import Scores
 from fastscore.run.config import RunConfig
 from fastscore.run.context import RunContext, embedder_identity, run_context
-from fastscore.run.inputs import readable_inputs
+from fastscore.run.inputs import readable_inputs, with_own_turns
 from fastscore.run.interrupt import own_stop_flag
 from fastscore.run.notes import notes_on_run
 from fastscore.run.refusals import describe_reject, no_row_error, nothing_error, strict_error
@@ -29,6 +29,7 @@ from fastscore.suites.declarations import Source
 def score_in_memory(config: RunConfig, given: Given) -> Scores:
     """Score what was given, and keep the tables."""
     suite, options = config.load()
+    config = with_own_turns(config, suite)
     identity = embedder_identity(config, suite, options)
     context = run_context(config, suite, options, identity)
     declared = config.source(suite)

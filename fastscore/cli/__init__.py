@@ -38,6 +38,7 @@ VERBS = {
     "check": ("check", "Check whether a run keeps to limits, for continuous integration."),
     "explain": ("explain", "Say why a number of a dialogue is what it is, with its evidence."),
     "report": ("report", "Write one self-contained page about a run, or several."),
+    "layouts": ("layouts", "List layouts of other tools' logs, each with an example."),
     "metrics": ("metrics", "List suites and their metrics: formula, range, null rule, source."),
     "models": ("models", "List, export and verify embedding models."),
     "vectors": ("vectors", "Look after the stores of vectors."),

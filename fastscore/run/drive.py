@@ -18,7 +18,6 @@ from typing import Any, TypeVar
 import polars as pl
 
 from fastscore.errors import InputError, RunConflictError
-from fastscore.logs.inputs.column_map import map_source
 from fastscore.logs.inputs.files import InputFile
 from fastscore.logs.inputs.sampling import read_records
 from fastscore.logs.inputs.screening import Screened
@@ -41,6 +40,7 @@ from fastscore.run.inputs import (
     screened_inputs,
     share_paths,
     unread_inputs,
+    with_own_turns,
 )
 from fastscore.run.interrupt import own_stop_flag, stop_if_asked
 from fastscore.run.kernels import WITHOUT_VECTORS, compiled, kernels_of, unread
@@ -179,8 +179,9 @@ def execute(config: RunConfig, reporter: Reporter) -> Outcome:
     """
     with limit_memory(config.limits, "Reading the options"):
         suite, options = config.load()
-    source = map_source(suite.source, config.columns)
-    files = named_inputs(config, source)
+    files = named_inputs(config, config.source(suite))
+    config = with_own_turns(config, suite, reporter.note, files)
+    source = config.source(suite)
     kept = not any(must_be_kept(config, file) for file in files)
     screened = screened_inputs(config, source, files, reporter.note) if kept else None
     without = unread(file.format for file in files)

@@ -14,6 +14,7 @@ from fastscore.logs.inputs.files import (
 )
 from fastscore.logs.inputs.frames import FRAME_NAME
 from fastscore.logs.inputs.screening import Screened, screen
+from fastscore.logs.inputs.suggestions import ROW_PER_TURN, row_per_turn
 from fastscore.logs.plan.chosen import ChosenDialogues, choose, naming_source
 from fastscore.logs.read.blocks import read_blocks
 from fastscore.logs.read.files import read_files
@@ -74,6 +75,32 @@ def unread_inputs(
         more = f" and {len(found) - 1:,} more" if len(found) > 1 else ""
         note(f"left aside: {path} ({reason}){more}")
     return list(found)
+
+
+def with_own_turns(
+    config: RunConfig,
+    suite: Suite,
+    note: Callable[[str], None] = lambda _: None,
+    files: Sequence[InputFile] | None = None,
+) -> RunConfig:
+    """Return the request with the layout of rows that are turns, if its logs are such rows.
+
+    Raises
+    ------
+    UsageError, InputError
+        As `resolve_inputs`.
+    """
+    source = config.source(suite)
+    can_be_turns = source.chat_rows is not None and source.chat_rows.can_be_turns
+    if config.memory is not None or config.columns or not can_be_turns:
+        return config
+    found = row_per_turn(
+        named_inputs(config, source) if files is None else files, suite.name, source
+    )
+    if not found:
+        return config
+    note(f"each row is a turn: read as by --layout {ROW_PER_TURN}")
+    return replace(config, columns=found)
 
 
 def must_be_kept(config: RunConfig, file: InputFile) -> bool:

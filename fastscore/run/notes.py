@@ -11,6 +11,7 @@ from fastscore.errors import counted
 from fastscore.logs.inputs.column_map import EACH
 from fastscore.logs.inputs.found_keys import SHOWN, FoundKeys, count_keys, listed
 from fastscore.logs.inputs.needs import Need, all_columns
+from fastscore.logs.inputs.roles import role_flags
 from fastscore.logs.inputs.similar_names import (
     KINDS,
     column_flag,
@@ -27,6 +28,7 @@ from fastscore.run.missing import (
     UnknownWords,
     missing_columns,
 )
+from fastscore.suites.chats import ChatRows
 from fastscore.suites.declarations import ALL_METRICS, Column, Source
 from fastscore.suites.summary import ALL
 
@@ -47,11 +49,14 @@ def notes_on_missing(missing: Iterable[Missing], source: Source) -> list[str]:
             taken = "; counted as empty, as published" if each.n_empty else ""
             notes.append(note + taken)
         if each.unknown:
-            notes.append(f"{each.path}: {_describe_unknown_words(each.unknown, of_all, column)}")
+            said = _describe_unknown_words(each.unknown, of_all, column, source.chat_rows)
+            notes.append(f"{each.path}: {said}")
     return notes
 
 
-def _describe_unknown_words(unknown: UnknownWords, of_all: str, column: Column | None) -> str:
+def _describe_unknown_words(
+    unknown: UnknownWords, of_all: str, column: Column | None, chat_rows: ChatRows | None
+) -> str:
     """Name the words that a suite does not know, and what to type."""
     shown = [
         f"{_abbreviate(word)} in {count:,}" for word, count in islice(unknown.named.items(), SHOWN)
@@ -62,7 +67,10 @@ def _describe_unknown_words(unknown: UnknownWords, of_all: str, column: Column |
     note += f" {of_all}"
     if column is None:
         return note + ", which no rule knows"
-    flags = nearest_words(column.name, unknown.named, column.knows)
+    if chat_rows is not None and column.name == chat_rows.speaker:
+        flags = role_flags(unknown.named, column.expects, chat_rows, column.knows)
+    else:
+        flags = nearest_words(column.name, unknown.named, column.knows)
     known = ", ".join(word for word in column.knows if word)
     return f"{note}; known: {known}" + (f"; type {' '.join(flags)}" if flags else "")
 

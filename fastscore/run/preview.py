@@ -11,7 +11,7 @@ from fastscore.run import tasks
 from fastscore.run.config import RunConfig
 from fastscore.run.context import RunContext, embedder_identity, run_context
 from fastscore.run.engines.engine import LOCAL, Engine, open_engine
-from fastscore.run.inputs import readable_inputs, share_paths, unread_inputs
+from fastscore.run.inputs import readable_inputs, share_paths, unread_inputs, with_own_turns
 from fastscore.run.interrupt import own_stop_flag, stop_if_asked
 from fastscore.run.manifest import read_manifest
 from fastscore.run.memory import limit_memory
@@ -33,6 +33,7 @@ def preview(config: RunConfig, reporter: Reporter) -> dict[str, Any]:
     """
     with limit_memory(config.limits, "Reading the options"):
         suite, options = config.load()
+        config = with_own_turns(config, suite, reporter.note)
     identity = embedder_identity(config, suite, options)
     with (
         open_engine(config.engine, config.address, config.workers, config.limits) as engine,

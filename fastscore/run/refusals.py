@@ -11,7 +11,10 @@ from fastscore.logs.integrity.encodings import suggest_conversion
 from fastscore.run.config import RunConfig
 from fastscore.run.layout import REJECTS, part_name
 from fastscore.run.manifest import Manifest
-from fastscore.suites.declarations import PARTIAL_REJECTS
+from fastscore.suites.declarations import PAIRED_TURNS, PARTIAL_REJECTS, UNPAIRED_TURNS
+
+MOST_UNPAIRED = 0.1
+"""The share of messages that may pair with nothing, beside one for each dialogue."""
 
 
 def no_row_error(
@@ -100,7 +103,26 @@ def refusal(config: RunConfig, manifest: Manifest) -> InputError | None:
             f"{config.max_rejects:g} allows; the others are scored.",
             where,
         )
-    return None
+    return _unpaired_error(counts, manifest.options)
+
+
+def _unpaired_error(counts: Mapping[str, int], options: Mapping[str, Any]) -> InputError | None:
+    """Make the error of logs many of whose messages pair with nothing; None of others.
+
+    The last request of each dialogue may have no reply.
+    """
+    unpaired, pairs = counts.get(UNPAIRED_TURNS, 0), counts.get(PAIRED_TURNS, 0)
+    messages = 2 * pairs + unpaired
+    if unpaired - counts.get("dialogues", 0) <= MOST_UNPAIRED * messages:
+        return None
+    merged = options.get("merge_speakers")
+    return InputError(
+        f"{unpaired:,} of {counted(messages, 'messages')} pair with nothing, more than "
+        f"{MOST_UNPAIRED:.0%} and one for each dialogue; the others are scored.",
+        "Look at the speakers in the rejects: words may need --value."
+        if merged
+        else "Type --merge-speakers to join messages of one speaker that follow each other.",
+    )
 
 
 def _named_inputs(manifest: Manifest) -> str:

@@ -81,6 +81,8 @@ class ChatRows:
         Other columns that belong to a turn, if each turn is a row.
     model, condition
         The columns for these labels; empty if the suite has none.
+    user_begins
+        Whether a dialogue begins with the user: what others say before is left out.
     can_be_turns
         Whether rows that are turns are put together by their dialogue, in `array`.
     """
@@ -93,4 +95,5 @@ class ChatRows:
     of_turn: tuple[str, ...] = ()
     model: str = ""
     condition: str = ""
+    user_begins: bool = False
     can_be_turns: bool = False

@@ -424,6 +424,10 @@ PARTIAL_REJECTS = "partial_rejects"
 """The count of rejects that do not weigh against ``--max-rejects``: their row is scored."""
 
 
+UNPAIRED_TURNS, PAIRED_TURNS = "unpaired_turns", "turns"
+"""The counts of messages that pair with no reply, or with no question, and of pairs."""
+
+
 ROW_SCHEMA: dict[str, pl.DataType] = {
     "file": pl.String(),
     "line": pl.Int64(),

@@ -118,7 +118,7 @@ def chats(*roles: str, times: int = 1) -> list[dict[str, Any]]:
             "jsonl",
             chats("human", "gpt", "human"),
             "'human' (2), 'gpt' (1)",
-            "Type --value role:human=guest --value role:gpt=system.",
+            "Type --value role:human=guest --value role:gpt=assistant.",
         ),
         ("csv", chats("user", "assistant"), "'user' (1), 'assistant'", "role:user=guest."),
         # all that is looked at of a longer file, in which no text says otherwise
@@ -166,7 +166,7 @@ def test_without_a_guest_in_a_long_table_the_words_are_told_in_the_end(tmp_path:
     assert (code, out) == (3, "")
     assert "Nothing was scored: there is no row for messages in 300 lines of" in error
     assert "\n  role: 'gpt' in 150, 'human' in 150 of 300 rows; known: agent, " in error
-    assert "type --value role:gpt=system --value role:human=guest\n" in error
+    assert "type --value role:gpt=assistant --value role:human=guest\n" in error
     with pytest.raises(InputError, match="role: 'gpt' in 150, 'human' in 150 of 300 rows"):
         fastscore.score(log, "guest_simulation")
 

@@ -15,15 +15,20 @@ Simple layouts (an array of turns, texts that are strings) are not read here but
 through `chat_rows`, one by one.
 """
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
-import orjson
-
 from fastscore.logs.inputs.column_map import role_words
+from fastscore.logs.inputs.document_values import (
+    dump_json,
+    first_at,
+    json_of_text,
+    load_json,
+    text_of,
+    value_at,
+)
 from fastscore.suites.chats import ANY_OTHER, ASSISTANT_ROLE, NOT_A_TURN, USER_ROLE, ChatLayout
 from fastscore.suites.declarations import Chat, Column, Source
 
@@ -32,7 +37,6 @@ _BARE = ""
 """The key of an array that is a document by itself."""
 _EACH = "[]"
 _PAIR = 2
-_NO_TEXT_PARTS = ("thinking", "reasoning", "redacted_thinking", "tool_use", "tool_result")
 _OTHER = {USER_ROLE: ASSISTANT_ROLE, ASSISTANT_ROLE: USER_ROLE}
 
 Json = dict[str, Any]
@@ -100,14 +104,30 @@ def chat_rows(document: Any, chat: Chat, name: str) -> list[Any]:
     return rows
 
 
-def _rows_of(beside: Json, turns: list[Turn] | None, chat: Chat) -> list[Json]:
-    """Write one dialogue as rows; without turns as one row that lacks them."""
+def _rows_of(beside: Json, turns: list[Turn] | None, chat: Chat) -> list[Any]:
+    """Write one dialogue as rows; without turns as one that is rejected."""
+    array = chat.rows.array
     if turns is None:
-        return [beside]
+        if array and chat.native.column(array).needed_by:
+            return [beside]
+        # readers reject what is no object, and say what it is
+        return [f"a document without turns at {' or '.join(map('/'.join, chat.layout.turns))}"]
     written = [row for turn in turns for row in _written(turn, chat)]
+    if chat.rows.user_begins:
+        written = _from_user(written, chat)
     if chat.rows.array:
         return [beside | {chat.rows.array: written}]
-    return [beside | row for row in written] or [beside]
+    return [beside | row if isinstance(row, dict) else row for row in written]
+
+
+def _from_user(written: list[Any], chat: Chat) -> list[Any]:
+    """Leave out what the other side says before the user."""
+    rows = chat.rows
+    other = dict(rows.words).get(ASSISTANT_ROLE)
+    for place, turn in enumerate(written):
+        if not isinstance(turn, dict) or turn.get(rows.speaker) != other:
+            return written[place:]
+    return written
 
 
 def _turn_rows(document: Any, chat: Chat) -> list[Json]:
@@ -116,7 +136,7 @@ def _turn_rows(document: Any, chat: Chat) -> list[Json]:
         return [row for each in document for row in chat_rows(each, chat, "")]
     turn = _turn(document, chat.layout, None)
     beside = _beside(document, document, None, chat, None)
-    return [beside | row for row in _written(turn, chat)]
+    return [beside | row if isinstance(row, dict) else row for row in _written(turn, chat)]
 
 
 def plain_turns(text: str, chat: Chat) -> str | None:
@@ -139,104 +159,6 @@ def plain_turns(text: str, chat: Chat) -> str | None:
         _put(row, said, turn.text)
         written.append(row)
     return dump_json(written).decode()
-
-
-def text_of(content: Any) -> Any:
-    """Return the text of a message's content.
-
-    Parts of other kinds (calls of tools, thoughts, images) have none. Several texts are joined by
-    line ends. A value that has no text at all is None, one that cannot be content stays itself.
-    """
-    if content is None or isinstance(content, str):
-        return content
-    if isinstance(content, list):
-        texts = [text for part in content if (text := _text_of_part(part)) is not None]
-        return "\n".join(texts) if texts else None
-    if isinstance(content, dict):
-        return _text_of_part(content)
-    return content
-
-
-def _text_of_part(part: Any) -> str | None:
-    """Return the text of a part of a message; None if it has none."""
-    if isinstance(part, str):
-        return part
-    if not isinstance(part, dict) or part.get("thought") is True:
-        return None
-    if part.get("type") in _NO_TEXT_PARTS:
-        return None
-    for key in ("text", "parts", "content", "value"):
-        if part.get(key) is not None:
-            found = text_of(part[key])
-            return found if isinstance(found, str) else None
-    return None
-
-
-def value_at(value: Any, path: str) -> Any:
-    """Return the value that a path leads to; None if it leads nowhere."""
-    if not path:
-        return value
-    if isinstance(value, str):
-        value = json_of_text(value)
-    if isinstance(value, dict):
-        if path in value:
-            return value[path]
-        at = path.find(".")
-        while at >= 0:
-            inside = value.get(path[:at])
-            if inside is not None:
-                found = value_at(inside, path[at + 1 :])
-                if found is not None:
-                    return found
-            at = path.find(".", at + 1)
-        return None
-    if isinstance(value, list):
-        head, _, rest = path.partition(".")
-        try:
-            return value_at(value[int(head)], rest)
-        except (ValueError, IndexError):
-            return None
-    return None
-
-
-def first_at(value: Any, paths: Sequence[str]) -> Any:
-    """Return the first value other than null that one of some paths leads to."""
-    for path in paths:
-        found = value_at(value, path)
-        if found is not None:
-            return found
-    return None
-
-
-def json_of_text(text: str) -> Any:
-    """Return the array or object that a text spells, the text itself otherwise."""
-    begin = text[:64].lstrip()[:1]
-    if begin in ("[", "{") and begin:
-        try:
-            return load_json(text)
-        except ValueError:
-            return text
-    return text
-
-
-def load_json(text: str | bytes) -> Any:
-    """Read JSON; orjson reads neither NaN nor integers of any length."""
-    try:
-        return orjson.loads(text)
-    except ValueError:
-        try:
-            return json.loads(text)
-        except RecursionError as error:
-            raise ValueError("nested too deeply") from error
-
-
-def dump_json(value: Any) -> bytes:
-    """Write JSON on one line."""
-    try:
-        return orjson.dumps(value)
-    except TypeError:
-        # integers of more than 64 bits, lone surrogates: the reader judges them
-        return json.dumps(value).encode()
 
 
 def _put(row: Json, path: str, value: Any) -> None:

@@ -31,6 +31,8 @@ LEFT_OUT = NOT_A_TURN
 _TEXT_KEYS = ("content", "parts")
 """Where the texts of turns are, if neither the suite's names nor a map leads to one."""
 _CSV = "csv"
+NOWHERE = "\0"
+"""The path of a dialogue's name that is in no row: the file is the dialogue."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +163,7 @@ def parse_map(columns: Sequence[str], values: Sequence[str]) -> ColumnMap:
 
 def _split_flag(text: str, flag: str, expected: str) -> tuple[str, str]:
     name, equals, path = text.partition("=")
-    if not (name and equals and path):
+    if not (name and equals):
         raise UsageError(f"{flag} is {text!r}, expected {expected}.")
     return name, path
 
@@ -236,6 +238,8 @@ def _known_targets(source: Source, name: str) -> list[tuple[Column | None, Colum
 
 def _read_from_path(source: Source, name: str, path: str, *, is_asked_for: bool) -> Source:
     """Read the columns of a name from a path."""
+    if not path and name in source.dialogue_key[:1]:
+        return _with_column(source, _moved(source.column(name), NOWHERE, is_asked_for=False))
     array, each, inner = _checked_path(name, path)
     targets = _known_targets(source, name)
     if each and any(holder is not None for holder, _ in targets):

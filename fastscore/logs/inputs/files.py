@@ -1,6 +1,7 @@
 """Which files an input names: files, members of archives, folders and globs, in a stable order."""
 
 import glob
+import json
 import os
 import stat
 from collections.abc import Iterator, Sequence
@@ -347,7 +348,9 @@ def _look(
         return _members(path, compression, formats)
     if is_archive and content.is_text:
         return _Seen(reason="a damaged archive, or none")
-    format = _format(named, content, head, named_format, formats, is_packed=compression != "none")
+    is_packed = compression != "none"
+    text = _unpacked_head(path, compression) if is_packed and "json" in named else head
+    format = _format(named, content, text, named_format, formats, is_packed=is_packed)
     if format is None:
         return _Seen(reason=_not_read(named, content))
     kind = _words(format, content, head)
@@ -367,10 +370,32 @@ def _format(
     if content.stored:
         return "parquet" if "parquet" in formats else None
     if named:
-        return next((each for each in named if each in formats), None)
+        return _named_format(named, head, formats)
     if named_format is not None:
         return named_format
     return text_format(head, formats) if is_packed and head else None
+
+
+def _named_format(
+    named: tuple[Format, ...], head: bytes, formats: tuple[str, ...]
+) -> Format | None:
+    """Return the format that a suffix names; of two a suite's first, or the one of the content."""
+    found = [each for each in named if each in formats]
+    if len(found) > 1 and formats.index("jsonl") < formats.index("json"):
+        return "json" if _is_document(head) else "jsonl"
+    return found[0] if found else None
+
+
+def _is_document(head: bytes) -> bool:
+    """Tell whether JSON begins with an array, or with an object of several lines."""
+    first = head.removeprefix(b"\xef\xbb\xbf").lstrip()
+    line, end, _ = first.partition(b"\n")
+    if first[:1] != b"{" or not end:
+        return first[:1] == b"["
+    try:
+        return not isinstance(json.loads(line), dict)
+    except ValueError:
+        return line.rstrip() in (b"{", b"") or not line.rstrip().endswith(b"}")
 
 
 def _not_read(named: tuple[Format, ...], content: Content) -> str:

@@ -190,7 +190,9 @@ def _flags(error: InputError) -> tuple[str, ...]:
     hint = error.hint or ""
     if not hint.startswith("Type "):
         return ()
-    return tuple(shlex.split(hint.removeprefix("Type ").removesuffix(".")))
+    # what follows the first sentence is another way
+    first = hint.removeprefix("Type ").partition(". ")[0]
+    return tuple(shlex.split(first.removesuffix(".")))
 
 
 def _map_of(flags: Sequence[str], suite: str) -> ColumnMap:

@@ -7,7 +7,7 @@ hold for any suite, ``SUITE.columns`` and ``SUITE.values`` for one. The entry po
 """
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from fastscore.errors import UsageError, nearest
-from fastscore.logs.inputs.chats import dump_json, load_json
-from fastscore.logs.inputs.column_map import NO_MAP, ColumnMap, column_map
+from fastscore.logs.inputs.column_map import NO_MAP, ColumnMap, column_map, stored_layout
+from fastscore.logs.inputs.document_values import dump_json, load_json
 from fastscore.option_files import TEXT_BYTES, read_option_file
 from fastscore.plugins import entry_points
 from fastscore.suites.chats import NOT_A_TURN, ROLES, ChatLayout
@@ -208,6 +208,44 @@ def _expected(key: str) -> str:
     if key == _REPLIES:
         return "a key"
     return "a table of words" if key in _WORDS else "a path, or a list of paths"
+
+
+def layout_text(names: Sequence[str], *, as_file: bool = False) -> str:
+    """List layouts with an example each, or as their files; all without names.
+
+    Raises
+    ------
+    UsageError
+        There is no such layout.
+    """
+    if as_file:
+        texts = [_files_of(name).read_text("utf-8").rstrip() for name in names or layout_names()]
+        return "\n\n".join(texts)
+    blocks = []
+    for name in names or layout_names():
+        layout = load_layout(name)
+        example = [] if layout.example is None else [f"  {dump_json(layout.example).decode()}"]
+        blocks.append("\n".join([f"{name}: {layout.title}", *example]))
+    return "\n\n".join(blocks)
+
+
+def layouts_json(names: Sequence[str]) -> str:
+    """Return layouts as JSON, by name: title, example and what each suite reads where."""
+    found = {}
+    for name in names or layout_names():
+        layout = load_layout(name)
+        found[name] = {
+            "title": layout.title,
+            "example": layout.example,
+            "chat": stored_layout(layout.chat),
+            "columns": {suite: dict(of_suite.columns) for suite, of_suite in layout.maps.items()},
+        }
+    return dump_json(found).decode()
+
+
+def _files_of(name: str) -> Traversable:
+    load_layout(name)
+    return _places()[name] if name in _places() else Path(name)
 
 
 def as_toml(title: str, columns: ColumnMap, suite: str) -> str:

@@ -1,7 +1,7 @@
 """What one row shows of the columns that a suite needs: keys, values and words."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -70,7 +70,7 @@ class Occurrences:
         )
 
 
-def is_among(column: Column, keys: set[str]) -> bool:
+def is_among(column: Column, keys: Container[str]) -> bool:
     """Tell whether a column's value, or what holds it, stands under one of the keys of rows."""
     return any(key in keys or key.split(".")[0].removesuffix("[]") in keys for key in column.keys)
 

@@ -8,9 +8,11 @@ from fastscore.logs.inputs.found_keys import count_keys, listed, shortened
 from fastscore.logs.inputs.needs import Need, needs_of
 from fastscore.logs.inputs.occurrences import Occurrences
 from fastscore.logs.inputs.records import begins_with
+from fastscore.logs.inputs.roles import role_flags, role_meanings
 from fastscore.logs.inputs.sampling import FileSample
 from fastscore.logs.inputs.similar_names import KINDS, nearest_words
 from fastscore.logs.inputs.suggestions import keys_beside, suggested, to_type
+from fastscore.suites.chats import USER_ROLE
 from fastscore.suites.declarations import Source
 
 _SHOWN_CHARACTERS = 40
@@ -75,12 +77,12 @@ def lacking_error(
 
 
 def words_error(
-    suite: str, need: Need, counts: Occurrences, seen: Sequence[FileSample]
+    suite: str, source: Source, need: Need, counts: Occurrences, seen: Sequence[FileSample]
 ) -> InputError | None:
     """Make the error of a column in which expected words stand under another name, or none do."""
     absent = [word for word in need.column.expects if word not in counts.known]
     words = sorted(counts.words.items(), key=lambda item: (-item[1], item[0]))
-    flags = nearest_words(need.name, [word for word, _ in words], absent)
+    flags = word_flags(source, need, counts, absent)
     if not words or not absent:
         return None
     return InputError(
@@ -94,8 +96,44 @@ def words_error(
     )
 
 
+def word_flags(source: Source, need: Need, counts: Occurrences, known: Sequence[str]) -> list[str]:
+    """Return the flags to type for words: of speakers by their roles, of others by their names."""
+    words = [word for word, _ in sorted(counts.words.items(), key=lambda item: (-item[1], item[0]))]
+    rows = source.chat_rows
+    if rows is not None and need.name == rows.speaker:
+        return role_flags(words, counts.known, rows, known)
+    return nearest_words(need.name, words, known)
+
+
+def speakers_error(
+    suite: str, source: Source, need: Need, counts: Occurrences, seen: Sequence[FileSample]
+) -> InputError | None:
+    """Make the error of speakers one of whom the suite takes for another than they are together."""
+    rows = source.chat_rows
+    if rows is None or need.name != rows.speaker:
+        return None
+    found = sorted([*counts.words, *counts.known])
+    said = f"{_named(seen)}: {need.place} is {', '.join(map(repr, found))}"
+    if source.chat is not None:
+        flags = role_flags([*counts.words], counts.known, rows)
+        return InputError(f"{said}.", f"Type {' '.join(flags)}.") if flags else None
+    if need.column.words:
+        return None
+    meanings = role_meanings(found)
+    own = dict(rows.words)
+    others = [word for word in counts.known if own.get(meanings.get(word, ""), word) != word]
+    if not others or USER_ROLE not in {meanings.get(word) for word in counts.words}:
+        return None
+    flags = role_flags(found, (), rows)
+    return InputError(
+        f"{said}: beside the others, {others[0]!r} is probably not who {suite} takes it for.",
+        f"Type {' '.join(flags)}. To keep it as it is, type --value "
+        f"{need.name}:{others[0]}={others[0]}.",
+    )
+
+
 def any_word_error(
-    suite: str, need: Need, counts: Occurrences, seen: Sequence[FileSample]
+    suite: str, source: Source, need: Need, counts: Occurrences, seen: Sequence[FileSample]
 ) -> InputError | None:
     """Make the error of a column in which none of the words stands of which one is expected."""
     column = need.column
@@ -112,7 +150,7 @@ def any_word_error(
     found = [f"{word!r} ({count:,})" for word, count in words] + list(
         map(repr, sorted(counts.known))
     )
-    flags = nearest_words(need.name, [word for word, _ in words], column.knows)
+    flags = word_flags(source, need, counts, column.knows)
     typed = any(flag.rstrip("'").endswith(f"={word}") for flag in flags for word in expected)
     return InputError(
         f"{_named(seen)}: no row has what {suite} needs: {need.place} is never "

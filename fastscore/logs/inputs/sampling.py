@@ -20,7 +20,7 @@ from fastscore.logs.inputs.chats import (
     counted_source,
     in_lower_case,
 )
-from fastscore.logs.inputs.column_map import role_words
+from fastscore.logs.inputs.column_map import NOWHERE, role_words
 from fastscore.logs.inputs.files import InputFile
 from fastscore.logs.inputs.needs import Need, all_columns, arrays_of, list_asked_for, needs_of
 from fastscore.logs.inputs.occurrences import (
@@ -39,6 +39,12 @@ ROWS_SAMPLED = 20
 """How many rows are looked at to say what shape a file has."""
 MOST_ROWS_SAMPLED = 200
 """And how many where something that is needed does not stand in those."""
+IS_ID = re.compile(
+    r"(dialog(ue)?|conv(ersation)?|session|chat|thread|episode|call)([ _-]?(no|key|name|number))?"
+    r"|([\w-]+[ _-])?u?u?id|\w+U?U?(Id|ID)",
+    re.IGNORECASE,
+)
+"""How keys are called that name something."""
 _SEARCHED_BYTES = 1 << 20
 _LONGEST_MATCH = 1 << 10
 
@@ -62,6 +68,8 @@ class FileSample:
         that has everything.
     columns
         The declared columns of which a key stands in the first rows: the file's shape.
+    other_ids
+        Keys that are called as ids are, if no row has the suite's own name of a dialogue.
     given_up
         Whether no row was seen for so long that the rest was not looked at.
     alike
@@ -74,6 +82,7 @@ class FileSample:
     is_whole: bool = False
     occurrences: dict[str, Occurrences] = field(default_factory=dict)
     columns: frozenset[str] = frozenset()
+    other_ids: tuple[str, ...] = ()
     given_up: bool = False
     alike: list[InputFile] = field(default_factory=list)
 
@@ -197,7 +206,8 @@ def _sample_first_rows(
     rows: Iterable[Record], source: Source, needs: Iterable[Need], seen: FileSample
 ) -> None:
     """Look at the first rows, and at more where something that is needed has no value in them."""
-    keys: set[str] = set()
+    keys: dict[str, None] = {}
+    is_named = not source.dialogue_key or source.chat is not None or bool(source.rows)
     of_rows = counted_source(source)
     places = list(all_columns(of_rows))
     of_cells = seen.file.format == "csv"
@@ -212,13 +222,28 @@ def _sample_first_rows(
                 seen.is_whole = False
                 break
         else:
-            keys.update(record)
+            keys.update(dict.fromkeys(record))
+            is_named = is_named or _names_dialogue(record, source)
         seen.rows += 1
         open_places = {need.place for need in open_needs}
         counted = [need for need in places if need.place in open_places]
         for row in rows_of(record, source):
             count_occurrences(row, of_rows, counted, seen.occurrences, of_cells=of_cells)
     seen.columns = frozenset(column.name for column in source.columns if is_among(column, keys))
+    if not is_named:
+        declared = {name for column in source.columns for name in column.keys}
+        seen.other_ids = tuple(
+            name for name in keys if name not in declared and IS_ID.fullmatch(name)
+        )
+
+
+def _names_dialogue(record: Record, source: Source) -> bool:
+    """Tell whether a row names its dialogue, or is one by itself."""
+    key = source.column(source.dialogue_key[0])
+    arrays = (column for column in source.columns if column.items)
+    return key.path == NOWHERE or any(
+        stored(record, column)[1] is not None for column in (key, *arrays)
+    )
 
 
 def _search_words(source: Source, needs: Iterable[Need], seen: FileSample, known: Known) -> None:
@@ -233,7 +258,7 @@ def _search_words(source: Source, needs: Iterable[Need], seen: FileSample, known
         before |= counts.known
         for word in () if seen.is_whole else set(need.column.expects) - before:
             if any(
-                _occurs_in(seen.file, rb"\b%s\b" % re.escape(each.encode()))
+                occurs_in(seen.file, rb"\b%s\b" % re.escape(each.encode()))
                 for each in _words_for(word, source)
             ):
                 before.add(word)
@@ -255,7 +280,7 @@ def may_follow(file: InputFile, need: Need) -> bool:
     """
     keys = (key.rpartition("]")[2].rpartition(".")[2] for key in need.column.keys)
     return any(
-        _occurs_in(file, rb'"%s\\?"\s*:\s*(?!\s|null\b)' % re.escape(key.encode())) for key in keys
+        occurs_in(file, rb'"%s\\?"\s*:\s*(?!\s|null\b)' % re.escape(key.encode())) for key in keys
     )
 
 
@@ -267,10 +292,10 @@ def _any_may_follow(file: InputFile, source: Source, column: Column) -> bool:
             return True  # other words are meant
         end = b"" if word.endswith("*") else rb'\\?"'
         texts.append(re.escape(word.removesuffix("*").encode()) + end)
-    return _occurs_in(file, rb'"(?:%s)' % b"|".join(texts))
+    return occurs_in(file, rb'"(?:%s)' % b"|".join(texts))
 
 
-def _occurs_in(file: InputFile, pattern: bytes) -> bool:
+def occurs_in(file: InputFile, pattern: bytes) -> bool:
     """Tell whether a pattern stands in a file's text, unpacked."""
     if file.format not in ("json", "jsonl") or not file.size:
         return True

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+from fastscore.logs.inputs.dialogue_ids import check_ids
 from fastscore.logs.inputs.files import STDIN, Format, InputFile
 from fastscore.logs.inputs.found_keys import SHOWN, count_keys, listed, shortened
 from fastscore.logs.inputs.needs import Need, arrays_of, list_asked_for, needs_of
@@ -20,6 +21,7 @@ from fastscore.logs.inputs.refusals import (
     describe_no_row,
     foreign_error,
     lacking_error,
+    speakers_error,
     words_error,
 )
 from fastscore.logs.inputs.sampling import FileSample, Known, may_follow, sample_file, sample_rows
@@ -83,6 +85,8 @@ def screen(files: Sequence[InputFile], source: Source, suite: str) -> Screened:
     if not kept:
         raise foreign_error(suite, source, left)
     _check_together(suite, source, kept)
+    for seen in kept:
+        check_ids(suite, source, seen)
     notes = [_left_note(suite, left)] if left else []
     aside = {seen.file.path for seen, _ in left}
     read = tuple(file for file in files if file.path not in aside)
@@ -99,6 +103,7 @@ def screen_rows(
     if lacking:
         raise lacking_error(suite, source, lacking, [seen])
     _check_together(suite, source, [seen])
+    check_ids(suite, source, seen)
 
 
 def _check_together(suite: str, source: Source, kept: Sequence[FileSample]) -> None:
@@ -118,8 +123,8 @@ def _check_together(suite: str, source: Source, kept: Sequence[FileSample]) -> N
     if lacking:
         raise lacking_error(suite, source, lacking, kept)
     for need, counts in occurrences.items():
-        shown = (suite, need, counts, kept)
-        error = words_error(*shown) or any_word_error(*shown)
+        shown = (suite, source, need, counts, kept)
+        error = words_error(*shown) or any_word_error(*shown) or speakers_error(*shown)
         if error is not None:
             raise error
     stands = {need.name for need in others if total[need.place].keyed}

@@ -6,17 +6,19 @@ from itertools import islice
 
 from fastscore.errors import UsageError
 from fastscore.logs.inputs.chats import counted_rows
-from fastscore.logs.inputs.column_map import EACH, map_source
-from fastscore.logs.inputs.files import STDIN
+from fastscore.logs.inputs.column_map import EACH, NO_MAP, ColumnMap, map_source
+from fastscore.logs.inputs.files import STDIN, InputFile
 from fastscore.logs.inputs.found_keys import FoundKey, FoundKeys
 from fastscore.logs.inputs.layout import layout_names, load_layout
 from fastscore.logs.inputs.needs import Need, arrays_of, needs_of
 from fastscore.logs.inputs.records import Record
-from fastscore.logs.inputs.sampling import FileSample, Known, sample_file, sample_rows
+from fastscore.logs.inputs.sampling import FileSample, Known, read_records, sample_file, sample_rows
 from fastscore.logs.inputs.similar_names import column_flag, keys_of_others, nearest_key
 from fastscore.suites.declarations import Source
 
 _RECORDS_TRIED = 20
+ROW_PER_TURN = "turns"
+"""The layout of rows that are turns."""
 
 
 def suggested(source: Source, lacking: Sequence[Need], found: FoundKeys) -> dict[str, str]:
@@ -122,6 +124,24 @@ def proposed_layouts(records: Sequence[Record], suite: str, source: Source) -> l
             is_compiled = mapped.chat is not None and mapped.chat.is_plain
             ranked.append((-n_known, n_unknown, not is_compiled, sum(map(len, steps)), name))
     return [name for *_, name in sorted(ranked)]
+
+
+def row_per_turn(files: Sequence[InputFile], suite: str, source: Source) -> ColumnMap:
+    """Return the map of logs whose rows are turns in the suite's own words; else an empty one."""
+    rows = source.chat_rows
+    if rows is None or not rows.can_be_turns or source.chat is not None or not files:
+        return NO_MAP
+    if files[0].path == STDIN or not files[0].size:
+        return NO_MAP
+    array = source.column(rows.array)
+    records = list(islice(read_records(files[0], source), _RECORDS_TRIED))
+    is_turns = records and all(
+        record.get(rows.speaker) is not None
+        and rows.text in record
+        and not any(key in record for key in array.keys)
+        for record in records
+    )
+    return load_layout(ROW_PER_TURN).of(suite) if is_turns else NO_MAP
 
 
 def _count_turns(records: Sequence[Record], source: Source) -> tuple[int, int]:

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from fastscore.logs.inputs.chats import chat_rows, dump_json, json_of_text, load_json
+from fastscore.logs.inputs.chats import chat_rows
 from fastscore.logs.inputs.column_map import EACH
+from fastscore.logs.inputs.document_values import dump_json, json_of_text, load_json
 from fastscore.logs.inputs.files import Format
 from fastscore.logs.read.lines import BOM, Lines
 from fastscore.suites.declarations import ROW_SCHEMA, Chat, Column, Source

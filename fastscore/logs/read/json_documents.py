@@ -21,7 +21,7 @@ from fastscore_readers.json.documents import (
     elements,
 )
 
-from fastscore.logs.inputs.chats import load_json
+from fastscore.logs.inputs.document_values import load_json
 from fastscore.logs.integrity.limits import MAX_RECORD_BYTES
 from fastscore.logs.integrity.rejects import Reject, decode
 from fastscore.logs.read.blocks import read_blocks

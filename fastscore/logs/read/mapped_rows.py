@@ -12,7 +12,7 @@ from functools import cache
 
 import numpy as np
 import polars as pl
-from fastscore_machine.arrays import Bytes
+from fastscore_machine.arrays import Bytes, Longs, Mask
 from fastscore_machine.arrow import string_column
 from fastscore_readers.json.kinds import value_kinds
 from fastscore_readers.json.located_values import unescaped
@@ -27,6 +27,7 @@ from fastscore.logs.integrity.rejects import Reject
 from fastscore.logs.read.chat_lines import document_source, reads_documents
 from fastscore.logs.read.columns import EXPECTED, convert, json_texts
 from fastscore.logs.read.places import Places, describe, places, spelled_cells
+from fastscore.suites.chats import ASSISTANT_ROLE, ChatRows
 from fastscore.suites.declarations import REJECT_REASONS, ROW_SCHEMA, Chat, Column, Source
 
 _STORED = "stored:"
@@ -155,8 +156,11 @@ def mapped_rows(
     if faults.any():
         frame = frame.filter(pl.Series(faults == 0))
     rejects.sort(key=lambda reject: reject.line)
+    chat = source.chat
     for column in _rebuilt_columns(source):
-        frame = frame.with_columns(rebuilt(frame[column.name], column, source.chat))
+        frame = frame.with_columns(
+            rebuilt(frame[column.name], column, chat, None if chat is None else chat.rows)
+        )
     return frame.select(*ROW_SCHEMA, *(column.name for column in source.columns)), rejects
 
 
@@ -273,7 +277,9 @@ def name_elements(frame: pl.DataFrame, source: Source) -> pl.DataFrame:
     return frame.with_columns(pl.coalesce(key, pl.format("{}:{}", "file", "line")).alias(key))
 
 
-def rebuilt(texts: pl.Series, column: Column, chat: Chat | None = None) -> pl.Series:
+def rebuilt(
+    texts: pl.Series, column: Column, chat: Chat | None = None, rows: ChatRows | None = None
+) -> pl.Series:
     """Write arrays anew with the names and words that a suite knows.
 
     Parameters
@@ -284,7 +290,9 @@ def rebuilt(texts: pl.Series, column: Column, chat: Chat | None = None) -> pl.Se
         The column of these arrays, whose items say where their fields stand. Other fields are left
         out. What is no array of objects stays as it is, for the suite to name.
     chat
-        How the arrays are read as turns of chats, if they are.
+        How the arrays are read as turns of chats, if they are and may not be plain.
+    rows
+        How chats become rows, if the arrays are turns of chats.
     """
     keys = {path: name for item in column.items for path, name in _item_keys(item)}
     held = string_column(texts.name, _on_one_line(texts.fill_null("")))
@@ -301,8 +309,9 @@ def rebuilt(texts: pl.Series, column: Column, chat: Chat | None = None) -> pl.Se
     if chat is not None:
         plain = _plain_arrays(texts, tags, elements, chat)
         if plain is not None:
-            return rebuilt(plain, column)
+            return rebuilt(plain, column, rows=rows)
     words = {item.name: dict(item.words) for item in column.items if item.words}
+    user_begins = rows if rows is not None and rows.user_begins else None
     fields, left_out = [], np.zeros(len(elements.tags), np.bool_)
     for path, name in keys.items():
         value = elements
@@ -314,6 +323,8 @@ def rebuilt(texts: pl.Series, column: Column, chat: Chat | None = None) -> pl.Se
             meant = _map_words(found, raw, words[name])
             left_out |= (meant == _quoted(LEFT_OUT)).fill_null(False).to_numpy()
             raw = pl.select(pl.coalesce(meant, raw)).to_series()
+        if user_begins is not None and name == user_begins.speaker:
+            left_out |= _before_user(raw, elements.owner, left_out, user_begins)
         fields.append(pl.concat_str(pl.lit(_quoted(name) + ":"), raw))
     whole = json_texts(Places("jsonl", held.data, elements.tags, elements.start, elements.end))
     objects = pl.select(
@@ -324,10 +335,10 @@ def rebuilt(texts: pl.Series, column: Column, chat: Chat | None = None) -> pl.Se
     )
     objects = objects.filter(~left_out) if left_out.any() else objects
     joined = objects.group_by("owner").agg(text=_enclose("[", pl.col("text").str.join(","), "]"))
-    rows = pl.DataFrame({"owner": np.arange(len(texts)), "own": texts, "is_array": is_array})
+    every = pl.DataFrame({"owner": np.arange(len(texts)), "own": texts, "is_array": is_array})
     empty = pl.when("is_array").then(pl.lit("[]")).otherwise("own")
     return (
-        rows.join(joined, on="owner", how="left", maintain_order="left")
+        every.join(joined, on="owner", how="left", maintain_order="left")
         .select(pl.when("is_array").then(pl.coalesce("text", empty)).otherwise("own"))
         .to_series()
         .alias(texts.name)
@@ -366,6 +377,18 @@ def _plain_arrays(texts: pl.Series, tags: Bytes, elements: Place, chat: Chat) ->
         return None
     plain = [plain_turns(text, chat) or text for text in texts[rows].to_list()]
     return texts.scatter(rows, plain)
+
+
+def _before_user(said: pl.Series, owner: Longs, left_out: Mask, rows: ChatRows) -> Mask:
+    """Mark what the other side says before anybody else in its array."""
+    is_other = (said == _quoted(dict(rows.words)[ASSISTANT_ROLE])).fill_null(False).to_numpy()
+    begins = (~is_other & ~left_out).cumsum()
+    first = np.searchsorted(owner, owner, side="left")
+    before = begins[first] - (~is_other & ~left_out)[first]
+    alone: Mask = begins == before
+    has_user = begins[np.searchsorted(owner, owner, side="right") - 1] > before
+    before_user: Mask = alone & has_user & is_other
+    return before_user
 
 
 def _enclose(begin: str, text: pl.Expr, end: str) -> pl.Expr:

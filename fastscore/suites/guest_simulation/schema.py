@@ -106,7 +106,7 @@ SOURCE = Source(
         _of_case("target_order", "The order that the guest was told to make.", "ORA", "CRRS"),
     ),
     dialogue_key=("conversation_id", "experiment_level"),
-    formats=("csv", "jsonl", "parquet"),
+    formats=("csv", "jsonl", "json", "parquet"),
     key_within_file=True,
     shard_bytes=128 << 20,
     chat_rows=ChatRows(

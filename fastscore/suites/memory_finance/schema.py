@@ -161,8 +161,8 @@ SOURCE = Source(
         _json("blueprint", "Object whose forbidden_list names phrases that no reply may have."),
         _json("raw_turns", "Array of the dataset's turns, which history keys count, or null."),
     ),
-    formats=("jsonl",),
-    row_dialogues=("jsonl",),
+    formats=("jsonl", "json"),
+    row_dialogues=("jsonl", "json"),
     row_id=RowId(columns=("dialog_id",), variants=("run_id",)),
     shard_bytes=64 << 20,
 )

@@ -16,7 +16,13 @@ from fastscore_readers.json.tokens import ARRAY, INTEGER, OBJECT
 
 from fastscore.suites.base import Events, Nulls
 from fastscore.suites.columns import unknown_words
-from fastscore.suites.declarations import PARTIAL_REJECTS, REJECT_SCHEMA, ROW_SCHEMA
+from fastscore.suites.declarations import (
+    PAIRED_TURNS,
+    PARTIAL_REJECTS,
+    REJECT_SCHEMA,
+    ROW_SCHEMA,
+    UNPAIRED_TURNS,
+)
 from fastscore.suites.json_columns import column_values
 from fastscore.suites.json_scalars import python_texts, raw_texts, whole_numbers
 from fastscore.suites.json_values import JsonValues, Problems, elements, expect, members
@@ -84,8 +90,8 @@ def _events(
     frames = read.frames
     counts = {
         "dialogues": frames["dialogues"].height,
-        "turns": frames["turns"].height,
-        "unpaired_turns": int(frames["dialogues"]["n_unpaired"].sum()),
+        PAIRED_TURNS: frames["turns"].height,
+        UNPAIRED_TURNS: int(frames["dialogues"]["n_unpaired"].sum()),
         PARTIAL_REJECTS: read.rejects.height - read.n_without_pair,
     }
     as_empty = options.zero_without_turns

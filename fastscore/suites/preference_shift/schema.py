@@ -117,6 +117,7 @@ SOURCE = Source(
         text="text",
         words=(("user", USER), ("assistant", SYSTEM)),
         model="model_name",
+        user_begins=True,
         can_be_turns=True,
     ),
 )

@@ -98,6 +98,7 @@ SOURCE = Source(
         ),
     ),
     dialogue_key=DIALOGUE_KEY,
+    formats=("jsonl", "json", "parquet"),
 )
 
 _DIALOGUE = column(

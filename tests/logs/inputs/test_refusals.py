@@ -123,7 +123,7 @@ def test_a_key_that_probably_is_the_column_is_named_with_its_flag() -> None:
 
 def test_words_under_another_name_are_told_with_their_numbers() -> None:
     foreign = Occurrences(asked=9, given=9, known={"end"}, words={"note": 2, "hypothesis": 5})
-    error = words_error("toy", NEED_EVENT, foreign, SEEN)
+    error = words_error("toy", SOURCE, NEED_EVENT, foreign, SEEN)
     assert error is not None
     assert error.message.splitlines() == [
         "log.jsonl: no row has what toy needs: event is never 'guess'.",
@@ -132,15 +132,15 @@ def test_words_under_another_name_are_told_with_their_numbers() -> None:
     ]
     # both words mean what a model wrote
     assert error.hint == "Type --value event:hypothesis=guess."
-    strange = words_error("toy", NEED_EVENT, Occurrences(words={"qqq": 1}), SEEN)
+    strange = words_error("toy", SOURCE, NEED_EVENT, Occurrences(words={"qqq": 1}), SEEN)
     assert strange is not None
     assert strange.hint == "Say what they mean: --value event:WORD=guess."
 
 
 def test_without_foreign_words_or_absent_ones_there_is_no_error() -> None:
-    assert words_error("toy", NEED_EVENT, Occurrences(known={"end"}), SEEN) is None
+    assert words_error("toy", SOURCE, NEED_EVENT, Occurrences(known={"end"}), SEEN) is None
     known = Occurrences(known={"guess", "end"}, words={"note": 1})
-    assert words_error("toy", NEED_EVENT, known, SEEN) is None
+    assert words_error("toy", SOURCE, NEED_EVENT, known, SEEN) is None
 
 
 def test_where_any_of_several_words_is_enough_all_are_told() -> None:
@@ -152,7 +152,9 @@ def test_where_any_of_several_words_is_enough_all_are_told() -> None:
         knows=("user", "guest", "waiter"),
     )
     need = Need("role", None, column)
-    error = any_word_error("toy", need, Occurrences(known={"waiter"}, words={"human": 3}), SEEN)
+    error = any_word_error(
+        "toy", SOURCE, need, Occurrences(known={"waiter"}, words={"human": 3}), SEEN
+    )
     assert error is not None
     assert error.message.splitlines() == [
         "log.jsonl: no row has what toy needs: role is never 'user' or 'guest', and name never "
@@ -161,7 +163,8 @@ def test_where_any_of_several_words_is_enough_all_are_told() -> None:
     ]
     assert error.hint == "Type --value role:human=user."
     assert (
-        any_word_error("toy", need, Occurrences(known={"waiter"}, any_expected=True), SEEN) is None
+        any_word_error("toy", SOURCE, need, Occurrences(known={"waiter"}, any_expected=True), SEEN)
+        is None
     )
-    assert any_word_error("toy", need, Occurrences(), SEEN) is None
-    assert any_word_error("toy", NEED_TEXT, Occurrences(words={"x": 1}), SEEN) is None
+    assert any_word_error("toy", SOURCE, need, Occurrences(), SEEN) is None
+    assert any_word_error("toy", SOURCE, NEED_TEXT, Occurrences(words={"x": 1}), SEEN) is None

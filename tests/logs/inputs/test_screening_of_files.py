@@ -102,7 +102,7 @@ def test_an_array_is_one_session_or_holds_several(tmp_path: Path) -> None:
     assert screened("preference_shift", log).files
 
 
-def test_an_indented_document_is_no_json_lines(tmp_path: Path) -> None:
+def test_an_indented_document_is_json_by_its_suffix(tmp_path: Path) -> None:
     good = write(tmp_path / "logs" / "trace.jsonl", RIGHT["memory_finance"])
     foreign = tmp_path / "logs" / "metrics_summary.json"
     foreign.write_text(json.dumps({"model": "m", "means": {"coverage": 0.5}}, indent=2))
@@ -110,22 +110,19 @@ def test_an_indented_document_is_no_json_lines(tmp_path: Path) -> None:
     assert [file.path for file in seen.files] == [str(good)]
     assert [file.path for file in seen.left_aside] == [str(foreign)]
     assert seen.notes == (
-        f"left aside, as 1 file is no log of memory_finance: {foreign} (no line is a JSON object; "
-        "it begins with '{')",
-    )
-    assert refusal("memory_finance", foreign) == (
-        f"{foreign}: no line is a JSON object; it begins with '{{'. JSON Lines have one object on "
-        "each line: `jq -c .` writes an indented file so."
-    )
-    rows = tmp_path / "rows.json"
-    rows.write_text("[{}]")
-    assert refusal("memory_finance", rows) == (
-        f"{rows}: no line is a JSON object; it begins with '[{{}}]'. JSON Lines have one object on "
-        "each line: `jq -c '.[]'` writes those of an array so."
+        f"left aside, as 1 file is no log of memory_finance: {foreign} (no turns, valid_dialog; "
+        "found model (1), means (1), means.coverage (1))",
     )
     good.unlink()
-    assert refusal("memory_finance", tmp_path / "logs").startswith(f"{foreign}: no line is a JSON")
+    assert refusal("memory_finance", tmp_path / "logs").startswith(f"{foreign}: no row has what")
+    indented = tmp_path / "logs" / "indented.jsonl"
+    indented.write_text(json.dumps({"model": "m"}, indent=2))
+    assert refusal("memory_finance", indented) == (
+        f"{indented}: no line is a JSON object; it begins with '{{'. JSON Lines have one object on "
+        "each line: `jq -c .` writes an indented file so."
+    )
     # beside a file of other keys, those are told
+    foreign.unlink()
     other = write(tmp_path / "logs" / "other.jsonl", RIGHT["guest_simulation"])
     assert refusal("memory_finance", tmp_path / "logs").startswith(f"{other}: no row has what")
 

@@ -1,0 +1,107 @@
+"""Values in documents: at paths, of JSON text, and the text of a message's content."""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import orjson
+
+_NO_TEXT_PARTS = ("thinking", "reasoning", "redacted_thinking", "tool_use", "tool_result")
+
+
+def text_of(content: Any) -> Any:
+    """Return the text of a message's content.
+
+    Parts of other kinds (calls of tools, thoughts, images) have none. Several texts are joined by
+    line ends. A value that has no text at all is None, one that cannot be content stays itself.
+    """
+    if content is None or isinstance(content, str):
+        return content
+    if isinstance(content, list):
+        texts = [text for part in content if (text := _text_of_part(part)) is not None]
+        return "\n".join(texts) if texts else None
+    if isinstance(content, dict):
+        return _text_of_part(content)
+    return content
+
+
+def _text_of_part(part: Any) -> str | None:
+    """Return the text of a part of a message; None if it has none."""
+    if isinstance(part, str):
+        return part
+    if not isinstance(part, dict) or part.get("thought") is True:
+        return None
+    if part.get("type") in _NO_TEXT_PARTS:
+        return None
+    for key in ("text", "parts", "content", "value"):
+        if part.get(key) is not None:
+            found = text_of(part[key])
+            return found if isinstance(found, str) else None
+    return None
+
+
+def value_at(value: Any, path: str) -> Any:
+    """Return the value that a path leads to; None if it leads nowhere."""
+    if not path:
+        return value
+    if isinstance(value, str):
+        value = json_of_text(value)
+    if isinstance(value, dict):
+        if path in value:
+            return value[path]
+        at = path.find(".")
+        while at >= 0:
+            inside = value.get(path[:at])
+            if inside is not None:
+                found = value_at(inside, path[at + 1 :])
+                if found is not None:
+                    return found
+            at = path.find(".", at + 1)
+        return None
+    if isinstance(value, list):
+        head, _, rest = path.partition(".")
+        try:
+            return value_at(value[int(head)], rest)
+        except (ValueError, IndexError):
+            return None
+    return None
+
+
+def first_at(value: Any, paths: Sequence[str]) -> Any:
+    """Return the first value other than null that one of some paths leads to."""
+    for path in paths:
+        found = value_at(value, path)
+        if found is not None:
+            return found
+    return None
+
+
+def json_of_text(text: str) -> Any:
+    """Return the array or object that a text spells, the text itself otherwise."""
+    begin = text[:64].lstrip()[:1]
+    if begin in ("[", "{") and begin:
+        try:
+            return load_json(text)
+        except ValueError:
+            return text
+    return text
+
+
+def load_json(text: str | bytes) -> Any:
+    """Read JSON; orjson reads neither NaN nor integers of any length."""
+    try:
+        return orjson.loads(text)
+    except ValueError:
+        try:
+            return json.loads(text)
+        except RecursionError as error:
+            raise ValueError("nested too deeply") from error
+
+
+def dump_json(value: Any) -> bytes:
+    """Write JSON on one line."""
+    try:
+        return orjson.dumps(value)
+    except TypeError:
+        # integers of more than 64 bits, lone surrogates: the reader judges them
+        return json.dumps(value).encode()

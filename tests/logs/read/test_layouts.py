@@ -1,0 +1,490 @@
+"""Bundled layouts, each on a document as its tool writes it, against turns written by hand."""
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from fastscore.logs.inputs.column_map import ColumnMap, layout_from, map_source, stored_layout
+from fastscore.logs.inputs.files import resolve_inputs
+from fastscore.logs.inputs.layout import as_toml, layout_map, layout_names, load_layout
+from fastscore.logs.plan.shards import plan_shards
+from fastscore.logs.read.rows import read_shard
+from fastscore.suites.chats import ChatLayout
+from fastscore.suites.registry import load_suite
+from tests.conftest import often
+
+U, S = "USER", "SYSTEM"
+ASK, FROM, YEARS, HEAT = "A drama, please.", "From which years?", "The nineties.", "Watch Heat."
+FOUR = [(U, ASK), (S, FROM), (U, YEARS), (S, HEAT)]
+TOOL_CALL = {"role": "assistant", "content": None, "tool_calls": [{"id": "c1"}]}
+
+
+def _messages(*turns: tuple[str, Any], keys: tuple[str, str] = ("role", "content")) -> list[Any]:
+    return [dict(zip(keys, turn, strict=True)) for turn in turns]
+
+
+def _parts(text: str, key: str = "text") -> list[dict[str, str]]:
+    return [{"type": "text", key: text}]
+
+
+OPENAI = _messages(("user", ASK), ("assistant", FROM), ("user", YEARS), ("assistant", HEAT))
+SPAN = {
+    "gen_ai.conversation.id": "d",
+    "gen_ai.input.messages": json.dumps(
+        [
+            {"role": role, "parts": _parts(text, "content")}
+            for role, text in (("user", ASK), ("assistant", FROM), ("user", YEARS))
+        ]
+    ),
+    "gen_ai.output.messages": [{"role": "assistant", "parts": _parts(HEAT, "content")}],
+}
+TREE = {
+    "role": "prompter",
+    "text": ASK,
+    "replies": [
+        {"role": "assistant", "text": HEAT, "replies": []},
+        {
+            "role": "assistant",
+            "text": FROM,
+            "replies": [
+                {
+                    "role": "prompter",
+                    "text": YEARS,
+                    "replies": [{"role": "assistant", "text": HEAT, "replies": []}],
+                }
+            ],
+        },
+    ],
+}
+
+
+def _lang_chain(name: str, kind: str, text: Any) -> dict[str, Any]:
+    return {
+        "lc": 1,
+        "type": "constructor",
+        "id": ["x", name],
+        "kwargs": {"type": kind, "content": text},
+    }
+
+
+DOCUMENTS: dict[str, tuple[list[Any], list[tuple[str | None, list[tuple[str, str]]]]]] = {
+    "openai": (
+        [
+            {
+                "id": "d",
+                "messages": [
+                    {"role": "system", "content": "Recommend."},
+                    *OPENAI[:2],
+                    TOOL_CALL,
+                    {"role": "tool", "content": "[]"},
+                    {"role": "user", "content": _parts(YEARS)},
+                    {"role": "assistant", "content": ""},
+                    OPENAI[3],
+                ],
+            }
+        ],
+        [("d", [(U, ASK), (S, FROM), (U, YEARS), (S, HEAT)])],
+    ),
+    "sharegpt": (
+        [
+            {
+                "id": "d",
+                "conversations": _messages(
+                    ("human", ASK),
+                    ("gpt", FROM),
+                    ("human", YEARS),
+                    ("gpt", HEAT),
+                    keys=("from", "value"),
+                ),
+            }
+        ],
+        [("d", FOUR)],
+    ),
+    "anthropic": (
+        [
+            {
+                "custom_id": "d",
+                "params": {
+                    "system": "Recommend.",
+                    "messages": [
+                        {"role": "user", "content": ASK},
+                        {"role": "assistant", "content": _parts(FROM)},
+                        {"role": "user", "content": _parts(YEARS)},
+                        {
+                            "role": "assistant",
+                            "content": [{"type": "tool_use", "id": "t", "name": "n", "input": {}}],
+                        },
+                        {
+                            "role": "user",
+                            "content": [
+                                {"type": "tool_result", "tool_use_id": "t", "content": "Heat"}
+                            ],
+                        },
+                    ],
+                },
+                "result": {"message": {"role": "assistant", "content": _parts(HEAT)}},
+            }
+        ],
+        [("d", FOUR)],
+    ),
+    "gemini": (
+        [
+            {
+                "key": "d",
+                "request": {
+                    "contents": [
+                        {"role": "user", "parts": [{"text": ASK}]},
+                        {
+                            "role": "model",
+                            "parts": [{"text": "hm", "thought": True}, {"text": FROM}],
+                        },
+                        {"role": "user", "parts": [{"text": YEARS}]},
+                    ]
+                },
+                "response": {
+                    "candidates": [{"content": {"role": "model", "parts": [{"text": HEAT}]}}]
+                },
+            }
+        ],
+        [("d", FOUR)],
+    ),
+    "langfuse": (
+        [
+            {"id": "a", "input": OPENAI[:3], "output": OPENAI[3]},
+            {"id": "b", "input": {"messages": OPENAI[:3]}, "output": HEAT},
+            {"id": "c", "input": json.dumps(OPENAI[:3]), "output": {"messages": OPENAI}},
+            {"id": "d", "input": ASK, "output": HEAT},
+        ],
+        [("a", FOUR), ("b", FOUR), ("c", FOUR), ("d", [(U, ASK), (S, HEAT)])],
+    ),
+    "langsmith": (
+        [
+            {
+                "id": "d",
+                "inputs": {
+                    "messages": [
+                        [
+                            _lang_chain("HumanMessage", "human", ASK),
+                            _lang_chain("AIMessage", "ai", FROM),
+                            _lang_chain("HumanMessage", "human", YEARS),
+                        ]
+                    ]
+                },
+                "outputs": {
+                    "generations": [[{"message": _lang_chain("AIMessage", "ai", _parts(HEAT))}]]
+                },
+            }
+        ],
+        [("d", FOUR)],
+    ),
+    "otel-genai": ([{"traceId": "1", "attributes": SPAN}], [("d", FOUR)]),
+    "inspect": (
+        [
+            {
+                "eval": {"model": "m"},
+                "samples": [{"id": "d", "epoch": epoch, "messages": OPENAI} for epoch in (1, 2)],
+            }
+        ],
+        [("d:1", FOUR), ("d:2", FOUR)],
+    ),
+    "lm-eval": (
+        [
+            {"doc_id": 0, "arguments": [[ASK, {"until": []}]], "resps": [[HEAT]]},
+            {
+                "doc_id": 1,
+                "arguments": {"gen_args_0": {"arg_0": [json.dumps(OPENAI[:3])]}},
+                "resps": [[HEAT]],
+            },
+        ],
+        [("0", [(U, ASK), (S, HEAT)]), ("1", FOUR)],
+    ),
+    "convokit": (
+        [
+            {"id": f"u{place}", "conversation_id": "d", "speaker": who, "text": text, "meta": {}}
+            for place, (who, text) in enumerate(FOUR)
+        ],
+        [("d", FOUR)],
+    ),
+    "turns": (
+        [
+            {"dialogue_id": name, "role": {U: "user", S: "bot"}[who], "utterance": text}
+            for who, text in FOUR
+            for name in ("d", "e")
+        ],
+        [("d", FOUR), ("e", FOUR)],
+    ),
+    "dialoguekit": (
+        [
+            {
+                "conversation ID": "d",
+                "conversation": [
+                    {"participant": {U: "USER", S: "AGENT"}[who], "utterance": text}
+                    for who, text in FOUR
+                ],
+            }
+        ],
+        [("d", FOUR)],
+    ),
+    "rasa": (
+        [
+            {
+                "sender_id": "d",
+                "events": [
+                    {"event": "action", "name": "action_listen"},
+                    {"event": "session_started"},
+                    *(
+                        {"event": {U: "user", S: "bot"}[who], "text": text, "timestamp": 1.5}
+                        for who, text in FOUR
+                    ),
+                    {"event": "slot", "name": "x", "value": None},
+                ],
+            }
+        ],
+        [("d", FOUR)],
+    ),
+    "redial": (
+        [
+            {
+                "conversationId": "d",
+                "initiatorWorkerId": 7,
+                "respondentWorkerId": 9,
+                "messages": [
+                    {"senderWorkerId": {U: 7, S: 9}[who], "text": text} for who, text in FOUR
+                ],
+            }
+        ],
+        [("d", FOUR)],
+    ),
+    "sgd": (
+        [
+            {
+                "dialogue_id": "d",
+                "turns": [{"speaker": who, "utterance": text} for who, text in FOUR],
+            }
+        ],
+        [("d", FOUR)],
+    ),
+    "multiwoz": (
+        [
+            {
+                name: {"goal": {}, "log": [{"text": text, "metadata": {}} for _, text in FOUR]}
+                for name in ("d.json", "e.json")
+            },
+            {"dialogue_id": "f", "turns": [{"speaker": w, "utterance": t} for w, t in FOUR]},
+        ],
+        [("d.json", FOUR), ("e.json", FOUR), ("f", FOUR)],
+    ),
+    "taskmaster": (
+        [
+            {
+                "conversation_id": "d",
+                "utterances": [
+                    {"index": place, "speaker": {U: "USER", S: "ASSISTANT"}[who], "text": text}
+                    for place, (who, text) in enumerate(FOUR)
+                ],
+            }
+        ],
+        [("d", FOUR)],
+    ),
+    "openassistant": (
+        [{"message_tree_id": "d", "prompt": TREE}],
+        [("d:1", [(U, ASK), (S, HEAT)]), ("d:2", FOUR)],
+    ),
+    "hf-messages": (
+        [
+            {"id": "a", "messages": OPENAI},
+            {"id": "b", "prompt": OPENAI[:3], "completion": OPENAI[3:]},
+            {"id": "c", "prompt": ASK, "completion": HEAT},
+        ],
+        [("a", FOUR), ("b", FOUR), ("c", [(U, ASK), (S, HEAT)])],
+    ),
+    "context-response": (
+        [
+            {"id": "a", "context": [ASK, FROM, YEARS], "response": HEAT},
+            {"id": "b", "context": ASK, "response": HEAT},
+            {"id": "c", "history": [[ASK, FROM]], "question": "no", "response": YEARS},
+        ],
+        [
+            ("a", FOUR),
+            ("b", [(U, ASK), (S, HEAT)]),
+            ("c", [(U, ASK), (S, FROM), (S, YEARS)]),
+        ],
+    ),
+}
+
+
+def read(path: Path, suite: str, columns: ColumnMap, shard_bytes: int = 1) -> pl.DataFrame:
+    source = map_source(load_suite(suite).source, columns)
+    plan = plan_shards(
+        resolve_inputs([path], source.formats),
+        source,
+        scratch=path.parent / "scratch",
+        shard_bytes=shard_bytes,
+    )
+    parts = [read_shard(shard, source) for shard in plan.shards]
+    assert not any(part.rejects.height for part in parts)
+    return pl.concat([part.frame for part in parts])
+
+
+def dialogues(frame: pl.DataFrame) -> list[tuple[str | None, list[tuple[str, str]]]]:
+    return [
+        (name, [(turn["speaker"], turn["text"]) for turn in json.loads(turns)])
+        for name, turns in frame.select("session_id", "conversation").rows()
+    ]
+
+
+def written(path: Path, documents: list[Any]) -> Path:
+    if path.suffix == ".json":
+        path.write_text(json.dumps(documents, indent=1))
+    else:
+        path.write_text("".join(json.dumps(each) + "\n" for each in documents))
+    return path
+
+
+def test_every_bundled_layout_is_tested() -> None:
+    assert set(layout_names()) == set(DOCUMENTS)
+
+
+@pytest.mark.parametrize("shard_bytes", [1, 1 << 20])
+@pytest.mark.parametrize("suffix", [".jsonl", ".json"])
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_documents_become_the_turns_that_they_contain(
+    name: str, suffix: str, shard_bytes: int, tmp_path: Path
+) -> None:
+    documents, expected = DOCUMENTS[name]
+    path = written(tmp_path / f"log{suffix}", documents)
+    frame = read(path, "preference_shift", layout_map(name, "preference_shift"), shard_bytes)
+    assert dialogues(frame) == expected
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_messages_become_rows(name: str, tmp_path: Path) -> None:
+    """Of the suite whose rows are messages, prompts and tools' messages are rows as well."""
+    documents, expected = DOCUMENTS[name]
+    path = written(tmp_path / "log.jsonl", documents)
+    frame = read(path, "guest_simulation", layout_map(name, "guest_simulation"))
+    said = frame.filter(pl.col("role").is_in(["guest", "assistant"]), pl.col("content") != "")
+    by_name: dict[str, list[tuple[str, str]]] = {}
+    for dialogue, role, content in said.select("conversation_id", "role", "content").rows():
+        by_name.setdefault(dialogue, []).append(({"guest": U}.get(role, S), content))
+    assert list(by_name.values()) == [turns for _, turns in expected]
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_examples_have_a_turn_of_a_known_speaker(name: str, tmp_path: Path) -> None:
+    example = load_layout(name).example
+    path = written(tmp_path / "log.json", example if isinstance(example, list) else [example])
+    found = dialogues(read(path, "preference_shift", layout_map(name, "preference_shift")))
+    assert all(turns[0][0] == U for _, turns in found)
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_a_layout_is_written_as_it_is_read(name: str, tmp_path: Path) -> None:
+    columns = layout_map(name, "preference_shift")
+    path = tmp_path / "mine.toml"
+    path.write_text(as_toml("Mine", columns, "preference_shift"))
+    assert load_layout(str(path)).of("preference_shift") == columns
+    assert layout_from(json.loads(json.dumps(stored_layout(columns.chat)))) == columns.chat
+
+
+contents = st.one_of(
+    st.none(),
+    st.text(max_size=4),
+    st.lists(
+        st.builds(lambda text: {"type": "text", "text": text}, st.text(max_size=4)), max_size=2
+    ),
+)
+messages = st.builds(
+    lambda role, content: {"role": role, "content": content},
+    st.sampled_from(["user", "assistant", "system", "tool", "other"]),
+    contents,
+)
+
+
+@settings(
+    max_examples=often(25, 400),
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+    deadline=None,
+)
+@given(chats=st.lists(st.lists(messages, max_size=5), min_size=1, max_size=4))
+def test_paths_and_documents_give_the_same_turns(tmp_path: Path, chats: list[list[Any]]) -> None:
+    """A layout that is compiled to paths, and one that reads each document."""
+    path = written(tmp_path / "log.jsonl", [{"messages": chat} for chat in chats])
+    layout = layout_map("openai", "preference_shift").chat
+    assert layout is not None
+    by_document = ChatLayout(
+        **{name: getattr(layout, name) for name in ("turns", "speaker", "text", "roles")},
+        said_by=(("elsewhere", "user"),),
+    )
+    known = {"user": U, "assistant": S, "other": "other"}
+    expected = []
+    for chat in chats:
+        turns = [
+            (known[each["role"]], "\n".join(part["text"] for part in content))
+            if isinstance(content := each["content"], list)
+            else (known[each["role"]], content)
+            for each in chat
+            if each["role"] in known
+        ]
+        turns = [turn for turn in turns if turn[1]]
+        while turns and turns[0][0] == S and any(who != S for who, _ in turns):
+            turns = turns[1:]
+        expected.append((None, turns))
+    for chat_layout in (layout, by_document):
+        frame = read(path, "preference_shift", ColumnMap(chat=chat_layout))
+        assert dialogues(frame) == expected
+    frames = [
+        read(path, "guest_simulation", ColumnMap(chat=each)).select("role", "content", "line")
+        for each in (layout, by_document)
+    ]
+    assert frames[0].equals(frames[1])
+
+
+def test_rows_that_are_turns_are_read_from_tables(tmp_path: Path) -> None:
+    rows = [
+        {"conversation_id": name, "speaker": who, "text": f'{text} "x"'}
+        for name in ("a", "b")
+        for who, text in FOUR
+    ]
+    expected = [(name, [(who, f'{text} "x"') for who, text in FOUR]) for name in ("a", "b")]
+    with (tmp_path / "log.csv").open("w", newline="") as file:
+        table = csv.DictWriter(file, rows[0])
+        table.writeheader()
+        table.writerows(rows)
+    pl.DataFrame(rows).write_parquet(tmp_path / "log.parquet")
+    for name in ("log.csv", "log.parquet"):
+        frame = read(tmp_path / name, "preference_shift", layout_map("turns", "preference_shift"))
+        assert dialogues(frame) == expected
+        assert frame["line"].to_list() == ([2, 6] if name == "log.csv" else [1, 5])
+
+
+def test_nested_documents_are_read_from_tables(tmp_path: Path) -> None:
+    """Traces as Parquet keeps them: lists of structs, or JSON text."""
+    rows = [{"id": "a", "input": OPENAI[:3], "output": OPENAI[3]}]
+    pl.DataFrame(rows).write_parquet(tmp_path / "nested.parquet")
+    texts = [{"id": "a", "input": json.dumps(OPENAI[:3]), "output": json.dumps(OPENAI[3])}]
+    pl.DataFrame(texts).write_parquet(tmp_path / "texts.parquet")
+    for name in ("nested.parquet", "texts.parquet"):
+        columns = layout_map("langfuse", "preference_shift")
+        assert dialogues(read(tmp_path / name, "preference_shift", columns)) == [("a", FOUR)]
+
+
+def test_lines_and_bytes_are_those_of_documents(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    lines = [
+        json.dumps({"samples": [{"id": f"{n}{m}", "messages": OPENAI} for m in range(2)]})
+        for n in range(3)
+    ]
+    path.write_text("\n\n".join(lines) + "\n")
+    for suite, key in (("preference_shift", "session_id"), ("guest_simulation", "conversation_id")):
+        frame = read(path, suite, layout_map("inspect", suite)).unique(key, maintain_order=True)
+        assert frame[key].to_list() == ["00", "01", "10", "11", "20", "21"]
+        assert frame["line"].to_list() == [1, 1, 3, 3, 5, 5]
+        size = len(lines[0]) + 2
+        assert frame["byte_offset"].to_list() == [0, 0, size, size, 2 * size, 2 * size]
