@@ -19,10 +19,16 @@ from itertools import accumulate, pairwise
 from types import MappingProxyType
 from typing import Any
 
+import numpy as np
 import polars as pl
 from fastscore_machine.stopping import StoppablePool, raise_if_stopped
 
-from fastscore.statistics.clustered import Estimate, clustered_mean, mean_of_units
+from fastscore.statistics.clustered import (
+    LEAST_UNITS,
+    Estimate,
+    clustered_mean,
+    mean_of_units,
+)
 from fastscore.suites.declarations import NULL_REASONS, Metric, NullReason
 from fastscore.suites.table_batches import Rows, collected, hold_if_small
 
@@ -446,15 +452,19 @@ class _Units:
         counts = self.sums[f"{metric.id}:n"].to_numpy()
         exact = self.sums[f"{metric.id}:sum"].cast(pl.Float64)
         sums = (exact * 2.0 ** -grids[metric.id]).to_numpy()
-        return [
-            clustered_mean(
-                sums[begin:end],
-                counts[begin:end],
-                minimum=metric.minimum,
-                maximum=metric.maximum,
+        estimates = []
+        for begin, end in pairwise(self.bounds):
+            of_value = counts[begin:end]
+            n_units = int(np.count_nonzero(of_value))
+            estimates.append(
+                # of labels with very many values most have few units
+                Estimate(None, n_units=n_units, reason="too_few_units")
+                if n_units < LEAST_UNITS
+                else clustered_mean(
+                    sums[begin:end], of_value, minimum=metric.minimum, maximum=metric.maximum
+                )
             )
-            for begin, end in pairwise(self.bounds)
-        ]
+        return estimates
 
 
 def _intervals(estimates: Sequence[Estimate]) -> dict[str, list[Any]]:
