@@ -15,7 +15,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
-from itertools import accumulate, pairwise
+from itertools import accumulate, count, pairwise
 from types import MappingProxyType
 from typing import Any
 
@@ -67,8 +67,8 @@ COLUMNS_AT_ONCE = 16
 """The most columns that are summed in one pass over a table."""
 BYTES_AT_ONCE = 1 << 29
 """The most memory for sums by dialogue, except that one column is always summed."""
-_UNIT_BYTES = 64
-"""The sums of one column of one dialogue: a count, two sums of 128 bits, two extremes."""
+_UNIT_BYTES = 160
+"""What polars holds of one column of one dialogue while it adds up: three times the sums."""
 _GRID_BITS = 62
 _SUM_BITS = 126
 _LOWEST_EXPONENT = -900
@@ -130,24 +130,27 @@ def summarise_metrics(
     for metric in metrics:
         of_table[metric.table].append(metric)
     labelled = {name for name in of_table if set(groups) <= set(tables[name].collect_schema())}
-    # a query alone does not fill the processors
-    with StoppablePool(max_workers=len(of_table) + 1) as pool:
-        labels: Future[pl.DataFrame] | None = None
+    columns_at_once = COLUMNS_AT_ONCE
+    if cluster or set(of_table) - {label_table}:
+        columns_at_once = _columns_at_once(tables[label_table])
+    # a query of a small table alone does not fill the processors
+    at_once = len(of_table) if columns_at_once == COLUMNS_AT_ONCE else 1
+    with StoppablePool(max_workers=at_once + 1) as pool:
+        labels: Future[_Labels] | None = None
         if len(labelled) < len(of_table):
-            labels = pool.submit(_read_labels, tables[label_table], key, groups)
+            labels = pool.submit(_Labels.of_keys, tables[label_table], key, groups)
 
         def summarise(name: str) -> pl.DataFrame:
-            unit = (cluster,) if cluster else () if name == label_table else tuple(key)
             table = _Table(
                 rows=tables[name],
                 metrics=of_table[name],
                 groups=groups,
                 key=key,
-                unit=unit,
+                cluster=cluster,
+                each_row=name == label_table and not cluster,
                 labels=None if name in labelled else labels,
-                columns_at_once=_columns_at_once(tables, label_table) if unit else COLUMNS_AT_ONCE,
             )
-            return _summarise_table(table, switched_off, sole_reasons)
+            return _summarise_table(table, columns_at_once, switched_off, sole_reasons)
 
         summaries = list(pool.map(summarise, of_table))
     groups_in_order = pl.Enum([ALL, *groups])
@@ -165,16 +168,41 @@ def summarise_metrics(
     )
 
 
-def _columns_at_once(tables: Mapping[str, pl.LazyFrame], label_table: str) -> int:
+def _columns_at_once(dialogues: pl.LazyFrame) -> int:
     """Return how many columns are summed by dialogue at once: fewer of very many dialogues."""
-    n_dialogues = int(collected(tables[label_table].select(pl.len())).item())
+    n_dialogues = int(collected(dialogues.select(pl.len())).item())
     return max(1, min(COLUMNS_AT_ONCE, BYTES_AT_ONCE // (_UNIT_BYTES * max(1, n_dialogues))))
 
 
-def _read_labels(table: pl.LazyFrame, key: Sequence[str], groups: Sequence[str]) -> pl.DataFrame:
-    """Return the labels of each key: of several rows with one key, those of the first."""
-    labels = collected(table.select(*dict.fromkeys((*key, *groups))))
-    return labels.unique(key, keep="first", maintain_order=True)
+def _hash_of(columns: Sequence[str], seed: int) -> pl.Expr:
+    return pl.struct(columns).hash(seed)
+
+
+@dataclass(frozen=True, slots=True)
+class _Labels:
+    """The labels of dialogues.
+
+    Parameters
+    ----------
+    frame
+        ``:key``, the hash of each dialogue's key, and the labels.
+    seed
+        Of a hash that tells all keys apart.
+    """
+
+    frame: pl.DataFrame
+    seed: int
+
+    @classmethod
+    def of_keys(cls, table: pl.LazyFrame, key: Sequence[str], groups: Sequence[str]) -> "_Labels":
+        """Read the labels of each key: of several rows with one key, those of the first."""
+        found = collected(table.select(*dict.fromkeys((*key, *groups))))
+        found = found.unique(key, keep="first", maintain_order=True)
+        for seed in count():
+            frame = found.select(_hash_of(key, seed).alias(":key"), *groups)
+            if frame[":key"].n_unique() == frame.height:
+                break
+        return cls(frame, seed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,52 +213,63 @@ class _Table:
     ----------
     rows, metrics
         The table and its metrics.
-    groups, key
+    groups, key, cluster
         As in `summarise_metrics`.
-    unit
-        The columns that name the unit of intervals; empty if each row is a unit.
+    each_row
+        Whether each row is a unit of the intervals.
     labels
         The labels by key, of a table that does not have them itself.
-    columns_at_once
-        How many columns are summed in one pass, at most.
     """
 
     rows: pl.LazyFrame
     metrics: Sequence[Metric]
     groups: Sequence[str]
     key: Sequence[str]
-    unit: tuple[str, ...]
-    labels: Future[pl.DataFrame] | None
-    columns_at_once: int
+    cluster: str | None
+    each_row: bool
+    labels: Future[_Labels] | None
 
     @property
-    def summed_by(self) -> tuple[str, ...]:
-        """The columns by which rows are added up first."""
-        named = self.groups if self.labels is None else self.key
-        return tuple(dict.fromkeys((*named, *self.unit)))
+    def strata(self) -> list[pl.Expr]:
+        """The columns by which rows are told apart that count for different labels."""
+        if self.labels is None:
+            return [pl.col(group) for group in self.groups]
+        return [_hash_of(self.key, self.labels.result().seed).alias(":key")]
+
+    @property
+    def units(self) -> list[pl.Expr]:
+        """The column that names the unit of each row."""
+        if self.each_row:
+            return []
+        if self.cluster or self.labels is None:
+            return [_hash_of([self.cluster] if self.cluster else self.key, 0).alias(":unit")]
+        return [self.strata[0].alias(":unit")]
 
     def labelled(self, rows: pl.LazyFrame) -> pl.LazyFrame:
         """Put the labels beside rows that have the key."""
         if self.labels is None:
             return rows
-        labels = self.labels.result().lazy()
-        return rows.join(labels, on=self.key, how="left", nulls_equal=True)
+        return rows.join(self.labels.result().frame.lazy(), on=":key", how="left")
 
 
 def _summarise_table(
     table: _Table,
+    columns_at_once: int,
     switched_off: Mapping[str, NullReason],
     sole_reasons: Mapping[str, NullReason],
 ) -> pl.DataFrame:
     columns = dict.fromkeys(name for metric in table.metrics for name in _summed_columns(metric))
-    numbers = hold_if_small(table.rows.select(*table.summed_by, pl.col(*columns).cast(pl.Float64)))
+    by = [*table.strata, *table.units]
+    names = [one.meta.output_name() for one in by]
+    numbers = hold_if_small(table.rows.select(*by, pl.col(*columns).cast(pl.Float64)))
     grids = choose_grids(numbers, table.metrics)
     summaries = []
-    for metrics in _batches(table.metrics, table.columns_at_once):
+    for metrics in _batches(table.metrics, columns_at_once):
         raise_if_stopped()
         some = dict.fromkeys(name for metric in metrics for name in _summed_columns(metric))
-        of_keys = _sum_rows(numbers, table.summed_by, {name: grids[name] for name in some})
-        sums = collected(table.labelled(of_keys.lazy()))
+        added = _sum_rows(numbers, names, {name: grids[name] for name in some})
+        sums = collected(table.labelled(added.lazy()))
+        del added
         summaries += [
             _summarise_group(group, sums, metrics, grids, table) for group in (ALL, *table.groups)
         ]
@@ -344,7 +383,7 @@ def _summarise_group(
     else:
         valued = valued.drop_nulls("value")
         totals = valued.group_by("value").agg(_TOTALS).sort("value")
-    units = _Units.of_sums(valued, table, totals.height) if table.unit else None
+    units = None if table.each_row else _Units.of_sums(valued, totals["value"])
     frames = []
     for metric in metrics:
         columns: dict[str, Any] = {
@@ -437,15 +476,16 @@ class _Units:
     bounds: Sequence[int]
 
     @classmethod
-    def of_sums(cls, valued: pl.DataFrame, table: _Table, n_values: int) -> "_Units":
+    def of_sums(cls, valued: pl.DataFrame, values: pl.Series) -> "_Units":
         """Add up by value and unit what was summed by finer columns."""
-        if table.unit != table.summed_by:
-            valued = valued.group_by("value", *table.unit).agg(pl.col(r"^.*:(n|sum)$").sum())
-        ordered = valued.sort("value")
+        sums = valued.select("value", ":unit", pl.col(r"^.*:(n|sum)$"))
+        if not sums[":unit"].is_unique().all():
+            sums = sums.group_by("value", ":unit").agg(pl.exclude("value", ":unit").sum())
+        if values.len() == 1:
+            return cls(sums, [0, sums.height])
+        ordered = sums.sort("value")
         sizes = ordered.group_by("value", maintain_order=True).len()["len"]
-        # of no rows at all there is one value, null, without units
-        bounds = [0, *accumulate(sizes)] if sizes.len() == n_values else [0, 0]
-        return cls(ordered, bounds)
+        return cls(ordered, [0, *accumulate(sizes)])
 
     def estimates(self, metric: Metric, grids: Mapping[str, int]) -> list[Estimate]:
         """Estimate a metric's mean for each value of the label."""
@@ -516,9 +556,8 @@ def _known_reasons(
 
 def _count_reasons(table: _Table) -> pl.DataFrame:
     """Count by group, value and metric how often each reason is listed."""
-    named = table.groups if table.labels is None else table.key
     listed = (
-        table.labelled(table.rows.select(*named, "null_reasons"))
+        table.labelled(table.rows.select(*table.strata, "null_reasons"))
         .select(
             *(pl.col(group).cast(pl.String) for group in table.groups),
             pl.col("null_reasons").alias(":listed"),

@@ -135,6 +135,24 @@ def test_a_summary_depends_neither_on_batches_nor_on_columns_at_once(
 
 
 @settings(max_examples=20, deadline=None)
+@given(dialogues=DIALOGUES.filter(bool), rows=ROWS)
+def test_keys_of_one_hash_are_told_apart(dialogues: list[Row], rows: list[Row]) -> None:
+    """Rows of known dialogues have their own labels, whatever their keys hash to."""
+    known = {dialogue[:2] for dialogue in dialogues}
+    rows = [row for row in rows if row[:2] in known]
+    expected = summarise(dialogues, rows)
+    hash_of = summaries._hash_of
+
+    def hash_badly(columns: Sequence[str], seed: int) -> pl.Expr:
+        return hash_of(columns, seed) & pl.lit([0, 1, 2**64 - 1][min(seed, 2)], pl.UInt64)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(summaries, "_hash_of", hash_badly)
+        found = summarise(dialogues, rows)
+    assert found.equals(expected, null_equal=True)
+
+
+@settings(max_examples=20, deadline=None)
 @given(rows=st.lists(st.tuples(FILES, NUMBERS, VALUES, KINDS), max_size=20))
 def test_rows_that_carry_labels_are_summarised_by_their_own(rows: list[Row]) -> None:
     """The units of a label's value are the dialogues that have a row with it."""

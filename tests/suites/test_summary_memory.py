@@ -18,9 +18,9 @@ pytestmark = pytest.mark.slow
 PART_ROWS = 100_000
 FEW, MANY = often(12, 20), often(20, 60)
 """Parts: of two million rows nearly as much is read ahead as of any more."""
-BYTES_OF_A_DIALOGUE = {"score_dialogue": 64, "memory_finance": 64}
-"""Of tables without labels a hash and a number, of ids that may come again a hash; while they are
-sorted, more. Other suites keep nothing."""
+BYTES_OF_A_DIALOGUE = {"score_dialogue": 300, "preference_shift": 300, "memory_finance": 300}
+"""Of tables with several rows a dialogue the sums of one column at a time, which polars holds
+about three times. Other suites keep nothing."""
 SLACK = 384 << 20
 """What is read ahead of the larger one beyond that of the other: less than a KiB a dialogue."""
 
