@@ -48,12 +48,12 @@ class Population:
     mean
         The true mean over rows.
     bounds
-        The metric's range; None if it has none.
+        The ends of the metric's range; None for no end.
     """
 
     draw: Draw
     mean: float
-    bounds: tuple[float, float] | None = (0.0, 1.0)
+    bounds: tuple[float | None, float | None] = (0.0, 1.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,7 @@ def of_rows(
 
 
 DIALOGUES: Mapping[str, Population] = {
-    "normal": Population(one_value(lambda g, n: g.normal(0.0, 1.0, n)), 0.0, None),
+    "normal": Population(one_value(lambda g, n: g.normal(0.0, 1.0, n)), 0.0, (None, None)),
     "uniform": Population(one_value(lambda g, n: g.random(n)), 0.5),
     "skewed, beta(.5, 2)": Population(one_value(lambda g, n: g.beta(0.5, 2.0, n)), 0.2),
     "70 % zeros": Population(
@@ -106,8 +106,11 @@ DIALOGUES: Mapping[str, Population] = {
     ),
     "Bernoulli .8": Population(one_value(lambda g, n: (g.random(n) < 0.8) * 1.0), 0.8),
     "Bernoulli .95": Population(one_value(lambda g, n: (g.random(n) < 0.95) * 1.0), 0.95),
-    "log-normal, no range": Population(
-        one_value(lambda g, n: np.exp(g.normal(0.0, 0.5, n))), math.exp(0.125), None
+    "log-normal, from 0": Population(
+        one_value(lambda g, n: np.exp(g.normal(0.0, 0.5, n))), math.exp(0.125), (0.0, None)
+    ),
+    "counts, Poisson(2)": Population(
+        one_value(lambda g, n: g.poisson(2.0, n).astype(np.float64)), 2.0, (0.0, None)
     ),
 }
 
@@ -164,13 +167,12 @@ def _resampled(sums: pl.DataFrame, minimum: float | None, maximum: float | None)
         chosen = generator.integers(0, totals.size, n)
         return Clusters(totals[chosen], counts[chosen])
 
-    bounds = None if minimum is None or maximum is None else (minimum, maximum)
-    return Population(draw, float(totals.sum() / counts.sum()), bounds)
+    return Population(draw, float(totals.sum() / counts.sum()), (minimum, maximum))
 
 
 def coverage(name: str, population: Population, simulations: int) -> Iterator[Rate]:
     """Count how often the interval of a mean contains the true mean."""
-    low, high = population.bounds or (None, None)
+    low, high = population.bounds
     for n in UNITS:
         generator = np.random.default_rng(SEED)
         held = refused = 0
@@ -189,7 +191,7 @@ def false_verdicts(
     name: str, population: Population, simulations: int, *, paired: bool
 ) -> Iterator[Rate]:
     """Count how often two systems without a true difference get a verdict."""
-    low, high = population.bounds or (None, None)
+    low, high = population.bounds
     how = Inference()
     for n in UNITS:
         generator = np.random.default_rng(SEED + 1)

@@ -11,8 +11,8 @@ rows. They are equal if all clusters have as many rows. With CR2, a difference o
 dialogue has most of the rows was significant in 8 % of cases without a true one. Intervals of
 bounded metrics are Wilson's score interval (1927) with the effective number of units
 ``R (1 - R) / variance`` and a quantile of t: they stay in the metric's range and have a width if
-every unit has the same extreme value. `benchmarks/coverage.py` measures the coverage of all of
-them.
+every unit has the same extreme value. A range with one end has the limit of that interval.
+`benchmarks/coverage.py` measures the coverage of all of them.
 
 No result depends on the order of the clusters. A number that cannot be computed is None with a
 reason.
@@ -370,6 +370,25 @@ def _difference_variance(a: Clusters, b: Clusters, *, shared: bool) -> tuple[flo
     return total, 1 / inverse
 
 
+def _half_bounded(
+    mean: float, half: float, minimum: float | None, maximum: float | None
+) -> tuple[float, float]:
+    """Return the interval of a range with at most one end.
+
+    With one end, the variance is taken to grow with the distance from it: the limit of Wilson's
+    interval as the other end goes to infinity.
+    """
+    if minimum is not None and maximum is None and mean > minimum:
+        low, high = _half_bounded(-mean, half, None, -minimum)
+        return -high, -low
+    if minimum is not None or maximum is None or mean >= maximum:
+        return mean - half, mean + half
+    # (mean - m)^2 = half^2 (maximum - m) / (maximum - mean), solved for m
+    share = half**2 / (2 * (maximum - mean))
+    reach = math.sqrt(half**2 + share**2)
+    return mean - share - reach, mean - share + reach
+
+
 def _jackknife(deletions: Values, n_units: int) -> float:
     return float((deletions**2).sum()) * (n_units - 1) / n_units
 
@@ -421,9 +440,7 @@ def _bounded(
     if not is_bounded:
         if variance == 0.0:
             return Estimate(mean, None, None, 0.0, degrees, n_units, "zero_variance")
-        half = quantile * error
-        low = mean - half if minimum is None or mean < minimum else max(minimum, mean - half)
-        high = mean + half if maximum is None or mean > maximum else min(maximum, mean + half)
+        low, high = _half_bounded(mean, quantile * error, minimum, maximum)
         return Estimate(mean, low, high, error, degrees, n_units)
     assert minimum is not None
     assert maximum is not None

@@ -45,6 +45,7 @@ _LATEX = str.maketrans(
         "↓": r"$\downarrow$",
         "−": r"$-$",
         "Δ": r"$\Delta$",
+        "α": r"$\alpha$",
     }
 )
 

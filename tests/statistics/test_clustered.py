@@ -235,3 +235,20 @@ def test_a_difference_of_rows_has_the_error_of_deleting_each_cluster() -> None:
         ]
         variance += (n - 1) / n * sum((mean - side.mean) ** 2 for mean in without)
     assert found.standard_error == pytest.approx(math.sqrt(variance))
+
+
+def test_a_range_with_one_end_has_the_limit_of_wilsons_interval() -> None:
+    values = RNG.exponential(size=9)
+    found = clustered_mean(values, np.ones(9), minimum=0.0)
+    # Wilson's in a range so wide that its other end does not count
+    wide = clustered_mean(values, np.ones(9), minimum=0.0, maximum=1e9)
+    assert (found.low, found.high) == pytest.approx((wide.low, wide.high), rel=1e-6)
+    mirrored = clustered_mean(-values, np.ones(9), maximum=0.0)
+    assert found.low is not None
+    assert found.high is not None
+    assert (mirrored.low, mirrored.high) == pytest.approx((-found.high, -found.low))
+    # by hand: 1, 2, 6 with mean 3 and error sqrt(7 / 3): (3 - m)^2 = q^2 (7 / 3) m / 3, q = 4.3027
+    q = scipy.stats.t.ppf(0.975, 2)
+    low, high = sorted(np.roots([1, -(6 + q**2 * 7 / 9), 9]).tolist())
+    by_hand = clustered_mean(np.array([1.0, 2.0, 6.0]), np.ones(3), minimum=0.0)
+    assert (by_hand.low, by_hand.high) == pytest.approx((low, high))
