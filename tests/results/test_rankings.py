@@ -2,6 +2,8 @@
 
 import json
 import re
+import shutil
+import subprocess
 from itertools import combinations
 from pathlib import Path
 
@@ -109,3 +111,15 @@ def test_two_systems_have_the_better_one_in_bold(runs: list[Run]) -> None:
     found = fastscore.compare(runs[0], runs[3], metrics=["average_U_best_early"])
     (grid,) = paper_grids(found)
     assert [sorted(column.bold) for column in grid.columns] == [[], [1]]
+
+
+@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="no LaTeX here")
+def test_tables_for_a_paper_are_set_by_latex(runs: list[Run], tmp_path: Path) -> None:
+    shown = fastscore_command(["compare", *(run.path for run in runs), "--format", "latex"])
+    head = "\\documentclass{article}\\usepackage{booktabs}\\begin{document}"
+    text = f"{head}\n{shown.stdout}\n\\end{{document}}\n"
+    (tmp_path / "table.tex").write_text(text, encoding="utf-8")
+    words = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "table.tex"]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout[-2_000:]
+    assert (tmp_path / "table.pdf").exists()

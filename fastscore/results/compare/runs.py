@@ -271,7 +271,8 @@ def _ranking(found: _Rows, decided: pl.DataFrame, how: Inference) -> pl.DataFram
                 (metric, a, b): verdict != ""
                 for metric, a, b, verdict in of_group.select("metric", "a", "b", "verdict").rows()
             }
-            rows.extend(rank_systems(sides, metrics, tested, how))
+            ranked = [metric for metric in metrics if metric.id not in how.by_definition]
+            rows.extend(rank_systems(sides, ranked, tested, how))
     return pl.DataFrame(rows, RANKING_SCHEMA)
 
 

@@ -109,8 +109,8 @@ def comparison_grids(comparison: Comparison) -> list[Grid]:
 def paper_grids(comparison: Comparison) -> Iterator[Grid]:
     """Lay out the means of each group with a row a system and a column a metric, best in bold.
 
-    A mean is in bold if it cannot be told from the best one. Two systems have no ranking: the
-    better one is in bold if the difference has a verdict.
+    A mean is in bold if it cannot be told from the best one, unless that holds for all. Two
+    systems have no ranking: the better one is in bold if the difference has a verdict.
     """
     declared = _declared(comparison)
     sides = comparison.sides.filter(pl.col("n") > 0)
@@ -228,9 +228,9 @@ def _best(
 ) -> set[tuple[str, str]]:
     """Return the metrics and systems whose mean cannot be told from the best one."""
     ranking = comparison.ranking.filter(pl.col("group").eq_missing(pl.lit(group, pl.String)))
-    best = {(row["metric"], row["system"]) for row in ranking.filter("is_best").to_dicts()}
     if ranking.height:
-        return best
+        told = ranking.filter(pl.col("is_best").all().over("metric").not_(), "is_best")
+        return {(row["metric"], row["system"]) for row in told.to_dicts()}
     rows = comparison.differences.filter(
         pl.col("group").eq_missing(pl.lit(group, pl.String)), pl.col("verdict") != ""
     )
