@@ -353,4 +353,7 @@ def _place(tables: Mapping[str, pl.DataFrame]) -> tuple[str, int]:
     for frame in (tables[LABEL_TABLE], *tables.values()):
         if "line" in frame.columns and frame["line"].drop_nulls().len():
             return file, int(frame["line"].drop_nulls()[0])
-    raise InputError(f"{file}: no table says in which line the dialogue stands.")
+    raise InputError(
+        f"{file}: the run's tables have no line of the dialogue, so it cannot be read again.",
+        "Choose a dialogue that has a score.",
+    )

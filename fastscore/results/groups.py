@@ -41,9 +41,19 @@ def summarise_run(run: Run, by: Sequence[str] = (), cluster: str | None = None) 
     Raises
     ------
     UsageError
-        No such column, or more than `MOST_GROUPS` values.
+        No such column, one without a value, or more than `MOST_GROUPS` values.
     """
     columns = list(dict.fromkeys(by))
+    summary = _summarise_groups(run, columns, cluster)
+    if columns and summary.is_empty():
+        raise UsageError(
+            f"{run.path}: no dialogue has a {BETWEEN.join(columns)}.",
+            "Choose another column; `fastscore summary RUN` shows groups.",
+        )
+    return summary
+
+
+def _summarise_groups(run: Run, columns: Sequence[str], cluster: str | None) -> pl.DataFrame:
     own = run.summary
     if cluster is None and not columns:
         return own
@@ -64,7 +74,7 @@ def summarise_run(run: Run, by: Sequence[str] = (), cluster: str | None = None) 
         )
         for level in _levels(run, columns)
     ]
-    return pl.concat(parts)
+    return pl.concat(parts) if parts else own.clear()
 
 
 def summarise_tables(

@@ -88,7 +88,7 @@ def test_judged_runs_of_two_releases_are_compared(tmp_path: Path, release: Relea
     rows = [{"dialogue": id, "judge": {"wit": place % 5 + 1}} for place, id in enumerate(ids)]
     file.write_text("".join(json.dumps(row) + "\n" for row in rows))
     shown = command("compare", *runs, "--judge", file, "--judge", file, "--table", "judge")
-    assert "judge.wit" in shown
+    assert "judge: wit" in shown
 
 
 def test_a_run_is_continued_by_a_later_release(tmp_path: Path, release: Release) -> None:
