@@ -68,6 +68,10 @@ def _print_end(console: Console, summary: dict[str, Any], noun: str, folder: Pat
     console.print(f"files      {folder}")
 
 
+def _interval(found: Mapping[str, Any]) -> str:
+    return "-" if found["low"] is None else f"{found['low']:.4f} to {found['high']:.4f}"
+
+
 def _number(value: float | None) -> str:
     return "-" if value is None else f"{value:.4f}"
 
@@ -75,7 +79,7 @@ def _number(value: float | None) -> str:
 _COLUMNS: dict[str, Callable[[Mapping[str, Any]], str]] = {
     "n": lambda found: f"{found['n']:,}",
     "mean": lambda found: _number(found["mean"]),
-    "95 % interval": lambda found: f"{_number(found['low'])} to {_number(found['high'])}",
+    "95 % interval": _interval,
     "ordinal alpha": lambda found: _number(found["alpha_ordinal"]["value"]),
     "agree": lambda found: _number(found["all_repeats_agree"]),
     "length rho": lambda found: _number(found["length_rho"]),
@@ -87,7 +91,7 @@ _PAIR_COLUMNS: dict[str, Callable[[Mapping[str, Any]], str]] = {
     "ties": lambda found: f"{found['ties']:,}",
     "B wins": lambda found: f"{found['losses']:,}",
     "win rate of A": lambda found: _number(found["win_rate"]),
-    "95 % interval": lambda found: f"{_number(found['low'])} to {_number(found['high'])}",
+    "95 % interval": _interval,
     "p": lambda found: _number(found["p"]),
     "consistent": lambda found: _number(found["consistency"]),
 }
