@@ -51,7 +51,8 @@ def show_pairs(summary: dict[str, Any], folder: Path, *, as_json: bool) -> None:
     )
     print_grid(console, Grid("", columns))
     console.print(
-        f"{summary['pairs_judged']:,} of {summary['pairs']:,} pairs judged by {summary['model']}; "
+        f"{summary['pairs_judged']:,} of {summary['pairs']:,} pairs judged by {summary['model']}, "
+        "the win rate is A's; "
         f"{counted(summary['only_in_a'], 'dialogues')} only in A, {summary['only_in_b']:,} in B"
     )
     _print_end(console, summary, "pairs", folder)
@@ -68,12 +69,13 @@ def _print_end(console: Console, summary: dict[str, Any], noun: str, folder: Pat
     console.print(f"files      {folder}")
 
 
-def _interval(found: Mapping[str, Any]) -> str:
-    return "-" if found["low"] is None else f"{found['low']:.4f} to {found['high']:.4f}"
+def _interval(found: Mapping[str, Any], digits: int = 4) -> str:
+    low, high = found["low"], found["high"]
+    return "-" if low is None else f"{low:.{digits}f} to {high:.{digits}f}"
 
 
-def _number(value: float | None) -> str:
-    return "-" if value is None else f"{value:.4f}"
+def _number(value: float | None, digits: int = 4) -> str:
+    return "-" if value is None else f"{value:.{digits}f}"
 
 
 _COLUMNS: dict[str, Callable[[Mapping[str, Any]], str]] = {
@@ -87,11 +89,9 @@ _COLUMNS: dict[str, Callable[[Mapping[str, Any]], str]] = {
 
 _PAIR_COLUMNS: dict[str, Callable[[Mapping[str, Any]], str]] = {
     "n": lambda found: f"{found['n']:,}",
-    "A wins": lambda found: f"{found['wins']:,}",
-    "ties": lambda found: f"{found['ties']:,}",
-    "B wins": lambda found: f"{found['losses']:,}",
-    "win rate of A": lambda found: _number(found["win_rate"]),
-    "95 % interval": _interval,
-    "p": lambda found: _number(found["p"]),
-    "consistent": lambda found: _number(found["consistency"]),
+    "A, ties, B": lambda found: f"{found['wins']:,}, {found['ties']:,}, {found['losses']:,}",
+    "win rate": lambda found: _number(found["win_rate"], 3),
+    "95 % interval": lambda found: _interval(found, 3),
+    "p": lambda found: _number(found["p"], 3),
+    "consistent": lambda found: _number(found["consistency"], 3),
 }

@@ -198,5 +198,6 @@ def test_the_command_shows_wins_and_consistency(stub, tmp_path, monkeypatch):
     ]  # fmt: skip
     shown = CliRunner().invoke(command, arguments)
     assert shown.exit_code == 0, shown.output
-    assert "3 of 3 pairs judged by judge; 1 dialogue only in A, 1 in B" in shown.output
-    assert "consistent" in shown.output
+    assert "3 of 3 pairs judged by judge, the win rate is A's; 1 dialogue only in A" in shown.output
+    assert "win rate   95 % interval" in shown.output
+    assert "1, 1, 1" in shown.output
