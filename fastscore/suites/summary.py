@@ -62,7 +62,6 @@ distribution. Where there is no interval, ``interval_reason`` is ``too_few_units
 ``zero_variance``. ``micro`` is the ratio of the two sums."""
 
 ALL = "all"
-NORMAL_QUANTILE = 1.96
 COLUMNS_AT_ONCE = 16
 """The most columns that are summed in one pass over a table."""
 BYTES_AT_ONCE = 1 << 29
