@@ -145,9 +145,21 @@ def screened_inputs(
         As `screen`.
     """
     screened = screen(files, source, config.suite)
-    for line in screened.notes:
+    for line in (*_separator_notes(screened.files), *screened.notes):
         note(line)
     return screened
+
+
+def _separator_notes(files: Sequence[InputFile]) -> list[str]:
+    """Say which files of CSV are separated by something else than commas."""
+    of_kind: dict[str, list[str]] = {}
+    for file in files:
+        if file.format == "csv" and file.kind:
+            of_kind.setdefault(file.kind, []).append(file.path)
+    return [
+        f"read as {kind}: {first}{f' and {len(others):,} more' if others else ''}"
+        for kind, (first, *others) in of_kind.items()
+    ]
 
 
 def chosen_inputs(config: RunConfig, source: Source, screened: Screened, folder: Path) -> Readable:

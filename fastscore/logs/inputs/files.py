@@ -331,7 +331,7 @@ def _look(
             f"{path!r} is neither a file nor a folder; only those are read.",
             "Pipe it into the input -." if stat.S_ISFIFO(status.st_mode) else None,
         )
-    head = read_head(path)
+    head = read_head(path, status.st_size)
     content = content_of(head)
     is_binary = content.other == "binary data"
     if is_binary and (compression != "none" or "parquet" in named):

@@ -69,7 +69,7 @@ _ZIPPED = (
     ("META-INF/container.xml", "an EPUB book", ""),
     ("META-INF/MANIFEST.MF", "a Java archive", ""),
 )
-_TEXT_CONTROLS = b"\t\n\x0b\x0c\r\x1b"
+_CONTROLS = bytes(set(range(32)) - set(b"\t\n\x0b\x0c\r\x1b"))
 _BINARY_SHARE, _FEW_CONTROLS = 0.1, 3
 
 
@@ -97,9 +97,10 @@ class Content:
     @property
     def is_text(self) -> bool:
         """Whether it is nothing else: plain text, or empty."""
-        return self == Content()
+        return self == _TEXT
 
 
+_TEXT = Content()
 _BINARY = Content(other="binary data", advice="Write it as JSON Lines, CSV or Parquet.")
 
 
@@ -114,6 +115,8 @@ def is_text(head: bytes) -> bool:
 
 def content_of(head: bytes) -> Content:
     """Tell what a file is by its first `HEAD_BYTES`."""
+    if head[:1] in (b"{", b"[") and b"\x00" not in head:
+        return _TEXT
     for magic, compression in _COMPRESSIONS:
         if head.startswith(magic):
             return Content(compression)
@@ -143,10 +146,10 @@ def _binary(head: bytes) -> Content:
         return Content(other="a file of NUL bytes", advice="It was not written to its end.")
     if b"\x00" in head and not is_text(head):
         return _BINARY
-    controls = sum(byte < 32 and byte not in _TEXT_CONTROLS for byte in head)
+    controls = len(head) - len(head.translate(None, _CONTROLS))
     if controls > max(_BINARY_SHARE * len(head), _FEW_CONTROLS):
         return _BINARY
-    return Content()
+    return _TEXT
 
 
 def zipped_document(names: list[str]) -> Content | None:
@@ -177,8 +180,15 @@ def text_format(head: bytes, formats: tuple[str, ...]) -> Format | None:
     return next((format for format in found if format in formats), None)
 
 
-def read_head(path: str) -> bytes:
+def read_head(path: str, size: int | None = None) -> bytes:
     """Return a file's first bytes; none of what cannot be read, which its reader says.
+
+    Parameters
+    ----------
+    path
+        The file.
+    size
+        Its size on disk, if that is known.
 
     Raises
     ------
@@ -191,7 +201,7 @@ def read_head(path: str) -> bytes:
         return b""
     try:
         head = os.read(descriptor, HEAD_BYTES)
-        is_made = bool(head) and os.fstat(descriptor).st_size == 0
+        is_made = bool(head) and not (os.fstat(descriptor).st_size if size is None else size)
     except BlockingIOError:
         is_made = True
     except OSError:
