@@ -20,7 +20,7 @@ import numpy as np
 import polars as pl
 
 import fastscore
-from benchmarks.coverage_correlation import measure
+from benchmarks.coverage_correlation import print_rates
 from benchmarks.figures import Figure, publish
 from fastscore.examples import write_example
 from fastscore.results.compare.differences import Inference, test_difference
@@ -264,19 +264,7 @@ def main() -> None:
         simulations // 4,
         "false group differences",
     )
-    print("\nRank correlations of scores and a judge over users and models\n")
-    print("| what | users | nominal | found |\n|---|--:|--:|--:|")
-    for row in measure(simulations // 4, users=(8, 20)):
-        print(f"| {row.name} | {row.n} | {row.nominal:.2f} | {row.found:.3f} |", flush=True)
-        figure = Figure(
-            what=f"{row.name}, n = {row.n}",
-            rows=simulations // 4,
-            unit="",
-            ours=round(row.found, 4),
-            peer="nominal",
-            theirs=row.nominal,
-        )
-        publish([figure])
+    print_rates(simulations // 4, users=(8, 20))
 
 
 def _print(title: str, rates: list[Rate], simulations: int, what: str) -> None:

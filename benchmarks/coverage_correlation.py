@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import stats
 
+from benchmarks.figures import Figure, publish
 from fastscore.statistics.correlation import Correlation, clustered_kendall, clustered_spearman
 
 Array = npt.NDArray[np.float64]
@@ -143,10 +144,11 @@ def measure(
         for design in DESIGNS:
             truth = true_value(design, symbol, PEARSON)
             for n in users:
-                yield from _rates(design, n, symbol, truth, simulations)
+                yield from rates(design, n, symbol, truth, simulations)
 
 
-def _rates(design: Design, n: int, symbol: str, truth: float, simulations: int) -> Iterator[Found]:
+def rates(design: Design, n: int, symbol: str, truth: float, simulations: int) -> Iterator[Found]:
+    """Yield the rates of one design and number of users; ``truth`` is its correlation."""
     generator = np.random.default_rng(n)
     clustered = clustered_spearman if symbol == "rho" else clustered_kendall
     name = f"{symbol}, {design.name}"
@@ -173,6 +175,32 @@ def _covers(found: Sequence[Correlation], truth: float) -> npt.NDArray[np.bool_]
     return np.array([one.low is None or one.low <= truth <= (one.high or 0.0) for one in found])
 
 
+def print_rates(
+    simulations: int, users: Sequence[int] = USERS, symbols: Sequence[str] = ("rho",)
+) -> None:
+    """Measure, print a row for each design and number of users, and publish the figures."""
+    print("\nRank correlations within models, users crossed with models\n")
+    found = list(measure(simulations, users, symbols))
+    columns = [row.name.partition(": ")[2] for row in found[:5]]
+    columns[-1] = f"interval covers a correlation (Pearson's {PEARSON})"
+    print("| design | users | " + " | ".join(columns) + " |")
+    print("|---|--:|" + "--:|" * len(columns))
+    for start in range(0, len(found), len(columns)):
+        rows = found[start : start + len(columns)]
+        cells = " | ".join(f"{row.found:.3f}" for row in rows)
+        print(f"| {rows[0].name.partition(': ')[0]} | {rows[0].n} | {cells} |", flush=True)
+    publish(
+        Figure(
+            what=f"{row.name}, n = {row.n}",
+            rows=simulations,
+            unit="",
+            ours=round(row.found, 4),
+            peer="nominal",
+            theirs=row.nominal,
+        )
+        for row in found
+    )
+
+
 if __name__ == "__main__":
-    for row in measure(int(sys.argv[1]), symbols=sys.argv[2:] or ("rho",)):
-        print(f"{row.name:75} {row.n:4} {row.nominal:.2f} {row.found:.3f}", flush=True)
+    print_rates(int(sys.argv[1]), symbols=sys.argv[2:] or ("rho",))
