@@ -33,14 +33,16 @@ def command(runs: tuple[Path, ...], output: Path, cluster: str | None, quiet: bo
     groups, nulls, rejects, and the best, worst and median dialogues turn by turn. Opened from disk;
     REPORT#dialogue=NAME leads to a dialogue.
     """
-    from fastscore.results.findings import findings_lines
+    from fastscore.results.findings import findings_lines, list_findings
+    from fastscore.results.headlines import read_headlines
     from fastscore.results.report.write import write_report
     from fastscore.results.runs import open_run
 
     opened = [open_run(run) for run in runs]
-    path = write_report(opened, output, cluster=cluster)
+    headlines = [read_headlines(run, cluster=cluster) for run in opened]
+    path = write_report(opened, output, headlines=headlines)
     if len(opened) == 1 and not quiet:
         width = min(80, result_console().width)
-        for line in findings_lines(opened[0], cluster=cluster, width=width):
+        for line in findings_lines(list_findings(opened[0], headlines[0]), width=width):
             write_line(line)
     write_line(path)

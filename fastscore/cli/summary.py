@@ -35,6 +35,11 @@ from fastscore.terminal.grids import FORMATS, Format
     help="Of groups: means over rows, or ratios of sums.",
 )
 @click.option(
+    "--baselines",
+    is_flag=True,
+    help="Add what trivial agents score on the same log, such as one that always refuses.",
+)
+@click.option(
     "--format",
     "format",
     type=click.Choice(FORMATS),
@@ -55,6 +60,7 @@ def command(
     metrics: tuple[str, ...],
     everything: bool,
     average: str,
+    baselines: bool,
     format: Format,
     as_json: bool,
     verify: bool,
@@ -85,5 +91,6 @@ def command(
         metrics=metrics,
         everything=everything,
         average=average,
+        baselines=baselines,
         format="json" if as_json else format,
     )

@@ -5,15 +5,13 @@ metrics with their intervals over the rows in which they are defined, nulls and 
 """
 
 import textwrap
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import polars as pl
 
-from fastscore.errors import UsageError
-from fastscore.results.defined_rows import Part, defined_parts
-from fastscore.results.dialogue_sums import LABEL_TABLE
+from fastscore.results.defined_rows import Part
 from fastscore.results.group_differences import (
     ALPHA,
     GroupDifference,
@@ -21,22 +19,24 @@ from fastscore.results.group_differences import (
     group_differences,
     group_tests,
 )
-from fastscore.results.groups import summarise_run
+from fastscore.results.headlines import (
+    Headlines,
+    baseline_text,
+    part_estimate,
+    read_headlines,
+)
 from fastscore.results.number_text import (
     counted,
     decimals_for,
     estimate_text,
     number_text,
-    p_text,
 )
 from fastscore.results.readings import reading_of
 from fastscore.results.runs import Run
 from fastscore.results.summary_table import main_reason
-from fastscore.results.trivial_baselines import Baseline, PartKey, part_key, trivial_baselines
+from fastscore.results.trivial_baselines import part_key
 from fastscore.statistics.clustered import LEAST_UNITS, Estimate
 from fastscore.suites.declarations import Metric
-from fastscore.suites.families import headline_metrics
-from fastscore.suites.registry import load_suite
 from fastscore.suites.summary import ALL
 from fastscore.terminal import plain
 
@@ -45,6 +45,7 @@ GROUP_DIFFERENCES = 6
 NAMED = 3
 MANY_NULLS = 0.2
 MANY_AT_END = 0.5
+SMALLEST_P = 1e-4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,74 +65,6 @@ class Finding:
     kind: Kind
     text: str
     metric: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Headlines:
-    """The headline metrics of a run where they are defined, and what trivial agents score.
-
-    Parameters
-    ----------
-    summary
-        The run's summary, with these units.
-    metrics
-        The headline metrics in it.
-    labels
-        The columns of table ``dialogues`` that group the summary.
-    parts
-        Their parts that have a value.
-    baselines
-        By part what trivial agents score.
-    lacking
-        Why there are no baselines, if they cannot be computed.
-    unit
-        What the units are, in the plural.
-    """
-
-    summary: pl.DataFrame
-    metrics: tuple[Metric, ...]
-    labels: tuple[str, ...]
-    parts: tuple[Part, ...]
-    baselines: Mapping[PartKey, Sequence[Baseline]] = field(default_factory=dict)
-    lacking: str = ""
-    unit: str = "dialogues"
-
-    def of(self, id: str) -> list[Part]:
-        """Return the parts of a metric."""
-        return [part for part in self.parts if part.metric.id == id]
-
-
-def read_headlines(run: Run, *, cluster: str | None = None) -> Headlines:
-    """Read the headline metrics of a run.
-
-    Parameters
-    ----------
-    run
-        A complete run.
-    cluster
-        The column of table ``dialogues`` that names the units. Default: the dialogue.
-
-    Raises
-    ------
-    UsageError
-        No such column.
-    """
-    suite = load_suite(run.manifest.suite)
-    summary = summarise_run(run, cluster=cluster)
-    whole = set(summary.filter(pl.col("group") == ALL)["metric"])
-    metrics = tuple(one for one in headline_metrics(suite.metrics) if one.id in whole)
-    columns = run.table(LABEL_TABLE).collect_schema().names()
-    groups = summary["group"].unique(maintain_order=True)
-    labels = tuple(name for name in groups if name in columns)
-    parts = tuple(defined_parts(suite, run.tables, metrics, labels=labels, cluster=cluster))
-    baselines: Mapping[PartKey, Sequence[Baseline]] = {}
-    lacking = ""
-    try:
-        baselines = trivial_baselines(run, metrics, parts, labels=labels, cluster=cluster)
-    except UsageError as error:
-        lacking = error.message
-    unit = "dialogues" if cluster is None else f"values of {cluster}"
-    return Headlines(summary, metrics, labels, parts, baselines, lacking, unit)
 
 
 def find(run: Run, *, cluster: str | None = None) -> list[Finding]:
@@ -171,15 +104,13 @@ def list_findings(run: Run, headlines: Headlines) -> list[Finding]:
     ]
 
 
-def findings_lines(
-    run: Run, *, cluster: str | None = None, width: int = 80, lines: int = 10
-) -> list[str]:
-    """Return a run's findings in so many lines of text, whole sentences, the first of each kind.
+def findings_lines(findings: Sequence[Finding], *, width: int = 80, lines: int = 10) -> list[str]:
+    """Return findings in so many lines of text, whole sentences, the first of each kind.
 
     The kinds take turns, so that none crowds out another.
     """
     by_kind: dict[str, list[str]] = {}
-    for finding in find(run, cluster=cluster):
+    for finding in findings:
         wrapped = textwrap.wrap(plain(finding.text), width - 2)
         by_kind.setdefault(finding.kind, []).append(
             "\n".join(("- " if not place else "  ") + line for place, line in enumerate(wrapped))
@@ -196,28 +127,6 @@ def findings_lines(
             left -= height
             chosen.append((kinds.index(kind), place, text))
     return [line for _, _, text in sorted(chosen) for line in text.split("\n")]
-
-
-def baseline_text(baselines: Iterable[Baseline]) -> str:
-    """Write what trivial agents score: ``baselines: always refusing 0.960, ...``."""
-    scores = [
-        f"{one.agent} {number_text(one.value, max(1, decimals_for([one.value]) - 1))}"
-        for one in baselines
-    ]
-    return f"baseline{'s' * (len(scores) > 1)}: {', '.join(scores)}" if scores else ""
-
-
-def part_estimate(part: Part, record: Mapping[str, Any]) -> Estimate:
-    """Return the mean of a part: that of the summary, if it is of all rows."""
-    if part.where:
-        return part.estimate
-    return Estimate(
-        record["mean"],
-        record["ci_low"],
-        record["ci_high"],
-        n_units=record["n_units"],
-        reason=record["interval_reason"],
-    )
 
 
 def _means(headlines: Headlines, metric: Metric, record: Mapping[str, Any]) -> str:
@@ -318,7 +227,7 @@ def _groups(headlines: Headlines) -> list[Finding]:
 
 
 def _p(p: float) -> str:
-    return f"p = {p_text(p)}"
+    return f"p = {p:.4f}" if p >= SMALLEST_P else f"p < {SMALLEST_P:.4f}"
 
 
 def _untested(headlines: Headlines) -> list[Finding]:

@@ -50,6 +50,8 @@ class GroupTest:
         int64 (n,): the number of each unit. Units may be in several groups.
     sums, counts
         float64 (n,): the sum of each unit's values and their number, above 0.
+    shares_units
+        Whether a unit is in several groups.
     """
 
     metric: Metric
@@ -60,11 +62,7 @@ class GroupTest:
     units: npt.NDArray[np.int64]
     sums: Values
     counts: Values
-
-    @property
-    def shares_units(self) -> bool:
-        """Whether a unit is in several groups."""
-        return bool(np.unique(self.units).size < self.units.size)
+    shares_units: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +118,7 @@ def group_tests(parts: Sequence[Part], labels: Sequence[str]) -> list[GroupTest]
                     units=rows[UNIT].rank("dense").to_numpy().astype(np.int64),
                     sums=rows["sum"].to_numpy(),
                     counts=rows["n"].cast(pl.Float64).to_numpy(),
+                    shares_units=rows[UNIT].n_unique() < rows.height,
                 )
             )
     return found

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from fastscore.results.headlines import baseline_grid, baseline_records, read_headlines
 from fastscore.results.number_text import counted
 from fastscore.results.runs import Run, open_run
 from fastscore.results.spreadsheet import write_csv
@@ -52,6 +53,7 @@ def show_summary(
     metrics: Sequence[str] = (),
     everything: bool = False,
     average: str = "macro",
+    baselines: bool = False,
     format: Format = "table",
 ) -> None:
     """Show the summary of a run: over all of it and by its first label, or by those named.
@@ -70,10 +72,12 @@ def show_summary(
         Parts and counts too, with deviations and ends of the range.
     average
         ``macro`` (means over rows) or ``micro`` (ratios of sums), of groups in a table.
+    baselines
+        Add the scores of trivial agents on the same log.
     format
         ``csv`` and ``json`` hold every statistic at full precision.
     """
-    if format == "json" and not (by or cluster or metrics):
+    if format == "json" and not (by or cluster or metrics or baselines):
         write(run.summary_json)
         return
     suite = load_suite(run.manifest.suite)
@@ -83,6 +87,8 @@ def show_summary(
     if format in ("csv", "json"):
         records = summary_records(suite, summary, ids)
         content = {"signature": run.signature, "summary": records.to_dicts()}
+        if baselines:
+            content["baselines"] = baseline_records(read_headlines(run, cluster=cluster))
         write(
             write_csv(records)
             if format == "csv"
@@ -96,6 +102,10 @@ def show_summary(
         grids = [whole, *_cases(suite, run)]
         shown, more = _first_groups(suite, summary, ids, average, unit)
         grids += shown
+    if baselines:
+        headlines = read_headlines(run, cluster=cluster)
+        more += [f"No trivial baselines: {headlines.lacking}"] if headlines.lacking else []
+        grids += [baseline_grid(headlines)] if headlines.baselines else []
     if format == "table":
         console = result_console()
         console.print(_counted(run))

@@ -6,12 +6,16 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from click.testing import CliRunner
 from scipy.stats import binom
 
 import fastscore
+from fastscore.cli import cli
+from fastscore.errors import UsageError
 from fastscore.results.defined_rows import UNIT, Part, defined_parts
 from fastscore.results.findings import find, findings_lines, is_better
 from fastscore.results.group_differences import group_differences, group_tests
+from fastscore.results.report.dialogues import _places
 from fastscore.results.runs import Run
 from fastscore.statistics.clustered import Estimate
 from fastscore.suites.declarations import Metric
@@ -208,7 +212,32 @@ def test_findings_of_a_run_whose_lexicon_is_gone_say_so(
 
 def test_ten_lines_hold_each_kind(suite_runs: Mapping[str, Run]) -> None:
     for run in suite_runs.values():
-        lines = findings_lines(run, width=80)
+        lines = findings_lines(find(run), width=80)
         assert len(lines) <= 10
         assert max(map(len, lines)) <= 80
         assert lines[-1] == "- No line was rejected."
+
+
+def test_units_of_findings_can_be_named(suite_runs: Mapping[str, Run], tmp_path: Path) -> None:
+    run = suite_runs["preference_shift"]
+    asked = ["report", str(run.path), "-o", str(tmp_path / "page.html"), "--cluster", "dialogue"]
+    shown = CliRunner().invoke(cli, asked)
+    assert shown.exit_code == 0, shown.output
+    n_users = run.table("dialogues").collect()["dialogue"].n_unique()
+    assert f"{n_users} values of dialogue" in " ".join(shown.output.split())
+    with pytest.raises(UsageError, match="no labels 'nobody'"):
+        find(run, cluster="nobody")
+
+
+def test_ties_are_not_called_worst_and_best() -> None:
+    share = metric()
+    values = pl.Series([0.0, 0.0, 0.5, 0.7, 1.0])
+    assert _places(values, share) == {"one of the 2 worst": 0, "median": 2, "best": 4}
+    assert _places(pl.Series([0.4, 0.4]), share) == {"one of equal ones": 0}
+    assert _places(pl.Series([0.4]), share) == {"the only one": 0}
+    counts = metric(better="neither", maximum=None)
+    assert _places(pl.Series([1, 2, 2]), counts) == {
+        "smallest": 0,
+        "median": 1,
+        "one of the 2 largest": 2,
+    }

@@ -2,14 +2,17 @@
 
 import gzip
 import json
+import math
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
+from click.testing import CliRunner
 
 import fastscore
+from fastscore.cli import cli
 from fastscore.results.defined_rows import defined_value
 from fastscore.results.dialogues import Dialogues
 from fastscore.results.runs import Run
@@ -179,3 +182,26 @@ def test_planners(suite_runs: Mapping[str, Run], tmp_path: Path) -> None:
     assert_equal(scored(run, "quoting every wish"), expected, run, "quoting every wish")
     expected = rescored(run, tmp_path, phrase)
     assert_equal(scored(run, "using fixed phrases"), expected, run, "using fixed phrases")
+
+
+def test_a_summary_shows_trivial_agents_if_asked(suite_runs: Mapping[str, Run]) -> None:
+    run = suite_runs["preference_shift"]
+    asked = ["summary", str(run.path), "--baselines"]
+    shown = CliRunner().invoke(cli, [*asked, "--json"])
+    assert shown.exit_code == 0, shown.output
+    records = json.loads(shown.output)["baselines"]
+    assert len(records) == 12  # six metrics, two agents
+    rate = next(
+        record
+        for record in records
+        if record["metric"] == "topic_recovery_rate" and record["agent"] == "always refusing"
+    )
+    own = run.table("dialogues").select("topic_recovery_rate").collect().to_series()
+    of_agent = scored(run, "always refusing")["topic_recovery_rate"].filter(own.is_not_null())
+    values = of_agent.to_list()
+    assert rate["agent_mean"] == pytest.approx(math.fsum(values) / len(values))
+    assert rate["difference"] == pytest.approx(rate["run_mean"] - rate["agent_mean"])
+    table = CliRunner().invoke(cli, asked, env={"COLUMNS": "100"})
+    assert f"{rate['agent_mean']:.3f}" in table.output
+    plain = CliRunner().invoke(cli, ["summary", str(run.path)])
+    assert "trivial agents" not in plain.output

@@ -9,7 +9,8 @@ from fastscore.errors import FastscoreError, UsageError
 from fastscore.results.compare import Comparison, compare
 from fastscore.results.compare.show import headline
 from fastscore.results.dialogues import Dialogues
-from fastscore.results.findings import Headlines, list_findings, read_headlines
+from fastscore.results.findings import list_findings
+from fastscore.results.headlines import Headlines
 from fastscore.results.number_text import counted
 from fastscore.results.report.charts import Charts
 from fastscore.results.report.dialogues import dialogues_of
@@ -31,15 +32,15 @@ _DESIGNS: tuple[dict[str, Any], ...] = (
 """Pairs by id; else by the mean of all that share an id; else independent samples."""
 
 
-def make_content(runs: Sequence[Run], *, cluster: str | None = None) -> Values:
+def make_content(runs: Sequence[Run], headlines: Sequence[Headlines]) -> Values:
     """Gather everything that the page of one run or several shows.
 
     Parameters
     ----------
     runs
         Runs of one suite.
-    cluster
-        The column that names the units of the findings; without it, dialogues are.
+    headlines
+        Their headline metrics.
 
     Raises
     ------
@@ -55,9 +56,8 @@ def make_content(runs: Sequence[Run], *, cluster: str | None = None) -> Values:
             )
     named = [Named(name, run) for name, run in zip(_names_of(runs), runs, strict=True)]
     charts = Charts()
-    comparisons, notes = _comparisons(named, cluster)
+    comparisons, notes = _comparisons(named, headlines[0].cluster)
     shown = {one.name: dialogues_of(suite, one) for one in named}
-    headlines = [read_headlines(one.run, cluster=cluster) for one in named]
     read = [Shown.of(suite, *both) for both in zip(named, headlines, strict=True)]
     return {
         "suite": suite,

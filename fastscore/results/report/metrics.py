@@ -8,7 +8,7 @@ from markupsafe import Markup
 
 from fastscore.results.compare import Comparison
 from fastscore.results.defined_rows import Part, defined_parts, defined_value
-from fastscore.results.findings import Headlines, baseline_text, part_estimate
+from fastscore.results.headlines import Headlines, baseline_text, part_estimate
 from fastscore.results.metric_cards import metric_range
 from fastscore.results.number_text import decimals_for, estimate_text, interval_text, p_text
 from fastscore.results.readings import bands_text, reading_of

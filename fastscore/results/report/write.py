@@ -10,6 +10,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescap
 from markupsafe import Markup
 
 from fastscore.errors import UsageError
+from fastscore.results.headlines import Headlines, read_headlines
 from fastscore.results.report.charts import shortened
 from fastscore.results.report.content import make_content
 from fastscore.results.runs import Run, open_run
@@ -24,6 +25,7 @@ def write_report(
     output: str | PathLike[str],
     *,
     cluster: str | None = None,
+    headlines: Sequence[Headlines] = (),
 ) -> Path:
     """Write a report on one run, or on several of a suite side by side.
 
@@ -35,7 +37,9 @@ def write_report(
         The HTML file, replaced where there is one.
     cluster
         The column that names the units of intervals and tests in the findings, such as a user.
-        Without it a dialogue is a unit.
+        Default: the dialogue.
+    headlines
+        The headline metrics of the runs, if they were read before; then `cluster` is theirs.
 
     Returns
     -------
@@ -57,12 +61,13 @@ def write_report(
     path = Path(output)
     if path.is_dir():
         raise UsageError(f"{path} is a folder.", "Name a file, such as report.html.")
-    commit_bytes(path, render(opened, cluster=cluster).encode())
+    read = headlines or [read_headlines(run, cluster=cluster) for run in opened]
+    commit_bytes(path, render(opened, read).encode())
     return path
 
 
-def render(runs: Sequence[Run], *, cluster: str | None = None) -> str:
-    """Return the page's HTML; arguments as `write_report`."""
+def render(runs: Sequence[Run], headlines: Sequence[Headlines]) -> str:
+    """Return the page's HTML."""
     environment = Environment(
         loader=PackageLoader(_PACKAGE, "templates"),
         autoescape=select_autoescape(default=True, default_for_string=True),
@@ -77,7 +82,7 @@ def render(runs: Sequence[Run], *, cluster: str | None = None) -> str:
     )
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return environment.get_template("report.html").render(
-        **make_content(runs, cluster=cluster),
+        **make_content(runs, headlines),
         style=Markup(style),
         script=Markup(script),
         script_hash=f"sha256-{digest}",
