@@ -18,6 +18,7 @@ from fastscore.logs.inputs.suggestions import ROW_PER_TURN, row_per_turn
 from fastscore.logs.plan.chosen import ChosenDialogues, choose, naming_source
 from fastscore.logs.read.blocks import read_blocks
 from fastscore.logs.read.files import read_files
+from fastscore.logs.read.mapped_rows import stored_source
 from fastscore.logs.read.spool import spool_frame, spool_head, spool_rows, spool_stdin
 from fastscore.run.config import RunConfig
 from fastscore.run.engines.engine import LOCAL
@@ -126,7 +127,7 @@ def kept_inputs(
     if memory is not None:
         memory.screen(source, config.suite)  # what is kept has the wanted columns alone
     if memory is not None and memory.frame is not None:
-        return (spool_frame(memory.frame, source.columns, folder),)
+        return (spool_frame(memory.frame, stored_source(source).columns, folder),)
     if memory is not None:
         return (spool_rows(memory.rows, folder),)
     return tuple(

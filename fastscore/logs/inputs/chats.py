@@ -17,7 +17,6 @@ through `chat_rows`, one by one.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 from typing import Any
 
 from fastscore.logs.inputs.column_map import role_words
@@ -40,6 +39,9 @@ _PAIR = 2
 _OTHER = {USER_ROLE: ASSISTANT_ROLE, ASSISTANT_ROLE: USER_ROLE}
 
 Json = dict[str, Any]
+_MOST_TABLES = 64
+_TABLES: "dict[int, tuple[Chat, Mapping[str, str], KeptKeys]]" = {}
+"""By the identity of a chat, which is kept so that no other has it."""
 
 
 @dataclass(slots=True)
@@ -441,10 +443,25 @@ def _written(turn: Turn, chat: Chat) -> Iterator[Any]:
     yield row
 
 
-@cache
 def meanings(chat: Chat) -> Mapping[str, str]:
     """Return the suite's words for the words that a layout knows."""
-    return role_words(chat.layout, chat.rows)
+    return _tables(chat)[0]
+
+
+def kept_keys(chat: Chat) -> "KeptKeys":
+    """Return the keys of documents that the suite reads by their own names."""
+    return _tables(chat)[1]
+
+
+def _tables(chat: Chat) -> "tuple[Mapping[str, str], KeptKeys]":
+    """Return what is looked up for each turn; made once for a chat, which is large to hash."""
+    held = _TABLES.get(id(chat))
+    if held is None or held[0] is not chat:
+        if len(_TABLES) > _MOST_TABLES:
+            _TABLES.clear()
+        held = chat, role_words(chat.layout, chat.rows), _kept_keys(chat)
+        _TABLES[id(chat)] = held
+    return held[1], held[2]
 
 
 @dataclass(frozen=True, slots=True)
@@ -456,9 +473,7 @@ class KeptKeys:
     json: tuple[str, ...]
 
 
-@cache
-def kept_keys(chat: Chat) -> KeptKeys:
-    """Return the keys of documents that the suite reads by their own names."""
+def _kept_keys(chat: Chat) -> KeptKeys:
     native, rows = chat.native, chat.rows
     if chat.layout.is_row_per_turn:
         inside, outside = [each for each in native.columns if each.name != rows.id], []

@@ -68,7 +68,8 @@ def spool_rows(rows: Iterable[Any], folder: Path) -> InputFile:
 
 def spool_frame(frame: pl.DataFrame, columns: Sequence[Column], folder: Path) -> InputFile:
     """Write the wanted columns of a frame as Parquet; objects without a field become JSON text."""
-    keys = {key.partition(".")[0].partition("[")[0] for each in columns for key in each.keys}
+    keys = {key for each in columns for key in each.keys}
+    keys |= {key.partition(".")[0].partition("[")[0] for key in keys}
     wanted = frame.select(
         json_text(pl.col(name)).alias(name) if _has_empty_struct(dtype) else pl.col(name)
         for name, dtype in frame.schema.items()

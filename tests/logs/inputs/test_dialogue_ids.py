@@ -1,0 +1,117 @@
+"""Names of dialogues under other keys, and words of speakers as a set."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fastscore.logs.inputs.column_map import parse_map
+from fastscore.logs.inputs.roles import role_flags, role_meanings
+from fastscore.suites.chats import ChatRows
+from fastscore.suites.registry import load_suite
+from tests.logs.inputs.screened import refusal, screened
+from tests.logs.inputs.wrong_logs import write
+
+GUEST = load_suite("guest_simulation").source.chat_rows
+SHIFT = load_suite("preference_shift").source.chat_rows
+
+
+def rows(key: str, names: list[Any]) -> list[dict[str, Any]]:
+    return [
+        {"event": event, "utterance_index": 0, "step": 0, "prediction": "a", "ground_truth": "a"}
+        | {key: name}
+        for name in names
+        for event in ("predicted", "utterance_complete")
+    ]
+
+
+@pytest.mark.parametrize("key", ["dialogue_id", "conversation_id", "session", "callId", "chat id"])
+def test_another_key_that_names_dialogues_is_refused(key: str, tmp_path: Path) -> None:
+    log = write(tmp_path / "log.jsonl", rows(key, ["a", "b"]))
+    said = refusal("score_dialogue", log)
+    assert f"{key!r} varies within the file as names of dialogues do." in said
+    flags = [f"dialogue_uid={key}"]
+    assert screened("score_dialogue", log, columns=parse_map(flags, [])).files
+    # the user knows better
+    assert screened("score_dialogue", log, columns=parse_map(["dialogue_uid="], [])).files
+
+
+def test_a_second_name_far_down_the_file_is_found(tmp_path: Path) -> None:
+    log = write(tmp_path / "log.jsonl", rows("dialogue_id", ["a"] * 300 + ["b"]))
+    assert "dialogue_uid=dialogue_id" in refusal("score_dialogue", log)
+    second = tmp_path / "logs"
+    second.mkdir()
+    write(second / "0.jsonl", rows("dialogue_id", ["a"]))
+    write(second / "1.jsonl", rows("dialogue_id", ["a", "b"]))
+    assert "dialogue_uid=dialogue_id" in refusal("score_dialogue", second)
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("dialogue_id", ["a", "a"]),  # the file is one dialogue
+        ("event_id", ["a", "b", "a"]),  # not of neighbouring rows
+        ("model", ["a", "b"]),  # no name of anything
+        ("miner_uid", ["a", "b"]),  # another column of the suite
+    ],
+)
+def test_keys_that_name_no_dialogues_are_passed_over(
+    names: tuple[str, list[str]], tmp_path: Path
+) -> None:
+    assert screened("score_dialogue", write(tmp_path / "log.jsonl", rows(*names))).files
+
+
+def test_a_suites_own_key_is_enough(tmp_path: Path) -> None:
+    named = [row | {"dialogue_uid": "x"} for row in rows("session_id", ["a", "b"])]
+    assert screened("score_dialogue", write(tmp_path / "log.jsonl", named)).files
+
+
+@pytest.mark.parametrize(
+    ("words", "meanings"),
+    [
+        ("USER AGENT", "user assistant"),
+        ("user assistant system tool", "user assistant system tool"),
+        ("user system", "user assistant"),
+        ("human gpt", "user assistant"),
+        ("prompter assistant", "user assistant"),
+        ("U S", "user assistant"),
+        ("user bot action slot", "user assistant tool tool"),
+    ],
+)
+def test_roles_are_decided_for_all_words_together(words: str, meanings: str) -> None:
+    expected = dict(zip(words.split(), meanings.split(), strict=True))
+    assert role_meanings(words.split()) == expected
+
+
+def test_words_of_which_nothing_is_known_have_no_role() -> None:
+    assert role_meanings(["Anna", "Ben", "u"]) == {}
+    # beside an assistant nobody knows who the agent is
+    assert role_meanings(["agent", "assistant", "user"]).keys() == {"assistant", "user"}
+
+
+@pytest.mark.parametrize(
+    ("suite_rows", "words", "known", "flags"),
+    [
+        (GUEST, ["USER", "AGENT"], [], "role:USER=guest role:AGENT=assistant"),
+        (SHIFT, ["user", "agent"], [], "speaker:user=USER speaker:agent=SYSTEM"),
+        (SHIFT, ["system"], ["USER", "SYSTEM"], "speaker:system="),
+        (GUEST, ["user", "developer"], ["assistant"], "role:user=guest role:developer=system"),
+    ],
+)
+def test_flags_of_roles(
+    suite_rows: ChatRows, words: list[str], known: list[str], flags: str
+) -> None:
+    found = role_flags(words, known, suite_rows)
+    assert found == [f"--value {flag}" for flag in flags.split()]
+
+
+def test_an_agent_beside_a_user_is_no_guest(tmp_path: Path) -> None:
+    chat = [
+        {"conversation_id": "c", "role": role, "content": "x"} for role in ("user", "agent") * 2
+    ]
+    log = write(tmp_path / "log.jsonl", chat)
+    said = refusal("guest_simulation", log)
+    assert "'agent' is probably not who guest_simulation takes it for" in said
+    assert "Type --value role:agent=assistant --value role:user=guest." in said
+    for words in (["role:agent=assistant", "role:user=guest"], ["role:agent=agent"]):
+        assert screened("guest_simulation", log, columns=parse_map([], words)).files
