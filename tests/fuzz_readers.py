@@ -6,7 +6,6 @@ after; the run goes on. Memory is checked where ``FASTSCORE_CHECKED=1`` is set.
 Usage: python -m tests.fuzz_readers [--seconds 3600] [--seed 1]
 """
 
-import ast
 import hashlib
 import json
 import random
@@ -24,8 +23,6 @@ from fastscore_readers.json.places import find_places
 from tests.logs.plan.test_named_rows import check_lines
 from tests.readers.test_csv import check as check_csv
 from tests.readers.test_json_lines import check_against_json
-from tests.readers.test_python_literals import check as check_literal
-from tests.readers.test_python_literals import write as write_literals
 
 CORPUS = Path(__file__).parent / "corpus" / "readers"
 KEYS = ("a", "event", "step_index", "é", "", "uid", "miner")
@@ -116,11 +113,6 @@ def records(rng: random.Random) -> bytes:
     return mutated(rng, b"".join(rows))
 
 
-def literal(rng: random.Random) -> bytes:
-    """Make a Python literal."""
-    return mutated(rng, repr(value(rng)).encode("utf-8", "backslashreplace"))
-
-
 def check_places(data: bytes) -> None:
     """Compare the texts that stand in lines with what Python's json makes of each."""
     texts = data.splitlines(keepends=True)
@@ -163,25 +155,11 @@ def check_records(data: bytes) -> None:
     check_csv(data, 3)
 
 
-def check_python(data: bytes) -> None:
-    """Compare a literal with Python's own reading of it."""
-    try:
-        text = data.decode()
-    except UnicodeDecodeError:
-        return
-    (made,) = write_literals([text])
-    try:
-        check_literal(text, made)
-    except (ValueError, SyntaxError, MemoryError, RecursionError) as error:
-        raise AssertionError(f"{ast.dump} refuses what was written: {error}") from error
-
-
 CHECKS: dict[str, tuple[Callable[[random.Random], bytes], Callable[[bytes], object]]] = {
     "lines": (json_lines, check_against_json),
     "names": (json_lines, check_lines),
     "places": (json_lines, check_places),
     "csv": (records, check_records),
-    "literal": (literal, check_python),
 }
 
 

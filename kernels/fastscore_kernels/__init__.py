@@ -11,7 +11,6 @@ from typing import Any
 
 _MODULE_OF = {
     "CharacterNgrams": "character_ngrams",
-    "ExactSums": "sums",
     "bucket_starts": "ids",
     "checksum_rows": "file_rows",
     "cosine_pairs": "cosine",
@@ -55,7 +54,6 @@ _MODULE_OF = {
 
 __all__ = [
     "CharacterNgrams",
-    "ExactSums",
     "bucket_starts",
     "checksum_rows",
     "cosine_pairs",

@@ -1,7 +1,6 @@
 """Cells as trees of JSON values, all distinct cells of a column in one walk.
 
-A cell that is no JSON is written as JSON first: simple literals of Python by a kernel, all others
-by Python itself.
+A cell that is not JSON is written as JSON first, by Python's own parsers.
 """
 
 import json
@@ -28,11 +27,10 @@ from fastscore_readers.json.tokens import (
     TRUE,
 )
 from fastscore_readers.json.trees import Nodes, find_nodes
-from fastscore_readers.python_literals.trees import literals_to_json
 
 from fastscore.suites.columns import replace_lone_surrogates
 from fastscore.suites.distinct import distinct
-from fastscore.suites.group_travel.cells import LARGEST_LITERAL, parse_cell
+from fastscore.suites.group_travel.cells import parse_cell
 from fastscore.suites.json_scalars import raw_texts, texts
 from fastscore.suites.json_values import JsonValues, Problems
 from fastscore.suites.ragged import (
@@ -234,16 +232,8 @@ def trees_of(cells: pl.Series) -> CellTrees:
 
 
 def _read_again(data: Bytes, nodes: Nodes, cells: pl.Series, rows: Indices) -> CellTrees:
-    """Read some cells as Python does, simple literals by a kernel."""
-    odd = cells.gather(rows)
-    literal = (nodes.tags[nodes.offsets[rows]] == ABSENT) & (
-        odd.str.len_bytes() <= LARGEST_LITERAL
-    ).to_numpy()
-    written = _written_literals(odd.filter(pl.Series(literal)))
-    literal[literal] = written.is_not_null().to_numpy()
-    others = [_as_json(cell) for cell in odd.filter(pl.Series(~literal))]
-    read = pl.concat([written.drop_nulls(), pl.Series(others, dtype=pl.String)])
-    rows = np.concatenate([rows[literal], rows[~literal]])
+    """Read some cells as Python does."""
+    read = pl.Series([_as_json(cell) for cell in cells.gather(rows)], dtype=pl.String)
     # most of them hold nothing: these keep their only node
     nothing = (read == "null").to_numpy()
     nodes.tags[nodes.offsets[rows[nothing]]] = NULL
@@ -252,16 +242,6 @@ def _read_again(data: Bytes, nodes: Nodes, cells: pl.Series, rows: Indices) -> C
     column = string_column("cells", read.filter(pl.Series(~nothing)))
     found = _nodes_of(column)
     return _trees(*_replaced(data, nodes, rows[~nothing], column.data, found))
-
-
-def _written_literals(cells: pl.Series) -> pl.Series:
-    """Write literals of Python as JSON, null where that is left to Python."""
-    import pyarrow as pa
-
-    texts = string_column("cells", cells)
-    data, offsets, written = literals_to_json(texts.data, texts.offsets)
-    made = pa.LargeStringArray.from_buffers(len(cells), pa.py_buffer(offsets), pa.py_buffer(data))
-    return pl.Series("", made).set(pl.Series(~written), None)
 
 
 def _nodes_of(column: StringColumn) -> Nodes:

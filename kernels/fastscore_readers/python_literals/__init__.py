@@ -1,1 +1,0 @@
-"""Python literals that stand in cells of text."""
