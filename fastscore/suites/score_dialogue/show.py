@@ -5,13 +5,14 @@ from typing import Any
 
 import polars as pl
 
+from fastscore.statistics.clustered import clustered_mean
 from fastscore.suites.alignment import matched_characters
 from fastscore.suites.base import CommittedRun
+from fastscore.suites.score_dialogue.schema import METRICS
 from fastscore.suites.showing import Chart, Dialogue, DialogueView, Section, Series, Turn
 
 _SCORES = ("lexical_similarity", "semantic_similarity", "earliness", "U_step")
 _LATEST_STEP = 30
-_NORMAL = 1.96
 
 
 def show_dialogue(dialogue: Dialogue) -> DialogueView:
@@ -57,33 +58,34 @@ _LINES = {"lexical_similarity": "lexical", "semantic_similarity": "semantic", "U
 
 def _means_by_step(steps: pl.LazyFrame) -> tuple[Series, ...]:
     """Return a line with its 95 % intervals for each number that steps have."""
-    by_step = (
+    by_dialogue = (
         steps.filter(pl.col("step") <= _LATEST_STEP)
-        .group_by("step")
+        .group_by("step", "dialogue")
         .agg(
-            pl.len().alias("n"),
-            *(pl.col(name).mean().alias(name) for name in _LINES),
-            *(
-                (_NORMAL * pl.col(name).std() / pl.col(name).count().sqrt()).alias(f"{name}:half")
-                for name in _LINES
-            ),
+            pl.col(*_LINES).sum().name.suffix(":sum"),
+            pl.col(*_LINES).count().name.suffix(":n"),
         )
-        .sort("step")
+        .sort("step", "dialogue")
         .collect(engine="streaming")
     )
     return tuple(
-        Series(
-            name=label,
-            frame=by_step.select(
-                pl.col("step").alias("x"),
-                pl.col(name).alias("y"),
-                (pl.col(name) - pl.col(f"{name}:half")).alias("low"),
-                (pl.col(name) + pl.col(f"{name}:half")).alias("high"),
-            ).drop_nulls("y"),
-        )
+        Series(name=label, frame=frame)
         for name, label in _LINES.items()
-        if by_step[name].null_count() < by_step.height
+        if (frame := _line(by_dialogue.filter(pl.col(f"{name}:n") > 0), name)).height
     )
+
+
+def _line(by_dialogue: pl.DataFrame, name: str) -> pl.DataFrame:
+    """Return the mean at each step, with the dialogue as the unit of its interval."""
+    metric = next(metric for metric in METRICS if metric.id == name)
+    bounds = metric.minimum, metric.maximum
+    rows = []
+    for (step,), of_step in by_dialogue.group_by("step", maintain_order=True):
+        sums, counts = of_step[f"{name}:sum"], of_step[f"{name}:n"]
+        found = clustered_mean(sums, counts, minimum=bounds[0], maximum=bounds[1])
+        rows.append((step, found.value, found.low, found.high))
+    schema = {"x": pl.Int64(), "y": pl.Float64(), "low": pl.Float64(), "high": pl.Float64()}
+    return pl.DataFrame(rows, schema, orient="row")
 
 
 def _best_steps(utterances: pl.LazyFrame) -> Series:
