@@ -223,3 +223,31 @@ def test_a_folder_named_like_a_log_is_searched(folder: Path) -> None:
     Path("logs/x.jsonl/y.jsonl").unlink()
     with pytest.raises(InputError, match="holds no file"):
         paths("logs/x.jsonl")
+
+
+def test_outputs_of_fastscore_are_no_logs(folder: Path) -> None:
+    """A run, judgements and an analysis lie among the logs, and none of their files is read."""
+    expected = paths("logs")
+    manifest = '{"signature": "fastscore=0.1.0", "suite_version": 3, "parts_hash": "00"}'
+    for name, content in (
+        ("run/manifest.json", manifest),
+        ("run/dialogues/part-00000.parquet", "PAR1"),
+        ("judged/judgements.jsonl", "{}\n"),
+        ("judged/repeats.parquet", "PAR1"),
+        ("run-analysis/analysis.html", "<html>"),
+        ("run-analysis/tables/means.parquet", "PAR1"),
+    ):
+        path = folder / "logs" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content)
+    assert paths("logs") == expected
+    aside = list_left_aside(["logs"], ("jsonl", "parquet"))
+    assert {path: reason for path, reason in aside.items() if "fastscore" in reason} == {
+        "logs/judged": "judgements of fastscore",
+        "logs/run": "a run of fastscore",
+        "logs/run-analysis": "an analysis of fastscore",
+    }
+    with pytest.raises(InputError, match="'logs/run' is a run of fastscore, no log"):
+        paths("logs/run")
+    (folder / "logs" / "run" / "manifest.json").write_text('{"signature": "another program"}')
+    assert "logs/run/manifest.json" in paths("logs")
