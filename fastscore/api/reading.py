@@ -1,22 +1,32 @@
 """Reading logs from Python: scanned lazily, or looked at."""
 
+import dataclasses
 import os
+import tempfile
 import warnings
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import polars as pl
 
 from fastscore.errors import UsageError
-from fastscore.logs.inputs.column_map import column_map, map_source
-from fastscore.logs.inputs.files import STDIN
-from fastscore.logs.inputs.inspection import Inspection, inspect_logs
+from fastscore.logs.inputs.column_map import ColumnMap, column_map, map_source
+from fastscore.logs.inputs.files import STDIN, InputFile
+from fastscore.logs.inputs.inspection import Inspection, Trial, inspect_logs
 from fastscore.logs.inputs.layout import layout_map
 from fastscore.logs.read.given import Given
-from fastscore.logs.read.scan import LogsWarning, scan_rejects, scan_rows
+from fastscore.logs.read.scan import LogsWarning, RejectsWarning, scan_rejects, scan_rows
+from fastscore.logs.read.spool import spool_stdin
+from fastscore.options import build_options
 from fastscore.processors import available_processors
+from fastscore.suites.declarations import REJECT_SCHEMA
 from fastscore.suites.registry import load_suite, suite_names
+
+ROWS_TRIED = 200
+"""How many rows of a file `inspect` reads as a suite does."""
 
 
 def scan(
@@ -92,7 +102,7 @@ def inspect(*logs: str | os.PathLike[str]) -> Inspection:
     Parameters
     ----------
     *logs
-        Files, folders and globs.
+        Files, folders and globs; ``-`` is standard input.
 
     Raises
     ------
@@ -100,4 +110,48 @@ def inspect(*logs: str | os.PathLike[str]) -> Inspection:
         Nothing is there.
     """
     sources = {name: load_suite(name).source for name in suite_names()}
-    return inspect_logs(tuple(os.fspath(log) for log in logs), sources)
+    inputs = [os.fspath(log) for log in logs]
+    if STDIN not in inputs:
+        return inspect_logs(inputs, sources, _try_reading)
+    with tempfile.TemporaryDirectory() as folder:
+        kept = spool_stdin(InputFile(STDIN, "jsonl", "none", 0), Path(folder))
+        path = kept.stored or kept.path
+        found = inspect_logs(
+            [path if each == STDIN else each for each in inputs], sources, _try_reading
+        )
+    files = [
+        replace(each, file=replace(each.file, path=STDIN)) if each.file.path == path else each
+        for each in found.files
+    ]
+    others = {STDIN if each == path else each: reason for each, reason in found.others.items()}
+    return Inspection(tuple(inputs), tuple(files), others)
+
+
+def _try_reading(file: InputFile, suite_name: str, columns: ColumnMap) -> Trial:
+    """Read the first rows of a file with a suite's own reader."""
+    suite = load_suite(suite_name)
+    declared = map_source(suite.source, columns)
+    read = partial(Given.of(file.path).read, threads=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RejectsWarning)
+        rows = scan_rows(read, declared, file.path).head(ROWS_TRIED).collect()
+        rejects = scan_rejects(read, declared, file.path).head(ROWS_TRIED).collect()
+    required = {
+        field.name: "FILE"
+        for field in dataclasses.fields(suite.options)
+        if field.metadata.get("required")
+    }
+    events = suite.events(rows, build_options(suite.options, required))
+    rejects = pl.concat([rejects.select(*REJECT_SCHEMA), events.rejects])
+    return Trial(events.n_scored, rejects.height, _fault(rejects))
+
+
+def _fault(rejects: pl.DataFrame) -> str:
+    """Describe the first reject."""
+    if rejects.is_empty():
+        return ""
+    first = rejects.row(0, named=True)
+    return (
+        f"line {first['line']}: {first['field'] or 'row'}: {first['reason']} (found "
+        f"{first['found']}, expected {first['expected']})"
+    )

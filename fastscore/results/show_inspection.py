@@ -3,12 +3,14 @@
 import dataclasses
 import os
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from rich.console import Console
 
+from fastscore.errors import UsageError
 from fastscore.logs.inputs.files import FORMAT_NAMES
 from fastscore.logs.inputs.inspection import InspectedFile, Inspection, key_rows, shapes
+from fastscore.logs.inputs.layout import as_toml
 from fastscore.logs.inputs.needs import Need
 from fastscore.options import flag_name, list_alternatives
 from fastscore.results.number_text import counted
@@ -56,8 +58,31 @@ def _inputs(inspection: Inspection, paths: Sequence[str]) -> list[str]:
     ]
 
 
+def layout_of(inspection: Inspection, suite: str) -> str:
+    """Return the layout by which a suite reads the most files, as TOML.
+
+    Raises
+    ------
+    UsageError
+        The suite reads none of the files.
+    """
+    fits = [fit for each in inspection.files for fit in each.fits if fit.suite == suite]
+    if not fits:
+        known = dict.fromkeys(fit.suite for each in inspection.files for fit in each.fits)
+        raise UsageError(
+            f"No file of {', '.join(inspection.inputs)} can be read by {suite!r}.",
+            f"Suites that can read them: {', '.join(known) or 'none'}.",
+        )
+    most = max(fits, key=lambda fit: sum(other.columns == fit.columns for other in fits))
+    return as_toml(f"Logs like {inspection.inputs[0]}", most.columns, suite)
+
+
 def show_inspection(console: Console, inspection: Inspection, suites: Mapping[str, Suite]) -> None:
-    """Print what was found: files of one shape together, their keys, and what to type."""
+    """Print the answer, the files of one shape together with their keys, and what to type."""
+    typed = commands(inspection, suites)
+    for line in _answer(inspection, typed):
+        console.print(line, soft_wrap=True)
+    console.print()
     for group in shapes(inspection.files):
         _show_shape(console, group)
     if inspection.others:
@@ -65,10 +90,23 @@ def show_inspection(console: Console, inspection: Inspection, suites: Mapping[st
         for path, reason in inspection.others.items():
             console.print(f"  {plain(path)}: {reason}", soft_wrap=True)
         console.print()
-    typed = commands(inspection, suites)
     console.print("Type:" if typed else "No suite can read any of it.")
     for command in typed.values():
         console.print(f"  {plain(command)}", soft_wrap=True)
+
+
+def _answer(inspection: Inspection, typed: Mapping[str, str]) -> Iterator[str]:
+    """Name the suites that read most, and how much of the first rows each would score."""
+    n_files = len(inspection.files)
+    for suite in typed:
+        fits = [fit for each in inspection.files for fit in each.fits if fit.suite == suite]
+        n_scored = sum(fit.trial.n_scored for fit in fits)
+        n_rejects = sum(fit.trial.n_rejects for fit in fits)
+        rejected = f", {counted(n_rejects, 'rejects')}" if n_rejects else ""
+        of_files = f"{len(fits):,} of {counted(n_files, 'files')}"
+        yield f"{suite} reads {of_files}: {n_scored:,} turns or steps of the first rows{rejected}"
+    if not typed:
+        yield "No suite can read any of it. `fastscore layouts` lists the layouts that are known."
 
 
 def _show_shape(console: Console, group: Sequence[InspectedFile]) -> None:
@@ -92,7 +130,7 @@ def _show_shape(console: Console, group: Sequence[InspectedFile]) -> None:
         for need in fit.lacking:
             _show_lack(console, need)
     for suite, reason in first.unfit.items():
-        console.print(f"not {suite}: {plain(reason)}", soft_wrap=True)
+        console.print(f"not {suite}: {plain(reason)}")
     console.print()
 
 

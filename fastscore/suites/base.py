@@ -31,6 +31,9 @@ class Events:
         null.
     nulls_are_empty
         Whether texts that are null count as empty ones, as a published evaluation has it.
+    n_units
+        How many turns, messages or steps of them are scored. Default: the rows of the largest
+        frame.
     """
 
     frames: Mapping[str, pl.DataFrame]
@@ -38,6 +41,14 @@ class Events:
     counts: Mapping[str, int] = field(default_factory=dict)
     nulls: Mapping[str, "Nulls"] = field(default_factory=dict)
     nulls_are_empty: bool = False
+    n_units: int | None = None
+
+    @property
+    def n_scored(self) -> int:
+        """How many turns, messages or steps are scored."""
+        if self.n_units is not None:
+            return self.n_units
+        return max((frame.height for frame in self.frames.values()), default=0)
 
 
 @dataclass(frozen=True, slots=True)

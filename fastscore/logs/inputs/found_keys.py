@@ -1,7 +1,7 @@
 """What the rows of a log hold: every key with how often it stands there, its types, an example."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
@@ -16,6 +16,8 @@ SHOWN = 8
 ROWS_COUNTED = 1000
 MOST_ELEMENTS = 100
 DEEPEST = 3
+MOST_FIELDS = 30
+"""From how many keys on those of an object may be ids."""
 _TYPES = {
     bool: "boolean",
     int: "integer",
@@ -106,6 +108,50 @@ def count_keys(rows: Iterable[Record], limit: int = ROWS_COUNTED) -> FoundKeys:
         found.rows += 1
         _count(row, "", found.keys, 1)
     return found
+
+
+def fold_maps(keys: Mapping[str, FoundKey]) -> dict[str, FoundKey]:
+    """Return keys with the objects whose keys are ids as one key each: ``usage.*``.
+
+    An object's keys are ids if there are `MOST_FIELDS` or more of them and each is found in less
+    than half of the objects, on average.
+    """
+    children: dict[str, list[str]] = {}
+    for path in keys:
+        parent, name = _parent(path)
+        children.setdefault(parent, []).append(name)
+    maps = set()
+    for parent, names in children.items():
+        above = keys.get(parent.removesuffix(".").removesuffix(EACH))
+        largest = max(keys[parent + name].count for name in names)
+        n_objects = above.types["object"] if above is not None and parent.endswith(".") else largest
+        total = sum(keys[parent + name].count for name in names)
+        if len(names) >= MOST_FIELDS and 2 * total < len(names) * max(n_objects, 2):
+            maps.add(parent)
+    folded: dict[str, FoundKey] = {}
+    for path, key in keys.items():
+        into = folded.setdefault(_folded(path, maps), FoundKey())
+        into.count += key.count
+        into.nulls += key.nulls
+        into.types += key.types
+        into.example = key.example if into.example is None else into.example
+    return folded
+
+
+def _parent(path: str) -> tuple[str, str]:
+    """Part a path behind its last full stop or array."""
+    place = path.rfind(".") + 1
+    return path[:place], path[place:]
+
+
+def _folded(path: str, maps: Collection[str]) -> str:
+    """Replace the ids in a path, outermost first."""
+    for parent in sorted(maps, key=len):
+        if path.startswith(parent) and path != parent:
+            below = path[len(parent) :]
+            name, stop, rest = below.partition(".")
+            path = f"{parent}*{'[].' if name.endswith('[]') else stop}{rest}"
+    return path
 
 
 def listed(keys: Mapping[str, FoundKey]) -> str:

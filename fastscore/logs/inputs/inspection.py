@@ -1,12 +1,13 @@
-"""What logs hold, which suites can read them, and what to type: looked at, never scored.
+"""What logs contain, which suites can read them, and what to type.
 
-A suite fits where `screen` has nothing to say of a file, or where the flags that its messages name,
-typed one after another, leave it nothing to say.
+For each suite the flags are followed that `screen` proposes, until it proposes none. Then the
+suite's own reader reads the first rows with these flags. A suite fits only if something of them
+would be scored.
 """
 
 import os
 import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,16 +19,40 @@ from fastscore.logs.inputs.files import (
     list_left_aside,
     resolve_inputs,
 )
-from fastscore.logs.inputs.found_keys import FoundKey, FoundKeys, count_keys, shortened
+from fastscore.logs.inputs.found_keys import FoundKey, FoundKeys, count_keys, fold_maps
 from fastscore.logs.inputs.layout import layout_map
-from fastscore.logs.inputs.needs import Need, all_columns, arrays_of, needs_of
+from fastscore.logs.inputs.needs import Need, all_columns
 from fastscore.logs.inputs.records import records
-from fastscore.logs.inputs.sampling import Known, sample_file
 from fastscore.logs.inputs.screening import screen
 from fastscore.suites.declarations import ALL_METRICS, Column, Source
 
 EXAMPLE_CHARACTERS = 60
+ARRAY = "array"
+"""What an array that is a row by itself is called."""
 _ROUNDS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """What a suite's own reader makes of the first rows of a file.
+
+    Parameters
+    ----------
+    n_scored
+        How many turns, messages or steps would be scored.
+    n_rejects
+        How many lines, rows or parts of them would be rejects.
+    fault
+        The first reject: its field, reason, what was found and expected. Empty for none.
+    """
+
+    n_scored: int
+    n_rejects: int
+    fault: str = ""
+
+
+Try = Callable[[InputFile, str, ColumnMap], Trial]
+"""Reads the first rows of a file as a suite does, by its name and with columns mapped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,12 +66,18 @@ class Fit:
     flags
         What must be typed for it: layouts, columns, values.
     lacking
-        The columns that some metrics need, or whose absence sways some, and that stand nowhere.
+        The columns that some metrics need, or that some depend on, and that are not there.
+    columns
+        The map that the flags make.
+    trial
+        What the suite's reader made of the first rows.
     """
 
     suite: str
     flags: tuple[str, ...]
     lacking: tuple[Need, ...]
+    columns: ColumnMap
+    trial: Trial
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +93,7 @@ class InspectedFile:
     is_whole
         Whether these are all of its rows.
     fits
-        The suites that can read it, those without a flag first.
+        The suites that can read it, those first that would score most.
     unfit
         Why the others cannot, by suite.
     """
@@ -93,7 +124,9 @@ class Inspection:
     others: Mapping[str, str]
 
 
-def inspect_logs(inputs: Sequence[str], sources: Mapping[str, Source]) -> Inspection:
+def inspect_logs(
+    inputs: Sequence[str], sources: Mapping[str, Source], try_reading: Try
+) -> Inspection:
     """Look at logs.
 
     Parameters
@@ -102,6 +135,8 @@ def inspect_logs(inputs: Sequence[str], sources: Mapping[str, Source]) -> Inspec
         Files, folders and globs.
     sources
         What each suite reads, by its name.
+    try_reading
+        Reads the first rows of a file as a suite does.
 
     Raises
     ------
@@ -119,24 +154,27 @@ def inspect_logs(inputs: Sequence[str], sources: Mapping[str, Source]) -> Inspec
     inspected = []
     for file in files:
         try:
-            inspected.append(_inspected(file, sources))
+            inspected.append(_inspected(file, sources, try_reading))
         except FastscoreError as error:
             others[file.path] = error.message
     return Inspection(tuple(map(os.fspath, inputs)), tuple(inspected), others)
 
 
-def _inspected(file: InputFile, sources: Mapping[str, Source]) -> InspectedFile:
+def _inspected(file: InputFile, sources: Mapping[str, Source], try_reading: Try) -> InspectedFile:
     rows = records(file)
     found = count_keys(rows)
+    if not found.rows:  # lines or documents that are arrays
+        rows = records(file, ARRAY)
+        found = count_keys(rows)
     is_whole = next(rows, None) is None
     fits: list[Fit] = []
     unfit: dict[str, str] = {}
     for suite, source in sources.items():
         try:
-            fits.append(_fit(file, found, suite, source))
+            fits.append(_fit(file, found, suite, source, try_reading))
         except FastscoreError as error:
             unfit[suite] = _reason(error)
-    fits.sort(key=lambda fit: (len(fit.flags) > 0, len(fit.lacking)))
+    fits.sort(key=lambda fit: (len(fit.flags) > 0, -fit.trial.n_scored, len(fit.lacking)))
     return InspectedFile(file, found, is_whole, tuple(fits), unfit)
 
 
@@ -147,8 +185,8 @@ def _reason(error: FastscoreError) -> str:
     return "; ".join(lacking) or first
 
 
-def _fit(file: InputFile, found: FoundKeys, suite: str, source: Source) -> Fit:
-    """Follow what the messages say to type until there is none.
+def _fit(file: InputFile, found: FoundKeys, suite: str, source: Source, try_reading: Try) -> Fit:
+    """Follow the flags that messages propose until there is none, then read with them.
 
     Raises
     ------
@@ -171,18 +209,12 @@ def _fit(file: InputFile, found: FoundKeys, suite: str, source: Source) -> Fit:
             flags = (*flags, *more)
             columns = columns | _map_of(more, suite)
         else:
-            _check_words(file, map_source(source, columns))
-            return Fit(suite, flags, _lacking(map_source(source, columns), found))
+            trial = try_reading(file, suite, columns)
+            if not trial.n_scored:
+                raise InputError(trial.fault or "nothing of the first rows would be scored")
+            lacking = _lacking(map_source(source, columns), found)
+            return Fit(suite, flags, lacking, columns, trial)
     raise InputError(f"{file.path}: no columns of it were found to serve {suite}.")
-
-
-def _check_words(file: InputFile, source: Source) -> None:
-    """Raise `InputError` where a column has none of the words that the suite knows."""
-    occurrences = sample_file(file, source, Known(arrays_of(source))).occurrences
-    for need in needs_of(source):
-        counts = occurrences[need.place]
-        if counts.words and not counts.known:
-            raise InputError(f"{need.place}: found {shortened(list(map(repr, counts.words)))}")
 
 
 def _flags(error: InputError) -> tuple[str, ...]:
@@ -250,6 +282,8 @@ def _file_json(inspected: InspectedFile) -> dict[str, Any]:
             {
                 "suite": fit.suite,
                 "flags": list(fit.flags),
+                "scored_of_the_first_rows": fit.trial.n_scored,
+                "rejects_of_the_first_rows": fit.trial.n_rejects,
                 "null_for_want_of": {
                     need.place: list(need.column.needed_by)
                     for need in fit.lacking
@@ -269,7 +303,7 @@ def _file_json(inspected: InspectedFile) -> dict[str, Any]:
 
 def key_rows(found: FoundKeys) -> Iterator[dict[str, Any]]:
     """Yield every key: path, count, share of nulls, types with their counts, an example."""
-    for path, key in found.keys.items():
+    for path, key in fold_maps(found.keys).items():
         yield {
             "path": path,
             "count": key.count,

@@ -101,7 +101,8 @@ def read_dialogues(raw: pl.DataFrame, options: GroupTravelOptions) -> Events:
         PARTIAL_REJECTS: read.n_partial,
     }
     compared = number_compared(frames, options)
-    return Events({**frames, **compared}, read.rejects, counts, read.nulls)
+    frames |= compared
+    return Events(frames, read.rejects, counts, read.nulls, n_units=read.turns.height)
 
 
 def _plans(read: Turns, options: GroupTravelOptions) -> tuple[pl.DataFrame, Plans, pl.DataFrame]:

@@ -103,7 +103,13 @@ def read_conversations(raw: pl.DataFrame, options: GuestSimulationOptions) -> Ev
     }
     counts = {"conversations": n_conversations, "messages": len(messages)}
     as_empty = options.published
-    return Events(frames, problems.rejects(raw), counts, nulls_are_empty=as_empty)
+    return Events(
+        frames,
+        problems.rejects(raw),
+        counts,
+        nulls_are_empty=as_empty,
+        n_units=frames["messages"].height,
+    )
 
 
 def _sources(

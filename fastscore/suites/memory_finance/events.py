@@ -124,7 +124,14 @@ def read_traces(raw: pl.DataFrame, options: MemoryFinanceOptions) -> Events:
         sound = np.setdiff1d(np.arange(raw.height), list(problems.by_dialogue))
         frames, _ = _read(raw[sound], options)
     as_empty = options.nulls_are_empty
-    return Events(frames, rejects, _counts(frames), _nulls(frames), nulls_are_empty=as_empty)
+    return Events(
+        frames,
+        rejects,
+        _counts(frames),
+        _nulls(frames),
+        nulls_are_empty=as_empty,
+        n_units=frames["turns"].height,
+    )
 
 
 def _nulls(frames: Frames) -> dict[str, Nulls]:

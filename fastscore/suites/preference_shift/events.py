@@ -95,7 +95,14 @@ def _events(
         PARTIAL_REJECTS: read.rejects.height - read.n_without_pair,
     }
     as_empty = options.zero_without_turns
-    return Events(frames, pl.concat(rejects), counts, read.nulls, nulls_are_empty=as_empty)
+    return Events(
+        frames,
+        pl.concat(rejects),
+        counts,
+        read.nulls,
+        nulls_are_empty=as_empty,
+        n_units=frames["turns"].height,
+    )
 
 
 def _read(raw: pl.DataFrame, options: PreferenceShiftOptions) -> _Read:

@@ -8,7 +8,17 @@ import polars as pl
 import pytest
 
 from fastscore.errors import InputError
-from fastscore.logs.inputs.inspection import InspectedFile, as_json, inspect_logs, key_rows, shapes
+from fastscore.logs.inputs.column_map import ColumnMap
+from fastscore.logs.inputs.files import InputFile
+from fastscore.logs.inputs.found_keys import FoundKey, count_keys, fold_maps
+from fastscore.logs.inputs.inspection import (
+    InspectedFile,
+    Trial,
+    as_json,
+    inspect_logs,
+    key_rows,
+    shapes,
+)
 from fastscore.suites.declarations import ALL_METRICS, Column, Source
 
 SAID = Source(
@@ -29,13 +39,18 @@ EVENTS = Source(
 SOURCES = {"said": SAID, "events": EVENTS}
 
 
+def scored_all(file: InputFile, suite: str, columns: ColumnMap) -> Trial:
+    """Take every row as scored."""
+    return Trial(1, 0)
+
+
 def write(path: Path, *rows: dict[str, Any]) -> str:
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     return str(path)
 
 
 def inspected(path: Path, *rows: dict[str, Any]) -> InspectedFile:
-    (file,) = inspect_logs([write(path, *rows)], SOURCES).files
+    (file,) = inspect_logs([write(path, *rows)], SOURCES, scored_all).files
     return file
 
 
@@ -59,7 +74,9 @@ def test_suites_without_a_flag_come_first(tmp_path: Path) -> None:
 
 
 def test_columns_that_stand_nowhere_are_named_with_what_they_serve(tmp_path: Path) -> None:
-    inspection = inspect_logs([write(tmp_path / "a.jsonl", {"text": "a", "mood": None})], SOURCES)
+    inspection = inspect_logs(
+        [write(tmp_path / "a.jsonl", {"text": "a", "mood": None})], SOURCES, scored_all
+    )
     (file,) = inspection.files
     assert [need.place for need in file.fits[0].lacking] == ["mood", "place"]
     shown = as_json(inspection, {"said": "score"})
@@ -71,7 +88,7 @@ def test_columns_that_stand_nowhere_are_named_with_what_they_serve(tmp_path: Pat
 
 def test_formats_are_those_of_each_suite(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("event,text\nguess,a\n")
-    (file,) = inspect_logs([str(tmp_path / "a.csv")], SOURCES).files
+    (file,) = inspect_logs([str(tmp_path / "a.csv")], SOURCES, scored_all).files
     assert [fit.suite for fit in file.fits] == ["events"]
     assert "csv" in file.unfit["said"].lower()
 
@@ -80,14 +97,14 @@ def test_what_is_no_log_is_told_with_its_reason(tmp_path: Path) -> None:
     write(tmp_path / "a.jsonl", {"text": "a"})
     (tmp_path / "notes.txt").write_text("notes")
     (tmp_path / "b.parquet").write_bytes(b"damaged")
-    inspection = inspect_logs([str(tmp_path)], SOURCES)
+    inspection = inspect_logs([str(tmp_path)], SOURCES, scored_all)
     assert [Path(each.file.path).name for each in inspection.files] == ["a.jsonl"]
     reasons = {Path(path).name: reason for path, reason in inspection.others.items()}
     assert set(reasons) == {"notes.txt", "b.parquet"}
     assert reasons["notes.txt"] == "its suffix names no format that is read"
     (tmp_path / "none").mkdir()
     with pytest.raises(InputError):
-        inspect_logs([str(tmp_path / "none")], SOURCES)
+        inspect_logs([str(tmp_path / "none")], SOURCES, scored_all)
 
 
 def test_a_file_of_no_row_fits_nothing(tmp_path: Path) -> None:
@@ -118,6 +135,33 @@ def test_files_of_one_shape_are_grouped(tmp_path: Path) -> None:
     write(tmp_path / "b.jsonl", {"text": "b"}, {"text": "c"})
     write(tmp_path / "c.jsonl", {"text": "a", "mood": "b"})
     pl.DataFrame({"text": ["a"]}).write_parquet(tmp_path / "d.parquet")
-    groups = shapes(inspect_logs([str(tmp_path)], SOURCES).files)
+    groups = shapes(inspect_logs([str(tmp_path)], SOURCES, scored_all).files)
     names = [[Path(each.file.path).stem for each in group] for group in groups]
     assert names == [["a", "b"], ["c"], ["d"]]
+
+
+def test_a_suite_that_would_score_nothing_does_not_fit(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.jsonl", {"text": "a"})
+    fault = "line 1: text: wrong_type (found string, expected a poem)"
+    (file,) = inspect_logs([path], SOURCES, lambda *_: Trial(0, 1, fault)).files
+    assert file.fits == ()
+    assert file.unfit["said"] == fault
+
+
+def test_objects_whose_keys_are_ids_are_one_key() -> None:
+    rows = [
+        {"dialogue": k, "usage": {f"m{k}_{i}": {"n": i, "at": None} for i in range(8)}}
+        for k in range(5)
+    ]
+    found = count_keys(rows)
+    assert len(found.keys) == 2 + 40 * 3
+    folded = fold_maps(found.keys)
+    assert list(folded) == ["dialogue", "usage", "usage.*", "usage.*.n", "usage.*.at"]
+    assert (folded["usage.*"].count, folded["usage.*.n"].count) == (40, 40)
+    assert (folded["usage.*.at"].nulls, folded["usage.*.n"].types) == (40, {"integer": 40})
+
+
+def test_fields_of_every_row_stay_however_many_there_are() -> None:
+    found = count_keys([{f"field{i}": i for i in range(60)} for _ in range(3)])
+    assert list(fold_maps(found.keys)) == list(found.keys)
+    assert fold_maps({"a": FoundKey(count=1)}).keys() == {"a"}
