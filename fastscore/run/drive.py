@@ -30,7 +30,7 @@ from fastscore.run.commit import commit_bytes, commit_json, commit_table, remove
 from fastscore.run.config import RunConfig
 from fastscore.run.context import RunContext, embedder_identity, run_context
 from fastscore.run.engines.engine import LOCAL, Engine, open_engine
-from fastscore.run.folder import accept_inputs, open_manifest
+from fastscore.run.folder import accept_inputs, copies_among, open_manifest
 from fastscore.run.inputs import (
     Readable,
     chosen_inputs,
@@ -399,7 +399,8 @@ def _describe(
     rows = (row for file in files for row in read_records(file, source))
     unknown = scan_unknown_words(run.folder, receipts)
     said = notes_on_run(counts, unknown, source, summary, run.options, rows)
-    run.manifest.lacking, run.manifest.notes = said.lacking, said.notes
+    run.manifest.lacking = said.lacking
+    run.manifest.notes = [*said.notes, *copies_among(run.manifest.inputs)]
     run.manifest.all_null = said.nothing_scored
     run.manifest.counts = counts
     run.manifest.parts_hash = hash_of_outputs(receipts)

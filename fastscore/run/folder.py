@@ -1,10 +1,12 @@
 """The run directory: taking up the run that stands in it, or starting a new one."""
 
 import contextlib
+import hashlib
+import os
 import platform
 import shutil
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ import polars as pl
 from fastscore.durable import is_temporary
 from fastscore.errors import RunConflictError, RunError
 from fastscore.logs.inputs.column_map import stored_layout
+from fastscore.logs.inputs.first_bytes import HEAD_BYTES, content_of
 from fastscore.logs.plan.shards import Plan
 from fastscore.options import option_values
 from fastscore.plugins import installed_version
@@ -41,6 +44,7 @@ from fastscore.run.manifest import (
 from fastscore.run.receipts import is_intact, load_receipt, receipt_path
 from fastscore.signature import EmbedderIdentity, deciding_differences, package_version
 from fastscore.suites.base import Suite
+from fastscore.unpacked import DamageError, unpacked
 
 REPORTED_PACKAGES = ("polars", "numpy", "numba", "onnxruntime", "faiss-cpu", "tokenizers")
 
@@ -195,10 +199,16 @@ def accept_inputs(folder: Path, manifest: Manifest, plan: Plan) -> None:
     Raises
     ------
     RunConflictError
-        A file with which the run began is not among them; more files are welcome.
+        A file with which the run began is not among them, under no name. More files are welcome.
     """
     given = {entry.name for entry in plan.inputs}
-    gone = [entry["name"] for entry in manifest.inputs if entry["name"] not in given]
+    contents = {entry.content_hash for entry in plan.inputs}
+    absent = [
+        entry["name"]
+        for entry in manifest.inputs
+        if entry["name"] not in given and entry["content_hash"] not in contents
+    ]
+    gone = [name for name in absent if not _is_repacked(name, sorted(given))]
     if gone:
         raise RunConflictError(
             f"{folder} was begun with {gone[0]}, which is not among the inputs now.",
@@ -212,6 +222,46 @@ def accept_inputs(folder: Path, manifest: Manifest, plan: Plan) -> None:
     manifest.status = "running"
     manifest.save(folder)
     _remove_parts_after(folder, manifest, len(plan.shards))
+
+
+def _is_repacked(name: str, given: Iterable[str]) -> bool:
+    """Tell whether one of the inputs has the unpacked content of a file that is still there."""
+    if not os.path.isfile(name):
+        return False
+    content = _unpacked_hash(name)
+    return content is not None and any(_unpacked_hash(other) == content for other in given)
+
+
+def _unpacked_hash(path: str) -> bytes | None:
+    """Hash a file's unpacked content; None for an archive, or what cannot be unpacked."""
+    digest = hashlib.blake2b(digest_size=16)
+    try:
+        with open(path, "rb") as file:
+            compression = content_of(file.read(HEAD_BYTES)).compression
+            if compression in ("zip", "tar"):
+                return None
+            file.seek(0)
+            for block in unpacked(file.read, compression):
+                digest.update(block)
+    except (OSError, DamageError):
+        return None
+    return digest.digest()
+
+
+def copies_among(inputs: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Note the inputs that are copies of another one: their dialogues are scored twice."""
+    first: dict[str, str] = {}
+    copies: list[tuple[str, str]] = []
+    for entry in inputs:
+        original = first.setdefault(entry["content_hash"], entry["name"])
+        if original != entry["name"]:
+            copies.append((entry["name"], original))
+    if not copies:
+        return []
+    copy, original = copies[0]
+    noun = "copy" if len(copies) == 2 else "copies"
+    more = f", and {len(copies) - 1:,} more {noun}" if len(copies) > 1 else ""
+    return [f"{copy} has the same content as {original}{more}: such dialogues count twice"]
 
 
 def _remove_parts_after(folder: Path, manifest: Manifest, n_shards: int) -> None:

@@ -1,19 +1,23 @@
 """A run from end to end: what it leaves, what it skips, what it refuses."""
 
+import bz2
 import dataclasses
 import io
 import json
+import lzma
 import os
 from pathlib import Path
 
 import polars as pl
 import pytest
 
+import fastscore
 from fastscore.errors import InputError, RunConflictError, RunError, UsageError
 from fastscore.results.runs import open_run
 from fastscore.run.config import RunConfig
 from fastscore.run.context import RunContext
 from fastscore.run.drive import execute
+from fastscore.run.folder import copies_among
 from fastscore.run.manifest import read_manifest
 from fastscore.run.preview import preview
 from fastscore.run.progress import LineReporter
@@ -133,7 +137,8 @@ def test_files_of_another_format_are_left_aside_aloud(logs: list[Path], tmp_path
         options={"lex_weight": 1.0},
         embedder=None,
     )
-    note = f"reads JSON Lines, Parquet only: {folder / 'y.csv'} and 1 more\n"
+    reason = "a CSV file, which this suite does not read"
+    note = f"left aside: {folder / 'y.csv'} ({reason}) and 1 more\n"
     execute(config, LineReporter(stream))
     assert note in stream.getvalue()
     manifest = read_manifest(tmp_path / "run")
@@ -312,3 +317,35 @@ def test_another_runs_receipts_are_not_taken_for_this_ones(
         (tmp_path / "run" / name).write_bytes((tmp_path / "jaccard" / name).read_bytes())
     run_lexical(logs, tmp_path / "run")
     assert contents(tmp_path / "run") == expected
+
+
+def test_a_log_that_was_moved_or_packed_otherwise_is_the_same_log(
+    logs: list[Path], tmp_path: Path
+) -> None:
+    run = tmp_path / "run"
+    run_lexical(logs, run)
+    moved = tmp_path / "moved.jsonl"
+    logs[0].rename(moved)
+    run_lexical([moved, *logs[1:]], run)
+    manifest = read_manifest(run)
+    assert manifest is not None
+    assert manifest.inputs[0]["name"] == str(moved)
+    assert manifest.status == "complete"
+    files = fastscore.open_run(run).table("dialogues").select("file").collect()["file"]
+    assert str(moved) in set(files)
+    packed = tmp_path / "moved.jsonl.xz"
+    packed.write_bytes(lzma.compress(moved.read_bytes()))
+    run_lexical([packed, *logs[1:]], run)
+    other = tmp_path / "other.jsonl.bz2"
+    other.write_bytes(bz2.compress(logs[1].read_bytes()))
+    with pytest.raises(RunConflictError, match=r"moved\.jsonl\.xz, which is not among"):
+        run_lexical([other, *logs[2:]], run)
+
+
+def test_copies_among_the_inputs_are_named() -> None:
+    contents = {"a": "1", "b": "1", "c": "2", "d": "1"}
+    inputs = [{"name": name, "content_hash": content} for name, content in contents.items()]
+    expected = "b has the same content as a, and 1 more copy: such dialogues count twice"
+    assert copies_among(inputs) == [expected]
+    assert copies_among(inputs[:2]) == ["b has the same content as a: such dialogues count twice"]
+    assert copies_among(inputs[1:3]) == []
