@@ -4,11 +4,14 @@ import ast
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import get_args
 
 import fastscore.suites
+from fastscore.statistics.clustered import EstimateReason
 from fastscore.suites.declarations import NULL_REASONS, REJECT_REASONS
 
-FORMATS = Path(__file__).parents[2] / "docs" / "formats.md"
+DOCS = Path(__file__).parents[2] / "docs"
+FORMATS = DOCS / "formats.md"
 SUITES = Path(fastscore.suites.__file__).parent
 
 
@@ -33,20 +36,34 @@ def named_reasons(tree: ast.AST) -> Iterator[str]:
                     yield inner.value
 
 
-def test_suites_name_only_reasons_of_the_vocabulary() -> None:
-    found = {
+def reasons_in(*, analyses: bool) -> set[tuple[str, str]]:
+    """Return the reasons that suites' modules name, of their analyses or of all else."""
+    return {
         (path.name, reason)
         for path in SUITES.rglob("*.py")
+        if ("analysis" in path.parts) == analyses
         for reason in named_reasons(ast.parse(path.read_text()))
     }
+
+
+def test_suites_name_only_reasons_of_the_vocabulary() -> None:
+    found = reasons_in(analyses=False)
     # those of the suites that are known to write some by hand: the scan sees them
     assert {
         ("events.py", "unpaired_turn"),
         ("events.py", "out_of_range"),
         ("turns.py", "missing_field"),
     } <= found
-    allowed = {*REJECT_REASONS, *NULL_REASONS}
+    # those of estimates are why a summary's mean has no interval
+    allowed = {*REJECT_REASONS, *NULL_REASONS, *get_args(EstimateReason)}
     assert [each for each in sorted(found) if each[1] not in allowed] == []
+
+
+def test_analyses_name_reasons_of_statistics_that_their_page_explains() -> None:
+    found = reasons_in(analyses=True)
+    page = (DOCS / "analysis.md").read_text()
+    assert ("convergent.py", "mixes_models") in found
+    assert [each for each in sorted(found) if f"`{each[1]}`" not in page] == []
 
 
 def test_every_reason_stands_in_the_documentation() -> None:
