@@ -57,6 +57,8 @@ def label_of(row: dict[str, Any], field: str) -> str | None:
 
 def step_of(row: dict[str, Any]) -> int | None:
     value = row.get("step")
+    if isinstance(value, float) and value.is_integer():  # as pandas writes integers with gaps
+        value = int(value)
     return int(value) if isinstance(value, int) and -(2**63) <= value < 2**63 else None
 
 
@@ -117,7 +119,9 @@ def score_log(
     """Return the scored dialogues by first appearance, and how many rows were rejected, ignored."""
     dialogues: dict[tuple[Any, ...], dict[str, Any]] = {}
     rejected = ignored = 0
-    for file, line, row in rows:
+    for file, line, given in rows:
+        # NaN is no value, whatever the column
+        row = {name: None if value != value else value for name, value in given.items()}
         try:
             index = utterance_index_of(row)
             event = {

@@ -210,7 +210,7 @@ def test_no_score_file_is_refused(lexical: Run, tmp_path: Path) -> None:
         check_migration(lexical, [wrong])
     packed = tmp_path / "scores.json.gz"
     for content, found in (
-        (gzip.compress(b"{}")[:-3], "ended before"),
+        (gzip.compress(b"{}")[:-3], "the gzip stream ends early"),
         (gzip.compress(bytes(100 << 20)), "expected at most 250 times as much"),
     ):
         packed.write_bytes(content)

@@ -1,7 +1,9 @@
 """What Python holds in memory, as rows: frames of any library, or objects row by row."""
 
+import contextlib
 import itertools
 import json
+import math
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -114,15 +116,24 @@ def row_blocks(rows: Iterable[Any]) -> Iterator[bytes]:
 
 
 def _encoded(row: Any, number: int) -> bytes:
+    with contextlib.suppress(TypeError):
+        text = orjson.dumps(row, option=orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_NON_STR_KEYS)
+        if b"null" not in text or not _holds_infinity(row):
+            return text
     try:
-        return orjson.dumps(row, option=orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_NON_STR_KEYS)
-    except TypeError:
-        pass
-    try:
-        # integers of more than 64 bits, lone surrogates: the reader judges them
+        # infinities, integers of more than 64 bits, lone surrogates: the reader judges them
         return json.dumps(row).encode()
     except (TypeError, ValueError) as error:
         raise InputError(
             f"{FRAME_NAME}:{number}: the row cannot be written as JSON: {error}.",
             "Give strings, numbers, booleans, None, lists and dicts.",
         ) from error
+
+
+def _holds_infinity(value: Any) -> bool:
+    """Tell whether a value has an infinity in it, which orjson writes as null."""
+    if isinstance(value, dict):
+        return any(map(_holds_infinity, value.values()))
+    if isinstance(value, list | tuple):
+        return any(map(_holds_infinity, value))
+    return isinstance(value, float) and math.isinf(value)
