@@ -118,10 +118,10 @@ def row_blocks(rows: Iterable[Any]) -> Iterator[bytes]:
 def _encoded(row: Any, number: int) -> bytes:
     with contextlib.suppress(TypeError):
         text = orjson.dumps(row, option=orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_NON_STR_KEYS)
-        if b"null" not in text or not _holds_infinity(row):
+        if b"null" not in text or not _holds_non_finite(row):
             return text
     try:
-        # infinities, integers of more than 64 bits, lone surrogates: the reader judges them
+        # NaN, infinities, integers of more than 64 bits, lone surrogates: the reader judges them
         return json.dumps(row).encode()
     except (TypeError, ValueError) as error:
         raise InputError(
@@ -130,10 +130,10 @@ def _encoded(row: Any, number: int) -> bytes:
         ) from error
 
 
-def _holds_infinity(value: Any) -> bool:
-    """Tell whether a value has an infinity in it, which orjson writes as null."""
+def _holds_non_finite(value: Any) -> bool:
+    """Tell whether a value has NaN or an infinity in it, which orjson writes as null."""
     if isinstance(value, dict):
-        return any(map(_holds_infinity, value.values()))
+        return any(map(_holds_non_finite, value.values()))
     if isinstance(value, list | tuple):
-        return any(map(_holds_infinity, value))
-    return isinstance(value, float) and math.isinf(value)
+        return any(map(_holds_non_finite, value))
+    return isinstance(value, float) and not math.isfinite(value)
