@@ -120,11 +120,8 @@ def score_log(
     dialogues: dict[tuple[Any, ...], dict[str, Any]] = {}
     rejected = ignored = 0
     for file, line, given in rows:
-        # NaN is no value, except of the index, which is read as Python reads it
-        row = {
-            name: None if value != value and name != "utterance_index" else value
-            for name, value in given.items()
-        }
+        # NaN is no value, whatever the column
+        row = {name: None if value != value else value for name, value in given.items()}
         try:
             index = utterance_index_of(row)
             event = {

@@ -15,7 +15,7 @@ class WrongTypeError(Exception):
 
 
 def convert(column: Column, value: Any) -> Any:
-    if value is None:
+    if value is None or value != value:  # NaN is no value
         return None
     if column.kind == "text":
         if isinstance(value, str):
@@ -27,7 +27,8 @@ def convert(column: Column, value: Any) -> Any:
     elif isinstance(value, bool):
         if "boolean" in column.accepts:
             return int(value)
-    elif isinstance(value, int):
+    elif isinstance(value, int) or (isinstance(value, float) and value.is_integer()):
+        value = int(value)
         if -(2**63) <= value < 2**63:
             return value
     elif (isinstance(value, float) and "number" in column.accepts) or (
