@@ -104,9 +104,14 @@ def test_a_gap_leaves_the_last_step_unscored_and_a_duplicate_adds_an_empty_one()
 
 def test_unusable_steps_count_but_do_not_score() -> None:
     tables = score(
-        predicted(0, True, "b"), predicted(0, "0", "a"), predicted(0, 0.0, "a"), complete(0, "b")
+        predicted(0, True, "b"), predicted(0, "0", "a"), predicted(0, 0.5, "a"), complete(0, "b")
     )
     assert tables["steps"]["prediction"].to_list() == ["", "b", ""]
+
+
+def test_a_whole_number_written_as_a_float_is_a_step() -> None:
+    tables = score(predicted(0, 0.0, "a"), predicted(0, 1.0, "b"), complete(0, "b"))
+    assert tables["steps"]["prediction"].to_list() == ["a", "b"]
 
 
 @pytest.mark.parametrize(
