@@ -22,7 +22,7 @@ from fastscore.llm.transcripts import Transcript
 from fastscore.run.commit import commit_bytes, commit_json, commit_table
 from fastscore.statistics.agreement import Coefficient, krippendorff_alpha
 from fastscore.statistics.clustered import Estimate, clustered_mean
-from fastscore.statistics.correlation import spearman
+from fastscore.statistics.correlation import clustered_spearman
 from fastscore.statistics.significance import holm, paired_t
 from fastscore.version import __version__
 
@@ -178,7 +178,7 @@ def _dimension(scores: pl.DataFrame, rubric: Rubric, n_repeats: int) -> dict[str
     wide = scores.sort("row").pivot("repeat", index="row", values="score", sort_columns=True)
     matrix = wide.drop("row").cast(pl.Float64).to_numpy() if wide.width > 1 else np.zeros((0, 1))
     units = means["unit"].rank("dense").to_numpy()
-    length = spearman(means["words"], means["score"])
+    length = clustered_spearman(means["words"], means["score"], units, means["model"].fill_null(""))
     by_position, no_position = _positions(scores, len(rubric.questions), n_repeats)
     mean = _mean(means.select("unit", "score"), rubric)
     found = {
@@ -187,7 +187,7 @@ def _dimension(scores: pl.DataFrame, rubric: Rubric, n_repeats: int) -> dict[str
         "alpha_interval": _alpha(krippendorff_alpha(matrix, "interval", units), n_repeats),
         "all_repeats_agree": (means["spread"] == 0).mean() if n_repeats > 1 else None,
         "by_position": by_position,
-        "length_rho": length.statistic,
+        "length_rho": length.value,
         "length_p": length.p_value,
     }
     reasons = {
@@ -203,7 +203,7 @@ def _dimension(scores: pl.DataFrame, rubric: Rubric, n_repeats: int) -> dict[str
 
 
 _OF_DIALOGUE = (
-    pl.col("words").first(),
+    pl.col("words", "model").first(),
     (pl.col("score").max() - pl.col("score").min()).alias("spread"),
 )
 

@@ -6,15 +6,17 @@ are kept apart.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import polars as pl
 
 from fastscore.results.dialogue_sums import LABEL_TABLE
+from fastscore.results.groups import BETWEEN
 from fastscore.statistics.clustered import Estimate, clustered_mean
 from fastscore.suites.base import Suite
 from fastscore.suites.declarations import Metric, Table
-from fastscore.suites.summary import choose_grids, fixed_point
+from fastscore.suites.summary import ALL, choose_grids, fixed_point
 
 UNIT = "unit"
 VALUES_NAMED = 5
@@ -86,6 +88,110 @@ def defined_parts(
         sums = _sum_units(declared[name], tables, chosen, labels, cluster)
         found |= {metric.id: _parts(metric, sums, labels) for metric in chosen}
     return [part for metric in metrics for part in found[metric.id]]
+
+
+def summarise_defined(
+    suite: Suite,
+    tables: Mapping[str, pl.LazyFrame],
+    summary: pl.DataFrame,
+    ids: Sequence[str],
+    *,
+    cluster: str | None = None,
+) -> tuple[pl.DataFrame, list[str]]:
+    """Return a summary for readers: metrics over the rows in which their definition is open.
+
+    Parameters
+    ----------
+    suite, tables, summary
+        The suite, its tables by name, and their summary.
+    ids
+        The metrics that are shown.
+    cluster
+        As in `defined_parts`.
+
+    Returns
+    -------
+    tuple
+        The summary, in which means of `Metric.fixed_where` and `Metric.scale_by` are those of the
+        open rows. Without a mean if rows are on several scales. And a note for each such metric.
+    """
+    declared = {metric.id: metric for metric in suite.metrics}
+    chosen = [
+        declared[id]
+        for id in ids
+        if id in declared and (declared[id].fixed_where or declared[id].scale_by)
+    ]
+    columns = tables[LABEL_TABLE].collect_schema().names()
+    groups = {
+        group: () if group == ALL else tuple(group.split(BETWEEN))
+        for group in summary["group"].unique(maintain_order=True)
+    }
+    groups = {group: names for group, names in groups.items() if set(names) <= set(columns)}
+    labels = list(dict.fromkeys(name for names in groups.values() for name in names))
+    parts = defined_parts(suite, tables, chosen, labels=labels, cluster=cluster)
+    shown = pl.DataFrame(
+        [
+            _open_row(metric, [part for part in parts if part.metric == metric], names, row)
+            for row in summary.filter(pl.col("group").is_in(list(groups))).to_dicts()
+            if (metric := declared.get(row["metric"])) in chosen and metric is not None
+            for names in [groups[row["group"]]]
+        ],
+        schema=summary.schema,
+    )
+    place = ["group", "value", "metric"]
+    kept = summary.with_row_index("_place")
+    places = kept.select("_place", *place)
+    shown = shown.join(places, on=place, how="left", nulls_equal=True)
+    others = kept.filter(pl.col("_place").is_in(shown["_place"].implode()).not_())
+    merged = pl.concat([others, shown.select(others.columns)]).sort("_place").drop("_place")
+    return merged, [note for metric in chosen if (note := _open_note(metric, parts))]
+
+
+def _open_row(
+    metric: Metric, parts: Sequence[Part], names: Sequence[str], row: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return a summary's row with the mean of the open rows of its group."""
+    own = []
+    for part in parts:
+        units = part.units
+        if names:
+            key = pl.concat_str(pl.col(names).cast(pl.String), separator=BETWEEN)
+            units = units.filter(key == row["value"])
+        if not units.is_empty():
+            own.append(replace(part, units=units))
+    emptied = dict.fromkeys(
+        ("mean", "sd", "ci_low", "ci_high", "degrees_of_freedom", "interval_reason")
+    )
+    if len(own) != 1:
+        n = sum(int(part.units["n"].sum()) for part in own)
+        return {
+            **row,
+            **emptied,
+            "n": n,
+            "n_units": sum(part.units[UNIT].n_unique() for part in own),
+        }
+    found = own[0].estimate
+    return {
+        **row,
+        **emptied,
+        "n": int(own[0].units["n"].sum()),
+        "n_units": found.n_units,
+        "mean": found.value,
+        "ci_low": found.low,
+        "ci_high": found.high,
+        "degrees_of_freedom": found.degrees_of_freedom,
+        "interval_reason": found.reason,
+    }
+
+
+def _open_note(metric: Metric, parts: Sequence[Part]) -> str:
+    """Say over which rows a metric is shown; empty for all."""
+    own = [part for part in parts if part.metric == metric]
+    if len(own) > 1:
+        return f"{metric.id}: its definition depends on {metric.scale_by}, so rows are not pooled"
+    if own and own[0].where:
+        return f"{metric.id}: {own[0].where} only, its definition gives the other values"
+    return ""
 
 
 def _sum_units(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from fastscore.results.defined_rows import summarise_defined
 from fastscore.results.headlines import baseline_grid, baseline_records, read_headlines
 from fastscore.results.number_text import counted
 from fastscore.results.runs import Run, open_run
@@ -75,7 +76,8 @@ def show_summary(
     baselines
         Add the scores of trivial agents on the same log.
     format
-        ``csv`` and ``json`` hold every statistic at full precision.
+        ``csv`` and ``json`` have every statistic unrounded, over all rows. The other formats leave
+        out rows in which a definition gives the value.
     """
     if format == "json" and not (by or cluster or metrics or baselines):
         write(run.summary_json)
@@ -95,13 +97,14 @@ def show_summary(
             else json.dumps(content, indent=2, ensure_ascii=False) + "\n"
         )
         return
+    summary, more = summarise_defined(suite, run.tables, summary, ids, cluster=cluster)
     grids = [groups_grid(suite, summary, ids, average=average, unit=unit)] if by else []
-    more: list[str] = []
     if not by:
         whole = whole_grid(suite, summary, ids, everything=everything, unit=unit)
         grids = [whole, *_cases(suite, run)]
-        shown, more = _first_groups(suite, summary, ids, average, unit)
+        shown, others = _first_groups(suite, summary, ids, average, unit)
         grids += shown
+        more += others
     if baselines:
         headlines = read_headlines(run, cluster=cluster)
         more += [f"No trivial baselines: {headlines.lacking}"] if headlines.lacking else []

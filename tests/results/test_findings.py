@@ -12,7 +12,7 @@ from scipy.stats import binom
 import fastscore
 from fastscore.cli import cli
 from fastscore.errors import UsageError
-from fastscore.results.defined_rows import UNIT, Part, defined_parts
+from fastscore.results.defined_rows import UNIT, Part, defined_parts, summarise_defined
 from fastscore.results.findings import find, findings_lines, is_better
 from fastscore.results.group_differences import group_differences, group_tests
 from fastscore.results.report.dialogues import _places
@@ -241,3 +241,51 @@ def test_ties_are_not_called_worst_and_best() -> None:
         "median": 1,
         "one of the 2 largest": 2,
     }
+
+
+@pytest.mark.parametrize(
+    ("suite", "label", "where", "id"),
+    [
+        ("group_travel", "condition", "use_social_theory", "M4"),
+        ("group_travel", "condition", "enable_feedback", "M5"),
+    ],
+)
+def test_a_summary_for_readers_leaves_out_what_a_definition_gives(
+    suite: str, label: str, where: str, id: str, suite_runs: Mapping[str, Run]
+) -> None:
+    run = suite_runs[suite]
+    shown, notes = summarise_defined(load_suite(suite), run.tables, run.summary, [id])
+    rows = run.table("dialogues").collect()
+    open_rows = rows.filter(where).drop_nulls(id)
+    whole = shown.row(
+        by_predicate=(pl.col("group") == "all") & (pl.col("metric") == id), named=True
+    )
+    assert whole["n"] == open_rows.height
+    assert whole["mean"] == pytest.approx(open_rows[id].cast(pl.Float64).mean())
+    for value in rows[label].unique():
+        found = shown.row(
+            by_predicate=(pl.col("group") == label)
+            & (pl.col("value") == value)
+            & (pl.col("metric") == id),
+            named=True,
+        )
+        own = open_rows.filter(pl.col(label) == value)[id].cast(pl.Float64)
+        assert found["n"] == len(own)
+        assert found["mean"] == (pytest.approx(own.mean()) if len(own) else None)
+    assert [note.partition(":")[0] for note in notes] == [id]
+
+
+def test_a_summary_for_readers_pools_no_levels_and_changes_nothing_else(
+    suite_runs: Mapping[str, Run],
+) -> None:
+    run = suite_runs["guest_simulation"]
+    ids = ["PAS", "DEI", "ORA"]
+    shown, notes = summarise_defined(load_suite("guest_simulation"), run.tables, run.summary, ids)
+    assert shown.select("group", "value", "metric").equals(
+        run.summary.select("group", "value", "metric")
+    )
+    dei = (pl.col("metric") == "DEI") & (pl.col("group") == "all")
+    assert shown.filter(dei)["mean"].to_list() == [None]
+    assert any(note.startswith("DEI: its definition depends on experiment_level") for note in notes)
+    untouched = pl.col("metric") == "ORA"
+    assert shown.filter(untouched).equals(run.summary.filter(untouched))

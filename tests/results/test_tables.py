@@ -14,6 +14,7 @@ from rich.console import Console
 
 import fastscore
 from fastscore.results.compare.show import headline, show_comparison
+from fastscore.results.defined_rows import summarise_defined
 from fastscore.results.groups import summarise_run
 from fastscore.results.runs import Run
 from fastscore.results.show import show_outcome, show_summary
@@ -59,8 +60,10 @@ def test_summary_fits_and_shows_every_mean(
     lines = lines_of(capsys)
     assert all(cell_len(line) <= width for line in lines)
     text = "\n".join(lines)
-    whole = run.summary.filter(pl.col("group") == "all")
     shown = choose_metrics(load_suite(suite), run.summary, [], everything=False)
+    summary, notes = summarise_defined(load_suite(suite), run.tables, run.summary, shown)
+    assert set(lines) >= {note for note in notes if cell_len(note) <= width}
+    whole = summary.filter(pl.col("group") == "all")
     for row in whole.filter(pl.col("metric").is_in(shown)).iter_rows(named=True):
         if row["mean"] is not None and row["ci_low"] is not None and row["mean"] < 10:
             ends = f"[{row['ci_low']:z.4f}, {row['ci_high']:z.4f}]"

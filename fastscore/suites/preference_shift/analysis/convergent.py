@@ -59,6 +59,7 @@ CONVERGENT_SCHEMA: dict[str, pl.DataType] = {
     "tau_low": pl.Float64(),
     "tau_high": pl.Float64(),
     "tau_p": pl.Float64(),
+    "tau_holm_p": pl.Float64(),
     "reason": pl.String(),
 }
 """Spearman's rho and Kendall's tau-b of a score and a judge's score. ``level`` is ``conversation``
@@ -67,7 +68,8 @@ how many conversations, or models, have both scores, and ``n_units`` how many un
 ``n_null_score`` conversations lack the suite's score, ``n_null_judge`` more the judge's. Intervals
 have 95 %. ``rho_holm_p`` is corrected by Holm's procedure for the ``family`` headline tests of the
 group. ``smallest_holm_p`` is the smallest that any correlation of these conversations can have, and
-``detectable_rho`` the smallest true correlation that is found with a power of 80 %. ``reason`` is
+``detectable_rho`` the smallest true correlation that is found with a power of 80 %. Tau is a second
+measure of rho's test, so ``tau_holm_p`` is its p-value times ``family`` (Bonferroni). ``reason`` is
 why there is no rho, no p or no interval."""
 
 
@@ -158,6 +160,8 @@ def _with_corrected(rows: list[dict[str, Any]], headline_judge: str) -> list[dic
                 "smallest_holm_p": min(1.0, rho.smallest_p * family),
                 "is_significant": is_significant(corrected, rho.low, rho.high),
             }
+            if row["tau_p"] is not None:
+                more["tau_holm_p"] = min(1.0, row["tau_p"] * family)
         alpha = ALPHA if corrected is None else ALPHA / family
         more["detectable_rho"] = detectable_correlation(rho, alpha=alpha)
         found.append({name: value for name, value in row.items() if name != "of_rho"} | more)
