@@ -8,9 +8,9 @@ import stat
 from fastscore_machine.stopping import POLL_SECONDS, raise_if_stopped
 
 TEXT_BYTES = 16 << 20
-"""Configurations, layouts, lexicons and other TOML are no larger."""
+"""Maximum size of configurations, layouts, lexicons and other TOML files."""
 TABLE_BYTES = 1 << 30
-"""Catalogues, personas, annotations and aliases are no larger."""
+"""Maximum size of catalogues, personas, annotations and aliases."""
 
 _STEP = 1 << 20
 

@@ -112,7 +112,7 @@ def _rows_of(beside: Json, turns: list[Turn] | None, chat: Chat) -> list[Any]:
     if turns is None:
         if array and chat.native.column(array).needed_by:
             return [beside]
-        # readers reject what is no object, and say what it is
+        # readers reject a value that is not an object
         return [f"a document without turns at {' or '.join(map('/'.join, chat.layout.turns))}"]
     written = [row for turn in turns for row in _written(turn, chat)]
     if chat.rows.user_begins:
@@ -245,7 +245,7 @@ def array_holds_rows(source: Source) -> Callable[[Any], bool]:
 
 
 def array_name(source: Source) -> str | None:
-    """Return the key under which an array is a row by itself; None if arrays are no rows."""
+    """Return the key of arrays that are rows by themselves; None if arrays are never rows."""
     return _BARE if source.array_column is None and source.chat else source.array_column
 
 

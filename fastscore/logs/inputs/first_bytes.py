@@ -105,7 +105,7 @@ _BINARY = Content(other="binary data", advice="Write it as JSON Lines, CSV or Pa
 
 
 def is_text(head: bytes) -> bool:
-    """Tell whether bytes are UTF-8, but for a character that the last of them cut."""
+    """Tell whether bytes are UTF-8; the last character may be cut off."""
     try:
         codecs.getincrementaldecoder("utf-8")().decode(head)
     except UnicodeDecodeError:

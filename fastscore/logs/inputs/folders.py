@@ -22,8 +22,8 @@ Entry = tuple[str, bool]
 def walk(folder: str, aside: dict[str, str] | None = None) -> Iterator[str]:
     """Yield the files below a folder, by name; links are followed, hidden names passed over.
 
-    Outputs of fastscore in it are no logs. Of a data set that the Hugging Face library saved, the
-    files that hold its rows are yielded alone.
+    Outputs of fastscore in it are not read as logs. Of a data set that the Hugging Face library
+    saved, only the files with its rows are yielded.
 
     Parameters
     ----------

@@ -346,7 +346,7 @@ def rebuilt(
 
 
 def _plain_arrays(texts: pl.Series, tags: Bytes, elements: Place, chat: Chat) -> pl.Series | None:
-    """Write those arrays of turns anew whose texts are no strings, or that are texts themselves.
+    """Rewrite arrays of turns that are JSON texts, or in which a text is not a string.
 
     Parameters
     ----------
