@@ -231,6 +231,7 @@ def reports_with_a_difference(simulations: int) -> Iterator[Rate]:
                         units=np.arange(n * 4),
                         sums=drawn.sums,
                         counts=drawn.counts,
+                        shares_units=False,
                     )
                 )
             named += bool(group_differences(tests))

@@ -1,0 +1,32 @@
+"""The benchmark of coverage runs through, and what it draws has the mean that it says."""
+
+import numpy as np
+import pytest
+
+from benchmarks.coverage import (
+    DIALOGUES,
+    ROWS,
+    coverage,
+    false_verdicts,
+    reports_with_a_difference,
+)
+
+
+@pytest.mark.parametrize("name", [*DIALOGUES, *ROWS])
+def test_each_population_has_the_mean_that_it_says(name: str) -> None:
+    population = (DIALOGUES | ROWS)[name]
+    drawn = population.draw(np.random.default_rng(5), 40_000)
+    mean = drawn.sums.sum() / drawn.counts.sum()
+    assert mean == pytest.approx(population.mean, abs=0.05 * max(population.mean, 0.4))
+
+
+def test_every_table_of_the_benchmark_can_be_drawn() -> None:
+    population = DIALOGUES["normal"]
+    rates = [
+        *coverage("normal", population, 20),
+        *false_verdicts("normal", population, 10, paired=False),
+        *false_verdicts("normal", population, 10, paired=True),
+        *reports_with_a_difference(10),
+    ]
+    assert all(0 <= rate.rate <= 1 for rate in rates if rate.refused < 1)
+    assert {rate.units for rate in rates} == {2, 3, 8, 20, 50}
