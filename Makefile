@@ -9,7 +9,7 @@ LLM := .venv-llm
 OLDEST_NUMBA := 0.62
 DEMO := runs/demo
 VERSION := $(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' fastscore/version.py)
-COMPILED := kernels/fastscore_machine/compiled
+COMPILED := kernels/fastscore_jit/compiled
 LEVELS := x86-64-v3 x86-64-v4 x86-64-v4b
 SOURCES := fastscore kernels models tests benchmarks examples docs/site_pages.py
 # tests wait for processes and clocks: one more than there are processors keeps those busy
@@ -92,7 +92,7 @@ test-ray: $(VENV)/ray.installed  ## The tests of engines on Ray, which is too la
 test-numba: $(VENV)/dev.installed  ## Kernels made by the oldest Numba that pyproject.toml allows
 	$(INSTALL) --target $(VENV)/oldest-numba "numba==$(OLDEST_NUMBA).*"
 	FASTSCORE_CACHE=$(VENV)/oldest-numba-cache PYTHONPATH=$(VENV)/oldest-numba \
-	  $(BIN)/python -m pytest -q -n 2 -m "not slow" tests/machine/test_numba.py tests/kernels tests/readers
+	  $(BIN)/python -m pytest -q -n 2 -m "not slow" tests/jit/test_numba.py tests/kernels tests/readers
 
 test-pythons:  ## All tests on every Python that the package claims, where this machine has it
 	set -e; for version in $(PYTHONS); do \

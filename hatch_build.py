@@ -5,7 +5,7 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-COMPILED = Path("kernels", "fastscore_machine", "compiled")
+COMPILED = Path("kernels", "fastscore_jit", "compiled")
 TAG = "py3-none-manylinux_2_17_x86_64"
 """Kernels call a few functions of the C library, by names that all versions have."""
 

@@ -2,7 +2,7 @@
 
 Both sides compile the same functions to the same object files, in a process each. Numba by itself
 runs all of LLVM on every function that a kernel calls, makes machine code of each, and looks in it
-for closures, array expressions and the like; `fastscore_machine.building` does neither.
+for closures, array expressions and the like; `fastscore_jit.building` does neither.
 """
 
 import json
@@ -34,7 +34,7 @@ def seconds_by_kernel(side: str, names: Sequence[str]) -> dict[str, float]:
     dict
         Processor seconds of each.
     """
-    from fastscore_machine.objects import processor_level
+    from fastscore_jit.objects import processor_level
 
     level = processor_level()
     settings = {
@@ -53,8 +53,8 @@ def _compile(side: str, names: Sequence[str]) -> dict[str, float]:
     """Compile kernels in this process, which does nothing else."""
     import time
 
-    from fastscore_machine import building
-    from fastscore_machine.objects import processor_level, reachable_functions
+    from fastscore_jit import building
+    from fastscore_jit.objects import processor_level, reachable_functions
 
     from fastscore.run.kernels import every_kernel
 

@@ -5,7 +5,7 @@ import os
 import select
 import stat
 
-from fastscore_machine.stopping import POLL_SECONDS, raise_if_stopped
+from fastscore_jit.stopping import POLL_SECONDS, raise_if_stopped
 
 TEXT_BYTES = 16 << 20
 """Maximum size of configurations, layouts, lexicons and other TOML files."""

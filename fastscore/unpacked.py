@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from fastscore_machine.stopping import raise_if_stopped
+from fastscore_jit.stopping import raise_if_stopped
 
 Compression = Literal["none", "gz", "zst", "xz", "bz2", "zip", "tar", "utf-16", "utf-32"]
 """How the bytes on disk become text. Only the bytes of ``none`` can be read from any place on;

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
-from fastscore_machine.arrays import Vectors
+from fastscore_jit.arrays import Vectors
 
 from fastscore.compat.environment import other_device
 from fastscore.vectors.embedder import Embedder

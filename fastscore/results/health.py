@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from fastscore_machine.objects import cache_folder, processor_level
+from fastscore_jit.objects import cache_folder, processor_level
 
 from fastscore.errors import FastscoreError
 from fastscore.paths import cache_root
@@ -110,7 +110,7 @@ def _default_store() -> str:
 
 
 def _compiled(*, warm: bool) -> str:
-    from fastscore_machine.workers import missing_kernels
+    from fastscore_jit.workers import missing_kernels
 
     from fastscore.run.kernels import compile_kernels, every_kernel
     from fastscore.run.progress import reporter

@@ -6,7 +6,7 @@ The directory's lock is held until every task of the process has ended, so that 
 into a directory that another run has taken over.
 """
 
-from fastscore_machine.stopping import (
+from fastscore_jit.stopping import (
     POLL_SECONDS,
     StoppedError,
     clear_stop,

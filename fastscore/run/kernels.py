@@ -10,16 +10,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from fastscore_machine.compiling import Kernel, declared_kernels
-from fastscore_machine.objects import find_library, platform_folder
-from fastscore_machine.stopping import result_of
-from fastscore_machine.workers import CompilationError, Progress, missing_kernels, request
+from fastscore_jit.compiling import Kernel, declared_kernels
+from fastscore_jit.objects import find_library, platform_folder
+from fastscore_jit.stopping import result_of
+from fastscore_jit.workers import CompilationError, Progress, missing_kernels, request
 
 from fastscore.errors import FastscoreError
 from fastscore.run.progress import Reporter, SilentReporter
 from fastscore.suites.registry import load_suite, suite_names
 
-PACKAGES = ("fastscore_machine", "fastscore_kernels", "fastscore_readers")
+PACKAGES = ("fastscore_jit", "fastscore_kernels", "fastscore_readers")
 _COMPILERS = ("building", "bounds", "worker")
 _RUN = ("fastscore.run.tasks", "fastscore.logs.plan.shards", "fastscore.suites.summary")
 _SUITE = ("events", "score", "summarise")

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import polars as pl
-from fastscore_machine.stopping import raise_if_stopped
+from fastscore_jit.stopping import raise_if_stopped
 
 from fastscore.logs.integrity.limits import Limits
 from fastscore.logs.integrity.rejects import listed_rejects

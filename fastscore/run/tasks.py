@@ -12,7 +12,7 @@ from typing import Any
 
 import orjson
 import polars as pl
-from fastscore_machine.stopping import raise_if_stopped
+from fastscore_jit.stopping import raise_if_stopped
 
 from fastscore.logs.plan.shards import Shard
 from fastscore.run.commit import Committed, commit_table

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import polars as pl
-from fastscore_machine.arrays import Indices, Mask
+from fastscore_jit.arrays import Indices, Mask
 
 from fastscore.suites.declarations import NULL_REASONS_DTYPE, Column, NullReason
 from fastscore.suites.distinct import distinct_numbers

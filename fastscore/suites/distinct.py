@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 import numpy as np
 import polars as pl
+from fastscore_jit.arrays import Indices
+from fastscore_jit.arrow import TextRows, join_rows
 from fastscore_kernels import number_hashes, number_texts
-from fastscore_machine.arrays import Indices
-from fastscore_machine.arrow import TextRows, join_rows
 
 _MOST = 1 << 63
 

@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import polars as pl
-from fastscore_machine.arrays import Bytes, Longs, Mask
-from fastscore_machine.arrow import StringColumn, string_column
+from fastscore_jit.arrays import Int64Array, Mask, UInt8Array
+from fastscore_jit.arrow import StringColumn, string_column
 from fastscore_readers.json.kinds import value_kinds
 from fastscore_readers.json.line_ends import count_line_ends
 from fastscore_readers.json.places import find_places
@@ -81,7 +81,7 @@ def line_values(column: pl.Series) -> JsonValues:
     return values
 
 
-def _located(name: str, data: Bytes, begin: Longs, size: Longs) -> JsonValues:
+def _located(name: str, data: UInt8Array, begin: Int64Array, size: Int64Array) -> JsonValues:
     tags, start, end = value_kinds(data, begin, begin + size)
     return JsonValues(data, tags, start, end, np.arange(len(tags)), lambda _: name)
 

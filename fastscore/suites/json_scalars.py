@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 import polars as pl
-from fastscore_machine.arrays import Bytes, Indices, Mask
-from fastscore_machine.arrow import TextRows
+from fastscore_jit.arrays import Indices, Mask, UInt8Array
+from fastscore_jit.arrow import TextRows
 from fastscore_readers.json.located_values import unescaped, views
 from fastscore_readers.json.tokens import ESCAPED, FALSE, INTEGER, STRING, TRUE
 
@@ -49,7 +49,7 @@ def texts(values: JsonValues, problems: Problems, *, or_empty: bool = False) -> 
 
 def unescape_rows(
     values: JsonValues, rows: Indices, problems: Problems
-) -> tuple[Bytes, Indices, Indices]:
+) -> tuple[UInt8Array, Indices, Indices]:
     """Unescape the strings in these rows, and note those of which no text can be made."""
     plain, start, end = unescaped(values.data, values.start[rows], values.end[rows])
     problems.note(values, rows[end < 0], WHOLE_TEXT, "lone_surrogate")
@@ -79,7 +79,7 @@ def raw_texts(values: JsonValues) -> pl.Series:
 
 
 def string_views(
-    present: Mask | None, out: npt.NDArray[np.int32], data: Sequence[Bytes]
+    present: Mask | None, out: npt.NDArray[np.int32], data: Sequence[UInt8Array]
 ) -> pl.Series:
     """Make a column of views; without ``present`` it has no nulls."""
     import pyarrow as pa

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from fastscore_machine.arrays import Bytes, Indices, Longs, Mask
+from fastscore_jit.arrays import Indices, Int64Array, Mask, UInt8Array
 from fastscore_readers.json.places import Place, Shape, find_places
 from fastscore_readers.json.tokens import (
     ABSENT,
@@ -119,10 +119,10 @@ class JsonValues:
         False where none of their strings is written with ``\u``.
     """
 
-    data: Bytes
-    tags: Bytes
-    start: Longs
-    end: Longs
+    data: UInt8Array
+    tags: UInt8Array
+    start: Int64Array
+    end: Int64Array
     dialogue: Indices
     path: Callable[[int], str]
     numbered_escapes: bool = True

@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from fastscore_jit.arrays import Float64Array, Indices
 from fastscore_kernels import number_hashes
 from fastscore_kernels import ragged as kernels
-from fastscore_machine.arrays import Indices, Reals
 
 Ragged = tuple[npt.NDArray[np.int64], Indices]
 
@@ -77,7 +77,7 @@ def take_ranges(values: npt.NDArray[np.int64], starts: Indices, sizes: Indices) 
     return taken, offsets
 
 
-def sum_by(owners: Indices, values: Reals, n_owners: int) -> Reals:
+def sum_by(owners: Indices, values: Float64Array, n_owners: int) -> Float64Array:
     """Add values by owner from the least up, so that their order does not matter."""
     order = np.lexsort((values, owners))
     sums = np.bincount(owners[order], weights=values[order], minlength=n_owners)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-from fastscore_machine.arrays import Vectors
+from fastscore_jit.arrays import Vectors
 
 from fastscore.durable import committed
 from fastscore.errors import ModelError

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
-from fastscore_machine.stopping import raise_if_stopped, result_of
+from fastscore_jit.stopping import raise_if_stopped, result_of
 
 from fastscore.errors import ModelError
 from fastscore.vectors.runtimes import Calls, Inference, Inputs

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-from fastscore_machine.arrays import Vectors
+from fastscore_jit.arrays import Vectors
 from fastscore_models import (
     ExportedModel,
     ModelExportError,

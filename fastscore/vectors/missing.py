@@ -7,7 +7,7 @@ import numpy as np
 from fastscore.vectors.text_ids import as_series, distinct_ids, text_ids
 
 if TYPE_CHECKING:
-    from fastscore_machine.arrays import Vectors
+    from fastscore_jit.arrays import Vectors
 
     from fastscore.vectors.embedder import Progress
     from fastscore.vectors.store import VectorStore

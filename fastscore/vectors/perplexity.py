@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-from fastscore_machine.arrays import Vectors
+from fastscore_jit.arrays import Vectors
 from fastscore_models import MaskedModel, ModelExportError, find_masked
 
 from fastscore.errors import ModelError, UsageError

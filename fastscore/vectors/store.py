@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
-from fastscore_machine.arrays import Vectors
+from fastscore_jit.arrays import Vectors
 
 from fastscore.errors import StoreError, UsageError
 from fastscore.paths import cache_root

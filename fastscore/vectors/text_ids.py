@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import fastscore_kernels
 import numpy as np
 import numpy.typing as npt
+from fastscore_jit.arrays import UInt64Array
 from fastscore_kernels import bucket_starts, find_ids, text_hash128
-from fastscore_machine.arrays import Words
 
 if TYPE_CHECKING:
     import polars as pl
@@ -76,8 +76,8 @@ class SortedIds(NamedTuple):
         The words of each id; C-contiguous.
     """
 
-    first: Words
-    second: Words
+    first: UInt64Array
+    second: UInt64Array
 
     def rows(self) -> TextIds:
         """Return the ids as uint64 (n, 2)."""
@@ -115,7 +115,7 @@ class IdIndex:
         self.ids = ids
         self._starts = bucket_starts(ids.first)
 
-    def find(self, first: Words, second: Words) -> npt.NDArray[np.intp]:
+    def find(self, first: UInt64Array, second: UInt64Array) -> npt.NDArray[np.intp]:
         """Find ids, given word by word in any order.
 
         Returns

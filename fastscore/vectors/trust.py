@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from fastscore_machine.objects import is_kept_from_others
+from fastscore_jit.objects import is_kept_from_others
 
 from fastscore.errors import StoreError
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-from fastscore_machine.arrays import Vectors
+from fastscore_jit.arrays import Vectors
 
 from fastscore.errors import UsageError
 from fastscore.vectors.batches import cut_batches, group_texts, load_tokenizer, run_batches

@@ -3,9 +3,9 @@
 from typing import Any
 
 import numpy as np
-from fastscore_machine import llvm
-from fastscore_machine.compiling import JIT_DISABLED, always_inlined, instruction
-from fastscore_machine.memory import address_of
+from fastscore_jit import llvm
+from fastscore_jit.compiling import JIT_DISABLED, always_inlined, instruction
+from fastscore_jit.memory import address_of
 
 _LANES = 16
 _ACCUMULATORS = 4

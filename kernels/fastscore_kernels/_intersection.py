@@ -7,10 +7,10 @@ that nothing branches on the values; long ones are merged. Without compilation a
 from typing import Any
 
 import numpy as np
-from fastscore_machine import llvm
-from fastscore_machine.bits import count_ones, trailing_zeros
-from fastscore_machine.compiling import JIT_DISABLED, always_inlined, inlined, instruction
-from fastscore_machine.memory import address_of
+from fastscore_jit import llvm
+from fastscore_jit.bits import count_ones, trailing_zeros
+from fastscore_jit.compiling import JIT_DISABLED, always_inlined, inlined, instruction
+from fastscore_jit.memory import address_of
 
 _LANES = 16
 _ITEM_BYTES = 4

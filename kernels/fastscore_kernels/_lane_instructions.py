@@ -9,8 +9,8 @@ column after the one before it, whose horizontal step it takes over.
 
 from typing import Any
 
-from fastscore_machine import llvm
-from fastscore_machine.compiling import instruction
+from fastscore_jit import llvm
+from fastscore_jit.compiling import instruction
 
 LANES = 16
 STATE_ROWS = 7

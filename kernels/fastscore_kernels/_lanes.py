@@ -1,7 +1,7 @@
 """Edit distances of a chunk of pairs, sixteen at a time."""
 
 import numpy as np
-from fastscore_machine.addressed_texts import (
+from fastscore_jit.addressed_texts import (
     MOST_SUPPLEMENTARY,
     all_ascii,
     common_prefix,
@@ -10,9 +10,9 @@ from fastscore_machine.addressed_texts import (
     hash_edges,
     strip_affixes,
 )
-from fastscore_machine.bits import count_ones
-from fastscore_machine.compiling import inlined, kernel
-from fastscore_machine.memory import View, Views, address_of, readable, subview
+from fastscore_jit.bits import count_ones
+from fastscore_jit.compiling import inlined, kernel
+from fastscore_jit.memory import View, Views, address_of, readable, subview
 
 from fastscore_kernels._lane_instructions import (
     LANES,

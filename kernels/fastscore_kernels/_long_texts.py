@@ -6,15 +6,15 @@ never too small, and exact where it is within the band's bound. The bound grows 
 """
 
 import numpy as np
-from fastscore_machine.addressed_texts import (
+from fastscore_jit.addressed_texts import (
     all_ascii,
     copy_bytes,
     count_code_points,
     strip_affixes,
 )
-from fastscore_machine.bits import count_ones
-from fastscore_machine.compiling import inlined, kernel
-from fastscore_machine.memory import (
+from fastscore_jit.bits import count_ones
+from fastscore_jit.compiling import inlined, kernel
+from fastscore_jit.memory import (
     View,
     Views,
     address_of,
@@ -23,8 +23,8 @@ from fastscore_machine.memory import (
     load_word,
     store_word,
 )
-from fastscore_machine.stopping import is_stopped
-from fastscore_machine.utf8 import decode
+from fastscore_jit.stopping import is_stopped
+from fastscore_jit.utf8 import decode
 
 from fastscore_kernels._lane_instructions import LANES, STATE_ROWS, advance_diagonal
 from fastscore_kernels._lanes import LONG

@@ -1,7 +1,7 @@
 """Bit-parallel edit distance of one pair: Myers (1999) in Hyyro's (2003) formulation."""
 
 import numpy as np
-from fastscore_machine.compiling import inlined
+from fastscore_jit.compiling import inlined
 
 _ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
 _ONE = np.uint64(1)

@@ -1,6 +1,6 @@
 """Sorting within kernels: a tenth of what Numba's own sort takes to compile."""
 
-from fastscore_machine.compiling import inlined
+from fastscore_jit.compiling import inlined
 
 STACK_SIZE = 128
 """Ranges that can be open while one of up to 2**64 items is sorted, two numbers each."""

@@ -9,10 +9,10 @@ import zlib
 from typing import Any
 
 import numpy as np
-from fastscore_machine import llvm
-from fastscore_machine.bits import trailing_zeros
-from fastscore_machine.compiling import JIT_DISABLED, always_inlined, instruction
-from fastscore_machine.memory import load_byte, load_word, readable
+from fastscore_jit import llvm
+from fastscore_jit.bits import trailing_zeros
+from fastscore_jit.compiling import JIT_DISABLED, always_inlined, instruction
+from fastscore_jit.memory import load_byte, load_word, readable
 
 BLOCK = 64
 KEY_BYTES = 8

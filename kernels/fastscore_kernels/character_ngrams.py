@@ -12,10 +12,10 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from fastscore_machine.arrays import Indices, Reals
-from fastscore_machine.compiling import always_inlined, kernel
-from fastscore_machine.threads import run_chunks
-from fastscore_machine.validation import as_offsets, as_vector, read_only
+from fastscore_jit.arrays import Float64Array, Indices
+from fastscore_jit.compiling import always_inlined, kernel
+from fastscore_jit.threads import run_chunks
+from fastscore_jit.validation import as_offsets, as_vector, read_only
 
 from fastscore_kernels._sorting import STACK_SIZE, sort_ascending
 
@@ -64,10 +64,10 @@ class NgramPostings(NamedTuple):
 
     entry_offsets: Indices
     entry_groups: Indices
-    entry_idf: Reals
+    entry_idf: Float64Array
     posting_offsets: Indices
     owners: npt.NDArray[np.int32]
-    weights: Reals
+    weights: Float64Array
     group_offsets: Indices
 
 
@@ -210,7 +210,7 @@ def _extract_ngrams(
 
 def _number_entries(
     gram: Indices, owner: Indices, group_offsets: Indices
-) -> tuple[Indices, Indices, Indices, Reals]:
+) -> tuple[Indices, Indices, Indices, Float64Array]:
     """Return the entry of each posting; and n-gram, group and IDF of each entry."""
     group = np.searchsorted(group_offsets, owner, side="right") - 1
     begins = np.ones(gram.size, np.bool_)

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from fastscore_machine.arrow import text_rows
-from fastscore_machine.compiling import always_inlined, kernel
-from fastscore_machine.memory import View, Views, load_byte
-from fastscore_machine.validation import read_only
+from fastscore_jit.arrow import text_rows
+from fastscore_jit.compiling import always_inlined, kernel
+from fastscore_jit.memory import View, Views, load_byte
+from fastscore_jit.validation import read_only
 
 _CODE_POINTS = 0x110000
 _SPACE = 32

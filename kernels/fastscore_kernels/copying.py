@@ -3,16 +3,16 @@
 from typing import Any
 
 import numpy as np
-from fastscore_machine.arrays import Longs
-from fastscore_machine.arrow import StringColumn
-from fastscore_machine.compiling import kernel
-from fastscore_machine.memory import View, load_byte, load_word, store_byte, store_word
-from fastscore_machine.validation import read_only
+from fastscore_jit.arrays import Int64Array
+from fastscore_jit.arrow import StringColumn
+from fastscore_jit.compiling import kernel
+from fastscore_jit.memory import View, load_byte, load_word, store_byte, store_word
+from fastscore_jit.validation import read_only
 
 _WORD_BYTES = 8
 
 
-def copy_texts(addresses: Longs, lengths: Longs) -> StringColumn:
+def copy_texts(addresses: Int64Array, lengths: Int64Array) -> StringColumn:
     """Copy texts that stand anywhere in memory.
 
     Parameters

@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from fastscore_machine.compiling import kernel
-from fastscore_machine.threads import run_chunks
-from fastscore_machine.validation import as_matrix, as_offsets, as_rows, read_only, same_length
+from fastscore_jit.compiling import kernel
+from fastscore_jit.threads import run_chunks
+from fastscore_jit.validation import as_matrix, as_offsets, as_rows, read_only, same_length
 
 from fastscore_kernels._dot import dot_rows
 from fastscore_kernels.ragged import group_rows

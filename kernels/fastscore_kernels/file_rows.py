@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from fastscore_machine import llvm, plain
-from fastscore_machine.compiling import inlined, instruction, kernel
-from fastscore_machine.memory import View, address_of, load_short, load_word, subview
-from fastscore_machine.validation import as_rows, as_vector, read_only, same_length
+from fastscore_jit import llvm, plain
+from fastscore_jit.compiling import inlined, instruction, kernel
+from fastscore_jit.memory import View, address_of, load_short, load_word, subview
+from fastscore_jit.validation import as_rows, as_vector, read_only, same_length
 
 from fastscore_kernels.hashing import text_hash128
 

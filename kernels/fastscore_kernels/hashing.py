@@ -4,10 +4,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from fastscore_machine.arrow import text_rows
-from fastscore_machine.compiling import inlined, kernel
-from fastscore_machine.memory import View, Views, load_short, load_word
-from fastscore_machine.threads import run_chunks
+from fastscore_jit.arrow import text_rows
+from fastscore_jit.compiling import inlined, kernel
+from fastscore_jit.memory import View, Views, load_short, load_word
+from fastscore_jit.threads import run_chunks
 
 _ROWS_PER_CHUNK = 1 << 16
 _C1 = np.uint64(0x87C37B91114253D5)

@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from fastscore_machine.arrays import Longs, Words
-from fastscore_machine.compiling import kernel
-from fastscore_machine.validation import as_vector, read_only, same_length
+from fastscore_jit.arrays import Int64Array, UInt64Array
+from fastscore_jit.compiling import kernel
+from fastscore_jit.validation import as_vector, read_only, same_length
 
 _MOST_IDS = 2**31 - 1
 _SCANNED = 8
 
 
-def distinct_ids(ids: Words) -> tuple[Words, Words, Longs, Longs]:
+def distinct_ids(ids: UInt64Array) -> tuple[UInt64Array, UInt64Array, Int64Array, Int64Array]:
     """Sort ids and drop repeats.
 
     Parameters
@@ -44,7 +44,7 @@ def distinct_ids(ids: Words) -> tuple[Words, Words, Longs, Longs]:
     return first[:count], second[:count], positions[:count], inverse
 
 
-def bucket_starts(sorted_first: Words) -> npt.NDArray[np.int32]:
+def bucket_starts(sorted_first: UInt64Array) -> npt.NDArray[np.int32]:
     """Prepare sorted ids for `find_ids`: where the ids begin whose first words begin alike.
 
     Parameters
@@ -66,12 +66,12 @@ def bucket_starts(sorted_first: Words) -> npt.NDArray[np.int32]:
 
 
 def find_ids(
-    first: Words,
-    second: Words,
-    sorted_first: Words,
-    sorted_second: Words,
+    first: UInt64Array,
+    second: UInt64Array,
+    sorted_first: UInt64Array,
+    sorted_second: UInt64Array,
     starts: npt.NDArray[np.int32],
-) -> Longs:
+) -> Int64Array:
     """Find ids among sorted, distinct ones.
 
     Parameters

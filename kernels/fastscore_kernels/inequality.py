@@ -4,9 +4,9 @@ from functools import partial
 
 import numpy as np
 import numpy.typing as npt
-from fastscore_machine.compiling import kernel
-from fastscore_machine.threads import run_chunks
-from fastscore_machine.validation import as_offsets, as_vector
+from fastscore_jit.compiling import kernel
+from fastscore_jit.threads import run_chunks
+from fastscore_jit.validation import as_offsets, as_vector
 
 from fastscore_kernels._sorting import STACK_SIZE, insert_sorted, sort_ascending
 

@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from fastscore_machine.arrays import Bytes, Words
-from fastscore_machine.arrow import text_rows
-from fastscore_machine.bits import trailing_zeros
-from fastscore_machine.byte_blocks import BLOCK, lower_bytes, prefetch_text
-from fastscore_machine.compiling import inlined, kernel
-from fastscore_machine.memory import View, Views, load_byte, load_word
-from fastscore_machine.validation import read_only
+from fastscore_jit.arrays import UInt8Array, UInt64Array
+from fastscore_jit.arrow import text_rows
+from fastscore_jit.bits import trailing_zeros
+from fastscore_jit.byte_blocks import BLOCK, lower_bytes, prefetch_text
+from fastscore_jit.compiling import inlined, kernel
+from fastscore_jit.memory import View, Views, load_byte, load_word
+from fastscore_jit.validation import read_only
 
 UnsignedInts = npt.NDArray[np.uint32]
 
@@ -32,13 +32,13 @@ _NONE, _ALL = np.uint64(0), np.uint64(0xFFFFFFFFFFFFFFFF)
 _ONE, _LOW_FIVE_BITS, _NEXT_SHIFT = np.uint64(1), np.uint64(31), np.uint64(8 * _NEXT_BYTE)
 
 
-def keyword_groups(texts: Any, groups: Sequence[Sequence[str]]) -> Words:
+def keyword_groups(texts: Any, groups: Sequence[Sequence[str]]) -> UInt64Array:
     """Search texts for the keywords of all groups at once.
 
     Parameters
     ----------
     texts
-        Strings without nulls, as `fastscore_machine.arrow.string_column` takes them.
+        Strings without nulls, as `fastscore_jit.arrow.string_column` takes them.
     groups
         The keywords of each group; none of them empty.
 
@@ -66,7 +66,7 @@ def keyword_groups(texts: Any, groups: Sequence[Sequence[str]]) -> Words:
 @lru_cache(maxsize=2)
 def _automaton(
     groups: tuple[tuple[str, ...], ...],
-) -> tuple[UnsignedInts, Bytes, Words, UnsignedInts]:
+) -> tuple[UnsignedInts, UInt8Array, UInt64Array, UnsignedInts]:
     """Return what `_search` needs of the keywords; shards mostly look for the same."""
     groups_of: dict[bytes, list[int]] = {}
     for group, keywords in enumerate(groups):
@@ -106,7 +106,7 @@ _prefix_number = inlined(_number_prefix)
 
 def _build_automaton(
     keywords: list[bytes], groups: list[list[int]], n_words: int
-) -> tuple[UnsignedInts, Bytes, Words]:
+) -> tuple[UnsignedInts, UInt8Array, UInt64Array]:
     """Return transitions (states, classes), byte classes (256,), group bits (states, words).
 
     A transition is the next state times two, plus one where that state ends a keyword.
@@ -121,7 +121,7 @@ def _build_automaton(
     classes = np.zeros(256, np.uint8)
     # a class of its own is left for bytes that no keyword has; 0xFF is none in UTF-8
     classes[used] = np.arange(1, len(used) + 1)
-    table: tuple[UnsignedInts, Words] = _compute_transitions(
+    table: tuple[UnsignedInts, UInt64Array] = _compute_transitions(
         data, offsets, classes, len(used) + 1, masks
     )
     return table[0], classes, table[1]

@@ -4,12 +4,12 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from fastscore_machine.addressed_texts import locate_rows
-from fastscore_machine.arrow import AddressedStrings, addressed_strings
-from fastscore_machine.compiling import JIT_DISABLED
-from fastscore_machine.stopping import StoppedError, interruptible, stop_flag
-from fastscore_machine.threads import run_chunks, thread_count
-from fastscore_machine.validation import same_length
+from fastscore_jit.addressed_texts import locate_rows
+from fastscore_jit.arrow import AddressedStrings, addressed_strings
+from fastscore_jit.compiling import JIT_DISABLED
+from fastscore_jit.stopping import StoppedError, interruptible, stop_flag
+from fastscore_jit.threads import run_chunks, thread_count
+from fastscore_jit.validation import same_length
 
 from fastscore_kernels._lanes import lane_distances, similarities
 from fastscore_kernels._long_texts import long_distances

@@ -10,12 +10,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from fastscore_machine.arrays import Bytes, Longs, Words
-from fastscore_machine.arrow import string_column
-from fastscore_machine.compiling import JIT_DISABLED, always_inlined, kernel
-from fastscore_machine.memory import subview
-from fastscore_machine.threads import run_chunks
-from fastscore_machine.validation import read_only, same_length
+from fastscore_jit.arrays import Int64Array, UInt8Array, UInt64Array
+from fastscore_jit.arrow import string_column
+from fastscore_jit.compiling import JIT_DISABLED, always_inlined, kernel
+from fastscore_jit.memory import subview
+from fastscore_jit.threads import run_chunks
+from fastscore_jit.validation import read_only, same_length
 
 from fastscore_kernels._word_scan import BLOCK, KEY_BYTES, scan_words
 
@@ -28,8 +28,8 @@ _PACKED_WORDS = 0xFFFF
 class _Column(NamedTuple):
     """A column of strings, as `StringColumn`."""
 
-    data: Bytes
-    offsets: Longs
+    data: UInt8Array
+    offsets: Int64Array
 
 
 class _Turns(NamedTuple):
@@ -45,21 +45,21 @@ class _Turns(NamedTuple):
         Its number: the first of the system's words that is equal, -1 without one.
     """
 
-    folded: Bytes
-    begins: Longs
-    sizes: Longs
-    keys: Words
-    numbers: Longs
+    folded: UInt8Array
+    begins: Int64Array
+    sizes: Int64Array
+    keys: UInt64Array
+    numbers: Int64Array
 
 
 class _Scratch(NamedTuple):
     """Scratch memory: letters by bits, a block to read from, and tables of words and n-grams."""
 
-    inside: Words
-    spare: Bytes
-    slots: Longs
-    grams: Words
-    hits: Bytes
+    inside: UInt64Array
+    spare: UInt8Array
+    slots: Int64Array
+    grams: UInt64Array
+    hits: UInt8Array
 
 
 def ngram_copy_ratio(

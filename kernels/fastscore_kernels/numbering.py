@@ -4,15 +4,15 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from fastscore_machine.arrays import Longs
-from fastscore_machine.arrow import text_rows
-from fastscore_machine.byte_blocks import prefetch_text
-from fastscore_machine.compiling import inlined, kernel
-from fastscore_machine.memory import View, Views, load_short, load_word
-from fastscore_machine.validation import as_ranges, as_vector, read_only
+from fastscore_jit.arrays import Int64Array
+from fastscore_jit.arrow import text_rows
+from fastscore_jit.byte_blocks import prefetch_text
+from fastscore_jit.compiling import inlined, kernel
+from fastscore_jit.memory import View, Views, load_short, load_word
+from fastscore_jit.validation import as_ranges, as_vector, read_only
 
 
-def number_hashes(hashes: npt.NDArray[np.uint64]) -> tuple[Longs, Longs]:
+def number_hashes(hashes: npt.NDArray[np.uint64]) -> tuple[Int64Array, Int64Array]:
     """Give distinct hashes numbers by first appearance.
 
     Parameters
@@ -33,13 +33,13 @@ def number_hashes(hashes: npt.NDArray[np.uint64]) -> tuple[Longs, Longs]:
     return codes, firsts
 
 
-def number_texts(texts: Any) -> tuple[Longs, Longs]:
+def number_texts(texts: Any) -> tuple[Int64Array, Int64Array]:
     """Give distinct texts numbers by first appearance.
 
     Parameters
     ----------
     texts
-        Strings (n,) as `fastscore_machine.arrow.string_column` takes them, or their rows; all nulls
+        Strings (n,) as `fastscore_jit.arrow.string_column` takes them, or their rows; all nulls
         are one text.
 
     Returns
@@ -54,7 +54,7 @@ def number_texts(texts: Any) -> tuple[Longs, Longs]:
 
 def number_ranges(
     data: npt.ArrayLike, starts: npt.ArrayLike, ends: npt.ArrayLike
-) -> tuple[Longs, Longs]:
+) -> tuple[Int64Array, Int64Array]:
     """Give ranges with distinct bytes numbers by first appearance.
 
     Parameters

@@ -2,12 +2,12 @@
 
 import numpy as np
 import numpy.typing as npt
-from fastscore_machine.arrays import Longs
-from fastscore_machine.compiling import kernel
-from fastscore_machine.validation import as_ranges, as_rows, as_vector, read_only
+from fastscore_jit.arrays import Int64Array
+from fastscore_jit.compiling import kernel
+from fastscore_jit.validation import as_ranges, as_rows, as_vector, read_only
 
 
-def group_rows(owners: npt.ArrayLike, n_owners: int) -> tuple[Longs, Longs]:
+def group_rows(owners: npt.ArrayLike, n_owners: int) -> tuple[Int64Array, Int64Array]:
     """Return the rows of each owner.
 
     Parameters
@@ -30,7 +30,7 @@ def group_rows(owners: npt.ArrayLike, n_owners: int) -> tuple[Longs, Longs]:
 
 def take_ranges(
     values: npt.ArrayLike, starts: npt.ArrayLike, sizes: npt.ArrayLike
-) -> tuple[Longs, Longs]:
+) -> tuple[Int64Array, Int64Array]:
     """Return ranges of values one after the other.
 
     Parameters

@@ -2,8 +2,8 @@
 
 import numpy as np
 import numpy.typing as npt
-from fastscore_machine.compiling import inlined, kernel
-from fastscore_machine.validation import read_only
+from fastscore_jit.compiling import inlined, kernel
+from fastscore_jit.validation import read_only
 
 _STATE_WORDS = 624
 _MIDDLE = 397

@@ -2,9 +2,9 @@
 
 import numpy as np
 import numpy.typing as npt
-from fastscore_machine.compiling import kernel
-from fastscore_machine.threads import run_chunks
-from fastscore_machine.validation import as_offsets, as_vector
+from fastscore_jit.compiling import kernel
+from fastscore_jit.threads import run_chunks
+from fastscore_jit.validation import as_offsets, as_vector
 
 _GROUPS_PER_CHUNK = 1 << 16
 

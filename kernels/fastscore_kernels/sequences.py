@@ -4,9 +4,9 @@ from functools import partial
 
 import numpy as np
 import numpy.typing as npt
-from fastscore_machine.compiling import kernel
-from fastscore_machine.threads import run_chunks
-from fastscore_machine.validation import as_offsets, as_rows, as_vector, read_only, same_length
+from fastscore_jit.compiling import kernel
+from fastscore_jit.threads import run_chunks
+from fastscore_jit.validation import as_offsets, as_rows, as_vector, read_only, same_length
 
 _ROWS_PER_CHUNK = 1 << 16
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from fastscore_machine.compiling import kernel
-from fastscore_machine.threads import run_chunks
-from fastscore_machine.validation import as_offsets, as_vector, read_only, same_length
+from fastscore_jit.compiling import kernel
+from fastscore_jit.threads import run_chunks
+from fastscore_jit.validation import as_offsets, as_vector, read_only, same_length
 
 from fastscore_kernels._intersection import intersection_size, intersection_sum
 

@@ -4,11 +4,11 @@ import itertools
 from typing import Any
 
 import numpy as np
-from fastscore_machine.addressed_texts import common_prefix, locate_rows
-from fastscore_machine.arrays import Mask
-from fastscore_machine.arrow import addressed_strings
-from fastscore_machine.compiling import JIT_DISABLED, always_inlined, inlined, kernel
-from fastscore_machine.memory import View, Views, load_byte
+from fastscore_jit.addressed_texts import common_prefix, locate_rows
+from fastscore_jit.arrays import Mask
+from fastscore_jit.arrow import addressed_strings
+from fastscore_jit.compiling import JIT_DISABLED, always_inlined, inlined, kernel
+from fastscore_jit.memory import View, Views, load_byte
 
 _ROWS_PER_CHUNK = 1 << 13
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from fastscore_machine.compiling import inlined, kernel
-from fastscore_machine.threads import run_chunks
-from fastscore_machine.validation import (
+from fastscore_jit.compiling import inlined, kernel
+from fastscore_jit.threads import run_chunks
+from fastscore_jit.validation import (
     as_offsets,
     as_rows,
     as_vector,

@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from fastscore_machine.arrow import string_column
-from fastscore_machine.compiling import inlined, kernel
-from fastscore_machine.validation import read_only
+from fastscore_jit.arrow import string_column
+from fastscore_jit.compiling import inlined, kernel
+from fastscore_jit.validation import read_only
 
 _SPACE = 32
 _SMALLEST_TABLE = 1 << 12

@@ -5,12 +5,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from fastscore_machine.arrays import Bytes, Longs
-from fastscore_machine.arrow import string_column
-from fastscore_machine.compiling import always_inlined, kernel
-from fastscore_machine.memory import View, load_byte, subview
-from fastscore_machine.validation import as_offsets, as_vector, read_only
-from fastscore_machine.views import same_bytes
+from fastscore_jit.arrays import Int64Array, UInt8Array
+from fastscore_jit.arrow import string_column
+from fastscore_jit.compiling import always_inlined, kernel
+from fastscore_jit.memory import View, load_byte, subview
+from fastscore_jit.validation import as_offsets, as_vector, read_only
+from fastscore_jit.views import same_bytes
 
 _SPACE = 32
 _DOTTED_I, _KELVIN = np.uint8(ord("i")), np.uint8(ord("k"))
@@ -46,7 +46,7 @@ def plain_words(strings: Any, *, without: Sequence[str] = ()) -> Any:
 
 def count_phrases(
     texts: Any, text: npt.ArrayLike, phrases: Any, wanted: tuple[Any, Any], owner: npt.ArrayLike
-) -> tuple[Longs, Longs, Longs]:
+) -> tuple[Int64Array, Int64Array, Int64Array]:
     """Count the phrases that rows of text have, of those that the row's owner wants.
 
     Parameters
@@ -173,19 +173,19 @@ def _contains_phrase(text: View, phrase: View) -> bool:
 class _Rows(NamedTuple):
     """Who says what: texts and their offsets, and for each row its text and its owner."""
 
-    texts: Bytes
-    offsets: Longs
-    text_of: Longs
-    owner_of: Longs
+    texts: UInt8Array
+    offsets: Int64Array
+    text_of: Int64Array
+    owner_of: Int64Array
 
 
 class _Phrases(NamedTuple):
     """Who wants what: phrases and their offsets, those that owners want, and offsets of these."""
 
-    phrases: Bytes
-    offsets: Longs
-    wanted: Longs
-    wanted_offsets: Longs
+    phrases: UInt8Array
+    offsets: Int64Array
+    wanted: Int64Array
+    wanted_offsets: Int64Array
 
 
 @kernel(

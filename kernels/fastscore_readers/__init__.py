@@ -1,4 +1,4 @@
 """How bytes become columns: JSON, CSV and Python literals.
 
-It stands on `fastscore_machine` alone and knows nothing of what is computed.
+It imports only `fastscore_jit`, and nothing that computes metrics.
 """

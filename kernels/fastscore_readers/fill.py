@@ -15,12 +15,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from fastscore_machine.arrays import Bytes, Longs
-from fastscore_machine.bits import after_odd
-from fastscore_machine.byte_sets import byte_marks
-from fastscore_machine.compiling import always_inlined, inlined, kernel
-from fastscore_machine.memory import copy_chosen
-from fastscore_machine.views import (
+from fastscore_jit.arrays import Int64Array, UInt8Array
+from fastscore_jit.bits import after_odd
+from fastscore_jit.byte_sets import byte_marks
+from fastscore_jit.compiling import always_inlined, inlined, kernel
+from fastscore_jit.memory import copy_chosen
+from fastscore_jit.views import (
     BLOCK,
     block_at,
     byte_at,
@@ -69,11 +69,11 @@ class Columns(NamedTuple):
 
     kind: npt.NDArray[np.int8]
     words: npt.NDArray[np.uint64]
-    tags: Bytes
-    odd: Longs
-    lines: Longs
-    texts: Bytes
-    used: Longs
+    tags: UInt8Array
+    odd: Int64Array
+    lines: Int64Array
+    texts: UInt8Array
+    used: Int64Array
 
 
 ROWS, TEXT_BYTES = range(2)
@@ -97,7 +97,7 @@ class Filled:
     """
 
     values: npt.NDArray[np.uint64]
-    texts: Bytes
+    texts: UInt8Array
     valid: npt.NDArray[np.bool_]
     odd: int
 

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
-from fastscore_machine.arrays import Bytes, Longs
+from fastscore_jit.arrays import Int64Array, UInt8Array
 
 from fastscore_readers.fill import ROWS, Columns, Filled, filled_columns, joined_columns
 
@@ -52,20 +52,20 @@ class LineScan:
         after the buffer.
     """
 
-    data: Bytes
-    line: Longs
-    start: Longs
-    end: Longs
-    tags: Bytes
-    value_start: Longs
-    value_end: Longs
-    fault_line: Longs
-    fault_start: Longs
-    fault_end: Longs
-    fault_status: Longs
-    fault_position: Longs
-    fault_cells: Longs
-    fault_width: Longs
+    data: UInt8Array
+    line: Int64Array
+    start: Int64Array
+    end: Int64Array
+    tags: UInt8Array
+    value_start: Int64Array
+    value_end: Int64Array
+    fault_line: Int64Array
+    fault_start: Int64Array
+    fault_end: Int64Array
+    fault_status: Int64Array
+    fault_position: Int64Array
+    fault_cells: Int64Array
+    fault_width: Int64Array
     n_lines: int
     n_blank: int
     next_line: int
@@ -75,14 +75,14 @@ class LineScan:
     stop: int = 0
     cut: bool = False
 
-    def value_bytes(self, key: int) -> tuple[Longs, Longs]:
+    def value_bytes(self, key: int) -> tuple[Int64Array, Int64Array]:
         """Return where the values of a key stand."""
         scan = self.again() if key in self.filled else self
         return scan.value_start[key], scan.value_end[key]
 
 
 def scan_of(
-    data: Bytes,
+    data: UInt8Array,
     columns: Columns,
     faults: npt.NDArray[np.int64],
     width: int,
@@ -117,7 +117,7 @@ def scan_of(
     )
 
 
-def joined_scans(data: Bytes, scans: Sequence[tuple[int, LineScan]]) -> LineScan:
+def joined_scans(data: UInt8Array, scans: Sequence[tuple[int, LineScan]]) -> LineScan:
     """Join scans of one wish, each with its place in ``data``."""
     if len(scans) == 1 and not scans[0][0]:
         return replace(scans[0][1], data=data)

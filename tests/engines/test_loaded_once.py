@@ -5,7 +5,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from fastscore_machine.objects import cache_folder
+from fastscore_jit.objects import cache_folder
 
 from tests.engines.clusters import dask_cluster
 from tests.engines.runs import SEMANTIC, finish, start_run
@@ -19,8 +19,8 @@ from importlib.abc import MetaPathFinder
 
 WATCHED = {
     "fastscore.vectors.embedder": "load_inference",
-    "fastscore_machine.worker": "make_library",
-    "fastscore_machine.calling": "load_kernel",
+    "fastscore_jit.worker": "make_library",
+    "fastscore_jit.calling": "load_kernel",
 }
 
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from fastscore_machine.stopping import raise_if_stopped
-from fastscore_machine.threads import thread_count
+from fastscore_jit.stopping import raise_if_stopped
+from fastscore_jit.threads import thread_count
 
 from fastscore.errors import InputError, MemoryLimitError, UsageError
 from fastscore.logs.integrity.limits import Limits

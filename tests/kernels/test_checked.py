@@ -7,11 +7,11 @@ from importlib import import_module
 
 import numpy as np
 import pytest
+from fastscore_jit.compiling import CHECKED, JIT_DISABLED
+from fastscore_jit.memory import Views
 from fastscore_kernels._lanes import LONG
 from fastscore_kernels.character_ngrams import index_character_ngrams
 from fastscore_kernels.ngrams import _allocate_scratch
-from fastscore_machine.compiling import CHECKED, JIT_DISABLED
-from fastscore_machine.memory import Views
 
 pytestmark = pytest.mark.skipif(
     JIT_DISABLED or not CHECKED, reason="kernels are compiled without checks"
@@ -52,11 +52,11 @@ def character_ngrams():
 
 
 CASES = {
-    "fastscore_machine.addressed_texts:_rows_of_offsets": (
+    "fastscore_jit.addressed_texts:_rows_of_offsets": (
         lambda: (rows(b"abc"), longs(0, 5), 0, Views(empty(1), empty(1))),
         "5 items at index 0 of 3",
     ),
-    "fastscore_machine.addressed_texts:_rows_of_views": (
+    "fastscore_jit.addressed_texts:_rows_of_views": (
         lambda: (empty(0), empty(16, np.uint8), 1, Views(empty(1), empty(1))),
         "4 items at index 16 of 16",
     ),

@@ -7,8 +7,8 @@ import sys
 
 import pytest
 from click.testing import CliRunner
-from fastscore_machine.compiling import JIT_DISABLED
-from fastscore_machine.objects import find_library
+from fastscore_jit.compiling import JIT_DISABLED
+from fastscore_jit.objects import find_library
 
 from fastscore.cli import cli
 from fastscore.run.kernels import WITHOUT_VECTORS, compiled, kernels_of, ship_kernels, unread
@@ -24,7 +24,7 @@ ROWS = [
 USED = """
 import sys
 from fastscore.cli import cli
-from fastscore_machine.compiling import declared_kernels
+from fastscore_jit.compiling import declared_kernels
 cli.main([*sys.argv[1:], "-q"], standalone_mode=False)
 print(*(kernel.identity for kernel in declared_kernels() if kernel._loaded))
 """

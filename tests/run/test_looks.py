@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from fastscore_machine import stopping
+from fastscore_jit import stopping
 
 from fastscore.cli import cli
 from fastscore.examples import example_names, example_options, write_example

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from fastscore_machine.stopping import StoppedError, clear_stop, raise_if_stopped, stop_flag
+from fastscore_jit.stopping import StoppedError, clear_stop, raise_if_stopped, stop_flag
 
 from fastscore.errors import EXIT_INCOMPLETE, MemoryLimitError
 from fastscore.logs.integrity.limits import Limits, own_memory

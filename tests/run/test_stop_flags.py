@@ -7,11 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fastscore_kernels import levenshtein
-from fastscore_kernels.levenshtein import levenshtein_pairs
-from fastscore_machine import stopping
-from fastscore_machine.compiling import JIT_DISABLED
-from fastscore_machine.stopping import (
+from fastscore_jit import stopping
+from fastscore_jit.compiling import JIT_DISABLED
+from fastscore_jit.stopping import (
     StoppablePool,
     StoppedError,
     clear_stop,
@@ -19,6 +17,8 @@ from fastscore_machine.stopping import (
     raise_if_stopped,
     request_stop,
 )
+from fastscore_kernels import levenshtein
+from fastscore_kernels.levenshtein import levenshtein_pairs
 
 from fastscore.errors import InputError
 from fastscore.run import tasks

@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import polars as pl
-from fastscore_machine.arrow import TextRows, join_rows, text_rows
+from fastscore_jit.arrow import TextRows, join_rows, text_rows
 from hypothesis import example, given
 from hypothesis import strategies as st
 

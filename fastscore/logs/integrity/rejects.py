@@ -11,7 +11,7 @@ from dataclasses import astuple, dataclass, replace
 import numpy as np
 import numpy.typing as npt
 import polars as pl
-from fastscore_machine.arrays import Longs
+from fastscore_jit.arrays import Int64Array
 
 from fastscore.suites.declarations import REJECTS_TABLE, RejectReason
 
@@ -114,7 +114,7 @@ def listed_rejects(rejects: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def first_of_files(files: Longs) -> npt.NDArray[np.bool_]:
+def first_of_files(files: Int64Array) -> npt.NDArray[np.bool_]:
     """Tell which of some rejects, given by the index of their file in order, can be listed."""
     places = np.arange(files.size)
     first = np.concatenate(([True], files[1:] != files[:-1])) if files.size else places == 0
@@ -123,7 +123,7 @@ def first_of_files(files: Longs) -> npt.NDArray[np.bool_]:
 
 
 def count_kinds(
-    kinds: Longs, lines: Longs, describe: Callable[[int], Reject]
+    kinds: Int64Array, lines: Int64Array, describe: Callable[[int], Reject]
 ) -> list[tuple[int, Reject]]:
     """Make one reject for all of a kind, each with the place of the first of them.
 

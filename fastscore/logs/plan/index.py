@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 import polars as pl
+from fastscore_jit.arrays import Int64Array, Mask
 from fastscore_kernels import text_hash128
-from fastscore_machine.arrays import Longs, Mask
 from fastscore_readers.json.tokens import ABSENT
 
 from fastscore.logs.inputs.chats import array_holds_rows
@@ -285,9 +285,9 @@ def _batch_sequences(batch: Batch, source: Source, stride: int) -> list["_Sequen
 
 
 def _sequences(
-    parts: Longs,
-    offsets: Longs,
-    lines: Longs,
+    parts: Int64Array,
+    offsets: Int64Array,
+    lines: Int64Array,
     named: Sequence[Places],
     columns: Sequence[Column],
     stride: int,
@@ -322,11 +322,11 @@ def _sequences(
 class _Sequences:
     """Rows that follow each other with one key: n sequences as int64 (n,), columns of keys."""
 
-    file: Longs
-    first: Longs
-    last: Longs
-    line: Longs
-    rows: Longs
+    file: Int64Array
+    first: Int64Array
+    last: Int64Array
+    line: Int64Array
+    rows: Int64Array
     keys: Sequence[pl.Series]
 
     def where(self, chosen: Mask) -> "_Sequences":

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
-from fastscore_machine.arrays import Longs
+from fastscore_jit.arrays import Int64Array
 from fastscore_readers.json.line_ends import line_begins
 
 
@@ -26,7 +26,7 @@ class BlockStrides:
     begin: int
     first_byte: bytes
     last_byte: bytes
-    strides: Longs
+    strides: Int64Array
 
 
 def block_strides(begin: int, block: bytes | memoryview, stride: int) -> BlockStrides:
@@ -41,7 +41,7 @@ def block_strides(begin: int, block: bytes | memoryview, stride: int) -> BlockSt
     return BlockStrides(begin, bytes(block[:1]), bytes(block[-1:]), strides)
 
 
-def line_strides(blocks: Iterable[BlockStrides], stride: int) -> Longs:
+def line_strides(blocks: Iterable[BlockStrides], stride: int) -> Int64Array:
     """Find the first and the last line that begin in each stride of a file.
 
     Parameters

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
-from fastscore_machine.arrays import Longs
+from fastscore_jit.arrays import Int64Array
 
 from fastscore.logs.integrity.file_state import FileState
 
@@ -22,10 +22,10 @@ class Stretches:
     rows count for `ROW_BYTES` at least where they are counted.
     """
 
-    file: Longs
-    start: Longs
-    line: Longs
-    n_bytes: Longs
+    file: Int64Array
+    start: Int64Array
+    line: Int64Array
+    n_bytes: Int64Array
 
 
 def stretches_of(spans: pl.DataFrame, states: Sequence[FileState]) -> Stretches:

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
-from fastscore_machine.arrays import Bytes, Longs, Mask
+from fastscore_jit.arrays import Int64Array, Mask, UInt8Array
 from fastscore_readers.json import located_values
 
 
@@ -30,7 +30,7 @@ def buffer_series(kind: pa.DataType, valid: Mask, *buffers: npt.NDArray[np.gener
     return pl.Series(_Exported(array))
 
 
-def texts_at(data: Bytes, starts: Longs, ends: Longs, valid: Mask) -> pl.Series:
+def texts_at(data: UInt8Array, starts: Int64Array, ends: Int64Array, valid: Mask) -> pl.Series:
     """Make a column of the UTF-8 at some ranges, null where not valid, without copying."""
     views = np.zeros((valid.size, 4), np.int32)
     located_values.views(data, np.where(valid, starts, -1), ends, 0, views)

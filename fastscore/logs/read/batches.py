@@ -8,8 +8,8 @@ from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
-from fastscore_machine.arrays import Longs
-from fastscore_machine.stopping import StoppablePool, raise_if_stopped
+from fastscore_jit.arrays import Int64Array
+from fastscore_jit.stopping import StoppablePool, raise_if_stopped
 from fastscore_readers.json.lines import MOST_VIEWED, scan_jsonl
 from fastscore_readers.line_scan import LineScan, joined_scans
 
@@ -38,8 +38,8 @@ class Batch:
     """
 
     data: npt.NDArray[np.uint8]
-    begins: Longs
-    parts: Longs
+    begins: Int64Array
+    parts: Int64Array
     segments: tuple[Lines, ...]
 
     @property
@@ -88,7 +88,7 @@ class Batch:
         in_documents = self.segments[0].numbers is not None
         return replace(scan, syntax="json" if in_documents else "jsonl")
 
-    def _restarts(self) -> Longs:
+    def _restarts(self) -> Int64Array:
         numbers = [
             np.array([[begin, lines.line]], np.int64)
             if lines.numbers is None
@@ -98,7 +98,7 @@ class Batch:
         ]
         return np.concatenate(numbers) if numbers else np.empty((0, 2), np.int64)
 
-    def places(self, starts: Longs) -> tuple[Longs, Longs]:
+    def places(self, starts: Int64Array) -> tuple[Int64Array, Int64Array]:
         """Return the part of each position in ``data``, and its byte in that part's file."""
         segments = np.searchsorted(self.begins, starts, side="right") - 1
         shift = np.array([lines.offset for lines in self.segments], np.int64) - self.begins
@@ -112,7 +112,7 @@ class Batch:
         return self.parts[segments], offsets
 
 
-def _marks(scan: LineScan) -> Longs:
+def _marks(scan: LineScan) -> Int64Array:
     """Return where byte order marks stand at the beginning of lines that are faulty by them."""
     starts = scan.fault_start[scan.fault_end - scan.fault_start >= len(BOM)]
     heads = scan.data[starts[:, None] + np.arange(len(BOM))]

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
-from fastscore_machine.arrays import Bytes, Longs, Mask
+from fastscore_jit.arrays import Int64Array, Mask, UInt8Array
 from fastscore_readers.fill import Filled
 from fastscore_readers.json import located_values
 from fastscore_readers.json.tokens import (
@@ -63,7 +63,7 @@ class Converted:
     """A column's values, and where there is a fault 1 + its reason's index in `REJECT_REASONS`."""
 
     values: pl.Series
-    faults: Bytes
+    faults: UInt8Array
 
 
 def convert_columns(
@@ -163,7 +163,7 @@ def _is_tagged(found: Places, *tags: int) -> Mask:
     return chosen
 
 
-def _wrong_type_codes(found: Places, used: Mask) -> Bytes:
+def _wrong_type_codes(found: Places, used: Mask) -> UInt8Array:
     """Fault codes in which every value that is neither used nor null has the wrong type."""
     return np.where(used | (found.tags <= NULL), _OK, _fault_code("wrong_type")).astype(np.uint8)
 
@@ -174,7 +174,7 @@ def _null_column(found: Places, column: Column) -> Converted:
     return Converted(nulls, np.zeros(found.tags.size, np.uint8))
 
 
-def _adopt_column(filled: Filled, kind: pa.DataType, *texts: Bytes) -> Converted:
+def _adopt_column(filled: Filled, kind: pa.DataType, *texts: UInt8Array) -> Converted:
     """Take a filled column as it is."""
     values = buffer_series(kind, filled.valid, filled.values, *texts)
     return Converted(values, np.zeros(filled.valid.size, np.uint8))
@@ -204,7 +204,9 @@ def _text(found: Places, column: Column) -> Converted:
     return Converted(buffer_series(pa.string_view(), valid, *buffers), faults)
 
 
-def _write_views(rows: Longs, data: Bytes, starts: Longs, ends: Longs, buffers: Buffers) -> None:
+def _write_views(
+    rows: Int64Array, data: UInt8Array, starts: Int64Array, ends: Int64Array, buffers: Buffers
+) -> None:
     """Write the views of some rows, whose bytes become one more buffer after the views."""
     own = np.zeros((rows.size, 4), np.int32)
     located_values.views(data, starts, ends, len(buffers) - 1, own)
@@ -344,13 +346,13 @@ def _number(found: Places, column: Column) -> Converted:
     return Converted(buffer_series(pa.float64(), valid, values), faults)
 
 
-def _doubles(found: Places, rows: Longs) -> tuple[npt.NDArray[np.float64], Mask]:
+def _doubles(found: Places, rows: Int64Array) -> tuple[npt.NDArray[np.float64], Mask]:
     """Doubles of rows that hold JSON numbers, and which of them are finite."""
     values = _read(found, rows, pl.Float64()).to_numpy()
     return values, np.isfinite(values)
 
 
-def _read(found: Places, rows: Longs, kind: pl.DataType) -> pl.Series:
+def _read(found: Places, rows: Int64Array, kind: pl.DataType) -> pl.Series:
     """Read what some rows spell as numbers, null where it is none; doubles are the nearest ones."""
     starts, ends = found.starts[rows], found.ends[rows]
     return texts_at(found.data, starts, ends, np.ones(rows.size, np.bool_)).cast(kind, strict=False)

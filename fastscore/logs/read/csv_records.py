@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Any, TypeAlias
 
 import numpy as np
-from fastscore_machine.arrays import Bytes, Longs
+from fastscore_jit.arrays import Int64Array, UInt8Array
 from fastscore_readers.csv.records import scan_csv
 from fastscore_readers.csv.walk import TOO_LONG, WRONG_CELL_COUNT
 from fastscore_readers.fill import PLACES
@@ -140,13 +140,13 @@ def read_records(
 class _Wish:
     """The column of each cell, how columns are filled, and what separates cells."""
 
-    slots: Longs
+    slots: Int64Array
     kinds: Sequence[int]
     separator: bytes = b","
 
     def scan(
         self,
-        data: Bytes,
+        data: UInt8Array,
         *,
         line: int = 1,
         final: bool = True,
@@ -209,7 +209,7 @@ def _read(
         yield Lines(b"", offset, line, refused=_cut_off(stream.damage, file, line, offset, pending))
 
 
-def _first_mark(data: Bytes, scan: LineScan) -> int:
+def _first_mark(data: UInt8Array, scan: LineScan) -> int:
     """Return where the first record stands that begins with a byte order mark, -1 for none."""
     starts = np.concatenate((scan.start, scan.fault_start))
     starts = starts[data[starts] == BOM[0]]
@@ -295,7 +295,7 @@ def header_names(header: bytes) -> tuple[str, ...]:
 
 
 @lru_cache(64)
-def cell_slots(header: bytes, keys: tuple[bytes, ...]) -> Longs:
+def cell_slots(header: bytes, keys: tuple[bytes, ...]) -> Int64Array:
     """Return the index of each cell's name among ``keys``, -1 without one."""
     wanted = {key.decode().strip().lower(): index for index, key in reversed([*enumerate(keys)])}
     slots = [wanted.get(name, -1) for name in header_names(header)]

@@ -12,8 +12,8 @@ from functools import cache
 
 import numpy as np
 import polars as pl
-from fastscore_machine.arrays import Bytes, Longs, Mask
-from fastscore_machine.arrow import string_column
+from fastscore_jit.arrays import Int64Array, Mask, UInt8Array
+from fastscore_jit.arrow import string_column
 from fastscore_readers.json.kinds import value_kinds
 from fastscore_readers.json.located_values import unescaped
 from fastscore_readers.json.places import Place, Shape, find_places
@@ -345,7 +345,9 @@ def rebuilt(
     )
 
 
-def _plain_arrays(texts: pl.Series, tags: Bytes, elements: Place, chat: Chat) -> pl.Series | None:
+def _plain_arrays(
+    texts: pl.Series, tags: UInt8Array, elements: Place, chat: Chat
+) -> pl.Series | None:
     """Rewrite arrays of turns that are JSON texts, or in which a text is not a string.
 
     Parameters
@@ -379,7 +381,7 @@ def _plain_arrays(texts: pl.Series, tags: Bytes, elements: Place, chat: Chat) ->
     return texts.scatter(rows, plain)
 
 
-def _before_user(said: pl.Series, owner: Longs, left_out: Mask, rows: ChatRows) -> Mask:
+def _before_user(said: pl.Series, owner: Int64Array, left_out: Mask, rows: ChatRows) -> Mask:
     """Mark what the other side says before anybody else in its array."""
     is_other = (said == _quoted(dict(rows.words)[ASSISTANT_ROLE])).fill_null(False).to_numpy()
     begins = (~is_other & ~left_out).cumsum()

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from fastscore_machine.arrays import Bytes, Longs
+from fastscore_jit.arrays import Int64Array, UInt8Array
 from fastscore_readers.fill import (
     CELLS,
     FULL_CELLS,
@@ -52,10 +52,10 @@ class Places:
     """
 
     syntax: Format
-    data: Bytes
-    tags: Bytes
-    starts: Longs
-    ends: Longs
+    data: UInt8Array
+    tags: UInt8Array
+    starts: Int64Array
+    ends: Int64Array
     filled: Filled | None = None
 
     def raw(self, row: int) -> bytes:
@@ -63,7 +63,7 @@ class Places:
         quotes = 1 if self.tags[row] in (STRING, ESCAPED) and self.syntax != "csv" else 0
         return self.data[self.starts[row] - quotes : self.ends[row] + quotes].tobytes()
 
-    def at(self, rows: Longs) -> "Places":
+    def at(self, rows: Int64Array) -> "Places":
         """Return the values of some rows."""
         filled = self.filled
         if filled is not None:
@@ -76,7 +76,7 @@ class Places:
             filled=filled,
         )
 
-    def unescaped(self, rows: Longs) -> tuple[Bytes, Longs, Longs]:
+    def unescaped(self, rows: Int64Array) -> tuple[UInt8Array, Int64Array, Int64Array]:
         """Texts of some rows' strings: bytes, starts and ends, an end of -1 where it is no text."""
         if self.syntax != "csv":
             return located_values.unescaped(self.data, self.starts[rows], self.ends[rows])
@@ -168,8 +168,8 @@ def spelled_cells(found: Places, kind: ColumnKind, names_dialogue: bool = False)
 
 
 def parse_spellings(
-    data: Bytes, tags: Bytes, starts: Longs, ends: Longs
-) -> tuple[Bytes, Longs, Longs]:
+    data: UInt8Array, tags: UInt8Array, starts: Int64Array, ends: Int64Array
+) -> tuple[UInt8Array, Int64Array, Int64Array]:
     """Tell which cells of CSV spell a boolean or a number.
 
     Returns

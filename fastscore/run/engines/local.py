@@ -9,7 +9,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from fastscore_machine.stopping import POLL_SECONDS, StoppablePool
+from fastscore_jit.stopping import POLL_SECONDS, StoppablePool
 
 from fastscore.logs.integrity.limits import Limits
 from fastscore.run.engines.engine import Answer, Done, Key, Lost

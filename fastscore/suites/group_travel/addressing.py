@@ -2,7 +2,7 @@
 
 import numpy as np
 import polars as pl
-from fastscore_machine.arrays import Reals
+from fastscore_jit.arrays import Float64Array
 
 from fastscore.suites.columns import keep_where
 from fastscore.suites.group_travel.evidence import (
@@ -70,7 +70,7 @@ def address_pairs(
 
 def _nearest(
     frames: dict[str, pl.DataFrame], similarity: Similarity, n_slots: int
-) -> tuple[Reals, Reals]:
+) -> tuple[Float64Array, Float64Array]:
     """Return each pair's highest similarity to a text of its slot, and to a line of its plan."""
     pairs, n_dialogues = frames["pairs"], frames["dialogues"].height
     wanted = similarity.rows.get("pairs", np.zeros(0, np.int64))

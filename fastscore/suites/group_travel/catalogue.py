@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from fastscore_machine.arrays import Indices, Mask
+from fastscore_jit.arrays import Indices, Mask
 from fastscore_readers.json.tokens import ARRAY, NULL, OBJECT
 
 from fastscore.suites.columns import replace_lone_surrogates

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import polars as pl
+from fastscore_jit.arrays import Indices, Mask, UInt8Array
+from fastscore_jit.arrow import StringColumn, string_column
 from fastscore_kernels import number_ranges
-from fastscore_machine.arrays import Bytes, Indices, Mask
-from fastscore_machine.arrow import StringColumn, string_column
 from fastscore_readers.json.tokens import (
     ABSENT,
     ESCAPED,
@@ -57,13 +57,13 @@ class CellTrees:
         The distinct keys, as they are meant.
     """
 
-    data: Bytes
+    data: UInt8Array
     nodes: Nodes
     key: Indices
     keys: pl.Series
 
     @cached_property
-    def tags(self) -> Bytes:
+    def tags(self) -> UInt8Array:
         """The kind of each node; one more, the last, which is that of `NO_NODE`."""
         return np.append(self.nodes.tags, np.uint8(ABSENT))
 
@@ -231,7 +231,7 @@ def trees_of(cells: pl.Series) -> CellTrees:
     return _read_again(trees.data, trees.nodes, cells, twice) if len(twice) else trees
 
 
-def _read_again(data: Bytes, nodes: Nodes, cells: pl.Series, rows: Indices) -> CellTrees:
+def _read_again(data: UInt8Array, nodes: Nodes, cells: pl.Series, rows: Indices) -> CellTrees:
     """Read some cells as Python does."""
     read = pl.Series([_as_json(cell) for cell in cells.gather(rows)], dtype=pl.String)
     # most of them hold nothing: these keep their only node
@@ -248,7 +248,7 @@ def _nodes_of(column: StringColumn) -> Nodes:
     return find_nodes(column.data, column.offsets[:-1], column.offsets[1:], is_utf8=True)
 
 
-def _trees(data: Bytes, nodes: Nodes) -> CellTrees:
+def _trees(data: UInt8Array, nodes: Nodes) -> CellTrees:
     keyed = np.flatnonzero(nodes.key_start >= 0)
     start, end = nodes.key_start[keyed], nodes.key_end[keyed]
     written, firsts = number_ranges(data, start, end)
@@ -281,8 +281,8 @@ def _as_json(cell: str) -> str:
 
 
 def _replaced(
-    data: Bytes, nodes: Nodes, cells: Indices, other_data: Bytes, others: Nodes
-) -> tuple[Bytes, Nodes]:
+    data: UInt8Array, nodes: Nodes, cells: Indices, other_data: UInt8Array, others: Nodes
+) -> tuple[UInt8Array, Nodes]:
     """Put others in the place of the nodes of some cells."""
     n, shift = len(nodes.parent), len(data)
     chosen = np.arange(len(nodes.offsets) - 1)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from fastscore_machine.arrays import Indices
+from fastscore_jit.arrays import Indices
 
 from fastscore.suites.distinct import distinct
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 import polars as pl
-from fastscore_machine.arrays import Indices
+from fastscore_jit.arrays import Indices
 
 from fastscore.suites.columns import list_column
 from fastscore.suites.group_travel.catalogue import Catalogue

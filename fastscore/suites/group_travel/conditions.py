@@ -1,7 +1,7 @@
 """Under which condition a dialogue was held, and who took part, by its metadata."""
 
 import polars as pl
-from fastscore_machine.arrays import Indices
+from fastscore_jit.arrays import Indices
 from fastscore_readers.json.tokens import ARRAY, FLOAT, NULL
 
 from fastscore.suites.group_travel.cell_trees import CellTrees, read_trees

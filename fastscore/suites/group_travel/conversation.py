@@ -2,8 +2,8 @@
 
 import numpy as np
 import polars as pl
+from fastscore_jit.arrays import Indices, Mask
 from fastscore_kernels import least_jaccard_groups
-from fastscore_machine.arrays import Indices, Mask
 
 from fastscore.suites.distinct import distinct
 from fastscore.suites.group_travel.evidence import Informative

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
+from fastscore_jit.arrays import Indices, Mask
 from fastscore_kernels import count_token_hits, find_phrases
 from fastscore_kernels.targets import Targets
-from fastscore_machine.arrays import Indices, Mask
 
 from fastscore.suites.distinct import distinct
 from fastscore.suites.group_travel.lexicon import Lexicon

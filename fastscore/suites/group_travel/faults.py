@@ -3,7 +3,7 @@
 import numpy as np
 import numpy.typing as npt
 import polars as pl
-from fastscore_machine.arrays import Mask
+from fastscore_jit.arrays import Mask
 
 Counts = npt.NDArray[np.int64]
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import polars as pl
+from fastscore_jit.arrays import Indices
 from fastscore_kernels import number_tokens, replace_characters
-from fastscore_machine.arrays import Indices
 
 from fastscore.suites.distinct import distinct
 from fastscore.suites.group_travel.lexicon import Lexicon

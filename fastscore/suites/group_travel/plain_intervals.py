@@ -8,17 +8,19 @@ Comparisons are spelled out: `in` over a tuple compiles to slower code.
 from typing import Any
 
 import numpy as np
-from fastscore_machine.arrays import Longs
-from fastscore_machine.arrow import string_column, text_rows
-from fastscore_machine.compiling import always_inlined, kernel
-from fastscore_machine.memory import View, Views, load_byte
+from fastscore_jit.arrays import Int64Array
+from fastscore_jit.arrow import string_column, text_rows
+from fastscore_jit.compiling import always_inlined, kernel
+from fastscore_jit.memory import View, Views, load_byte
 
 _ZERO, _COLON, _COMMA, _SPACE, _LOWER_CASE = 0x30, 0x3A, 0x2C, 0x20, 0x20
 _HYPHEN, _NEWLINE, _A, _P, _M, _T, _O = 0x2D, 0x0A, 0x61, 0x70, 0x6D, 0x74, 0x6F
 _IMPOSSIBLE, _NO_TIME = -1, -2
 
 
-def plain_intervals(strings: Any, leads: Any) -> tuple[Longs, Longs, Longs, Longs]:
+def plain_intervals(
+    strings: Any, leads: Any
+) -> tuple[Int64Array, Int64Array, Int64Array, Int64Array]:
     """Find texts that are a name with an interval before or after it.
 
     After: a name, a lead, and the interval, at whose end the text ends or has a comma; the first

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import numpy as np
 import polars as pl
-from fastscore_machine.arrays import Indices
+from fastscore_jit.arrays import Indices
 from fastscore_readers.json.tokens import ARRAY, NULL, OBJECT
 
 from fastscore.suites.group_travel.cell_trees import NO_NODE, CellTrees

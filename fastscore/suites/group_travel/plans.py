@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 import polars as pl
-from fastscore_machine.arrays import Indices
+from fastscore_jit.arrays import Indices
 
 from fastscore.suites.distinct import distinct
 from fastscore.suites.group_travel.cell_trees import trees_of

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 import polars as pl
-from fastscore_machine.stopping import raise_if_stopped
+from fastscore_jit.stopping import raise_if_stopped
 
 from fastscore.suites.base import Events
 from fastscore.suites.columns import reasons_of_kinds

@@ -2,9 +2,9 @@
 
 import numpy as np
 import polars as pl
+from fastscore_jit.arrays import Indices, Mask
 from fastscore_kernels import find_phrases
 from fastscore_kernels.targets import Targets
-from fastscore_machine.arrays import Indices, Mask
 
 from fastscore.suites.group_travel.evidence import TextCodes
 from fastscore.suites.group_travel.normalise import as_ids

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 import polars as pl
+from fastscore_jit.arrays import Float64Array, Indices, Mask
 from fastscore_kernels import cosine_pairs, max_cosine_ragged
-from fastscore_machine.arrays import Indices, Mask, Reals
 
 from fastscore.suites.base import Events
 from fastscore.suites.distinct import distinct
@@ -135,7 +135,7 @@ class Similarity:
         )
         return cls(vectors.matrix, rows, True, target_of, targets)
 
-    def to_targets(self, rows: Indices, choices: Indices) -> Reals:
+    def to_targets(self, rows: Indices, choices: Indices) -> Float64Array:
         """Return the similarity of texts to what M12 compares of choices, float64 (n,).
 
         NaN where either is negative or there is nothing.
@@ -161,7 +161,7 @@ class Similarity:
         order, offsets = group_rows(owners.to_numpy()[said], n_owners)
         return rows[said][order], offsets
 
-    def nearest(self, rows: Indices, candidates: Ragged, owners: Indices) -> Reals:
+    def nearest(self, rows: Indices, candidates: Ragged, owners: Indices) -> Float64Array:
         """Return the greatest similarity of each text to the candidates of its owner.
 
         Parameters
@@ -186,7 +186,7 @@ class Similarity:
         )
         return np.where(np.isnan(greatest), np.nan, np.maximum(greatest, 0.0))
 
-    def pairwise(self, rows: Indices, others: Indices) -> Reals:
+    def pairwise(self, rows: Indices, others: Indices) -> Float64Array:
         """Return the similarity of pairs of texts; NaN where either is negative."""
         found = np.full(len(others), np.nan)
         if not self.is_on:
@@ -218,7 +218,7 @@ def _join_windows(
     return _last_of(joined, np.arange(len(joined))), total.astype(np.float32)
 
 
-def reaches(similarity: Reals, threshold: float) -> Mask:
+def reaches(similarity: Float64Array, threshold: float) -> Mask:
     """Tell which similarities reach a threshold, as float32; NaN reaches none."""
     reached: Mask = similarity.astype(np.float32) >= np.float32(threshold)
     return reached

@@ -2,7 +2,7 @@
 
 import numpy as np
 import polars as pl
-from fastscore_machine.arrays import Indices
+from fastscore_jit.arrays import Indices
 
 from fastscore.suites.distinct import distinct
 from fastscore.suites.group_travel.plain_intervals import plain_intervals

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import numpy as np
 import polars as pl
-from fastscore_machine.arrays import Indices, Mask
+from fastscore_jit.arrays import Indices, Mask
 from fastscore_readers.json.tokens import ARRAY, OBJECT
 
 from fastscore.suites.columns import gather_or_null

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
-from fastscore_machine.arrays import Indices
+from fastscore_jit.arrays import Indices
 from fastscore_readers.json.tokens import ARRAY, INTEGER, OBJECT, STRING
 
 from fastscore.suites.base import Nulls

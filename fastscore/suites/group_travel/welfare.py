@@ -2,8 +2,8 @@
 
 import numpy as np
 import polars as pl
+from fastscore_jit.arrays import Float64Array, Indices
 from fastscore_kernels import gini_ragged
-from fastscore_machine.arrays import Indices, Reals
 
 from fastscore.suites.group_travel.terms import CATEGORY_SLOTS
 from fastscore.suites.ragged import offsets_of, sum_by
@@ -27,12 +27,12 @@ def count_pairs(pairs: pl.DataFrame, n_dialogues: int) -> pl.DataFrame:
         present = values.fill_null(False).to_numpy()
         return np.bincount(row[present], minlength=n_dialogues).astype(np.int64)
 
-    def total(values: pl.Series) -> Reals:
+    def total(values: pl.Series) -> Float64Array:
         present = values.is_not_null().to_numpy()
         return sum_by(row[present], values.drop_nulls().to_numpy(), n_dialogues)
 
     by_category = pairs["category_channel"].is_not_null() & pairs["slot"].is_in(CATEGORY_SLOTS)
-    counts: dict[str, Indices | Reals] = {
+    counts: dict[str, Indices | Float64Array] = {
         "n_pairs": count(pairs["slot"].is_not_null()),
         "M8_num": count(pairs["addressed"]),
         "M8a_num": count(pairs["addressed_synthesis"]),
@@ -77,7 +77,7 @@ def measure_members(pairs: pl.DataFrame, n_dialogues: int) -> pl.DataFrame:
         pl.col("satisfied").sum().cast(pl.Int64),
     )
     row = members["dialogue_row"].to_numpy()
-    share: Reals = (members["satisfied"] / members["pairs"]).to_numpy()
+    share: Float64Array = (members["satisfied"] / members["pairs"]).to_numpy()
     n_members = np.bincount(row, minlength=n_dialogues)
     least = np.ones(n_dialogues)
     np.minimum.at(least, row, share)
@@ -105,7 +105,7 @@ def measure_members(pairs: pl.DataFrame, n_dialogues: int) -> pl.DataFrame:
 
 def _semantic_means(
     pairs: pl.DataFrame, members: pl.DataFrame, n_dialogues: int
-) -> tuple[Reals, Reals]:
+) -> tuple[Float64Array, Float64Array]:
     """Return each member's mean similarity (NaN without any), and each dialogue's Gini."""
     place = np.full(int(members["member_row"].max() or 0) + 1, -1, np.int64)  # type: ignore[arg-type]
     place[members["member_row"].to_numpy()] = np.arange(members.height)
@@ -113,7 +113,7 @@ def _semantic_means(
     owner = place[pairs["member_row"].to_numpy()][similarity.is_not_null().to_numpy()]
     sums = sum_by(owner, similarity.drop_nulls().to_numpy(), members.height)
     counts = np.bincount(owner, minlength=members.height)
-    means: Reals = np.divide(sums, counts, where=counts > 0, out=np.full(len(sums), np.nan))
+    means: Float64Array = np.divide(sums, counts, where=counts > 0, out=np.full(len(sums), np.nan))
     row = members["dialogue_row"].to_numpy()
     # members without a mean come last, and do not count
     order = np.lexsort((means, row, counts == 0))[: np.count_nonzero(counts)]

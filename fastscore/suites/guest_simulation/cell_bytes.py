@@ -2,12 +2,12 @@
 
 import numpy as np
 import polars as pl
-from fastscore_machine.arrays import Bytes, Indices
-from fastscore_machine.arrow import StringColumn
+from fastscore_jit.arrays import Indices, UInt8Array
+from fastscore_jit.arrow import StringColumn
 from fastscore_readers.json import located_values
 
 
-def texts_between(data: Bytes, start: Indices, end: Indices) -> pl.Series:
+def texts_between(data: UInt8Array, start: Indices, end: Indices) -> pl.Series:
     """Make a String column of ranges of bytes, without copying them."""
     import pyarrow as pa
 

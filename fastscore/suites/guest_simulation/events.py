@@ -2,7 +2,7 @@
 
 import numpy as np
 import polars as pl
-from fastscore_machine.arrays import Indices, Mask
+from fastscore_jit.arrays import Indices, Mask
 
 from fastscore.suites.base import Events
 from fastscore.suites.columns import (

@@ -10,8 +10,8 @@ from importlib.resources import files
 
 import numpy as np
 import polars as pl
+from fastscore_jit.arrays import Indices, Mask
 from fastscore_kernels import count_phrases, keyword_groups, number_hashes, plain_words
-from fastscore_machine.arrays import Indices, Mask
 
 from fastscore.suites.distinct import distinct
 from fastscore.suites.guest_simulation.nearly_python.item_lists import ITEM

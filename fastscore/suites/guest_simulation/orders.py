@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 import polars as pl
+from fastscore_jit.arrays import Indices, Mask, UInt8Array
+from fastscore_jit.arrow import text_rows
 from fastscore_kernels import number_hashes, number_ranges, plain_words
-from fastscore_machine.arrays import Bytes, Indices, Mask
-from fastscore_machine.arrow import text_rows
 from fastscore_readers.json.lines import scan_jsonl
 from fastscore_readers.json.located_values import unescaped
 from fastscore_readers.json.tokens import ARRAY, ESCAPED, STRING
@@ -79,7 +79,7 @@ class Names:
 
 
 def read_lists(
-    data: Bytes, start: Indices, stop: Indices, conversation: Indices, *, option_first: bool
+    data: UInt8Array, start: Indices, stop: Indices, conversation: Indices, *, option_first: bool
 ) -> Names:
     """Read the names in lists of items, one list a conversation."""
     found = item_names(data, start, stop, option_first=option_first, threads=1)
@@ -161,7 +161,7 @@ def _json_lists(cells: pl.Series) -> pl.Series:
     return replaced.set(pl.Series(~valid), "[]")
 
 
-def _unescaped_texts(data: Bytes, start: Indices, end: Indices) -> pl.Series:
+def _unescaped_texts(data: UInt8Array, start: Indices, end: Indices) -> pl.Series:
     """Unescape JSON strings; a lone surrogate, no letter of any name, is U+FFFD."""
     texts, begins, ends = unescaped(data, start, end)
     halved = np.flatnonzero(ends < 0)

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+from fastscore_jit.arrays import Indices, Mask
 from fastscore_kernels import number_hashes
-from fastscore_machine.arrays import Indices, Mask
 from fastscore_readers.json.tokens import ARRAY, OBJECT
 
 from fastscore.suites.columns import gather_or_null

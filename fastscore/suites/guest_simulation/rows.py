@@ -8,8 +8,8 @@ from operator import or_
 
 import numpy as np
 import polars as pl
+from fastscore_jit.arrays import Indices, Mask
 from fastscore_kernels import number_hashes, string_changes
-from fastscore_machine.arrays import Indices, Mask
 
 from fastscore.suites.columns import (
     gather_or_null,

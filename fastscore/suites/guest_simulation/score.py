@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import polars as pl
+from fastscore_jit.arrays import Float64Array, Indices, Mask
 from fastscore_kernels import number_hashes
-from fastscore_machine.arrays import Indices, Mask, Reals
 
 from fastscore.suites.base import Events
 from fastscore.suites.columns import all_null_reasons, gather_or_null, keep_where
@@ -119,7 +119,7 @@ class _Pairs:
     is_exit: Mask
 
 
-def _compare_states(frames: Mapping[str, pl.DataFrame]) -> tuple[pl.DataFrame, Reals]:
+def _compare_states(frames: Mapping[str, pl.DataFrame]) -> tuple[pl.DataFrame, Float64Array]:
     """Compare each message's state with what its persona lets expect.
 
     A message's score is the share of the components that have an expected and an actual value;
@@ -184,7 +184,7 @@ def _matches(
     return matches
 
 
-def _fallback_scores(pairs: _Pairs, states: pl.DataFrame, kinds: pl.Series) -> Reals:
+def _fallback_scores(pairs: _Pairs, states: pl.DataFrame, kinds: pl.Series) -> Float64Array:
     """Score states by the kind of persona that a description is of."""
     scores = np.full(len(pairs.state), _FALLBACK_OTHER)
     for kind, weights in _FALLBACK_WEIGHTS.items():
@@ -205,7 +205,7 @@ def _passes(states: pl.DataFrame, part: str, values: tuple[str, ...]) -> Mask:
 
 
 def _count(
-    messages: pl.DataFrame, score: Reals, states: pl.DataFrame, n_conversations: int
+    messages: pl.DataFrame, score: Float64Array, states: pl.DataFrame, n_conversations: int
 ) -> dict[str, npt.NDArray[Any]]:
     """Add up, in order of the messages, what the metrics of each conversation need."""
     conversation = messages["conversation"].to_numpy()
@@ -244,7 +244,7 @@ def _transitions(
     return totals.astype(np.int64)
 
 
-def behavioural_variance(n_states: Indices, n_transitions: Indices) -> Reals:
+def behavioural_variance(n_states: Indices, n_transitions: Indices) -> Float64Array:
     """Compute BVS, in whole numbers up to the last division.
 
     Parameters
@@ -262,7 +262,7 @@ def behavioural_variance(n_states: Indices, n_transitions: Indices) -> Reals:
     most = 3 * np.maximum(n_states - 1, 1)
     part, whole = OPTIMAL_RATE
     rising = whole * n_transitions <= part * most
-    variance: Reals = np.where(
+    variance: Float64Array = np.where(
         rising,
         whole * n_transitions / (part * most),
         whole * (most - n_transitions) / ((whole - part) * most),
@@ -270,7 +270,7 @@ def behavioural_variance(n_states: Indices, n_transitions: Indices) -> Reals:
     return variance
 
 
-def explainability(counts: Mapping[str, Indices], level: Indices) -> Reals:
+def explainability(counts: Mapping[str, Indices], level: Indices) -> Float64Array:
     """Compute DEI of each level, capped as the level allows; 0 for any other level.
 
     Parameters
@@ -288,7 +288,9 @@ def explainability(counts: Mapping[str, Indices], level: Indices) -> Reals:
         3: np.minimum(0.5, order / n * 0.5),
         2: np.minimum(0.2, counts["n_basic_tools"] / n * 0.2),
     }
-    index: Reals = np.select([level == each for each in by_level], list(by_level.values()), 0.0)
+    index: Float64Array = np.select(
+        [level == each for each in by_level], list(by_level.values()), 0.0
+    )
     return index
 
 
@@ -326,7 +328,7 @@ def _score(
 
 def _values(
     conversations: pl.DataFrame, counts: Mapping[str, npt.NDArray[Any]]
-) -> dict[str, Reals]:
+) -> dict[str, Float64Array]:
     """Compute the parts of CRRS, whether they are defined or not."""
     level = conversations["experiment_level"].fill_null(0).to_numpy()
     return {

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
-from fastscore_machine.arrays import Indices, Mask
+from fastscore_jit.arrays import Indices, Mask
 
 from fastscore.suites.columns import (
     gather_or_null,

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
+from fastscore_jit.arrays import Indices, Mask
+from fastscore_jit.arrow import StringColumn, TextRows, text_rows
 from fastscore_kernels import keyword_groups
 from fastscore_kernels.copying import copy_texts
-from fastscore_machine.arrays import Indices, Mask
-from fastscore_machine.arrow import StringColumn, TextRows, text_rows
 
 from fastscore.suites.guest_simulation.cell_bytes import column_of
 from fastscore.suites.guest_simulation.nearly_python import tool_calls

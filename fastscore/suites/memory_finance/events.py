@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from fastscore_machine.arrays import Mask
-from fastscore_machine.arrow import TextRows
+from fastscore_jit.arrays import Mask
+from fastscore_jit.arrow import TextRows
 from fastscore_readers.json.places import Shape
 from fastscore_readers.json.tokens import ARRAY, OBJECT
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from fastscore_machine.arrays import Indices, Mask
-from fastscore_machine.arrow import join_rows
+from fastscore_jit.arrays import Indices, Mask
+from fastscore_jit.arrow import join_rows
 from fastscore_readers.json.places import Shape
 from fastscore_readers.json.tokens import ABSENT, ARRAY, OBJECT
 

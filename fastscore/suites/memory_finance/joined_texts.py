@@ -11,14 +11,14 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from fastscore_machine.arrays import Bytes, Longs, Mask
-from fastscore_machine.arrow import text_rows
-from fastscore_machine.bits import trailing_zeros
-from fastscore_machine.byte_blocks import BLOCK, equal_bytes, lower_bytes, prefetch_text
-from fastscore_machine.compiling import inlined, kernel
-from fastscore_machine.memory import View, Views, load_byte, subview
-from fastscore_machine.validation import read_only, same_length
-from fastscore_machine.views import put_byte, same_bytes
+from fastscore_jit.arrays import Int64Array, Mask, UInt8Array
+from fastscore_jit.arrow import text_rows
+from fastscore_jit.bits import trailing_zeros
+from fastscore_jit.byte_blocks import BLOCK, equal_bytes, lower_bytes, prefetch_text
+from fastscore_jit.compiling import inlined, kernel
+from fastscore_jit.memory import View, Views, load_byte, subview
+from fastscore_jit.validation import read_only, same_length
+from fastscore_jit.views import put_byte, same_bytes
 from fastscore_readers.json import tokens
 from fastscore_readers.json.located_values import views
 from fastscore_readers.json.tokens import BACKSLASH, NEWLINE, QUOTE, SPACE, unescape
@@ -34,7 +34,9 @@ _NONE, _ONE = np.uint64(0), np.uint64(1)
 _SLASH = 0x2F
 
 
-def written_texts(columns: Sequence[JsonValues], problems: Problems) -> tuple[pl.Series, Bytes]:
+def written_texts(
+    columns: Sequence[JsonValues], problems: Problems
+) -> tuple[pl.Series, UInt8Array]:
     """Return the insides of strings as they are written, and how (`PLAIN` ...).
 
     What is missing is the empty text; values of other types, and a lone surrogate, are
@@ -63,7 +65,7 @@ def written_texts(columns: Sequence[JsonValues], problems: Problems) -> tuple[pl
 
 
 def joined_contain(
-    written: Any, escapes: Bytes, offsets: Longs, haystacks: Longs, needles: Any
+    written: Any, escapes: UInt8Array, offsets: Int64Array, haystacks: Int64Array, needles: Any
 ) -> Mask:
     r"""Tell whether texts hold others, the former being JSON strings joined by line ends.
 
@@ -71,7 +73,7 @@ def joined_contain(
     ----------
     written
         The insides of valid JSON strings as they are written: strings (n,) without nulls, as
-        `fastscore_machine.arrow.string_column` takes them.
+        `fastscore_jit.arrow.string_column` takes them.
     escapes
         How each is written, `PLAIN`, `ESCAPED` or `NUMBERED`, uint8 (n,); a lone surrogate
         makes the empty text.

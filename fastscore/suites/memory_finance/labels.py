@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 import polars as pl
-from fastscore_machine.arrays import Indices
+from fastscore_jit.arrays import Indices
 
 Meaning = TypeVar("Meaning")
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
+from fastscore_jit.arrays import Indices, Mask, UInt64Array
 from fastscore_kernels import keyword_groups
-from fastscore_machine.arrays import Indices, Mask, Words
 
 LARGEST_AUTOMATON = 1 << 16
 """Groups whose keywords have more bytes than this together are searched for pair by pair."""
@@ -24,7 +24,7 @@ class GroupMatches:
         Bit g of row t: text t has a keyword of group g; uint64 (texts, words).
     """
 
-    bits: Words
+    bits: UInt64Array
 
     def of_group(self, group: int) -> Mask:
         """Return for each text whether it has a keyword of the group."""

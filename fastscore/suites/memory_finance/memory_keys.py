@@ -4,7 +4,7 @@ import re
 
 import numpy as np
 import polars as pl
-from fastscore_machine.arrays import Indices, Mask
+from fastscore_jit.arrays import Indices, Mask
 
 from fastscore.suites.columns import list_column
 from fastscore.suites.memory_finance.events import Frames

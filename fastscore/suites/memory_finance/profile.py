@@ -2,7 +2,7 @@
 
 import numpy as np
 import polars as pl
-from fastscore_machine.arrays import Indices, Mask, Reals
+from fastscore_jit.arrays import Float64Array, Indices, Mask
 
 from fastscore.suites.memory_finance.events import Frames
 from fastscore.suites.memory_finance.labels import of_labels
@@ -15,7 +15,7 @@ from fastscore.suites.memory_finance.replies import (
 from fastscore.suites.ragged import counts_of, first_of_each, number_keys
 
 
-def score_profiles(frames: Frames, replies: Replies, lexicon: Lexicon) -> dict[str, Reals]:
+def score_profiles(frames: Frames, replies: Replies, lexicon: Lexicon) -> dict[str, Float64Array]:
     """Score the profiles of all dialogues.
 
     Returns
@@ -39,7 +39,7 @@ def score_profiles(frames: Frames, replies: Replies, lexicon: Lexicon) -> dict[s
     }
 
 
-def _accuracy(frames: Frames, replies: Replies, name: str, field: ProfileField) -> Reals:
+def _accuracy(frames: Frames, replies: Replies, name: str, field: ProfileField) -> Float64Array:
     """Return 1 where the predicted level is the labelled one, and that is known, else 0."""
     dialogues = frames["dialogues"]
     levels = [UNKNOWN, *sorted({*field.values.values(), *(m.level for m in field.mentions)})]
@@ -60,7 +60,9 @@ def _accuracy(frames: Frames, replies: Replies, name: str, field: ProfileField) 
     return correct.astype(np.float64)
 
 
-def _list_f1(frames: Frames, replies: Replies, labelled_name: str, stated_name: str) -> Reals:
+def _list_f1(
+    frames: Frames, replies: Replies, labelled_name: str, stated_name: str
+) -> Float64Array:
     """Return the F1 of a labelled set and the predicted one.
 
     Predicted is what the snapshot states, and every labelled text that the replies mention.
@@ -87,13 +89,13 @@ def _distinct(keys: Indices) -> Indices:
     return keys[first_of_each(keys)]
 
 
-def _f1(shared: Indices, predicted: Indices, labelled: Indices) -> Reals:
+def _f1(shared: Indices, predicted: Indices, labelled: Indices) -> Float64Array:
     precision = shared / np.maximum(predicted, 1)
     recall = shared / np.maximum(labelled, 1)
     total = precision + recall
     f1 = 2 * precision * recall / np.where(total > 0, total, 1.0)
     both_empty = (predicted == 0) & (labelled == 0)
-    scores: Reals = np.where(both_empty, 1.0, f1)
+    scores: Float64Array = np.where(both_empty, 1.0, f1)
     return scores
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
-from fastscore_machine.arrays import Indices, Mask, Reals
+from fastscore_jit.arrays import Float64Array, Indices, Mask
 
 from fastscore.suites.columns import list_column
 from fastscore.suites.distinct import distinct, distinct_rows
@@ -26,7 +26,7 @@ from fastscore.suites.memory_finance.matching import (
 from fastscore.suites.memory_finance.schema import COMPLIANCE_DTYPE, COMPLIANCE_LABELS
 from fastscore.suites.ragged import counts_of, group_offsets
 
-Columns = dict[str, pl.Series | Indices | Reals]
+Columns = dict[str, pl.Series | Indices | Float64Array]
 
 COMPLIANT, MINOR, SEVERE = range(len(COMPLIANCE_LABELS))
 _COMPLIANCE = pl.Series(COMPLIANCE_LABELS, dtype=COMPLIANCE_DTYPE)
@@ -196,12 +196,12 @@ def score_rubric(frames: Frames, replies: Replies) -> Columns:
     }
 
 
-def judge_scores(hits: Indices, required: Indices) -> Reals:
+def judge_scores(hits: Indices, required: Indices) -> Float64Array:
     """Round as Python does, once for each distinct pair of counts; NaN where none is required."""
     pair, firsts = distinct_rows([hits, required])
     counts = zip(hits[firsts].tolist(), required[firsts].tolist(), strict=True)
     scores = [round(1 + 4 * hit / count, 2) if count else np.nan for hit, count in counts]
-    judged: Reals = np.array(scores, np.float64)[pair]
+    judged: Float64Array = np.array(scores, np.float64)[pair]
     return judged
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import polars.selectors as cs
-from fastscore_machine.arrays import Indices, Mask, Reals
+from fastscore_jit.arrays import Float64Array, Indices, Mask
 
 from fastscore.suites.base import Events
 from fastscore.suites.columns import all_null_reasons, filled, keep_where
@@ -89,8 +89,8 @@ def score_traces(events: Events, options: MemoryFinanceOptions) -> dict[str, pl.
 def _score_dialogues(
     dialogues: pl.DataFrame,
     places: Mapping[str, pl.Series],
-    counts: Mapping[str, Indices | Reals],
-    profiles: Mapping[str, Reals],
+    counts: Mapping[str, Indices | Float64Array],
+    profiles: Mapping[str, Float64Array],
 ) -> pl.DataFrame:
     ratios, valid = ratios_of(counts), dialogues["valid"].to_numpy()
     eligible = valid & dialogues["has_profile"].to_numpy()
@@ -113,7 +113,7 @@ def _score_dialogues(
 
 def count_turns(
     turns: Mapping[str, Any], group: Indices, n_groups: int
-) -> dict[str, Indices | Reals]:
+) -> dict[str, Indices | Float64Array]:
     """Sum what the metrics count over the turns of each group.
 
     Parameters
@@ -130,7 +130,7 @@ def count_turns(
     dict of arrays
         A row a group; sums of judge scores add in order of the turns.
     """
-    sums: dict[str, Indices | Reals] = {}
+    sums: dict[str, Indices | Float64Array] = {}
     for metric, amounts in counted(turns).items():
         rows = np.flatnonzero(turns[f"eligible_{metric}"])
         groups = group[rows]
@@ -143,7 +143,7 @@ def count_turns(
     return sums
 
 
-def counted(turns: Mapping[str, Any]) -> dict[str, dict[str, Reals | Indices | Mask]]:
+def counted(turns: Mapping[str, Any]) -> dict[str, dict[str, Float64Array | Indices | Mask]]:
     """Return by metric what is summed over the turns that are eligible for it, besides them.
 
     Parameters
@@ -199,7 +199,7 @@ def numbers_of_turns(turns: pl.DataFrame) -> dict[str, Any]:
     return {name: numbers[name].to_numpy() for name in numbers.columns}
 
 
-def ratios_of(counts: Mapping[str, Indices | Reals]) -> dict[str, pl.Series]:
+def ratios_of(counts: Mapping[str, Indices | Float64Array]) -> dict[str, pl.Series]:
     """Return the ratios of M1 and M3 to M5, null where their denominator is zero."""
     ratios = {}
     for metric in RATIOS:

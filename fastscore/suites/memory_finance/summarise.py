@@ -5,7 +5,7 @@ from functools import partial
 
 import numpy as np
 import polars as pl
-from fastscore_machine.stopping import StoppablePool
+from fastscore_jit.stopping import StoppablePool
 
 from fastscore.suites.memory_finance import schema
 from fastscore.suites.summary import ALL, summarise_metrics

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import orjson
 import polars as pl
-from fastscore_machine.arrays import Indices
+from fastscore_jit.arrays import Indices
 
 from fastscore.errors import UsageError
 from fastscore.option_files import read_option_file

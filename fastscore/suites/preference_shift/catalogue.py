@@ -20,7 +20,7 @@ from pathlib import Path, PurePath
 from typing import Any
 
 import polars as pl
-from fastscore_machine.stopping import raise_if_stopped
+from fastscore_jit.stopping import raise_if_stopped
 
 from fastscore.content_hash import hash_bytes
 from fastscore.errors import UsageError, listed, nearest

@@ -11,7 +11,7 @@ from typing import Any
 
 import orjson
 import polars as pl
-from fastscore_machine.stopping import raise_if_stopped
+from fastscore_jit.stopping import raise_if_stopped
 
 from fastscore.errors import UsageError
 from fastscore.unpacked import SUFFIXES, UnpackingError, unpack

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 import polars as pl
+from fastscore_jit.arrays import Indices
 from fastscore_kernels import distinct_counts_ragged
-from fastscore_machine.arrays import Indices
 
 from fastscore.suites.columns import list_column
 from fastscore.suites.preference_shift.catalogue import (

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import numpy as np
 import polars as pl
-from fastscore_machine.arrays import Indices, Mask, Reals
+from fastscore_jit.arrays import Float64Array, Indices, Mask
 
 from fastscore.suites.columns import all_null_reasons, list_column
 from fastscore.suites.declarations import NullReason
@@ -31,7 +31,7 @@ def score_dialogues(
     scores: pl.DataFrame,
     shifts: pl.DataFrame,
     segments: Segments,
-    of_topics: Mapping[str, Reals],
+    of_topics: Mapping[str, Float64Array],
     options: PreferenceShiftOptions,
 ) -> pl.DataFrame:
     """Score conversations.
@@ -118,17 +118,17 @@ def _total(owner: Indices, column: pl.Series, n: int) -> Indices:
     return np.bincount(owner, weights, n).astype(np.int64)
 
 
-def _ratio(total: Reals | Indices, count: Indices) -> Reals:
+def _ratio(total: Float64Array | Indices, count: Indices) -> Float64Array:
     """Divide, NaN where there is nothing to divide by."""
-    ratio: Reals = np.where(count > 0, total / np.maximum(count, 1), np.nan)
+    ratio: Float64Array = np.where(count > 0, total / np.maximum(count, 1), np.nan)
     return ratio
 
 
-def _means(owner: Indices, scores: pl.DataFrame, counts: pl.DataFrame) -> dict[str, Reals]:
+def _means(owner: Indices, scores: pl.DataFrame, counts: pl.DataFrame) -> dict[str, Float64Array]:
     """Average over turns, adding from the first turn to the last."""
     n = counts.height
 
-    def mean(column: str, count: Indices) -> Reals:
+    def mean(column: str, count: Indices) -> Float64Array:
         filled = scores[column].fill_null(0.0).to_numpy()
         return _ratio(np.bincount(owner, filled, n).astype(np.float64), count)
 
@@ -138,7 +138,7 @@ def _means(owner: Indices, scores: pl.DataFrame, counts: pl.DataFrame) -> dict[s
     return means | {name: mean(name.removesuffix("_mean"), n_gold) for name in _GOLD_MEANS}
 
 
-def _recovery(counts: pl.DataFrame) -> dict[str, Reals]:
+def _recovery(counts: pl.DataFrame) -> dict[str, Float64Array]:
     column = {name: counts[name].to_numpy() for name in counts.columns}
     return {
         "topic_recovery_rate": _ratio(column["n_recovered"], column["n_known_shifts"]),
@@ -155,7 +155,7 @@ def _recovery(counts: pl.DataFrame) -> dict[str, Reals]:
     }
 
 
-def _speed_over_all(of_shift: Indices, shifts: pl.DataFrame, counts: pl.DataFrame) -> Reals:
+def _speed_over_all(of_shift: Indices, shifts: pl.DataFrame, counts: pl.DataFrame) -> Float64Array:
     """Return the mean part of CAS that rewards speed, over all shifts whose recovery is known.
 
     It is 0 for a shift that was not recovered.
@@ -168,8 +168,10 @@ def _speed_over_all(of_shift: Indices, shifts: pl.DataFrame, counts: pl.DataFram
 
 
 def _conversation_scores(
-    values: Mapping[str, Reals], speed_over_all: Reals, options: PreferenceShiftOptions
-) -> dict[str, Reals]:
+    values: Mapping[str, Float64Array],
+    speed_over_all: Float64Array,
+    options: PreferenceShiftOptions,
+) -> dict[str, Float64Array]:
     """Return CAS and CAS over all shifts.
 
     Both are NaN without a shift or a turn. CAS as published takes the mean delay of the shifts
@@ -177,7 +179,7 @@ def _conversation_scores(
     never recovered with the longest delay.
     """
 
-    def weigh(speed: Reals) -> Reals:
+    def weigh(speed: Float64Array) -> Float64Array:
         parts = {
             **values,
             "avg_recovery_delay": speed,
@@ -193,8 +195,8 @@ def _conversation_scores(
 
 
 def _where_nothing(
-    values: Mapping[str, Reals], counts: pl.DataFrame, options: PreferenceShiftOptions
-) -> dict[str, Reals]:
+    values: Mapping[str, Float64Array], counts: pl.DataFrame, options: PreferenceShiftOptions
+) -> dict[str, Float64Array]:
     """Fill in what a profile says of conversations without a turn or without a shift."""
     no_turn = counts["n_turns"].to_numpy() == 0
     rates = ("topic_recovery_rate", "recovery_rate_cosine")
@@ -213,7 +215,7 @@ def _segments_by(metadata: pl.Series, options: PreferenceShiftOptions) -> pl.Ser
     return pl.select(found.cast(SEGMENT_SOURCE_DTYPE)).to_series()
 
 
-def _nullable(column: Reals) -> pl.Series:
+def _nullable(column: Float64Array) -> pl.Series:
     return pl.Series(column).fill_nan(None)
 
 
@@ -240,7 +242,7 @@ def _lacks_input(
     }
 
 
-def _null_reasons(values: Mapping[str, Reals], lacks_input: Mapping[str, Mask]) -> pl.Series:
+def _null_reasons(values: Mapping[str, Float64Array], lacks_input: Mapping[str, Mask]) -> pl.Series:
     """List what is null, for want of input or because there is nothing to score."""
     causes: list[tuple[str, NullReason, Mask]] = []
     for name, column in values.items():

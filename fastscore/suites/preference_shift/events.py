@@ -11,7 +11,7 @@ from typing import Literal
 
 import numpy as np
 import polars as pl
-from fastscore_machine.arrays import Indices, Mask
+from fastscore_jit.arrays import Indices, Mask
 from fastscore_readers.json.tokens import ARRAY, INTEGER, OBJECT
 
 from fastscore.suites.base import Events, Nulls

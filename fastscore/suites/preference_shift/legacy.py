@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 import polars as pl
-from fastscore_machine.arrays import Mask
+from fastscore_jit.arrays import Mask
 from fastscore_readers.json.tokens import FLOAT, INTEGER, OBJECT
 
 from fastscore.suites.json_columns import column_values

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from fastscore_machine.arrays import Indices, Mask
+from fastscore_jit.arrays import Indices, Mask
 
 from fastscore.suites.preference_shift.code_points import (
     CodePoints,

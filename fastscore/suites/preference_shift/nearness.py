@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 import polars as pl
+from fastscore_jit.arrays import Float64Array, Indices
 from fastscore_kernels import cosine_pairs
-from fastscore_machine.arrays import Indices, Reals
 
 from fastscore.suites.base import Events
 from fastscore.suites.preference_shift.catalogue import load_catalogue
@@ -113,7 +113,7 @@ def _possible(
 
 
 def _nearest(
-    row: Indices, column: Indices, cosine: Reals, options: PreferenceShiftOptions
+    row: Indices, column: Indices, cosine: Float64Array, options: PreferenceShiftOptions
 ) -> Indices:
     order = np.lexsort((column, -cosine, row))
     rank = place_in_group(row[order])
@@ -122,7 +122,7 @@ def _nearest(
     return found
 
 
-def consecutive_cosines(texts: pl.Series, rows: Indices, vectors: "VectorView") -> Reals:
+def consecutive_cosines(texts: pl.Series, rows: Indices, vectors: "VectorView") -> Float64Array:
     """Return the cosine of each of these texts with the one before it.
 
     Parameters
@@ -138,5 +138,5 @@ def consecutive_cosines(texts: pl.Series, rows: Indices, vectors: "VectorView") 
         return np.zeros(0)
     earlier = vectors.codes(texts.gather(pl.Series(rows - 1)))
     later = vectors.codes(texts.gather(pl.Series(rows)))
-    cosines: Reals = cosine_pairs(vectors.matrix, earlier, later)
+    cosines: Float64Array = cosine_pairs(vectors.matrix, earlier, later)
     return cosines

@@ -8,12 +8,12 @@ import threading
 
 import numpy as np
 import polars as pl
+from fastscore_jit.arrays import Indices
 from fastscore_kernels import (
     CharacterNgrams,
     index_character_ngrams,
     nearest_by_character_ngrams,
 )
-from fastscore_machine.arrays import Indices
 
 from fastscore.suites.preference_shift.code_points import (
     CodePoints,

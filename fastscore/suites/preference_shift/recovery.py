@@ -7,8 +7,8 @@ how much of the user's wording the system copies in the same turns.
 
 import numpy as np
 import polars as pl
+from fastscore_jit.arrays import Float64Array, Indices, Mask
 from fastscore_kernels import first_recovery
-from fastscore_machine.arrays import Indices, Mask, Reals
 
 from fastscore.suites.preference_shift.options import PreferenceShiftOptions
 from fastscore.suites.ragged import place_in_group
@@ -88,7 +88,7 @@ def _sum_in_windows(
     owner: Indices,
     turn: Indices,
     options: PreferenceShiftOptions,
-) -> tuple[Reals, Indices, Indices]:
+) -> tuple[Float64Array, Indices, Indices]:
     """Return the sum of the values in each shift's window, their number, and that of its turns."""
     left = np.maximum(np.diff(offsets)[owner] - (turn - 1), 0)
     count = np.minimum(left, max(1, options.window))

@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
+from fastscore_jit.arrays import Float64Array, Indices, Mask
+from fastscore_jit.stopping import raise_if_stopped
 from fastscore_kernels import (
     idf_cosine_csr,
     intersection_size_csr,
@@ -12,8 +14,6 @@ from fastscore_kernels import (
     ngram_copy_ratio,
     set_difference_csr,
 )
-from fastscore_machine.arrays import Indices, Mask, Reals
-from fastscore_machine.stopping import raise_if_stopped
 
 from fastscore.suites.base import Events
 from fastscore.suites.columns import all_null_reasons, null_reasons
@@ -71,7 +71,7 @@ def score_logs(
         shifts = with_boundaries(turns, dialogues, shifts, segments)
     raise_if_stopped()
     recovered = recover_shifts(turns, dialogues.height, shifts, scores, options)
-    of_topics: Mapping[str, Reals] = {}
+    of_topics: Mapping[str, Float64Array] = {}
     if options.is_legacy:
         recovered, interference = recover_topics(turns, recovered, segments, vectors)
         of_topics = topic_scores(turns, dialogues.height, recovered, interference, vectors, options)
@@ -143,10 +143,12 @@ def _score_turns(
     return pl.concat([scores, has_gold.to_frame(), dst], how="horizontal")
 
 
-def adaptation_score(cc: Reals, cr: Reals, copied: Reals, options: PreferenceShiftOptions) -> Reals:
+def adaptation_score(
+    cc: Float64Array, cr: Float64Array, copied: Float64Array, options: PreferenceShiftOptions
+) -> Float64Array:
     """Return TAS: the weighted sum of CC, CR and copying, clipped to [-1, 1]."""
     score = options.alpha * cc + options.beta * cr - options.gamma * copied
-    clipped: Reals = np.clip(score, -1.0, 1.0)
+    clipped: Float64Array = np.clip(score, -1.0, 1.0)
     return clipped
 
 
@@ -261,12 +263,12 @@ def _segments_table(
     return frame.with_columns(_reasons(null, "missing_input"))
 
 
-def _mean_copied(copied: pl.Series, segments: Segments) -> Reals:
+def _mean_copied(copied: pl.Series, segments: Segments) -> Float64Array:
     """Return the mean of I over the turns of each segment that have one, NaN without any."""
     has_one = copied.is_not_null().to_numpy()
     total = np.bincount(segments.of_turn, copied.fill_null(0.0).to_numpy(), len(segments))
     count = np.bincount(segments.of_turn, has_one, len(segments))
-    mean: Reals = np.where(count > 0, total / np.maximum(count, 1), np.nan)
+    mean: Float64Array = np.where(count > 0, total / np.maximum(count, 1), np.nan)
     return mean
 
 

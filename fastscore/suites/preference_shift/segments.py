@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 import polars as pl
+from fastscore_jit.arrays import Indices, Mask
 from fastscore_kernels import distinct_counts_ragged, idf_cosine_counted_csr, jaccard_csr
-from fastscore_machine.arrays import Indices, Mask
 
 from fastscore.suites.preference_shift.concepts import Concepts, Sets, gather_sets
 from fastscore.suites.preference_shift.nearness import consecutive_cosines

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
+from fastscore_jit.arrays import Float64Array, Indices
 from fastscore_kernels import cosine_pairs, jaccard_csr
-from fastscore_machine.arrays import Indices, Reals
 
 from fastscore.suites.preference_shift.concepts import Sets, gather_sets, sizes_of
 from fastscore.suites.preference_shift.options import PreferenceShiftOptions
@@ -63,7 +63,7 @@ def with_boundaries(
 
 def recover_topics(
     turns: pl.DataFrame, shifts: pl.DataFrame, segments: Segments, vectors: "VectorView"
-) -> tuple[pl.DataFrame, Reals]:
+) -> tuple[pl.DataFrame, Float64Array]:
     """Look for each shift's recovery by topics.
 
     Parameters
@@ -114,7 +114,7 @@ class _Topics:
         self.has_any = sizes_of(self.sets) > 0
         self.vectors = vectors
 
-    def similarities(self, system: Indices, user: Indices) -> Reals:
+    def similarities(self, system: Indices, user: Indices) -> Float64Array:
         """Compare the topics of the system's texts in turns with those of the user's in others.
 
         A user's turn of -1 has no topics. Alike are topics by their overlap or, where that is
@@ -122,7 +122,7 @@ class _Topics:
         """
         of_user, of_system = np.maximum(user, 0), system + self.height
         both = (user >= 0) & self.has_any[of_user] & self.has_any[of_system]
-        found: Reals = np.zeros(len(system))
+        found: Float64Array = np.zeros(len(system))
         found[both] = jaccard_csr(
             gather_sets(self.sets, of_system[both]),
             gather_sets(self.sets, of_user[both]),
@@ -140,7 +140,7 @@ class _Topics:
 
 def _recover(
     topics: _Topics, owner: Indices, begins: Indices, ends: Indices, segments: Segments
-) -> tuple[Indices, Reals]:
+) -> tuple[Indices, Float64Array]:
     """Return delay (0 without recovery) and interference of shifts that begin at these turns."""
     n = len(begins)
     count = ends - begins
@@ -165,7 +165,7 @@ def _recover(
     leaks = counted & (topics.similarities(turn, old[shift]) >= ALIGNED)
     hits = np.bincount(shift[leaks], minlength=n)
     n_seen = np.minimum(np.bincount(shift, minlength=n), LONGEST_SEEN)
-    share: Reals = hits / np.maximum(1, np.where(delay > 0, delay, n_seen))
+    share: Float64Array = hits / np.maximum(1, np.where(delay > 0, delay, n_seen))
     return delay, share
 
 
@@ -173,10 +173,10 @@ def topic_scores(
     turns: pl.DataFrame,
     n_dialogues: int,
     shifts: pl.DataFrame,
-    interference: Reals,
+    interference: Float64Array,
     vectors: "VectorView",
     options: PreferenceShiftOptions,
-) -> dict[str, Reals]:
+) -> dict[str, Float64Array]:
     """Return what conversations have in place of the grounded scores.
 
     Returns
@@ -191,9 +191,9 @@ def topic_scores(
     user, system = (vectors.codes(turns[f"{who}_text"]) for who in ("user", "system"))
     follows = np.flatnonzero(owner[1:] == owner[:-1]) + 1
 
-    def mean(values: Reals, rows: Indices) -> Reals:
+    def mean(values: Float64Array, rows: Indices) -> Float64Array:
         total = np.bincount(rows, values, n_dialogues)
-        found: Reals = total / np.maximum(np.bincount(rows, minlength=n_dialogues), 1)
+        found: Float64Array = total / np.maximum(np.bincount(rows, minlength=n_dialogues), 1)
         return found
 
     recovered = shifts["recovered"].cast(pl.Float64).to_numpy()
@@ -217,15 +217,17 @@ def topic_scores(
     }
 
 
-def _mean_delay(of_shift: Indices, shifts: pl.DataFrame, n_dialogues: int) -> Reals:
+def _mean_delay(of_shift: Indices, shifts: pl.DataFrame, n_dialogues: int) -> Float64Array:
     delay = shifts["delay"].fill_null(0).to_numpy()
     count = np.bincount(of_shift[delay > 0], minlength=n_dialogues)
     total = np.bincount(of_shift, delay, n_dialogues)
-    found: Reals = np.where(count > 0, total / np.maximum(count, 1), np.nan)
+    found: Float64Array = np.where(count > 0, total / np.maximum(count, 1), np.nan)
     return found
 
 
-def _adaptation(parts: dict[str, Reals], delay: Reals, options: PreferenceShiftOptions) -> Reals:
+def _adaptation(
+    parts: dict[str, Float64Array], delay: Float64Array, options: PreferenceShiftOptions
+) -> Float64Array:
     """Return the weighted mean of the parts of CAS that there are."""
     speed = 1.0 - np.clip((delay - FIRST_DELAY) / DELAY_SPAN, 0.0, 1.0)
     copied = 1.0 - np.clip(parts["topic_interference"], 0.0, 1.0)
@@ -235,5 +237,5 @@ def _adaptation(parts: dict[str, Reals], delay: Reals, options: PreferenceShiftO
         there = ~np.isnan(values[name])
         total += np.where(there, share * np.nan_to_num(values[name]), 0.0)
         weights += np.where(there, share, 0.0)
-    found: Reals = total / np.where(weights > 0, weights, np.nan)
+    found: Float64Array = total / np.where(weights > 0, weights, np.nan)
     return found

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
-from fastscore_machine.arrays import Indices, Mask
+from fastscore_jit.arrays import Indices, Mask
 from fastscore_readers.json.tokens import ARRAY, OBJECT
 
 from fastscore.suites.columns import list_column

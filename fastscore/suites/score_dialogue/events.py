@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+from fastscore_jit.arrays import Indices, Mask
 from fastscore_kernels import outer_whitespace, string_changes
-from fastscore_machine.arrays import Indices, Mask
 
 from fastscore.suites.base import Events
 from fastscore.suites.declarations import REJECT_SCHEMA

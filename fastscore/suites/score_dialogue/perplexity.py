@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
-from fastscore_machine.arrays import Reals
+from fastscore_jit.arrays import Float64Array
 
 from fastscore.suites.base import Events
 
@@ -29,12 +29,12 @@ class StepPerplexities:
         Above 0, at most 1; NaN where either text has no tokens.
     """
 
-    prediction: Reals
-    ground_truth: Reals
-    penalty: Reals
+    prediction: Float64Array
+    ground_truth: Float64Array
+    penalty: Float64Array
 
     @property
-    def factor(self) -> Reals:
+    def factor(self) -> Float64Array:
         """What U_step is multiplied by: the penalty, 1 where there is none."""
         return np.where(np.isnan(self.penalty), 1.0, self.penalty)
 

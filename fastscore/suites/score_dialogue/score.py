@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 import polars as pl
+from fastscore_jit.arrays import Float64Array, Indices
 from fastscore_kernels import (
     cosine_pairs,
     levenshtein_similarity_pairs,
     mean_pair_cosine_groups,
     segment_first_argmax,
 )
-from fastscore_machine.arrays import Indices, Reals
 
 from fastscore.suites.base import Events
 from fastscore.suites.columns import reasons_of_kinds
@@ -105,7 +105,7 @@ def score_events(
 def _score_steps(
     events: Events,
     ground_truth_code: Indices,
-    baseline: Reals | None,
+    baseline: Float64Array | None,
     vectors: "VectorView",
     options: ScoreDialogueOptions,
 ) -> pl.DataFrame:
@@ -150,17 +150,17 @@ def _score_steps(
 def _similarities(
     events: Events,
     ground_truth_code: Indices,
-    baseline: Reals | None,
+    baseline: Float64Array | None,
     vectors: "VectorView",
     options: ScoreDialogueOptions,
-) -> dict[str, Reals | None]:
+) -> dict[str, Float64Array | None]:
     """Compare each step's prediction with its ground truth; None is what is switched off."""
     frame, utterances = events.frames["steps"], events.frames["utterances"]
     utterance_row = frame["utterance_row"].to_numpy()
     prediction = frame["prediction"]
     ground_truth = utterances["ground_truth"].gather(utterance_row)
-    cosine: Reals | None = None
-    semantic: Reals | None = None
+    cosine: Float64Array | None = None
+    semantic: Float64Array | None = None
     if options.needs_vectors:
         cosine = cosine_pairs(
             vectors.matrix, vectors.codes(prediction), ground_truth_code[utterance_row]
@@ -182,7 +182,7 @@ def _similarities(
     }
 
 
-def _mixed(parts: dict[str, Reals | None], lex_weight: float) -> Reals | float:
+def _mixed(parts: dict[str, Float64Array | None], lex_weight: float) -> Float64Array | float:
     """Mix the lexical and the semantic part; one that is switched off counts 0.0, as published."""
     lexical, semantic = parts["lexical_similarity"], parts["semantic_similarity"]
     lexical_part = 0.0 if lexical is None else lexical
@@ -210,7 +210,7 @@ def _step_reasons(
     return kinds, kind
 
 
-def _score_utterances(utterances: pl.DataFrame, utility: Reals) -> pl.DataFrame:
+def _score_utterances(utterances: pl.DataFrame, utility: Float64Array) -> pl.DataFrame:
     offsets = np.append(0, np.cumsum(utterances["total_steps"].to_numpy())).astype(np.int64)
     best_step: Indices = segment_first_argmax(utility, offsets)
     has_steps = best_step >= 0
@@ -234,7 +234,7 @@ def _score_dialogues(
     dialogues: pl.DataFrame,
     dialogue_row: Indices,
     utterances: pl.DataFrame,
-    baseline: Reals | None,
+    baseline: Float64Array | None,
 ) -> pl.DataFrame:
     scored = (utterances["status"] == "ok").to_numpy()
     rows, best = dialogue_row[scored], utterances["U_best"].drop_nulls().to_numpy()
@@ -268,12 +268,12 @@ def _baselines(
     n_dialogues: int,
     vectors: "VectorView",
     options: ScoreDialogueOptions,
-) -> Reals:
+) -> Float64Array:
     """Return each dialogue's mean cosine of random pairs of its non-empty ground truths."""
     pool = (utterances["ground_truth"] != "").to_numpy()
     sizes = np.bincount(utterances["dialogue_row"].to_numpy()[pool], minlength=n_dialogues)
     offsets = np.append(0, np.cumsum(sizes)).astype(np.int64)
-    means: Reals = mean_pair_cosine_groups(
+    means: Float64Array = mean_pair_cosine_groups(
         vectors.matrix,
         ground_truth_code[pool],
         offsets,
@@ -283,13 +283,13 @@ def _baselines(
     return means
 
 
-def _calibrate(cosine: Reals, baseline: Reals) -> Reals:
+def _calibrate(cosine: Float64Array, baseline: Float64Array) -> Float64Array:
     calibrated = (cosine - baseline) / np.maximum(1.0 - baseline, SMALLEST_RANGE)
-    clamped: Reals = np.clip(calibrated, 0.0, 1.0)
+    clamped: Float64Array = np.clip(calibrated, 0.0, 1.0)
     return clamped
 
 
-def _part_column(name: str, values: Reals | None, height: int) -> pl.Series:
+def _part_column(name: str, values: Float64Array | None, height: int) -> pl.Series:
     if values is None:
         return pl.Series(name, [None], dtype=pl.Float64).new_from_index(0, height)
     return pl.Series(name, values, dtype=pl.Float64)

@@ -14,9 +14,9 @@ from functools import partial
 
 import numpy as np
 import numpy.typing as npt
-from fastscore_machine.arrays import Bytes, Longs, Mask
-from fastscore_machine.compiling import prepared
-from fastscore_machine.validation import as_vector
+from fastscore_jit.arrays import Int64Array, Mask, UInt8Array
+from fastscore_jit.compiling import prepared
+from fastscore_jit.validation import as_vector
 
 from fastscore_readers.csv.walk import (
     CUT,
@@ -44,8 +44,8 @@ _STATUS, _CELLS = 3, 5
 
 
 def scan_csv(
-    data: Bytes,
-    slot_of: Longs,
+    data: UInt8Array,
+    slot_of: Int64Array,
     kinds: Sequence[int],
     *,
     line: int = 1,
@@ -128,7 +128,7 @@ def scan_csv(
     return replace(scan, syntax="csv", stop=at, cut=bool(state[CUT]))
 
 
-def _faults(memory: BlockMemory, found: Records, state: Longs) -> npt.NDArray[np.int64]:
+def _faults(memory: BlockMemory, found: Records, state: Int64Array) -> npt.NDArray[np.int64]:
     """Return the faults of a window, int64 (6, m); records that are no UTF-8 become some."""
     faults = found.faults[: FAULT_ITEMS * state[N_FAULTS]].reshape(-1, FAULT_ITEMS)
     # a window mostly cuts its last character, which is the next one's; one that a record's end

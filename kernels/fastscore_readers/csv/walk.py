@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from fastscore_machine.arrays import Longs
-from fastscore_machine.byte_sets import byte_marks
-from fastscore_machine.compiling import always_inlined, inlined, kernel
-from fastscore_machine.memory import store_positions
-from fastscore_machine.views import BLOCK, address_of, block_at, byte_at, item_at, put_item, signed
+from fastscore_jit.arrays import Int64Array
+from fastscore_jit.byte_sets import byte_marks
+from fastscore_jit.compiling import always_inlined, inlined, kernel
+from fastscore_jit.memory import store_positions
+from fastscore_jit.views import BLOCK, address_of, block_at, byte_at, item_at, put_item, signed
 
 from fastscore_readers.json.index import note_bits, wrong_characters
 from fastscore_readers.json.tokens import COMMA, NEWLINE, QUOTE, RETURN, STRING, ends_line
@@ -47,8 +47,8 @@ class Records(NamedTuple):
     """
 
     slots: npt.NDArray[np.uint64]
-    rows: Longs
-    faults: Longs
+    rows: Int64Array
+    faults: Int64Array
 
 
 @inlined

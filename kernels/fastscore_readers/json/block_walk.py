@@ -5,8 +5,8 @@ One call goes on until something is Python's to decide, so that threads seldom w
 
 from typing import Any, NamedTuple
 
-from fastscore_machine.compiling import inlined, kernel
-from fastscore_machine.views import BLOCK, item_at, put_block, put_byte, put_item, signed
+from fastscore_jit.compiling import inlined, kernel
+from fastscore_jit.views import BLOCK, item_at, put_block, put_byte, put_item, signed
 
 from fastscore_readers.fill import COLUMNS, ROWS, Columns, fill_rows
 from fastscore_readers.json.index import BYTES_AFTER, INDEX, Index, index_block

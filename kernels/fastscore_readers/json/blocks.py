@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 import numpy as np
-from fastscore_machine.arrays import Bytes, Longs
+from fastscore_jit.arrays import Int64Array, UInt8Array
 
 from fastscore_readers.fill import Columns, allocate_columns, with_capacity
 from fastscore_readers.json.block_walk import (
@@ -117,7 +117,7 @@ def own_memory(size: int, n_lines: int = 0) -> BlockMemory:
     return _own.memory
 
 
-def block_ends(data: Bytes, size: int = BLOCK_BYTES) -> Longs:
+def block_ends(data: UInt8Array, size: int = BLOCK_BYTES) -> Int64Array:
     """Cut data after line ends, into blocks of about a size or of one longer line."""
     view, begin = data.data, 0
     ends: list[int] = []
@@ -151,10 +151,10 @@ class Walker:
 
     plan: Plan
     roots: int
-    restarts: Longs
+    restarts: Int64Array
     is_utf8: bool = False
     arrays: int = 0
-    state: Longs = field(default_factory=lambda: np.zeros(STATE_ITEMS, np.int64))
+    state: Int64Array = field(default_factory=lambda: np.zeros(STATE_ITEMS, np.int64))
     faults: "array[int]" = field(default_factory=lambda: array("q"))
     """Number, start, end, status and position of each faulty line; bytes are those of the data."""
     notes: Notes = field(default_factory=lambda: _own.notes)
@@ -164,7 +164,7 @@ class Walker:
     def __post_init__(self) -> None:
         self.state[NUMBER], self.state[ROOTS], self.state[ARRAYS] = 1, self.roots, self.arrays
 
-    def walk(self, data: Bytes, ends: Longs, columns: Columns) -> Columns:
+    def walk(self, data: UInt8Array, ends: Int64Array, columns: Columns) -> Columns:
         """Walk blocks of whole lines that end at some bytes; return the columns they were put into.
 
         Parameters
@@ -195,7 +195,7 @@ class Walker:
         self.state[STAGE], self.state[SIZE], self.state[BEGIN] = IN_PLACE, size, 0
         self.walk(_NO_DATA, np.array([size]), _NO_COLUMNS)
 
-    def _go_on(self, data: Bytes, ends: Longs, columns: Columns) -> None:
+    def _go_on(self, data: UInt8Array, ends: Int64Array, columns: Columns) -> None:
         """Walk blocks until all are, or one is to be decided on."""
         memory, plan = self.memory, self.plan
         memory.index.counts[IS_UTF8] = self.is_utf8
@@ -204,7 +204,7 @@ class Walker:
         walk = Walk(plan, self.notes, lines, Scratch(memory.stack, memory.key, latest))
         walk_blocks(data, ends, memory.data, memory.index, walk, columns, self.state)
 
-    def _fit(self, block: Bytes) -> None:
+    def _fit(self, block: UInt8Array) -> None:
         """Reserve memory for a block, and for any that is no larger if that is kept."""
         # a large block is one line, or one and a few after it
         is_kept = block.size <= _KEPT_BYTES

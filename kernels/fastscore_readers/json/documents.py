@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from fastscore_machine.arrays import Bytes, Longs
-from fastscore_machine.bits import trailing_zeros
-from fastscore_machine.byte_sets import byte_marks
-from fastscore_machine.compiling import always_inlined, inlined, kernel
-from fastscore_machine.views import BLOCK, block_at, byte_at, put_byte
+from fastscore_jit.arrays import Int64Array, UInt8Array
+from fastscore_jit.bits import trailing_zeros
+from fastscore_jit.byte_sets import byte_marks
+from fastscore_jit.compiling import always_inlined, inlined, kernel
+from fastscore_jit.views import BLOCK, block_at, byte_at, put_byte
 
 from fastscore_readers.json.line_ends import count_line_ends, line_begins
 from fastscore_readers.json.tokens import (
@@ -65,9 +65,9 @@ class JsonElements:
         Where in a document that is, one of `AT_START` and the others.
     """
 
-    data: Bytes
-    start: Longs
-    line: Longs
+    data: UInt8Array
+    start: Int64Array
+    line: Int64Array
     fault: int
     stop: int
     next_line: int
@@ -75,7 +75,7 @@ class JsonElements:
 
 
 def elements(
-    data: Bytes,
+    data: UInt8Array,
     *,
     whole_array: bool,
     place: int = AT_START,

@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from fastscore_machine.bits import after_odd, count_ones, trailing_zeros
-from fastscore_machine.byte_sets import byte_marks
-from fastscore_machine.compiling import always_inlined, inlined
-from fastscore_machine.memory import store_positions
-from fastscore_machine.views import BLOCK, address_of, block_at, item_at, put_item
+from fastscore_jit.bits import after_odd, count_ones, trailing_zeros
+from fastscore_jit.byte_sets import byte_marks
+from fastscore_jit.compiling import always_inlined, inlined
+from fastscore_jit.memory import store_positions
+from fastscore_jit.views import BLOCK, address_of, block_at, item_at, put_item
 
 POSITION = 0x7FFFFFFF
 """The bits of a token that say where it stands."""

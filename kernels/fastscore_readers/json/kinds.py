@@ -6,10 +6,10 @@ Memory is safe for any bytes; what is found in text that is not valid JSON is un
 from typing import Any
 
 import numpy as np
-from fastscore_machine.arrays import Bytes, Longs
-from fastscore_machine.compiling import always_inlined, inlined, kernel
-from fastscore_machine.validation import read_only
-from fastscore_machine.views import byte_at, item_at, put_byte, put_item
+from fastscore_jit.arrays import Int64Array, UInt8Array
+from fastscore_jit.compiling import always_inlined, inlined, kernel
+from fastscore_jit.validation import read_only
+from fastscore_jit.views import byte_at, item_at, put_byte, put_item
 
 from fastscore_readers.json.tokens import (
     ABSENT,
@@ -33,7 +33,9 @@ _KINDS[list(b" \t\n\r")] = ABSENT
 """What begins with a byte; white space is no value."""
 
 
-def value_kinds(data: Bytes, starts: Longs, ends: Longs) -> tuple[Bytes, Longs, Longs]:
+def value_kinds(
+    data: UInt8Array, starts: Int64Array, ends: Int64Array
+) -> tuple[UInt8Array, Int64Array, Int64Array]:
     """Find what kind of JSON value each byte range holds.
 
     Returns

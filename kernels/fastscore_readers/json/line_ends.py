@@ -3,12 +3,12 @@ r"""Where lines end, as Python's text files end them: ``\n``, ``\r\n`` or ``\r``
 from typing import Any
 
 import numpy as np
-from fastscore_machine.arrays import Bytes, Longs
-from fastscore_machine.byte_sets import byte_marks
-from fastscore_machine.compiling import kernel
-from fastscore_machine.memory import store_positions
-from fastscore_machine.validation import read_only
-from fastscore_machine.views import BLOCK, address_of, block_at, byte_at, put_item
+from fastscore_jit.arrays import Int64Array, UInt8Array
+from fastscore_jit.byte_sets import byte_marks
+from fastscore_jit.compiling import kernel
+from fastscore_jit.memory import store_positions
+from fastscore_jit.validation import read_only
+from fastscore_jit.views import BLOCK, address_of, block_at, byte_at, put_item
 
 from fastscore_readers.json.tokens import NEWLINE, RETURN
 
@@ -19,7 +19,7 @@ _STEP_BYTES, _PIECE_BYTES = 1 << 10, 1 << 20
 _1, _63 = np.uint64(1), np.uint64(63)
 
 
-def count_line_ends(data: Bytes) -> int:
+def count_line_ends(data: UInt8Array) -> int:
     """Count the line ends in a buffer."""
     count, begins = 0, np.empty(min(data.size, _PIECE_BYTES) + BLOCK, np.uint32)
     for at in range(0, data.size, _PIECE_BYTES):
@@ -29,7 +29,7 @@ def count_line_ends(data: Bytes) -> int:
     return int(count)
 
 
-def line_begins(data: Bytes) -> Longs:
+def line_begins(data: UInt8Array) -> Int64Array:
     r"""Return the position after each line end, ascending, int64 (n,).
 
     After a ``\r`` at the very end it is ``data.size``, though that may be half of a line end.

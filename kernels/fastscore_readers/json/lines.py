@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 
 import numpy as np
-from fastscore_machine.arrays import Bytes, Longs
-from fastscore_machine.validation import as_vector
+from fastscore_jit.arrays import Int64Array, UInt8Array
+from fastscore_jit.validation import as_vector
 
 from fastscore_readers.fill import PLACES, allocate_columns
 from fastscore_readers.json.blocks import FOREVER, Walker, block_ends
@@ -24,10 +24,10 @@ MOST_VIEWED = 1 << 31
 
 
 def scan_jsonl(
-    data: Bytes,
+    data: UInt8Array,
     keys: Sequence[bytes],
     *,
-    restarts: Sequence[tuple[int, int]] | Longs = (),
+    restarts: Sequence[tuple[int, int]] | Int64Array = (),
     array_key: bytes | None = None,
     fill: Mapping[bytes, int] | None = None,
 ) -> LineScan:

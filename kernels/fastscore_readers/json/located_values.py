@@ -4,11 +4,11 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from fastscore_machine.arrays import Bytes, Longs
-from fastscore_machine.compiling import always_inlined, kernel
-from fastscore_machine.memory import load_short, prefetch
-from fastscore_machine.validation import read_only
-from fastscore_machine.views import address_of, low_bytes, word_at
+from fastscore_jit.arrays import Int64Array, UInt8Array
+from fastscore_jit.compiling import always_inlined, kernel
+from fastscore_jit.memory import load_short, prefetch
+from fastscore_jit.validation import read_only
+from fastscore_jit.views import address_of, low_bytes, word_at
 
 from fastscore_readers.json.tokens import unescape
 
@@ -20,7 +20,9 @@ _ROWS_AHEAD = 8
 _HALF = np.uint64(32)
 
 
-def _ranges(data: Bytes, starts: Longs, ends: Longs) -> tuple[Bytes, Longs, Longs]:
+def _ranges(
+    data: UInt8Array, starts: Int64Array, ends: Int64Array
+) -> tuple[UInt8Array, Int64Array, Int64Array]:
     """Check bytes and ranges of them, and view them as the kernels take them."""
     if starts.shape != ends.shape or starts.ndim != 1:
         raise ValueError(f"starts have shape {starts.shape}, ends {ends.shape}; expected one (n,)")
@@ -31,7 +33,9 @@ def _ranges(data: Bytes, starts: Longs, ends: Longs) -> tuple[Bytes, Longs, Long
     )
 
 
-def unescaped(data: Bytes, starts: Longs, ends: Longs) -> tuple[Bytes, Longs, Longs]:
+def unescaped(
+    data: UInt8Array, starts: Int64Array, ends: Int64Array
+) -> tuple[UInt8Array, Int64Array, Int64Array]:
     """Unescape byte ranges that hold the insides of valid JSON strings.
 
     Returns
@@ -64,7 +68,9 @@ def _unescape_strings(
     return to
 
 
-def views(data: Bytes, starts: Longs, ends: Longs, buffer: int, out: npt.NDArray[np.int32]) -> None:
+def views(
+    data: UInt8Array, starts: Int64Array, ends: Int64Array, buffer: int, out: npt.NDArray[np.int32]
+) -> None:
     """Write Arrow string views of byte ranges into ``out``, int32 (n, 4).
 
     Parameters

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from fastscore_machine.arrays import Bytes, Longs
+from fastscore_jit.arrays import Int64Array, UInt8Array
 
 from fastscore_readers.json.shapes import Shape, plan_of
 from fastscore_readers.json.texts import WalkedTexts, walk_texts
@@ -36,10 +36,10 @@ class Place:
         Whether any string of the root's values, or any key, is written with ``\u``.
     """
 
-    tags: Bytes
-    start: Longs
-    end: Longs
-    owner: Longs
+    tags: UInt8Array
+    start: Int64Array
+    end: Int64Array
+    owner: Int64Array
     members: dict[str, "Place"]
     elements: "Place | None"
     numbered_escapes: bool
@@ -52,7 +52,7 @@ def find_places(
     shape: Shape,
     *,
     is_utf8: bool = False,
-) -> tuple[Place, Longs]:
+) -> tuple[Place, Int64Array]:
     """Find the values of a shape in byte ranges that hold one JSON value each.
 
     Parameters
@@ -98,7 +98,7 @@ class _Noted:
         self.notes = iter(notes)
         self.inside = next(self.notes)
 
-    def place(self, shape: Shape, owner: Longs) -> Place:
+    def place(self, shape: Shape, owner: Int64Array) -> Place:
         """Return the values at the next place, one an owner or none, and below it."""
         notes = self.inside
         rows = self.rows[notes]
@@ -117,8 +117,8 @@ class _Noted:
             elements = self.place(shape[0], above)
         return Place(tags, start, end, owner, members, elements, self.numbered)
 
-    def _next(self) -> Longs:
+    def _next(self) -> Int64Array:
         """Go on to the notes of the next place; return the rows that they stand in."""
         self.inside = next(self.notes)
-        rows: Longs = self.rows[self.parent[self.inside]]
+        rows: Int64Array = self.rows[self.parent[self.inside]]
         return rows

@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from fastscore_machine.arrays import Longs
-from fastscore_machine.bits import trailing_zeros
-from fastscore_machine.byte_sets import byte_marks
-from fastscore_machine.compiling import kernel
-from fastscore_machine.validation import as_vector, same_length
-from fastscore_machine.views import BLOCK, block_at, byte_at, item_at, put_block, put_byte
+from fastscore_jit.arrays import Int64Array
+from fastscore_jit.bits import trailing_zeros
+from fastscore_jit.byte_sets import byte_marks
+from fastscore_jit.compiling import kernel
+from fastscore_jit.validation import as_vector, same_length
+from fastscore_jit.views import BLOCK, block_at, byte_at, item_at, put_block, put_byte
 
 from fastscore_readers.json.blocks import FOREVER, Walker
 from fastscore_readers.json.tokens import ends_line
@@ -43,8 +43,8 @@ class WalkedTexts:
 
     notes: Notes
     n_notes: int
-    lines: Longs
-    faulty: Longs
+    lines: Int64Array
+    faulty: Int64Array
     numbered: bool
 
 

@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from fastscore_machine.bits import trailing_zeros
-from fastscore_machine.byte_sets import byte_marks
-from fastscore_machine.compiling import always_inlined, inlined
-from fastscore_machine.views import (
+from fastscore_jit.bits import trailing_zeros
+from fastscore_jit.byte_sets import byte_marks
+from fastscore_jit.compiling import always_inlined, inlined
+from fastscore_jit.views import (
     BLOCK,
     block_at,
     byte_at,

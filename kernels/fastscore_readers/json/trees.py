@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from fastscore_machine.arrays import Bytes, Longs
-from fastscore_machine.compiling import kernel
-from fastscore_machine.validation import read_only
-from fastscore_machine.views import byte_at, item_at, put_item
+from fastscore_jit.arrays import Int64Array, UInt8Array
+from fastscore_jit.compiling import kernel
+from fastscore_jit.validation import read_only
+from fastscore_jit.views import byte_at, item_at, put_item
 
 from fastscore_readers.json.shapes import plan_of
 from fastscore_readers.json.texts import walk_texts
@@ -42,13 +42,13 @@ class Nodes(NamedTuple):
         The bytes of a member's key, inside the quotes; -1 for elements and roots.
     """
 
-    offsets: Longs
-    parent: Longs
-    tags: Bytes
-    start: Longs
-    end: Longs
-    key_start: Longs
-    key_end: Longs
+    offsets: Int64Array
+    parent: Int64Array
+    tags: UInt8Array
+    start: Int64Array
+    end: Int64Array
+    key_start: Int64Array
+    key_end: Int64Array
 
 
 def find_nodes(

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from fastscore_machine.arrays import Bytes, Longs, Words
-from fastscore_machine.compiling import always_inlined, inlined
-from fastscore_machine.views import byte_at, item_at, put_item, signed
+from fastscore_jit.arrays import Int64Array, UInt8Array, UInt64Array
+from fastscore_jit.compiling import always_inlined, inlined
+from fastscore_jit.views import byte_at, item_at, put_item, signed
 
 from fastscore_readers.json.index import POSITION, Index
 from fastscore_readers.json.tokens import (
@@ -116,9 +116,9 @@ class Lines(NamedTuple):
         Pairs: after which byte of the data, which line number follows; the last after all.
     """
 
-    rows: Longs
-    suspects: Longs
-    restarts: Longs
+    rows: Int64Array
+    suspects: Int64Array
+    restarts: Int64Array
 
 
 class Scratch(NamedTuple):
@@ -152,7 +152,7 @@ def note_of(value: Any) -> tuple[Any, Any, Any]:
     return signed(value & _KINDS), start, signed(value >> _END_BITS)
 
 
-def parted(values: Words) -> tuple[Bytes, Longs, Longs]:
+def parted(values: UInt64Array) -> tuple[UInt8Array, Int64Array, Int64Array]:
     """Return the kinds of noted values, and their bytes, as `note_of` does of one."""
     starts = (values >> _KIND_BITS & _PLACES).astype(np.int64)
     return (values & _KINDS).astype(np.uint8), starts, (values >> _END_BITS).astype(np.int64)

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fastscore_machine.arrays import Mask
+from fastscore_jit.arrays import Mask
 from fastscore_readers.json import tokens
 from fastscore_readers.json.lines import scan_jsonl
 from fastscore_readers.line_scan import LineScan

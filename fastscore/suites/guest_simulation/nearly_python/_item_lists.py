@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from fastscore_machine.arrays import Bytes, Longs
-from fastscore_machine.bits import trailing_zeros
-from fastscore_machine.byte_blocks import BLOCK, equal_bytes, word_bytes
-from fastscore_machine.compiling import always_inlined, kernel
-from fastscore_machine.memory import View, Views, load_byte, subview
+from fastscore_jit.arrays import Int64Array, UInt8Array
+from fastscore_jit.bits import trailing_zeros
+from fastscore_jit.byte_blocks import BLOCK, equal_bytes, word_bytes
+from fastscore_jit.compiling import always_inlined, kernel
+from fastscore_jit.memory import View, Views, load_byte, subview
 
 ITEM, BARE_ITEM, MODIFIER, FIELD = range(4)
 
@@ -230,17 +230,17 @@ class ItemLists(NamedTuple):
         Where the list is found to end, -1 where it does not.
     """
 
-    starts: Longs
-    stops: Longs
-    ends: Longs
+    starts: Int64Array
+    stops: Int64Array
+    ends: Int64Array
 
 
 class ItemKeys(NamedTuple):
     """Keys of items: their bytes and offsets, and for each its rank as a modifier's name."""
 
-    names: Bytes
-    offsets: Longs
-    ranks: Longs
+    names: UInt8Array
+    offsets: Int64Array
+    ranks: Int64Array
 
 
 @kernel(

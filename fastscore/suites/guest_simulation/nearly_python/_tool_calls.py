@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from fastscore_machine.arrays import Longs, Mask
-from fastscore_machine.bits import trailing_zeros
-from fastscore_machine.byte_blocks import (
+from fastscore_jit.arrays import Int64Array, Mask
+from fastscore_jit.bits import trailing_zeros
+from fastscore_jit.byte_blocks import (
     BLOCK,
     TRIGRAM_BYTES,
     TRIGRAMS,
@@ -18,9 +18,9 @@ from fastscore_machine.byte_blocks import (
     mark_trigrams,
     prefetch_text,
 )
-from fastscore_machine.compiling import always_inlined, kernel
-from fastscore_machine.memory import View, Views, load_byte, subview
-from fastscore_machine.views import same_bytes
+from fastscore_jit.compiling import always_inlined, kernel
+from fastscore_jit.memory import View, Views, load_byte, subview
+from fastscore_jit.views import same_bytes
 
 from fastscore.suites.guest_simulation.nearly_python._item_lists import (
     after_spaces,
@@ -151,8 +151,8 @@ class ParsedCells(NamedTuple):
     """What was parsed of cells, a row each: as `tool_calls.ToolCells` has it."""
 
     uses: Mask
-    attributes: Longs
-    lists: Longs
+    attributes: Int64Array
+    lists: Int64Array
     broken: Mask
     has_items: Mask
 

@@ -3,10 +3,10 @@
 from typing import Any, NamedTuple
 
 import numpy as np
-from fastscore_machine.arrays import Longs
-from fastscore_machine.compiling import always_inlined, kernel
-from fastscore_machine.memory import View, load_short, load_word
-from fastscore_machine.views import same_bytes
+from fastscore_jit.arrays import Int64Array
+from fastscore_jit.compiling import always_inlined, kernel
+from fastscore_jit.memory import View, load_short, load_word
+from fastscore_jit.views import same_bytes
 
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 
@@ -22,8 +22,8 @@ class DistinctTexts(NamedTuple):
         Numbers by their hashes, twice the capacity, a power of two; -1 is free.
     """
 
-    places: Longs
-    table: Longs
+    places: Int64Array
+    table: Int64Array
 
 
 def allocate_texts(capacity: int) -> DistinctTexts:

@@ -18,10 +18,10 @@ from functools import partial
 
 import numpy as np
 import numpy.typing as npt
-from fastscore_machine.arrays import Bytes, Longs
-from fastscore_machine.arrow import TextRows
-from fastscore_machine.threads import run_chunks
-from fastscore_machine.validation import as_ranges, as_vector, read_only
+from fastscore_jit.arrays import Int64Array, UInt8Array
+from fastscore_jit.arrow import TextRows
+from fastscore_jit.threads import run_chunks
+from fastscore_jit.validation import as_ranges, as_vector, read_only
 
 from fastscore.suites.guest_simulation.nearly_python._item_lists import (
     BARE_ITEM,
@@ -64,11 +64,11 @@ class ItemNames:
         Where each list ends, its bracket included; -1 where it does not.
     """
 
-    row: Longs
-    kind: Longs
-    start: Longs
-    end: Longs
-    ends: Longs
+    row: Int64Array
+    kind: Int64Array
+    start: Int64Array
+    end: Int64Array
+    ends: Int64Array
 
 
 def item_names(
@@ -111,7 +111,7 @@ def item_names(
     return ItemNames(row, kind, start, end, lists.ends)
 
 
-def list_places(cells: TextRows) -> tuple[Longs, npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+def list_places(cells: TextRows) -> tuple[Int64Array, npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
     """Find the list that each cell is, perhaps after a quote.
 
     Returns
@@ -127,7 +127,7 @@ def list_places(cells: TextRows) -> tuple[Longs, npt.NDArray[np.bool_], npt.NDAr
     return begins, flags[0], flags[1]
 
 
-def _key_table(keys: Sequence[bytes]) -> tuple[Bytes, Longs]:
+def _key_table(keys: Sequence[bytes]) -> tuple[UInt8Array, Int64Array]:
     """Flatten keys to their bytes and offsets."""
     names = np.frombuffer(b"".join(keys), np.uint8)
     offsets = np.concatenate(([0], np.cumsum([len(key) for key in keys]))).astype(np.int64)
@@ -148,7 +148,7 @@ def _item_keys(option_first: bool) -> ItemKeys:
 _ITEM_KEYS = {option_first: _item_keys(option_first) for option_first in (False, True)}
 
 
-def _listed(fill: Callable[[Longs], int], width: int, room: int) -> Longs:
+def _listed(fill: Callable[[Int64Array], int], width: int, room: int) -> Int64Array:
     """Have a kernel fill columns of rows, with more room until all have some."""
     while True:
         columns = np.empty((width, room), np.int64)

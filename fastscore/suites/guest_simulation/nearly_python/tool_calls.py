@@ -16,10 +16,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from fastscore_jit.arrays import Int64Array, Mask
+from fastscore_jit.arrow import StringColumn, TextRows
+from fastscore_jit.validation import read_only
 from fastscore_kernels.copying import copy_texts
-from fastscore_machine.arrays import Longs, Mask
-from fastscore_machine.arrow import StringColumn, TextRows
-from fastscore_machine.validation import read_only
 
 from fastscore.suites.guest_simulation.nearly_python._tool_calls import (
     TRACKS,
@@ -92,9 +92,9 @@ class ToolCells:
     """
 
     uses: Mask
-    attributes: Longs
+    attributes: Int64Array
     values: StringColumn
-    lists: Longs
+    lists: Int64Array
     broken: Mask
     has_items: Mask
 
@@ -149,7 +149,7 @@ def _tables(wanted: ToolFormat) -> tuple[Any, ...]:
     )
 
 
-def _flat(texts: Sequence[bytes]) -> tuple[npt.NDArray[np.uint8], Longs]:
+def _flat(texts: Sequence[bytes]) -> tuple[npt.NDArray[np.uint8], Int64Array]:
     """Return the bytes of texts and their offsets."""
     offsets = np.cumsum([0, *map(len, texts)], dtype=np.int64)
     return read_only(np.frombuffer(b"".join(texts), np.uint8)), read_only(offsets)

@@ -3,9 +3,9 @@
 import numpy as np
 import pyarrow as pa
 import pytest
+from fastscore_jit.arrow import text_rows
+from fastscore_jit.compiling import CHECKED, JIT_DISABLED
 from fastscore_kernels.copying import copy_texts
-from fastscore_machine.arrow import text_rows
-from fastscore_machine.compiling import CHECKED, JIT_DISABLED
 from hypothesis import example, given
 from hypothesis import strategies as st
 

@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 if TYPE_CHECKING:
-    from fastscore_machine.calling import LoadedKernel
+    from fastscore_jit.calling import LoadedKernel
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -73,8 +73,8 @@ class Kernel:
 
     def load(self) -> "LoadedKernel":
         """Return the compiled function, loaded once in a process; compiled if need be."""
-        from fastscore_machine.calling import load_kernel
-        from fastscore_machine.workers import compiled_library
+        from fastscore_jit.calling import load_kernel
+        from fastscore_jit.workers import compiled_library
 
         with self._lock:
             if self._loaded is None:

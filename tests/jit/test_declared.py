@@ -6,11 +6,11 @@ from pathlib import Path
 import fastscore_kernels
 import numpy as np
 import pytest
-from fastscore_machine.compiling import Kernel
+from fastscore_jit.compiling import Kernel
 
 import fastscore.suites
 from fastscore.run.kernels import every_kernel
-from tests.machine.processes import FOLDERS
+from tests.jit.processes import FOLDERS
 
 SUITES = Path(fastscore.suites.__file__).parent
 NUMBA_ALONE = {"building.py", "bounds.py", "llvm.py"}
@@ -29,7 +29,7 @@ def test_every_public_name_exists_and_is_documented():
 
 def test_an_argument_of_another_type_is_refused():
     kernel = Kernel(lambda: None, "uint8[:], out(int64[:, :])", "", False)
-    from fastscore_machine.signatures import parse, writer
+    from fastscore_jit.signatures import parse, writer
 
     read, written = parse(kernel.parameters, {})
     words = []
@@ -47,7 +47,7 @@ def test_an_argument_of_another_type_is_refused():
 
 @pytest.mark.parametrize("text", ["uint8[3]", "text", "int64[:]:", "f(int64)"])
 def test_what_is_no_type_is_refused(text):
-    from fastscore_machine.signatures import parse
+    from fastscore_jit.signatures import parse
 
     with pytest.raises((TypeError, SyntaxError)):
         parse(text, {})
@@ -75,7 +75,7 @@ def test_every_kernel_declares_its_types_and_flags():
 
 
 def test_every_declared_type_can_be_read():
-    from fastscore_machine.signatures import parse
+    from fastscore_jit.signatures import parse
 
     for kernel in every_kernel():
         names = kernel.function.__globals__

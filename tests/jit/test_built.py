@@ -4,12 +4,12 @@ import os
 
 import pytest
 
-from tests.machine.processes import FOLDERS, compiled_only, outcome, start
+from tests.jit.processes import FOLDERS, compiled_only, outcome, start
 
 SUM_OF_BYTES = """
 import numpy as np
-from fastscore_machine.compiling import inlined, kernel
-from fastscore_machine.memory import load_byte, subview
+from fastscore_jit.compiling import inlined, kernel
+from fastscore_jit.memory import load_byte, subview
 
 STEP = 1
 
@@ -90,7 +90,7 @@ def test_a_bare_address_does_not_compile(tmp_path):
 )
 def test_a_digest_covers_what_a_kernel_is_made_of(tmp_path, change, total_changes, item_changes):
     program = (
-        "import made; from fastscore_machine.objects import source_digest as digest;"
+        "import made; from fastscore_jit.objects import source_digest as digest;"
         "print(digest(made.total), digest(made.item))"
     )
     before = run_module(tmp_path, SUM_OF_BYTES, program)[0].split()
@@ -104,14 +104,14 @@ def test_a_digest_covers_what_a_kernel_is_made_of(tmp_path, change, total_change
 @compiled_only
 def test_a_digest_is_the_same_wherever_packages_are_installed(tmp_path):
     texts = {
-        "made": "from fastscore_machine.compiling import kernel\nfrom part import after\n\n"
+        "made": "from fastscore_jit.compiling import kernel\nfrom part import after\n\n"
         '@kernel("int64", returns="int64", fastmath=False)\n'
         "def second_after(number):\n    return after(after(number))\n",
-        "part": "from fastscore_machine.compiling import inlined\n\n"
+        "part": "from fastscore_jit.compiling import inlined\n\n"
         "@inlined\ndef after(number):\n    return number + 1\n",
     }
     program = (
-        "import made; from fastscore_machine.objects import source_digest as digest;"
+        "import made; from fastscore_jit.objects import source_digest as digest;"
         "print(digest(made.second_after))"
     )
     digests = set()
@@ -132,7 +132,7 @@ def test_a_digest_covers_constants_of_other_modules(tmp_path):
     (tmp_path / "constants.py").write_text("STEP = 1\n")
     source = SUM_OF_BYTES.replace("STEP = 1", "from constants import STEP")
     program = (
-        "import made; from fastscore_machine.objects import source_digest as digest;"
+        "import made; from fastscore_jit.objects import source_digest as digest;"
         "print(digest(made.total), digest(made.item))"
     )
     before = run_module(tmp_path, source, program)[0].split()

@@ -15,16 +15,16 @@ from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
-from fastscore_machine import llvm
-from fastscore_machine.arrays import Longs
-from fastscore_machine.compiling import instruction
+from fastscore_jit import llvm
+from fastscore_jit.arrays import Int64Array
+from fastscore_jit.compiling import instruction
 
 Given = ParamSpec("Given")
 Result = TypeVar("Result")
 
 _PROCESS_FLAG = np.zeros(1, np.int64)
-_STOP_FLAG: ContextVar[Longs] = ContextVar("fastscore_stop_flag", default=_PROCESS_FLAG)
-_open_flags: dict[int, Longs] = {}
+_STOP_FLAG: ContextVar[Int64Array] = ContextVar("fastscore_stop_flag", default=_PROCESS_FLAG)
+_open_flags: dict[int, Int64Array] = {}
 
 POLL_SECONDS = 0.1
 """How often a main thread that waits lets Python look for signals."""
@@ -51,7 +51,7 @@ def own_stop_flag() -> Iterator[None]:
         del _open_flags[id(flag)]
 
 
-def stop_flag() -> Longs:
+def stop_flag() -> Int64Array:
     """Return the flag of what this thread works for, which kernels take: not zero is stop."""
     return _STOP_FLAG.get()
 

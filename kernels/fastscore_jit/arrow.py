@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fastscore_machine.addressed_texts import locate_rows
-from fastscore_machine.arrays import Mask
-from fastscore_machine.memory import Views
-from fastscore_machine.validation import read_only
+from fastscore_jit.addressed_texts import locate_rows
+from fastscore_jit.arrays import Mask
+from fastscore_jit.memory import Views
+from fastscore_jit.validation import read_only
 
 
 @dataclass(frozen=True, slots=True)

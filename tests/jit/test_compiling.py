@@ -9,13 +9,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from fastscore_jit import objects
+from fastscore_jit.compiling import prepared
 from fastscore_kernels import levenshtein_pairs, mean_pair_cosine_groups, text_hash128
-from fastscore_machine import objects
-from fastscore_machine.compiling import prepared
 from fastscore_readers.json.line_ends import _note_begins
 
 from tests.conftest import BRIEF, often
-from tests.machine.processes import compiled_only, outcome, start
+from tests.jit.processes import compiled_only, outcome, start
 
 ONE_KERNEL = (
     "from fastscore_kernels import segment_first_argmax as kernel;"
@@ -119,7 +119,7 @@ def test_a_cache_that_others_can_write_to_is_not_used(tmp_path):
 HOLD = """
 import fcntl, os, sys
 from fastscore_kernels import segments
-from fastscore_machine import objects
+from fastscore_jit import objects
 kernel = segments._first_argmax
 handle = (objects.cache_folder() / f"{objects.stem(kernel)}.lock").open("a+")
 fcntl.flock(handle, fcntl.LOCK_EX)

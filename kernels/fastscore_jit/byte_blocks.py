@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fastscore_machine import llvm, plain
-from fastscore_machine.compiling import inlined, instruction
-from fastscore_machine.memory import View, prefetch
+from fastscore_jit import llvm, plain
+from fastscore_jit.compiling import inlined, instruction
+from fastscore_jit.memory import View, prefetch
 
 BLOCK = 64
 

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from fastscore_machine.objects import LIBRARY
+from fastscore_jit.objects import LIBRARY
 
 _held: list[Any] = []
 

@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from fastscore_machine import memory, plain
-from fastscore_machine.bits import after_odd
+from fastscore_jit import memory, plain
+from fastscore_jit.bits import after_odd
 from hypothesis import given
 from hypothesis import strategies as st
 

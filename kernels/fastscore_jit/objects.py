@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from fastscore_machine.compiling import CHECKED, COMPILE_OPTIONS, Instruction, Kernel
+from fastscore_jit.compiling import CHECKED, COMPILE_OPTIONS, Instruction, Kernel
 
 SHIPPED = Path(__file__).with_name("compiled")
 LIBRARY, OBJECT = ".so", ".o"

@@ -9,9 +9,9 @@ from typing import Any, cast
 
 import numpy as np
 
-from fastscore_machine.compiling import CHECKED, Kernel
-from fastscore_machine.objects import OBJECT
-from fastscore_machine.signatures import ArrayType, Type, parse, word_formats, writer
+from fastscore_jit.compiling import CHECKED, Kernel
+from fastscore_jit.objects import OBJECT
+from fastscore_jit.signatures import ArrayType, Type, parse, word_formats, writer
 
 _ENTRY = "fastscore_kernel"
 _FAULT_WORDS = 3
@@ -92,7 +92,7 @@ def load_kernel(kernel: Kernel, library: Path) -> LoadedKernel:
 def entry_of(library: Path) -> Callable[[bytes, Any], int]:
     """Load a library and return its function of words."""
     if library.suffix == OBJECT:
-        from fastscore_machine.linking import entry_address
+        from fastscore_jit.linking import entry_address
 
         kind = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_char_p, ctypes.c_char_p)
         return kind(entry_address(library, _ENTRY))

@@ -24,11 +24,11 @@ from numba.core.registry import cpu_target
 from numba.extending import intrinsic
 from numba.np import arrayobj, numpy_support
 
-from fastscore_machine import bounds
-from fastscore_machine.compiling import CHECKED, COMPILE_OPTIONS, Instruction, Kernel
-from fastscore_machine.llvm import integer
-from fastscore_machine.objects import Level
-from fastscore_machine.signatures import ArrayType, NamedTupleType, Type, parse
+from fastscore_jit import bounds
+from fastscore_jit.compiling import CHECKED, COMPILE_OPTIONS, Instruction, Kernel
+from fastscore_jit.llvm import integer
+from fastscore_jit.objects import Level
+from fastscore_jit.signatures import ArrayType, NamedTupleType, Type, parse
 
 ENTRY = "fastscore_kernel"
 _SHAPE, _DATA = 24, 40  # of numpy's PyArrayInterface

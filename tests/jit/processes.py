@@ -5,13 +5,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import fastscore_jit
 import fastscore_kernels
-import fastscore_machine
 import fastscore_readers
 import pytest
-from fastscore_machine.compiling import JIT_DISABLED
+from fastscore_jit.compiling import JIT_DISABLED
 
-PACKAGES = (fastscore_kernels, fastscore_machine, fastscore_readers)
+PACKAGES = (fastscore_kernels, fastscore_jit, fastscore_readers)
 FOLDERS = [Path(package.__file__).parent for package in PACKAGES]
 compiled_only = pytest.mark.skipif(JIT_DISABLED, reason="nothing is compiled")
 

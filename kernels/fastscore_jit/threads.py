@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable
 
-from fastscore_machine.stopping import StoppablePool, interruptible
+from fastscore_jit.stopping import StoppablePool, interruptible
 
 
 def thread_count(threads: int | None) -> int:

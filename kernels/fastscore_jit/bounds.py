@@ -6,8 +6,8 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.np import arrayobj
 
-from fastscore_machine.compiling import CHECKED
-from fastscore_machine.llvm import integer
+from fastscore_jit.compiling import CHECKED
+from fastscore_jit.llvm import integer
 
 I64 = ir.IntType(64)
 _FAULT = "fastscore_fault"

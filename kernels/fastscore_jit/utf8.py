@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from fastscore_machine.compiling import inlined
+from fastscore_jit.compiling import inlined
 
 
 @inlined

@@ -12,10 +12,10 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from fastscore_machine import llvm, plain
-from fastscore_machine.bits import count_ones, trailing_zeros
-from fastscore_machine.compiling import JIT_DISABLED, always_inlined, instruction
-from fastscore_machine.objects import has_feature
+from fastscore_jit import llvm, plain
+from fastscore_jit.bits import count_ones, trailing_zeros
+from fastscore_jit.compiling import JIT_DISABLED, always_inlined, instruction
+from fastscore_jit.objects import has_feature
 
 _TOP_BIT = np.uint64(1 << 63)
 _PAGE = 4096

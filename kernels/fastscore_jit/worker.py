@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
-from fastscore_machine import objects
-from fastscore_machine.calling import entry_of
-from fastscore_machine.compiling import Kernel
-from fastscore_machine.linking import link
+from fastscore_jit import objects
+from fastscore_jit.calling import entry_of
+from fastscore_jit.compiling import Kernel
+from fastscore_jit.linking import link
 
 _NOTICE_SECONDS = 1.0
 LOCK_TIMEOUT_SECONDS = float(os.environ.get("FASTSCORE_COMPILE_PATIENCE", "30"))
@@ -47,7 +47,7 @@ def _compiled(identity: str, answers: IO[str]) -> Path:
 
 def make_library(kernel: Kernel, folder: Path) -> Path:
     """Compile a kernel into a folder and return the library."""
-    from fastscore_machine.building import build
+    from fastscore_jit.building import build
 
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".made-", dir=folder) as made:

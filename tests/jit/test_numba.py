@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.machine.processes import compiled_only
+from tests.jit.processes import compiled_only
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -39,7 +39,7 @@ def test_the_target_that_tests_the_oldest_takes_that_of_the_bound() -> None:
 
 @compiled_only
 def test_every_pass_that_is_left_out_is_one_of_numbas() -> None:
-    from fastscore_machine import building
+    from fastscore_jit import building
 
     passes = inspect.getsource(building.compiler.DefaultPassBuilder)
     assert len(building._SKIPPED_PASSES) == 11

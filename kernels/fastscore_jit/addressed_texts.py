@@ -4,9 +4,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fastscore_machine.bits import count_ones, leading_zeros, trailing_zeros
-from fastscore_machine.compiling import always_inlined, inlined, kernel
-from fastscore_machine.memory import (
+from fastscore_jit.bits import count_ones, leading_zeros, trailing_zeros
+from fastscore_jit.compiling import always_inlined, inlined, kernel
+from fastscore_jit.memory import (
     View,
     Views,
     address_of,
@@ -18,7 +18,7 @@ from fastscore_machine.memory import (
 )
 
 if TYPE_CHECKING:
-    from fastscore_machine.arrow import AddressedStrings
+    from fastscore_jit.arrow import AddressedStrings
 
 _INLINE_BYTES = 12
 _STRING_VIEW = 16

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from fastscore_machine.compiling import always_inlined
-from fastscore_machine.memory import (
+from fastscore_jit.compiling import always_inlined
+from fastscore_jit.memory import (
     address_of,
     block_at,
     copy_block,

@@ -18,12 +18,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fastscore_machine import objects
-from fastscore_machine.compiling import Kernel, declared_kernels
-from fastscore_machine.stopping import result_of
-from fastscore_machine.threads import thread_count
+from fastscore_jit import objects
+from fastscore_jit.compiling import Kernel, declared_kernels
+from fastscore_jit.stopping import result_of
+from fastscore_jit.threads import thread_count
 
-_PROGRAM = "from fastscore_machine.worker import main; main()"
+_PROGRAM = "from fastscore_jit.worker import main; main()"
 _MOST_QUOTED = 2_000
 
 _lock = threading.Lock()

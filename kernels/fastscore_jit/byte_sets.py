@@ -3,9 +3,9 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from fastscore_machine import llvm, plain
-from fastscore_machine.compiling import instruction
-from fastscore_machine.objects import has_feature
+from fastscore_jit import llvm, plain
+from fastscore_jit.compiling import instruction
+from fastscore_jit.objects import has_feature
 
 BLOCK = 64
 _CASE = 0x20
