@@ -61,7 +61,9 @@ def command(
         [chosen]
         if chosen
         else [
-            one.id for one in dialogues.suite.metrics if one.table == LABEL_TABLE and not one.part
+            one.id
+            for one in dialogues.suite.metrics
+            if one.table == LABEL_TABLE and not one.is_secondary
         ]
     )
     found = explain(dialogues, row, metrics)

@@ -12,7 +12,7 @@ from fastscore.results.dialogue_sums import LABEL_TABLE
 from fastscore.results.dialogues import Dialogues
 from fastscore.suites.base import ExplainsMetrics
 from fastscore.suites.declarations import Metric
-from fastscore.suites.showing import Dialogue, Explanation, Number, Working
+from fastscore.suites.showing import Derivation, Dialogue, Explanation, Number
 
 SEMANTIC_TOLERANCE = 1e-6
 _PLACES = ("utterance_index", "step", "turn", "segment", "shift", "turn_pair_id", "message_id")
@@ -78,7 +78,7 @@ def _rows(
     rows = dialogue.tables[metric.table].iter_rows(named=True)
     for row, value in zip(rows, committed, strict=True):
         reasons = {entry["metric"]: entry["reason"] for entry in row["null_reasons"] or ()}
-        working = Working(text=metric.formula, result=None)
+        working = Derivation(text=metric.formula, result=None)
         if value is not None and isinstance(dialogues.suite, ExplainsMetrics):
             working = dialogues.suite.explain(dialogue, metric, row, dialogues.options)
         found.append(

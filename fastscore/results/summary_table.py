@@ -41,7 +41,9 @@ def choose_metrics(
             raise UsageError(f"The summary has no metric {metric!r}.", nearest(metric, present))
     declared = {metric.id: metric for metric in suite.metrics}
     if not ids:
-        ids = [id for id in present if everything or (id in declared and not declared[id].part)]
+        ids = [
+            id for id in present if everything or (id in declared and not declared[id].is_secondary)
+        ]
     tables = [table.name for table in reversed(suite.tables)]
     return sorted(ids, key=lambda id: tables.index(_table_of(declared, id)))
 

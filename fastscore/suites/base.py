@@ -9,7 +9,7 @@ import polars as pl
 from fastscore.suites.declarations import Metric, Source, Table
 
 if TYPE_CHECKING:
-    from fastscore.suites.showing import Dialogue, DialogueView, Section, Working
+    from fastscore.suites.showing import Derivation, Dialogue, DialogueView, Section
     from fastscore.vectors.view import VectorView
 
 
@@ -268,7 +268,7 @@ class ExplainsMetrics(Protocol):
 
     def explain(
         self, dialogue: "Dialogue", metric: Metric, row: Mapping[str, Any], options: Any
-    ) -> "Working":
+    ) -> "Derivation":
         """Explain a metric's value in a row of its table, of a dialogue that was scored again."""
 
 

@@ -372,7 +372,7 @@ class Metric:
     bands
         How its source reads values; of several bands that hold a value, the first counts. Values
         that the source says nothing of are in none.
-    part
+    is_secondary
         Whether it is a part or a count beside the numbers that a reader looks for first: shown
         only where everything is asked for.
     uses
@@ -410,7 +410,7 @@ class Metric:
     numerator: str | None = None
     denominator: str | None = None
     bands: tuple[Band, ...] = ()
-    part: bool = False
+    is_secondary: bool = False
     uses: tuple[str, ...] = ()
     conditions: tuple[str, ...] = ()
     headline: bool = False

@@ -31,7 +31,7 @@ class Family:
 def headline_metrics(metrics: Sequence[Metric]) -> tuple[Metric, ...]:
     """Return the metrics that a suite declares as headline, else all that are no parts."""
     declared = tuple(metric for metric in metrics if metric.headline)
-    return declared or tuple(metric for metric in metrics if not metric.part)
+    return declared or tuple(metric for metric in metrics if not metric.is_secondary)
 
 
 def families(metrics: Sequence[Metric]) -> tuple[Family, ...]:

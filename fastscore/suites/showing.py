@@ -138,7 +138,7 @@ class Evidence:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Working:
+class Derivation:
     """How one number came about.
 
     Parameters
@@ -168,7 +168,7 @@ def ratio(
     text: str = "",
     of_nothing: float = 0.0,
     because: str = "",
-) -> Working:
+) -> Derivation:
     """Work a ratio out.
 
     Parameters
@@ -184,8 +184,8 @@ def ratio(
     """
     if not denominator:
         said = f"{of_nothing:g}, {because}" if because else f"{of_nothing:g}"
-        return Working(text=said, result=of_nothing, evidence=tuple(evidence))
-    return Working(
+        return Derivation(text=said, result=of_nothing, evidence=tuple(evidence))
+    return Derivation(
         text=text or f"{_written(numerator)} / {_written(denominator)}",
         result=numerator / denominator,
         numerator=numerator,
@@ -215,7 +215,7 @@ class Explanation:
     numerator, denominator
         Their values, where it is a ratio.
     working, result, evidence
-        As in `Working`.
+        As in `Derivation`.
     lines
         The 1-based lines of the log that hold it.
     """

@@ -39,7 +39,7 @@ def metric(id: str, **how: object) -> Metric:
 def test_headline_metrics_are_those_of_the_source(name: str) -> None:
     found = headline_metrics(load_suite(name).metrics)
     assert [one.id for one in found] == HEADLINE[name].split()
-    assert not any(one.part or one.same_test_as for one in found)
+    assert not any(one.is_secondary or one.same_test_as for one in found)
 
 
 @pytest.mark.parametrize("name", HEADLINE)
@@ -81,7 +81,7 @@ def test_copies_without_their_original_are_one_test() -> None:
 
 
 def test_a_suite_without_headline_metrics_shows_all_but_parts() -> None:
-    metrics = [metric("score"), metric("count", part=True)]
+    metrics = [metric("score"), metric("count", is_secondary=True)]
     assert headline_metrics(metrics) == (metrics[0],)
     assert families(metrics) == (Family("headline", (("score",),)), Family("others", (("count",),)))
     assert families([]) == ()

@@ -76,7 +76,7 @@ def _whole_metrics(suite: Suite, one: Named) -> list[Metric]:
     return [
         metric
         for metric in suite.metrics
-        if metric.table == LABEL_TABLE and not metric.part and metric.id in whole
+        if metric.table == LABEL_TABLE and not metric.is_secondary and metric.id in whole
     ]
 
 

@@ -79,7 +79,7 @@ def metrics_of(
     declared = {metric.id: metric for metric in suite.metrics}
     tables = [table.name for table in reversed(suite.tables)]
     ids = [id for id in declared if any(id in one.whole for one in shown)]
-    ids.sort(key=lambda id: (declared[id].part, tables.index(declared[id].table)))
+    ids.sort(key=lambda id: (declared[id].is_secondary, tables.index(declared[id].table)))
     binned = {one.named.name: _bins(one, [declared[id] for id in ids], shown) for one in shown}
     return [_metric(declared[id], shown, binned, comparisons, charts) for id in ids]
 
@@ -100,8 +100,8 @@ def _metric(
         "differences": [
             _difference(metric, name, comparison) for name, comparison in comparisons.items()
         ],
-        "histogram": None if metric.part else _histogram(metric, binned, charts),
-        "groups": [] if metric.part else _groups(metric, shown, charts),
+        "histogram": None if metric.is_secondary else _histogram(metric, binned, charts),
+        "groups": [] if metric.is_secondary else _groups(metric, shown, charts),
     }
 
 
@@ -247,7 +247,7 @@ def _bins(
         lows = [row["minimum"] for row in seen if row["minimum"] is not None]
         highs = [row["maximum"] for row in seen if row["maximum"] is not None]
         several = any(len(other.parts.get(metric.id, ())) > 1 for other in shown)
-        if metric.part or not lows or several or metric.id not in one.whole:
+        if metric.is_secondary or not lows or several or metric.id not in one.whole:
             continue
         low = min(lows) if metric.minimum is None else min(metric.minimum, *lows)
         high = max(highs) if metric.maximum is None else max(metric.maximum, *highs)

@@ -16,7 +16,7 @@ from fastscore.suites.group_travel.metrics import METRICS
 from fastscore.suites.group_travel.options import GroupTravelOptions
 
 if TYPE_CHECKING:
-    from fastscore.suites.showing import Dialogue, DialogueView, Section, Working
+    from fastscore.suites.showing import Derivation, Dialogue, DialogueView, Section
     from fastscore.vectors.view import VectorView
 
 __all__ = ["SUITE", "GroupTravelOptions", "GroupTravelSuite"]
@@ -113,7 +113,7 @@ class GroupTravelSuite:
         metric: Metric,
         row: Mapping[str, Any],
         options: GroupTravelOptions,
-    ) -> "Working":
+    ) -> "Derivation":
         """Explain a metric's value in a row of its table."""
         from fastscore.suites.group_travel.explain import explain
 

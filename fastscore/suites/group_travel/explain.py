@@ -11,7 +11,7 @@ from fastscore.suites.group_travel.lexicon import Lexicon, load_lexicon
 from fastscore.suites.group_travel.options import GroupTravelOptions
 from fastscore.suites.group_travel.show import CHANNELS
 from fastscore.suites.group_travel.wording import quotes_theory
-from fastscore.suites.showing import Dialogue, Evidence, Row, Working, ratio
+from fastscore.suites.showing import Derivation, Dialogue, Evidence, Row, ratio
 
 _OF_PAIRS: dict[str, tuple[str, ...]] = {
     "M8": ("addressed",),
@@ -34,7 +34,9 @@ _KINDS = {
 }
 
 
-def explain(dialogue: Dialogue, metric: Metric, row: Row, options: GroupTravelOptions) -> Working:
+def explain(
+    dialogue: Dialogue, metric: Metric, row: Row, options: GroupTravelOptions
+) -> Derivation:
     """Explain a metric's value in a row of its table."""
     if metric.id in ("W1", "W2", "W3", "M13"):
         return _of_members(metric.id, row)
@@ -52,7 +54,7 @@ def explain(dialogue: Dialogue, metric: Metric, row: Row, options: GroupTravelOp
     if metric.numerator is None or metric.denominator is None:
         counted = len(evidence)
         none = (Evidence(what=metric.name.lower(), found=0),)
-        return Working(text=f"{counted} turns", result=counted, evidence=evidence or none)
+        return Derivation(text=f"{counted} turns", result=counted, evidence=evidence or none)
     off = _SWITCHES.get(metric.id, "")
     numerator, denominator = row[metric.numerator], row[metric.denominator]
     if metric.id in _OF_PAIRS and metric.id != "M11":
@@ -66,7 +68,7 @@ def explain(dialogue: Dialogue, metric: Metric, row: Row, options: GroupTravelOp
     )
 
 
-def _of_members(metric: str, row: Row) -> Working:
+def _of_members(metric: str, row: Row) -> Derivation:
     field = "semantic_mean" if metric == "M13" else "satisfaction"
     members = [member for member in row["members"] or () if member[field] is not None]
     values = [float(member[field]) for member in members]
@@ -95,7 +97,7 @@ def _of_members(metric: str, row: Row) -> Working:
             because="all are 0",
         )
     text, compute = formulas[metric]
-    return Working(text=text, result=compute(values), evidence=evidence)
+    return Derivation(text=text, result=compute(values), evidence=evidence)
 
 
 def _geometric_mean(values: Sequence[float]) -> float:

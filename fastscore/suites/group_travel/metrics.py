@@ -95,7 +95,7 @@ def _metric(
         unit=unit,
         numerator=f"{id}_num" if ratio else None,
         denominator=f"{id}_den" if ratio else None,
-        part=id.startswith("M7_") or id in ("M8a", "M8b"),
+        is_secondary=id.startswith("M7_") or id in ("M8a", "M8b"),
         uses=_USES[id],
         conditions=_CONDITIONS.get(id, ()),
         headline=not id.startswith("M7_") and id not in _NO_HEADLINE,
@@ -324,7 +324,7 @@ CHANNELS = tuple(
         unit="pairs",
         numerator=f"{channel}_fired",
         denominator="M10_den",
-        part=True,
+        is_secondary=True,
     )
     for channel, by in (
         ("room", "by their room type"),

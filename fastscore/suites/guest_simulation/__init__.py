@@ -15,7 +15,7 @@ from fastscore.suites.guest_simulation import schema
 from fastscore.suites.guest_simulation.options import GuestSimulationOptions
 
 if TYPE_CHECKING:
-    from fastscore.suites.showing import Dialogue, DialogueView, Section, Working
+    from fastscore.suites.showing import Derivation, Dialogue, DialogueView, Section
     from fastscore.vectors.view import VectorView
 
 __all__ = ["SUITE", "GuestSimulationOptions", "GuestSimulationSuite"]
@@ -117,7 +117,7 @@ class GuestSimulationSuite:
         metric: Metric,
         row: Mapping[str, Any],
         options: GuestSimulationOptions,
-    ) -> "Working":
+    ) -> "Derivation":
         """Explain a metric's value in a row of its table."""
         from fastscore.suites.guest_simulation.explain import explain
 

@@ -1,15 +1,15 @@
 """Why the numbers of guest_simulation are what they are."""
 
 from fastscore.suites.guest_simulation.show import COMPONENTS
-from fastscore.suites.showing import Dialogue, Evidence, Row, Working, ratio
+from fastscore.suites.showing import Derivation, Dialogue, Evidence, Row, ratio
 
 
-def explain(dialogue: Dialogue, metric: str, row: Row) -> Working:
+def explain(dialogue: Dialogue, metric: str, row: Row) -> Derivation:
     """Explain a metric's value in a row of its table."""
     return _EXPLAINED[metric](dialogue, row)
 
 
-def _adherence(dialogue: Dialogue, row: Row) -> Working:
+def _adherence(dialogue: Dialogue, row: Row) -> Derivation:
     evidence, scores = [], []
     for message in dialogue.tables["messages"].iter_rows(named=True):
         if message["message_score"] is None:
@@ -38,7 +38,7 @@ def _adherence(dialogue: Dialogue, row: Row) -> Working:
     )
 
 
-def _variance(dialogue: Dialogue, row: Row) -> Working:
+def _variance(dialogue: Dialogue, row: Row) -> Derivation:
     states = [
         Evidence(
             what=f"message {message['message_id']}",
@@ -63,7 +63,7 @@ def _variance(dialogue: Dialogue, row: Row) -> Working:
     )
 
 
-def _order(dialogue: Dialogue, row: Row) -> Working:
+def _order(dialogue: Dialogue, row: Row) -> Derivation:
     final, target, common = (
         row[name] for name in ("n_final_names", "n_target_names", "n_common_names")
     )
@@ -89,7 +89,7 @@ def _order(dialogue: Dialogue, row: Row) -> Working:
     )
 
 
-def _explainability(dialogue: Dialogue, row: Row) -> Working:
+def _explainability(dialogue: Dialogue, row: Row) -> Derivation:
     level, n = row["experiment_level"], row["n_guest_messages"]
     order, attributes, basic = (
         row[name] for name in ("n_order_tracking", "n_message_attributes", "n_basic_tools")
@@ -114,7 +114,7 @@ def _explainability(dialogue: Dialogue, row: Row) -> Working:
     return ratio(counted, whole, evidence, text=f"level {level}: {text}")
 
 
-def _composite(dialogue: Dialogue, row: Row) -> Working:
+def _composite(dialogue: Dialogue, row: Row) -> Derivation:
     weights = {"PAS": 0.25, "BVS": 0.20, "ORA": 0.35, "DEI": 0.20}
     parts = {name: row[name] for name in weights}
     return ratio(

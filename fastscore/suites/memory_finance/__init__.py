@@ -15,7 +15,7 @@ from fastscore.suites.memory_finance import schema
 from fastscore.suites.memory_finance.options import MemoryFinanceOptions
 
 if TYPE_CHECKING:
-    from fastscore.suites.showing import Dialogue, DialogueView, Section, Working
+    from fastscore.suites.showing import Derivation, Dialogue, DialogueView, Section
     from fastscore.vectors.view import VectorView
 
 __all__ = ["SUITE", "MemoryFinanceOptions", "MemoryFinanceSuite"]
@@ -118,7 +118,7 @@ class MemoryFinanceSuite:
         metric: Metric,
         row: Mapping[str, Any],
         options: MemoryFinanceOptions,
-    ) -> "Working":
+    ) -> "Derivation":
         """Explain a metric's value in a row of its table."""
         from fastscore.suites.memory_finance.explain import explain
 

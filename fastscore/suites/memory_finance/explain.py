@@ -10,7 +10,7 @@ from fastscore.suites.declarations import Metric
 from fastscore.suites.memory_finance.lexicon import UNKNOWN, load_lexicon
 from fastscore.suites.memory_finance.options import MemoryFinanceOptions
 from fastscore.suites.memory_finance.show import read_turns, resolved_keys, unresolved_keys
-from fastscore.suites.showing import Dialogue, Evidence, Row, Working, ratio
+from fastscore.suites.showing import Derivation, Dialogue, Evidence, Row, ratio
 
 _OF_TURNS = {
     "key_coverage": "eligible_m1",
@@ -40,7 +40,9 @@ _LISTS = {
 _PARTS = (*_LEVELS, *_LISTS)
 
 
-def explain(dialogue: Dialogue, metric: Metric, row: Row, options: MemoryFinanceOptions) -> Working:
+def explain(
+    dialogue: Dialogue, metric: Metric, row: Row, options: MemoryFinanceOptions
+) -> Derivation:
     """Explain a metric's value in a row of its table."""
     if metric.id == "judge_score_1_5":
         return _judged(dialogue, row)
@@ -59,7 +61,7 @@ def explain(dialogue: Dialogue, metric: Metric, row: Row, options: MemoryFinance
     return _list(dialogue, metric.id)
 
 
-def _share(dialogue: Dialogue, metric: Metric, row: Row) -> Working:
+def _share(dialogue: Dialogue, metric: Metric, row: Row) -> Derivation:
     evidence = []
     for turn, _, answered in read_turns(dialogue):
         if not turn[_OF_TURNS[metric.id]]:
@@ -110,11 +112,11 @@ def _counted(metric: str, turn: Row) -> str:
     )
 
 
-def _judged(dialogue: Dialogue, row: Row) -> Working:
+def _judged(dialogue: Dialogue, row: Row) -> Derivation:
     required, hits = len(row["rubric_required"]), len(row["rubric_hit_items"])
     reply = next((answered for turn, _, answered in read_turns(dialogue) if turn == row), "")
     missed = [item for item in row["rubric_required"] if item not in row["rubric_hit_items"]]
-    return Working(
+    return Derivation(
         text=f"1 + 4 * {hits} / {required}, rounded to two decimals",
         result=round(1 + 4 * hits / required, 2) if required else None,
         evidence=(
@@ -125,7 +127,7 @@ def _judged(dialogue: Dialogue, row: Row) -> Working:
     )
 
 
-def _level(dialogue: Dialogue, metric: str, options: MemoryFinanceOptions) -> Working:
+def _level(dialogue: Dialogue, metric: str, options: MemoryFinanceOptions) -> Derivation:
     """Hold the level that the assistant saw to the labelled one."""
     name, label, stated = _LEVELS[metric]
     field = load_lexicon(options.lexicon).profile[name]
@@ -163,7 +165,7 @@ def _read_from(of_snapshot: bool, keyword: str) -> str:
     return f"the replies, which have {keyword!r}" if keyword else "nothing: it is unknown"
 
 
-def _list(dialogue: Dialogue, metric: str) -> Working:
+def _list(dialogue: Dialogue, metric: str) -> Derivation:
     """Hold what the assistant saw, and what its replies mention, to the labelled list."""
     label, stated = _LISTS[metric]
     profile, snapshot, replies = _profiles(dialogue)

@@ -299,7 +299,7 @@ def _share(
         source=source,
         numerator=numerator,
         denominator=denominator,
-        part=better == "neither",
+        is_secondary=better == "neither",
         headline=id in _HEADLINE,
         baselines=_BASELINES.get(id, ()),
     )
@@ -459,7 +459,7 @@ JUDGE_SCORE = Metric(
     "ok has no reply (absent or null), never in the profile published",
     source=_M5,
     unit="points",
-    part=True,
+    is_secondary=True,
     same_test_as="judge_score_mean",
 )
 

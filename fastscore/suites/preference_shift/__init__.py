@@ -17,7 +17,7 @@ from fastscore.suites.preference_shift.metrics import METRICS
 from fastscore.suites.preference_shift.options import PreferenceShiftOptions
 
 if TYPE_CHECKING:
-    from fastscore.suites.showing import Dialogue, DialogueView, Section, Working
+    from fastscore.suites.showing import Derivation, Dialogue, DialogueView, Section
     from fastscore.vectors.view import VectorView
 
 __all__ = ["SUITE", "PreferenceShiftOptions", "PreferenceShiftSuite"]
@@ -140,7 +140,7 @@ class PreferenceShiftSuite:
         metric: Metric,
         row: Mapping[str, Any],
         options: PreferenceShiftOptions,
-    ) -> "Working":
+    ) -> "Derivation":
         """Explain a metric's value in a row of its table."""
         from fastscore.suites.preference_shift.explain import explain
 

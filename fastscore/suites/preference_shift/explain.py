@@ -14,7 +14,7 @@ from fastscore.suites.preference_shift.explain_legacy import LEGACY, explain_leg
 from fastscore.suites.preference_shift.extraction import prepared_matcher
 from fastscore.suites.preference_shift.options import PreferenceShiftOptions
 from fastscore.suites.preference_shift.show import mark_concepts
-from fastscore.suites.showing import Dialogue, Evidence, Row, Working, ratio
+from fastscore.suites.showing import Derivation, Dialogue, Evidence, Row, ratio
 
 _MEANS = {
     "cross_coherence": "cc",
@@ -36,7 +36,7 @@ _BY_COSINE = ("n_recovered_cosine", "n_known_shifts_cosine")
 
 def explain(
     dialogue: Dialogue, metric: Metric, row: Row, options: PreferenceShiftOptions
-) -> Working:
+) -> Derivation:
     """Explain a metric's value in a row of its table."""
     if options.is_legacy and metric.id in LEGACY:
         return explain_legacy(dialogue, metric, row, options)
@@ -63,7 +63,7 @@ def explain(
     return _weighted(dialogue, metric.id, row, options)
 
 
-def _of_turn(metric: str, row: Row, options: PreferenceShiftOptions) -> Working:
+def _of_turn(metric: str, row: Row, options: PreferenceShiftOptions) -> Derivation:
     user, system = set(row["user_concepts"]), set(row["system_concepts"])
     texts = (
         Evidence(
@@ -98,7 +98,9 @@ def _of_turn(metric: str, row: Row, options: PreferenceShiftOptions) -> Working:
     return _tracked(metric, system, set(row["gold_concepts"] or ()), texts)
 
 
-def _tracked(metric: str, system: set[str], gold: set[str], texts: tuple[Evidence, ...]) -> Working:
+def _tracked(
+    metric: str, system: set[str], gold: set[str], texts: tuple[Evidence, ...]
+) -> Derivation:
     """Hold the system's concepts to those of the constraints."""
     evidence = (Evidence(what="held to", found=", ".join(sorted(gold)) or "nothing"), *texts)
     hits = len(system & gold)
@@ -126,7 +128,7 @@ def _cosine(
     system: Counter[str],
     options: PreferenceShiftOptions,
     texts: Sequence[Evidence],
-) -> Working:
+) -> Derivation:
     """Multiply vectors that have at each concept its IDF, as often as it counts."""
     concepts, _ = prepared_matcher(options)
     asked = pl.Series([*user, *system], dtype=pl.String).unique().implode()
@@ -148,7 +150,7 @@ def _cosine(
     )
 
 
-def _copied(row: Row, options: PreferenceShiftOptions, texts: Sequence[Evidence]) -> Working:
+def _copied(row: Row, options: PreferenceShiftOptions, texts: Sequence[Evidence]) -> Derivation:
     """Find the order of n-grams of which most are the user's, and those."""
     shares: list[tuple[float, int, set[str], set[str]]] = []
     for order in options.orders:
@@ -175,9 +177,9 @@ def _words(text: str) -> list[str]:
     return [word.lower() for word in re.findall(r"[A-Za-z0-9]+(?:'[A-Za-z0-9]+)?", text)]
 
 
-def _adaptation(cc: float, cr: float, copied: float, options: PreferenceShiftOptions) -> Working:
+def _adaptation(cc: float, cr: float, copied: float, options: PreferenceShiftOptions) -> Derivation:
     value = options.alpha * cc + options.beta * cr - options.gamma * copied
-    return Working(
+    return Derivation(
         text=f"{options.alpha:g} * {cc:.4f} + {options.beta:g} * {cr:.4f} - {options.gamma:g} * "
         f"{copied:.4f}, clipped to [-1, 1]",
         result=min(1.0, max(-1.0, value)),
@@ -191,7 +193,7 @@ def _adaptation(cc: float, cr: float, copied: float, options: PreferenceShiftOpt
 
 def _of_segment(
     dialogue: Dialogue, metric: str, row: Row, options: PreferenceShiftOptions
-) -> Working:
+) -> Derivation:
     turns = dialogue.tables["turns"].filter(
         pl.col("turn").is_between(row["start_turn"], row["end_turn"])
     )
@@ -222,7 +224,7 @@ def _of_segment(
 
 def _of_shift(
     dialogue: Dialogue, metric: Metric, row: Row, options: PreferenceShiftOptions
-) -> Working:
+) -> Derivation:
     last = row["turn"] + max(1, options.window) - 1
     turns = dialogue.tables["turns"].filter(pl.col("turn").is_between(row["turn"], last))
     if metric.id == "i_around_shift":
@@ -237,7 +239,7 @@ def _of_shift(
     met = by_cr if metric.id != "delay" else by_cc | by_cr if len(tests) > 1 else by_cc
     first = turns.filter(met)["turn"].min()
     assert isinstance(first, int)
-    return Working(
+    return Derivation(
         text=f"{' or '.join(tests)} from turn {row['turn']} to {last}: turn {first} is the first",
         result=first - row["turn"],
         evidence=tuple(
@@ -250,7 +252,7 @@ def _of_shift(
     )
 
 
-def _mean(turns: pl.DataFrame, name: str) -> Working:
+def _mean(turns: pl.DataFrame, name: str) -> Derivation:
     turns = turns.drop_nulls(name)
     values = turns[name].to_list()
     return ratio(
@@ -262,10 +264,10 @@ def _mean(turns: pl.DataFrame, name: str) -> Working:
     )
 
 
-def _total(dialogue: Dialogue, name: str) -> Working:
+def _total(dialogue: Dialogue, name: str) -> Derivation:
     turns = dialogue.tables["turns"].drop_nulls("cc")
     counts = [len(concepts) for concepts in turns[name]]
-    return Working(
+    return Derivation(
         text=" + ".join(map(str, counts)) or "no turn",
         result=sum(counts),
         evidence=tuple(
@@ -300,7 +302,7 @@ def _shifts(dialogue: Dialogue, *, by_cosine: bool = False) -> tuple[Evidence, .
 
 def _weighted(
     dialogue: Dialogue, metric: str, row: Row, options: PreferenceShiftOptions
-) -> Working:
+) -> Derivation:
     known = dialogue.tables["shifts"].filter(pl.col("recovered").is_not_null())
     delays = [SLOWEST_DELAY if delay is None else delay for delay in known["delay"]]
     speed, said = 0.0, "mean of 1 - clip(delay / 5), 0 if not recovered,"

@@ -16,7 +16,7 @@ from fastscore.suites.preference_shift.topic_recovery import (
     OVERLAP_DECIDES,
 )
 from fastscore.suites.preference_shift.topics import joined_topics
-from fastscore.suites.showing import Dialogue, Evidence, Row, Working, ratio
+from fastscore.suites.showing import Derivation, Dialogue, Evidence, Row, ratio
 
 LEGACY = (
     "cross_coherence",
@@ -31,7 +31,7 @@ LEGACY = (
 
 def explain_legacy(
     dialogue: Dialogue, metric: Metric, row: Row, options: PreferenceShiftOptions
-) -> Working:
+) -> Derivation:
     """Explain a metric's value in a row of its table."""
     turns = dialogue.tables["turns"]
     if metric.id == "delay":
@@ -65,7 +65,7 @@ def explain_legacy(
 
 def weigh(
     parts: Mapping[str, float | None], shares: Sequence[float], evidence: Sequence[Evidence]
-) -> Working:
+) -> Derivation:
     """Take the weighted mean of the parts that there are."""
     there = [
         (name, part, share)
@@ -86,7 +86,7 @@ def _vectors(dialogue: Dialogue, texts: Sequence[str]) -> npt.NDArray[np.float64
     return dialogue.vectors.matrix[dialogue.vectors.codes(list(texts))].astype(np.float64)
 
 
-def _mean_cosine(dialogue: Dialogue, pairs: Sequence[tuple[str, str]], what: str) -> Working:
+def _mean_cosine(dialogue: Dialogue, pairs: Sequence[tuple[str, str]], what: str) -> Derivation:
     if not pairs:
         return ratio(0, 0, [Evidence(what="pairs of texts", found=0)], because="nothing to compare")
     first, second = (_vectors(dialogue, texts) for texts in zip(*pairs, strict=True))
@@ -105,9 +105,9 @@ def _shifts(dialogue: Dialogue) -> list[Row]:
     return list(dialogue.tables["shifts"].iter_rows(named=True))
 
 
-def _delay(dialogue: Dialogue, shift: Row) -> Working:
+def _delay(dialogue: Dialogue, shift: Row) -> Derivation:
     delay, _, evidence = _follow(dialogue, shift)
-    return Working(
+    return Derivation(
         text=f"the answer with topics number {delay} is the first that is alike to the new topics "
         f"by {ALIGNED:g}",
         result=delay,

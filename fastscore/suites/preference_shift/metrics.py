@@ -59,7 +59,7 @@ def _metric(
         unit=unit,
         numerator=numerator,
         denominator=denominator,
-        part=table != "dialogues" or id.endswith("_cosine") or unit == "concepts",
+        is_secondary=table != "dialogues" or id.endswith("_cosine") or unit == "concepts",
         headline=id in _HEADLINE,
         same_test_as=_MEAN_OF_DIALOGUES.get(id, ""),
         fixed_where=fixed_where,

@@ -12,7 +12,7 @@ from fastscore.suites.score_dialogue import schema
 from fastscore.suites.score_dialogue.options import ScoreDialogueOptions
 
 if TYPE_CHECKING:
-    from fastscore.suites.showing import Dialogue, DialogueView, Section, Working
+    from fastscore.suites.showing import Derivation, Dialogue, DialogueView, Section
     from fastscore.vectors.view import VectorView
 
 __all__ = ["SUITE", "ScoreDialogueOptions", "ScoreDialogueSuite"]
@@ -119,7 +119,7 @@ class ScoreDialogueSuite:
         metric: Metric,
         row: Mapping[str, Any],
         options: ScoreDialogueOptions,
-    ) -> "Working":
+    ) -> "Derivation":
         """Explain a metric's value in a row of its table."""
         from fastscore.suites.score_dialogue.explain import explain
 

@@ -9,10 +9,10 @@ import numpy.typing as npt
 
 from fastscore.suites.alignment import edit_distance, matched_characters
 from fastscore.suites.score_dialogue.options import ScoreDialogueOptions
-from fastscore.suites.showing import Dialogue, Evidence, Row, Working, ratio
+from fastscore.suites.showing import Derivation, Dialogue, Evidence, Row, ratio
 
 
-def explain(dialogue: Dialogue, metric: str, row: Row, options: ScoreDialogueOptions) -> Working:
+def explain(dialogue: Dialogue, metric: str, row: Row, options: ScoreDialogueOptions) -> Derivation:
     """Explain a metric's value in a row of its table."""
     if metric == "average_U_best_early":
         return _average(dialogue, row)
@@ -42,7 +42,7 @@ def explain(dialogue: Dialogue, metric: str, row: Row, options: ScoreDialogueOpt
     return _perplexity(dialogue, texts[0] if metric == "pppl_prediction" else texts[1])
 
 
-def _lexical(prediction: str, said: str, texts: tuple[Evidence, ...]) -> Working:
+def _lexical(prediction: str, said: str, texts: tuple[Evidence, ...]) -> Derivation:
     longest, distance = max(len(prediction), len(said)), edit_distance(prediction, said)
     return ratio(
         longest - distance,
@@ -53,7 +53,9 @@ def _lexical(prediction: str, said: str, texts: tuple[Evidence, ...]) -> Working
     )
 
 
-def _cosine(dialogue: Dialogue, prediction: str, said: str, texts: tuple[Evidence, ...]) -> Working:
+def _cosine(
+    dialogue: Dialogue, prediction: str, said: str, texts: tuple[Evidence, ...]
+) -> Derivation:
     """Multiply the vectors again; of two empty texts the cosine counts 0 without a baseline."""
     baseline = dialogue.tables["dialogues"]["semantic_baseline_b"][0]
     if not prediction and not said and baseline is None:
@@ -75,7 +77,7 @@ def _vectors(dialogue: Dialogue, texts: Sequence[str]) -> npt.NDArray[np.float64
 
 def _semantic(
     dialogue: Dialogue, row: Row, options: ScoreDialogueOptions, texts: tuple[Evidence, ...]
-) -> Working:
+) -> Derivation:
     cosine = row["semantic_cosine_raw"]
     baseline = dialogue.tables["dialogues"]["semantic_baseline_b"][0]
     if options.calibrates and cosine is not None and baseline is not None:
@@ -104,10 +106,10 @@ def _semantic(
     )
 
 
-def _penalty(row: Row, options: ScoreDialogueOptions, texts: tuple[Evidence, ...]) -> Working:
+def _penalty(row: Row, options: ScoreDialogueOptions, texts: tuple[Evidence, ...]) -> Derivation:
     predicted, said = row["pppl_prediction"], row["pppl_ground_truth"]
     worse = max(0.0, math.log(predicted) - math.log(said))
-    return Working(
+    return Derivation(
         text=f"exp(-{options.pppl_weight:g} * max(0, ln {_number(predicted)} - ln "
         f"{_number(said)}))",
         result=math.exp(-options.pppl_weight * worse),
@@ -119,25 +121,25 @@ def _penalty(row: Row, options: ScoreDialogueOptions, texts: tuple[Evidence, ...
     )
 
 
-def _perplexity(dialogue: Dialogue, text: Evidence) -> Working:
+def _perplexity(dialogue: Dialogue, text: Evidence) -> Derivation:
     assert dialogue.vectors is not None
     assert dialogue.vectors.log_perplexities is not None
     judged = dialogue.vectors.log_perplexities
     surprise = float(judged.matrix[judged.codes([text.text])[0], 0])
-    return Working(
+    return Derivation(
         text=f"exp({surprise:.4f}), the mean of -ln p over its tokens",
         result=math.exp(surprise),
         evidence=(Evidence(what="mean of -ln p over its tokens", found=surprise), text),
     )
 
 
-def _utility(row: Row, options: ScoreDialogueOptions) -> Working:
+def _utility(row: Row, options: ScoreDialogueOptions) -> Derivation:
     weight = options.lex_weight
     lexical, semantic = (row[name] or 0.0 for name in ("lexical_similarity", "semantic_similarity"))
     penalty = row["pppl_penalty"]
     factor = "" if penalty is None else f" * {_number(penalty)}"
     result = (lexical * weight + semantic * (1 - weight)) * row["earliness"]
-    return Working(
+    return Derivation(
         text=f"({_number(lexical)} * {weight:g} + {_number(semantic)} * {1 - weight:g}) * "
         f"{_number(row['earliness'])}{factor}",
         result=result * (1.0 if penalty is None else penalty),
@@ -149,12 +151,12 @@ def _utility(row: Row, options: ScoreDialogueOptions) -> Working:
     )
 
 
-def _best(dialogue: Dialogue, row: Row) -> Working:
+def _best(dialogue: Dialogue, row: Row) -> Derivation:
     steps = dialogue.tables["steps"]
     steps = steps.filter(steps["utterance_index"] == row["utterance_index"])
     utilities = steps["U_step"].to_list()
     listed = ", ".join(map(_number, utilities))
-    return Working(
+    return Derivation(
         text=f"max({listed}), first at step {row['best_step']}",
         result=max(utilities, default=None),
         evidence=tuple(
@@ -164,7 +166,7 @@ def _best(dialogue: Dialogue, row: Row) -> Working:
     )
 
 
-def _average(dialogue: Dialogue, row: Row) -> Working:
+def _average(dialogue: Dialogue, row: Row) -> Derivation:
     utterances = dialogue.tables["utterances"].filter(
         dialogue.tables["utterances"]["U_best"].is_not_null()
     )
@@ -183,7 +185,7 @@ def _average(dialogue: Dialogue, row: Row) -> Working:
     )
 
 
-def _baseline(dialogue: Dialogue, row: Row, options: ScoreDialogueOptions) -> Working:
+def _baseline(dialogue: Dialogue, row: Row, options: ScoreDialogueOptions) -> Derivation:
     texts = [text for text in dialogue.tables["utterances"]["ground_truth"] if text]
     evidence = [Evidence(what="said", text=text) for text in texts]
     n, pairs = len(texts), max(1, options.baseline_pairs)

@@ -225,7 +225,7 @@ METRICS = (
         better="higher",
         null_rule="not_applicable at lex_weight 1 and in mode jaccard",
         source=f"{_SPECIFICATION}, Output fields",
-        part=True,
+        is_secondary=True,
     ),
     Metric(
         id="semantic_similarity",
@@ -249,7 +249,7 @@ METRICS = (
         better="higher",
         null_rule="never",
         source=f"{_SPECIFICATION}, Scoring overview",
-        part=True,
+        is_secondary=True,
     ),
     Metric(
         id="pppl_prediction",
@@ -261,7 +261,7 @@ METRICS = (
         better="lower",
         null_rule=_NO_PERPLEXITY,
         source=_EXTENSION,
-        part=True,
+        is_secondary=True,
     ),
     Metric(
         id="pppl_ground_truth",
@@ -273,7 +273,7 @@ METRICS = (
         better="neither",
         null_rule=_NO_PERPLEXITY,
         source=_EXTENSION,
-        part=True,
+        is_secondary=True,
     ),
     Metric(
         id="pppl_penalty",
@@ -336,6 +336,6 @@ METRICS = (
         better="neither",
         null_rule="not_applicable at lex_weight 1 and in the modes cosine and jaccard",
         source=f"{_SPECIFICATION}, section 1",
-        part=True,
+        is_secondary=True,
     ),
 )
