@@ -1,0 +1,153 @@
+"""User pages and `--help` keep to the limits of plain prose; exceptions may only shrink."""
+
+import functools
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+
+from fastscore.cli.headings import options_by_heading
+from tests.docs import prose
+from tests.documented import ROOT, commands_by_words
+
+PROJECT = ("design", "decisions", "benchmarks", "dependencies", "reliability")
+"""Pages of docs/ for the people who develop fastscore."""
+
+_RECORD = tomllib.loads((Path(__file__).parent / "exceptions.toml").read_text(encoding="utf-8"))
+
+EXCEPTIONS: dict[str, dict[str, float]] = _RECORD["above"]
+"""Texts above a limit, with the figures that they may not exceed."""
+
+HELP = "help"
+
+
+def user_pages() -> list[str]:
+    """Return the pages that users read."""
+    found = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    names = [path.relative_to(ROOT).as_posix() for path in found]
+    return [name for name in names if not name.removeprefix("docs/").startswith(PROJECT)]
+
+
+@functools.cache
+def texts_of(name: str) -> tuple[tuple[prose.Text, ...], int]:
+    """Return the texts of a page, or of all `--help`, and the number of code blocks."""
+    if name == HELP:
+        return tuple(texts_of_help()), 0
+    page = (ROOT / name).read_text(encoding="utf-8")
+    return tuple(prose.texts_of_page(page)), prose.measure_page(page).blocks
+
+
+def texts_of_help() -> Iterator[prose.Text]:
+    """Yield the paragraphs, options and epilogs of all commands; the line is the command's."""
+    for number, (words, command) in enumerate(commands_by_words().items()):
+        context = click.Context(command, info_name=words)
+        paragraphs = (command.help or "").replace("\f", "").split("\n\n")
+        for text in [*paragraphs, *(command.epilog or "").split("\n\n")]:
+            if text and not text.startswith("\b"):
+                yield prose.Text(number, " ".join(text.split()))
+        for options in options_by_heading(command, context).values():
+            for option in options:
+                if option.help:
+                    yield prose.Text(number, " ".join(option.help.split()))
+
+
+def figures_of(name: str) -> dict[str, Any]:
+    """Return the figures of a page, or of all `--help`, as exceptions record them."""
+    texts, blocks = texts_of(name)
+    found = prose.measure([each.text for each in texts], blocks)
+    return {
+        "mean": round(found.mean, 1),
+        "long": round(100 * found.long_share, 1),
+        "semicolons": round(100 * found.semicolon_share, 1),
+        "banned": len(prose.banned_in(list(texts))),
+    }
+
+
+LIMITS = {
+    "mean": prose.MEAN_WORDS,
+    "long": 100 * prose.LONG_SHARE,
+    "semicolons": 100 * prose.SEMICOLONS,
+    "banned": 0,
+}
+
+
+def message(name: str) -> str:
+    """Name each banned construction and each long sentence with its line."""
+    places = list(commands_by_words())
+    texts, _ = texts_of(name)
+
+    def place(line: int) -> str:
+        return places[line] + " --help" if name == HELP else f"{name}:{line}"
+
+    lines = [
+        f"{place(line)}: {found!r}: {instead}"
+        for line, found, instead in prose.banned_in(list(texts))
+    ]
+    for each in texts:
+        for sentence in prose.sentences(prose.plain(each.text)):
+            if prose.measure([sentence]).long:
+                lines.append(f"{place(each.line)}: more than 30 words: {sentence[:60]} ...")
+            if ";" in sentence:
+                lines.append(f"{place(each.line)}: semicolon: {sentence[:60]} ...")
+    return "\n".join(["", *lines])
+
+
+@pytest.mark.parametrize("name", [*user_pages(), HELP])
+def test_a_text_keeps_to_the_limits(name: str) -> None:
+    found = figures_of(name)
+    allowed = {**LIMITS, **EXCEPTIONS.get(name, {})}
+    above = {key: value for key, value in found.items() if value > allowed[key]}
+    assert not above, f"{name} has {found}, allowed {allowed}{message(name)}"
+
+
+@pytest.mark.parametrize("name", EXCEPTIONS)
+def test_an_exception_is_still_needed(name: str) -> None:
+    found = figures_of(name)
+    for key, value in EXCEPTIONS[name].items():
+        assert value > LIMITS[key], f"{name}: {key} is no exception"
+        assert found[key] > LIMITS[key], f"{name}: remove {key} from exceptions.toml"
+
+
+def test_user_pages_show_code() -> None:
+    total = sum(
+        (prose.measure_page((ROOT / name).read_text("utf-8")) for name in user_pages()),
+        prose.Figures(0, 0, 0, 0, 0),
+    )
+    least = _RECORD.get("code_blocks", prose.CODE_BLOCKS)
+    assert total.blocks_per_thousand_words >= least
+    assert "code_blocks" not in _RECORD or total.blocks_per_thousand_words < prose.CODE_BLOCKS
+
+
+def test_sentences_are_counted() -> None:
+    page = (
+        "# Title\n\nOne two three four; five. Six seven `a b; c` eight.\n\n"
+        "| a | b |\n|---|---|\n| word | one two three four five |\n\n"
+        "```sh\nfastscore summary run\n```\n"
+    )
+    found = prose.measure_page(page)
+    assert (found.words, found.sentences, found.semicolons, found.blocks) == (14, 3, 1, 1)
+    assert found.long == 0
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Passed checks by checks",
+        "Members who stated a preference by members",
+        "null for want of its column",
+        "It stands in every file",
+        "A reply that is no string",
+    ],
+)
+def test_banned_constructions_are_found(text: str) -> None:
+    assert prose.banned_in([prose.Text(1, text)])
+
+
+@pytest.mark.parametrize(
+    "text", ["passed checks / all checks", "It is no longer read", "turn by turn"]
+)
+def test_plain_texts_are_not(text: str) -> None:
+    assert not prose.banned_in([prose.Text(1, text)])
