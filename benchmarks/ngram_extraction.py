@@ -25,7 +25,7 @@ from sklearn.metrics.pairwise import cosine_similarity
 from benchmarks.figures import Figure, publish
 from benchmarks.host import describe_host
 from benchmarks.preference_shift_logs import DATA, Dialogue, read_source, write_jsonl
-from fastscore.suites.preference_shift import PreferenceShiftOptions
+from fastscore.suites.preference_shift import PreferenceShift
 from fastscore.suites.preference_shift.catalogue import load_catalogue
 from fastscore.suites.preference_shift.concepts import Concepts, concepts_of
 from fastscore.suites.preference_shift.ngram_nearness import concepts_by_ngrams
@@ -48,7 +48,7 @@ def make_texts(dialogues: list[Dialogue], count: int, seed: int) -> list[str]:
     return list(texts)
 
 
-def extract(texts: list[str], concepts: Concepts, options: PreferenceShiftOptions) -> Names:
+def extract(texts: list[str], concepts: Concepts, options: PreferenceShift) -> Names:
     """Find the concepts of texts by ours."""
     sets = concepts_by_ngrams(pl.Series(texts), concepts, options)
     names: Names = concepts.names(sets).to_list()
@@ -65,7 +65,7 @@ class Vectorised:
             matrix = vectoriser.fit_transform(terms["value"].to_list())
             self.fields.append((vectoriser, matrix, terms["concept"].to_list()))
 
-    def extract(self, texts: list[str], options: PreferenceShiftOptions) -> Names:
+    def extract(self, texts: list[str], options: PreferenceShift) -> Names:
         """Find the concepts of texts, a block at a time."""
         found: Names = [[] for _ in texts]
         for start in range(0, len(texts), TEXTS_PER_BLOCK):
@@ -103,9 +103,7 @@ def main(data: Path, n_texts: int, peer_texts: int, repeats: int, seed: int, qui
     with tempfile.TemporaryDirectory() as folder:
         catalogue = Path(folder) / "catalogue.jsonl"
         write_jsonl(catalogue, movies)
-        options = PreferenceShiftOptions(
-            catalogue=str(catalogue), profile="structured", extract="ngrams"
-        )
+        options = PreferenceShift(catalogue=str(catalogue), profile="structured", extract="ngrams")
         concepts = concepts_of(load_catalogue(options.catalogue), options)
     first = texts[:peer_texts]
     built, _ = timed(lambda: extract(first[:1], concepts, options))

@@ -29,7 +29,7 @@ from benchmarks.figures import Figure, publish
 from benchmarks.host import describe_host
 from benchmarks.preference_shift_logs import DATA, read_source, repeat_logs, write_jsonl
 from benchmarks.processes import Cost, measure
-from fastscore.suites.preference_shift import PreferenceShiftOptions
+from fastscore.suites.preference_shift import PreferenceShift
 from fastscore.suites.preference_shift.extraction import prepared_matcher
 from tests.oracles import preference_shift as plain
 from tests.oracles import preference_shift_concepts as plain_concepts
@@ -162,7 +162,7 @@ def run_plain(lines: list[str], catalogue: Path, profile: str) -> tuple[float, f
 
 def run_extraction(texts: pl.Series, catalogue: Path, profile: str) -> float:
     """Extract the concepts of texts; return seconds of processor time."""
-    options = PreferenceShiftOptions(catalogue=str(catalogue), profile=profile)
+    options = PreferenceShift(catalogue=str(catalogue), profile=profile)
     _, matcher = prepared_matcher(options)
     cpu = time.process_time()
     matcher.extract(texts)

@@ -29,11 +29,11 @@ from fastscore.logs.read.buffer_pool import keep_buffers
 from fastscore.logs.read.rows import read_shard
 from fastscore.suites.declarations import Column, Source
 from fastscore.suites.memory_finance.events import read_traces
-from fastscore.suites.memory_finance.options import MemoryFinanceOptions
+from fastscore.suites.memory_finance.options import MemoryFinance
 from fastscore.suites.memory_finance.schema import SOURCE as TRACES
 
 KIB = "KiB"
-OPTIONS = MemoryFinanceOptions()
+OPTIONS = MemoryFinance()
 NAMES = ("speaker", "intent", "utterance", "plan")
 SOURCE = Source(
     columns=tuple(Column(name=name, kind="text") for name in NAMES), formats=("csv", "json")

@@ -78,11 +78,11 @@ def most_primed_files() -> int:
 
 def _option(name: str, read: Callable[[str], Number]) -> Number:
     """Read a variable that stands for the suite's option of the same name, within its bounds."""
-    from fastscore.suites.score_dialogue.options import ScoreDialogueOptions
+    from fastscore.suites.score_dialogue.options import ScoreDialogue
 
-    rules = {field.name: field.metadata for field in fields(ScoreDialogueOptions)}
+    rules = {field.name: field.metadata for field in fields(ScoreDialogue)}
     found = _number_or_none(name, read)
-    value: Number = getattr(ScoreDialogueOptions(), name.lower()) if found is None else found
+    value: Number = getattr(ScoreDialogue(), name.lower()) if found is None else found
     wanted = expected_number(value, rules[name.lower()])
     if wanted:
         raise UsageError(f"{name} is {value}, expected {wanted}.", f"Mend or unset {name}.")

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from fastscore.suites.base import (
         Events,
     )
-    from fastscore.suites.score_dialogue import ScoreDialogueOptions
+    from fastscore.suites.score_dialogue import ScoreDialogue
     from fastscore.vectors.view import VectorView
 
 __all__ = ["main", "prewarm_score_dialogue_embedder", "prime_score_jsonl_events", "score_jsonl"]
@@ -238,13 +238,13 @@ def _score(
     from fastscore.compat import document as documents
     from fastscore.compat.environment import read_environment
     from fastscore.options import build_options
-    from fastscore.suites.score_dialogue import SUITE, ScoreDialogueOptions
+    from fastscore.suites.score_dialogue import SUITE, ScoreDialogue
     from fastscore.suites.score_dialogue.schema import LABELS
 
     environment = read_environment()
     model, weight = penalty
-    options: ScoreDialogueOptions = build_options(
-        ScoreDialogueOptions,
+    options: ScoreDialogue = build_options(
+        ScoreDialogue,
         {
             "lex_weight": lex_weight,
             "baseline_pairs": environment.baseline_pairs,
@@ -329,7 +329,7 @@ def _with_name(shard: "Shard", name: str) -> "Shard":
 
 
 def _vectors(
-    events: "Events", options: "ScoreDialogueOptions", environment: "ScorerEnvironment"
+    events: "Events", options: "ScoreDialogue", environment: "ScorerEnvironment"
 ) -> "VectorView":
     """View the texts' vectors and, where a model judges them, their perplexities."""
     import dataclasses
@@ -352,7 +352,7 @@ def _vectors(
     return vectors
 
 
-def _penalty(options: "ScoreDialogueOptions") -> dict[str, Any] | None:
+def _penalty(options: "ScoreDialogue") -> dict[str, Any] | None:
     """Say by which model and weight texts were judged, in the document and the log."""
     if not options.pppl_model:
         return None
@@ -382,7 +382,7 @@ def _report_rejects(*frames: "pl.DataFrame") -> None:
         _logger.warning("%d lines are left out in all", total)
 
 
-def _report_baseline(tables: Mapping[str, "pl.DataFrame"], options: "ScoreDialogueOptions") -> None:
+def _report_baseline(tables: Mapping[str, "pl.DataFrame"], options: "ScoreDialogue") -> None:
     if not options.calibrates or tables["dialogues"].is_empty():
         return
     _logger.debug(

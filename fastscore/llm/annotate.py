@@ -33,13 +33,13 @@ from fastscore.llm.threads import ask_each
 from fastscore.options import build_options
 from fastscore.run.commit import commit_bytes
 from fastscore.run.progress import Reporter
-from fastscore.suites.guest_simulation.options import GuestSimulationOptions
+from fastscore.suites.guest_simulation.options import GuestSimulation
 from fastscore.suites.guest_simulation.personas import MOODS
 from fastscore.suites.guest_simulation.rows import Rows, by_conversation
 from fastscore.suites.guest_simulation.schema import ORDER_COLUMN, STATE_COLUMNS
 from fastscore.suites.guest_simulation.state_files import message_indices
 from fastscore.suites.preference_shift.events import read_logs
-from fastscore.suites.preference_shift.options import PreferenceShiftOptions
+from fastscore.suites.preference_shift.options import PreferenceShift
 
 Read = TypeVar("Read")
 
@@ -118,7 +118,7 @@ def annotate_concepts(
         No conversation can be read.
     """
     given = {"catalogue": catalogue, "merge_speakers": merge_speakers}
-    options = build_options(PreferenceShiftOptions, given)
+    options = build_options(PreferenceShift, given)
     events = read_logs(_rows(asked.inputs, "preference_shift", reporter), options)
     turns, gold = events.frames["turns"], events.frames["gold"]
     said = pl.concat([turns["user_text"], turns["system_text"], gold["text"]])
@@ -173,7 +173,7 @@ def annotate_states(asked: Annotating, reporter: Reporter, *, level: int = 0) ->
     InputError
         No guest says anything.
     """
-    options = build_options(GuestSimulationOptions, {"level": level})
+    options = build_options(GuestSimulation, {"level": level})
     rows, labels = by_conversation(_rows(asked.inputs, "guest_simulation", reporter), options)
     asked_rows = [
         row

@@ -14,7 +14,7 @@ import pytest
 from fastscore.compat import score_dialogue, text_vectors
 from fastscore.compat.score_dialogue import main, score_jsonl
 from fastscore.errors import ModelError, UsageError
-from fastscore.suites.score_dialogue import ScoreDialogueOptions
+from fastscore.suites.score_dialogue import ScoreDialogue
 from fastscore.vectors import PerplexityModel, VectorView
 from tests.vectors.conftest import masked_cache, masked_folder  # noqa: F401
 
@@ -134,7 +134,7 @@ def test_a_weight_without_a_model_is_wrong_usage(capsys: pytest.CaptureFixture[s
 
 
 def test_the_commands_bound_is_the_options() -> None:
-    declared = ScoreDialogueOptions.__dataclass_fields__["pppl_weight"].metadata
+    declared = ScoreDialogue.__dataclass_fields__["pppl_weight"].metadata
     assert declared["maximum"] == score_dialogue.MOST_PPPL_WEIGHT
 
 

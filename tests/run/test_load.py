@@ -16,7 +16,7 @@ import pytest
 
 from fastscore.logs.plan.byte_ranges import whole_file
 from fastscore.logs.read.rows import read_shard
-from fastscore.suites.score_dialogue import SUITE, ScoreDialogueOptions
+from fastscore.suites.score_dialogue import SUITE, ScoreDialogue
 from tests.conftest import often
 from tests.oracles.score_dialogue import score_log
 from tests.run.logs import write_varied_logs
@@ -170,7 +170,7 @@ def test_throughput_is_no_less_than_its_floor(
     """Ours against the plain scorer in the same process, turn by turn, by the processor's time."""
     monkeypatch.setenv("FASTSCORE_THREADS", "1")
     (log,) = write_varied_logs(tmp_path, files=1, dialogues=300)
-    options = ScoreDialogueOptions(lex_weight=1.0)
+    options = ScoreDialogue(lex_weight=1.0)
     shard = whole_file(str(log))
 
     def ours() -> pl.DataFrame:

@@ -39,7 +39,7 @@ DIALOGUES = declared.Table(
 
 
 @dataclass(frozen=True, slots=True)
-class TurnLengthOptions:
+class TurnLength:
     """The suite's one option."""
 
     shortest: int = declared.option(
@@ -54,28 +54,26 @@ class TurnLengthSuite:
     name: str = "turn_length"
     title: str = "How many words a turn has"
     version: int = 1
-    options: type[TurnLengthOptions] = TurnLengthOptions
+    options: type[TurnLength] = TurnLength
     source: declared.Source = SOURCE
     tables: tuple[declared.Table, ...] = (DIALOGUES,)
     metrics: tuple[declared.Metric, ...] = (WORDS,)
     runs_without_embedder: bool = True
 
-    def needs_vectors(self, options: TurnLengthOptions) -> bool:
+    def needs_vectors(self, options: TurnLength) -> bool:
         """Compare nothing by meaning."""
         return False
 
-    def events(self, raw: pl.DataFrame, options: TurnLengthOptions) -> Events:
+    def events(self, raw: pl.DataFrame, options: TurnLength) -> Events:
         """Take the rows as they are."""
         named = raw.with_columns(pl.coalesce("dialogue", "file").alias("dialogue"))
         return Events({"turns": named}, declared.empty_rejects())
 
-    def texts(self, events: Events, options: TurnLengthOptions) -> pl.Series:
+    def texts(self, events: Events, options: TurnLength) -> pl.Series:
         """Embed nothing."""
         return pl.Series("text", [], dtype=pl.String)
 
-    def score(
-        self, events: Events, vectors: Any, options: TurnLengthOptions
-    ) -> dict[str, pl.DataFrame]:
+    def score(self, events: Events, vectors: Any, options: TurnLength) -> dict[str, pl.DataFrame]:
         """Count words of at least so many letters; a mean a dialogue, in input order."""
         words = pl.col("text").str.count_matches(rf"\S{{{options.shortest},}}")
         turns = events.frames["turns"].group_by("dialogue", maintain_order=True)
@@ -86,7 +84,7 @@ class TurnLengthSuite:
     def summarise(
         self,
         tables: Mapping[str, pl.LazyFrame],
-        options: TurnLengthOptions,
+        options: TurnLength,
         *,
         cluster: str | None = None,
     ) -> pl.DataFrame:

@@ -11,7 +11,7 @@ from fastscore.suites.group_travel.evidence import (
     find_evidence,
     joined,
 )
-from fastscore.suites.group_travel.options import GroupTravelOptions
+from fastscore.suites.group_travel.options import GroupTravel
 from fastscore.suites.group_travel.similarity import Similarity, reaches
 from fastscore.suites.ragged import take
 
@@ -21,7 +21,7 @@ def address_pairs(
     texts: TextCodes,
     informative: Informative,
     similarity: Similarity,
-    options: GroupTravelOptions,
+    options: GroupTravel,
 ) -> pl.DataFrame:
     """Find what addresses each pair.
 

@@ -7,7 +7,7 @@ from fastscore_jit.arrays import Indices
 from fastscore.suites.columns import list_column
 from fastscore.suites.group_travel.catalogue import Catalogue
 from fastscore.suites.group_travel.grounding import PLACE_SLOTS, GroundedPlaces
-from fastscore.suites.group_travel.options import GroupTravelOptions
+from fastscore.suites.group_travel.options import GroupTravel
 from fastscore.suites.group_travel.plans import Plans
 from fastscore.suites.ragged import group_rows, take
 
@@ -20,7 +20,7 @@ def choices_of(
     catalogue: Catalogue,
     grounded: GroundedPlaces,
     choices: pl.DataFrame,
-    options: GroupTravelOptions,
+    options: GroupTravel,
 ) -> dict[str, pl.DataFrame]:
     """Return what itineraries chose for slots.
 
@@ -61,7 +61,7 @@ def choices_of(
     }
 
 
-def _targets(entered: pl.Series, raw: pl.Series, options: GroupTravelOptions) -> pl.DataFrame:
+def _targets(entered: pl.Series, raw: pl.Series, options: GroupTravel) -> pl.DataFrame:
     """Return what M12 compares, by choice: the plan's entries and its raw output.
 
     Read in windows they are two texts, as the raw output is that of every slot; blank ones are

@@ -16,7 +16,7 @@ from fastscore.suites.group_travel.faults import warnings_of
 from fastscore.suites.group_travel.grounding import PLACE_SLOTS, ground_places
 from fastscore.suites.group_travel.lexicon import Lexicon, load_lexicon
 from fastscore.suites.group_travel.normalise import join_texts
-from fastscore.suites.group_travel.options import GroupTravelOptions
+from fastscore.suites.group_travel.options import GroupTravel
 from fastscore.suites.group_travel.plan_texts import (
     plan_lines_of,
     plan_texts_of,
@@ -41,7 +41,7 @@ from fastscore.suites.ragged import (
 _OF_SLOT = ["itinerary", "slot"]
 
 
-def read_dialogues(raw: pl.DataFrame, options: GroupTravelOptions) -> Events:
+def read_dialogues(raw: pl.DataFrame, options: GroupTravel) -> Events:
     """Read the dialogues of raw rows.
 
     Parameters
@@ -105,7 +105,7 @@ def read_dialogues(raw: pl.DataFrame, options: GroupTravelOptions) -> Events:
     return Events(frames, read.rejects, counts, read.nulls, n_units=read.turns.height)
 
 
-def _plans(read: Turns, options: GroupTravelOptions) -> tuple[pl.DataFrame, Plans, pl.DataFrame]:
+def _plans(read: Turns, options: GroupTravel) -> tuple[pl.DataFrame, Plans, pl.DataFrame]:
     """Return each dialogue's plan, the distinct plans, and what could not be read."""
     rows, codes, texts = present_cells(read.cells["plan"]["cell"])
     turn = read.cells["plan"]["turn"].to_numpy()[rows]

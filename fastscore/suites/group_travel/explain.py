@@ -8,7 +8,7 @@ import polars as pl
 
 from fastscore.suites.declarations import Metric
 from fastscore.suites.group_travel.lexicon import Lexicon, load_lexicon
-from fastscore.suites.group_travel.options import GroupTravelOptions
+from fastscore.suites.group_travel.options import GroupTravel
 from fastscore.suites.group_travel.show import CHANNELS
 from fastscore.suites.group_travel.wording import quotes_theory
 from fastscore.suites.showing import Derivation, Dialogue, Evidence, Row, ratio
@@ -34,9 +34,7 @@ _KINDS = {
 }
 
 
-def explain(
-    dialogue: Dialogue, metric: Metric, row: Row, options: GroupTravelOptions
-) -> Derivation:
+def explain(dialogue: Dialogue, metric: Metric, row: Row, options: GroupTravel) -> Derivation:
     """Explain a metric's value in a row of its table."""
     if metric.id in ("W1", "W2", "W3", "M13"):
         return _of_members(metric.id, row)

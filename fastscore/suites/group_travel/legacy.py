@@ -6,7 +6,7 @@ import polars as pl
 
 from fastscore.suites.declarations import NULL_REASONS
 from fastscore.suites.group_travel.metrics import METRICS, SUMMARISED
-from fastscore.suites.group_travel.options import GroupTravelOptions
+from fastscore.suites.group_travel.options import GroupTravel
 from fastscore.suites.group_travel.summarise import BOTH, CONDITION, DELTA, summarise_dialogues
 from fastscore.suites.group_travel.terms import CONDITIONS, CUSTOM, FLAGS
 from fastscore.suites.showing import Row
@@ -23,9 +23,7 @@ _SUMMARY_COLUMNS = (
 )
 
 
-def legacy_files(
-    tables: Mapping[str, pl.LazyFrame], options: GroupTravelOptions
-) -> dict[str, bytes]:
+def legacy_files(tables: Mapping[str, pl.LazyFrame], options: GroupTravel) -> dict[str, bytes]:
     """Return the files by name.
 
     ``scores.csv`` has a row a dialogue, in the order of files, with every digit and an empty cell

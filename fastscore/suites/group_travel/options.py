@@ -6,7 +6,7 @@ from fastscore.suites.declarations import option
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GroupTravelOptions:
+class GroupTravel:
     """The options of `group_travel`."""
 
     address_sim: float = option(

@@ -10,7 +10,7 @@ from fastscore.suites.group_travel.catalogue import component
 from fastscore.suites.group_travel.evidence import Informative, TextCodes, count_hits
 from fastscore.suites.group_travel.lexicon import Lexicon
 from fastscore.suites.group_travel.normalise import normalise
-from fastscore.suites.group_travel.options import GroupTravelOptions
+from fastscore.suites.group_travel.options import GroupTravel
 from fastscore.suites.group_travel.similarity import Similarity, reaches
 from fastscore.suites.group_travel.terms import CATEGORY_SLOTS
 from fastscore.suites.group_travel.wording import affirmed_tokens, wanted_rooms
@@ -20,7 +20,7 @@ _LEAST_HITS = 2
 
 
 def state_wishes(
-    frames: dict[str, pl.DataFrame], lexicon: Lexicon, options: GroupTravelOptions
+    frames: dict[str, pl.DataFrame], lexicon: Lexicon, options: GroupTravel
 ) -> pl.DataFrame:
     """Read what preferences want by name.
 
@@ -53,7 +53,7 @@ def state_wishes(
 
 
 def _category_tokens(
-    frames: dict[str, pl.DataFrame], lexicon: Lexicon, options: GroupTravelOptions
+    frames: dict[str, pl.DataFrame], lexicon: Lexicon, options: GroupTravel
 ) -> pl.Series:
     """Return the parts of categories of the slot's catalogue that each pair names."""
     slots = frames["pairs"]["slot"].replace_strict(_CATEGORY_SLOT, default=-1)
@@ -99,7 +99,7 @@ def satisfy_pairs(
     texts: TextCodes,
     informative: Informative,
     similarity: Similarity,
-    options: GroupTravelOptions,
+    options: GroupTravel,
 ) -> pl.DataFrame:
     """Find what satisfies each pair.
 

@@ -19,7 +19,7 @@ from fastscore.suites.group_travel.evidence import Informative, TextCodes, find_
 from fastscore.suites.group_travel.lexicon import Lexicon, load_lexicon
 from fastscore.suites.group_travel.metrics import CHANNELS, METRICS, RATIOS
 from fastscore.suites.group_travel.missing import find_missing, not_given
-from fastscore.suites.group_travel.options import GroupTravelOptions
+from fastscore.suites.group_travel.options import GroupTravel
 from fastscore.suites.group_travel.satisfaction import compare_slots, satisfy_pairs, state_wishes
 from fastscore.suites.group_travel.serendipity import score_places
 from fastscore.suites.group_travel.similarity import Similarity
@@ -41,7 +41,7 @@ _TOKENISED = {
 _PLACE = ("file", "line", "dialogue")
 
 
-def score_dialogues(events: Events, vectors: "VectorView", options: GroupTravelOptions) -> Frames:
+def score_dialogues(events: Events, vectors: "VectorView", options: GroupTravel) -> Frames:
     """Score the dialogues of `read_dialogues`.
 
     Parameters

@@ -8,7 +8,7 @@ from fastscore_kernels.targets import Targets
 
 from fastscore.suites.group_travel.evidence import TextCodes
 from fastscore.suites.group_travel.normalise import as_ids
-from fastscore.suites.group_travel.options import GroupTravelOptions
+from fastscore.suites.group_travel.options import GroupTravel
 from fastscore.suites.group_travel.similarity import Similarity, reaches
 from fastscore.suites.ragged import group_rows, take
 
@@ -19,7 +19,7 @@ def score_places(
     frames: dict[str, pl.DataFrame],
     texts: TextCodes,
     similarity: Similarity,
-    options: GroupTravelOptions,
+    options: GroupTravel,
 ) -> pl.DataFrame:
     """Score the places of each dialogue's plan.
 

@@ -15,7 +15,7 @@ from fastscore_kernels import cosine_pairs, max_cosine_ragged
 
 from fastscore.suites.base import Events
 from fastscore.suites.distinct import distinct
-from fastscore.suites.group_travel.options import GroupTravelOptions
+from fastscore.suites.group_travel.options import GroupTravel
 from fastscore.suites.group_travel.terms import NULLS
 from fastscore.suites.ragged import Ragged, group_rows
 
@@ -39,7 +39,7 @@ _COMPARED = {
 
 
 def number_compared(
-    frames: Mapping[str, pl.DataFrame], options: GroupTravelOptions
+    frames: Mapping[str, pl.DataFrame], options: GroupTravel
 ) -> dict[str, pl.DataFrame]:
     """Give the texts that are compared by meaning numbers.
 

@@ -6,7 +6,7 @@ from itertools import pairwise
 import polars as pl
 
 from fastscore.suites.group_travel.metrics import CHANNELS, SUMMARISED
-from fastscore.suites.group_travel.options import GroupTravelOptions
+from fastscore.suites.group_travel.options import GroupTravel
 from fastscore.suites.group_travel.terms import CONDITIONS
 from fastscore.suites.summary import SUMMARY_SCHEMA, summarise_metrics
 
@@ -16,7 +16,7 @@ DELTA = "condition_delta"
 
 def summarise_dialogues(
     tables: Mapping[str, pl.LazyFrame],
-    options: GroupTravelOptions,
+    options: GroupTravel,
     *,
     cluster: str | None = None,
 ) -> pl.DataFrame:

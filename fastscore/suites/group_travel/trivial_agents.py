@@ -11,7 +11,7 @@ from collections.abc import Mapping
 import polars as pl
 
 from fastscore.suites.group_travel.metrics import PHRASING, QUOTING
-from fastscore.suites.group_travel.options import GroupTravelOptions
+from fastscore.suites.group_travel.options import GroupTravel
 from fastscore.suites.group_travel.schema import DIALOGUES
 
 _KEY = list(DIALOGUES.dialogue_key)
@@ -21,9 +21,7 @@ LEXICAL_HITS = 2
 """Informative tokens that satisfy a preference by words alone."""
 
 
-def score_trivial_agents(
-    tables: Mapping[str, pl.LazyFrame], options: GroupTravelOptions
-) -> pl.DataFrame:
+def score_trivial_agents(tables: Mapping[str, pl.LazyFrame], options: GroupTravel) -> pl.DataFrame:
     """Score both planners on the log of these tables.
 
     Returns

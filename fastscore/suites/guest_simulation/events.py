@@ -8,7 +8,7 @@ from fastscore.suites.base import Events
 from fastscore.suites.columns import (
     gather_or_null,
 )
-from fastscore.suites.guest_simulation.options import GuestSimulationOptions
+from fastscore.suites.guest_simulation.options import GuestSimulation
 from fastscore.suites.guest_simulation.orders import compare_orders, compare_words
 from fastscore.suites.guest_simulation.personas import TARGET_KEYS, load_personas
 from fastscore.suites.guest_simulation.roles import Personas, Targets, read_test_cases
@@ -48,7 +48,7 @@ _MESSAGE_COLUMNS = (
 _ORDER_EXPECTED = "a whole list of items; of a tracking result both of its lists"
 
 
-def read_conversations(raw: pl.DataFrame, options: GuestSimulationOptions) -> Events:
+def read_conversations(raw: pl.DataFrame, options: GuestSimulation) -> Events:
     """Read messages.
 
     Parameters
@@ -184,7 +184,7 @@ def _compare(
     targets: Targets,
     orders: FinalOrders,
     n_conversations: int,
-    options: GuestSimulationOptions,
+    options: GuestSimulation,
 ) -> pl.DataFrame:
     """Compare what was ordered with the target: the final orders, or else the guest's words."""
     states = compare_orders(orders.names, targets.names, n_conversations)

@@ -7,7 +7,7 @@ from fastscore.suites.declarations import option
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GuestSimulationOptions:
+class GuestSimulation:
     """The options of `guest_simulation`."""
 
     profile: str = option(

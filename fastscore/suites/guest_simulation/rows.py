@@ -15,7 +15,7 @@ from fastscore.suites.columns import (
     gather_or_null,
 )
 from fastscore.suites.distinct import distinct, distinct_rows
-from fastscore.suites.guest_simulation.options import GuestSimulationOptions
+from fastscore.suites.guest_simulation.options import GuestSimulation
 from fastscore.suites.guest_simulation.schema import GUEST_NAMES, GUEST_ROLES
 
 TEST_CASE_ROW = ("system", "test_case_info")
@@ -74,9 +74,7 @@ class Rows:
         )
 
 
-def by_conversation(
-    raw: pl.DataFrame, options: GuestSimulationOptions
-) -> tuple[Rows, pl.DataFrame]:
+def by_conversation(raw: pl.DataFrame, options: GuestSimulation) -> tuple[Rows, pl.DataFrame]:
     """Give conversations numbers, and put the rows of each together.
 
     A conversation is the rows of one file, id and level.
@@ -144,7 +142,7 @@ def _changes(column: pl.Series) -> Mask:
     return changed
 
 
-def _labels(heads: pl.DataFrame, options: GuestSimulationOptions) -> pl.DataFrame:
+def _labels(heads: pl.DataFrame, options: GuestSimulation) -> pl.DataFrame:
     """Give conversations their names, levels and test cases."""
     of_file, files = distinct(heads["file"])
     of_files = files.to_frame("file").select(

@@ -14,7 +14,7 @@ from fastscore.suites.base import Events
 from fastscore.suites.columns import all_null_reasons, gather_or_null, keep_where
 from fastscore.suites.declarations import NullReason
 from fastscore.suites.distinct import distinct
-from fastscore.suites.guest_simulation.options import GuestSimulationOptions
+from fastscore.suites.guest_simulation.options import GuestSimulation
 from fastscore.suites.guest_simulation.schema import (
     DIALOGUES,
     LEVELS,
@@ -68,7 +68,7 @@ _CAUSE_COLUMNS = (
 )
 
 
-def score_conversations(events: Events, options: GuestSimulationOptions) -> dict[str, pl.DataFrame]:
+def score_conversations(events: Events, options: GuestSimulation) -> dict[str, pl.DataFrame]:
     """Score the conversations of `read_conversations`.
 
     Returns

@@ -12,7 +12,7 @@ from fastscore.suites.columns import (
 )
 from fastscore.suites.distinct import distinct, distinct_rows
 from fastscore.suites.guest_simulation.heuristic import states_by_words
-from fastscore.suites.guest_simulation.options import GuestSimulationOptions
+from fastscore.suites.guest_simulation.options import GuestSimulation
 from fastscore.suites.guest_simulation.orders import (
     Names,
     column_lists,
@@ -124,7 +124,7 @@ def read_behaviours(
     tools: ToolCells,
     targets: Names,
     n_conversations: int,
-    options: GuestSimulationOptions,
+    options: GuestSimulation,
 ) -> Behaviours:
     """Read the behaviour of every guest message.
 
@@ -164,7 +164,7 @@ def _state_sources(
     columns: StateRows,
     tools: ToolCells,
     n_conversations: int,
-    options: GuestSimulationOptions,
+    options: GuestSimulation,
 ) -> Indices:
     """Return where each conversation's states come from."""
     if options.forced_source is not None:
@@ -236,7 +236,7 @@ def read_final_orders(
     columns: StateRows,
     tools: ToolCells,
     n_conversations: int,
-    options: GuestSimulationOptions,
+    options: GuestSimulation,
 ) -> FinalOrders:
     """Read the last tracked order of each conversation that is not empty.
 

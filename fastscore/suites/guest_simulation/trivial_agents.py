@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 import polars as pl
 
-from fastscore.suites.guest_simulation.options import GuestSimulationOptions
+from fastscore.suites.guest_simulation.options import GuestSimulation
 from fastscore.suites.guest_simulation.personas import MOODS, VOCABULARIES
 from fastscore.suites.guest_simulation.schema import (
     CALLING,
@@ -38,7 +38,7 @@ _LARGEST_DEI = {1: 0.0, 2: 0.2, 3: 0.5, 4: 0.5, 5: 1.0}
 
 
 def score_trivial_agents(
-    tables: Mapping[str, pl.LazyFrame], options: GuestSimulationOptions
+    tables: Mapping[str, pl.LazyFrame], options: GuestSimulation
 ) -> pl.DataFrame:
     """Score both guests on the log of these tables.
 

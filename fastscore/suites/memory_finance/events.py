@@ -39,7 +39,7 @@ from fastscore.suites.json_values import (
 from fastscore.suites.memory_finance.history import order_history, read_said
 from fastscore.suites.memory_finance.joined_texts import written_texts
 from fastscore.suites.memory_finance.labels import of_labels
-from fastscore.suites.memory_finance.options import MemoryFinanceOptions
+from fastscore.suites.memory_finance.options import MemoryFinance
 from fastscore.suites.memory_finance.schema import (
     COMPLIANCE_LABEL,
     LABELS,
@@ -96,7 +96,7 @@ Columns = dict[str, Any]
 """Columns of one table: arrays, series, and the texts of labels before they have numbers."""
 
 
-def read_traces(raw: pl.DataFrame, options: MemoryFinanceOptions) -> Events:
+def read_traces(raw: pl.DataFrame, options: MemoryFinance) -> Events:
     """Read trace lines.
 
     Parameters
@@ -162,9 +162,7 @@ def _counts(frames: dict[str, pl.DataFrame]) -> dict[str, int]:
     return {"dialogues": frames["dialogues"].height, "turns": frames["turns"].height}
 
 
-def _read(
-    raw: pl.DataFrame, options: MemoryFinanceOptions
-) -> tuple[dict[str, pl.DataFrame], Problems]:
+def _read(raw: pl.DataFrame, options: MemoryFinance) -> tuple[dict[str, pl.DataFrame], Problems]:
     problems = Problems()
     columns = _read_columns(raw, problems)
     valid = booleans(columns["valid_dialog"], problems)
@@ -238,9 +236,7 @@ class _Profile:
     lists: dict[str, Columns]
 
 
-def _read_turns(
-    turn: JsonPlaces, options: MemoryFinanceOptions, problems: Problems
-) -> dict[str, Columns]:
+def _read_turns(turn: JsonPlaces, options: MemoryFinance, problems: Problems) -> dict[str, Columns]:
     for key in ("gt_turn_tags", "recall", "compliance"):
         expect(turn[key].values, OBJECT, "an object or null", problems)
     tags, recall = turn["gt_turn_tags"], turn["recall"]

@@ -8,7 +8,7 @@ from fastscore.errors import counted
 from fastscore.suites.alignment import disjoint, occurrences
 from fastscore.suites.declarations import Metric
 from fastscore.suites.memory_finance.lexicon import UNKNOWN, load_lexicon
-from fastscore.suites.memory_finance.options import MemoryFinanceOptions
+from fastscore.suites.memory_finance.options import MemoryFinance
 from fastscore.suites.memory_finance.show import read_turns, resolved_keys, unresolved_keys
 from fastscore.suites.showing import Derivation, Dialogue, Evidence, Row, ratio
 
@@ -40,9 +40,7 @@ _LISTS = {
 _PARTS = (*_LEVELS, *_LISTS)
 
 
-def explain(
-    dialogue: Dialogue, metric: Metric, row: Row, options: MemoryFinanceOptions
-) -> Derivation:
+def explain(dialogue: Dialogue, metric: Metric, row: Row, options: MemoryFinance) -> Derivation:
     """Explain a metric's value in a row of its table."""
     if metric.id == "judge_score_1_5":
         return _judged(dialogue, row)
@@ -127,7 +125,7 @@ def _judged(dialogue: Dialogue, row: Row) -> Derivation:
     )
 
 
-def _level(dialogue: Dialogue, metric: str, options: MemoryFinanceOptions) -> Derivation:
+def _level(dialogue: Dialogue, metric: str, options: MemoryFinance) -> Derivation:
     """Hold the level that the assistant saw to the labelled one."""
     name, label, stated = _LEVELS[metric]
     field = load_lexicon(options.lexicon).profile[name]

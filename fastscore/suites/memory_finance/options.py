@@ -7,7 +7,7 @@ from fastscore.suites.declarations import option
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MemoryFinanceOptions:
+class MemoryFinance:
     """The options of `memory_finance`."""
 
     profile: str = option(

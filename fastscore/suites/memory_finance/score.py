@@ -14,7 +14,7 @@ from fastscore.suites.declarations import NullReason
 from fastscore.suites.memory_finance.events import turns_of_status
 from fastscore.suites.memory_finance.lexicon import load_lexicon
 from fastscore.suites.memory_finance.memory_keys import score_memory_keys
-from fastscore.suites.memory_finance.options import MemoryFinanceOptions
+from fastscore.suites.memory_finance.options import MemoryFinance
 from fastscore.suites.memory_finance.profile import score_profiles
 from fastscore.suites.memory_finance.replies import (
     SEVERE,
@@ -34,7 +34,7 @@ from fastscore.suites.memory_finance.schema import (
 from fastscore.suites.ragged import counts_of
 
 
-def score_traces(events: Events, options: MemoryFinanceOptions) -> dict[str, pl.DataFrame]:
+def score_traces(events: Events, options: MemoryFinance) -> dict[str, pl.DataFrame]:
     """Score the dialogues of `read_traces`.
 
     Returns

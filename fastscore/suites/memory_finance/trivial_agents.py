@@ -11,7 +11,7 @@ from collections.abc import Mapping
 import polars as pl
 
 from fastscore.suites.memory_finance.lexicon import load_lexicon
-from fastscore.suites.memory_finance.options import MemoryFinanceOptions
+from fastscore.suites.memory_finance.options import MemoryFinance
 from fastscore.suites.memory_finance.replies import judge_scores
 from fastscore.suites.memory_finance.schema import DIALOGUES, RECITING, REFUSING
 
@@ -19,7 +19,7 @@ _KEY = list(DIALOGUES.dialogue_key)
 
 
 def score_trivial_agents(
-    tables: Mapping[str, pl.LazyFrame], options: MemoryFinanceOptions
+    tables: Mapping[str, pl.LazyFrame], options: MemoryFinance
 ) -> pl.DataFrame:
     """Score both assistants on the log of these tables.
 

@@ -20,7 +20,7 @@ from fastscore.errors import UsageError
 from fastscore.option_files import read_option_file
 from fastscore.suites.preference_shift.catalogue import load_catalogue, normalise
 from fastscore.suites.preference_shift.concepts import Concepts, Sets, as_sets
-from fastscore.suites.preference_shift.options import PreferenceShiftOptions
+from fastscore.suites.preference_shift.options import PreferenceShift
 
 _SCHEMA = {
     "text": pl.String(),
@@ -84,7 +84,7 @@ def _odd_line(path: str, number: int) -> UsageError:
 
 
 def annotated_concepts(
-    texts: pl.Series, matched: Sets, concepts: Concepts, options: PreferenceShiftOptions
+    texts: pl.Series, matched: Sets, concepts: Concepts, options: PreferenceShift
 ) -> Sets:
     """Return the concepts of texts by the annotations of the options.
 
@@ -140,9 +140,7 @@ def _or_matched(row: Indices, concept: Indices, matched: Sets, n_texts: int) -> 
     )
 
 
-def _meanings(
-    given: pl.DataFrame, concepts: Concepts, options: PreferenceShiftOptions
-) -> pl.DataFrame:
+def _meanings(given: pl.DataFrame, concepts: Concepts, options: PreferenceShift) -> pl.DataFrame:
     """Say which concept each distinct pair of a field and a written value stands for."""
     pairs = given.select(pl.col("concepts").explode()).drop_nulls().unnest("concepts").unique()
     catalogue = load_catalogue(options.catalogue)

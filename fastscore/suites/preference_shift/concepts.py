@@ -20,7 +20,7 @@ from fastscore.suites.preference_shift.catalogue import (
     inverse_document_frequency,
     load_catalogue,
 )
-from fastscore.suites.preference_shift.options import ATTRIBUTES, PreferenceShiftOptions
+from fastscore.suites.preference_shift.options import ATTRIBUTES, PreferenceShift
 
 Sets = tuple[npt.NDArray[np.int32], Indices]
 """A column of sets: row i has ``values[offsets[i]:offsets[i + 1]]``, strictly ascending."""
@@ -51,7 +51,7 @@ class Concepts:
         return list_column(self.terms["concept"].gather(pl.Series(values)), offsets)
 
 
-def concepts_of(catalogue: Catalogue, options: PreferenceShiftOptions) -> Concepts:
+def concepts_of(catalogue: Catalogue, options: PreferenceShift) -> Concepts:
     """Give numbers to the concepts of the fields that the options name.
 
     Raises
@@ -84,7 +84,7 @@ def concepts_of(catalogue: Catalogue, options: PreferenceShiftOptions) -> Concep
     return Concepts(terms, np.array(weights, np.float64))
 
 
-def concept_idf(options: PreferenceShiftOptions) -> pl.DataFrame:
+def concept_idf(options: PreferenceShift) -> pl.DataFrame:
     """Return the inverse document frequency of every concept that the options know.
 
     Returns

@@ -9,7 +9,7 @@ from fastscore_jit.arrays import Float64Array, Indices, Mask
 from fastscore.suites.columns import all_null_reasons, list_column
 from fastscore.suites.declarations import NullReason
 from fastscore.suites.preference_shift.metrics import DIALOGUE_METRICS
-from fastscore.suites.preference_shift.options import PreferenceShiftOptions
+from fastscore.suites.preference_shift.options import PreferenceShift
 from fastscore.suites.preference_shift.schema import SEGMENT_SOURCE_DTYPE
 from fastscore.suites.preference_shift.segments import Segments
 
@@ -32,7 +32,7 @@ def score_dialogues(
     shifts: pl.DataFrame,
     segments: Segments,
     of_topics: Mapping[str, Float64Array],
-    options: PreferenceShiftOptions,
+    options: PreferenceShift,
 ) -> pl.DataFrame:
     """Score conversations.
 
@@ -170,7 +170,7 @@ def _speed_over_all(of_shift: Indices, shifts: pl.DataFrame, counts: pl.DataFram
 def _conversation_scores(
     values: Mapping[str, Float64Array],
     speed_over_all: Float64Array,
-    options: PreferenceShiftOptions,
+    options: PreferenceShift,
 ) -> dict[str, Float64Array]:
     """Return CAS and CAS over all shifts.
 
@@ -195,7 +195,7 @@ def _conversation_scores(
 
 
 def _where_nothing(
-    values: Mapping[str, Float64Array], counts: pl.DataFrame, options: PreferenceShiftOptions
+    values: Mapping[str, Float64Array], counts: pl.DataFrame, options: PreferenceShift
 ) -> dict[str, Float64Array]:
     """Fill in what a profile says of conversations without a turn or without a shift."""
     no_turn = counts["n_turns"].to_numpy() == 0
@@ -209,7 +209,7 @@ def _where_nothing(
     return filled
 
 
-def _segments_by(metadata: pl.Series, options: PreferenceShiftOptions) -> pl.Series:
+def _segments_by(metadata: pl.Series, options: PreferenceShift) -> pl.Series:
     instead = "none" if options.segments == "metadata" else options.segments
     found = pl.when(metadata).then(pl.lit("metadata")).otherwise(pl.lit(instead))
     return pl.select(found.cast(SEGMENT_SOURCE_DTYPE)).to_series()

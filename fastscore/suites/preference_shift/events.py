@@ -26,7 +26,7 @@ from fastscore.suites.declarations import (
 from fastscore.suites.json_columns import column_values
 from fastscore.suites.json_scalars import python_texts, raw_texts, whole_numbers
 from fastscore.suites.json_values import JsonValues, Problems, elements, expect, members
-from fastscore.suites.preference_shift.options import PLOT, PreferenceShiftOptions
+from fastscore.suites.preference_shift.options import PLOT, PreferenceShift
 from fastscore.suites.preference_shift.schema import SOURCE, USER
 from fastscore.suites.preference_shift.turns import (
     Turns,
@@ -44,7 +44,7 @@ _ALIASES = {"title": "name", "plot_keywords": PLOT}
 _SUFFIXES = r"(\.(json|jsonl|ndjson|parquet))?(\.(gz|zst))?$"
 
 
-def read_logs(raw: pl.DataFrame, options: PreferenceShiftOptions) -> Events:
+def read_logs(raw: pl.DataFrame, options: PreferenceShift) -> Events:
     """Read conversations.
 
     Parameters
@@ -84,9 +84,7 @@ class _Read:
     n_without_pair: int
 
 
-def _events(
-    read: _Read, rejects: Sequence[pl.DataFrame], options: PreferenceShiftOptions
-) -> Events:
+def _events(read: _Read, rejects: Sequence[pl.DataFrame], options: PreferenceShift) -> Events:
     frames = read.frames
     counts = {
         "dialogues": frames["dialogues"].height,
@@ -105,7 +103,7 @@ def _events(
     )
 
 
-def _read(raw: pl.DataFrame, options: PreferenceShiftOptions) -> _Read:
+def _read(raw: pl.DataFrame, options: PreferenceShift) -> _Read:
     problems = Problems()
     turns = read_turns(raw["conversation"], problems)
     said, merged = (
@@ -240,7 +238,7 @@ class _Ignored:
 
 
 def _read_gold(
-    meta: JsonValues, options: PreferenceShiftOptions, problems: Problems
+    meta: JsonValues, options: PreferenceShift, problems: Problems
 ) -> tuple[pl.DataFrame, Mask]:
     """Read the constraints that user turns carry, a row a value, and which turns carry any."""
     constraints = expect(

@@ -12,7 +12,7 @@ from fastscore.suites.declarations import Metric
 from fastscore.suites.preference_shift.conversations import SLOWEST_DELAY
 from fastscore.suites.preference_shift.explain_legacy import LEGACY, explain_legacy, weigh
 from fastscore.suites.preference_shift.extraction import prepared_matcher
-from fastscore.suites.preference_shift.options import PreferenceShiftOptions
+from fastscore.suites.preference_shift.options import PreferenceShift
 from fastscore.suites.preference_shift.show import mark_concepts
 from fastscore.suites.showing import Derivation, Dialogue, Evidence, Row, ratio
 
@@ -34,9 +34,7 @@ _TOTALS = {
 _BY_COSINE = ("n_recovered_cosine", "n_known_shifts_cosine")
 
 
-def explain(
-    dialogue: Dialogue, metric: Metric, row: Row, options: PreferenceShiftOptions
-) -> Derivation:
+def explain(dialogue: Dialogue, metric: Metric, row: Row, options: PreferenceShift) -> Derivation:
     """Explain a metric's value in a row of its table."""
     if options.is_legacy and metric.id in LEGACY:
         return explain_legacy(dialogue, metric, row, options)
@@ -63,7 +61,7 @@ def explain(
     return _weighted(dialogue, metric.id, row, options)
 
 
-def _of_turn(metric: str, row: Row, options: PreferenceShiftOptions) -> Derivation:
+def _of_turn(metric: str, row: Row, options: PreferenceShift) -> Derivation:
     user, system = set(row["user_concepts"]), set(row["system_concepts"])
     texts = (
         Evidence(
@@ -126,7 +124,7 @@ def _tracked(
 def _cosine(
     user: Counter[str],
     system: Counter[str],
-    options: PreferenceShiftOptions,
+    options: PreferenceShift,
     texts: Sequence[Evidence],
 ) -> Derivation:
     """Multiply vectors that have at each concept its IDF, as often as it counts."""
@@ -150,7 +148,7 @@ def _cosine(
     )
 
 
-def _copied(row: Row, options: PreferenceShiftOptions, texts: Sequence[Evidence]) -> Derivation:
+def _copied(row: Row, options: PreferenceShift, texts: Sequence[Evidence]) -> Derivation:
     """Find the order of n-grams of which most are the user's, and those."""
     shares: list[tuple[float, int, set[str], set[str]]] = []
     for order in options.orders:
@@ -177,7 +175,7 @@ def _words(text: str) -> list[str]:
     return [word.lower() for word in re.findall(r"[A-Za-z0-9]+(?:'[A-Za-z0-9]+)?", text)]
 
 
-def _adaptation(cc: float, cr: float, copied: float, options: PreferenceShiftOptions) -> Derivation:
+def _adaptation(cc: float, cr: float, copied: float, options: PreferenceShift) -> Derivation:
     value = options.alpha * cc + options.beta * cr - options.gamma * copied
     return Derivation(
         text=f"{options.alpha:g} * {cc:.4f} + {options.beta:g} * {cr:.4f} - {options.gamma:g} * "
@@ -191,9 +189,7 @@ def _adaptation(cc: float, cr: float, copied: float, options: PreferenceShiftOpt
     )
 
 
-def _of_segment(
-    dialogue: Dialogue, metric: str, row: Row, options: PreferenceShiftOptions
-) -> Derivation:
+def _of_segment(dialogue: Dialogue, metric: str, row: Row, options: PreferenceShift) -> Derivation:
     turns = dialogue.tables["turns"].filter(
         pl.col("turn").is_between(row["start_turn"], row["end_turn"])
     )
@@ -222,9 +218,7 @@ def _of_segment(
     )
 
 
-def _of_shift(
-    dialogue: Dialogue, metric: Metric, row: Row, options: PreferenceShiftOptions
-) -> Derivation:
+def _of_shift(dialogue: Dialogue, metric: Metric, row: Row, options: PreferenceShift) -> Derivation:
     last = row["turn"] + max(1, options.window) - 1
     turns = dialogue.tables["turns"].filter(pl.col("turn").is_between(row["turn"], last))
     if metric.id == "i_around_shift":
@@ -300,9 +294,7 @@ def _shifts(dialogue: Dialogue, *, by_cosine: bool = False) -> tuple[Evidence, .
     ) or (Evidence(what="shifts", found=0),)
 
 
-def _weighted(
-    dialogue: Dialogue, metric: str, row: Row, options: PreferenceShiftOptions
-) -> Derivation:
+def _weighted(dialogue: Dialogue, metric: str, row: Row, options: PreferenceShift) -> Derivation:
     known = dialogue.tables["shifts"].filter(pl.col("recovered").is_not_null())
     delays = [SLOWEST_DELAY if delay is None else delay for delay in known["delay"]]
     speed, said = 0.0, "mean of 1 - clip(delay / 5), 0 if not recovered,"

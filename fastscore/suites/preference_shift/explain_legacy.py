@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastscore.suites.declarations import Metric
-from fastscore.suites.preference_shift.options import PreferenceShiftOptions
+from fastscore.suites.preference_shift.options import PreferenceShift
 from fastscore.suites.preference_shift.topic_recovery import (
     ALIGNED,
     DELAY_SPAN,
@@ -30,7 +30,7 @@ LEGACY = (
 
 
 def explain_legacy(
-    dialogue: Dialogue, metric: Metric, row: Row, options: PreferenceShiftOptions
+    dialogue: Dialogue, metric: Metric, row: Row, options: PreferenceShift
 ) -> Derivation:
     """Explain a metric's value in a row of its table."""
     turns = dialogue.tables["turns"]

@@ -21,7 +21,7 @@ from fastscore.suites.preference_shift.concepts import (
 from fastscore.suites.preference_shift.matching import Matcher, matcher_of
 from fastscore.suites.preference_shift.nearness import nearest_concepts
 from fastscore.suites.preference_shift.ngram_nearness import concepts_by_ngrams
-from fastscore.suites.preference_shift.options import PreferenceShiftOptions
+from fastscore.suites.preference_shift.options import PreferenceShift
 
 if TYPE_CHECKING:
     from fastscore.vectors.view import VectorView
@@ -48,7 +48,7 @@ def extract_concepts(
     turns: pl.DataFrame,
     gold: pl.DataFrame,
     vectors: "VectorView",
-    options: PreferenceShiftOptions,
+    options: PreferenceShift,
 ) -> tuple[Concepts, Extracted]:
     """Extract the concepts of both texts of each turn and of its gold constraints.
 
@@ -113,7 +113,7 @@ _lock = threading.Lock()
 _latest: list[tuple[tuple[object, ...], Concepts, Matcher]] = []
 
 
-def prepared_matcher(options: PreferenceShiftOptions) -> tuple[Concepts, Matcher]:
+def prepared_matcher(options: PreferenceShift) -> tuple[Concepts, Matcher]:
     """Return the concepts of the options and their automaton, built once for all shards.
 
     Raises

@@ -15,7 +15,7 @@ from fastscore_readers.json.tokens import FLOAT, INTEGER, OBJECT
 from fastscore.suites.json_columns import column_values
 from fastscore.suites.json_scalars import raw_texts
 from fastscore.suites.json_values import JsonValues, Problems, members
-from fastscore.suites.preference_shift.options import PreferenceShiftOptions
+from fastscore.suites.preference_shift.options import PreferenceShift
 
 MOST_FREQUENT = 10
 JUDGE_SCORES = ("proactiveness", "coherence", "personalization")
@@ -76,9 +76,7 @@ _STRUCTURED_MODEL_METRICS = (
 """The successor's columns in its order; its other table of models has the judge's plain names."""
 
 
-def legacy_files(
-    tables: Mapping[str, pl.DataFrame], options: PreferenceShiftOptions
-) -> dict[str, bytes]:
+def legacy_files(tables: Mapping[str, pl.DataFrame], options: PreferenceShift) -> dict[str, bytes]:
     """Make the public evaluation's files.
 
     Parameters
@@ -147,7 +145,7 @@ def _refused(values: JsonValues, faulty: Mask, field: str, expected: str) -> pl.
     )
 
 
-def _model_metrics(dialogues: pl.DataFrame, options: PreferenceShiftOptions) -> pl.DataFrame:
+def _model_metrics(dialogues: pl.DataFrame, options: PreferenceShift) -> pl.DataFrame:
     of_profile = _STRUCTURED_MODEL_METRICS if options.profile == "structured" else _MODEL_METRICS
     columns = {name: _HEADLINES.get(name, name.removeprefix("judge.")) for name in of_profile}
     columns |= {name: name for name in JUDGE_SCORES}
@@ -155,7 +153,7 @@ def _model_metrics(dialogues: pl.DataFrame, options: PreferenceShiftOptions) -> 
     return dialogues.group_by("model", maintain_order=True).agg(means).sort("model")
 
 
-def _results(tables: Mapping[str, pl.DataFrame], options: PreferenceShiftOptions) -> bytes:
+def _results(tables: Mapping[str, pl.DataFrame], options: PreferenceShift) -> bytes:
     """Write one line a conversation."""
     structured = options.profile == "structured"
     frame = tables["dialogues"].with_row_index(_ROW)
@@ -236,7 +234,7 @@ def _listed(column: str) -> pl.Expr:
     return pl.concat_str(pl.lit("["), pl.col(column).fill_null(""), pl.lit("]"))
 
 
-def _turn_item(options: PreferenceShiftOptions) -> pl.Expr:
+def _turn_item(options: PreferenceShift) -> pl.Expr:
     """Return a turn as JSON text: its metadata stand in it as they were in the log."""
     head = pl.struct("turn", "cc", "cr", "i", "tas").struct.json_encode()
     rest = [pl.col("missing_concepts"), pl.col("hallucinated_concepts")]
@@ -258,7 +256,7 @@ def _turn_item(options: PreferenceShiftOptions) -> pl.Expr:
     )
 
 
-def _by_field(options: PreferenceShiftOptions) -> Iterable[pl.Expr]:
+def _by_field(options: PreferenceShift) -> Iterable[pl.Expr]:
     fields = (*options.field_names, *((options.plot_prefix,) if options.plot_keywords else ()))
     for column, name in (
         ("user_concepts", "user_concepts_by_field"),

@@ -11,7 +11,7 @@ from fastscore_kernels import cosine_pairs
 from fastscore.suites.base import Events
 from fastscore.suites.preference_shift.catalogue import load_catalogue
 from fastscore.suites.preference_shift.concepts import Concepts, Sets, as_sets, concepts_of
-from fastscore.suites.preference_shift.options import PreferenceShiftOptions
+from fastscore.suites.preference_shift.options import PreferenceShift
 from fastscore.suites.preference_shift.topics import joined_topics
 from fastscore.suites.ragged import place_in_group
 
@@ -28,7 +28,7 @@ _MARGIN = 1e-4
 """Far more than a product of unit rows in float32 can be off by."""
 
 
-def texts_to_embed(events: Events, options: PreferenceShiftOptions) -> pl.Series:
+def texts_to_embed(events: Events, options: PreferenceShift) -> pl.Series:
     """Return the distinct texts that need a vector with these options.
 
     For the extractor ``embed`` all texts and all values; for segments the user's texts in
@@ -51,7 +51,7 @@ def texts_to_embed(events: Events, options: PreferenceShiftOptions) -> pl.Series
 
 
 def nearest_concepts(
-    texts: pl.Series, concepts: Concepts, vectors: "VectorView", options: PreferenceShiftOptions
+    texts: pl.Series, concepts: Concepts, vectors: "VectorView", options: PreferenceShift
 ) -> Sets:
     """Find for each text the values of each field that are nearest in meaning.
 
@@ -91,7 +91,7 @@ def nearest_concepts(
 
 
 def _possible(
-    vectors: "VectorView", texts: Codes, values: Codes, options: PreferenceShiftOptions
+    vectors: "VectorView", texts: Codes, values: Codes, options: PreferenceShift
 ) -> tuple[Indices, Indices]:
     """Return pairs that may be among the nearest, by a search whose cosines are off by little.
 
@@ -113,7 +113,7 @@ def _possible(
 
 
 def _nearest(
-    row: Indices, column: Indices, cosine: Float64Array, options: PreferenceShiftOptions
+    row: Indices, column: Indices, cosine: Float64Array, options: PreferenceShift
 ) -> Indices:
     order = np.lexsort((column, -cosine, row))
     rank = place_in_group(row[order])

@@ -22,16 +22,14 @@ from fastscore.suites.preference_shift.code_points import (
     join_lower,
 )
 from fastscore.suites.preference_shift.concepts import Concepts, Sets, as_sets
-from fastscore.suites.preference_shift.options import PreferenceShiftOptions
+from fastscore.suites.preference_shift.options import PreferenceShift
 
 _SPACE = " "
 _BEYOND_SPACES = 0x3001
 _IS_SPACE = np.array([chr(point).isspace() for point in range(_BEYOND_SPACES)] + [False])
 
 
-def concepts_by_ngrams(
-    texts: pl.Series, concepts: Concepts, options: PreferenceShiftOptions
-) -> Sets:
+def concepts_by_ngrams(texts: pl.Series, concepts: Concepts, options: PreferenceShift) -> Sets:
     """Find for each text the values of each field whose n-grams are nearest.
 
     Parameters

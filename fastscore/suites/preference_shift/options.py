@@ -54,7 +54,7 @@ CAS_PARTS = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PreferenceShiftOptions:
+class PreferenceShift:
     """The options of `preference_shift`.
 
     An option whose default is None has the value that the profile gives it from the moment the

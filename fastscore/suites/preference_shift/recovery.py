@@ -10,7 +10,7 @@ import polars as pl
 from fastscore_jit.arrays import Float64Array, Indices, Mask
 from fastscore_kernels import first_recovery
 
-from fastscore.suites.preference_shift.options import PreferenceShiftOptions
+from fastscore.suites.preference_shift.options import PreferenceShift
 from fastscore.suites.ragged import place_in_group
 
 
@@ -19,7 +19,7 @@ def recover_shifts(
     n_dialogues: int,
     shifts: pl.DataFrame,
     scores: pl.DataFrame,
-    options: PreferenceShiftOptions,
+    options: PreferenceShift,
 ) -> pl.DataFrame:
     """Look for recovery, and for copying, in the window from each shift point on.
 
@@ -87,7 +87,7 @@ def _sum_in_windows(
     offsets: Indices,
     owner: Indices,
     turn: Indices,
-    options: PreferenceShiftOptions,
+    options: PreferenceShift,
 ) -> tuple[Float64Array, Indices, Indices]:
     """Return the sum of the values in each shift's window, their number, and that of its turns."""
     left = np.maximum(np.diff(offsets)[owner] - (turn - 1), 0)

@@ -22,7 +22,7 @@ from fastscore.suites.preference_shift.concepts import Concepts, sizes_of
 from fastscore.suites.preference_shift.conversations import score_dialogues
 from fastscore.suites.preference_shift.extraction import Extracted, extract_concepts
 from fastscore.suites.preference_shift.metrics import SHIFT_METRICS, TURN_METRICS
-from fastscore.suites.preference_shift.options import PreferenceShiftOptions
+from fastscore.suites.preference_shift.options import PreferenceShift
 from fastscore.suites.preference_shift.recovery import recover_shifts
 from fastscore.suites.preference_shift.schema import (
     DIALOGUES,
@@ -51,7 +51,7 @@ _PLACE = ("file", "line", "dialogue", "model")
 
 
 def score_logs(
-    events: Events, vectors: "VectorView", options: PreferenceShiftOptions
+    events: Events, vectors: "VectorView", options: PreferenceShift
 ) -> dict[str, pl.DataFrame]:
     """Score the conversations of `read_logs`.
 
@@ -108,7 +108,7 @@ _OF_SEGMENTS = ("segment_cc", "segment_cr", "segment_i", "segment_tas")
 
 
 def _score_turns(
-    turns: pl.DataFrame, concepts: Concepts, sets: Extracted, options: PreferenceShiftOptions
+    turns: pl.DataFrame, concepts: Concepts, sets: Extracted, options: PreferenceShift
 ) -> pl.DataFrame:
     """Return CC, CR, I, TAS, the sizes they are made of and the DST scores, a row a turn."""
     cc = jaccard_csr(sets.user, sets.system)
@@ -144,7 +144,7 @@ def _score_turns(
 
 
 def adaptation_score(
-    cc: Float64Array, cr: Float64Array, copied: Float64Array, options: PreferenceShiftOptions
+    cc: Float64Array, cr: Float64Array, copied: Float64Array, options: PreferenceShift
 ) -> Float64Array:
     """Return TAS: the weighted sum of CC, CR and copying, clipped to [-1, 1]."""
     score = options.alpha * cc + options.beta * cr - options.gamma * copied
@@ -152,9 +152,7 @@ def adaptation_score(
     return clipped
 
 
-def _track_state(
-    turns: pl.DataFrame, sets: Extracted, options: PreferenceShiftOptions
-) -> pl.DataFrame:
+def _track_state(turns: pl.DataFrame, sets: Extracted, options: PreferenceShift) -> pl.DataFrame:
     """Compare the system's concepts with the gold ones as dialogue state tracking does."""
     common, gold = intersection_size_csr(sets.system, sets.gold), sizes_of(sets.gold)
     if options.gold_is_user:
@@ -184,7 +182,7 @@ def _turns_table(
     sets: Extracted,
     scores: pl.DataFrame,
     segments: Segments,
-    options: PreferenceShiftOptions,
+    options: PreferenceShift,
 ) -> pl.DataFrame:
     owner = turns["dialogue_row"].to_numpy()
     first = first_of_group(owner)
@@ -236,7 +234,7 @@ def _segments_table(
     sets: Extracted,
     scores: pl.DataFrame,
     segments: Segments,
-    options: PreferenceShiftOptions,
+    options: PreferenceShift,
 ) -> pl.DataFrame:
     cc, cr, said, answered = segment_scores(segments, sets.user, sets.system, concepts)
     sizes = np.diff(np.append(segments.start, turns.height))

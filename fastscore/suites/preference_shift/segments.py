@@ -14,7 +14,7 @@ from fastscore_kernels import distinct_counts_ragged, idf_cosine_counted_csr, ja
 
 from fastscore.suites.preference_shift.concepts import Concepts, Sets, gather_sets
 from fastscore.suites.preference_shift.nearness import consecutive_cosines
-from fastscore.suites.preference_shift.options import PreferenceShiftOptions
+from fastscore.suites.preference_shift.options import PreferenceShift
 from fastscore.suites.preference_shift.topics import topic_sets
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def find_segments(
     shifts: pl.DataFrame,
     user: Sets,
     vectors: "VectorView",
-    options: PreferenceShiftOptions,
+    options: PreferenceShift,
 ) -> Segments:
     """Cut conversations at their shifts or, without shift metadata, at detected boundaries.
 
@@ -102,7 +102,7 @@ def _departs(
     rows: Indices,
     user: Sets,
     vectors: "VectorView",
-    options: PreferenceShiftOptions,
+    options: PreferenceShift,
 ) -> Mask:
     """Whether the user's text in these rows has little to do with the one before it."""
     if not len(rows):

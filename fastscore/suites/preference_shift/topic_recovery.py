@@ -19,7 +19,7 @@ from fastscore_jit.arrays import Float64Array, Indices
 from fastscore_kernels import cosine_pairs, jaccard_csr
 
 from fastscore.suites.preference_shift.concepts import Sets, gather_sets, sizes_of
-from fastscore.suites.preference_shift.options import PreferenceShiftOptions
+from fastscore.suites.preference_shift.options import PreferenceShift
 from fastscore.suites.preference_shift.segments import Segments
 from fastscore.suites.preference_shift.topics import joined_topics, topic_sets
 from fastscore.suites.ragged import place_in_group
@@ -175,7 +175,7 @@ def topic_scores(
     shifts: pl.DataFrame,
     interference: Float64Array,
     vectors: "VectorView",
-    options: PreferenceShiftOptions,
+    options: PreferenceShift,
 ) -> dict[str, Float64Array]:
     """Return what conversations have in place of the grounded scores.
 
@@ -226,7 +226,7 @@ def _mean_delay(of_shift: Indices, shifts: pl.DataFrame, n_dialogues: int) -> Fl
 
 
 def _adaptation(
-    parts: dict[str, Float64Array], delay: Float64Array, options: PreferenceShiftOptions
+    parts: dict[str, Float64Array], delay: Float64Array, options: PreferenceShift
 ) -> Float64Array:
     """Return the weighted mean of the parts of CAS that there are."""
     speed = 1.0 - np.clip((delay - FIRST_DELAY) / DELAY_SPAN, 0.0, 1.0)

@@ -11,7 +11,7 @@ import polars as pl
 from fastscore_kernels import ngram_copy_ratio
 
 from fastscore.suites.preference_shift.metrics import ECHOING, REFUSING
-from fastscore.suites.preference_shift.options import PreferenceShiftOptions
+from fastscore.suites.preference_shift.options import PreferenceShift
 from fastscore.suites.preference_shift.recovery import recover_shifts
 from fastscore.suites.preference_shift.schema import DIALOGUES
 from fastscore.suites.preference_shift.score import adaptation_score
@@ -26,7 +26,7 @@ _MEANS = {
 
 
 def score_trivial_agents(
-    tables: Mapping[str, pl.LazyFrame], options: PreferenceShiftOptions
+    tables: Mapping[str, pl.LazyFrame], options: PreferenceShift
 ) -> pl.DataFrame:
     """Score both agents on the log of these tables.
 
@@ -70,7 +70,7 @@ def _refuse(turns: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _echo(turns: pl.DataFrame, options: PreferenceShiftOptions) -> pl.DataFrame:
+def _echo(turns: pl.DataFrame, options: PreferenceShift) -> pl.DataFrame:
     said = turns["user_text"].fill_null("")
     has_concepts = turns["user_concepts"].list.len() > 0
     return pl.select(
@@ -85,7 +85,7 @@ def _score(
     turns: pl.DataFrame,
     shifts: pl.DataFrame,
     scores: pl.DataFrame,
-    options: PreferenceShiftOptions,
+    options: PreferenceShift,
 ) -> pl.DataFrame:
     """Return the metrics of each dialogue, from CC, CR and copying of its turns."""
     cc, cr, copied = (scores[name].to_numpy() for name in ("cc", "cr", "i"))

@@ -9,13 +9,13 @@ import polars as pl
 from fastscore.suites.base import CommittedRun, Events
 from fastscore.suites.declarations import Metric, Source, Table
 from fastscore.suites.score_dialogue import schema
-from fastscore.suites.score_dialogue.options import ScoreDialogueOptions
+from fastscore.suites.score_dialogue.options import ScoreDialogue
 
 if TYPE_CHECKING:
     from fastscore.suites.showing import Derivation, Dialogue, DialogueView, Section
     from fastscore.vectors.view import VectorView
 
-__all__ = ["SUITE", "ScoreDialogueOptions", "ScoreDialogueSuite"]
+__all__ = ["SUITE", "ScoreDialogue", "ScoreDialogueSuite"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,41 +25,41 @@ class ScoreDialogueSuite:
     name: str = "score_dialogue"
     title: str = "How early and how well each utterance of a dialogue was predicted"
     version: int = 1
-    options: type[ScoreDialogueOptions] = ScoreDialogueOptions
+    options: type[ScoreDialogue] = ScoreDialogue
     source: Source = schema.SOURCE
     tables: tuple[Table, ...] = schema.TABLES
     metrics: tuple[Metric, ...] = schema.METRICS
     runs_without_embedder: bool = False
     texts_in_logs: bool = False
 
-    def needs_vectors(self, options: ScoreDialogueOptions) -> bool:
+    def needs_vectors(self, options: ScoreDialogue) -> bool:
         """Whether the semantic part has weight and compares vectors."""
         return options.needs_vectors
 
-    def events(self, raw: pl.DataFrame, options: ScoreDialogueOptions) -> Events:
+    def events(self, raw: pl.DataFrame, options: ScoreDialogue) -> Events:
         """Group raw rows into dialogues, utterances and steps."""
         from fastscore.suites.score_dialogue.events import group_events
 
         return group_events(raw, options.max_text)
 
-    def texts(self, events: Events, options: ScoreDialogueOptions) -> pl.Series:
+    def texts(self, events: Events, options: ScoreDialogue) -> pl.Series:
         """Return the distinct predictions and ground truths that need a vector."""
         from fastscore.suites.score_dialogue.score import distinct_texts
 
         return distinct_texts(events, options)
 
-    def perplexity_model(self, options: ScoreDialogueOptions) -> str:
+    def perplexity_model(self, options: ScoreDialogue) -> str:
         """Return the masked language model that judges texts, empty for none."""
         return options.pppl_model
 
-    def perplexity_texts(self, events: Events, options: ScoreDialogueOptions) -> pl.Series:
+    def perplexity_texts(self, events: Events, options: ScoreDialogue) -> pl.Series:
         """Return the distinct predictions and ground truths of all steps."""
         from fastscore.suites.score_dialogue.perplexity import judged_texts
 
         return judged_texts(events)
 
     def score(
-        self, events: Events, vectors: "VectorView", options: ScoreDialogueOptions
+        self, events: Events, vectors: "VectorView", options: ScoreDialogue
     ) -> dict[str, pl.DataFrame]:
         """Score whole dialogues into the tables steps, utterances and dialogues."""
         from fastscore.suites.score_dialogue.score import score_events
@@ -69,7 +69,7 @@ class ScoreDialogueSuite:
     def summarise(
         self,
         tables: Mapping[str, pl.LazyFrame],
-        options: ScoreDialogueOptions,
+        options: ScoreDialogue,
         *,
         cluster: str | None = None,
     ) -> pl.DataFrame:
@@ -94,20 +94,18 @@ class ScoreDialogueSuite:
         self,
         tables: Mapping[str, pl.LazyFrame],
         inputs: tuple[str, ...],
-        options: ScoreDialogueOptions,
+        options: ScoreDialogue,
     ) -> dict[str, bytes]:
         """Return no files: ``score-dialogue`` writes the published script's."""
         return {}
 
-    def show_dialogue(self, dialogue: "Dialogue", options: ScoreDialogueOptions) -> "DialogueView":
+    def show_dialogue(self, dialogue: "Dialogue", options: ScoreDialogue) -> "DialogueView":
         """Lay a dialogue out turn by turn, with its scores and the evidence in its texts."""
         from fastscore.suites.score_dialogue.show import show_dialogue
 
         return show_dialogue(dialogue)
 
-    def report_sections(
-        self, run: CommittedRun, options: ScoreDialogueOptions
-    ) -> "Sequence[Section]":
+    def report_sections(self, run: CommittedRun, options: ScoreDialogue) -> "Sequence[Section]":
         """Return the parts of a report that only this suite has."""
         from fastscore.suites.score_dialogue.show import report_sections
 
@@ -118,7 +116,7 @@ class ScoreDialogueSuite:
         dialogue: "Dialogue",
         metric: Metric,
         row: Mapping[str, Any],
-        options: ScoreDialogueOptions,
+        options: ScoreDialogue,
     ) -> "Derivation":
         """Explain a metric's value in a row of its table."""
         from fastscore.suites.score_dialogue.explain import explain

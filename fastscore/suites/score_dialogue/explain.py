@@ -8,11 +8,11 @@ import numpy as np
 import numpy.typing as npt
 
 from fastscore.suites.alignment import edit_distance, matched_characters
-from fastscore.suites.score_dialogue.options import ScoreDialogueOptions
+from fastscore.suites.score_dialogue.options import ScoreDialogue
 from fastscore.suites.showing import Derivation, Dialogue, Evidence, Row, ratio
 
 
-def explain(dialogue: Dialogue, metric: str, row: Row, options: ScoreDialogueOptions) -> Derivation:
+def explain(dialogue: Dialogue, metric: str, row: Row, options: ScoreDialogue) -> Derivation:
     """Explain a metric's value in a row of its table."""
     if metric == "average_U_best_early":
         return _average(dialogue, row)
@@ -76,7 +76,7 @@ def _vectors(dialogue: Dialogue, texts: Sequence[str]) -> npt.NDArray[np.float64
 
 
 def _semantic(
-    dialogue: Dialogue, row: Row, options: ScoreDialogueOptions, texts: tuple[Evidence, ...]
+    dialogue: Dialogue, row: Row, options: ScoreDialogue, texts: tuple[Evidence, ...]
 ) -> Derivation:
     cosine = row["semantic_cosine_raw"]
     baseline = dialogue.tables["dialogues"]["semantic_baseline_b"][0]
@@ -106,7 +106,7 @@ def _semantic(
     )
 
 
-def _penalty(row: Row, options: ScoreDialogueOptions, texts: tuple[Evidence, ...]) -> Derivation:
+def _penalty(row: Row, options: ScoreDialogue, texts: tuple[Evidence, ...]) -> Derivation:
     predicted, said = row["pppl_prediction"], row["pppl_ground_truth"]
     worse = max(0.0, math.log(predicted) - math.log(said))
     return Derivation(
@@ -133,7 +133,7 @@ def _perplexity(dialogue: Dialogue, text: Evidence) -> Derivation:
     )
 
 
-def _utility(row: Row, options: ScoreDialogueOptions) -> Derivation:
+def _utility(row: Row, options: ScoreDialogue) -> Derivation:
     weight = options.lex_weight
     lexical, semantic = (row[name] or 0.0 for name in ("lexical_similarity", "semantic_similarity"))
     penalty = row["pppl_penalty"]
@@ -185,7 +185,7 @@ def _average(dialogue: Dialogue, row: Row) -> Derivation:
     )
 
 
-def _baseline(dialogue: Dialogue, row: Row, options: ScoreDialogueOptions) -> Derivation:
+def _baseline(dialogue: Dialogue, row: Row, options: ScoreDialogue) -> Derivation:
     texts = [text for text in dialogue.tables["utterances"]["ground_truth"] if text]
     evidence = [Evidence(what="said", text=text) for text in texts]
     n, pairs = len(texts), max(1, options.baseline_pairs)

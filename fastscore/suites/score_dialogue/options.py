@@ -12,7 +12,7 @@ SEMANTIC_MODES = ("calibrated", "cosine", "jaccard")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ScoreDialogueOptions:
+class ScoreDialogue:
     """The options of `score_dialogue`; every one of them changes numbers."""
 
     lex_weight: float = option(

@@ -21,7 +21,7 @@ from fastscore.suites.base import Events
 from fastscore.suites.columns import reasons_of_kinds
 from fastscore.suites.declarations import NullReason
 from fastscore.suites.score_dialogue.jaccard import word_jaccard
-from fastscore.suites.score_dialogue.options import ScoreDialogueOptions
+from fastscore.suites.score_dialogue.options import ScoreDialogue
 from fastscore.suites.score_dialogue.perplexity import step_perplexities
 from fastscore.suites.score_dialogue.schema import (
     DIALOGUES,
@@ -40,7 +40,7 @@ SMALLEST_RANGE = 1e-6
 """The least that 1 - b counts as, so that a baseline of 1 divides by something."""
 
 
-def distinct_texts(events: Events, options: ScoreDialogueOptions) -> pl.Series:
+def distinct_texts(events: Events, options: ScoreDialogue) -> pl.Series:
     """Return the distinct texts whose vectors the scores need.
 
     Those are all predictions and ground truths of the steps; and, for the baseline, the ground
@@ -54,7 +54,7 @@ def distinct_texts(events: Events, options: ScoreDialogueOptions) -> pl.Series:
 
 
 def score_events(
-    events: Events, vectors: "VectorView", options: ScoreDialogueOptions
+    events: Events, vectors: "VectorView", options: ScoreDialogue
 ) -> dict[str, pl.DataFrame]:
     """Score the steps, utterances and dialogues of `group_events`.
 
@@ -107,7 +107,7 @@ def _score_steps(
     ground_truth_code: Indices,
     baseline: Float64Array | None,
     vectors: "VectorView",
-    options: ScoreDialogueOptions,
+    options: ScoreDialogue,
 ) -> pl.DataFrame:
     frame, utterances = events.frames["steps"], events.frames["utterances"]
     parts = _similarities(events, ground_truth_code, baseline, vectors, options)
@@ -152,7 +152,7 @@ def _similarities(
     ground_truth_code: Indices,
     baseline: Float64Array | None,
     vectors: "VectorView",
-    options: ScoreDialogueOptions,
+    options: ScoreDialogue,
 ) -> dict[str, Float64Array | None]:
     """Compare each step's prediction with its ground truth; None is what is switched off."""
     frame, utterances = events.frames["steps"], events.frames["utterances"]
@@ -267,7 +267,7 @@ def _baselines(
     ground_truth_code: Indices,
     n_dialogues: int,
     vectors: "VectorView",
-    options: ScoreDialogueOptions,
+    options: ScoreDialogue,
 ) -> Float64Array:
     """Return each dialogue's mean cosine of random pairs of its non-empty ground truths."""
     pool = (utterances["ground_truth"] != "").to_numpy()

@@ -17,7 +17,7 @@ import polars as pl
 from fastscore.logs.inputs.files import resolve_inputs
 from fastscore.logs.plan.shards import plan_shards
 from fastscore.logs.read.rows import read_shard
-from fastscore.suites.group_travel import SUITE, GroupTravelOptions
+from fastscore.suites.group_travel import SUITE, GroupTravel
 from fastscore.vectors.view import VectorView
 from tests.oracles.group_travel_logs import read_dialogues
 from tests.oracles.group_travel_metrics import score_dialogue
@@ -44,7 +44,7 @@ OTHERWISE = Options(
     negation="all",
     strict_overnight=True,
 )
-AS_PUBLISHED = GroupTravelOptions(m12_long="cut")
+AS_PUBLISHED = GroupTravel(m12_long="cut")
 Tables = Mapping[str, pl.DataFrame]
 
 
@@ -61,7 +61,7 @@ def encode(texts: Iterable[str]) -> npt.NDArray[np.float32]:
 
 
 def score_with_suite(
-    logs: Path, options: GroupTravelOptions, *, semantic: bool, encoded: set[str] | None = None
+    logs: Path, options: GroupTravel, *, semantic: bool, encoded: set[str] | None = None
 ) -> Tables:
     """Score logs, one shard after another; `encoded` gets the texts of all, each once a shard."""
     frames: dict[str, list[pl.DataFrame]] = {}
@@ -138,7 +138,7 @@ def differences(tables: Tables, plain: Sequence[Scores]) -> list[str]:
 
 
 def compare(logs: Path, *, semantic: bool, options: Options = DEFAULTS) -> None:
-    suite = GroupTravelOptions(
+    suite = GroupTravel(
         address_sim=options.address_sim,
         satisfy_sim=options.satisfy_sim,
         serendipity_sim=options.serendipity_threshold,

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from benchmarks.group_travel_logs import write_logs
 from benchmarks.group_travel_sources import read_sources
-from fastscore.suites.group_travel import GroupTravelOptions
+from fastscore.suites.group_travel import GroupTravel
 from tests.conftest import often
 from tests.oracles.group_travel_logs import read_dialogues
 from tests.oracles.group_travel_metrics import score_dialogue
@@ -60,7 +60,7 @@ def test_generated_dialogues_in_windows(tmp_path: Path, target: str) -> None:
     compare(tmp_path / "logs", semantic=True, options=options)
     # the default reads in windows, so both ways are not the same on these logs
     if target == "default":
-        found = score_with_suite(tmp_path / "logs", GroupTravelOptions(), semantic=True)
+        found = score_with_suite(tmp_path / "logs", GroupTravel(), semantic=True)
         plain = score_plainly(tmp_path / "logs", DEFAULTS, semantic=True)
         assert any(" M12:" in each for each in differences(found, plain))
 
@@ -69,7 +69,7 @@ def test_planted_defects_are_recovered(tmp_path: Path) -> None:
     write_logs(tmp_path, dialogues=often(200, 2000), defects=0.3, seed=7)
     rows = {
         row["dialogue"]: row
-        for row in score_with_suite(tmp_path / "logs", GroupTravelOptions(), semantic=False)[
+        for row in score_with_suite(tmp_path / "logs", GroupTravel(), semantic=False)[
             "dialogues"
         ].to_dicts()
     }
@@ -96,7 +96,7 @@ def test_real_plans(tmp_path: Path, data: str | None, request: pytest.FixtureReq
             turn |= {f"ref_info_{kind}": records for kind, records in trip.records.items()}
             record = {"metadata": {"dialogue_id": str(number)}, "turns": [turn]}
             stream.write(json.dumps(record) + "\n")
-    rows = score_with_suite(tmp_path, GroupTravelOptions(), semantic=False)["dialogues"]
+    rows = score_with_suite(tmp_path, GroupTravel(), semantic=False)["dialogues"]
     totals = rows.select(pl.col("M9_num", "M9_den", "M16_num", "M16_den").sum()).row(0)
     assert totals == (943, 946, 712, 900)
 
@@ -136,7 +136,7 @@ def test_what_else_is_in_a_batch_changes_nothing(tmp_path: Path) -> None:
     lines = path.read_text(encoding="utf-8").splitlines()
     random.Random(1).shuffle(lines)
     (tmp_path / "shuffled.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    options = GroupTravelOptions()
+    options = GroupTravel()
     both = [
         score_with_suite(source, options, semantic=True)["dialogues"]
         .sort("dialogue")

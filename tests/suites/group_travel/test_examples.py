@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fastscore.suites.group_travel import GroupTravelOptions
+from fastscore.suites.group_travel import GroupTravel
 from fastscore.suites.group_travel.cells import LARGEST_LITERAL, parse_cell
 from fastscore.suites.group_travel.lexicon import load_lexicon
 from fastscore.suites.group_travel.terms import NULLS, SLOT_ALIASES
@@ -162,7 +162,7 @@ def test_thresholds_are_reached_at_their_float32_value(cosine: str, addressed: b
     ]
     pair = pairs_of(*turns, semantic=angle)["a", "cuisine"]
     assert pair["addressed_synthesis"] is addressed
-    assert GroupTravelOptions().address_sim == 0.45
+    assert GroupTravel().address_sim == 0.45
 
 
 @pytest.mark.parametrize(("cosine", "satisfied"), [("0.42", True), ("0.4199", False)])

@@ -7,7 +7,7 @@ import pytest
 
 from fastscore.errors import UsageError
 from fastscore.signature import signature
-from fastscore.suites.group_travel import SUITE, GroupTravelOptions, lexicon
+from fastscore.suites.group_travel import SUITE, GroupTravel, lexicon
 from fastscore.suites.group_travel.lexicon import load_lexicon
 from tests.suites.group_travel.travelling import (
     dialogue,
@@ -29,7 +29,7 @@ def test_a_lexicon_of_ones_own(tmp_path: Path) -> None:
     path = changed(tmp_path, "'least misery',", "'least misery', 'seafood',")
     turns = [turn("System", "sys_present_plan", "Seafood!")]
     assert dialogue(*turns)["M4b"] == 0.0
-    row = dialogue(*turns, options=GroupTravelOptions(lexicon=path))
+    row = dialogue(*turns, options=GroupTravel(lexicon=path))
     assert (row["M4b"], row["lexicon_version"]) == (1.0, "1")
 
 
@@ -54,7 +54,7 @@ def test_a_faulty_lexicon_is_refused(tmp_path: Path, old: str, new: str, message
 
 def test_the_signature_has_the_hash_of_the_words(tmp_path: Path) -> None:
     def signed(path: str) -> str:
-        return signature(SUITE, GroupTravelOptions(lexicon=path), None)
+        return signature(SUITE, GroupTravel(lexicon=path), None)
 
     # the built-in file by its content, as any other
     digest = hashlib.blake2b(BUILT_IN.read_bytes(), digest_size=8).hexdigest()

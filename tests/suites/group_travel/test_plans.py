@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fastscore.suites.group_travel import SUITE, GroupTravelOptions
+from fastscore.suites.group_travel import SUITE, GroupTravel
 from fastscore.suites.group_travel.similarity import _join_windows
 from tests.suites.group_travel.travelling import (
     CATALOGUE,
@@ -35,7 +35,7 @@ SAMPLE = [
 
 
 def m16(plan: Any, **options: Any) -> Any:
-    return ratio(dialogue(*presented(plan), options=GroupTravelOptions(**options)), "M16")
+    return ratio(dialogue(*presented(plan), options=GroupTravel(**options)), "M16")
 
 
 def test_m16_of_a_published_three_day_sample() -> None:
@@ -250,7 +250,7 @@ def test_m12_averages_windows_by_tokens() -> None:
     assert rows["a", "cuisine"]["slot_similarity"] == pytest.approx(2 / math.sqrt(29), rel=1e-6)
     assert rows["b", "cuisine"]["slot_similarity"] == 0.0
     assert rows["a", "event"]["slot_similarity"] == 0.0
-    slot = GroupTravelOptions(m12_target="slot")
+    slot = GroupTravel(m12_target="slot")
     rows = pairs_of(*turns, semantic=vector, options=slot)
     assert rows["a", "cuisine"]["slot_similarity"] == pytest.approx(1.0)
     assert rows["a", "event"]["slot_similarity"] == 0.0
@@ -262,7 +262,7 @@ def test_only_m12_reads_in_windows() -> None:
     events = read(turns)
     assert SUITE.long_texts(events, DEFAULTS).to_list() == ["Luigi", "one\ntwo"]
     assert "Luigi\none\ntwo" not in SUITE.texts(events, DEFAULTS).to_list()
-    cut = GroupTravelOptions(m12_long="cut")
+    cut = GroupTravel(m12_long="cut")
     events = read(turns, options=cut)
     assert SUITE.long_texts(events, cut).is_empty()
     assert "Luigi\none\ntwo" in SUITE.texts(events, cut).to_list()

@@ -6,7 +6,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from fastscore.suites.group_travel import SUITE, GroupTravelOptions
+from fastscore.suites.group_travel import SUITE, GroupTravel
 from fastscore.suites.group_travel.legacy import legacy_files
 from fastscore.suites.summary import SUMMARY_SCHEMA
 from tests.suites.group_travel.travelling import (
@@ -36,7 +36,7 @@ def test_the_summary_has_the_firings_of_channels_beside_m10() -> None:
         [opening("C4"), turn("a", "user_provide_cuisine", "italian")],
     )
     lazy = {name: table.lazy() for name, table in tables.items()}
-    summary = SUITE.summarise(lazy, GroupTravelOptions())
+    summary = SUITE.summarise(lazy, GroupTravel())
     order = summary.filter(group="all")["metric"].to_list()
     place = order.index("M10")
     channels = [f"n_{name}_channel" for name in ("room", "category", "lexical", "semantic")]
@@ -53,7 +53,7 @@ def test_the_summary_has_the_firings_of_channels_beside_m10() -> None:
         ("C4", "n_lexical_channel", 2, 0.5, 1.0, 1.0),
         ("C4", "n_semantic_channel", 2, 0.0, 0.0, 1.0),
     ]
-    shown = legacy_files(lazy, GroupTravelOptions())["summary.md"].decode()
+    shown = legacy_files(lazy, GroupTravel())["summary.md"].decode()
     assert "| n_category_channel | 0.6667 = 2.0000 / 3.0000 | 0.0000 = 0.0000 / 1.0000 |" in shown
 
 
@@ -63,7 +63,7 @@ def test_summary_by_condition_and_group_type() -> None:
         speaking = [turn(f"m{number}", "user_provide_event", "x") for number in range(voices)]
         about = {"member_count": 4, "group_type": "spouses" if voices == 2 else "family"}
         dialogues.append([opening(condition, **about), *speaking])
-    options = GroupTravelOptions(by_group_type=True)
+    options = GroupTravel(by_group_type=True)
     tables = {name: table.lazy() for name, table in score(*dialogues).items()}
     summary = SUITE.summarise(tables, options)
     assert dict(summary.schema) == SUMMARY_SCHEMA

@@ -6,7 +6,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from fastscore.suites.group_travel import GroupTravelOptions
+from fastscore.suites.group_travel import GroupTravel
 from fastscore.suites.group_travel.metrics import METRICS, SUMMARISED
 from tests.suites.group_travel.travelling import (
     CATALOGUE,
@@ -52,14 +52,14 @@ def test_m10b_by_category() -> None:
         who: fits for who, (_, fits) in wishes.items()
     }
     assert ratio(dialogue(*turns), "M10b") == (0.75, 3, 4)
-    negating = pairs_of(*turns, wish("f", "food", "no italian"), options=GroupTravelOptions(
+    negating = pairs_of(*turns, wish("f", "food", "no italian"), options=GroupTravel(
         negation="all"
     ))  # fmt: skip
     assert negating["d", "cuisine"]["category_tokens"] == ["seafood"]
     assert negating["f", "cuisine"]["category_channel"] is None
     far = [*turns, wish("f", "food", "I do not really feel like eating Italian")]
     assert pairs_of(*far)["f", "cuisine"]["category_channel"] is True
-    negating = pairs_of(*far, options=GroupTravelOptions(negation="all"))
+    negating = pairs_of(*far, options=GroupTravel(negation="all"))
     assert negating["f", "cuisine"]["category_channel"] is None
 
 
@@ -140,7 +140,7 @@ def test_semantic_metrics_are_means_and_maxima_of_cosines() -> None:
             "resolution_explanation": "pizza for all"}),
         turn("System", "x", plan=plan, ref_info_restaurants=records),
     ]  # fmt: skip
-    tables = score(turns, semantic=True, options=GroupTravelOptions(m12_long="cut"))
+    tables = score(turns, semantic=True, options=GroupTravel(m12_long="cut"))
     row = tables["dialogues"].row(0, named=True)
     record, target = "Luigi. Pizza. wood oven", "Luigi, Rome; Anna\nstroll"
     x = [near("pizza oven", target), near("luigi stroll", target)]

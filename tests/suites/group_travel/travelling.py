@@ -11,10 +11,10 @@ import polars as pl
 
 from fastscore.suites.base import Events
 from fastscore.suites.declarations import ROW_SCHEMA
-from fastscore.suites.group_travel import SUITE, GroupTravelOptions
+from fastscore.suites.group_travel import SUITE, GroupTravel
 from fastscore.vectors.view import VectorView
 
-DEFAULTS = GroupTravelOptions()
+DEFAULTS = GroupTravel()
 WIDTH = 64
 Turn = Mapping[str, Any]
 
@@ -51,7 +51,7 @@ def raw_rows(*dialogues: Sequence[Turn], name: str = "trip{}.csv") -> pl.DataFra
     return pl.DataFrame(rows, schema={**ROW_SCHEMA, **dict.fromkeys(columns, pl.String)})
 
 
-def read(*dialogues: Sequence[Turn], options: GroupTravelOptions = DEFAULTS, **more: Any) -> Events:
+def read(*dialogues: Sequence[Turn], options: GroupTravel = DEFAULTS, **more: Any) -> Events:
     """Read dialogues, none of which may be rejected."""
     events = SUITE.events(raw_rows(*dialogues, **more), options)
     assert events.rejects.is_empty(), events.rejects.to_dicts()
@@ -68,7 +68,7 @@ def embed(text: str) -> Any:
 
 def score(
     *dialogues: Sequence[Turn],
-    options: GroupTravelOptions = DEFAULTS,
+    options: GroupTravel = DEFAULTS,
     semantic: bool | Callable[[str], Any] = False,
     **more: Any,
 ) -> dict[str, pl.DataFrame]:

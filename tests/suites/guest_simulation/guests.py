@@ -11,7 +11,7 @@ import polars as pl
 from fastscore.logs.plan.byte_ranges import whole_file
 from fastscore.logs.read.rows import read_shard
 from fastscore.suites.base import Events
-from fastscore.suites.guest_simulation import SUITE, GuestSimulationOptions
+from fastscore.suites.guest_simulation import SUITE, GuestSimulation
 from fastscore.vectors.view import VectorView
 
 ATTRIBUTES = "get_message_generation_attributes_for_next_message"
@@ -96,14 +96,14 @@ def order_cell(*names: str) -> str:
 
 def read(
     *rows: Row, options: Mapping[str, Any] | None = None, level: Any = 5
-) -> tuple[Events, GuestSimulationOptions, pl.DataFrame]:
+) -> tuple[Events, GuestSimulation, pl.DataFrame]:
     """Read rows as a run does; rows without a conversation are of one, at one level."""
     labels = {"conversation_id": "c"} | ({} if level is None else {"experiment_level": level})
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "messages.jsonl"
         lines = [json.dumps(labels | row, ensure_ascii=False) for row in rows]
         path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-        found = GuestSimulationOptions(**(options or {}))
+        found = GuestSimulation(**(options or {}))
         raw = read_shard(whole_file(str(path)), SUITE.source)
         return SUITE.events(raw.frame, found), found, raw.rejects
 

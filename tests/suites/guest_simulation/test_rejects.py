@@ -10,7 +10,7 @@ from fastscore.errors import UsageError
 from fastscore.logs.plan.byte_ranges import whole_file
 from fastscore.logs.read.rows import read_shard
 from fastscore.suites.declarations import REJECT_SCHEMA
-from fastscore.suites.guest_simulation import SUITE, GuestSimulationOptions
+from fastscore.suites.guest_simulation import SUITE, GuestSimulation
 from fastscore.vectors.view import VectorView
 from tests.suites.guest_simulation.guests import (
     ADA,
@@ -84,7 +84,7 @@ def test_a_lone_surrogate_in_a_column_is_rejected_where_it_stands(
     rows = ({}, {}, {field: "A\ud83d"})
     path.write_text("".join(f"{json.dumps(state() | row)}\n" for row in rows))
     raw = read_shard(whole_file(str(path)), SUITE.source)
-    (reject,) = SUITE.events(raw.frame, GuestSimulationOptions()).rejects.to_dicts()
+    (reject,) = SUITE.events(raw.frame, GuestSimulation()).rejects.to_dicts()
     assert (reject["line"], reject["field"], reject["reason"]) == (3, field, "lone_surrogate")
 
 
@@ -95,7 +95,7 @@ def test_a_lone_surrogate_is_no_letter_of_an_item(profile: str, tmp_path: Path) 
     row = state(current_items_in_order="[{'name': 'Iced\ud800Latte'}]", target_order=order)
     path.write_text(f"{json.dumps(row)}\n")
     raw = read_shard(whole_file(str(path)), SUITE.source)
-    options = GuestSimulationOptions(profile=profile)
+    options = GuestSimulation(profile=profile)
     tables = SUITE.score(SUITE.events(raw.frame, options), VectorView.empty(), options)
     assert only(tables["dialogues"])["ORA"] == 1.0
 

@@ -12,7 +12,7 @@ import pytest
 import fastscore
 from fastscore.errors import UsageError
 from fastscore.signature import signature
-from fastscore.suites.guest_simulation import SUITE, GuestSimulationOptions
+from fastscore.suites.guest_simulation import SUITE, GuestSimulation
 from fastscore.vectors.view import VectorView
 from tests.conftest import fastscore_command
 from tests.suites.guest_simulation.guests import (
@@ -312,21 +312,21 @@ def test_a_folder_that_holds_no_states_is_refused(tmp_path: Path) -> None:
     for name, words in (("gone", "is not there"), ("logs/a.csv", "is a file"),
                         ("logs", "holds a.csv, expected files exp")):  # fmt: skip
         with pytest.raises(UsageError, match=words) as refused:
-            SUITE.check(GuestSimulationOptions(states_from=str(tmp_path / name)))
+            SUITE.check(GuestSimulation(states_from=str(tmp_path / name)))
         assert "--states-from" in str(refused.value)
 
 
 @pytest.mark.parametrize("states", ["tools", "heuristic"])
 def test_files_beside_another_source_are_refused(states: str) -> None:
     with pytest.raises(UsageError, match=f"--states is '{states}', but --states-from names"):
-        GuestSimulationOptions(states=states, states_from="folder")
+        GuestSimulation(states=states, states_from="folder")
 
 
 def test_the_signature_has_the_files_content(tmp_path: Path) -> None:
     def signed() -> str:
-        return signature(SUITE, GuestSimulationOptions(states_from=str(tmp_path)), None)
+        return signature(SUITE, GuestSimulation(states_from=str(tmp_path)), None)
 
-    assert "states_from=none" in signature(SUITE, GuestSimulationOptions(), None)
+    assert "states_from=none" in signature(SUITE, GuestSimulation(), None)
     path = write_file(tmp_path, record(1))
     before = signed()
     assert "states_from=blake2b:" in before

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from fastscore.errors import UsageError
-from fastscore.suites.memory_finance import MemoryFinanceOptions, lexicon
+from fastscore.suites.memory_finance import MemoryFinance, lexicon
 from fastscore.suites.memory_finance.lexicon import load_lexicon
 from tests.suites.memory_finance.tracing import dialog, score, turn
 
@@ -32,7 +32,7 @@ def test_the_built_in_lexicon_is_whole() -> None:
 
 def test_a_lexicon_of_ones_own_replaces_the_built_in_one(tmp_path: Path) -> None:
     path = changed(tmp_path, 'keywords = ["波动风险", "波动", "回撤"]', 'keywords = ["起伏"]')
-    options = MemoryFinanceOptions(lexicon=path)
+    options = MemoryFinance(lexicon=path)
     turns = score(dialog(turn("波动"), turn("起伏")), options=options)["turns"]
     assert turns["risk_pred_tags"].to_list() == [[], ["volatility_risk"]]
 

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from benchmarks.memory_finance_traces import make_traces
-from fastscore.suites.memory_finance import SUITE, MemoryFinanceOptions
+from fastscore.suites.memory_finance import SUITE, MemoryFinance
 from fastscore.suites.memory_finance.legacy import legacy_files
 from fastscore.vectors.view import VectorView
 from tests.conftest import often
@@ -114,7 +114,7 @@ def expected_files(traced: list[Any], ignore_memory_keys: bool) -> tuple[Any, li
 def test_the_published_files_are_those_of_the_plain_scorer(
     traced: list[Any], ignore_memory_keys: bool
 ) -> None:
-    options = MemoryFinanceOptions(profile="published", ignore_memory_keys=ignore_memory_keys)
+    options = MemoryFinance(profile="published", ignore_memory_keys=ignore_memory_keys)
     events = read(*traced, options=options)
     assert events.rejects.is_empty(), events.rejects.to_dicts()
     tables = SUITE.score(events, VectorView.empty(), options)
@@ -135,7 +135,7 @@ def test_synthetic_traces_are_scored_as_the_plain_scorer_does() -> None:
     events, rejects = read_lines([orjson.dumps(trace).decode() for trace in traced])
     assert rejects.is_empty()
     assert events.rejects.is_empty()
-    tables = SUITE.score(events, VectorView.empty(), MemoryFinanceOptions())
+    tables = SUITE.score(events, VectorView.empty(), MemoryFinance())
     files = legacy_files(tables, dataset_path="set")
     summary, rows = expected_files(traced, False)
     assert [json.loads(line) for line in files["turn_eval.jsonl"].splitlines()] == rows
@@ -146,7 +146,7 @@ def test_synthetic_traces_are_scored_as_the_plain_scorer_does() -> None:
 @given(traced=traces)
 def test_a_dialogue_is_scored_alike_in_any_company(traced: list[Any]) -> None:
     def tables_of(*together: Any) -> list[list[dict[str, Any]]]:
-        tables = SUITE.score(read(*together), VectorView.empty(), MemoryFinanceOptions())
+        tables = SUITE.score(read(*together), VectorView.empty(), MemoryFinance())
         return [tables[name].drop("file", "line").to_dicts() for name in ("turns", "dialogues")]
 
     apart = [tables_of(trace) for trace in traced]

@@ -11,7 +11,7 @@ import pytest
 from fastscore.errors import UsageError
 from fastscore.logs.plan.byte_ranges import whole_file
 from fastscore.logs.read.rows import read_shard
-from fastscore.suites.memory_finance import SUITE, MemoryFinanceOptions
+from fastscore.suites.memory_finance import SUITE, MemoryFinance
 from fastscore.suites.memory_finance.legacy import legacy_files, suffix_of
 from fastscore.vectors.view import VectorView
 
@@ -29,7 +29,7 @@ def published(folder: Path, name: str) -> bytes:
 
 def reproduce(folder: Path) -> dict[str, bytes]:
     trace = next(folder.glob("dialog_trace*"))
-    options = MemoryFinanceOptions(ignore_memory_keys=folder.name == WITHOUT_MEMORY)
+    options = MemoryFinance(ignore_memory_keys=folder.name == WITHOUT_MEMORY)
     rows = read_shard(whole_file(str(trace), compression="gz"), SUITE.source)
     events = SUITE.events(rows.frame, options)
     assert rows.rejects.is_empty()
@@ -78,8 +78,8 @@ def test_suffix_is_that_of_the_trace() -> None:
 
 def test_legacy_files_are_made_only_when_asked_for() -> None:
     tables = {table.name: pl.LazyFrame(schema=table.schema) for table in SUITE.tables}
-    assert SUITE.legacy_files(tables, ("a.jsonl",), MemoryFinanceOptions()) == {}
-    options = MemoryFinanceOptions(legacy_files=True, legacy_dataset_path="set.jsonl")
+    assert SUITE.legacy_files(tables, ("a.jsonl",), MemoryFinance()) == {}
+    options = MemoryFinance(legacy_files=True, legacy_dataset_path="set.jsonl")
     files = SUITE.legacy_files(tables, ("dialog_trace_mem0.jsonl",), options)
     assert sorted(files) == [
         "metrics_summary_mem0.json",
@@ -94,4 +94,4 @@ def test_legacy_files_are_made_only_when_asked_for() -> None:
 
 def test_a_dataset_path_without_legacy_files_is_refused() -> None:
     with pytest.raises(UsageError, match=r"--legacy-dataset-path is 'set\.jsonl', but no legacy"):
-        MemoryFinanceOptions(legacy_dataset_path="set.jsonl")
+        MemoryFinance(legacy_dataset_path="set.jsonl")

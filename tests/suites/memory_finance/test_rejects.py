@@ -8,7 +8,7 @@ import pytest
 
 import fastscore
 from fastscore.suites.declarations import REJECT_SCHEMA
-from fastscore.suites.memory_finance import SUITE, MemoryFinanceOptions
+from fastscore.suites.memory_finance import SUITE, MemoryFinance
 from fastscore.vectors.view import VectorView
 from tests.suites.memory_finance.tracing import dialog, read, read_lines, turn
 
@@ -58,7 +58,7 @@ def test_a_line_is_rejected_with_its_place(trace: Any, field: str, found: str | 
     assert reject["expected"]
     if found is not None:
         assert reject["found"] == found
-    turns = SUITE.score(events, VectorView.empty(), MemoryFinanceOptions())["turns"]
+    turns = SUITE.score(events, VectorView.empty(), MemoryFinance())["turns"]
     assert turns["line"].to_list() == [1, 3]
     assert events.counts == {"dialogues": 2, "turns": 2}
 

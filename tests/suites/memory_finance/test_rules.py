@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from fastscore.suites.base import Nulls
-from fastscore.suites.memory_finance import MemoryFinanceOptions
+from fastscore.suites.memory_finance import MemoryFinance
 from tests.suites.memory_finance.tracing import (
     dialog,
     first_dialogue,
@@ -288,7 +288,7 @@ def test_a_reply_that_is_not_given_counts_for_no_metric() -> None:
     empty = {**lacking, "pred_assistant_text": ""}
     (row,) = score(dialog(empty))["turns"].to_dicts()
     assert (row["eligible_m4"], row["judge_score_1_5"]) == (True, 1.0)
-    published = MemoryFinanceOptions(profile="published")
+    published = MemoryFinance(profile="published")
     (row,) = score(dialog(lacking), options=published)["turns"].to_dicts()
     assert (row["eligible_m4"], row["judge_score_1_5"]) == (True, 1.0)
     events = read(dialog(lacking, empty))
@@ -367,7 +367,7 @@ def test_sums_and_ratios_of_a_dialogue() -> None:
 
 def test_memory_keys_can_be_ignored() -> None:
     trace = dialog(turn("稳健", keys=["profile_gt.risk_level_gt", 5]), profile_gt=PROFILE)
-    tables = score(trace, options=MemoryFinanceOptions(ignore_memory_keys=True))
+    tables = score(trace, options=MemoryFinance(ignore_memory_keys=True))
     row = tables["turns"].row(0, named=True)
     assert row["required_keys_raw"] == []
     assert not row["eligible_m1"]

@@ -6,14 +6,14 @@ import polars as pl
 import pytest
 
 from fastscore.suites import table_batches
-from fastscore.suites.memory_finance import SUITE, MemoryFinanceOptions
+from fastscore.suites.memory_finance import SUITE, MemoryFinance
 from fastscore.suites.memory_finance.legacy import legacy_summary
 from tests.suites.memory_finance.tracing import dialog, score, turn
 
 
 def summary_rows(tables: dict[str, pl.DataFrame]) -> dict[tuple[str, Any, str], dict[str, Any]]:
     lazy = {name: table.lazy() for name, table in tables.items()}
-    frame = SUITE.summarise(lazy, MemoryFinanceOptions())
+    frame = SUITE.summarise(lazy, MemoryFinance())
     return {(row["group"], row["value"], row["metric"]): row for row in frame.to_dicts()}
 
 
@@ -154,7 +154,7 @@ def test_no_order_of_lines_changes_a_summary() -> None:
     dialogues = tables["dialogues"]
     summaries = [
         SUITE.summarise(
-            {"turns": tables["turns"].lazy(), "dialogues": shuffled.lazy()}, MemoryFinanceOptions()
+            {"turns": tables["turns"].lazy(), "dialogues": shuffled.lazy()}, MemoryFinance()
         )
         for shuffled in (dialogues, dialogues.reverse(), dialogues.sample(fraction=1, shuffle=True))
     ]

@@ -11,10 +11,10 @@ import polars as pl
 from fastscore.logs.plan.byte_ranges import whole_file
 from fastscore.logs.read.rows import read_shard
 from fastscore.suites.base import Events
-from fastscore.suites.memory_finance import SUITE, MemoryFinanceOptions
+from fastscore.suites.memory_finance import SUITE, MemoryFinance
 from fastscore.vectors.view import VectorView
 
-DEFAULTS = MemoryFinanceOptions()
+DEFAULTS = MemoryFinance()
 
 
 def turn(reply: Any = "", *, keys: Any = None, **more: Any) -> dict[str, Any]:
@@ -48,7 +48,7 @@ def dialog(*turns: Any, **more: Any) -> dict[str, Any]:
 
 
 def read_lines(
-    lines: Sequence[str], options: MemoryFinanceOptions = DEFAULTS
+    lines: Sequence[str], options: MemoryFinance = DEFAULTS
 ) -> tuple[Events, pl.DataFrame]:
     """Read trace lines as a run does; return the events and the rejects of reading."""
     with tempfile.TemporaryDirectory() as folder:
@@ -58,14 +58,14 @@ def read_lines(
         return SUITE.events(rows.frame, options), rows.rejects
 
 
-def read(*dialogs: Any, options: MemoryFinanceOptions = DEFAULTS) -> Events:
+def read(*dialogs: Any, options: MemoryFinance = DEFAULTS) -> Events:
     """Read dialogues that are traces."""
     events, rejects = read_lines([json.dumps(d, ensure_ascii=False) for d in dialogs], options)
     assert rejects.is_empty()
     return events
 
 
-def score(*dialogs: Any, options: MemoryFinanceOptions = DEFAULTS) -> dict[str, pl.DataFrame]:
+def score(*dialogs: Any, options: MemoryFinance = DEFAULTS) -> dict[str, pl.DataFrame]:
     """Score dialogues, none of which may be rejected."""
     events = read(*dialogs, options=options)
     assert events.rejects.is_empty(), events.rejects.to_dicts()

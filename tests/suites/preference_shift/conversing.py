@@ -10,7 +10,7 @@ import polars as pl
 
 from fastscore.suites.base import Events
 from fastscore.suites.declarations import ROW_SCHEMA
-from fastscore.suites.preference_shift import SUITE, PreferenceShiftOptions
+from fastscore.suites.preference_shift import SUITE, PreferenceShift
 from fastscore.vectors.view import VectorView
 
 DRAMA, HORROR = "drama", "horror"
@@ -88,19 +88,19 @@ def raw_frame(logs: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
     return pl.DataFrame(columns, schema=schema)
 
 
-def options(catalogue: str, **values: Any) -> PreferenceShiftOptions:
+def options(catalogue: str, **values: Any) -> PreferenceShift:
     """Make options that need no embedder."""
-    return PreferenceShiftOptions(**{"catalogue": catalogue, "segments": "metadata"} | values)
+    return PreferenceShift(**{"catalogue": catalogue, "segments": "metadata"} | values)
 
 
-def read(logs: Sequence[Mapping[str, Any]], chosen: PreferenceShiftOptions) -> Events:
+def read(logs: Sequence[Mapping[str, Any]], chosen: PreferenceShift) -> Events:
     """Read logs as the suite does."""
     return SUITE.events(raw_frame(logs), chosen)
 
 
 def score(
     logs: Sequence[Mapping[str, Any]],
-    chosen: PreferenceShiftOptions,
+    chosen: PreferenceShift,
     vectors: VectorView | None = None,
 ) -> dict[str, pl.DataFrame]:
     """Score logs; every table has its declared schema."""

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from fastscore.errors import UsageError
-from fastscore.suites.preference_shift import SUITE, PreferenceShiftOptions
+from fastscore.suites.preference_shift import SUITE, PreferenceShift
 from tests.suites.preference_shift.conversing import (
     BAD,
     DRAMA,
@@ -217,7 +217,7 @@ def test_no_conversation_depends_on_another(catalogue: str) -> None:
 )
 def test_options_that_cannot_be_meant_are_refused(values: dict[str, Any], message: str) -> None:
     with pytest.raises(UsageError, match=message):
-        PreferenceShiftOptions(**{"catalogue": "movies.json", **values})
+        PreferenceShift(**{"catalogue": "movies.json", **values})
 
 
 def test_a_profile_is_spelled_out_in_the_options() -> None:
@@ -226,10 +226,10 @@ def test_a_profile_is_spelled_out_in_the_options() -> None:
         ("published", "substring", "cc", 0.65),
         ("structured", "substring", "cc-or-cr", 0.35),
     ):
-        found = PreferenceShiftOptions(profile=profile, catalogue="movies.json")
+        found = PreferenceShift(profile=profile, catalogue="movies.json")
         assert (found.match, found.recovery, found.recovery_cc) == (match, recovery, threshold)
         assert found.plot_keywords is (profile == "published")
-    changed = PreferenceShiftOptions(
+    changed = PreferenceShift(
         profile="published", catalogue="m.json", plot_keywords=False, recovery="cc-or-cr"
     )
     assert (changed.plot_keywords, changed.recovery_cc) == (False, 0.35)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import fastscore
 from fastscore.suites.declarations import PARTIAL_REJECTS, REJECT_SCHEMA
-from fastscore.suites.preference_shift import SUITE, PreferenceShiftOptions
+from fastscore.suites.preference_shift import SUITE, PreferenceShift
 from tests.conftest import fastscore_command
 from tests.suites.preference_shift.conversing import (
     exchange,
@@ -159,7 +159,7 @@ def test_events_and_flags_name_the_same_merged_turns(
         plain = [{"speaker": turn["speaker"], "text": "a"} for turn in turns]
         by_event.append(log(*plain, shift_events=[{"turn": n} for n in said]))
         by_flag.append(log(*turns))
-    chosen = PreferenceShiftOptions(catalogue="none", merge_speakers=True)
+    chosen = PreferenceShift(catalogue="none", merge_speakers=True)
     found = [read(logs, chosen).frames["shifts"].rows() for logs in (by_event, by_flag)]
     assert found[0] == found[1]
 

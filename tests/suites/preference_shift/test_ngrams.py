@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from benchmarks.preference_shift_logs import DATA, read_lines, read_source
 from fastscore.errors import UsageError
-from fastscore.suites.preference_shift import SUITE, PreferenceShiftOptions
+from fastscore.suites.preference_shift import SUITE, PreferenceShift
 from fastscore.suites.preference_shift.catalogue import compile_records, load_catalogue
 from fastscore.suites.preference_shift.catalogue_files import Record
 from fastscore.suites.preference_shift.concepts import Concepts, concepts_of
@@ -26,7 +26,7 @@ from tests.suites.preference_shift.conversing import (
 )
 
 
-def check(texts: list[str], concepts: Concepts, chosen: PreferenceShiftOptions) -> None:
+def check(texts: list[str], concepts: Concepts, chosen: PreferenceShift) -> None:
     """Compare every set with what the vectoriser finds field by field."""
     found = concepts.names(concepts_by_ngrams(pl.Series(texts), concepts, chosen)).to_list()
     expected: list[list[str]] = [[] for _ in texts]
@@ -100,7 +100,7 @@ texts = st.lists(st.sampled_from(PIECES), max_size=8).map("".join)
 def test_any_texts_against_the_vectoriser(
     said: list[str], values: list[str], top: int, threshold: float
 ) -> None:
-    chosen = PreferenceShiftOptions(
+    chosen = PreferenceShift(
         catalogue="x", extract="ngrams", fields="tag,genre", embed_top=top,
         embed_threshold=threshold,
     )  # fmt: skip

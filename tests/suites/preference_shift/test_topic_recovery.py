@@ -11,7 +11,7 @@ import pytest
 
 from fastscore.errors import UsageError
 from fastscore.suites.preference_shift import SUITE
-from fastscore.suites.preference_shift.options import PreferenceShiftOptions
+from fastscore.suites.preference_shift.options import PreferenceShift
 from fastscore.suites.preference_shift.topics import joined_topics
 from fastscore.vectors.view import VectorView
 from tests.suites.preference_shift.conversing import exchange, log, read, score
@@ -132,11 +132,11 @@ class Plain:
         }
 
 
-def legacy(catalogue: str, **more: Any) -> PreferenceShiftOptions:
-    return PreferenceShiftOptions(catalogue=catalogue, profile="legacy", **more)
+def legacy(catalogue: str, **more: Any) -> PreferenceShift:
+    return PreferenceShift(catalogue=catalogue, profile="legacy", **more)
 
 
-def embedded(logs: list[dict[str, Any]], chosen: PreferenceShiftOptions) -> VectorView:
+def embedded(logs: list[dict[str, Any]], chosen: PreferenceShift) -> VectorView:
     """Give every text that the suite asks for a vector that leans to one of a few directions."""
     texts = SUITE.texts(read(logs, chosen), chosen).to_list()
     rng = np.random.default_rng(5)

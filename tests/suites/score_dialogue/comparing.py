@@ -5,7 +5,7 @@ from typing import Any
 import polars as pl
 
 from fastscore.suites.base import Events
-from fastscore.suites.score_dialogue import SUITE, ScoreDialogueOptions
+from fastscore.suites.score_dialogue import SUITE, ScoreDialogue
 from fastscore.vectors.view import VectorView
 from tests.oracles.score_dialogue import added_in_order
 
@@ -14,7 +14,7 @@ PERPLEXITIES = {"pppl_prediction", "pppl_ground_truth", "pppl_penalty"}
 
 
 def score_frame(
-    raw: pl.DataFrame, options: ScoreDialogueOptions, view: VectorView | None = None
+    raw: pl.DataFrame, options: ScoreDialogue, view: VectorView | None = None
 ) -> tuple[Events, dict[str, pl.DataFrame]]:
     events = SUITE.events(raw, options)
     tables = SUITE.score(events, view or VectorView.empty(), options)
@@ -23,7 +23,7 @@ def score_frame(
     return events, tables
 
 
-def switched_off(options: ScoreDialogueOptions) -> set[str]:
+def switched_off(options: ScoreDialogue) -> set[str]:
     off = set()
     if not options.pppl_model:
         off |= PERPLEXITIES
@@ -47,7 +47,7 @@ def null_reasons(row: dict[str, Any]) -> set[tuple[str, str]]:
 
 
 def assert_tables_equal_oracle(
-    tables: dict[str, pl.DataFrame], expected: list[dict[str, Any]], options: ScoreDialogueOptions
+    tables: dict[str, pl.DataFrame], expected: list[dict[str, Any]], options: ScoreDialogue
 ) -> None:
     """Compare every cell, doubles bit by bit."""
     off = switched_off(options)

@@ -13,14 +13,14 @@ import pytest
 from fastscore.logs.plan.byte_ranges import whole_file
 from fastscore.logs.read.rows import read_shard
 from fastscore.suites.declarations import REJECT_SCHEMA
-from fastscore.suites.score_dialogue import SUITE, ScoreDialogueOptions
+from fastscore.suites.score_dialogue import SUITE, ScoreDialogue
 from fastscore.suites.score_dialogue.events import MAXIMUM_STEPS, PYTHON_WHITESPACE, strip_text
 from fastscore.suites.score_dialogue.jaccard import word_jaccard
 from fastscore.vectors.view import VectorView
 from tests.suites.score_dialogue.comparing import score_frame
 from tests.suites.score_dialogue.raw_rows import raw_frame
 
-LEXICAL = ScoreDialogueOptions(lex_weight=1.0)
+LEXICAL = ScoreDialogue(lex_weight=1.0)
 
 
 def predicted(utterance: int, step: Any, prediction: Any, **more: Any) -> dict[str, Any]:
@@ -39,7 +39,7 @@ def revealed(utterance: int, step: Any) -> dict[str, Any]:
 
 def score(
     *rows: dict[str, Any],
-    options: ScoreDialogueOptions = LEXICAL,
+    options: ScoreDialogue = LEXICAL,
     view: VectorView | None = None,
 ) -> dict[str, pl.DataFrame]:
     raw, _ = raw_frame([("log.jsonl", line, row) for line, row in enumerate(rows, 1)])
@@ -190,7 +190,7 @@ def test_a_dialogue_without_a_scored_utterance_says_why_its_mean_is_null() -> No
 
 
 def test_texts_that_are_null_count_as_empty_ones() -> None:
-    options = ScoreDialogueOptions(lex_weight=1.0)
+    options = ScoreDialogue(lex_weight=1.0)
     assert SUITE.events(
         raw_frame([("log.jsonl", 1, complete(0, None))])[0], options
     ).nulls_are_empty
@@ -242,7 +242,7 @@ def unit_view(**vectors: list[float]) -> VectorView:
 def test_semantic_similarity_is_the_cosine_above_the_baseline() -> None:
     view = unit_view(a=[1.0, 0.0], b=[0.6, 0.8], p=[0.8, 0.6])
     rows = [predicted(0, 0, "p"), complete(0, "a"), predicted(1, 0, "a"), complete(1, "b")]
-    tables = score(*rows, options=ScoreDialogueOptions(lex_weight=0.0), view=view)
+    tables = score(*rows, options=ScoreDialogue(lex_weight=0.0), view=view)
     # two ground truths: every pair of the baseline is (a, b), with cosine 0.6
     assert tables["dialogues"]["semantic_baseline_b"].item() == pytest.approx(0.6, abs=1e-6)
     found = tables["steps"]["semantic_similarity"].to_list()
@@ -253,7 +253,7 @@ def test_a_single_ground_truth_has_baseline_zero() -> None:
     vectors = np.array([[1.0, 0.0], [0.5, 0.75**0.5], [0.0, 1.0]], np.float32)
     view = VectorView.from_texts(["a", "p", ""], vectors)
     rows = [predicted(0, 0, "p"), complete(0, "a"), complete(1, " EOF")]
-    tables = score(*rows, options=ScoreDialogueOptions(lex_weight=0.0), view=view)
+    tables = score(*rows, options=ScoreDialogue(lex_weight=0.0), view=view)
     assert tables["dialogues"]["semantic_baseline_b"].to_list() == [0.0]
     assert tables["steps"]["semantic_similarity"].to_list() == [0.5]
 
@@ -261,7 +261,7 @@ def test_a_single_ground_truth_has_baseline_zero() -> None:
 def test_cosine_mode_keeps_the_sign_and_gives_two_empty_texts_nothing() -> None:
     view = VectorView.from_texts(["a", "p", ""], np.array([[1, 0], [-1, 0], [0, 1]], np.float32))
     rows = [predicted(0, 0, "p"), complete(0, "a"), predicted(1, 0, ""), complete(1, "")]
-    options = ScoreDialogueOptions(lex_weight=0.0, semantic="cosine")
+    options = ScoreDialogue(lex_weight=0.0, semantic="cosine")
     tables = score(*rows, options=options, view=view)
     assert tables["steps"]["semantic_similarity"].to_list() == [-1.0, 0.0]
     assert tables["dialogues"]["semantic_baseline_b"].to_list() == [None]
@@ -269,7 +269,7 @@ def test_cosine_mode_keeps_the_sign_and_gives_two_empty_texts_nothing() -> None:
 
 def test_two_empty_texts_mean_the_same_when_calibrated() -> None:
     view = VectorView.from_texts([""], np.array([[0.0, 1.0]], np.float32))
-    options = ScoreDialogueOptions(lex_weight=0.5)
+    options = ScoreDialogue(lex_weight=0.5)
     tables = score(predicted(0, 0, ""), complete(0, "EOF"), options=options, view=view)
     assert tables["steps"]["lexical_similarity"].to_list() == [0.0]
     assert tables["steps"]["semantic_similarity"].to_list() == [1.0]
@@ -285,9 +285,9 @@ def test_word_jaccard_by_hand() -> None:
 def test_texts_are_asked_for_only_where_vectors_count() -> None:
     raw, _ = raw_frame([("f", 1, predicted(0, 0, "p")), ("f", 2, complete(0, "g"))])
     for options, expected in [
-        (ScoreDialogueOptions(), ["p", "g"]),
-        (ScoreDialogueOptions(semantic="cosine"), ["p", "g"]),
-        (ScoreDialogueOptions(semantic="jaccard"), []),
+        (ScoreDialogue(), ["p", "g"]),
+        (ScoreDialogue(semantic="cosine"), ["p", "g"]),
+        (ScoreDialogue(semantic="jaccard"), []),
         (LEXICAL, []),
     ]:
         assert SUITE.texts(SUITE.events(raw, options), options).to_list() == expected
@@ -335,7 +335,7 @@ def test_a_baseline_of_one_pair_is_the_cosine_of_that_pair() -> None:
     generator = random.Random(0)
     assert [generator.randrange(3) for _ in range(4)] == [1, 1, 0, 1]
     for pairs, expected in ((1, 0.6), (2, 0.3)):
-        options = ScoreDialogueOptions(lex_weight=0.0, baseline_pairs=pairs)
+        options = ScoreDialogue(lex_weight=0.0, baseline_pairs=pairs)
         tables = score(*rows, options=options, view=view)
         found = tables["dialogues"]["semantic_baseline_b"].item()
         assert found == pytest.approx(expected, abs=1e-6)
@@ -344,7 +344,7 @@ def test_a_baseline_of_one_pair_is_the_cosine_of_that_pair() -> None:
 def test_similarity_is_at_most_1_where_rounding_makes_a_cosine_greater() -> None:
     view = unit_view(a=[1.001, 0.0], b=[0.6, 0.8])
     rows = [predicted(0, 0, "a"), complete(0, "a"), complete(1, "b")]
-    tables = score(*rows, options=ScoreDialogueOptions(lex_weight=0.0), view=view)
+    tables = score(*rows, options=ScoreDialogue(lex_weight=0.0), view=view)
     assert tables["steps"]["semantic_cosine_raw"].item() > 1
     assert tables["steps"]["semantic_similarity"].to_list() == [1.0]
 

@@ -11,7 +11,7 @@ import pytest
 
 from fastscore.logs.plan.byte_ranges import whole_file
 from fastscore.logs.read.rows import read_shard
-from fastscore.suites.score_dialogue import SUITE, ScoreDialogueOptions
+from fastscore.suites.score_dialogue import SUITE, ScoreDialogue
 from fastscore.vectors.view import VectorView
 from tests.conftest import often
 from tests.oracles.score_dialogue import score_log
@@ -70,7 +70,7 @@ def dialogue(rng: random.Random, uid: str) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("seed", range(DIALOGUES // AT_ONCE))
 def test_random_dialogues_are_scored_as_by_the_plain_scorer(seed: int, tmp_path: Path) -> None:
     rng = random.Random(seed)
-    options = ScoreDialogueOptions(
+    options = ScoreDialogue(
         lex_weight=rng.choice((0.0, 0.3, 0.5, 1.0)),
         semantic=rng.choice(("calibrated", "cosine", "jaccard")),
         baseline_pairs=7,

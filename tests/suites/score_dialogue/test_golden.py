@@ -11,7 +11,7 @@ from fastscore.compat.score_dialogue import main, score_jsonl
 from fastscore.errors import ModelError
 from fastscore.logs.plan.byte_ranges import whole_file
 from fastscore.logs.read.rows import read_shard
-from fastscore.suites.score_dialogue import SUITE, ScoreDialogueOptions
+from fastscore.suites.score_dialogue import SUITE, ScoreDialogue
 from fastscore.vectors.embedder import Embedder
 from tests.suites.score_dialogue.comparing import score_frame
 
@@ -99,7 +99,7 @@ def test_semantic_scores_are_within_a_ten_thousandth(name: str) -> None:
 
 def test_jaccard_mode_is_the_second_version() -> None:
     expected = json.loads(expected_text("b.jaccard.lex0.5"))
-    options = ScoreDialogueOptions(lex_weight=0.5, semantic="jaccard")
+    options = ScoreDialogue(lex_weight=0.5, semantic="jaccard")
     raw = read_shard(whole_file(str(GOLDEN / "b.jsonl")), SUITE.source).frame
     _, tables = score_frame(raw, options)
     (utterance,) = expected["utterances"]

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 
-from fastscore.suites.score_dialogue import SUITE, ScoreDialogueOptions
+from fastscore.suites.score_dialogue import SUITE, ScoreDialogue
 from fastscore.vectors.view import VectorView
 from tests.conftest import often
 from tests.oracles.score_dialogue import score_log
@@ -86,7 +86,7 @@ def exact_vector(text: str) -> list[float]:
     return vector
 
 
-def texts_of(rows: list[Row], options: ScoreDialogueOptions) -> list[str]:
+def texts_of(rows: list[Row], options: ScoreDialogue) -> list[str]:
     events = SUITE.events(raw_frame(rows)[0], options)
     texts = SUITE.texts(events, options)
     assert texts.dtype == pl.String
@@ -103,7 +103,7 @@ def exact_view(texts: list[str]) -> VectorView:
 @settings(max_examples=often(60, 1_000))
 @given(rows=logs(), weight=st.sampled_from([0.0, 0.3, 0.5, 1.0]), seed=st.integers(-2, 2))
 def test_suite_equals_oracle(rows: list[Row], semantic: str, weight: float, seed: int) -> None:
-    options = ScoreDialogueOptions(
+    options = ScoreDialogue(
         lex_weight=weight, semantic=semantic, baseline_pairs=7, baseline_seed=seed
     )
     texts = texts_of(rows, options)
@@ -124,7 +124,7 @@ def test_suite_equals_oracle(rows: list[Row], semantic: str, weight: float, seed
 @settings(max_examples=often(40, 600))
 @given(rows=logs(), data=st.data())
 def test_semantic_scores_follow_any_vectors(rows: list[Row], data: st.DataObject) -> None:
-    options = ScoreDialogueOptions(lex_weight=0.25, baseline_pairs=50)
+    options = ScoreDialogue(lex_weight=0.25, baseline_pairs=50)
     texts = texts_of(rows, options)
     generator = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1)))
     matrix = generator.normal(size=(len(texts), 16)) + 0.4
@@ -152,7 +152,7 @@ def test_semantic_scores_follow_any_vectors(rows: list[Row], data: st.DataObject
 def test_tables_do_not_depend_on_how_dialogues_are_cut_into_shards(
     rows: list[Row], data: st.DataObject
 ) -> None:
-    options = ScoreDialogueOptions(lex_weight=0.5, baseline_pairs=7)
+    options = ScoreDialogue(lex_weight=0.5, baseline_pairs=7)
     raw, _ = raw_frame(rows)
     view = exact_view(texts_of(rows, options))
     _, whole = score_frame(raw, options, view)

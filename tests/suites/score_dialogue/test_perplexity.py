@@ -10,7 +10,7 @@ import pytest
 import fastscore
 from fastscore.errors import ModelError, UsageError
 from fastscore.options import build_options
-from fastscore.suites.score_dialogue import SUITE, ScoreDialogueOptions
+from fastscore.suites.score_dialogue import SUITE, ScoreDialogue
 from fastscore.suites.score_dialogue.perplexity import StepPerplexities
 from fastscore.vectors import PerplexityModel, VectorView
 from tests.suites.score_dialogue.comparing import PERPLEXITIES, null_reasons, reasons
@@ -33,7 +33,7 @@ def score_steps(tmp_path, predictions, perplexities, weight):
     from fastscore.logs.read.rows import read_shard
 
     write_log(tmp_path / "log.jsonl", predictions)
-    options = ScoreDialogueOptions(lex_weight=1.0, pppl_model="any", pppl_weight=weight)
+    options = ScoreDialogue(lex_weight=1.0, pppl_model="any", pppl_weight=weight)
     events = SUITE.events(
         read_shard(whole_file(str(tmp_path / "log.jsonl")), SUITE.source).frame, options
     )
@@ -85,9 +85,9 @@ def test_weight_0_reports_and_changes_no_number(tmp_path):
 
 def test_a_weight_without_a_model_is_refused():
     with pytest.raises(UsageError, match=r"--pppl-weight is 0\.5, but no --pppl-model"):
-        build_options(ScoreDialogueOptions, {"pppl_weight": 0.5})
+        build_options(ScoreDialogue, {"pppl_weight": 0.5})
     with pytest.raises(UsageError, match=r"--pppl-weight is -1\.0"):
-        build_options(ScoreDialogueOptions, {"pppl_weight": -1.0, "pppl_model": "any"})
+        build_options(ScoreDialogue, {"pppl_weight": -1.0, "pppl_model": "any"})
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from fastscore.suites.preference_shift.analysis.page import make_page
 from fastscore.suites.preference_shift.analysis.scored import UNIT, Scored, make_scored
 from fastscore.suites.preference_shift.analysis.tables import make_tables
 from fastscore.suites.preference_shift.analysis.top_concepts import top_concepts
-from fastscore.suites.preference_shift.options import PreferenceShiftOptions
+from fastscore.suites.preference_shift.options import PreferenceShift
 
 TITLE = "Adaptation to preference shifts"
 
@@ -27,7 +27,7 @@ TITLE = "Adaptation to preference shifts"
 def analyse_run(
     run: CommittedRun,
     judgements: tuple[pl.DataFrame, pl.DataFrame] | None,
-    options: PreferenceShiftOptions,
+    options: PreferenceShift,
     settings: AnalysisSettings,
 ) -> AnalysisContents:
     """Analyse a run of preference_shift.

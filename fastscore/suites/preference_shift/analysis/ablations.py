@@ -18,7 +18,7 @@ from fastscore.suites.preference_shift.analysis.scored import (
     Scored,
     by_group,
 )
-from fastscore.suites.preference_shift.options import PreferenceShiftOptions
+from fastscore.suites.preference_shift.options import PreferenceShift
 
 VARIANTS = {
     "tas": "tas",
@@ -115,7 +115,7 @@ def ablated_scores(scored: Scored) -> pl.DataFrame:
     )
 
 
-def _without_recovery(options: PreferenceShiftOptions) -> pl.Expr:
+def _without_recovery(options: PreferenceShift) -> pl.Expr:
     shares = options.cas_shares
     parts = {
         "topic_interference": 1.0 - pl.col("i").clip(0.0, 1.0),

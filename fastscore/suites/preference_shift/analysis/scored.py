@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import polars as pl
 
 from fastscore.suites.preference_shift.metrics import DIALOGUE_METRICS
-from fastscore.suites.preference_shift.options import PreferenceShiftOptions
+from fastscore.suites.preference_shift.options import PreferenceShift
 
 ALL = "all"
 UNIT = "dialogue"
@@ -78,7 +78,7 @@ class Scored:
     conversations: pl.DataFrame
     turns: pl.DataFrame
     shifts: pl.DataFrame
-    options: PreferenceShiftOptions
+    options: PreferenceShift
     signature: str
     unit: str = UNIT
 
@@ -103,7 +103,7 @@ def of_models(scored: Scored, models: list[str]) -> Scored:
 
 def make_scored(
     tables: Mapping[str, pl.LazyFrame],
-    options: PreferenceShiftOptions,
+    options: PreferenceShift,
     signature: str,
     unit: str = UNIT,
 ) -> Scored:

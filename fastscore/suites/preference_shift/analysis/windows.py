@@ -6,7 +6,7 @@ import polars as pl
 
 from fastscore.suites.preference_shift.analysis.intervals import mean_intervals
 from fastscore.suites.preference_shift.analysis.scored import GROUP_SCHEMA, Scored, by_group
-from fastscore.suites.preference_shift.options import PreferenceShiftOptions
+from fastscore.suites.preference_shift.options import PreferenceShift
 
 LONGEST = 10
 
@@ -58,7 +58,7 @@ def window_sweep(scored: Scored) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=SWEEP_SCHEMA)
 
 
-def first_recoveries(scored: Scored, options: PreferenceShiftOptions, test: str) -> pl.DataFrame:
+def first_recoveries(scored: Scored, options: PreferenceShift, test: str) -> pl.DataFrame:
     """Return how many turns after each shift a turn first meets the test, whatever the window.
 
     Returns

@@ -7,7 +7,7 @@ from typing import Any
 import polars as pl
 
 from fastscore.suites.preference_shift.analysis.scored import Scored, make_scored
-from fastscore.suites.preference_shift.options import PreferenceShiftOptions
+from fastscore.suites.preference_shift.options import PreferenceShift
 from fastscore.suites.preference_shift.schema import TABLES
 from tests.oracles import preference_shift as plain
 from tests.oracles import preference_shift_concepts as plain_concepts
@@ -35,7 +35,7 @@ def tables_of(
 
 def scored_of(tables: dict[str, pl.LazyFrame], **options: Any) -> Scored:
     return make_scored(
-        tables, PreferenceShiftOptions(**{"catalogue": "catalogue.jsonl"} | options), "signature"
+        tables, PreferenceShift(**{"catalogue": "catalogue.jsonl"} | options), "signature"
     )
 
 

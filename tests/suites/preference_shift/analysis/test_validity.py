@@ -20,7 +20,7 @@ from fastscore.suites.preference_shift.analysis.intervals import (
     with_corrected,
 )
 from fastscore.suites.preference_shift.analysis.scored import SCORE_NAMES, Scored
-from fastscore.suites.preference_shift.options import PreferenceShiftOptions
+from fastscore.suites.preference_shift.options import PreferenceShift
 from tests.statistics.test_correlation import plain_kendall, plain_spearman
 
 UNIT_RANGE = (0.0, 1.0)
@@ -35,7 +35,7 @@ def scored_of_rows(rows: Sequence[dict[str, Any]]) -> Scored:
         .with_row_index("conversation")
     )
     none = pl.DataFrame()
-    return Scored(frame, none, none, PreferenceShiftOptions(catalogue="c.jsonl"), "signature")
+    return Scored(frame, none, none, PreferenceShift(catalogue="c.jsonl"), "signature")
 
 
 def judged_of(**scores: Sequence[float | None]) -> Judged:
