@@ -2,10 +2,12 @@
 
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 import fastscore
 from fastscore.errors import UsageError
+from fastscore.results.compare.show import headline
 from fastscore.results.runs import Run
 from tests.results.comparing import guests, row_of
 
@@ -90,3 +92,24 @@ def test_levels_say_which_dialogues_have_no_partner(folder: Path) -> None:
         "1 and 3 are independent samples: 0 of 2 dialogues have a partner (1 has 'u', 3 'x'). "
         "--pair-by names a column that they share. So is 1 more pair",
     )
+
+
+def test_the_outcome_counts_tests_and_not_what_has_none(folder: Path) -> None:
+    marks = [0.0, 1.0]
+    run = guests(
+        folder,
+        "levels",
+        *(
+            (name, level, marks[: 1 + (row + level) % 2])
+            for level in (3, 4, 5)
+            for row, name in enumerate("uvwxyz")
+        ),
+    )
+    found = fastscore.compare(run, by="experiment_level")
+    headlines = found.differences.filter(
+        pl.col("family") == "headline", pl.col("difference").is_not_null()
+    )
+    n_tested = headlines["p"].count()
+    assert 0 < n_tested < len(headlines)
+    assert f"None of {n_tested} tested differences in headline metrics" in headline(found)
+    assert f"{len(headlines) - n_tested} have no test" in headline(found)

@@ -177,14 +177,21 @@ def headline(comparison: Comparison) -> str:
 
 
 def _many(rows: Sequence[Record], clear: Sequence[Record], level: str) -> str:
+    n_tested = sum(row["p"] is not None for row in rows)
+    untested = f"; {len(rows) - n_tested:,} have no test" if n_tested < len(rows) else ""
+    if not n_tested:
+        return f"None of {len(rows):,} differences in headline metrics can be tested."
     if not clear:
-        return f"None of {len(rows):,} differences in headline metrics is significant ({level})."
+        return (
+            f"None of {n_tested:,} tested differences in headline metrics is significant "
+            f"({level}){untested}."
+        )
     largest = max(clear, key=lambda row: abs(row["effect"] or 0.0))
     where = f"{largest['group']}: " if largest["group"] is not None else ""
     return (
-        f"{len(clear):,} of {len(rows):,} differences in headline metrics are significant "
+        f"{len(clear):,} of {n_tested:,} tested differences in headline metrics are significant "
         f"({level}), the largest effect in {where}{largest['metric']}, "
-        f"{_signed(largest['difference'])} at {largest['b']} against {largest['a']}."
+        f"{_signed(largest['difference'])} at {largest['b']} against {largest['a']}{untested}."
     )
 
 
