@@ -1,4 +1,4 @@
-"""Columns that suites build from flat arrays: lists, and reasons for nulls."""
+"""Columns that suites build from flat arrays, and tables that are small enough to keep."""
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
@@ -10,7 +10,11 @@ import polars as pl
 from fastscore_jit.arrays import Indices, Mask
 
 from fastscore.suites.declarations import NULL_REASONS_DTYPE, Column, NullReason
-from fastscore.suites.distinct import distinct_numbers
+from fastscore.suites.grouping import unique_inverse
+
+BATCH_ROWS = 1 << 17
+
+Rows = pl.DataFrame | pl.LazyFrame
 
 
 def list_column(values: pl.Series, offsets: Indices) -> pl.Series:
@@ -94,7 +98,7 @@ def all_null_reasons(causes: Sequence[tuple[str, NullReason, Mask]], height: int
     combination = np.zeros(height, np.int64)
     for bit, (_, _, rows) in enumerate(causes):
         combination |= rows.astype(np.int64) << bit
-    found, kind = distinct_numbers(combination)
+    found, kind = unique_inverse(combination)
     kinds = [
         {metric: reason for bit, (metric, reason, _) in enumerate(causes) if number >> bit & 1}
         for number in found.tolist()
@@ -133,3 +137,14 @@ def _listed(kinds: tuple[tuple[tuple[str, NullReason], ...], ...]) -> pl.Series:
 def replace_lone_surrogates(text: str) -> str:
     """Return a text with U+FFFD for each lone surrogate, which no column can hold."""
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def hold_if_small(rows: pl.LazyFrame) -> Rows:
+    """Read a table of no more than a batch once, for all that is asked of it."""
+    first = rows.head(BATCH_ROWS + 1).collect(engine="streaming")
+    return first.rechunk() if first.height <= BATCH_ROWS else rows
+
+
+def collected(rows: Rows) -> pl.DataFrame:
+    """Return all rows of a result that is small compared with its table."""
+    return rows.lazy().collect(engine="streaming")

@@ -1,9 +1,8 @@
 """JSON values as columns: what kind each is, where its bytes stand, and what to call its place.
 
-Columns of JSON texts become `JsonValues` in `json_columns`; members of objects and elements of
-arrays are `JsonValues` again, down to texts, booleans, numbers (`json_scalars`). Each value keeps
-its exact type, so that what a definition cannot use is found where it stands: `expect` notes it in
-`Problems` and leaves it out.
+Columns of JSON texts become `JsonValues`. Members of objects and elements of arrays are
+`JsonValues` again, down to texts, booleans and numbers. Each value keeps its exact type. A value
+that a definition cannot use is noted in `Problems` with its place, and left out.
 """
 
 import json
@@ -12,8 +11,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 from fastscore_jit.arrays import Indices, Int64Array, Mask, UInt8Array
+from fastscore_jit.arrow import StringColumn, TextRows, string_column
+from fastscore_readers.json.kinds import value_kinds
+from fastscore_readers.json.line_ends import count_line_ends
+from fastscore_readers.json.located_values import unescaped, views
 from fastscore_readers.json.places import Place, Shape, find_places
 from fastscore_readers.json.tokens import (
     ABSENT,
@@ -35,8 +39,14 @@ from fastscore.suites.declarations import (
     empty_rejects,
 )
 
+WHOLE_TEXT = "text without half a surrogate pair"
 LONGEST_EXCERPT = 60
+_WHOLE_NUMBER = "a whole number of at most 64 bits"
 _READABLE_NUMBERS = "whole numbers of at most 4300 digits"
+
+_MOST_PARTS = 16
+_INLINE_BYTES, _VIEW_BYTES = 12, 16
+_EMPTY = {ARRAY: int.from_bytes(b"[]", "little"), OBJECT: int.from_bytes(b"{}", "little")}
 
 _TYPE_NAMES = {
     NULL: "null",
@@ -326,4 +336,233 @@ def python_values(values: JsonValues, rows: Indices, problems: Problems) -> list
         except ValueError:
             problems.note(values, np.array([row]), _READABLE_NUMBERS, "out_of_range")
             found.append(None)
+    return found
+
+
+def column_values(column: pl.Series) -> JsonValues:
+    """Read a column of raw JSON texts, one a dialogue; a null is absent."""
+    texts = _texts_on_one_line(column)
+    offsets = texts.offsets
+    tags, start, end = value_kinds(texts.data, offsets[:-1], offsets[1:])
+    name = column.name
+    return JsonValues(texts.data, tags, start, end, np.arange(len(column)), lambda _: name)
+
+
+def checked_values(column: pl.Series, problems: Problems) -> JsonValues:
+    """Read a column as `column_values` does; what is not valid JSON is noted, and absent."""
+    texts = _texts_on_one_line(column)
+    begin, end = texts.offsets[:-1], texts.offsets[1:]
+    values = _located(column.name, texts.data, begin, end - begin)
+    _, faulty = find_places(texts.data, begin, end, None, is_utf8=True)
+    problems.note(values, faulty, "valid JSON", "not_json")
+    valid = np.ones(len(values), np.bool_)
+    valid[faulty] = False
+    return values.where(valid)
+
+
+def _texts_on_one_line(column: pl.Series) -> StringColumn:
+    """Make line ends spaces: inside JSON they can only be white space between values."""
+    texts = column.fill_null("")
+    found = string_column(column.name, texts)
+    if not count_line_ends(found.data):
+        return found
+    for end in "\n\r":
+        texts = texts.str.replace_all(end, " ", literal=True)
+    return string_column(column.name, texts)
+
+
+def line_values(column: pl.Series) -> JsonValues:
+    """Read a column of JSON texts that stood in lines of JSON, and so hold no line end.
+
+    As `column_values`, but texts that stand in one buffer are left there.
+    """
+    array, views = _views_of(column)
+    if not len(views):
+        return column_values(column)
+    size = np.where(_present(array), views[:, 0], 0).astype(np.int64)
+    apart = size > _INLINE_BYTES
+    if not apart.any():
+        # a short text stands in its view
+        data = views.view(np.uint8).reshape(-1)
+        return _located(column.name, data, np.arange(len(views)) * _VIEW_BYTES + 4, size)
+    of_size_two = size == 2
+    empty = {tag: of_size_two & (views[:, 1] == text) for tag, text in _EMPTY.items()}
+    used = views[apart, 2]
+    if (used != used[0]).any() or (~apart & (size > 0) & ~empty[ARRAY] & ~empty[OBJECT]).any():
+        return column_values(column)
+    data = np.frombuffer(array.buffers()[2 + used[0]], np.uint8)
+    begin = np.where(apart, views[:, 3], 0).astype(np.int64)
+    values = _located(column.name, data, begin, np.where(apart, size, 0))
+    for tag, rows in empty.items():
+        values.tags[rows] = tag
+    return values
+
+
+def _located(name: str, data: UInt8Array, begin: Int64Array, size: Int64Array) -> JsonValues:
+    tags, start, end = value_kinds(data, begin, begin + size)
+    return JsonValues(data, tags, start, end, np.arange(len(tags)), lambda _: name)
+
+
+def _views_of(column: pl.Series) -> tuple[Any, npt.NDArray[np.int32]]:
+    """Return a column as an Arrow array, and its string views (n, 4); (0, 4) if it has others."""
+    import pyarrow as pa
+
+    array = column.to_arrow(compat_level=pl.CompatLevel.newest())
+    if column.n_chunks() != 1 or not pa.types.is_string_view(array.type):
+        return array, np.zeros((0, 4), np.int32)
+    views = np.frombuffer(array.buffers()[1], np.int32).reshape(-1, 4)
+    return array, views[array.offset : array.offset + len(array)]
+
+
+def _present(array: Any) -> Mask:
+    """Return which values of an Arrow array are not null."""
+    validity = array.buffers()[0]
+    if validity is None:
+        return np.ones(len(array), np.bool_)
+    bits = np.unpackbits(np.frombuffer(validity, np.uint8), bitorder="little")
+    return bits[array.offset : array.offset + len(array)].view(np.bool_)
+
+
+def line_parts(column: pl.Series) -> list[pl.Series]:
+    """Cut a column where its texts go on in another buffer, for `line_values`."""
+    array, views = _views_of(column)
+    if not len(views):
+        return [column]
+    rows = np.flatnonzero(_present(array) & (views[:, 0] > _INLINE_BYTES))
+    buffer = views[rows, 2]
+    cuts = rows[1:][buffer[1:] != buffer[:-1]].tolist()
+    if len(cuts) >= _MOST_PARTS:
+        return [column]
+    bounds = zip([0, *cuts], [*cuts, len(column)], strict=True)
+    return [column.slice(start, stop - start) for start, stop in bounds]
+
+
+def texts(values: JsonValues, problems: Problems, *, or_empty: bool = False) -> pl.Series:
+    """Return strings as a String column, null (or empty) where a value is none.
+
+    A lone surrogate, which no file could hold, is noted.
+    """
+    present = values.is_text
+    if not present.any():
+        nothing = "" if or_empty else None
+        return pl.Series("", [nothing], dtype=pl.String).new_from_index(0, len(values))
+    out = np.zeros((len(values), 4), np.int32)
+    views(values.data, np.where(values.tags == STRING, values.start, -1), values.end, 0, out)
+    rows = np.flatnonzero(values.tags == ESCAPED)
+    data = [values.data]
+    if len(rows):
+        plain, start, end = unescape_rows(values, rows, problems)
+        halved = end < 0
+        of_row, until = np.full(len(values), -1), np.full(len(values), -1)
+        of_row[rows[~halved]], until[rows[~halved]] = start[~halved], end[~halved]
+        views(plain, of_row, until, 1, out)
+        present[rows[halved]] = False
+        data.append(plain)
+    return string_views(None if or_empty else present, out, data)
+
+
+def unescape_rows(
+    values: JsonValues, rows: Indices, problems: Problems
+) -> tuple[UInt8Array, Indices, Indices]:
+    """Unescape the strings in these rows, and note those of which no text can be made."""
+    plain, start, end = unescaped(values.data, values.start[rows], values.end[rows])
+    problems.note(values, rows[end < 0], WHOLE_TEXT, "lone_surrogate")
+    return plain, start, end
+
+
+def located_texts(values: JsonValues, problems: Problems) -> TextRows:
+    """Return where the texts of strings lie, as `texts` would make a column of them."""
+    base = values.data.ctypes.data if values.data.size else 0
+    plain = values.tags == STRING
+    addresses = np.where(plain, base + values.start, 0)
+    lengths = np.where(plain, values.end - values.start, -1)
+    rows = np.flatnonzero(values.tags == ESCAPED)
+    if not len(rows):
+        return TextRows(values.data, addresses, lengths)
+    data, start, end = unescape_rows(values, rows, problems)
+    addresses[rows], lengths[rows] = data.ctypes.data + start, np.where(end < 0, -1, end - start)
+    return TextRows((values.data, data), addresses, lengths)
+
+
+def raw_texts(values: JsonValues) -> pl.Series:
+    """Return objects, arrays, numbers and truth values as their JSON text; all else is null."""
+    present = ~values.is_text & ~values.is_missing
+    out = np.zeros((len(values), 4), np.int32)
+    views(values.data, np.where(present, values.start, -1), values.end, 0, out)
+    return string_views(present, out, (values.data,))
+
+
+def string_views(
+    present: Mask | None, out: npt.NDArray[np.int32], data: Sequence[UInt8Array]
+) -> pl.Series:
+    """Make a column of views; without ``present`` it has no nulls."""
+    import pyarrow as pa
+
+    validity = None
+    if present is not None and not present.all():
+        validity = pa.py_buffer(np.packbits(present, bitorder="little"))
+    buffers = [validity, pa.py_buffer(out), *(pa.py_buffer(buffer) for buffer in data)]
+    return pl.Series("", pa.Array.from_buffers(pa.string_view(), len(out), buffers))
+
+
+def expect_texts(values: JsonValues, problems: Problems, *, or_empty: bool) -> pl.Series:
+    """Return strings, null (or empty) where a value is missing; note values of other types."""
+    problems.note(values, np.flatnonzero(~values.is_text & ~values.is_missing), "a string")
+    return texts(values, problems, or_empty=or_empty)
+
+
+def python_texts(values: JsonValues, problems: Problems, *, falsy_is_empty: bool) -> pl.Series:
+    """Return what Python's ``str`` makes of each value, or of ``value or ""``.
+
+    A missing value gives the empty text or, where falsy values keep their text, null.
+    """
+    found = texts(values, problems, or_empty=falsy_is_empty)
+    rows = np.flatnonzero(~values.is_text & ~values.is_missing)
+    if not len(rows):
+        return found
+    return found.scatter(rows, _made(values, rows, problems, falsy_is_empty))
+
+
+def located_python_texts(
+    values: JsonValues, problems: Problems, *, falsy_is_empty: bool
+) -> TextRows:
+    """Return where the texts lie of which `python_texts` would make a column."""
+    found = located_texts(values, problems)
+    rows = np.flatnonzero(~values.is_text & ~values.is_missing)
+    if len(rows):
+        made = [text.encode() for text in _made(values, rows, problems, falsy_is_empty)]
+        data, sizes = np.frombuffer(b"".join(made), np.uint8), [len(text) for text in made]
+        found.addresses[rows] = data.ctypes.data + np.cumsum([0, *sizes[:-1]])
+        found.lengths[rows] = sizes
+        found = TextRows((found.owner, data), found.addresses, found.lengths)
+    if falsy_is_empty:
+        np.maximum(found.lengths, 0, out=found.lengths)
+    return found
+
+
+def _made(values: JsonValues, rows: Indices, problems: Problems, falsy_is_empty: bool) -> list[str]:
+    """Make texts of the values in some rows, which are no strings."""
+    python = python_values(values, rows, problems)
+    return [str((value or "") if falsy_is_empty else value) for value in python]
+
+
+def booleans(values: JsonValues, problems: Problems) -> Mask:
+    """Return which values Python counts as true."""
+    true: Mask = values.tags == TRUE
+    other = np.flatnonzero(~values.is_missing & ~true & (values.tags != FALSE))
+    true[other] = [bool(value) for value in python_values(values, other, problems)]
+    return true
+
+
+def whole_numbers(values: JsonValues, problems: Problems) -> Indices:
+    """Return what Python's ``int`` makes of each value, 0 where it is missing."""
+    plain = values.tags == INTEGER
+    read = raw_texts(values.where(plain)).cast(pl.Int64, strict=False)
+    problems.note(values, np.flatnonzero(plain & read.is_null().to_numpy()), _WHOLE_NUMBER)
+    found = read.fill_null(0).to_numpy(writable=True)
+    for row in np.flatnonzero(~values.is_missing & ~plain).tolist():
+        try:
+            found[row] = int(values.python(row))
+        except (TypeError, ValueError, OverflowError):
+            problems.note(values, np.array([row]), _WHOLE_NUMBER)
     return found

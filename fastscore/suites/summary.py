@@ -29,8 +29,8 @@ from fastscore.statistics.clustered import (
     clustered_mean,
     mean_of_units,
 )
+from fastscore.suites.columns import Rows, collected, hold_if_small
 from fastscore.suites.declarations import NULL_REASONS, Metric, NullReason
-from fastscore.suites.table_batches import Rows, collected, hold_if_small
 
 SUMMARY_SCHEMA: dict[str, pl.DataType] = {
     "suite": pl.String(),

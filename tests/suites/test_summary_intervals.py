@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 from scipy import stats
 
+from fastscore.suites import columns
 from fastscore.suites import summary as summaries
-from fastscore.suites import table_batches
 from fastscore.suites.declarations import NULL_REASONS_DTYPE, Metric
 from fastscore.suites.summary import choose_grids, summarise_metrics
 from tests.suites.test_summary import SCORE
@@ -128,7 +128,7 @@ def test_a_summary_depends_neither_on_batches_nor_on_columns_at_once(
     )
     whole = summarise_metrics(frames, metrics, LABELS, suite="s", key=KEY)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(table_batches, "BATCH_ROWS", size)
+        patch.setattr(columns, "BATCH_ROWS", size)
         patch.setattr(summaries, "BYTES_AT_ONCE", 1)
         parts = summarise_metrics(frames, metrics, LABELS, suite="s", key=KEY)
     assert parts.equals(whole, null_equal=True)

@@ -13,7 +13,7 @@ from fastscore.suites.group_travel.evidence import (
 )
 from fastscore.suites.group_travel.options import GroupTravel
 from fastscore.suites.group_travel.similarity import Similarity, reaches
-from fastscore.suites.ragged import take
+from fastscore.suites.grouping import take
 
 
 def address_pairs(

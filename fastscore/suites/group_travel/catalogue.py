@@ -11,7 +11,6 @@ from fastscore_jit.arrays import Indices, Mask
 from fastscore_readers.json.tokens import ARRAY, NULL, OBJECT
 
 from fastscore.suites.columns import replace_lone_surrogates
-from fastscore.suites.distinct import distinct
 from fastscore.suites.group_travel.cell_trees import NO_NODE, CellTrees, trees_of
 from fastscore.suites.group_travel.cells import (
     ABSENT_CELLS,
@@ -25,8 +24,9 @@ from fastscore.suites.group_travel.normalise import fold, normalise
 from fastscore.suites.group_travel.plan_days import NAME_KEYS
 from fastscore.suites.group_travel.terms import CATALOGUES, KIND_OF_SLOT
 from fastscore.suites.group_travel.wording import catalogue_rooms
-from fastscore.suites.ragged import (
+from fastscore.suites.grouping import (
     Ragged,
+    factorize,
     group_rows,
     take,
 )
@@ -203,7 +203,7 @@ def _complete(records: pl.DataFrame, lexicon: Lexicon) -> pl.DataFrame:
     described = pl.when(pl.col("description").is_not_null()).then(
         pl.concat_str(pl.lit(". "), "description")
     )
-    codes, types = distinct(keyed["room_type"])
+    codes, types = factorize(keyed["room_type"])
     rooms = normalise(types).to_frame("type").select(catalogue_rooms(pl.col("type"), lexicon))
     return keyed.with_columns(
         pl.concat_str("name", pl.lit(". "), about, described.fill_null("")).alias("text"),
@@ -222,7 +222,7 @@ def components(categories: pl.Series, lexicon: Lexicon) -> pl.Series:
     lexicon
         What parts mean.
     """
-    codes, names = distinct(categories)
+    codes, names = factorize(categories)
     parts = (
         names.str.split(_SEPARATOR)
         .to_frame("part")
@@ -240,7 +240,7 @@ def components(categories: pl.Series, lexicon: Lexicon) -> pl.Series:
 
 def component(tokens: pl.Series, lexicon: Lexicon) -> pl.Series:
     """Return what tokens mean as parts of categories, null for nothing."""
-    codes, found = distinct(tokens)
+    codes, found = factorize(tokens)
     folded = fold(pl.col("token"))
     means = (folded.str.len_chars() >= _SHORTEST_COMPONENT) & ~folded.is_in(
         list(lexicon.category_drop)

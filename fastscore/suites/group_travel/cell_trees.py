@@ -29,13 +29,12 @@ from fastscore_readers.json.tokens import (
 from fastscore_readers.json.trees import Nodes, find_nodes
 
 from fastscore.suites.columns import replace_lone_surrogates
-from fastscore.suites.distinct import distinct
 from fastscore.suites.group_travel.cells import parse_cell
-from fastscore.suites.json_scalars import raw_texts, texts
-from fastscore.suites.json_values import JsonValues, Problems
-from fastscore.suites.ragged import (
+from fastscore.suites.grouping import (
+    factorize,
     take,
 )
+from fastscore.suites.json_values import JsonValues, Problems, raw_texts, texts
 
 NO_NODE = -1
 """The node of what does not stand there."""
@@ -182,7 +181,7 @@ class CellTrees:
             (is_text, self.texts(rows), str),
             (~is_text, raw, _read_json),
         ):
-            numbers, found = distinct(column.filter(pl.Series(chosen)))
+            numbers, found = factorize(column.filter(pl.Series(chosen)))
             codes[chosen] = numbers + len(values)
             values += map(read, found)
         return codes, values
@@ -211,7 +210,7 @@ def _read_json(text: str | None) -> Any:
 
 def read_trees(cells: pl.Series) -> tuple[Indices, CellTrees]:
     """Read the distinct ones of cells; return the number of each cell's tree too, int64 (n,)."""
-    numbers, found = distinct(cells)
+    numbers, found = factorize(cells)
     return numbers, trees_of(found)
 
 
@@ -257,7 +256,7 @@ def _trees(data: UInt8Array, nodes: Nodes) -> CellTrees:
         data, np.full(len(rows), ESCAPED, np.uint8), start[firsts], end[firsts], rows, str
     )
     # one key may be written in several ways
-    codes, keys = distinct(texts(values, Problems()).fill_null("\N{REPLACEMENT CHARACTER}"))
+    codes, keys = factorize(texts(values, Problems()).fill_null("\N{REPLACEMENT CHARACTER}"))
     key = np.full(len(nodes.parent), -1)
     key[keyed] = codes[written]
     return CellTrees(data, nodes, key, keys)

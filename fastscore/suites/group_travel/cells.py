@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 from fastscore_jit.arrays import Indices
 
-from fastscore.suites.distinct import distinct
+from fastscore.suites.grouping import factorize
 
 ABSENT_CELLS = ("", "nan", "none", "null", "{}", "[]", "-")
 LARGEST_LITERAL = 8 << 20
@@ -51,7 +51,7 @@ def present_cells(cells: pl.Series) -> tuple[Indices, Indices, pl.Series]:
     tuple
         Their rows and the number of each one's text, int64 (n,); and the distinct texts.
     """
-    codes, found = distinct(cells)
+    codes, found = factorize(cells)
     present = is_present(found).to_numpy()
     rows = np.flatnonzero(present[codes])
     number = np.cumsum(present) - 1

@@ -9,7 +9,7 @@ from fastscore.suites.group_travel.catalogue import Catalogue
 from fastscore.suites.group_travel.grounding import PLACE_SLOTS, GroundedPlaces
 from fastscore.suites.group_travel.options import GroupTravel
 from fastscore.suites.group_travel.plans import Plans
-from fastscore.suites.ragged import group_rows, take
+from fastscore.suites.grouping import group_rows, take
 
 PLACE_SLOT_NUMBER = {slot: number for number, slot in enumerate(PLACE_SLOTS)}
 

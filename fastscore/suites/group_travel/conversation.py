@@ -5,7 +5,6 @@ import polars as pl
 from fastscore_jit.arrays import Indices, Mask
 from fastscore_kernels import least_jaccard_groups
 
-from fastscore.suites.distinct import distinct
 from fastscore.suites.group_travel.evidence import Informative
 from fastscore.suites.group_travel.lexicon import ROOM_TYPES, Lexicon
 from fastscore.suites.group_travel.normalise import normalise
@@ -20,7 +19,7 @@ from fastscore.suites.group_travel.turns import (
     USER_FEEDBACK,
 )
 from fastscore.suites.group_travel.wording import names_conflict, quotes_theory
-from fastscore.suites.ragged import Ragged, first_of_each, group_rows, offsets_of, take
+from fastscore.suites.grouping import Ragged, factorize, first_of_each, group_rows, offsets_of, take
 
 DIVERGENT_BELOW = 0.5
 _LEAST_TOKENS = 6
@@ -92,8 +91,8 @@ def _count_turns(turns: pl.DataFrame, n_dialogues: int, lexicon: Lexicon) -> pl.
         rows = np.flatnonzero(chosen)
         return np.bincount(row[rows[first_of_each(keys[rows])]], minlength=n_dialogues)
 
-    slots, names = distinct(turns["slot"])
-    codes, texts = distinct(turns["utterance"].filter(pl.Series(candidate)))
+    slots, names = factorize(turns["slot"])
+    codes, texts = factorize(turns["utterance"].filter(pl.Series(candidate)))
     quotes = candidate.copy()
     quotes[candidate] = quotes_theory(texts, lexicon).to_numpy()[codes]
     return pl.DataFrame(
@@ -115,7 +114,7 @@ def _count_turns(turns: pl.DataFrame, n_dialogues: int, lexicon: Lexicon) -> pl.
 
 def _count_syntheses(frames: dict[str, pl.DataFrame]) -> pl.DataFrame:
     """Count the slots that are synthesised, explained, in conflict and given feedback."""
-    codes, texts = distinct(frames["synthesis"]["utterance"])
+    codes, texts = factorize(frames["synthesis"]["utterance"])
     normal = normalise(texts)
     n_tokens = pl.select(
         pl.when(normal != "").then(normal.str.count_matches(" ", literal=True) + 1).otherwise(0)
@@ -197,7 +196,7 @@ def _wish_sets(
     """
     slot_row = pairs["slot_row"].to_numpy()
     tokens, offsets = _flat(wishes["category_tokens"])
-    codes, _ = distinct(tokens)
+    codes, _ = factorize(tokens)
     order = np.lexsort((codes, np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))))
     named_rooms, room_offsets = _flat(wishes["wanted_rooms"])
     # these are ascending: they stand in the order of room types
@@ -237,7 +236,7 @@ def _detected(synthesis: pl.DataFrame, lexicon: Lexicon) -> pl.DataFrame:
     """Tell for each slot whether its synthesis flags a conflict or names one, and is all there."""
     rows = synthesis.select(*_OF_SLOT, "has_conflict", "utterance", "has_utterance", "description")
     texts = pl.concat([rows["utterance"], rows["description"].fill_null("").rename("utterance")])
-    codes, found = distinct(texts)
+    codes, found = factorize(texts)
     names = names_conflict(found, lexicon).gather(codes)
     named = names.head(rows.height) | names.tail(rows.height)
     flagged = pl.col("has_conflict").fill_null(False) | pl.col("is_named")

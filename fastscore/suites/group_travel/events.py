@@ -7,7 +7,6 @@ import polars as pl
 
 from fastscore.suites.base import Events
 from fastscore.suites.declarations import PARTIAL_REJECTS
-from fastscore.suites.distinct import distinct
 from fastscore.suites.group_travel.catalogue import Catalogue, built_in_components, read_catalogue
 from fastscore.suites.group_travel.cells import present_cells
 from fastscore.suites.group_travel.choices import PLACE_SLOT_NUMBER, choices_of, places_of
@@ -32,7 +31,8 @@ from fastscore.suites.group_travel.terms import (
     KIND_OF_SLOT,
 )
 from fastscore.suites.group_travel.turns import PROVIDE, Turns, read_turns
-from fastscore.suites.ragged import (
+from fastscore.suites.grouping import (
+    factorize,
     first_of_each,
     last_of_each,
     number_keys,
@@ -151,7 +151,7 @@ def _distinct_catalogues(
         )
         .with_columns(pl.col("cell").fill_null([]))
     )
-    codes, _ = distinct(sets["cell"].cast(pl.List(pl.String)).list.join(","))
+    codes, _ = factorize(sets["cell"].cast(pl.List(pl.String)).list.join(","))
     first = pl.Series(codes).is_first_distinct()
     cells = (
         sets.filter(first)
@@ -173,7 +173,7 @@ def _itineraries(
     key = pl.when(has_days).then(pl.format("{},{}", "plan", "catalogue"))
     keys = dialogues.select(key.alias("key"))["key"]
     planned = keys.is_not_null()
-    codes, _ = distinct(keys.filter(planned))
+    codes, _ = factorize(keys.filter(planned))
     itinerary = np.full(dialogues.height, -1, np.int64)
     itinerary[planned.to_numpy()] = codes
     dialogues = dialogues.with_columns(pl.Series("itinerary", itinerary))
@@ -206,7 +206,7 @@ def _pairs(turns: pl.DataFrame, dialogues: pl.DataFrame) -> tuple[pl.DataFrame, 
         & pl.col("is_said"),
     ).filter("is_stated")
     row, member = stated["dialogue_row"].to_numpy(), stated["member_row"].to_numpy()
-    slots, names = distinct(stated["slot"])
+    slots, names = factorize(stated["slot"])
     pair = number_keys(member * len(names) + slots)
     first = first_of_each(pair)
     row, member, slot = row[first], member[first], (row * len(names) + slots)[first]

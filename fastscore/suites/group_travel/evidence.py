@@ -9,11 +9,10 @@ from fastscore_jit.arrays import Indices, Mask
 from fastscore_kernels import count_token_hits, find_phrases
 from fastscore_kernels.targets import Targets
 
-from fastscore.suites.distinct import distinct
 from fastscore.suites.group_travel.lexicon import Lexicon
 from fastscore.suites.group_travel.normalise import Tokens, as_ids, removed_by_slot, tokenise
 from fastscore.suites.group_travel.terms import SLOTS
-from fastscore.suites.ragged import Ragged, group_rows, offsets_of, take
+from fastscore.suites.grouping import Ragged, factorize, group_rows, offsets_of, take
 
 MOST_TOKENS = 6
 _SHORTEST_PHRASE = 2
@@ -37,7 +36,7 @@ class TextCodes:
     @classmethod
     def of(cls, columns: Mapping[str, pl.Series]) -> "TextCodes":
         """Tokenise the texts of columns without nulls."""
-        codes, texts = distinct(pl.concat([column.rename("text") for column in columns.values()]))
+        codes, texts = factorize(pl.concat([column.rename("text") for column in columns.values()]))
         cuts = np.cumsum([len(column) for column in columns.values()])[:-1]
         return cls(tokenise(texts), dict(zip(columns, np.split(codes, cuts), strict=True)))
 

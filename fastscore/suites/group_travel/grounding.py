@@ -12,14 +12,14 @@ import numpy.typing as npt
 import polars as pl
 from fastscore_jit.arrays import Indices
 
-from fastscore.suites.distinct import distinct
 from fastscore.suites.group_travel.catalogue import Catalogue
 from fastscore.suites.group_travel.normalise import normalise
 from fastscore.suites.group_travel.plan_days import KINDS
 from fastscore.suites.group_travel.plans import SLOT_OF_KIND, Plans
 from fastscore.suites.group_travel.terms import CATALOGUES, KIND_OF_SLOT
-from fastscore.suites.ragged import (
+from fastscore.suites.grouping import (
     Ragged,
+    factorize,
     first_of_each,
     group_rows,
     take,
@@ -83,7 +83,7 @@ def ground_places(
         end, up to its last comma. Of a slot's place, all forms are tried in the slot's kind of
         catalogue before any other.
     """
-    codes, names = distinct(plans.names["name"])
+    codes, names = factorize(plans.names["name"])
     of_plan = plans.names["plan"].to_numpy()
     slots = _SLOT_OF_KIND[plans.names["kind"].to_physical().to_numpy()]
     once = first_of_each((of_plan * (_STOP + 1) + slots) * len(names) + codes)
@@ -159,7 +159,7 @@ class _Index:
         first = names.str.extract(r"(?s)^(.*),")
         forms = normalise(pl.concat([names.alias("name"), bare.alias("name"), first.alias("name")]))
         records = catalogue.records
-        codes, keys = distinct(pl.concat([records["key"], forms.fill_null("").rename("key")]))
+        codes, keys = factorize(pl.concat([records["key"], forms.fill_null("").rename("key")]))
         of_names = np.where((forms.fill_null("") == "").to_numpy(), -1, codes[records.height :])
         of_cells = group_rows(records["cell"].to_numpy(), catalogue.cells.height)
         record, offsets = take(of_cells, cells["cell"].to_numpy())

@@ -11,10 +11,9 @@ import polars as pl
 from fastscore_jit.arrays import Indices
 from fastscore_kernels import number_tokens, replace_characters
 
-from fastscore.suites.distinct import distinct
 from fastscore.suites.group_travel.lexicon import Lexicon
 from fastscore.suites.group_travel.terms import SLOTS
-from fastscore.suites.ragged import Ragged, first_of_each
+from fastscore.suites.grouping import Ragged, factorize, first_of_each
 
 _APOSTROPHES = "'’‘`"
 
@@ -39,7 +38,7 @@ def normalise(texts: pl.Series) -> pl.Series:
 
     Null stays null.
     """
-    codes, found = distinct(texts.fill_null(""))
+    codes, found = factorize(texts.fill_null(""))
     normal = pl.Series(replace_characters(found, normal_character), dtype=pl.String)
     gathered = normal.gather(codes).rename(texts.name)
     return gathered.set(texts.is_null(), None) if texts.null_count() else gathered
@@ -112,7 +111,7 @@ def tokenise(texts: pl.Series) -> Tokens:
     found = number_tokens(replace_characters(texts, normal_character))
     vocabulary = pl.Series("token", found.vocabulary, dtype=pl.String)
     folds = pl.select(fold(pl.lit(vocabulary)).alias("token")).to_series()
-    numbers, whole = distinct(pl.concat([vocabulary, folds]))
+    numbers, whole = factorize(pl.concat([vocabulary, folds]))
     fold_of = numbers[len(vocabulary) :].astype(np.int32)
     offsets = found.offsets
     return Tokens((fold_of[found.ids], offsets), (found.ids, offsets), whole, fold_of)

@@ -10,7 +10,7 @@ from fastscore_readers.json.tokens import ARRAY, NULL, OBJECT
 from fastscore.suites.group_travel.cell_trees import NO_NODE, CellTrees
 from fastscore.suites.group_travel.cells import canonical_key
 from fastscore.suites.group_travel.faults import faults, shortfalls
-from fastscore.suites.ragged import place_in_group
+from fastscore.suites.grouping import place_in_group
 
 MEALS = ("breakfast", "lunch", "dinner")
 STOP = "stop"

@@ -3,10 +3,9 @@
 import numpy as np
 import polars as pl
 
-from fastscore.suites.distinct import distinct
 from fastscore.suites.group_travel.plans import Plans
 from fastscore.suites.group_travel.turns import PRESENT_PLAN
-from fastscore.suites.ragged import first_of_each, offsets_of, place_in_group, take
+from fastscore.suites.grouping import factorize, first_of_each, offsets_of, place_in_group, take
 
 MOST_LINES = 400
 _LINE_ENDS = r"\r\n|[\r\x0b\x0c\x1c\x1d\x1e\x{85}\x{2028}\x{2029}]"
@@ -59,13 +58,13 @@ def plan_texts_of(turns: pl.DataFrame, dialogues: pl.DataFrame, plans: Plans) ->
 
 def plan_lines_of(plan_texts: pl.DataFrame) -> pl.DataFrame:
     """Cut the texts of plans into lines that are not empty, at most `MOST_LINES` a dialogue."""
-    codes, texts = distinct(plan_texts["text"])
+    codes, texts = factorize(plan_texts["text"])
     lines = (
         texts.str.replace_all(_LINE_ENDS, "\n")
         .str.split("\n")
         .list.eval(pl.element().str.strip_chars().filter(pl.element().str.strip_chars() != ""))
     )
-    numbers, distinct_lines = distinct(lines.explode(empty_as_null=False))
+    numbers, distinct_lines = factorize(lines.explode(empty_as_null=False))
     line, offsets = take((numbers, offsets_of(lines.list.len().to_numpy())), codes)
     row = np.repeat(plan_texts["dialogue_row"].to_numpy(), np.diff(offsets))
     kept = np.flatnonzero(place_in_group(row) < MOST_LINES)

@@ -7,13 +7,13 @@ import numpy.typing as npt
 import polars as pl
 from fastscore_jit.arrays import Indices
 
-from fastscore.suites.distinct import distinct
 from fastscore.suites.group_travel.cell_trees import trees_of
 from fastscore.suites.group_travel.normalise import join_texts, normalise
 from fastscore.suites.group_travel.plan_days import KINDS, MEALS, STOP, read_days
 from fastscore.suites.group_travel.stops import read_stops, timely_days
 from fastscore.suites.group_travel.terms import UNFILLED
-from fastscore.suites.ragged import (
+from fastscore.suites.grouping import (
+    factorize,
     first_of_each,
     group_rows,
     number_keys,
@@ -66,10 +66,10 @@ def read_plans(cells: pl.Series, *, strict_overnight: bool) -> Plans:
     of_slots = values.filter(~is_stop).select("plan", "day", "kind", "text")
     of_slots = _by_day(of_slots, first_day, of_slots["kind"].to_physical().to_numpy())
     stops = read_stops(values.filter(is_stop))
-    text, texts = distinct(of_slots["text"])
+    text, texts = factorize(of_slots["text"])
     named = [
         _named(of_slots, text, texts.str.split(";")),
-        _named(stops, *_as_lists(*distinct(stops["name"]))),
+        _named(stops, *_as_lists(*factorize(stops["name"]))),
     ]
     names = _by_day(pl.concat(named, rechunk=True), first_day)
     return Plans(
@@ -132,7 +132,7 @@ def _check_days(
     served = np.flatnonzero(meal < len(MEALS))
     day = first_day[names["plan"].to_numpy()[served]] + names["day"].to_numpy()[served]
     course = day * len(MEALS) + meal[served]
-    dishes, _ = distinct(join_texts(names["normal"].gather(served), number_keys(course)))
+    dishes, _ = factorize(join_texts(names["normal"].gather(served), number_keys(course)))
     menu = np.full((n_all, len(MEALS)), -1)
     menu.reshape(-1)[course[first_of_each(course)]] = dishes
     timely = timely_days(stops, first_day, strict_overnight)

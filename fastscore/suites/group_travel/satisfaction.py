@@ -5,7 +5,6 @@ import polars as pl
 from fastscore_jit.arrays import Indices
 
 from fastscore.suites.columns import list_column
-from fastscore.suites.distinct import distinct
 from fastscore.suites.group_travel.catalogue import component
 from fastscore.suites.group_travel.evidence import Informative, TextCodes, count_hits
 from fastscore.suites.group_travel.lexicon import Lexicon
@@ -14,7 +13,7 @@ from fastscore.suites.group_travel.options import GroupTravel
 from fastscore.suites.group_travel.similarity import Similarity, reaches
 from fastscore.suites.group_travel.terms import CATEGORY_SLOTS
 from fastscore.suites.group_travel.wording import affirmed_tokens, wanted_rooms
-from fastscore.suites.ragged import group_rows, offsets_of, take
+from fastscore.suites.grouping import factorize, group_rows, offsets_of, take
 
 _LEAST_HITS = 2
 
@@ -32,7 +31,7 @@ def state_wishes(
     """
     pairs = frames["pairs"]
     is_lodging = (pairs["slot"] == "lodging").to_numpy()
-    codes, texts = distinct(pairs["preference"].filter(pl.Series(is_lodging)))
+    codes, texts = factorize(pairs["preference"].filter(pl.Series(is_lodging)))
     rooms = pl.Series("wanted_rooms", [[]], dtype=pl.List(pl.String)).new_from_index(
         0, pairs.height
     )
@@ -59,7 +58,7 @@ def _category_tokens(
     slots = frames["pairs"]["slot"].replace_strict(_CATEGORY_SLOT, default=-1)
     slot = slots.cast(pl.Int64).to_numpy()
     named = np.flatnonzero(slot >= 0)
-    codes, texts = distinct(frames["pairs"]["preference"].gather(named))
+    codes, texts = factorize(frames["pairs"]["preference"].gather(named))
     if options.negation == "all":
         words = affirmed_tokens(texts, lexicon)
     else:
@@ -71,7 +70,7 @@ def _category_tokens(
         .unique(maintain_order=True)
     )
     vocabulary = frames["vocabulary"]
-    numbers, components = distinct(pl.concat([tokens["component"], vocabulary["component"]]))
+    numbers, components = factorize(pl.concat([tokens["component"], vocabulary["component"]]))
 
     def place(catalogue: Indices, slot: Indices, component: Indices) -> Indices:
         found: Indices = (catalogue * len(CATEGORY_SLOTS) + slot) * len(components) + component

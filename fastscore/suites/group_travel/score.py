@@ -11,7 +11,6 @@ from fastscore_jit.stopping import raise_if_stopped
 from fastscore.suites.base import Events
 from fastscore.suites.columns import reasons_of_kinds
 from fastscore.suites.declarations import NullReason
-from fastscore.suites.distinct import distinct_rows
 from fastscore.suites.group_travel import schema
 from fastscore.suites.group_travel.addressing import address_pairs
 from fastscore.suites.group_travel.conversation import count_conversation
@@ -24,6 +23,7 @@ from fastscore.suites.group_travel.satisfaction import compare_slots, satisfy_pa
 from fastscore.suites.group_travel.serendipity import score_places
 from fastscore.suites.group_travel.similarity import Similarity
 from fastscore.suites.group_travel.welfare import count_pairs, measure_members
+from fastscore.suites.grouping import factorize_rows
 
 if TYPE_CHECKING:
     from fastscore.vectors.view import VectorView
@@ -249,7 +249,7 @@ def _first_reason(rules: list[tuple[pl.Expr, int]]) -> pl.Expr:
 
 def _reasons_column(reasons: dict[str, Reasons]) -> pl.Series:
     """Return ``null_reasons``: the metrics that are null in each row, and why."""
-    kind, firsts = distinct_rows([found.astype(np.int64) + 1 for found in reasons.values()])
+    kind, firsts = factorize_rows([found.astype(np.int64) + 1 for found in reasons.values()])
     kinds = [
         {metric: _REASONS[found[row]] for metric, found in reasons.items() if found[row] >= 0}
         for row in firsts.tolist()

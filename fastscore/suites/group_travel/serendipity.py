@@ -10,7 +10,7 @@ from fastscore.suites.group_travel.evidence import TextCodes
 from fastscore.suites.group_travel.normalise import as_ids
 from fastscore.suites.group_travel.options import GroupTravel
 from fastscore.suites.group_travel.similarity import Similarity, reaches
-from fastscore.suites.ragged import group_rows, take
+from fastscore.suites.grouping import group_rows, take
 
 _SHORTEST_NAME = 3
 

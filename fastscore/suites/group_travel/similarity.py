@@ -14,10 +14,9 @@ from fastscore_jit.arrays import Float64Array, Indices, Mask
 from fastscore_kernels import cosine_pairs, max_cosine_ragged
 
 from fastscore.suites.base import Events
-from fastscore.suites.distinct import distinct
 from fastscore.suites.group_travel.options import GroupTravel
 from fastscore.suites.group_travel.terms import NULLS
-from fastscore.suites.ragged import Ragged, group_rows
+from fastscore.suites.grouping import Ragged, factorize, group_rows
 
 if TYPE_CHECKING:
     from fastscore.vectors.view import VectorView
@@ -63,7 +62,7 @@ def _numbered(
     if not names:
         return {into: pl.DataFrame(schema={"text": pl.String})}
     columns = [frames[name][_COMPARED[name]].rename("text") for name in names]
-    codes, texts = distinct(pl.concat(columns))
+    codes, texts = factorize(pl.concat(columns))
     said = _are_meaningful(texts)
     rows = np.where(said, np.cumsum(said) - 1, -1)[codes]
     cuts = np.cumsum([len(column) for column in columns])[:-1]

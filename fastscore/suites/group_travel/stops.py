@@ -4,8 +4,8 @@ import numpy as np
 import polars as pl
 from fastscore_jit.arrays import Indices
 
-from fastscore.suites.distinct import distinct
 from fastscore.suites.group_travel.plain_intervals import plain_intervals
+from fastscore.suites.grouping import factorize
 
 _TIME = r"\d{1,2}:\d{2}(?:\s*[ap]\.?m\.?)?"
 _TO = r"\s*(?:to|until|till|-|–|—)\s*"
@@ -84,7 +84,7 @@ def _match_entries(texts: pl.Series) -> pl.DataFrame:
 
 def _in_minutes(stops: pl.DataFrame) -> pl.DataFrame:
     """Read the clock times ``start`` and ``end`` of stops."""
-    codes, clocks = distinct(pl.concat([stops["start"], stops["end"].rename("start")]))
+    codes, clocks = factorize(pl.concat([stops["start"], stops["end"].rename("start")]))
     minutes = clocks.to_frame("clock").select(_minutes("clock")).to_series().gather(codes)
     return stops.with_columns(
         minutes.head(stops.height).alias("start"), minutes.tail(stops.height).alias("end")

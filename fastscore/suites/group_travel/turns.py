@@ -14,7 +14,6 @@ from fastscore_readers.json.tokens import ARRAY, INTEGER, OBJECT, STRING
 from fastscore.suites.base import Nulls
 from fastscore.suites.columns import gather_or_null, unknown_words
 from fastscore.suites.declarations import REJECT_SCHEMA, ROW_SCHEMA
-from fastscore.suites.distinct import distinct
 from fastscore.suites.group_travel.cells import is_present
 from fastscore.suites.group_travel.schema import INTENT
 from fastscore.suites.group_travel.terms import (
@@ -25,10 +24,19 @@ from fastscore.suites.group_travel.terms import (
     SLOT_ALIASES,
     SYSTEM_SPEAKERS,
 )
-from fastscore.suites.json_columns import column_values, line_parts, line_values
-from fastscore.suites.json_scalars import raw_texts, texts
-from fastscore.suites.json_values import JsonValues, Problems, elements, members, places
-from fastscore.suites.ragged import first_of_each, number_keys, offsets_of
+from fastscore.suites.grouping import factorize, first_of_each, number_keys, offsets_of
+from fastscore.suites.json_values import (
+    JsonValues,
+    Problems,
+    column_values,
+    elements,
+    line_parts,
+    line_values,
+    members,
+    places,
+    raw_texts,
+    texts,
+)
 
 Cells = Mapping[str, pl.DataFrame]
 
@@ -323,7 +331,7 @@ def _cells(values: JsonValues, problems: Problems) -> pl.DataFrame:
 
 
 def _with_intents(turns: pl.DataFrame) -> pl.DataFrame:
-    codes, intents = distinct(turns["intent"])
+    codes, intents = factorize(turns["intent"])
     kinds = [_intent(intent) for intent in intents]
     is_said = turns["utterance"].str.strip_chars() != ""
     has_intent = (intents.str.strip_chars() != "").gather(codes)
@@ -353,9 +361,9 @@ def canonical_slot(name: str) -> str:
 
 
 def _with_speakers(turns: pl.DataFrame) -> pl.DataFrame:
-    codes, speakers = distinct(turns["speaker"])
+    codes, speakers = factorize(turns["speaker"])
     names = [" ".join(name.casefold().split()) for name in speakers]
-    number, members = distinct(pl.Series("member", names, dtype=pl.String))
+    number, members = factorize(pl.Series("member", names, dtype=pl.String))
     member = members.gather(number[codes])
     of_dialogue = turns["dialogue_row"].to_numpy() * len(members) + number[codes]
     return turns.with_columns(

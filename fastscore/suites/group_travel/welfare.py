@@ -6,7 +6,7 @@ from fastscore_jit.arrays import Float64Array, Indices
 from fastscore_kernels import gini_ragged
 
 from fastscore.suites.group_travel.terms import CATEGORY_SLOTS
-from fastscore.suites.ragged import offsets_of, sum_by
+from fastscore.suites.grouping import offsets_of, sum_by
 
 _CHANNELS = ("room", "category", "lexical", "semantic")
 

@@ -13,13 +13,12 @@ import polars as pl
 from fastscore_jit.arrays import Indices, Mask
 from fastscore_kernels import count_phrases, keyword_groups, number_hashes, plain_words
 
-from fastscore.suites.distinct import distinct
+from fastscore.suites.grouping import factorize, group_rows
 from fastscore.suites.guest_simulation.nearly_python.item_lists import ITEM
 from fastscore.suites.guest_simulation.orders import Names, normalise
 from fastscore.suites.guest_simulation.rows import Rows
 from fastscore.suites.guest_simulation.schema import DEFAULT_STATE
 from fastscore.suites.guest_simulation.tool_cells import States
-from fastscore.suites.ragged import group_rows
 
 _VALUES = ("yes", "no", "explores_menu", "does_not_explore_menu", "all_at_once", "one_by_one")
 _YES, _NO, _EXPLORES, _DOES_NOT_EXPLORE, _AT_ONCE, _ONE_BY_ONE = range(len(_VALUES))
@@ -87,7 +86,7 @@ def states_by_words(rows: Rows, targets: Names) -> States:
         A row a guest message; none in exits.
     """
     words = load_words()
-    codes, found = distinct(rows["content"].fill_null(""))
+    codes, found = factorize(rows["content"].fill_null(""))
     groups = (words.asks, words.menu_words, words.confirmations, *(each for _, each in words.moods))
     bits = keyword_groups(_spaced(pl.Series(plain_words(found))), groups)[:, 0]
     asks, menu, confirms, *moods = (
@@ -128,7 +127,7 @@ def _ordering(
 ) -> tuple[Mask, Mask]:
     """Tell which messages name items of the target, and which of them order all at once."""
     items = targets.where(targets.kind == ITEM)
-    item, names = distinct(normalise(items.values))
+    item, names = factorize(normalise(items.values))
     item = item[items.code]
     given = np.flatnonzero((names != "").to_numpy()[item])
     _, firsts = number_hashes(

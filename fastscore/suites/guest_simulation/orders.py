@@ -16,7 +16,7 @@ from fastscore_readers.json.tokens import ARRAY, ESCAPED, STRING
 from fastscore_readers.line_scan import LineScan
 
 from fastscore.suites.columns import gather_or_null, replace_lone_surrogates
-from fastscore.suites.distinct import distinct
+from fastscore.suites.grouping import counts_of, factorize, group_rows, offsets_of, take
 from fastscore.suites.guest_simulation.cell_bytes import (
     texts_between,
 )
@@ -27,7 +27,6 @@ from fastscore.suites.guest_simulation.nearly_python.item_lists import (
     list_places,
 )
 from fastscore.suites.guest_simulation.tool_cells import OrderLists
-from fastscore.suites.ragged import counts_of, group_rows, offsets_of, take
 
 FILLER_WORDS = ("the", "a", "an", "with", "and", "or", "of", "in", "on", "at")
 FOOD_WORDS = ("chicken", "sandwich", "fries", "burger", "pizza", "salad")
@@ -224,7 +223,7 @@ def compare_orders(current: Names, target: Names, n_conversations: int) -> Overl
     Items and modifiers are members of one set. Of a target, items that are bare texts are none.
     """
     wanted = target.where((target.kind == ITEM) | (target.kind == MODIFIER))
-    ids, members = distinct(normalise(pl.concat([current.values, wanted.values])))
+    ids, members = factorize(normalise(pl.concat([current.values, wanted.values])))
     ids = np.where((members == "").to_numpy()[ids], -1, ids)
     n_current = len(current.values)
     return _overlaps(
@@ -247,7 +246,7 @@ def compare_words(said: tuple[Indices, pl.Series], target: Names, n_conversation
         How many conversations there are.
     """
     conversation, texts = said
-    codes, found = distinct(texts)
+    codes, found = factorize(texts)
     lower = found.str.to_lowercase()
     mentioned = [
         np.flatnonzero(lower.str.contains(food, literal=True).to_numpy()[codes])
@@ -255,7 +254,7 @@ def compare_words(said: tuple[Indices, pl.Series], target: Names, n_conversation
     ]
     items = target.where(target.kind == ITEM)
     words = items.values.str.to_lowercase().str.extract_all(r"[^\s\x1c-\x1f]+")
-    ids, _ = distinct(pl.concat([pl.Series(FOOD_WORDS), words.explode(empty_as_null=False)]))
+    ids, _ = factorize(pl.concat([pl.Series(FOOD_WORDS), words.explode(empty_as_null=False)]))
     n_foods = len(FOOD_WORDS)
     of_item, sizes = take((ids[n_foods:], offsets_of(words.list.len().to_numpy())), items.code)
     return _overlaps(

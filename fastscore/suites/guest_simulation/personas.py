@@ -8,7 +8,7 @@ from typing import Any
 
 from fastscore.errors import UsageError
 from fastscore.option_files import read_option_file
-from fastscore.suites.json_scalars import WHOLE_TEXT
+from fastscore.suites.json_values import WHOLE_TEXT
 
 VOCABULARIES = {
     "is_ordering_complete": ("yes", "no"),

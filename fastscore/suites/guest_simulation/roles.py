@@ -11,7 +11,7 @@ from fastscore_kernels import number_hashes
 from fastscore_readers.json.tokens import ARRAY, OBJECT
 
 from fastscore.suites.columns import gather_or_null
-from fastscore.suites.distinct import distinct
+from fastscore.suites.grouping import factorize, first_of_group
 from fastscore.suites.guest_simulation.cell_bytes import texts_between
 from fastscore.suites.guest_simulation.orders import Names, join_names, read_lists
 from fastscore.suites.guest_simulation.personas import (
@@ -23,10 +23,16 @@ from fastscore.suites.guest_simulation.personas import (
     read_attributes,
 )
 from fastscore.suites.guest_simulation.rows import Rows
-from fastscore.suites.json_columns import column_values
-from fastscore.suites.json_scalars import WHOLE_TEXT, texts
-from fastscore.suites.json_values import LONGEST_EXCERPT, JsonValues, Problem, Problems, members
-from fastscore.suites.ragged import first_of_group
+from fastscore.suites.json_values import (
+    LONGEST_EXCERPT,
+    WHOLE_TEXT,
+    JsonValues,
+    Problem,
+    Problems,
+    column_values,
+    members,
+    texts,
+)
 
 _ABSENT = ("", "null", "none", "nan")
 _LONGEST_ABSENT = max(map(len, _ABSENT))
@@ -104,7 +110,7 @@ def read_test_cases(
     owner[rows.place] = rows.conversation
     of_case, of_persona, of_target = Problems(), Problems(), Problems()
     cases = _read_cases(rows, of_case)
-    ids, at = distinct(test_case)
+    ids, at = factorize(test_case)
     by_file = [file.test_cases.get(name) for name in at.to_list()] if file.test_cases else []
 
     def first_texts(key: str, problems: Problems) -> _Texts:
@@ -182,7 +188,7 @@ def _read_cases(rows: Rows, problems: Problems) -> _Cases:
     """
     at = np.flatnonzero(rows.is_case)
     at = at[first_of_group(rows.conversation[at]) == np.arange(len(at))]
-    codes, contents = distinct(rows["content"][at])
+    codes, contents = factorize(rows["content"][at])
     values = column_values(contents)
     of_text = Problems()
     for number in np.flatnonzero(values.tags != OBJECT).tolist():
@@ -238,7 +244,7 @@ def _first_texts(parts: list[_Texts], n_conversations: int) -> _Texts:
     first = np.full(n_conversations, -1, np.int64)
     # numpy assigns in order: of several values the first stays
     first[owner[::-1]] = np.arange(len(owner))[::-1]
-    numbers, values = distinct(pl.concat([part.values for part in parts]))
+    numbers, values = factorize(pl.concat([part.values for part in parts]))
     of_each = np.append(numbers[code], -1)[first]
     codes, firsts = number_hashes((of_each + 1).astype(np.uint64))
     return _Texts(

@@ -14,7 +14,7 @@ from fastscore_kernels import number_hashes, string_changes
 from fastscore.suites.columns import (
     gather_or_null,
 )
-from fastscore.suites.distinct import distinct, distinct_rows
+from fastscore.suites.grouping import factorize, factorize_rows
 from fastscore.suites.guest_simulation.options import GuestSimulation
 from fastscore.suites.guest_simulation.schema import GUEST_NAMES, GUEST_ROLES
 
@@ -89,8 +89,8 @@ def by_conversation(raw: pl.DataFrame, options: GuestSimulation) -> tuple[Rows, 
     changed[1:] |= level[1:] != level[:-1]
     begins = np.flatnonzero(changed)
     heads = raw[_LABELS][begins]
-    of_head, firsts = distinct_rows(
-        [distinct(heads["file"])[0], distinct(heads["conversation_id"])[0], level[begins]]
+    of_head, firsts = factorize_rows(
+        [factorize(heads["file"])[0], factorize(heads["conversation_id"])[0], level[begins]]
     )
     conversation = np.repeat(of_head, np.diff(np.append(begins, raw.height)))
     place = np.arange(raw.height)
@@ -144,7 +144,7 @@ def _changes(column: pl.Series) -> Mask:
 
 def _labels(heads: pl.DataFrame, options: GuestSimulation) -> pl.DataFrame:
     """Give conversations their names, levels and test cases."""
-    of_file, files = distinct(heads["file"])
+    of_file, files = factorize(heads["file"])
     of_files = files.to_frame("file").select(
         pl.col("file").str.extract(r"([^/\\]*)$").str.replace(_SUFFIXES, "").alias("stem"),
         pl.col("file").str.extract(_FOLDER_LEVEL).cast(pl.Int64).alias("folder"),
@@ -154,7 +154,7 @@ def _labels(heads: pl.DataFrame, options: GuestSimulation) -> pl.DataFrame:
     if level.null_count() and options.level:
         level = level.fill_null(options.level)
     # a name recurs at every level
-    of_name, distinct_names = distinct(names)
+    of_name, distinct_names = factorize(names)
     in_name = distinct_names.str.extract(_TEST_CASE)[of_name]
     return pl.DataFrame(
         {

@@ -13,7 +13,7 @@ from fastscore_kernels import number_hashes
 from fastscore.suites.base import Events
 from fastscore.suites.columns import all_null_reasons, gather_or_null, keep_where
 from fastscore.suites.declarations import NullReason
-from fastscore.suites.distinct import distinct
+from fastscore.suites.grouping import counts_of, factorize
 from fastscore.suites.guest_simulation.options import GuestSimulation
 from fastscore.suites.guest_simulation.schema import (
     DIALOGUES,
@@ -24,7 +24,6 @@ from fastscore.suites.guest_simulation.schema import (
     STATE_COLUMNS,
     TOOL_COLUMNS,
 )
-from fastscore.suites.ragged import counts_of
 
 WEIGHTS = {"PAS": 0.25, "BVS": 0.20, "ORA": 0.35, "DEI": 0.20}
 OPTIMAL_RATE = (1, 5)
@@ -169,13 +168,13 @@ def _matches(
     states, personas, moods = frames["states"], frames["personas"], frames["moods"]
     matches = {}
     for name, (part, expected) in _EXPECTED.items():
-        codes, _ = distinct(pl.concat([states[part], personas[expected]]))
+        codes, _ = factorize(pl.concat([states[part], personas[expected]]))
         # a place for -1, which is equal to nothing
         of_state = np.append(codes[: states.height], -1)[pairs.state]
         of_persona = np.append(codes[states.height :], -2)[pairs.persona]
         given = np.append(personas[expected].is_not_null().to_numpy(), False)[pairs.persona]
         matches[name] = with_attributes & given, of_state == of_persona
-    codes, values = distinct(pl.concat([states["mood_tone"], moods["mood_tone"]]))
+    codes, values = factorize(pl.concat([states["mood_tone"], moods["mood_tone"]]))
     of_state = np.append(codes[: states.height], -1)[pairs.state]
     expected_moods = moods["persona_code"].to_numpy() * len(values) + codes[states.height :]
     given = ~np.append(personas["any_mood"].to_numpy(), True)[pairs.persona]
@@ -237,7 +236,7 @@ def _transitions(
     before, after = rows[:-1], rows[1:]
     changes = np.zeros(len(after), np.int64)
     for name in _BEHAVIOURS:
-        behaviour, _ = distinct(states[name])
+        behaviour, _ = factorize(states[name])
         changes += behaviour[state[before]] != behaviour[state[after]]
     changes[conversation[before] != conversation[after]] = 0
     totals = np.bincount(conversation[after], changes, minlength=n_conversations)

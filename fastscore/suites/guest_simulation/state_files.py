@@ -20,10 +20,10 @@ from fastscore_jit.arrays import Indices, Mask
 from fastscore.errors import UsageError
 from fastscore.option_files import read_option_file
 from fastscore.suites.declarations import RejectReason
+from fastscore.suites.grouping import first_of_group
 from fastscore.suites.guest_simulation.rows import Rows
 from fastscore.suites.guest_simulation.schema import ORDER_COLUMN, STATE_COLUMNS
 from fastscore.suites.json_values import Problem
-from fastscore.suites.ragged import first_of_group
 
 FILES = "exp*/*_states.csv"
 """The files of a folder that are states."""

@@ -10,7 +10,7 @@ from fastscore_jit.arrays import Indices, Mask
 from fastscore.suites.columns import (
     gather_or_null,
 )
-from fastscore.suites.distinct import distinct, distinct_rows
+from fastscore.suites.grouping import factorize, factorize_rows
 from fastscore.suites.guest_simulation.heuristic import states_by_words
 from fastscore.suites.guest_simulation.options import GuestSimulation
 from fastscore.suites.guest_simulation.orders import (
@@ -186,13 +186,13 @@ def _with_default(
     tuple
         The distinct states, each message's among them, and which messages have their own.
     """
-    numbers, firsts = distinct_rows(list(code.T + 1))
+    numbers, firsts = factorize_rows(list(code.T + 1))
     given = code[firsts]
     some: Mask = np.any(given >= 0, axis=1)
     counts = some[numbers] & ~is_exit
     # an exit, or a message without a state, has the default
     filled = np.concatenate([default.code, np.where(given >= 0, given, default.code)])
-    of_given, firsts = distinct_rows(list(filled.T))
+    of_given, firsts = factorize_rows(list(filled.T))
     numbers = np.where(counts, of_given[1:][numbers], of_given[0])
     states = pl.DataFrame(
         {name: default.values[filled[firsts, place]] for place, name in enumerate(STATE_COLUMNS)}
@@ -202,7 +202,7 @@ def _with_default(
 
 def _same_values(sources: Sequence[States]) -> list[States]:
     """Give states of several sources the same distinct values."""
-    numbers, values = distinct(pl.concat([states.values for states in sources]))
+    numbers, values = factorize(pl.concat([states.values for states in sources]))
     same, shift = [], 0
     for states in sources:
         # a place for -1, which stays
@@ -217,7 +217,7 @@ def _column_states(messages: Rows, *, published: bool) -> States:
     columns = [messages[name] for name in STATE_COLUMNS]
     given = np.flatnonzero(np.concatenate([each.is_not_null().to_numpy() for each in columns]))
     code = np.full(len(columns) * len(messages), -1, np.int64)
-    code[given], values = distinct(pl.concat([each.drop_nulls() for each in columns]))
+    code[given], values = factorize(pl.concat([each.drop_nulls() for each in columns]))
     if not published:
         values = values.str.strip_chars().str.to_lowercase()
     empty = np.append((values.str.strip_chars() == "").to_numpy(), True)

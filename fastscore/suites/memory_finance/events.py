@@ -18,23 +18,22 @@ from fastscore_readers.json.tokens import ARRAY, OBJECT
 
 from fastscore.suites.base import Events, Nulls
 from fastscore.suites.columns import unknown_words
-from fastscore.suites.distinct import distinct_of_columns
-from fastscore.suites.json_columns import checked_values, line_values
-from fastscore.suites.json_scalars import (
-    booleans,
-    located_python_texts,
-    located_texts,
-    python_texts,
-    whole_numbers,
-)
+from fastscore.suites.grouping import counts_of, factorize_columns
 from fastscore.suites.json_values import (
     JsonPlaces,
     JsonValues,
     Problems,
+    booleans,
+    checked_values,
     elements,
     expect,
+    line_values,
+    located_python_texts,
+    located_texts,
     places,
+    python_texts,
     python_values,
+    whole_numbers,
 )
 from fastscore.suites.memory_finance.history import order_history, read_said
 from fastscore.suites.memory_finance.joined_texts import written_texts
@@ -47,7 +46,6 @@ from fastscore.suites.memory_finance.schema import (
     SOURCE,
     TURN_STATUS,
 )
-from fastscore.suites.ragged import counts_of
 
 Frames = Mapping[str, pl.DataFrame]
 """The frames that are made of rows, by name."""
@@ -217,7 +215,7 @@ def _number_labels(tables: Mapping[str, Columns]) -> dict[str, pl.DataFrame]:
         for name, column in columns.items()
         if isinstance(column, TextRows)
     }
-    numbers, labels = distinct_of_columns(list(located.values()))
+    numbers, labels = factorize_columns(list(located.values()))
     numbered = dict(zip(located, numbers, strict=True))
     frames = {
         table: pl.DataFrame(

@@ -9,13 +9,14 @@ from fastscore_jit.arrow import join_rows
 from fastscore_readers.json.places import Shape
 from fastscore_readers.json.tokens import ABSENT, ARRAY, OBJECT
 
-from fastscore.suites.json_scalars import located_texts, python_texts
 from fastscore.suites.json_values import (
     JsonPlaces,
     JsonValues,
     Problems,
     expect,
+    located_texts,
     places,
+    python_texts,
 )
 from fastscore.suites.memory_finance.labels import of_labels
 

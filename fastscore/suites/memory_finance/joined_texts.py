@@ -23,8 +23,7 @@ from fastscore_readers.json import tokens
 from fastscore_readers.json.located_values import views
 from fastscore_readers.json.tokens import BACKSLASH, NEWLINE, QUOTE, SPACE, unescape
 
-from fastscore.suites.json_scalars import string_views, unescape_rows
-from fastscore.suites.json_values import JsonValues, Problems
+from fastscore.suites.json_values import JsonValues, Problems, string_views, unescape_rows
 
 PLAIN, ESCAPED, NUMBERED = range(3)
 r"""How a JSON string is written: without escapes, with such of two characters, or any by ``\u``."""

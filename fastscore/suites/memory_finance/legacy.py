@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from fastscore.suites.distinct import distinct
+from fastscore.suites.grouping import factorize
 from fastscore.suites.memory_finance.schema import (
     DEFAULT_TRACE_VERSION,
     MEMORY_SOURCES,
@@ -137,7 +137,7 @@ def legacy_summary(
 def _turn_metric(turns: pl.DataFrame, metric: _TurnMetric) -> dict[str, Any]:
     """Count turns by dialogue, and all of them in one sum, dialogues by first appearance."""
     eligible = turns.filter(metric.eligible)
-    group, names = distinct(eligible["dialogue"].fill_null(""))
+    group, names = factorize(eligible["dialogue"].fill_null(""))
     order = np.argsort(group, kind="stable")
     numbers = numbers_of_turns(eligible[order])
     ratios = pl.DataFrame(ratios_of(count_turns(numbers, group[order], len(names))))

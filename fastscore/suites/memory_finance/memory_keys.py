@@ -7,6 +7,7 @@ import polars as pl
 from fastscore_jit.arrays import Indices, Mask
 
 from fastscore.suites.columns import list_column
+from fastscore.suites.grouping import counts_of, group_offsets
 from fastscore.suites.memory_finance.events import Frames
 from fastscore.suites.memory_finance.joined_texts import joined_contain
 from fastscore.suites.memory_finance.labels import of_labels
@@ -17,7 +18,6 @@ from fastscore.suites.memory_finance.schema import (
     RESOLVERS,
     SOURCE_HITS_DTYPE,
 )
-from fastscore.suites.ragged import counts_of, group_offsets
 
 _FIELD_KEYS = {
     "profile_gt.risk_level_gt": 0,

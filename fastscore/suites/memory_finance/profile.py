@@ -4,6 +4,7 @@ import numpy as np
 import polars as pl
 from fastscore_jit.arrays import Float64Array, Indices, Mask
 
+from fastscore.suites.grouping import counts_of, first_of_each, number_keys
 from fastscore.suites.memory_finance.events import Frames
 from fastscore.suites.memory_finance.labels import of_labels
 from fastscore.suites.memory_finance.lexicon import PROFILE_FIELDS, UNKNOWN, Lexicon, ProfileField
@@ -12,7 +13,6 @@ from fastscore.suites.memory_finance.replies import (
     Replies,
     expand,
 )
-from fastscore.suites.ragged import counts_of, first_of_each, number_keys
 
 
 def score_profiles(frames: Frames, replies: Replies, lexicon: Lexicon) -> dict[str, Float64Array]:

@@ -13,7 +13,7 @@ import polars as pl
 from fastscore_jit.arrays import Float64Array, Indices, Mask
 
 from fastscore.suites.columns import list_column
-from fastscore.suites.distinct import distinct, distinct_rows
+from fastscore.suites.grouping import counts_of, factorize, factorize_rows, group_offsets
 from fastscore.suites.memory_finance.events import Frames
 from fastscore.suites.memory_finance.labels import of_labels
 from fastscore.suites.memory_finance.lexicon import Lexicon
@@ -24,7 +24,6 @@ from fastscore.suites.memory_finance.matching import (
     match_groups,
 )
 from fastscore.suites.memory_finance.schema import COMPLIANCE_DTYPE, COMPLIANCE_LABELS
-from fastscore.suites.ragged import counts_of, group_offsets
 
 Columns = dict[str, pl.Series | Indices | Float64Array]
 
@@ -76,7 +75,7 @@ class Replies:
 
 def search_replies(frames: Frames, lexicon: Lexicon) -> Replies:
     """Search the distinct replies for the lexicon's keywords and the labels' own phrases."""
-    of_turn, texts = distinct(frames["turns"]["reply"])
+    of_turn, texts = factorize(frames["turns"]["reply"])
     sections: list[tuple[str, Mapping[str, tuple[str, ...]]]] = [
         ("risk", {tag.name: tag.keywords for tag in lexicon.risk_tags}),
         ("element", lexicon.explanation_elements),
@@ -198,7 +197,7 @@ def score_rubric(frames: Frames, replies: Replies) -> Columns:
 
 def judge_scores(hits: Indices, required: Indices) -> Float64Array:
     """Round as Python does, once for each distinct pair of counts; NaN where none is required."""
-    pair, firsts = distinct_rows([hits, required])
+    pair, firsts = factorize_rows([hits, required])
     counts = zip(hits[firsts].tolist(), required[firsts].tolist(), strict=True)
     scores = [round(1 + 4 * hit / count, 2) if count else np.nan for hit, count in counts]
     judged: Float64Array = np.array(scores, np.float64)[pair]
@@ -301,7 +300,7 @@ def _largest_percentages(replies: Replies) -> Indices:
     rows = np.flatnonzero(replies.has("drawdown", ""))
     found = replies.texts[rows].str.extract_all(_PERCENTAGE)
     sizes = found.list.len().to_numpy()
-    codes, matches = distinct(found.explode(empty_as_null=False))
+    codes, matches = factorize(found.explode(empty_as_null=False))
     numbers = [_percentage(match[:-1].rstrip()) for match in matches]
     largest = np.full(len(replies.texts), _NO_PERCENTAGE, np.int64)
     np.maximum.at(largest, np.repeat(rows, sizes), np.array(numbers, np.int64)[codes])

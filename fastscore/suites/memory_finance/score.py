@@ -11,6 +11,7 @@ from fastscore_jit.arrays import Float64Array, Indices, Mask
 from fastscore.suites.base import Events
 from fastscore.suites.columns import all_null_reasons, filled, keep_where
 from fastscore.suites.declarations import NullReason
+from fastscore.suites.grouping import counts_of
 from fastscore.suites.memory_finance.events import turns_of_status
 from fastscore.suites.memory_finance.lexicon import load_lexicon
 from fastscore.suites.memory_finance.memory_keys import score_memory_keys
@@ -31,7 +32,6 @@ from fastscore.suites.memory_finance.schema import (
     RATIOS,
     TURNS,
 )
-from fastscore.suites.ragged import counts_of
 
 
 def score_traces(events: Events, options: MemoryFinance) -> dict[str, pl.DataFrame]:

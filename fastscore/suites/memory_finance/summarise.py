@@ -7,9 +7,9 @@ import numpy as np
 import polars as pl
 from fastscore_jit.stopping import StoppablePool
 
+from fastscore.suites.columns import hold_if_small
 from fastscore.suites.memory_finance import schema
 from fastscore.suites.summary import ALL, summarise_metrics
-from fastscore.suites.table_batches import hold_if_small
 
 _SUMMED = tuple(
     dict.fromkeys(

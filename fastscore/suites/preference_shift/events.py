@@ -23,9 +23,18 @@ from fastscore.suites.declarations import (
     ROW_SCHEMA,
     UNPAIRED_TURNS,
 )
-from fastscore.suites.json_columns import column_values
-from fastscore.suites.json_scalars import python_texts, raw_texts, whole_numbers
-from fastscore.suites.json_values import JsonValues, Problems, elements, expect, members
+from fastscore.suites.grouping import place_in_group
+from fastscore.suites.json_values import (
+    JsonValues,
+    Problems,
+    column_values,
+    elements,
+    expect,
+    members,
+    python_texts,
+    raw_texts,
+    whole_numbers,
+)
 from fastscore.suites.preference_shift.options import PLOT, PreferenceShift
 from fastscore.suites.preference_shift.schema import SOURCE, USER
 from fastscore.suites.preference_shift.turns import (
@@ -34,7 +43,6 @@ from fastscore.suites.preference_shift.turns import (
     pair_turns,
     read_turns,
 )
-from fastscore.suites.ragged import place_in_group
 
 _SPEAKER = next(
     item for column in SOURCE.columns for item in column.items if item.name == "speaker"

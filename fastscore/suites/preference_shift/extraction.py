@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from fastscore.suites.distinct import distinct
+from fastscore.suites.grouping import factorize
 from fastscore.suites.preference_shift.aliases import read_aliases
 from fastscore.suites.preference_shift.annotated import annotated_concepts
 from fastscore.suites.preference_shift.catalogue import load_catalogue
@@ -63,7 +63,7 @@ def extract_concepts(
     """
     concepts, matcher = prepared_matcher(options)
     said = pl.concat([turns["user_text"], turns["system_text"], gold["text"]])
-    codes, texts = distinct(said)
+    codes, texts = factorize(said)
     if options.extract == "embed":
         found = nearest_concepts(texts, concepts, vectors, options)
     elif options.extract == "ngrams":

@@ -12,9 +12,7 @@ import polars as pl
 from fastscore_jit.arrays import Mask
 from fastscore_readers.json.tokens import FLOAT, INTEGER, OBJECT
 
-from fastscore.suites.json_columns import column_values
-from fastscore.suites.json_scalars import raw_texts
-from fastscore.suites.json_values import JsonValues, Problems, members
+from fastscore.suites.json_values import JsonValues, Problems, column_values, members, raw_texts
 from fastscore.suites.preference_shift.options import PreferenceShift
 
 MOST_FREQUENT = 10

@@ -15,6 +15,7 @@ import numpy as np
 import polars as pl
 from fastscore_jit.arrays import Indices, Mask
 
+from fastscore.suites.grouping import place_in_group
 from fastscore.suites.preference_shift.code_points import (
     CodePoints,
     code_points,
@@ -22,7 +23,6 @@ from fastscore.suites.preference_shift.code_points import (
     join_lower,
 )
 from fastscore.suites.preference_shift.concepts import Concepts, Sets, as_sets
-from fastscore.suites.ragged import place_in_group
 
 PLOT_LIMIT = 3
 """The most plot keywords of a text: the first ones, as published."""

@@ -9,11 +9,11 @@ from fastscore_jit.arrays import Float64Array, Indices
 from fastscore_kernels import cosine_pairs
 
 from fastscore.suites.base import Events
+from fastscore.suites.grouping import place_in_group
 from fastscore.suites.preference_shift.catalogue import load_catalogue
 from fastscore.suites.preference_shift.concepts import Concepts, Sets, as_sets, concepts_of
 from fastscore.suites.preference_shift.options import PreferenceShift
 from fastscore.suites.preference_shift.topics import joined_topics
-from fastscore.suites.ragged import place_in_group
 
 if TYPE_CHECKING:
     from fastscore.vectors.view import VectorView

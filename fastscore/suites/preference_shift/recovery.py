@@ -10,8 +10,8 @@ import polars as pl
 from fastscore_jit.arrays import Float64Array, Indices, Mask
 from fastscore_kernels import first_recovery
 
+from fastscore.suites.grouping import place_in_group
 from fastscore.suites.preference_shift.options import PreferenceShift
-from fastscore.suites.ragged import place_in_group
 
 
 def recover_shifts(

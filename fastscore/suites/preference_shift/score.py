@@ -18,6 +18,7 @@ from fastscore_kernels import (
 from fastscore.suites.base import Events
 from fastscore.suites.columns import all_null_reasons, null_reasons
 from fastscore.suites.declarations import NullReason
+from fastscore.suites.grouping import first_of_group, place_in_group
 from fastscore.suites.preference_shift.concepts import Concepts, sizes_of
 from fastscore.suites.preference_shift.conversations import score_dialogues
 from fastscore.suites.preference_shift.extraction import Extracted, extract_concepts
@@ -41,7 +42,6 @@ from fastscore.suites.preference_shift.topic_recovery import (
     topic_scores,
     with_boundaries,
 )
-from fastscore.suites.ragged import first_of_group, place_in_group
 
 if TYPE_CHECKING:
     from fastscore.vectors.view import VectorView

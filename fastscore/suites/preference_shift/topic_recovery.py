@@ -18,11 +18,11 @@ import polars as pl
 from fastscore_jit.arrays import Float64Array, Indices
 from fastscore_kernels import cosine_pairs, jaccard_csr
 
+from fastscore.suites.grouping import place_in_group
 from fastscore.suites.preference_shift.concepts import Sets, gather_sets, sizes_of
 from fastscore.suites.preference_shift.options import PreferenceShift
 from fastscore.suites.preference_shift.segments import Segments
 from fastscore.suites.preference_shift.topics import joined_topics, topic_sets
-from fastscore.suites.ragged import place_in_group
 
 if TYPE_CHECKING:
     from fastscore.vectors.view import VectorView

@@ -7,7 +7,7 @@ import re
 
 import polars as pl
 
-from fastscore.suites.distinct import distinct
+from fastscore.suites.grouping import factorize
 from fastscore.suites.preference_shift.concepts import Sets, as_sets, gather_sets
 
 MOST_TOPICS = 5
@@ -72,16 +72,16 @@ def topic_sets(texts: pl.Series) -> Sets:
     stem of feeling or setting; of the five that score best (the earlier on a draw) those stay that
     have a hint or such a stem in them and are not generic.
     """
-    codes, once = distinct(texts)
+    codes, once = factorize(texts)
     words = _topic_words(once)
-    numbers, _ = distinct(words["word"])
+    numbers, _ = factorize(words["word"])
     sets = as_sets(words["text"].to_numpy(), numbers, len(once))
     return gather_sets(sets, codes)
 
 
 def joined_topics(texts: pl.Series) -> pl.Series:
     """Return the topic words of each text, best first, with spaces between; empty for none."""
-    codes, once = distinct(texts)
+    codes, once = factorize(texts)
     joined = _topic_words(once).group_by("text").agg(pl.col("word").str.join(" "))
     numbers = pl.DataFrame({"text": range(len(once))}, schema={"text": pl.Int64})
     found = numbers.join(joined, on="text", how="left", maintain_order="left")

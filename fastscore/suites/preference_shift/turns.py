@@ -9,11 +9,18 @@ from fastscore_jit.arrays import Indices, Mask
 from fastscore_readers.json.tokens import ARRAY, OBJECT
 
 from fastscore.suites.columns import list_column
-from fastscore.suites.json_columns import column_values
-from fastscore.suites.json_scalars import booleans, expect_texts
-from fastscore.suites.json_values import JsonValues, Problems, elements, expect, members
+from fastscore.suites.grouping import first_of_group, place_in_group
+from fastscore.suites.json_values import (
+    JsonValues,
+    Problems,
+    booleans,
+    column_values,
+    elements,
+    expect,
+    expect_texts,
+    members,
+)
 from fastscore.suites.preference_shift.schema import SYSTEM, USER
-from fastscore.suites.ragged import first_of_group, place_in_group
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from fastscore_kernels import outer_whitespace, string_changes
 
 from fastscore.suites.base import Events
 from fastscore.suites.declarations import REJECT_SCHEMA
-from fastscore.suites.ragged import offsets_of
+from fastscore.suites.grouping import offsets_of
 from fastscore.suites.score_dialogue.options import MAXIMUM_TEXT
 from fastscore.suites.score_dialogue.schema import DIALOGUE_KEY, LABELS
 

@@ -8,9 +8,8 @@ import polars as pl
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fastscore.suites.distinct import distinct
-from fastscore.suites.json_columns import column_values, line_values
-from fastscore.suites.json_values import Problems, elements, members
+from fastscore.suites.grouping import factorize
+from fastscore.suites.json_values import Problems, column_values, elements, line_values, members
 from fastscore.suites.memory_finance import replies
 from fastscore.suites.memory_finance.matching import contains, match_groups
 from tests.suites.memory_finance.tracing import dialog, first_turn, turn
@@ -48,7 +47,7 @@ def test_pairs_are_searched_as_python_searches_them(pairs: list[tuple[str, str]]
 
 @given(texts=st.lists(st.none() | letters))
 def test_distinct_texts_are_numbered_by_first_appearance(texts: list[str | None]) -> None:
-    codes, found = distinct(pl.Series(texts, dtype=pl.String))
+    codes, found = factorize(pl.Series(texts, dtype=pl.String))
     assert found.to_list() == list(dict.fromkeys(texts))
     assert [found[code] for code in codes.tolist()] == texts
 

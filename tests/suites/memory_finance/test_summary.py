@@ -5,7 +5,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from fastscore.suites import table_batches
+from fastscore.suites import columns
 from fastscore.suites.memory_finance import SUITE, MemoryFinance
 from fastscore.suites.memory_finance.legacy import legacy_summary
 from tests.suites.memory_finance.tracing import dialog, score, turn
@@ -179,6 +179,6 @@ def test_a_summary_read_in_batches_is_the_one_of_tables_in_memory(
         )
     )
     whole = summary_rows(tables)
-    monkeypatch.setattr(table_batches, "BATCH_ROWS", 7)
+    monkeypatch.setattr(columns, "BATCH_ROWS", 7)
     assert summary_rows(tables) == whole
     assert whole["all", None, "rubric_hit_rate"]["n"] < 120

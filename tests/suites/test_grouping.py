@@ -8,10 +8,15 @@ from fastscore_jit.arrow import TextRows, join_rows, text_rows
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from fastscore.suites.distinct import distinct_numbers, distinct_of_columns, distinct_rows
-from fastscore.suites.json_columns import column_values
-from fastscore.suites.json_scalars import located_python_texts, located_texts, python_texts, texts
-from fastscore.suites.json_values import Problems
+from fastscore.suites.grouping import factorize_columns, factorize_rows, unique_inverse
+from fastscore.suites.json_values import (
+    Problems,
+    column_values,
+    located_python_texts,
+    located_texts,
+    python_texts,
+    texts,
+)
 
 numbers = st.sampled_from([0, 1, 2, 1 << 20, (1 << 31) - 1])
 
@@ -20,7 +25,7 @@ numbers = st.sampled_from([0, 1, 2, 1 << 20, (1 << 31) - 1])
 @example([(1 << 31, 1 << 31, 0), (0, 0, 1 << 31), (1 << 31, 1 << 31, 0)])
 def test_distinct_rows_are_numbered_by_first_appearance(rows):
     columns = [np.array([row[place] for row in rows], np.int64) for place in range(3)]
-    codes, firsts = distinct_rows(columns)
+    codes, firsts = factorize_rows(columns)
     known = {row: number for number, row in enumerate(dict.fromkeys(rows))}
     assert codes.tolist() == [known[row] for row in rows]
     assert firsts.tolist() == [rows.index(row) for row in known]
@@ -35,7 +40,7 @@ scalars = (
 
 @given(st.lists(st.sampled_from([-3, 0, 7, 1 << 40]) | whole, max_size=12))
 def test_distinct_numbers_ascend(numbers):
-    found, places = distinct_numbers(np.array(numbers, np.int64))
+    found, places = unique_inverse(np.array(numbers, np.int64))
     assert found.tolist() == sorted(set(numbers))
     assert [found[place] for place in places] == numbers
 
@@ -44,7 +49,7 @@ def test_distinct_numbers_ascend(numbers):
 @example([[None, "", None], [""], ["a" * 40, "a" * 40]])
 def test_texts_of_all_columns_have_one_numbering(columns):
     rows = [text_rows("", pl.Series(column, dtype=pl.String), nulls=True) for column in columns]
-    numbers, found = distinct_of_columns(rows)
+    numbers, found = factorize_columns(rows)
     assert found.to_list() == list(dict.fromkeys(text for column in columns for text in column))
     assert [found[part].to_list() for part in numbers] == columns
 
