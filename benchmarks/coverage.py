@@ -137,16 +137,19 @@ ROWS: Mapping[str, Population] = {
 def real_populations(folder: Path) -> dict[str, Population]:
     """Score the bundled logs, and draw dialogues from what they hold."""
     found: dict[str, Population] = {}
-    for suite, options, metrics in (
-        ("score_dialogue", {"lex_weight": 1.0}, ("U_step", "U_best", "average_U_best_early")),
+    for suite in ("score_dialogue", "preference_shift"):
+        write_example(suite, folder / suite)
+    for options, metrics in (
+        (fastscore.ScoreDialogue(lex_weight=1.0), ("U_step", "U_best", "average_U_best_early")),
         (
-            "preference_shift",
-            {"catalogue": str(folder / "preference_shift/catalogue.jsonl"), "segments": "metadata"},
+            fastscore.PreferenceShift(
+                catalogue=str(folder / "preference_shift/catalogue.jsonl"), segments="metadata"
+            ),
             ("CR", "I", "tas"),
         ),
     ):
-        write_example(suite, folder / suite)
-        scores = fastscore.score(folder / suite / "logs", suite, embedder=None, **options)
+        suite = options.suite
+        scores = fastscore.score(folder / suite / "logs", options, embedder=None)
         for metric in load_suite(suite).metrics:
             if metric.id in metrics:
                 sums = (

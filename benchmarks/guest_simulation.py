@@ -38,7 +38,10 @@ QUICK_CONVERSATIONS = 2_000
 def ours_inside(logs: Path, output: Path) -> None:
     """Score logs with the suite, in this process."""
     fastscore.score(
-        logs, "guest_simulation", output=output, embedder=None, personas=str(personas_of(logs))
+        logs,
+        fastscore.GuestSimulation(personas=str(personas_of(logs))),
+        output=output,
+        embedder=None,
     )
 
 

@@ -129,11 +129,8 @@ def check_agreement(folder: Path, lines: list[str], profile: str) -> None:
     path.write_text("".join(lines), encoding="utf-8")
     scores = fastscore.score(
         path,
-        "preference_shift",
+        fastscore.PreferenceShift(catalogue=str(catalogue), profile=profile, segments="metadata"),
         embedder=None,
-        catalogue=str(catalogue),
-        profile=profile,
-        segments="metadata",
     )
     ours = scores.tables["turns"]
     logs = [json.loads(line) for line in lines]

@@ -1,7 +1,7 @@
 """Published dialogue metrics over millions of logged turns, exact and fast.
 
 >>> import fastscore
->>> scores = fastscore.score("logs/", suite="score_dialogue", lex_weight=1.0)  # doctest: +SKIP
+>>> scores = fastscore.score("logs/", fastscore.ScoreDialogue(lex_weight=1.0))  # doctest: +SKIP
 >>> scores.tables["dialogues"]  # doctest: +SKIP
 """
 
@@ -21,6 +21,11 @@ if TYPE_CHECKING:
     from fastscore.results.report.write import write_report
     from fastscore.results.runs import Run, open_run
     from fastscore.results.scores import Scores
+    from fastscore.suites.group_travel.options import GroupTravel
+    from fastscore.suites.guest_simulation.options import GuestSimulation
+    from fastscore.suites.memory_finance.options import MemoryFinance
+    from fastscore.suites.preference_shift.options import PreferenceShift
+    from fastscore.suites.score_dialogue.options import ScoreDialogue
     from fastscore.vectors.embedder import Embedder
     from fastscore.vectors.store import VectorStore
 
@@ -30,9 +35,14 @@ _MODULE_OF = {
     "Comparison": "fastscore.results.compare",
     "Embedder": "fastscore.vectors.embedder",
     "FastscoreError": "fastscore.errors",
+    "GroupTravel": "fastscore.suites.group_travel.options",
+    "GuestSimulation": "fastscore.suites.guest_simulation.options",
     "LogsWarning": "fastscore.logs.read.scan",
+    "MemoryFinance": "fastscore.suites.memory_finance.options",
+    "PreferenceShift": "fastscore.suites.preference_shift.options",
     "RejectsWarning": "fastscore.logs.read.scan",
     "Run": "fastscore.results.runs",
+    "ScoreDialogue": "fastscore.suites.score_dialogue.options",
     "Scores": "fastscore.results.scores",
     "VectorStore": "fastscore.vectors.store",
     "agreement": "fastscore.results.agreement",
@@ -51,9 +61,14 @@ __all__ = [
     "Comparison",
     "Embedder",
     "FastscoreError",
+    "GroupTravel",
+    "GuestSimulation",
     "LogsWarning",
+    "MemoryFinance",
+    "PreferenceShift",
     "RejectsWarning",
     "Run",
+    "ScoreDialogue",
     "Scores",
     "VectorStore",
     "__version__",

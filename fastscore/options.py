@@ -4,10 +4,20 @@ import dataclasses
 import math
 from collections.abc import Mapping
 from types import NoneType
-from typing import Any, get_args, get_type_hints
+from typing import Any, ClassVar, Literal, Protocol, get_args, get_origin, get_type_hints
 
 from fastscore.errors import UsageError, nearest
 from fastscore.suites.declarations import Column
+
+
+class SuiteOptions(Protocol):
+    """The options of a suite: a frozen dataclass of `fastscore.suites.declarations.option` fields.
+
+    A ``Literal`` annotation lists the choices of an option.
+    """
+
+    suite: ClassVar[str]
+    """The suite's name."""
 
 
 def list_alternatives(column: Column) -> tuple[str, ...]:
@@ -21,18 +31,14 @@ def option_values(options: Any) -> dict[str, Any]:
 
 
 def build_options(declared: type[Any], values: Mapping[str, Any]) -> Any:
-    """Make a validated options object.
+    """Make a validated options object of values by name, as flags and manifests give them.
 
     Parameters
     ----------
     declared
         A frozen dataclass whose fields come from `fastscore.suites.declarations.option`.
     values
-        Values by name; what is not named keeps its default.
-
-    Returns
-    -------
-    An instance of `declared`.
+        Values by name. Others have their default.
 
     Raises
     ------
@@ -40,21 +46,36 @@ def build_options(declared: type[Any], values: Mapping[str, Any]) -> Any:
         A name that is not declared, or a value of the wrong type, outside its bounds or not among
         its choices.
     """
-    fields = {field.name: field for field in dataclasses.fields(declared)}
-    types = get_type_hints(declared)
-    checked: dict[str, Any] = {}
-    for name, value in values.items():
+    fields = [field.name for field in dataclasses.fields(declared)]
+    for name in values:
         if name not in fields:
             raise UsageError(f"Unknown option {name!r}.", nearest(name, fields))
-        checked[name] = _checked(name, value, types[name], fields[name].metadata)
-    return declared(**checked)
+    options = declared(**values)
+    check_values(options)
+    return options
 
 
-def _checked(name: str, value: Any, expected: type[Any], rules: Mapping[str, Any]) -> Any:
+def check_values(options: Any) -> None:
+    """Check every value of an options object. Its class calls this in ``__post_init__``.
+
+    Raises
+    ------
+    UsageError
+        A value of the wrong type, outside its bounds or not among its choices.
+    """
+    types = get_type_hints(type(options))
+    for field in dataclasses.fields(options):
+        given = getattr(options, field.name)
+        value = _checked(field.name, given, types[field.name], field.metadata)
+        if value is not given:
+            object.__setattr__(options, field.name, value)
+
+
+def _checked(name: str, value: Any, hint: Any, rules: Mapping[str, Any]) -> Any:
     flag = flag_name(name)
-    if value is None and NoneType in get_args(expected):
+    if value is None and NoneType in get_args(hint):
         return None
-    expected = plain_type(expected)
+    expected, choices = value_type(hint), allowed_values(hint)
     if expected is float and isinstance(value, int) and not isinstance(value, bool):
         value = float(value)
     if not isinstance(value, expected) or (expected is int and isinstance(value, bool)):
@@ -63,14 +84,25 @@ def _checked(name: str, value: Any, expected: type[Any], rules: Mapping[str, Any
         wanted = expected_number(value, rules)
         if wanted:
             raise UsageError(f"{flag} is {value!r}, expected {wanted}.")
-    if rules["choices"] and value not in rules["choices"]:
-        raise UsageError(f"{flag} is {value!r}.", nearest(str(value), rules["choices"]))
+    if choices and value not in choices:
+        raise UsageError(f"{flag} is {value!r}.", nearest(str(value), choices))
     return value
 
 
-def plain_type(declared: Any) -> Any:
-    """Return the type of an option's value where one is given: T of ``T | None``."""
-    return next((part for part in get_args(declared) if part is not NoneType), declared)
+def value_type(hint: Any) -> type[Any]:
+    """Return the type of an option's value: str of ``Literal["a", "b"] | None``."""
+    if get_origin(hint) is Literal:
+        return str
+    inner = next((part for part in get_args(hint) if part is not NoneType), None)
+    found: type[Any] = hint if inner is None else value_type(inner)
+    return found
+
+
+def allowed_values(hint: Any) -> tuple[str, ...]:
+    """Return the choices of an option: the values of its ``Literal``, empty without one."""
+    if get_origin(hint) is Literal:
+        return get_args(hint)
+    return tuple(value for part in get_args(hint) for value in allowed_values(part))
 
 
 def flag_name(name: str) -> str:

@@ -9,6 +9,8 @@ import pytest
 
 import fastscore
 from fastscore.errors import InputError, UsageError
+from fastscore.options import build_options
+from tests.by_keywords import score_by_keywords
 from tests.run.logs import write_logs
 
 
@@ -18,8 +20,8 @@ def logs(tmp_path: Path) -> list[Path]:
 
 
 def test_in_memory_scores_equal_a_runs(logs: list[Path], tmp_path: Path) -> None:
-    run = fastscore.score(logs, "score_dialogue", output=tmp_path / "run", lex_weight=1.0)
-    scores = fastscore.score(logs, "score_dialogue", lex_weight=1.0)
+    run = fastscore.score(logs, fastscore.ScoreDialogue(lex_weight=1.0), output=tmp_path / "run")
+    scores = fastscore.score(logs, fastscore.ScoreDialogue(lex_weight=1.0))
     assert scores.signature == run.signature
     assert scores.summary.equals(run.summary)
     assert set(scores.tables) == set(run.tables)
@@ -29,9 +31,9 @@ def test_in_memory_scores_equal_a_runs(logs: list[Path], tmp_path: Path) -> None
 
 def test_frames_of_any_arrow_speaker_are_scored(logs: list[Path]) -> None:
     rows = pl.read_ndjson(logs[0])
-    expected = fastscore.score(logs[0], "score_dialogue", lex_weight=1.0).tables["steps"]
+    expected = fastscore.score(logs[0], fastscore.ScoreDialogue(lex_weight=1.0)).tables["steps"]
     for frame in (rows, rows.to_arrow(), pa.RecordBatchReader.from_stream(rows)):
-        steps = fastscore.score(frame, "score_dialogue", lex_weight=1.0).tables["steps"]
+        steps = fastscore.score(frame, fastscore.ScoreDialogue(lex_weight=1.0)).tables["steps"]
         assert steps.drop("line").equals(expected.drop("line"))
 
 
@@ -45,7 +47,7 @@ def test_a_frames_bad_rows_are_rejects() -> None:
             "ground_truth": [None, None, "hello"],
         }
     )
-    scores = fastscore.score(frame, "score_dialogue", lex_weight=1.0)
+    scores = fastscore.score(frame, fastscore.ScoreDialogue(lex_weight=1.0))
     assert scores.rejects.select("file", "line", "field", "reason").rows() == [
         ("frame", 2, "utterance_index", "wrong_type")
     ]
@@ -53,16 +55,39 @@ def test_a_frames_bad_rows_are_rejects() -> None:
 
 
 def test_bad_requests_are_named(logs: list[Path], tmp_path: Path) -> None:
+    with pytest.raises(TypeError, match="lex_wait"):
+        fastscore.ScoreDialogue(lex_wait=1.0)
     with pytest.raises(UsageError, match="Did you mean 'lex_weight'"):
-        fastscore.score(logs, "score_dialogue", lex_wait=1.0)
+        build_options(fastscore.ScoreDialogue, {"lex_wait": 1.0})
     with pytest.raises(UsageError, match="expected a number from 0 to 1"):
-        fastscore.score(logs, "score_dialogue", lex_weight=float("nan"))
+        fastscore.ScoreDialogue(lex_weight=float("nan"))
     with pytest.raises(UsageError, match="expected float"):
-        fastscore.score(logs, "score_dialogue", lex_weight="1")
+        fastscore.ScoreDialogue(lex_weight="1")
+    with pytest.raises(UsageError, match="Did you mean 'jaccard'"):
+        fastscore.ScoreDialogue(semantic="jacard")
     with pytest.raises(InputError, match="No such file"):
-        fastscore.score(tmp_path / "gone.jsonl", "score_dialogue", lex_weight=1.0)
+        fastscore.score(tmp_path / "gone.jsonl", fastscore.ScoreDialogue(lex_weight=1.0))
     with pytest.raises(UsageError, match="Both --limit and --sample"):
         fastscore.score(logs, "score_dialogue", limit=1, sample=1)
+
+
+def test_a_wrong_suite_is_answered_with_a_sentence(logs: list[Path]) -> None:
+    options = fastscore.ScoreDialogue(lex_weight=1.0)
+    for suite in (options, "score_dialogue"):
+        with pytest.raises(UsageError, match=r"The logs come first: fastscore.score\(logs, "):
+            fastscore.score(suite, logs)
+    with pytest.raises(UsageError, match=r"Make options of it: ScoreDialogue\(\)"):
+        fastscore.score(logs, fastscore.ScoreDialogue)
+    with pytest.raises(UsageError, match="Did you mean 'score_dialogue'"):
+        fastscore.score(logs, "score_dialog")
+    with pytest.raises(UsageError, match="The suite is of type dict; expected its name or"):
+        fastscore.score(logs, {"lex_weight": 1.0})
+
+
+def test_options_are_whole_numbers_or_floats_as_declared() -> None:
+    assert fastscore.ScoreDialogue(lex_weight=1) == fastscore.ScoreDialogue(lex_weight=1.0)
+    assert repr(fastscore.ScoreDialogue(lex_weight=1)).startswith("ScoreDialogue(lex_weight=1.0, ")
+    assert fastscore.PreferenceShift(catalogue="x", match=None).match == "word"
 
 
 def test_public_names_are_documented_and_import_lazily() -> None:
@@ -76,11 +101,9 @@ def test_every_semantic_mode_scores(logs: list[Path], tmp_path: Path, default_mo
     for mode in ("calibrated", "cosine"):
         scores = fastscore.score(
             logs,
-            "score_dialogue",
+            fastscore.ScoreDialogue(lex_weight=0.0, semantic=mode),
             embedder=default_model,
             store=tmp_path / "store",
-            lex_weight=0.0,
-            semantic=mode,
         )
         steps = scores.tables["steps"]
         cosines = steps["semantic_cosine_raw"]
@@ -95,10 +118,10 @@ def test_vectors_do_not_depend_on_store_or_shards(
     logs: list[Path], tmp_path: Path, default_model: str
 ) -> None:
     common = {"embedder": default_model, "lex_weight": 0.5, "baseline_pairs": 100}
-    cold = fastscore.score(logs, "score_dialogue", store=tmp_path / "a", **common)
-    warm = fastscore.score(logs, "score_dialogue", store=tmp_path / "a", **common)
+    cold = score_by_keywords(logs, "score_dialogue", store=tmp_path / "a", **common)
+    warm = score_by_keywords(logs, "score_dialogue", store=tmp_path / "a", **common)
     parts = [
-        fastscore.score(path, "score_dialogue", store=tmp_path / "b", **common) for path in logs
+        score_by_keywords(path, "score_dialogue", store=tmp_path / "b", **common) for path in logs
     ]
     assert warm.tables["steps"].equals(cold.tables["steps"])
     joined = pl.concat([part.tables["steps"] for part in parts])

@@ -14,6 +14,7 @@ import pytest
 import fastscore
 from fastscore.errors import InputError, UsageError
 from fastscore.logs.inputs.frames import as_frame
+from tests.by_keywords import score_by_keywords
 from tests.suites.memory_finance.tracing import dialog, turn
 from tests.suites.preference_shift.conversing import exchange, write_catalogue
 
@@ -78,8 +79,8 @@ def test_nested_frames_score_as_their_log_does(tmp_path: Path, form: str) -> Non
     options = {"catalogue": write_catalogue(tmp_path), "embedder": "none", "segments": "metadata"}
     log = tmp_path / "log.jsonl"
     log.write_text("".join(json.dumps(row) + "\n" for row in CONVERSATIONS))
-    expected = fastscore.score(log, "preference_shift", **options)
-    found = fastscore.score(FORMS[form](CONVERSATIONS), "preference_shift", **options)
+    expected = score_by_keywords(log, "preference_shift", **options)
+    found = score_by_keywords(FORMS[form](CONVERSATIONS), "preference_shift", **options)
     assert found.signature == expected.signature
     assert found.summary.equals(expected.summary)
     for name, table in expected.tables.items():
@@ -90,9 +91,9 @@ def test_nested_frames_score_as_their_log_does(tmp_path: Path, form: str) -> Non
 @pytest.mark.parametrize("form", FORMS)
 def test_a_frame_is_scored_into_a_run(tmp_path: Path, form: str) -> None:
     options = {"catalogue": write_catalogue(tmp_path), "embedder": "none", "segments": "metadata"}
-    scores = fastscore.score(FORMS[form](CONVERSATIONS), "preference_shift", **options)
+    scores = score_by_keywords(FORMS[form](CONVERSATIONS), "preference_shift", **options)
     for _ in range(2):  # the second time all is done
-        run = fastscore.score(
+        run = score_by_keywords(
             FORMS[form](CONVERSATIONS), "preference_shift", output=tmp_path / "run", **options
         )
         assert [entry["name"] for entry in run.manifest.inputs] == ["frame"]
@@ -119,7 +120,7 @@ EVENTS = [
 def test_missing_integers_of_pandas_are_null() -> None:
     frame = pandas(EVENTS)
     assert str(frame["step"].dtype) == "float64"
-    scores = fastscore.score(frame, "score_dialogue", lex_weight=1.0)
+    scores = fastscore.score(frame, fastscore.ScoreDialogue(lex_weight=1.0))
     assert scores.tables["steps"]["step"].to_list() == [0]
     assert scores.rejects.is_empty()
 
@@ -176,7 +177,7 @@ def test_messages_name_the_frames_column(tmp_path: Path) -> None:
     for given, suite, message in bad:
         options = {"lex_weight": 1.0} if suite == "score_dialogue" else {}
         with pytest.raises((InputError, UsageError), match=message) as raised:
-            fastscore.score(given, suite, embedder="none", **options)
+            score_by_keywords(given, suite, embedder="none", **options)
         assert "parquet" not in str(raised.value).lower()
         assert "/tmp" not in str(raised.value)
 

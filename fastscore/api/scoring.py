@@ -2,17 +2,19 @@
 
 import os
 from collections.abc import Mapping
+from dataclasses import is_dataclass
 from pathlib import Path
-from typing import Any, Literal, Unpack, overload
+from typing import Any, Literal
 
 from fastscore.api.in_memory import score_in_memory
-from fastscore.errors import UsageError
+from fastscore.errors import UsageError, nearest
 from fastscore.logs.inputs.choice import Choice
 from fastscore.logs.inputs.column_map import column_map
 from fastscore.logs.inputs.files import Format
 from fastscore.logs.inputs.layout import layout_map
 from fastscore.logs.integrity.limits import DEFAULT_LIMITS, Limits
 from fastscore.logs.read.given import Given
+from fastscore.options import SuiteOptions, option_values
 from fastscore.processors import available_processors
 from fastscore.results.runs import Run, open_run
 from fastscore.results.scores import Scores
@@ -20,136 +22,26 @@ from fastscore.run.config import DEFAULT_EMBEDDER, DEFAULT_MAX_REJECTS, NO_EMBED
 from fastscore.run.drive import execute
 from fastscore.run.engines.engine import LOCAL
 from fastscore.run.progress import SilentReporter
-from fastscore.score_options import (
-    GroupTravelKeywords,
-    GuestSimulationKeywords,
-    MemoryFinanceKeywords,
-    PreferenceShiftKeywords,
-    ScoreDialogueKeywords,
-)
+from fastscore.suites.registry import suite_names
 
 StrPath = str | os.PathLike[str]
-
-
-@overload
-def score(
-    source: Any,
-    suite: Literal["group_travel"],
-    *,
-    output: None = None,
-    **options: Unpack[GroupTravelKeywords],
-) -> Scores: ...
-
-
-@overload
-def score(
-    source: Any,
-    suite: Literal["group_travel"],
-    *,
-    output: StrPath,
-    **options: Unpack[GroupTravelKeywords],
-) -> Run: ...
-
-
-@overload
-def score(
-    source: Any,
-    suite: Literal["guest_simulation"],
-    *,
-    output: None = None,
-    **options: Unpack[GuestSimulationKeywords],
-) -> Scores: ...
-
-
-@overload
-def score(
-    source: Any,
-    suite: Literal["guest_simulation"],
-    *,
-    output: StrPath,
-    **options: Unpack[GuestSimulationKeywords],
-) -> Run: ...
-
-
-@overload
-def score(
-    source: Any,
-    suite: Literal["memory_finance"],
-    *,
-    output: None = None,
-    **options: Unpack[MemoryFinanceKeywords],
-) -> Scores: ...
-
-
-@overload
-def score(
-    source: Any,
-    suite: Literal["memory_finance"],
-    *,
-    output: StrPath,
-    **options: Unpack[MemoryFinanceKeywords],
-) -> Run: ...
-
-
-@overload
-def score(
-    source: Any,
-    suite: Literal["preference_shift"],
-    *,
-    output: None = None,
-    **options: Unpack[PreferenceShiftKeywords],
-) -> Scores: ...
-
-
-@overload
-def score(
-    source: Any,
-    suite: Literal["preference_shift"],
-    *,
-    output: StrPath,
-    **options: Unpack[PreferenceShiftKeywords],
-) -> Run: ...
-
-
-@overload
-def score(
-    source: Any,
-    suite: Literal["score_dialogue"],
-    *,
-    output: None = None,
-    **options: Unpack[ScoreDialogueKeywords],
-) -> Scores: ...
-
-
-@overload
-def score(
-    source: Any,
-    suite: Literal["score_dialogue"],
-    *,
-    output: StrPath,
-    **options: Unpack[ScoreDialogueKeywords],
-) -> Run: ...
-
-
-@overload
-def score(source: Any, suite: str, *, output: None = None, **options: Any) -> Scores: ...
-
-
-@overload
-def score(source: Any, suite: str, *, output: StrPath, **options: Any) -> Run: ...
+SuiteName = Literal[
+    "group_travel", "guest_simulation", "memory_finance", "preference_shift", "score_dialogue"
+]
+"""The suites that come with the package. Others are chosen by their options."""
 
 
 def score(
     source: Any,
-    suite: str,
+    suite: SuiteName | SuiteOptions,
     *,
     output: StrPath | None = None,
     embedder: str | None = DEFAULT_EMBEDDER,
-    precision: str = "fp32",
+    precision: Literal["fp32", "bf16"] = "fp32",
     dim: int | None = None,
     store: StrPath | None = None,
     workers: int | None = None,
-    engine: str = LOCAL,
+    engine: Literal["local", "dask", "ray"] = "local",
     address: str | None = None,
     max_rejects: float = DEFAULT_MAX_REJECTS,
     max_memory: int | None = None,
@@ -164,7 +56,6 @@ def score(
     limit: int | None = None,
     sample: int | None = None,
     seed: int | None = None,
-    **options: Any,
 ) -> Scores | Run:
     """Score dialogues by a suite.
 
@@ -175,7 +66,8 @@ def score(
         PyCapsule interface, or a dataset with ``to_polars``; or a list of dicts. A frame has the
         columns that the suite's logs have.
     suite
-        The suite's name, for example ``"score_dialogue"``.
+        The suite's options, for example ``fastscore.ScoreDialogue(lex_weight=1.0)``. The name of a
+        suite alone stands for its defaults: ``"score_dialogue"``.
     output
         A run directory; scoring into the same one again finishes an interrupted run. Without it
         everything stays in memory.
@@ -221,8 +113,6 @@ def score(
     sample, seed
         Score so many dialogues, those whose names, with the seed, have the smallest hashes: the
         same ones in any order of the log.
-    **options
-        The suite's options by name, for example ``lex_weight=1.0``.
 
     Returns
     -------
@@ -232,15 +122,16 @@ def score(
     Raises
     ------
     UsageError
-        An unknown suite, an unknown option or a value out of its range.
+        An unknown suite, or an option that cannot be used.
     InputError
         Nothing to read, or nothing of it could be scored.
     ModelError
         The model is not exported.
     """
+    name, options = _named_options(source, suite)
     given = Given.of(source, format)
     config = RunConfig(
-        suite=suite,
+        suite=name,
         inputs=given.paths,
         output=Path(output) if output is not None else Path(),
         options=options,
@@ -253,7 +144,7 @@ def score(
         address=address,
         max_rejects=max_rejects,
         overwrite=overwrite,
-        columns=layout_map(layout, suite) | column_map(columns, values),
+        columns=layout_map(layout, name) | column_map(columns, values),
         strict=strict,
         format=format,
         choice=Choice(limit, sample, seed),
@@ -271,3 +162,33 @@ def score(
     if outcome.refusal is not None:
         raise outcome.refusal
     return open_run(config.output)
+
+
+def _named_options(source: Any, suite: Any) -> tuple[str, dict[str, Any]]:
+    """Return a suite's name and its options by name."""
+    if _is_suite(suite):
+        if isinstance(suite, str):
+            return suite, {}
+        return str(suite.suite), option_values(suite)
+    if _is_suite(source):
+        raise UsageError(
+            "The suite is given first and the logs second.",
+            f"The logs come first: fastscore.score(logs, {source!r}).",
+        )
+    if isinstance(suite, type) and hasattr(suite, "suite"):
+        raise UsageError(
+            f"{suite.__name__} is a class of options.", f"Make options of it: {suite.__name__}()."
+        )
+    if isinstance(suite, str):
+        raise UsageError(f"Unknown suite {suite!r}.", nearest(suite, suite_names()))
+    raise UsageError(
+        f"The suite is of type {type(suite).__name__}; expected its name or its options.",
+        "For example: fastscore.score(logs, fastscore.ScoreDialogue()).",
+    )
+
+
+def _is_suite(given: Any) -> bool:
+    """Tell whether an argument is the name of a suite, or options of one."""
+    if isinstance(given, str):
+        return given in suite_names()
+    return is_dataclass(given) and not isinstance(given, type) and hasattr(given, "suite")

@@ -12,7 +12,7 @@ from fastscore.cli.headings import HeadedOption
 from fastscore.logs.inputs.files import FORMAT_NAMES
 from fastscore.logs.inputs.layout import layout_names
 from fastscore.logs.integrity.limits import DEFAULT_LIMITS, MEMORY_SHARE
-from fastscore.options import environment_name, flag_name, plain_type
+from fastscore.options import allowed_values, environment_name, flag_name, value_type
 from fastscore.processors import available_processors
 from fastscore.run.config import DEFAULT_EMBEDDER, DEFAULT_MAX_REJECTS, NO_EMBEDDER
 from fastscore.run.engines.engine import ENGINES, LOCAL
@@ -253,13 +253,13 @@ def suite_options(suite: Suite) -> list[click.Option]:
         rules = field.metadata
         unit = f" ({rules['unit']})" if rules["unit"] else ""
         flag = flag_name(field.name)
-        kind = plain_type(types[field.name])
+        kind, choices = value_type(types[field.name]), allowed_values(types[field.name])
         is_flag = kind is bool
         options.append(
             _option(
                 f"{flag}/{flag_name('no_' + field.name)}" if is_flag else flag,
                 field.name,
-                type=click.Choice(rules["choices"]) if rules["choices"] else kind,
+                type=click.Choice(choices) if choices else kind,
                 heading=rules["heading"],
                 default=field.default,
                 help=rules["help"] + unit,

@@ -5,13 +5,13 @@ import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 from fastscore.errors import UsageError
 from fastscore.logs.inputs.column_map import NO_MAP, ColumnMap, map_source
 from fastscore.logs.integrity.limits import DEFAULT_LIMITS, Limits
 from fastscore.logs.plan.chosen import ChosenDialogues
-from fastscore.options import build_options, flag_name, option_values
+from fastscore.options import allowed_values, build_options, flag_name, option_values
 from fastscore.run.config import RunConfig
 from fastscore.run.lock import check_writer
 from fastscore.signature import EmbedderIdentity, signature
@@ -138,9 +138,10 @@ def _no_embedder(suite: Suite, options: Any) -> UsageError:
 
 def _without_vectors(suite: Suite, options: Any) -> Iterator[tuple[str, Any, Any]]:
     """Yield each option one change of which needs no vectors: name, value, other value."""
+    types = get_type_hints(type(options))
     for field in dataclasses.fields(options):
         given, rules = getattr(options, field.name), field.metadata
-        others = rules["choices"] or (rules["minimum"], rules["maximum"])
+        others = allowed_values(types[field.name]) or (rules["minimum"], rules["maximum"])
         for other in (not given,) if isinstance(given, bool) else others:
             if other is None or other == given:
                 continue

@@ -478,7 +478,6 @@ def option(
     help: str,
     minimum: float | None = None,
     maximum: float | None = None,
-    choices: tuple[str, ...] = (),
     unit: str = "",
     signed: bool = True,
     names_file: bool = False,
@@ -493,13 +492,11 @@ def option(
     Parameters
     ----------
     default
-        The value without the option; its type is the option's type.
+        The value without the option. The field's annotation is its type, a ``Literal`` its choices.
     help
         One line for ``--help`` and the docs.
     minimum, maximum
         Inclusive bounds of a number; NaN is always refused.
-    choices
-        The allowed values of a string.
     unit
         The unit of a number.
     signed
@@ -525,7 +522,6 @@ def option(
         "help": help,
         "minimum": minimum,
         "maximum": maximum,
-        "choices": choices,
         "unit": unit,
         "signed": signed,
         "names_file": names_file,

@@ -8,6 +8,7 @@ import pytest
 import fastscore
 from fastscore.errors import InputError
 from fastscore.examples import write_example
+from tests.by_keywords import score_by_keywords
 from tests.cli.scoring import score
 from tests.logs.inputs.wrong_logs import RIGHT, changed, write
 
@@ -100,7 +101,7 @@ def test_every_closed_vocabulary_is_looked_after(suite: str, tmp_path: Path) -> 
         assert each in out
     # it does not depend on what is in a shard, and a run says what memory does
     options = {"score_dialogue": {"lex_weight": 1.0}}.get(suite, {})
-    scores = fastscore.score(log, suite, embedder="none", **options)
+    scores = score_by_keywords(log, suite, embedder="none", **options)
     assert list(scores.notes) == [
         *fastscore.open_run(tmp_path / "run").manifest.lacking,
         *fastscore.open_run(tmp_path / "run").manifest.notes,

@@ -9,6 +9,7 @@ import pytest
 
 import fastscore
 from fastscore.errors import InputError
+from tests.by_keywords import score_by_keywords
 from tests.cli.scoring import CATALOGUE, score
 from tests.conftest import fastscore_command
 from tests.logs.inputs.wrong_logs import NEEDED, OTHER_NAMES, RIGHT, nulled, renamed, write
@@ -31,7 +32,7 @@ def test_what_is_typed_then_scores(tmp_path: Path) -> None:
     assert code == 0, error
     run = fastscore.open_run(tmp_path / "run")
     assert run.signature.endswith("|columns=prediction=text")
-    expected = fastscore.score(right, "score_dialogue", lex_weight=1.0)
+    expected = fastscore.score(right, fastscore.ScoreDialogue(lex_weight=1.0))
     steps = run.table("steps").collect()
     assert steps.drop("dialogue").equals(expected.tables["steps"].drop("dialogue"))
     # by configuration, and in Python
@@ -52,7 +53,9 @@ def test_what_is_typed_then_scores(tmp_path: Path) -> None:
         ]
     )
     assert again.returncode == 0, again.stderr
-    scores = fastscore.score(log, "score_dialogue", lex_weight=1.0, columns={"prediction": "text"})
+    scores = fastscore.score(
+        log, fastscore.ScoreDialogue(lex_weight=1.0), columns={"prediction": "text"}
+    )
     assert scores.signature == run.signature
     # another map is another run
     more = ("--column", "prediction=text", "--value", "event:guess=predicted")
@@ -116,7 +119,7 @@ def test_texts_that_are_null_in_some_rows_are_counted(tmp_path: Path) -> None:
     dialogues = pl.read_parquet(tmp_path / "run" / "dialogues" / "*.parquet")
     assert dialogues.sort("dialogue")["m4_turns"].to_list() == [2, 0]
     # the count does not depend on how many shards there are
-    scores = fastscore.score(logs, "memory_finance", profile="published")
+    scores = fastscore.score(logs, fastscore.MemoryFinance(profile="published"))
     assert scores.notes[-1] == (
         "turns[].pred_assistant_text: null in 2 of 4 objects; counted as empty, as published"
     )
@@ -141,8 +144,8 @@ def test_logs_of_named_layouts_are_scored_as_the_suites_own(layout: str, tmp_pat
         turns = [{"speaker": speakers[at % 2], "text": text} for at, text in enumerate(talk)]
         ours.append({"session_id": f"s{number}", "conversation": turns})
     options = {"catalogue": str(catalogue), "segments": "metadata"}
-    found = fastscore.score(theirs, "preference_shift", layout=layout, **options)
-    expected = fastscore.score(ours, "preference_shift", **options)
+    found = score_by_keywords(theirs, "preference_shift", layout=layout, **options)
+    expected = score_by_keywords(ours, "preference_shift", **options)
     for name, table in expected.tables.items():
         assert found.tables[name].equals(table), name
     assert found.signature.startswith(expected.signature + "|layout=")
@@ -179,7 +182,7 @@ def test_memory_and_runs_say_the_same(form: Any, rows: str, tmp_path: Path) -> N
     said = []
     for output in (None, tmp_path / "run"):
         with pytest.raises(InputError) as caught:
-            fastscore.score(form(given), "score_dialogue", lex_weight=1.0, output=output)
+            fastscore.score(form(given), fastscore.ScoreDialogue(lex_weight=1.0), output=output)
         said.append(str(caught.value).partition("; all are listed")[0].removesuffix("."))
     assert said[0] == said[1]
     if rows == "none" and form is list:
@@ -203,10 +206,12 @@ def test_a_scan_warns_of_what_is_missing_and_leaves_other_files_aside(tmp_path: 
 def test_frames_are_screened_too() -> None:
     frame = pl.DataFrame(renamed("score_dialogue", "text"))
     with pytest.raises(InputError, match="frame: no row has what score_dialogue needs") as caught:
-        fastscore.score(frame, "score_dialogue", lex_weight=1.0)
+        fastscore.score(frame, fastscore.ScoreDialogue(lex_weight=1.0))
     assert str(caught.value).endswith("Type --column prediction=text.")
     assert (
-        fastscore.score(frame, "score_dialogue", lex_weight=1.0, columns={"prediction": "text"})
+        fastscore.score(
+            frame, fastscore.ScoreDialogue(lex_weight=1.0), columns={"prediction": "text"}
+        )
         .tables["steps"]
         .height
         == 2

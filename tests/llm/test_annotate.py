@@ -8,6 +8,7 @@ from fastscore.errors import UsageError
 from fastscore.llm.annotate import Annotating, annotate_concepts, annotate_states
 from fastscore.llm.options import ModelOptions
 from fastscore.run.progress import SilentReporter
+from tests.by_keywords import score_by_keywords
 from tests.llm.stub_server import PATIENCE, Stub, serving
 
 MOVIES = [
@@ -69,7 +70,7 @@ def reading(body):
 
 
 def score(folder, **options):
-    return fastscore.score(
+    return score_by_keywords(
         [str(folder / "logs.jsonl")],
         "preference_shift",
         catalogue=str(folder / "movies.jsonl"),
@@ -202,9 +203,10 @@ def test_states_that_a_model_reads_are_scored(stub, tmp_path):
         stub.asked
     )
     scores = fastscore.score(
-        [str(tmp_path / "logs.jsonl")], "guest_simulation",
-        states="llm", states_from=str(tmp_path / "states"), embedder=None,
-    )  # fmt: skip
+        [str(tmp_path / "logs.jsonl")],
+        fastscore.GuestSimulation(states="llm", states_from=str(tmp_path / "states")),
+        embedder=None,
+    )
     messages = scores.tables["messages"]
     styles = [value for value in messages["menu_exploration_style"].to_list() if value]
     assert styles == ["explores_menu", "does_not_explore_menu"]
@@ -213,4 +215,4 @@ def test_states_that_a_model_reads_are_scored(stub, tmp_path):
 def test_states_of_a_model_need_their_files():
     rows = [{"role": "agent", "content": "A cola, please."}]
     with pytest.raises(UsageError, match="annotate states"):
-        fastscore.score(rows, "guest_simulation", states="llm", embedder=None)
+        fastscore.score(rows, fastscore.GuestSimulation(states="llm"), embedder=None)

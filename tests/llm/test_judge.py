@@ -409,9 +409,11 @@ def test_judgements_feed_the_analysis(stub, tmp_path, logs):
     )
     run(stub, tmp_path, logs)
     fastscore.score(
-        [logs], "preference_shift", output=tmp_path / "run", catalogue=str(SAMPLE),
-        segments="metadata", embedder=None,
-    )  # fmt: skip
+        [logs],
+        fastscore.PreferenceShift(catalogue=str(SAMPLE), segments="metadata"),
+        output=tmp_path / "run",
+        embedder=None,
+    )
     made = analyse(tmp_path / "run", judge=tmp_path / "judged" / "judgements.jsonl")
     convergent = made.tables["convergent_validity"]
     assert set(NAMES) <= set(convergent["judge"])

@@ -8,6 +8,7 @@ import fastscore
 from fastscore.errors import InputError, UsageError
 from fastscore.examples import example_names, write_example
 from fastscore.llm.transcripts import find_logs, read_transcripts
+from tests.by_keywords import score_by_keywords
 
 
 def transcripts_of(folder, name, *rows):
@@ -88,7 +89,7 @@ def test_dialogues_have_the_ids_and_places_of_the_suites_tables(suite, tmp_path)
     }.get(suite, {})
     if suite == "preference_shift":
         options["segments"] = "metadata"
-    scores = fastscore.score(str(tmp_path / "logs"), suite, embedder=None, **options)
+    scores = score_by_keywords(str(tmp_path / "logs"), suite, embedder=None, **options)
     dialogues = scores.tables["dialogues"]
     columns = [name for name in ("dialogue", "model", "file", "line") if name in dialogues.columns]
     found = read_transcripts(find_logs([str(tmp_path / "logs")], suite)).dialogues
@@ -106,9 +107,12 @@ def test_the_suite_is_the_runs_or_the_only_one_that_reads_the_logs(tmp_path):
     text = (tmp_path / "ex" / "logs" / "dialogues.jsonl").read_text()
     moved.write_text(text.replace('"dialogue_uid"', '"talk"'))
     fastscore.score(
-        str(moved), "score_dialogue", output=tmp_path / "run", lex_weight=1.0, embedder=None,
+        str(moved),
+        fastscore.ScoreDialogue(lex_weight=1.0),
+        output=tmp_path / "run",
+        embedder=None,
         columns={"dialogue_uid": "talk"},
-    )  # fmt: skip
+    )
     found = find_logs([str(tmp_path / "run")])
     assert (found.suite, found.inputs) == ("score_dialogue", (str(moved),))
     scored = fastscore.open_run(tmp_path / "run").table("dialogues").collect()["dialogue"]

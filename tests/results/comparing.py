@@ -10,6 +10,7 @@ import polars as pl
 
 import fastscore
 from fastscore.results.runs import Run
+from tests.by_keywords import score_by_keywords
 
 WORDS = ["please", "book", "a", "table", "for", "two", "near", "the", "station"]
 
@@ -37,7 +38,7 @@ def scored(folder: Path, name: str, *logs: tuple[str, float, range], **options: 
     rows = [row for log in logs for row in miner_rows(*log)]
     source.write_text("".join(json.dumps(row) + "\n" for row in rows))
     chosen = {"lex_weight": 1.0, **options}
-    run = fastscore.score(source, "score_dialogue", output=folder / name, embedder=None, **chosen)
+    run = score_by_keywords(source, "score_dialogue", output=folder / name, embedder=None, **chosen)
     assert isinstance(run, Run)
     return run
 

@@ -19,6 +19,7 @@ from benchmarks import (
     preference_shift_logs,
 )
 from fastscore.results.runs import Run
+from tests.by_keywords import score_by_keywords
 from tests.results.pages import ATTACK, BREAKING_OUT, Pages
 
 SUITES = (
@@ -82,13 +83,13 @@ class SuiteRuns(Mapping[str, Run]):
         if profile == SECOND:
             store = self._store if base.manifest.embedder else None
             logs = [self._in_other_words(log) for log in logs]
-            return fastscore.score(logs, suite, output=output, store=store, **settings)
+            return score_by_keywords(logs, suite, output=output, store=store, **settings)
         settings |= {"profile": profile}
         store = self._store if profile == "legacy" else None
         if suite == "preference_shift" and profile != "legacy":
             settings |= {"segments": "metadata"}
         embedder = {} if store else {"embedder": None}
-        return fastscore.score(logs, suite, output=output, store=store, **embedder, **settings)
+        return score_by_keywords(logs, suite, output=output, store=store, **embedder, **settings)
 
     def _in_other_words(self, log: Path) -> Path:
         content = log.read_bytes()
@@ -106,24 +107,24 @@ class SuiteRuns(Mapping[str, Run]):
         output = folder / f"run-{SUITES.index(suite) + 1}"
         if suite == "score_dialogue":
             _write(miner_logs, "--dialogues", 6, "--miners", 2, "-o", folder / "miners")
-            return fastscore.score(folder / "miners", suite, output=output, store=store)
+            return score_by_keywords(folder / "miners", suite, output=output, store=store)
         if suite == "group_travel":
             _write(group_travel_logs, "--dialogues", 15, "-o", folder / "trips")
-            return fastscore.score(folder / "trips" / "logs", suite, output=output, store=store)
+            return score_by_keywords(folder / "trips" / "logs", suite, output=output, store=store)
         if suite == "guest_simulation":
             _write(guest_simulation_logs, "--conversations", 20, "-o", folder / "guests")
             personas = str(folder / "guests-personas.json")
-            return fastscore.score(folder / "guests", suite, output=output, personas=personas)
+            return score_by_keywords(folder / "guests", suite, output=output, personas=personas)
         if suite == "preference_shift":
             words = ("--kind", "models", "--turns", 300, "--output", folder / "shifts")
             _write(preference_shift_logs, *words)
             catalogue = str(folder / "shifts" / "catalogue.jsonl")
             logs = folder / "shifts" / "logs.jsonl"
-            return fastscore.score(logs, suite, output=output, store=store, catalogue=catalogue)
+            return score_by_keywords(logs, suite, output=output, store=store, catalogue=catalogue)
         leave = shutil.ignore_patterns("turn*", "*.json")
         shutil.copytree(_TRACES, folder / "traces", ignore=leave)
         traces = sorted((folder / "traces").rglob("dialog_trace*"))
-        return fastscore.score(traces, suite, output=output)
+        return score_by_keywords(traces, suite, output=output)
 
 
 def _write(command: ModuleType, *arguments: object) -> None:
@@ -173,5 +174,5 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Run:
     bad = '{"event": "predicted<script>window.hit=1</script>'
     log.write_text("".join(f"{json.dumps(row)}\n" for row in rows) + f"{bad}\n")
     return fastscore.score(
-        log, "score_dialogue", output=folder / "run", lex_weight=1.0, max_rejects=0.5
+        log, fastscore.ScoreDialogue(lex_weight=1.0), output=folder / "run", max_rejects=0.5
     )

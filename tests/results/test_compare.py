@@ -145,7 +145,7 @@ def lexical(folder: Path, name: str, dialogues: list[tuple[str, int, float]]) ->
     source = folder / f"{name}.jsonl"
     source.write_text("".join(json.dumps(row) + "\n" for row in rows))
     run = fastscore.score(
-        source, "score_dialogue", output=folder / name, embedder=None, lex_weight=1.0
+        source, fastscore.ScoreDialogue(lex_weight=1.0), output=folder / name, embedder=None
     )
     assert isinstance(run, Run)
     return run

@@ -27,6 +27,7 @@ from fastscore.results.show_explanations import print_evidence, print_explanatio
 from fastscore.suites.alignment import edit_distance, matched_characters, occurrences
 from fastscore.suites.declarations import Metric, OutputColumn, Table
 from fastscore.suites.showing import Evidence, Explanation
+from tests.by_keywords import score_by_keywords
 from tests.conftest import fastscore_command, often
 from tests.results.conftest import PROFILES, SUITES
 from tests.vectors.conftest import masked_cache, masked_folder  # noqa: F401
@@ -107,9 +108,8 @@ def test_a_number_of_a_dialogue_stands_on_all_its_lines(tmp_path: Path) -> None:
     write_example("guest_simulation", tmp_path)
     run = fastscore.score(
         tmp_path / "logs",
-        "guest_simulation",
+        fastscore.GuestSimulation(personas=str(tmp_path / "personas.json")),
         output=tmp_path / "run",
-        personas=str(tmp_path / "personas.json"),
         embedder=None,
     )
     dialogues = Dialogues(run)
@@ -136,7 +136,7 @@ def test_perplexities_follow_from_their_evidence(
     log = tmp_path / "log.jsonl"
     log.write_text("".join(json.dumps(line) + "\n" for line in lines))
     settings = {"lex_weight": 1.0, "pppl_model": "tiny-mlm", "pppl_weight": 0.5}
-    run = fastscore.score(log, "score_dialogue", output=tmp_path / "run", **settings)
+    run = score_by_keywords(log, "score_dialogue", output=tmp_path / "run", **settings)
     found = explain(Dialogues(run), 0, ["pppl_prediction", "pppl_ground_truth", "pppl_penalty"])
     assert set().union(*map(_check, found)) == {one.metric for one in found}
 

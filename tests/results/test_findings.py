@@ -203,7 +203,9 @@ def test_findings_of_a_run_whose_lexicon_is_gone_say_so(
     words = tmp_path / "words.toml"
     words.write_bytes(lexicon_content("", "fastscore.suites.memory_finance"))
     logs = [about["name"] for about in suite_runs["memory_finance"].manifest.inputs]
-    run = fastscore.score(logs, "memory_finance", output=tmp_path / "run", lexicon=str(words))
+    run = fastscore.score(
+        logs, fastscore.MemoryFinance(lexicon=str(words)), output=tmp_path / "run"
+    )
     words.unlink()
     (text,) = (one.text for one in find(run) if one.kind == "baseline")
     assert text.startswith("No trivial baselines: ")

@@ -27,9 +27,8 @@ WITHOUT_MEMORY = {"20260221_085707"}
 def lexical(golden: Path, tmp_path: Path) -> Run:
     return fastscore.score(
         golden / "a.jsonl",
-        "score_dialogue",
+        fastscore.ScoreDialogue(lex_weight=1.0),
         output=tmp_path / "run",
-        lex_weight=1.0,
         max_rejects=1.0,
     )
 
@@ -73,9 +72,12 @@ def test_every_number_that_memory_finance_published_agrees(folder: Path, tmp_pat
     """Summary (micro, macro, counts and dialogues) and turn rows, without a tolerance."""
     (trace,) = folder.glob("dialog_trace*")
     run = fastscore.score(
-        trace, "memory_finance", output=tmp_path / "run", profile="published",
-        ignore_memory_keys=folder.name in WITHOUT_MEMORY,
-    )  # fmt: skip
+        trace,
+        fastscore.MemoryFinance(
+            profile="published", ignore_memory_keys=folder.name in WITHOUT_MEMORY
+        ),
+        output=tmp_path / "run",
+    )
     found = check_migration(run, [folder])
     assert found.agrees
     counted = found.metrics.select("equal", "rounding", "null_here", "null_there").sum().row(0)
@@ -92,7 +94,9 @@ def test_every_number_that_memory_finance_published_agrees(folder: Path, tmp_pat
 def test_a_changed_summary_is_noticed(tmp_path: Path) -> None:
     folder = TRACES / "debug_finrobot_one2"
     (trace,) = folder.glob("dialog_trace*")
-    run = fastscore.score(trace, "memory_finance", output=tmp_path / "run", profile="published")
+    run = fastscore.score(
+        trace, fastscore.MemoryFinance(profile="published"), output=tmp_path / "run"
+    )
     (written,) = folder.glob("metrics_summary*.json")
     summary = json.loads(written.read_text())
     summary["metrics"]["m4_compliance"]["counts"]["severe_count"] += 1

@@ -37,8 +37,8 @@ def shown(tmp_path: Path) -> list[fastscore.Scores | fastscore.Run]:
     logs = write_logs(tmp_path / "logs")
     traces = [dialog(turn("ok"), dialog_id=f"d{number}") for number in range(3)]
     return [
-        fastscore.score(logs, "score_dialogue", lex_weight=1.0),
-        fastscore.score(logs, "score_dialogue", output=tmp_path / "<b>", lex_weight=1.0),
+        fastscore.score(logs, fastscore.ScoreDialogue(lex_weight=1.0)),
+        fastscore.score(logs, fastscore.ScoreDialogue(lex_weight=1.0), output=tmp_path / "<b>"),
         fastscore.score(traces, "memory_finance"),
     ]
 

@@ -18,6 +18,7 @@ from fastscore.results.dialogues import Dialogues
 from fastscore.results.runs import Run
 from fastscore.suites.memory_finance.lexicon import load_lexicon
 from fastscore.suites.registry import load_suite, suite_names
+from tests.by_keywords import score_by_keywords
 
 Record = dict[str, Any]
 
@@ -48,7 +49,7 @@ def rescored(
     kept = {
         name: run.manifest.options[name] for name in run.manifest.options if name == "catalogue"
     }
-    scores = fastscore.score(logs, run.manifest.suite, embedder=None, **kept, **options)
+    scores = score_by_keywords(logs, run.manifest.suite, embedder=None, **kept, **options)
     found: pl.DataFrame = scores.tables["dialogues"]
     return found
 

@@ -19,6 +19,7 @@ from fastscore.logs.inputs.choice import Choice
 from fastscore.run.config import RunConfig
 from fastscore.run.drive import execute
 from fastscore.run.progress import SilentReporter
+from tests.by_keywords import score_by_keywords
 from tests.conftest import often
 from tests.run.logs import dialogue_lines, write_logs
 from tests.suites.memory_finance.tracing import dialog, turn
@@ -27,7 +28,7 @@ SUITE = "score_dialogue"
 
 
 def scored(source: Any, **more: Any) -> fastscore.Scores:
-    return fastscore.score(source, SUITE, lex_weight=1.0, **more)
+    return score_by_keywords(source, SUITE, lex_weight=1.0, **more)
 
 
 def run_of(paths: list[Path], folder: Path, choice: Choice, shard_bytes: int) -> fastscore.Run:

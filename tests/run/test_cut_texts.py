@@ -9,6 +9,7 @@ import pytest
 from fastscore_models import export
 
 import fastscore
+from tests.by_keywords import score_by_keywords
 from tests.conftest import fastscore_command
 from tests.models.tiny_bert import make_recipe, word_tokenizer, write_folder
 
@@ -79,7 +80,7 @@ def test_the_outcome_says_how_many_texts_were_cut(logs: Path, tmp_path: Path, mo
 
 def test_a_text_of_several_shards_counts_once(logs: Path, tmp_path: Path, model: str) -> None:
     config = {"embedder": model, "store": tmp_path / "store", "lex_weight": 0.5}
-    scores = fastscore.score(logs, "score_dialogue", **config)
+    scores = score_by_keywords(logs, "score_dialogue", **config)
     assert sorted(scores.cut_texts["text"].to_list()) == sorted([LONG, LONGER])
     from fastscore.run.config import RunConfig
     from fastscore.run.drive import execute
@@ -97,7 +98,7 @@ def test_a_text_of_several_shards_counts_once(logs: Path, tmp_path: Path, model:
 
 def test_without_an_embedder_nothing_is_cut(logs: Path, tmp_path: Path) -> None:
     run = fastscore.score(
-        logs, "score_dialogue", output=tmp_path / "run", embedder=None, lex_weight=1.0
+        logs, fastscore.ScoreDialogue(lex_weight=1.0), output=tmp_path / "run", embedder=None
     )
     assert "cut_texts" not in run.manifest.counts
     assert run.cut_texts.collect().is_empty()
@@ -115,8 +116,8 @@ def test_long_texts_of_a_run_are_embedded_once(tmp_path: Path, model: str) -> No
     found = {}
     for long in ("windows", "cut"):
         options = {"embedder": model, "store": tmp_path / "store", "m12_long": long}
-        run = fastscore.score(path, "group_travel", output=tmp_path / long, **options)
-        in_memory = fastscore.score(path, "group_travel", **options)
+        run = score_by_keywords(path, "group_travel", output=tmp_path / long, **options)
+        in_memory = score_by_keywords(path, "group_travel", **options)
         found[long] = run.table("dialogues").collect()["M12"].to_list()
         assert in_memory.tables["dialogues"]["M12"].to_list() == found[long]
         # M8 reads the raw output line by line and still cuts it; M12 as published cuts it too

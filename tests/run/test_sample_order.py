@@ -17,6 +17,7 @@ from fastscore.logs.inputs.files import resolve_inputs
 from fastscore.logs.plan.chosen import choose, naming_source
 from fastscore.logs.read.files import read_files
 from fastscore.suites.registry import load_suite
+from tests.by_keywords import score_by_keywords
 from tests.suites.group_travel.travelling import turn as travel_turn
 from tests.suites.guest_simulation.guests import guest, restaurant
 from tests.suites.memory_finance.tracing import dialog, turn
@@ -200,5 +201,5 @@ def test_elements_of_arrays_are_chosen_by_the_row_of_the_array(
     names = ("event", "step", "utterance_index", "prediction", "ground_truth")
     columns = {name: f"steps[].{name}" for name in names}
     path = write(tmp_path / "log.jsonl", [{"steps": predicted(id)} for id in IDS])
-    scores = fastscore.score(path, "score_dialogue", lex_weight=1.0, columns=columns, **more)
+    scores = score_by_keywords(path, "score_dialogue", lex_weight=1.0, columns=columns, **more)
     assert scores.tables["dialogues"].height == 7

@@ -70,7 +70,7 @@ def test_numbers_of_unknown_words_do_not_depend_on_shards(tmp_path: Path) -> Non
         assert table_bytes(output) == before
         assert fastscore.open_run(output).damaged() == []
     assert len(of_shards) == 3
-    scores = fastscore.score(logs, "score_dialogue", lex_weight=1.0)
+    scores = fastscore.score(logs, fastscore.ScoreDialogue(lex_weight=1.0))
     assert list(scores.notes) == expected
 
 
@@ -96,7 +96,7 @@ def test_long_words_are_told_by_their_beginning(tmp_path: Path) -> None:
     log = tmp_path / "log.jsonl"
     rows = [*RIGHT["score_dialogue"], {"event": "x" * 1000, "utterance_index": 0}]
     log.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    notes = fastscore.score(log, "score_dialogue", lex_weight=1.0).notes
+    notes = fastscore.score(log, fastscore.ScoreDialogue(lex_weight=1.0)).notes
     assert notes == (
         f"event: '{'x' * 39}…' in 1 of 4 rows; known: predicted, revealed, utterance_complete",
     )

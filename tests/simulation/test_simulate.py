@@ -106,7 +106,9 @@ def test_logs_are_scored_as_they_are(tmp_path):
     logs = tmp_path / "logs"
     run(asked(logs, sessions=40, turns=20))
     scores = fastscore.score(
-        [str(logs)], "preference_shift", catalogue=str(SAMPLE), segments="metadata", embedder=None
+        [str(logs)],
+        fastscore.PreferenceShift(catalogue=str(SAMPLE), segments="metadata"),
+        embedder=None,
     )
     assert scores.rejects.is_empty()
     dialogues = scores.tables["dialogues"]

@@ -2,10 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import polars as pl
 
+from fastscore.options import check_values
 from fastscore.suites import declarations as declared
 from fastscore.suites.base import Events
 from fastscore.suites.summary import summarise_metrics
@@ -38,13 +39,18 @@ DIALOGUES = declared.Table(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TurnLength:
     """The suite's one option."""
+
+    suite: ClassVar[str] = "turn_length"
 
     shortest: int = declared.option(
         1, help="The fewest letters of a word.", minimum=1, unit="letters"
     )
+
+    def __post_init__(self) -> None:
+        check_values(self)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,13 +1,17 @@
 """The options of the suite."""
 
 from dataclasses import dataclass
+from typing import ClassVar, Literal
 
+from fastscore.options import check_values
 from fastscore.suites.declarations import option
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupTravel:
     """The options of `group_travel`."""
+
+    suite: ClassVar[str] = "group_travel"
 
     address_sim: float = option(
         0.45,
@@ -27,23 +31,20 @@ class GroupTravel:
         minimum=0.0,
         maximum=1.0,
     )
-    m12_target: str = option(
+    m12_target: Literal["plan", "slot"] = option(
         "plan",
         help="What M12 compares a preference with: the plan's entries for the slot and the "
         "planner's raw output, or the entries alone.",
-        choices=("plan", "slot"),
     )
-    m12_long: str = option(
+    m12_long: Literal["windows", "cut"] = option(
         "windows",
         help="How M12 reads what is longer than the model takes: in windows whose vectors are "
         "averaged by tokens, or, as published, cut at the model's limit.",
-        choices=("windows", "cut"),
     )
-    negation: str = option(
+    negation: Literal["rooms", "all"] = option(
         "rooms",
         help="Where negations count: in wishes for rooms, or for categories too: one that stands "
         "after a negator in its clause is then not wished for.",
-        choices=("rooms", "all"),
     )
     strict_overnight: bool = option(
         False,
@@ -66,3 +67,6 @@ class GroupTravel:
         "metric with the conditions side by side.",
         signed=False,
     )
+
+    def __post_init__(self) -> None:
+        check_values(self)

@@ -1,8 +1,10 @@
 """The options of the suite."""
 
 from dataclasses import dataclass
+from typing import ClassVar, Literal
 
 from fastscore.errors import UsageError
+from fastscore.options import check_values
 from fastscore.suites.declarations import option
 
 
@@ -10,17 +12,17 @@ from fastscore.suites.declarations import option
 class GuestSimulation:
     """The options of `guest_simulation`."""
 
-    profile: str = option(
+    suite: ClassVar[str] = "guest_simulation"
+
+    profile: Literal["default", "published"] = option(
         "default",
         help="default: exits and messages without a state are no behaviour, nothing to score is "
         "null, tools count by name; published: as the public evaluation does it.",
-        choices=("default", "published"),
     )
-    states: str = option(
+    states: Literal["auto", "columns", "tools", "heuristic", "llm"] = option(
         "auto",
         help="Where a guest's states come from; auto takes the first that a conversation has, llm "
         "is what a chat model read into files (--states-from).",
-        choices=("auto", "columns", "tools", "heuristic", "llm"),
     )
     states_from: str = option(
         "",
@@ -42,6 +44,7 @@ class GuestSimulation:
     )
 
     def __post_init__(self) -> None:
+        check_values(self)
         if self.states == "llm" and not self.states_from:
             raise UsageError(
                 "--states is 'llm', but no files of states are named.",

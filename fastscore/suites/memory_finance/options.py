@@ -1,8 +1,10 @@
 """The options of the suite."""
 
 from dataclasses import dataclass
+from typing import ClassVar, Literal
 
 from fastscore.errors import UsageError
+from fastscore.options import check_values
 from fastscore.suites.declarations import option
 
 
@@ -10,11 +12,12 @@ from fastscore.suites.declarations import option
 class MemoryFinance:
     """The options of `memory_finance`."""
 
-    profile: str = option(
+    suite: ClassVar[str] = "memory_finance"
+
+    profile: Literal["default", "published"] = option(
         "default",
         help="What a reply that is null counts as in a turn of status ok: missing, so that the "
         "turn counts for no metric (default), or empty, so that it complies (published).",
-        choices=("default", "published"),
     )
     ignore_memory_keys: bool = option(
         False,
@@ -46,6 +49,7 @@ class MemoryFinance:
         return self.profile == "published"
 
     def __post_init__(self) -> None:
+        check_values(self)
         if self.legacy_dataset_path and not self.legacy_files:
             raise UsageError(
                 f"--legacy-dataset-path is {self.legacy_dataset_path!r}, but no legacy files are "

@@ -2,9 +2,10 @@
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar, Literal
 
 from fastscore.errors import UsageError
+from fastscore.options import check_values
 from fastscore.suites.declarations import option
 
 ATTRIBUTES = ("genre", "actor", "director", "writer", "language", "year")
@@ -43,7 +44,6 @@ RECOVERY_CC = {"cc": 0.65, "cc-or-cr": 0.35}
 CONCEPTS = "How concepts are found: changes the score"
 """The heading of options that say what a concept is."""
 
-SEGMENTATIONS = ("embedding", "heuristic", "metadata")
 CAS_PARTS = (
     "topic_recovery_rate",
     "avg_recovery_delay",
@@ -61,12 +61,13 @@ class PreferenceShift:
     object is made, so that the signature names every switch with its value.
     """
 
-    profile: str = option(
+    suite: ClassVar[str] = "preference_shift"
+
+    profile: Literal["default", "published", "structured", "legacy"] = option(
         "default",
         help="published: the public evaluation (V4); structured: its successor; legacy: its "
         "predecessor, by topics instead of concepts; default: the "
         "published formulas with values matched as whole words and no plot keywords.",
-        choices=tuple(PROFILES),
     )
     catalogue: str = option(
         "",
@@ -76,12 +77,11 @@ class PreferenceShift:
         required=True,
         heading=CONCEPTS,
     )
-    extract: str = option(
+    extract: Literal["lexical", "embed", "ngrams", "llm"] = option(
         "lexical",
         help="How concepts are found: values that stand in the text, or the values nearest to it "
         "in meaning by vectors (embed) or in spelling by character n-grams (ngrams), or those that "
         "a chat model read, in a file (llm).",
-        choices=("lexical", "embed", "ngrams", "llm"),
         heading=CONCEPTS,
     )
     annotations: str = option(
@@ -90,10 +90,9 @@ class PreferenceShift:
         names_file=True,
         heading=CONCEPTS,
     )
-    match: str | None = option(
+    match: Literal["word", "substring"] | None = option(
         None,
         help="Values match as whole words or as any substring.  [default: by the profile]",
-        choices=("word", "substring"),
         heading=CONCEPTS,
     )
     aliases: str = option(
@@ -134,11 +133,10 @@ class PreferenceShift:
     copy_orders: str = option(
         "3,4", help="Orders of the n-grams of copying, with commas between.", unit="words"
     )
-    recovery: str | None = option(
+    recovery: Literal["cc", "cc-or-cr"] | None = option(
         None,
         help="The recovery test of a turn: CC, or CC or CR, reaches its threshold.  "
         "[default: by the profile]",
-        choices=tuple(RECOVERY_CC),
     )
     recovery_cc: float | None = option(
         None,
@@ -161,11 +159,10 @@ class PreferenceShift:
         "0.01,0.02,0.02,0.30,0.15",
         help="Weights in CAS of recovery rate, delay, copying, CC and CR; scaled to sum 1.",
     )
-    segments: str = option(
+    segments: Literal["embedding", "heuristic", "metadata"] = option(
         "embedding",
         help="Where a conversation without shift metadata is cut: by the user's texts, compared by "
         "vectors and concepts (embedding) or topic words (heuristic), or not at all (metadata).",
-        choices=SEGMENTATIONS,
     )
     merge_speakers: bool = option(
         False,
@@ -180,6 +177,7 @@ class PreferenceShift:
 
     def __post_init__(self) -> None:
         """Put the profile's values where none was given, and check what goes together."""
+        check_values(self)
         if not self.catalogue:
             raise UsageError(
                 "No catalogue is named: concepts are values of its items.",

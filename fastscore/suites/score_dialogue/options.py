@@ -1,19 +1,21 @@
 """The options of the suite: how much the letters count, and what the meaning is compared by."""
 
 from dataclasses import dataclass
+from typing import ClassVar, Literal
 
 from fastscore.errors import UsageError
+from fastscore.options import check_values
 from fastscore.suites.declarations import NullReason, option
 
 MAXIMUM_TEXT = 1_000_000
 """So many characters a text may have unless told."""
 
-SEMANTIC_MODES = ("calibrated", "cosine", "jaccard")
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoreDialogue:
     """The options of `score_dialogue`; every one of them changes numbers."""
+
+    suite: ClassVar[str] = "score_dialogue"
 
     lex_weight: float = option(
         0.5,
@@ -22,11 +24,10 @@ class ScoreDialogue:
         minimum=0.0,
         maximum=1.0,
     )
-    semantic: str = option(
+    semantic: Literal["calibrated", "cosine", "jaccard"] = option(
         "calibrated",
         help="What semantic similarity is: the cosine calibrated by the dialogue's own baseline, "
         "the bare cosine, or the Jaccard index of the words (no embedder).",
-        choices=SEMANTIC_MODES,
     )
     baseline_pairs: int = option(
         20_000,
@@ -65,6 +66,7 @@ class ScoreDialogue:
     )
 
     def __post_init__(self) -> None:
+        check_values(self)
         if self.pppl_weight > 0 and not self.pppl_model:
             raise UsageError(
                 f"--pppl-weight is {self.pppl_weight:g}, but no --pppl-model is named.",

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-import fastscore
 from fastscore.errors import InputError
 from fastscore.logs.inputs.column_map import column_map
+from tests.by_keywords import score_by_keywords
 from tests.logs.inputs.screened import found, message, refusal, screened
 from tests.logs.inputs.wrong_logs import (
     NEEDED,
@@ -95,7 +95,7 @@ def test_a_column_of_another_type(suite: str, tmp_path: Path) -> None:
         catalogue.write_text('[{"name": "Her", "genre": ["comedy"]}]')
         options = {"catalogue": str(catalogue), "segments": "metadata"}
     with pytest.raises(InputError) as caught:
-        fastscore.score(log, suite, embedder="none", output=tmp_path / "run", **options)
+        score_by_keywords(log, suite, embedder="none", output=tmp_path / "run", **options)
     assert f"The first: {log}:1, {told}" in str(caught.value)
 
 

@@ -16,6 +16,7 @@ from benchmarks.guest_simulation_conversations import (
     read_orders,
 )
 from benchmarks.guest_simulation_logs import write_csv, write_shards
+from tests.by_keywords import score_by_keywords
 
 COUNT = 200
 DATA = Path(os.environ.get("FASTSCORE_TM4", SAMPLE))
@@ -28,7 +29,7 @@ def conversations() -> list[Conversation]:
 
 def scored(folder: Path, **options: Any) -> Mapping[str, pl.DataFrame]:
     personas = str(folder.parent / f"{folder.name}-personas.json")
-    found = fastscore.score(folder, "guest_simulation", personas=personas, **options)
+    found = score_by_keywords(folder, "guest_simulation", personas=personas, **options)
     assert found.rejects.is_empty(), found.rejects.to_dicts()
     return found.tables
 
@@ -99,7 +100,7 @@ def test_the_order_of_conversations_changes_nothing(
     rows = [row for made in reversed(conversations) for row in made.rows]
     personas = str(tmp_path / "logs-personas.json")
     frame = pl.DataFrame(rows, infer_schema_length=None)
-    found = fastscore.score(frame, "guest_simulation", personas=personas).tables["dialogues"]
+    found = fastscore.score(frame, fastscore.GuestSimulation(personas=personas)).tables["dialogues"]
     columns = [name for name in found.columns if name not in ("file", "line")]
     assert found.select(columns).reverse().equals(tables["dialogues"].select(columns))
 

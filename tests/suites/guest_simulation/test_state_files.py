@@ -361,5 +361,5 @@ def test_the_command_reads_published_folders(tmp_path: Path) -> None:
     assert "is not there, expected a folder of exp*/*_states.csv" in refused.stderr
     frame = pl.DataFrame([json.loads(json.dumps(row)) for row in LOG])
     frame = frame.with_columns(conversation_id=pl.lit("a"), experiment_level=5)
-    scores = fastscore.score(frame, "guest_simulation", states_from=str(states))
+    scores = fastscore.score(frame, fastscore.GuestSimulation(states_from=str(states)))
     assert scores.tables["dialogues"]["PAS"].to_list() == [1.0]

@@ -69,9 +69,10 @@ def compare(
     write_jsonl(catalogue, movies)
     write_jsonl(path, logs)
     scores = fastscore.score(
-        path, "preference_shift", embedder=None, catalogue=str(catalogue), profile=profile,
-        segments="metadata",
-    )  # fmt: skip
+        path,
+        fastscore.PreferenceShift(catalogue=str(catalogue), profile=profile, segments="metadata"),
+        embedder=None,
+    )
     expected = plain.score_logs(
         logs, plain_concepts.make_catalogue(movies), plain_concepts.PROFILES[profile]
     )

@@ -100,9 +100,10 @@ def test_the_table_stands_in_the_signature(tmp_path: Path, catalogue: str) -> No
 
     def signed(aliases: str) -> str:
         return fastscore.score(
-            frame, "preference_shift", embedder=None, catalogue=catalogue, segments="metadata",
-            aliases=aliases,
-        ).signature  # fmt: skip
+            frame,
+            fastscore.PreferenceShift(catalogue=catalogue, segments="metadata", aliases=aliases),
+            embedder=None,
+        ).signature
 
     one = signed(write_aliases(tmp_path))
     assert re.search(r"\|aliases=blake2b:[0-9a-f]{16}\|", one)

@@ -258,7 +258,7 @@ def test_files_are_scored_end_to_end(tmp_path: Path, catalogue: str) -> None:
     path = tmp_path / "logs.jsonl"
     path.write_text("".join(json.dumps(each) + "\n" for each in logs))
     scores = fastscore.score(
-        path, "preference_shift", embedder=None, catalogue=catalogue, segments="metadata"
+        path, fastscore.PreferenceShift(catalogue=catalogue, segments="metadata"), embedder=None
     )
     assert scores.tables["dialogues"]["dialogue"].to_list() == ["1", "1"]
     assert scores.tables["turns"]["model"].to_list() == ["m", "m", "n"]
@@ -272,8 +272,9 @@ def test_files_are_scored_end_to_end(tmp_path: Path, catalogue: str) -> None:
     frame = pl.DataFrame(logs, infer_schema_length=None)
     from_frame = fastscore.score(
         frame.drop("session_id").with_columns(session_id=pl.lit("1")),
-        "preference_shift", embedder=None, catalogue=catalogue, segments="metadata",
-    )  # fmt: skip
+        fastscore.PreferenceShift(catalogue=catalogue, segments="metadata"),
+        embedder=None,
+    )
     columns = ["cc", "cr", "i", "tas", "user_concepts"]
     assert from_frame.tables["turns"].select(columns).equals(scores.tables["turns"].select(columns))
 
@@ -285,7 +286,7 @@ def test_conversations_without_a_model_count_in_the_whole(tmp_path: Path, catalo
     for kept, n in ((logs, 2), (logs[1:], 1)):
         path.write_text("".join(json.dumps(each) + "\n" for each in kept))
         summary = fastscore.score(
-            path, "preference_shift", embedder=None, catalogue=catalogue, segments="metadata"
+            path, fastscore.PreferenceShift(catalogue=catalogue, segments="metadata"), embedder=None
         ).summary
         for metric in ("cc", "cross_coherence"):
             of_metric = summary.filter(metric=metric)
@@ -304,7 +305,7 @@ def test_every_published_form_of_a_log_is_read(tmp_path: Path, catalogue: str) -
     (folder / "o.jsonl").write_text(json.dumps(one) + "\n" + json.dumps(turns) + "\n")
     pl.DataFrame([one], infer_schema_length=None).write_parquet(folder / "p.parquet")
     tables = fastscore.score(
-        folder, "preference_shift", embedder=None, catalogue=catalogue, segments="metadata"
+        folder, fastscore.PreferenceShift(catalogue=catalogue, segments="metadata"), embedder=None
     ).tables
     dialogues = tables["dialogues"]
     names = ["00000", "n_bare", "00000", "o", "00000"]

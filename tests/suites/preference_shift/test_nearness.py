@@ -158,11 +158,16 @@ def test_segments_by_the_shared_embedder(
         }
     )  # fmt: skip
     scores = fastscore.score(
-        frame, "preference_shift", embedder=default_model, catalogue=catalogue, store=tmp_path / "s"
+        frame,
+        fastscore.PreferenceShift(catalogue=catalogue),
+        embedder=default_model,
+        store=tmp_path / "s",
     )
     assert scores.tables["segments"]["start_turn"].to_list() == [1, 3]
     meaning = fastscore.score(
-        frame, "preference_shift", embedder=default_model, catalogue=catalogue,
-        store=tmp_path / "s", extract="embed", fields="genre",
-    )  # fmt: skip
+        frame,
+        fastscore.PreferenceShift(catalogue=catalogue, extract="embed", fields="genre"),
+        embedder=default_model,
+        store=tmp_path / "s",
+    )
     assert "genre=drama" in meaning.tables["turns"]["user_concepts"][0].to_list()

@@ -13,6 +13,7 @@ from fastscore.options import build_options
 from fastscore.suites.score_dialogue import SUITE, ScoreDialogue
 from fastscore.suites.score_dialogue.perplexity import StepPerplexities
 from fastscore.vectors import PerplexityModel, VectorView
+from tests.by_keywords import score_by_keywords
 from tests.suites.score_dialogue.comparing import PERPLEXITIES, null_reasons, reasons
 from tests.vectors.conftest import masked_cache, masked_folder  # noqa: F401
 
@@ -116,7 +117,7 @@ def test_a_run_judges_each_text_once(tmp_path, logs, masked_cache, monkeypatch):
         "pppl_model": "tiny-mlm",
         "store": tmp_path / "store",
     }
-    run = fastscore.score(logs, output=tmp_path / "run", workers=2, pppl_weight=0.5, **settings)
+    run = score_by_keywords(logs, output=tmp_path / "run", workers=2, pppl_weight=0.5, **settings)
     texts = {"w3", "w1 w2", "", *(f"w{number} w5" for number in range(4))}
     assert sorted(judged) == sorted(texts)
     model = PerplexityModel("tiny-mlm")
@@ -136,7 +137,7 @@ def test_a_run_judges_each_text_once(tmp_path, logs, masked_cache, monkeypatch):
         assert step["U_step"] == pytest.approx(plain_utility * penalty, rel=1e-6)
     # the store has them all: nothing is judged again, in memory or with another weight
     judged.clear()
-    scores = fastscore.score(logs, pppl_weight=2.0, **settings)
+    scores = score_by_keywords(logs, pppl_weight=2.0, **settings)
     assert judged == []
     assert scores.signature != run.signature
 
@@ -144,11 +145,11 @@ def test_a_run_judges_each_text_once(tmp_path, logs, masked_cache, monkeypatch):
 def test_a_model_that_is_not_exported_is_refused_before_anything_is_read(tmp_path, monkeypatch):
     monkeypatch.setenv("FASTSCORE_CACHE", str(tmp_path))
     with pytest.raises(ModelError, match="'gone' has not been exported"):
-        fastscore.score(tmp_path, "score_dialogue", lex_weight=1.0, pppl_model="gone")
+        fastscore.score(tmp_path, fastscore.ScoreDialogue(lex_weight=1.0, pppl_model="gone"))
 
 
 def test_without_a_model_the_columns_are_null_and_not_summarised(tmp_path, logs):
-    scores = fastscore.score(logs, "score_dialogue", lex_weight=1.0)
+    scores = fastscore.score(logs, fastscore.ScoreDialogue(lex_weight=1.0))
     for step in scores.tables["steps"].rows(named=True):
         assert {step[name] for name in PERPLEXITIES} == {None}
         assert not reasons(PERPLEXITIES) & null_reasons(step)

@@ -37,9 +37,11 @@ def score(folder: Path, kind: str) -> Path:
     write_jsonl(folder / "catalogue.jsonl", movies)
     write_jsonl(folder / f"{kind}.jsonl", KINDS[kind](dialogues, movies, random.Random(0)))
     fastscore.score(
-        folder / f"{kind}.jsonl", "preference_shift", output=folder / f"{kind}_run", embedder=None,
-        catalogue=str(folder / "catalogue.jsonl"), segments="metadata",
-    )  # fmt: skip
+        folder / f"{kind}.jsonl",
+        fastscore.PreferenceShift(catalogue=str(folder / "catalogue.jsonl"), segments="metadata"),
+        output=folder / f"{kind}_run",
+        embedder=None,
+    )
     return folder / f"{kind}_run"
 
 

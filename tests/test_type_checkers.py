@@ -1,0 +1,51 @@
+"""Type checkers find mistakes in options: mypy, and pyright by the package basedpyright."""
+
+import dataclasses
+import json
+import subprocess
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+from mypy import api
+
+import fastscore
+from fastscore.api.scoring import SuiteName
+from fastscore.suites.registry import load_suite
+
+PLANTED = Path(__file__).with_name("planted_errors.py")
+ROOT = PLANTED.parents[1]
+
+
+def planted_lines() -> list[int]:
+    lines = PLANTED.read_text(encoding="utf-8").splitlines()
+    return [number for number, line in enumerate(lines, 1) if line.endswith("# error")]
+
+
+def test_mypy_finds_every_mistake(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)  # its settings, and what `make lint` has cached
+    shown, _, _ = api.run([str(PLANTED), "--no-error-summary"])
+    errors = [line for line in shown.splitlines() if ": error:" in line]
+    assert sorted({int(line.split(":")[1]) for line in errors}) == planted_lines(), shown
+    assert all(line.startswith("tests/planted_errors.py:") for line in errors), shown
+
+
+def test_pyright_finds_every_mistake() -> None:
+    done = subprocess.run(
+        ["basedpyright", "--level", "error", "--outputjson", str(PLANTED)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    found: list[dict[str, Any]] = json.loads(done.stdout)["generalDiagnostics"]
+    lines = {one["range"]["start"]["line"] + 1 for one in found if one["severity"] == "error"}
+    assert sorted(lines) == planted_lines(), done.stdout
+
+
+@pytest.mark.parametrize("suite", get_args(SuiteName))
+def test_every_suite_has_a_public_class_of_options(suite: str) -> None:
+    declared = load_suite(suite).options
+    assert declared.suite == suite
+    assert getattr(fastscore, declared.__name__) is declared
+    assert all(field.kw_only for field in dataclasses.fields(declared))
