@@ -49,7 +49,10 @@ def score_in_memory(config: RunConfig, given: Given) -> Scores:
         for name, value in part.counts.items():
             counts[name] = counts.get(name, 0) + value
     unknown = pl.concat([part.unknown_words for part in parts]).lazy()
-    said = notes_on_run(counts, unknown, declared, summary, options, given.records(declared))
+    dialogues = tables.get("dialogues", pl.DataFrame()).lazy()
+    said = notes_on_run(
+        counts, unknown, declared, summary, options, given.records(declared), dialogues
+    )
     finest = suite.tables[0].name
     if tables[finest].is_empty():
         where = None if rejects.is_empty() else describe_reject(rejects.row(0, named=True)) + "."

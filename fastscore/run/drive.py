@@ -30,7 +30,7 @@ from fastscore.run.commit import commit_bytes, commit_json, commit_table, remove
 from fastscore.run.config import RunConfig
 from fastscore.run.context import RunContext, embedder_identity, run_context
 from fastscore.run.engines.engine import LOCAL, Engine, open_engine
-from fastscore.run.folder import accept_inputs, copies_among, open_manifest
+from fastscore.run.folder import accept_inputs, open_manifest
 from fastscore.run.inputs import (
     Readable,
     chosen_inputs,
@@ -355,15 +355,7 @@ def _score_receipts(run: _Execution, plan: Plan) -> list[Receipt]:
 def _summarise(run: _Execution, receipts: Sequence[Receipt]) -> pl.DataFrame:
     """Commit the summary of all parts, and what the suite's published code writes."""
     with run.stage("summary", 1) as progress:
-        scanned = {
-            table.name: pl.scan_parquet(
-                [run.folder / table.name / part_name(receipt.index) for receipt in receipts],
-                glob=False,
-            )
-            if receipts
-            else pl.LazyFrame(schema=table.schema)
-            for table in run.suite.tables
-        }
+        scanned = _scanned_tables(run, receipts)
         summary = run.suite.summarise(scanned, run.options)
         run.context.check_writer()
         pinned = {"fastscore.signature": run.context.signature}
@@ -379,6 +371,19 @@ def _summarise(run: _Execution, receipts: Sequence[Receipt]) -> pl.DataFrame:
         run.manifest.outputs = [asdict(output) for output in outputs]
         progress.advance({})
     return summary
+
+
+def _scanned_tables(run: _Execution, receipts: Sequence[Receipt]) -> dict[str, pl.LazyFrame]:
+    """Scan the parts of each table."""
+    return {
+        table.name: pl.scan_parquet(
+            [run.folder / table.name / part_name(receipt.index) for receipt in receipts],
+            glob=False,
+        )
+        if receipts
+        else pl.LazyFrame(schema=table.schema)
+        for table in run.suite.tables
+    }
 
 
 def _describe(
@@ -398,9 +403,12 @@ def _describe(
     source = run.context.source(run.suite)
     rows = (row for file in files for row in read_records(file, source))
     unknown = scan_unknown_words(run.folder, receipts)
-    said = notes_on_run(counts, unknown, source, summary, run.options, rows)
+    dialogues = _scanned_tables(run, receipts).get("dialogues", pl.LazyFrame())
+    said = notes_on_run(
+        *(counts, unknown, source, summary, run.options, rows, dialogues, run.manifest.inputs)
+    )
     run.manifest.lacking = said.lacking
-    run.manifest.notes = [*said.notes, *copies_among(run.manifest.inputs)]
+    run.manifest.notes = said.notes
     run.manifest.all_null = said.nothing_scored
     run.manifest.counts = counts
     run.manifest.parts_hash = hash_of_outputs(receipts)

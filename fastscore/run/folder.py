@@ -6,7 +6,7 @@ import os
 import platform
 import shutil
 import socket
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -246,22 +246,6 @@ def _unpacked_hash(path: str) -> bytes | None:
     except (OSError, DamageError):
         return None
     return digest.digest()
-
-
-def copies_among(inputs: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Note the inputs that are copies of another one: their dialogues are scored twice."""
-    first: dict[str, str] = {}
-    copies: list[tuple[str, str]] = []
-    for entry in inputs:
-        original = first.setdefault(entry["content_hash"], entry["name"])
-        if original != entry["name"]:
-            copies.append((entry["name"], original))
-    if not copies:
-        return []
-    copy, original = copies[0]
-    noun = "copy" if len(copies) == 2 else "copies"
-    more = f", and {len(copies) - 1:,} more {noun}" if len(copies) > 1 else ""
-    return [f"{copy} has the same content as {original}{more}: such dialogues count twice"]
 
 
 def _remove_parts_after(folder: Path, manifest: Manifest, n_shards: int) -> None:

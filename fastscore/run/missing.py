@@ -19,6 +19,10 @@ NULL, ASKED, EMPTY = "null:", "asked:", "empty:"
 them that count as having an empty one."""
 JOINED_LINES, JOINED_DIALOGUES = "joined_lines", "joined_dialogues"
 """How many lines of rows share the name of a dialogue with another line, and how many names."""
+REPEATED_ROWS = "repeated_rows"
+"""How many messages equal an earlier row of their dialogue in every column that is read."""
+_LEAST_CHARACTERS = 20
+"""Shorter messages, such as "Yes, please.", are said more than once."""
 UNKNOWN_SCHEMA = {"column": pl.String, "word": pl.String, "rows": pl.Int64}
 """Words that a suite does not know: of which column, and in how many rows or objects."""
 MOST_NAMED = 100
@@ -73,7 +77,8 @@ def count_lacks(frame: pl.DataFrame, source: Source, events: Events) -> Counted:
         counts[EMPTY + path] = found.null if as_empty else 0
         unknown += [(path, word, count) for word, count in found.unknown.items()]
     words = pl.DataFrame(unknown, schema=UNKNOWN_SCHEMA, orient="row")
-    return Counted(counts | _joined(frame, source), words.sort("column", "word"))
+    counts |= _joined(frame, source) | _repeated(frame, source)
+    return Counted(counts, words.sort("column", "word"))
 
 
 def _where(column: Column) -> tuple[str, str] | None:
@@ -115,6 +120,18 @@ def _joined(frame: pl.DataFrame, source: Source) -> dict[str, int]:
     lines = frame.select(*dialogue, "line").unique().group_by(dialogue).len("lines")["lines"]
     several = lines.filter(lines > 1)
     return {JOINED_LINES: int(several.sum()), JOINED_DIALOGUES: len(several)}
+
+
+def _repeated(frame: pl.DataFrame, source: Source) -> dict[str, int]:
+    """Count the messages that equal an earlier one of their dialogue, if each is a row."""
+    rows = source.chat_rows
+    if rows is None or not source.dialogue_key or not frame.height:
+        return {}
+    read = frame.select("file", *(column.name for column in source.columns))
+    candidates = read.filter(read.hash_rows().is_duplicated())
+    candidates = candidates.filter(pl.col(rows.text).str.len_chars() >= _LEAST_CHARACTERS)
+    repeated = candidates.height - candidates.unique().height
+    return {REPEATED_ROWS: repeated} if repeated else {}
 
 
 @dataclass(frozen=True, slots=True)

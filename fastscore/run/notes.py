@@ -1,6 +1,6 @@
 """What is said at the end of a run of what its rows lack, and which metrics that costs."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -24,12 +24,13 @@ from fastscore.options import list_alternatives
 from fastscore.run.missing import (
     JOINED_DIALOGUES,
     JOINED_LINES,
+    REPEATED_ROWS,
     Missing,
     UnknownWords,
     missing_columns,
 )
 from fastscore.suites.chats import ChatRows
-from fastscore.suites.declarations import ALL_METRICS, Column, Source
+from fastscore.suites.declarations import ALL_METRICS, REPLACED_ROWS, Column, Source
 from fastscore.suites.summary import ALL
 
 _LONGEST_WORD = 40
@@ -88,6 +89,73 @@ def _note_on_lines(counts: dict[str, int], source: Source) -> list[str]:
     return [
         f"{name}: {lines:,} lines have the names of {counted(dialogues, 'dialogues')} and are put "
         f"together by them; type --column {name}=KEY if each line is a dialogue of its own"
+    ]
+
+
+def _note_on_rows(counts: dict[str, int]) -> list[str]:
+    """Say how many rows repeat another one, taking that out of the counts."""
+    repeated, replaced = counts.pop(REPEATED_ROWS, 0), counts.pop(REPLACED_ROWS, 0)
+    notes = []
+    if repeated:
+        notes.append(
+            f"{counted(repeated, 'rows')} {'repeats' if repeated == 1 else 'repeat'} an earlier "
+            "row of the same dialogue in every column: such rows count twice"
+        )
+    if replaced:
+        notes.append(
+            f"{counted(replaced, 'rows')} {'is' if replaced == 1 else 'are'} replaced by a later "
+            "row for the same step or utterance: the last row counts"
+        )
+    return notes
+
+
+def _notes_on_copies(inputs: Iterable[Mapping[str, Any]]) -> tuple[list[str], list[str]]:
+    """Name the inputs that are copies of another one; return them, and a note."""
+    first: dict[str, str] = {}
+    copies: list[tuple[str, str]] = []
+    for entry in inputs:
+        original = first.setdefault(entry["content_hash"], entry["name"])
+        if original != entry["name"]:
+            copies.append((entry["name"], original))
+    if not copies:
+        return [], []
+    copy, original = copies[0]
+    noun = "copy" if len(copies) == 2 else "copies"
+    more = f", and {len(copies) - 1:,} more {noun}" if len(copies) > 1 else ""
+    note = f"{copy} has the same content as {original}{more}: such dialogues count twice"
+    return [name for name, _ in copies], [note]
+
+
+def _note_on_dialogues(
+    dialogues: pl.LazyFrame, source: Source, copies: Collection[str]
+) -> list[str]:
+    """Note the dialogues that repeat another one; copies of whole files are noted already."""
+    schema = dialogues.collect_schema()
+    if "line" not in schema:
+        return []  # rows of one key are one dialogue
+    # a dialogue without an id has the name of its file
+    of_file = pl.col("file").str.contains(pl.format("{}.", "dialogue"), literal=True)
+    dialogues = dialogues.filter(
+        pl.col("dialogue").is_not_null(), ~of_file, ~pl.col("file").is_in(list(copies))
+    )
+    hashes = dialogues.select(pl.col("dialogue").hash()).collect(engine="streaming").to_series()
+    several = hashes.filter(hashes.is_duplicated())
+    if several.is_empty():
+        return []
+    place = ("line",) if source.key_within_file else ("file", "line")
+    values = [name for name, dtype in schema.items() if name not in place and not dtype.is_nested()]
+    found = dialogues.filter(pl.col("dialogue").hash().is_in(several.unique().implode())).collect()
+    found = found.with_columns(of=pl.concat_str("file", pl.lit(":"), "line"))
+    repeated = found.with_columns(
+        original=pl.col("of").first().over(values), number=pl.int_range(pl.len()).over(values)
+    ).filter(pl.col("number") > 0)
+    if repeated.is_empty():
+        return []
+    copy, original = repeated.select("of", "original").row(0)
+    verb = "repeats" if repeated.height == 1 else "repeat"
+    return [
+        f"{counted(repeated.height, 'dialogues')} {verb} another one, with the same name and the "
+        f"same values (first: {copy} repeats {original}): such dialogues count twice"
     ]
 
 
@@ -200,6 +268,8 @@ def notes_on_run(
     summary: pl.DataFrame,
     options: Any,
     rows: Iterable[dict[str, Any]],
+    dialogues: pl.LazyFrame,
+    inputs: Iterable[Mapping[str, Any]] = (),
 ) -> NotesOnRun:
     """Say what a run lacks, taking that out of its counts.
 
@@ -217,6 +287,10 @@ def notes_on_run(
         The suite's options.
     rows
         Some of its rows, to name the keys that were found; read only where a metric is null.
+    dialogues
+        Its table of dialogues.
+    inputs
+        Its inputs, as the manifest has them.
 
     Returns
     -------
@@ -226,9 +300,16 @@ def notes_on_run(
     lacking = lacking_columns(missing, source, summary, options)
     found = count_keys(rows, _ROWS_COUNTED) if lacking else FoundKeys()
     whole = summary.filter(pl.col("group") == ALL)
+    copies, notes_on_copies = _notes_on_copies(inputs)
     return NotesOnRun(
         [each.describe(found, source) for each in lacking],
-        [*notes_on_missing(missing, source), *_note_on_lines(counts, source)],
+        [
+            *notes_on_missing(missing, source),
+            *_note_on_lines(counts, source),
+            *_note_on_rows(counts),
+            *_note_on_dialogues(dialogues, source, copies),
+            *notes_on_copies,
+        ],
         any(each.need.column.needed_by == ALL_METRICS for each in lacking)
         or (whole.height > 0 and not (whole["n"] > 0).any()),
     )

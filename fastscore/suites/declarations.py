@@ -428,6 +428,10 @@ UNPAIRED_TURNS, PAIRED_TURNS = "unpaired_turns", "turns"
 """The counts of messages that pair with no reply, or with no question, and of pairs."""
 
 
+REPLACED_ROWS = "replaced_rows"
+"""The count of rows that a later row of the same dialogue replaces."""
+
+
 ROW_SCHEMA: dict[str, pl.DataType] = {
     "file": pl.String(),
     "line": pl.Int64(),

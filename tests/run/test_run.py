@@ -17,7 +17,6 @@ from fastscore.results.runs import open_run
 from fastscore.run.config import RunConfig
 from fastscore.run.context import RunContext
 from fastscore.run.drive import execute
-from fastscore.run.folder import copies_among
 from fastscore.run.manifest import read_manifest
 from fastscore.run.preview import preview
 from fastscore.run.progress import LineReporter
@@ -340,12 +339,3 @@ def test_a_log_that_was_moved_or_packed_otherwise_is_the_same_log(
     other.write_bytes(bz2.compress(logs[1].read_bytes()))
     with pytest.raises(RunConflictError, match=r"moved\.jsonl\.xz, which is not among"):
         run_lexical([other, *logs[2:]], run)
-
-
-def test_copies_among_the_inputs_are_named() -> None:
-    contents = {"a": "1", "b": "1", "c": "2", "d": "1"}
-    inputs = [{"name": name, "content_hash": content} for name, content in contents.items()]
-    expected = "b has the same content as a, and 1 more copy: such dialogues count twice"
-    assert copies_among(inputs) == [expected]
-    assert copies_among(inputs[:2]) == ["b has the same content as a: such dialogues count twice"]
-    assert copies_among(inputs[1:3]) == []

@@ -18,7 +18,7 @@ from fastscore_jit.arrays import Indices, Mask
 from fastscore_kernels import outer_whitespace, string_changes
 
 from fastscore.suites.base import Events
-from fastscore.suites.declarations import REJECT_SCHEMA
+from fastscore.suites.declarations import REJECT_SCHEMA, REPLACED_ROWS
 from fastscore.suites.grouping import offsets_of
 from fastscore.suites.score_dialogue.options import MAXIMUM_TEXT
 from fastscore.suites.score_dialogue.schema import DIALOGUE_KEY, LABELS
@@ -62,7 +62,10 @@ def group_events(raw: pl.DataFrame, max_text: int = MAXIMUM_TEXT) -> Events:
     used = raw["utterance_index"].is_not_null() & ~too_far & ~too_long
     rows, dialogues = _number_rows(raw if used.all() else raw.filter(used))
     completed, utterances = _completed_utterances(rows)
-    steps, predicted_at = _lay_out_steps(rows, completed, utterances["total_steps"].to_numpy())
+    total_steps = utterances["total_steps"].to_numpy()
+    steps, predicted_at, n_predictions = _lay_out_steps(rows, completed, total_steps)
+    n_replaced = n_predictions - int((predicted_at >= 0).sum())
+    n_replaced += len(rows.completing) - len(completed)
     steps = steps.with_columns(
         strip_text(_gather(rows.frame["prediction"], predicted_at)).alias("prediction"),
         _gather(rows.frame["line"], predicted_at).alias("line"),
@@ -80,7 +83,8 @@ def group_events(raw: pl.DataFrame, max_text: int = MAXIMUM_TEXT) -> Events:
     return Events(
         frames={"dialogues": dialogues, "utterances": utterances, "steps": steps},
         rejects=rejects,
-        counts=_row_counts(rows, raw.height - rejects.height),
+        counts=_row_counts(rows, raw.height - rejects.height)
+        | ({REPLACED_ROWS: n_replaced} if n_replaced else {}),
         # the published script takes a text that is null for an empty one
         nulls_are_empty=True,
     )
@@ -315,10 +319,11 @@ def _count_steps(rows: _Rows) -> Indices:
 
 def _lay_out_steps(
     rows: _Rows, completed: Indices, total_steps: Indices
-) -> tuple[pl.DataFrame, Indices]:
+) -> tuple[pl.DataFrame, Indices, int]:
     """Return a row for each step of each completed utterance, and the raw row that predicted it.
 
-    The raw row is the last one of that step, or -1.
+    The raw row is the last one of that step, or -1. The last value is the number of rows that
+    predicted any of these steps.
     """
     offsets = offsets_of(total_steps)
     utterance_row = np.repeat(np.arange(len(completed)), total_steps)
@@ -327,12 +332,13 @@ def _lay_out_steps(
     position = np.full(len(rows.index_of_utterance), -1, dtype=np.int64)
     position[completed] = np.arange(len(completed))
     candidates = np.flatnonzero(rows.is_predicted & rows.has_step)
-    positions, steps = position[rows.utterance[candidates]], rows.step[candidates]
+    positions, predicted = position[rows.utterance[candidates]], rows.step[candidates]
     limits = np.append(total_steps, 0)[positions]
-    usable = (steps >= 0) & (steps < limits)
+    usable = (predicted >= 0) & (predicted < limits)
     predicted_at = np.full(len(step), -1, dtype=np.int64)
-    predicted_at[offsets[positions[usable]] + steps[usable]] = candidates[usable]
-    return pl.DataFrame({"utterance_row": utterance_row, "step": step}), predicted_at
+    predicted_at[offsets[positions[usable]] + predicted[usable]] = candidates[usable]
+    steps = pl.DataFrame({"utterance_row": utterance_row, "step": step})
+    return steps, predicted_at, int(usable.sum())
 
 
 def _revealed_too_far(raw: pl.DataFrame) -> pl.Series:

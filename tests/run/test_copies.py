@@ -1,0 +1,117 @@
+"""Copies among logs are named in the outcome: of files, of dialogues, of rows in a dialogue."""
+
+import csv
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import fastscore
+from fastscore.run.config import RunConfig
+from fastscore.run.drive import execute
+from fastscore.run.progress import SilentReporter
+from tests.run.logs import dialogue_lines
+
+CATALOGUE = [{"name": "Her", "genre": ["comedy"]}]
+LONG = "I would like a comedy with a robot, please."
+
+
+@pytest.fixture
+def catalogue(tmp_path: Path) -> str:
+    (tmp_path / "catalogue.json").write_text(json.dumps(CATALOGUE))
+    return str(tmp_path / "catalogue.json")
+
+
+def conversation(name: str | None, text: str) -> str:
+    turns = [{"speaker": "USER", "text": text}, {"speaker": "SYSTEM", "text": "Watch Her."}]
+    return json.dumps({"session_id": name, "conversation": turns}) + "\n"
+
+
+def notes(suite: str, paths: Sequence[Path], **more: Any) -> list[str]:
+    settings = {name: more.pop(name) for name in ("shard_bytes",) if name in more}
+    output = paths[0].with_suffix(".run")
+    output.mkdir(exist_ok=True)
+    config = RunConfig(
+        suite=suite,
+        inputs=tuple(map(str, paths)),
+        output=output,
+        options=more,
+        overwrite=True,
+        **settings,
+    )
+    return [note for note in execute(config, SilentReporter()).manifest.notes if "null" not in note]
+
+
+@pytest.mark.parametrize("shard_bytes", [1, 1 << 20])
+def test_lines_of_one_id_that_repeat_a_dialogue(
+    tmp_path: Path, catalogue: str, shard_bytes: int
+) -> None:
+    path = tmp_path / "log.jsonl"
+    lines = [conversation(name, f"{LONG} {name}") for name in ("a", "b", "c")]
+    other = conversation("b", "No comedies.")
+    path.write_text("".join([*lines, lines[0], other, lines[0], lines[2]]))
+    options = {"catalogue": catalogue, "segments": "metadata"}
+    (note,) = notes("preference_shift", [path], shard_bytes=shard_bytes, **options)
+    assert note == (
+        "3 dialogues repeat another one, with the same name and the same values (first: "
+        f"{path}:4 repeats {path}:1): such dialogues count twice"
+    )
+    scores = fastscore.score(path, "preference_shift", **options)
+    assert note in scores.notes
+
+
+def test_equal_dialogues_without_a_name_are_no_copies(tmp_path: Path, catalogue: str) -> None:
+    path = tmp_path / "log.jsonl"
+    path.write_text(conversation(None, LONG) * 3)
+    assert notes("preference_shift", [path], catalogue=catalogue, segments="metadata") == []
+
+
+def test_files_that_are_copies_are_named_once(tmp_path: Path, catalogue: str) -> None:
+    paths = [tmp_path / f"{name}.jsonl" for name in "abcd"]
+    for path, name in zip(paths, "xxyx", strict=True):
+        path.write_text(conversation(name, LONG))
+    options = {"catalogue": catalogue, "segments": "metadata"}
+    assert notes("preference_shift", paths, **options) == [
+        f"{paths[1]} has the same content as {paths[0]}, and 1 more copy: such dialogues count "
+        "twice"
+    ]
+    assert notes("preference_shift", paths[:2], **options) == [
+        f"{paths[1]} has the same content as {paths[0]}: such dialogues count twice"
+    ]
+    assert notes("preference_shift", paths[1:3], **options) == []
+
+
+def test_messages_that_repeat_a_row_of_their_dialogue(tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    rows = [
+        {"conversation_id": name, "role": role, "content": content}
+        for name in ("a", "b")
+        for role, content in (("guest", LONG), ("assistant", "Sure."), ("guest", "Yes, please."))
+    ]
+    with path.open("w", newline="") as file:
+        table = csv.DictWriter(file, rows[0])
+        table.writeheader()
+        # of the rows that come again one is long
+        table.writerows([*rows, rows[0], rows[1], rows[2], {**rows[0], "role": "assistant"}])
+    (note,) = notes("guest_simulation", [path])
+    assert note == (
+        "1 row repeats an earlier row of the same dialogue in every column: such rows count twice"
+    )
+
+
+def test_steps_that_are_predicted_again(tmp_path: Path) -> None:
+    """Without a revealed row an utterance has as many steps as predicted rows."""
+    path = tmp_path / "log.jsonl"
+    lines = dialogue_lines("d")
+    path.write_text("\n".join(lines) + "\n")
+    options = {"lex_weight": 1.0}
+    assert notes("score_dialogue", [path], **options) == []
+    predicted = [line for line in lines if json.loads(line)["event"] == "predicted"]
+    completed = [line for line in lines if json.loads(line)["event"] == "utterance_complete"]
+    path.write_text("\n".join([*lines, *predicted[:2], completed[0]]) + "\n")
+    (note,) = notes("score_dialogue", [path], **options)
+    assert note == (
+        "3 rows are replaced by a later row for the same step or utterance: the last row counts"
+    )
