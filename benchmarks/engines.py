@@ -111,7 +111,7 @@ def planner_memory(sizes: tuple[int, ...], workers: int) -> Iterator[dict[str, A
                 shard_bytes=PLANNED_SHARD_BYTES,
                 scratch=folder / "scratch",
                 threads=workers,
-                mapped=engine.map,
+                map_tasks=engine.map,
             )
             yield {
                 "dialogues": dialogues,

@@ -24,7 +24,7 @@ import pyarrow.csv
 from benchmarks.harness import SEED, Case, main
 from benchmarks.memory_finance import SAMPLE
 from benchmarks.memory_finance_traces import read_dialogues, write_traces
-from fastscore.logs.plan.byte_ranges import whole_file
+from fastscore.logs.file_ranges import whole_file
 from fastscore.logs.read.buffer_pool import keep_buffers
 from fastscore.logs.read.rows import read_shard
 from fastscore.suites.declarations import Column, Source

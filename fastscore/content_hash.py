@@ -6,7 +6,6 @@ It tells changed and damaged content, at the speed of memory; it is no defence a
 import hashlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Protocol
 
 import xxhash
 
@@ -73,17 +72,13 @@ def hash_file(path: Path) -> str:
         return hashlib.file_digest(stream, ContentHash).hexdigest()
 
 
-class BlockHashes(Protocol):
-    """The hashes of a file's first whole blocks, wherever they stand."""
-
-    def __len__(self) -> int:
-        """Count them."""
-
-    def __getitem__(self, part: slice, /) -> Sequence[bytes]:
-        """Return some of them."""
+def whole_blocks(start: int, stop: int) -> slice:
+    """Return which whole blocks of a file lie between two of its bytes."""
+    first = -(-start // HASH_BLOCK_BYTES)
+    return slice(first, max(first, stop // HASH_BLOCK_BYTES))
 
 
-def hash_part(path: Path, start: int, stop: int, blocks: BlockHashes = ()) -> bytes:
+def hash_part(path: Path, start: int, stop: int, blocks: Sequence[bytes] = ()) -> bytes:
     """Return the hash (`BlockHash`) of a file's bytes from ``start`` to ``stop``.
 
     Parameters
@@ -91,7 +86,7 @@ def hash_part(path: Path, start: int, stop: int, blocks: BlockHashes = ()) -> by
     path, start, stop
         The part.
     blocks
-        The hashes of the file's first whole blocks: those are not read.
+        The hashes of its first `whole_blocks`: those are not read.
 
     Raises
     ------
@@ -99,12 +94,12 @@ def hash_part(path: Path, start: int, stop: int, blocks: BlockHashes = ()) -> by
         The file cannot be read.
     """
     digest = BlockHash(start)
-    first, after = -(-start // HASH_BLOCK_BYTES), min(stop // HASH_BLOCK_BYTES, len(blocks))
-    if first < after:
+    if blocks:
+        first = whole_blocks(start, stop).start
         for block in _blocks(path, start, first * HASH_BLOCK_BYTES):
             digest.update(block)
-        digest.add_blocks(blocks[first:after])
-        start = after * HASH_BLOCK_BYTES
+        digest.add_blocks(blocks)
+        start = (first + len(blocks)) * HASH_BLOCK_BYTES
     for block in _blocks(path, start, stop):
         digest.update(block)
     return digest.digest()

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from fastscore.compat.environment import ScorerEnvironment
-    from fastscore.logs.plan.byte_ranges import Shard
+    from fastscore.logs.file_ranges import Shard
     from fastscore.logs.read.rows import Rows
     from fastscore.suites.base import (
         Events,
@@ -301,8 +301,8 @@ def _read(path: str) -> "Rows":
     """Read the fields that score: labels, which the published scorer ignores, are left unread."""
     import dataclasses
 
+    from fastscore.logs.file_ranges import whole_file
     from fastscore.logs.inputs.first_bytes import content_of, read_head
-    from fastscore.logs.plan.byte_ranges import whole_file
     from fastscore.logs.read.rows import read_shard
     from fastscore.suites.score_dialogue.schema import LABELS, SOURCE
 
@@ -322,10 +322,10 @@ def _read(path: str) -> "Rows":
 def _with_name(shard: "Shard", name: str) -> "Shard":
     import dataclasses
 
-    byte_ranges = tuple(
-        dataclasses.replace(byte_range, file=name) for byte_range in shard.byte_ranges
+    file_ranges = tuple(
+        dataclasses.replace(file_range, file=name) for file_range in shard.file_ranges
     )
-    return dataclasses.replace(shard, byte_ranges=byte_ranges)
+    return dataclasses.replace(shard, file_ranges=file_ranges)
 
 
 def _vectors(

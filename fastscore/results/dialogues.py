@@ -12,10 +12,10 @@ import numpy as np
 import polars as pl
 
 from fastscore.errors import InputError, UsageError, counted, nearest
+from fastscore.logs.file_ranges import Shard
 from fastscore.logs.inputs.column_map import ColumnMap, layout_from
 from fastscore.logs.inputs.files import STDIN, resolve_inputs
 from fastscore.logs.inputs.frames import FRAME_NAME
-from fastscore.logs.plan.byte_ranges import Shard
 from fastscore.logs.plan.shards import Plan, plan_shards
 from fastscore.logs.read.rows import Rows, read_shard
 from fastscore.options import build_options
@@ -276,7 +276,7 @@ class _Logs:
         file, line = _place(tables)
         with tempfile.TemporaryDirectory(prefix="fastscore-") as scratch:
             shards = self._plan(file, Path(scratch)).shards
-            starts = [shard.byte_ranges[0].first_line for shard in shards]
+            starts = [shard.file_ranges[0].first_line for shard in shards]
             place = int(np.searchsorted(starts, line, side="right")) - 1
             rows = self._rows(shards[max(0, place)])
         row = rows.frame.filter(pl.col("line") == line)

@@ -18,11 +18,11 @@ from typing import Any, TypeVar
 import polars as pl
 
 from fastscore.errors import InputError, RunConflictError
+from fastscore.logs.file_ranges import Shard
 from fastscore.logs.inputs.files import InputFile
 from fastscore.logs.inputs.sampling import read_records
 from fastscore.logs.inputs.screening import Screened
 from fastscore.logs.integrity.limits import SHARD_MEMORY
-from fastscore.logs.plan.byte_ranges import Shard
 from fastscore.logs.plan.shards import Plan, plan_shards
 from fastscore.logs.read.buffer_pool import buffers_kept
 from fastscore.run import tasks
@@ -264,8 +264,8 @@ def _plan(run: _Execution, files: Sequence[InputFile]) -> Plan:
             scratch=run.context.run / WORK / "unpacked",
             progress=advance,
             threads=max(run.config.workers, run.engine.processes()),
-            mapped=partial(run.engine.map, lost=progress.lost),
-            watch=partial(stop_if_asked, 0, 0),
+            map_tasks=partial(run.engine.map, lost=progress.lost),
+            check_cancelled=partial(stop_if_asked, 0, 0),
             limits=run.config.limits,
         )
     run.context.check_writer()

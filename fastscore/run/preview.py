@@ -56,8 +56,8 @@ def preview(config: RunConfig, reporter: Reporter) -> dict[str, Any]:
             shard_bytes=config.shard_bytes,
             scratch=context.run / "unpacked",
             threads=max(config.workers, engine.processes()),
-            mapped=engine.map,
-            watch=partial(stop_if_asked, 0, 0),
+            map_tasks=engine.map,
+            check_cancelled=partial(stop_if_asked, 0, 0),
             limits=config.limits,
         )
         texts = _preview_texts(engine, context, plan, reporter) if identity else {}

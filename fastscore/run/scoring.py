@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 import polars as pl
 from fastscore_jit.stopping import raise_if_stopped
 
+from fastscore.logs.file_ranges import Shard
 from fastscore.logs.integrity.limits import Limits
 from fastscore.logs.integrity.rejects import listed_rejects
-from fastscore.logs.plan.shards import Shard
 from fastscore.logs.read.rows import Part, Rows, join_parts, read_parts
 from fastscore.run.compared_texts import ComparedTexts
 from fastscore.run.context import Loaded
@@ -85,7 +85,7 @@ def read_events(loaded: Loaded, shard: Shard) -> tuple[Events, Counted]:
 def _read_rows(loaded: Loaded, shard: Shard) -> Rows:
     source, context = loaded.source, loaded.context
     chosen = context.chosen
-    ranges = [replace(byte_range, limits=context.limits) for byte_range in shard.byte_ranges]
+    ranges = [replace(file_range, limits=context.limits) for file_range in shard.file_ranges]
     parts = _within_limits(read_parts(ranges, source), context.limits, shard)
     if chosen is not None:
         parts = (chosen.kept(part, source) for part in parts)
@@ -101,7 +101,7 @@ def _within_limits(parts: Iterator[Part], limits: Limits, shard: Shard) -> Itera
     for part in parts:
         raise_if_stopped()
         held += int(part.frame.estimated_size())
-        limits.check_memory(shard.byte_ranges[0].file, more=held)
+        limits.check_memory(shard.file_ranges[0].file, more=held)
         yield part
 
 
@@ -118,7 +118,7 @@ def _events(loaded: Loaded, rows: Rows) -> tuple[Events, Counted]:
 
 def files_of(shard: Shard) -> list[str]:
     """Return the files of a shard, in their order."""
-    return [byte_range.file for byte_range in shard.byte_ranges]
+    return [file_range.file for file_range in shard.file_ranges]
 
 
 def _declared(table: Table, frame: pl.DataFrame) -> pl.DataFrame:

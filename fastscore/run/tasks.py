@@ -14,7 +14,7 @@ import orjson
 import polars as pl
 from fastscore_jit.stopping import raise_if_stopped
 
-from fastscore.logs.plan.shards import Shard
+from fastscore.logs.file_ranges import Shard
 from fastscore.run.commit import Committed, commit_table
 from fastscore.run.compared_texts import TEXT_KEY, ComparedTexts, embed_listed
 from fastscore.run.context import EmbedderSettings, Loaded, RunContext

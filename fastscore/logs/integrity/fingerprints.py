@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from fastscore.content_hash import BlockHash
 from fastscore.errors import InputError
-from fastscore.logs.plan.byte_ranges import ByteRange
+from fastscore.logs.file_ranges import FileRange
 from fastscore.logs.read.blocks import line_blocks, read_blocks
 from fastscore.unpacked import DamageError
 
@@ -23,7 +23,7 @@ def stamp(path: str) -> str:
     return f"{status.st_size}:{status.st_mtime_ns}"
 
 
-def verified_blocks(byte_range: ByteRange) -> Iterator[bytes]:
+def verified_blocks(file_range: FileRange) -> Iterator[bytes]:
     """Read a byte range's bytes as `read_blocks` does.
 
     Raises
@@ -31,24 +31,24 @@ def verified_blocks(byte_range: ByteRange) -> Iterator[bytes]:
     InputError
         When the file cannot be read or, after the last block, when it was changed.
     """
-    digest = BlockHash(byte_range.start if byte_range.compression == "none" else 0)
+    digest = BlockHash(file_range.start if file_range.compression == "none" else 0)
     try:
         yield from read_blocks(
-            byte_range.path,
-            byte_range.compression,
-            byte_range.start,
-            byte_range.stop,
+            file_range.path,
+            file_range.compression,
+            file_range.start,
+            file_range.stop,
             observe=digest.update,
             whole=True,
-            limits=None if byte_range.fingerprint else byte_range.limits,
+            limits=None if file_range.fingerprint else file_range.limits,
         )
     except DamageError:
-        _compare(byte_range, digest.digest().hex())
+        _compare(file_range, digest.digest().hex())
         raise
-    _compare(byte_range, digest.digest().hex())
+    _compare(file_range, digest.digest().hex())
 
 
-def verified_lines(byte_range: ByteRange) -> Iterator[bytes | memoryview]:
+def verified_lines(file_range: FileRange) -> Iterator[bytes | memoryview]:
     """Read a byte range of a plain file of lines as `line_blocks` does.
 
     Raises
@@ -56,14 +56,14 @@ def verified_lines(byte_range: ByteRange) -> Iterator[bytes | memoryview]:
     InputError
         As `verified_blocks`.
     """
-    digest = BlockHash(byte_range.start)
+    digest = BlockHash(file_range.start)
     yield from line_blocks(
-        byte_range.path, digest.update, byte_range.start, byte_range.stop, whole=True
+        file_range.path, digest.update, file_range.start, file_range.stop, whole=True
     )
-    _compare(byte_range, digest.digest().hex())
+    _compare(file_range, digest.digest().hex())
 
 
-def check_stamp(byte_range: ByteRange) -> None:
+def check_stamp(file_range: FileRange) -> None:
     """Refuse a Parquet file that was changed.
 
     Raises
@@ -71,13 +71,13 @@ def check_stamp(byte_range: ByteRange) -> None:
     InputError
         When it was.
     """
-    if byte_range.fingerprint:
-        _compare(byte_range, stamp(byte_range.path))
+    if file_range.fingerprint:
+        _compare(file_range, stamp(file_range.path))
 
 
-def _compare(byte_range: ByteRange, found: str) -> None:
-    if byte_range.fingerprint and byte_range.fingerprint != found:
-        raise changed(byte_range.file)
+def _compare(file_range: FileRange, found: str) -> None:
+    if file_range.fingerprint and file_range.fingerprint != found:
+        raise changed(file_range.file)
 
 
 def changed(file: str) -> InputError:

@@ -1,1 +1,1 @@
-"""What is read together: dialogues, byte ranges, shards."""
+"""What is read together: dialogues, file ranges, shards."""

@@ -1,7 +1,7 @@
-"""Where each dialogue of each file begins and ends, in one pass over the input."""
+"""Where the dialogues of files begin and end: found in one pass over their bytes."""
 
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -11,8 +11,10 @@ import numpy.typing as npt
 import polars as pl
 from fastscore_jit.arrays import Int64Array, Mask
 from fastscore_kernels import text_hash128
+from fastscore_readers.json.line_ends import line_begins
 from fastscore_readers.json.tokens import ABSENT
 
+from fastscore.logs.file_ranges import FileRange
 from fastscore.logs.inputs.chats import array_holds_rows
 from fastscore.logs.inputs.files import Format
 from fastscore.logs.inputs.partitions import Partition, partition_of, with_partition
@@ -23,11 +25,6 @@ from fastscore.logs.integrity.file_state import (
     map_stream,
     read_whole,
 )
-from fastscore.logs.integrity.fingerprints import stamp
-from fastscore.logs.plan.byte_ranges import ByteRange
-from fastscore.logs.plan.line_strides import block_strides, line_strides
-from fastscore.logs.plan.spans import FILE_KEY, SPAN_SCHEMA, Spans
-from fastscore.logs.plan.stretches import ROW_BYTES
 from fastscore.logs.read.arrow_series import texts_at
 from fastscore.logs.read.batches import Batch, gather, map_ordered
 from fastscore.logs.read.blocks import BLOCK_BYTES
@@ -41,53 +38,122 @@ from fastscore.logs.read.parquet import parquet_rows, read_parquet
 from fastscore.logs.read.places import Places, array_key, fills, wanted_keys
 from fastscore.suites.declarations import Column, Source
 
-_STRIDES_PER_SHARD = 256
+BYTES_PER_FILE = 8 << 10
+"""The cost of opening a file, in bytes that could be read in that time."""
+ROW_BYTES = 128
+"""The least weight of a row: a short row takes hardly less memory than a longer one."""
+STRIDES_PER_SHARD = 256
+"""Rows that are dialogues are noted together by so many parts of a shard."""
 _BATCHES_AT_ONCE = 8
+_SPANS_AT_ONCE = 1 << 18
 _NULL_HASH, _ODD = np.array([0x9AE16A3B2F90404F, 0x9E3779B97F4A7C15], np.uint64)
-# what a file costs beside its bytes
-_LEAST_FILE_BYTES = 8 << 10
+
+_FILE_KEY = (1, 0)
+"""The local key of a dialogue that is a whole file; local keys of row dialogues begin with 0."""
+
+SPAN_SCHEMA: dict[str, pl.DataType] = {
+    "file": pl.Int64(),
+    "is_local": pl.Boolean(),
+    "key_high": pl.UInt64(),
+    "key_low": pl.UInt64(),
+    "first": pl.Int64(),
+    "last": pl.Int64(),
+    "line": pl.Int64(),
+    "dialogues": pl.Int64(),
+}
+"""A dialogue in a file, or the row dialogues of one stride: the file's place in its group; whether
+the key is valid within the file only; the key; where the first and the last row start (byte, or
+Parquet row); the first row's line; the number of dialogues. Lines of row dialogues are not read
+for this, so blank and faulty ones are counted too."""
 
 
-def index_files(
-    states: Sequence[FileState],
-    spans: Spans,
-    source: Source,
-    shard_bytes: int,
-    scratch: Path,
-    threads: int,
-) -> Iterator[FileState]:
-    """Yield each file, in order, when its dialogues are among ``spans`` and its hash is known."""
-    for index, state in enumerate(states):
-        state.index, state.path = index, state.file.location
-        state.compression = state.file.compression
-        state.stamp = stamp(state.path)
+@dataclass(frozen=True, slots=True)
+class _Indexing:
+    """How files of one format are indexed."""
+
+    source: Source
+    format: Format
+    shard_bytes: int
+    scratch: Path
+    threads: int
+
+    @property
+    def stride(self) -> int:
+        """The bytes whose row dialogues are noted together, 0 if rows are no dialogues."""
+        has_row_dialogues = self.format in self.source.row_dialogues
+        return max(1, self.shard_bytes // STRIDES_PER_SHARD) if has_row_dialogues else 0
+
+
+def join_spans(found: Iterable[pl.DataFrame]) -> pl.DataFrame:
+    """Join spans of one key of one file; sorted by file and first row.
+
+    Parameters
+    ----------
+    found
+        Frames in `SPAN_SCHEMA`, in the order of files and rows.
+    """
+    joined, waiting, height = pl.DataFrame(schema=SPAN_SCHEMA), [], 0
+    for spans in found:
+        waiting.append(spans)
+        height += spans.height
+        if height > _SPANS_AT_ONCE + joined.height:
+            joined = _join_keys(pl.concat([joined, *waiting]))
+            waiting, height = [], 0
+    joined = _join_keys(pl.concat([joined, *waiting]))
+    file, first = joined["file"].to_numpy(), joined["first"].to_numpy()
+    is_sorted = (file[1:] > file[:-1]) | ((file[1:] == file[:-1]) & (first[1:] >= first[:-1]))
+    return joined if is_sorted.all() else joined.sort("file", "first")
+
+
+def _join_keys(spans: pl.DataFrame) -> pl.DataFrame:
+    """Join spans of one key of one file, in any order."""
+    repeated = repeated_keys(spans, in_file=True)
+    if repeated.any():
+        # most keys have one span
+        joined = (
+            spans.filter(repeated)
+            .group_by("file", "is_local", "key_high", "key_low")
+            .agg(pl.col("first", "line").first(), pl.col("last").last(), pl.col("dialogues").sum())
+            .select(*SPAN_SCHEMA)
+        )
+        spans = pl.concat([spans.filter(~repeated), joined])
+    is_row_dialogue = pl.col("is_local") & (pl.col("key_high") == 0)
+    return spans.with_columns(
+        pl.when(is_row_dialogue).then("dialogues").otherwise(1).alias("dialogues")
+    )
+
+
+def repeated_keys(keys: pl.DataFrame, *, in_file: bool) -> pl.Series:
+    """Mark rows whose key occurs again (in the same file); few of the marked are unique."""
+    number = pl.col("key_high") ^ pl.col("key_low")
+    if in_file:
+        number ^= pl.col("file").cast(pl.UInt64).hash()
+    numbers = keys.select(number).to_series()
+    ascending = numbers.sort().to_numpy()
+    if not (ascending[1:] == ascending[:-1]).any():
+        return pl.Series([False]).new_from_index(0, keys.height)
+    return numbers.is_duplicated()
+
+
+def find_spans(
+    states: Sequence[FileState], source: Source, shard_bytes: int, scratch: Path, threads: int
+) -> Iterator[pl.DataFrame]:
+    """Read files; yield where their dialogues are, in `SPAN_SCHEMA`, and update the states."""
     for (format, _), together in itertools.groupby(states, _format_and_partition):
         group = tuple(together)
         own = with_partition(source, group[0].file.path)
-        if format == "parquet":
-            for state, found in map_ordered(
-                partial(_index_parquet, source=own, shard_bytes=shard_bytes, scratch=scratch),
-                group,
-                threads,
-            ):
-                spans.add(found)
-                yield state
-        elif format == "jsonl" and (source.dialogue_key or format in source.row_dialogues):
-            groups = tuple(_by_size(group))
-            # of several groups the files, of one the blocks are shared out
-            find = partial(
-                _index_jsonl,
-                source=own,
-                shard_bytes=shard_bytes,
-                scratch=scratch,
-                threads=max(1, threads // len(groups)),
-            )
-            found_in = map_ordered(find, groups, min(threads, len(groups)))
-            for some, found in zip(groups, found_in, strict=True):
-                spans.add(found)
-                yield from some
-        else:
-            yield from _index_lines(group, spans, own, shard_bytes, scratch, threads)
+        how = _Indexing(own, format, shard_bytes, scratch, threads)
+        find: Callable[..., pl.DataFrame] = _parquet_spans
+        items: tuple[FileState, ...] | tuple[tuple[FileState, ...], ...] = group
+        if format != "parquet":
+            if format != "jsonl" or not (own.dialogue_key or how.stride):
+                yield from _batch_spans(group, how)
+                continue
+            find = _named_spans if own.dialogue_key else _line_spans
+            items = tuple(_by_size(group))
+            # threads share groups of files, or the blocks of one group
+            how = replace(how, threads=max(1, threads // len(items)))
+        yield from map_ordered(partial(find, how=how), items, min(threads, len(items)))
 
 
 def _format_and_partition(state: FileState) -> tuple[Format, Partition]:
@@ -95,12 +161,12 @@ def _format_and_partition(state: FileState) -> tuple[Format, Partition]:
 
 
 def _by_size(states: Iterable[FileState]) -> Iterator[tuple[FileState, ...]]:
-    """Gather small files, to about `BLOCK_BYTES`, so that each costs little."""
+    """Gather small files to groups of about `BLOCK_BYTES`."""
     gathered: list[FileState] = []
     size = 0
     for state in states:
         gathered.append(state)
-        size += state.file.size + _LEAST_FILE_BYTES
+        size += state.file.size + BYTES_PER_FILE
         if size >= BLOCK_BYTES:
             yield tuple(gathered)
             gathered, size = [], 0
@@ -108,121 +174,97 @@ def _by_size(states: Iterable[FileState]) -> Iterator[tuple[FileState, ...]]:
         yield tuple(gathered)
 
 
-def _index_lines(
-    states: Sequence[FileState],
-    spans: Spans,
-    source: Source,
-    shard_bytes: int,
-    scratch: Path,
-    threads: int,
-) -> Iterator[FileState]:
-    """Index files of one format, made of lines, in batches."""
-    keys = replace(keys_alone(line_source(source, states[0].file.format)), chat=None)
-    stride = 0
-    if states[0].file.format in source.row_dialogues:
-        stride = max(1, shard_bytes // _STRIDES_PER_SHARD)
-    streams = (
-        (part, _lines(state, keys, source, shard_bytes, scratch))
-        for part, state in enumerate(states)
-    )
-    offset = states[0].index
-    ready = 0
-    for batch, found in map_ordered(
-        lambda batch: (batch, _batch_spans(batch, keys, stride)), gather(streams), threads
-    ):
-        while ready < int(batch.parts[0]):
-            yield states[ready]
-            ready += 1
-        states[0].limits.check_memory(states[int(batch.parts[-1])].file.path)
-        spans.add(found.with_columns(pl.col("file") + offset))
-    yield from states[ready:]
-
-
-def _index_jsonl(
-    states: tuple[FileState, ...], source: Source, shard_bytes: int, scratch: Path, threads: int
-) -> pl.DataFrame:
-    """Index files of JSON Lines."""
-    if source.dialogue_key:
-        return _index_names(states, source, shard_bytes, scratch)
-    return _index_rows(states, shard_bytes, scratch, threads)
-
-
-def _index_rows(
-    states: tuple[FileState, ...], shard_bytes: int, scratch: Path, threads: int
-) -> pl.DataFrame:
-    """Index files each line of which is a dialogue of its own: none is read for that."""
-    width = max(1, shard_bytes // _STRIDES_PER_SHARD)
-    look = partial(block_strides, stride=width)
-    found = [
-        line_strides(map_stream(state, look, shard_bytes, scratch, threads), width)
-        for state in states
-    ]
-    stride, first, last, line, lines = np.concatenate(found, axis=1)
-    spans = {
-        "file": np.repeat(
-            [state.index for state in states], [strides.shape[1] for strides in found]
-        ),
-        "is_local": np.ones(len(stride), np.bool_),
-        "key_high": np.zeros(len(stride), np.uint64),
-        "key_low": stride.astype(np.uint64),
-        "first": first,
-        "last": last,
-        "line": line,
-        "dialogues": lines,
-    }
-    return pl.DataFrame(spans, schema=SPAN_SCHEMA)
-
-
-def _index_names(
-    states: tuple[FileState, ...], source: Source, shard_bytes: int, scratch: Path
-) -> pl.DataFrame:
-    """Index files of JSON Lines by what the lines name."""
-    naming = _names_alone(line_source(source, "jsonl"))
-    stride = max(1, shard_bytes // _STRIDES_PER_SHARD) if "jsonl" in source.row_dialogues else 0
-    streams = (
-        (place, _lines(state, naming, source, shard_bytes, scratch))
-        for place, state in enumerate(states)
-    )
+def _line_spans(states: Sequence[FileState], how: _Indexing) -> pl.DataFrame:
+    """Index files of which each line is a dialogue: only line ends are looked for."""
     spans = [pl.DataFrame(schema=SPAN_SCHEMA)]
-    found: list[_Sequences] = []
-    for batch in gather(streams):
-        states[0].limits.check_memory(states[int(batch.parts[-1])].file.path)
-        found += _batch_sequences(batch, naming, stride)
-        # asking polars of a batch costs what scanning it does
-        if len(found) == _BATCHES_AT_ONCE:
-            spans.append(_spans_of(_joined_sequences(found), stride))
-            found.clear()
-    if found:
-        spans.append(_spans_of(_joined_sequences(found), stride))
-    return pl.concat(spans).with_columns(pl.col("file") + states[0].index)
+    for state in states:
+        blocks = map_stream(state, block_lines, how.shard_bytes, how.scratch, how.threads)
+        starts = line_starts(blocks)
+        number = starts // how.stride
+        first = np.flatnonzero(np.diff(number, prepend=-1))
+        last = np.append(first, starts.size)[1:] - 1
+        file = np.full(first.size, state.index)
+        places = (file, starts[first], starts[last], first + 1, last - first + 1)
+        spans.append(_spans_of([_sequence_frame(places, ())], how.stride))
+    return pl.concat(spans)
 
 
-def _index_parquet(
-    state: FileState, source: Source, shard_bytes: int, scratch: Path
-) -> tuple[FileState, pl.DataFrame]:
-    """Index a Parquet file by its key columns; a compressed one is unpacked first."""
-    # rows lie scattered
-    read_whole(state, scratch)
+Block = tuple[int, bytes, bytes, Int64Array]
+"""Where a block of a file ends, its first and last byte, and the positions after its line ends."""
+
+
+def block_lines(begin: int, block: bytes | memoryview) -> Block:
+    """Find line ends in a block of a file."""
+    starts = begin + line_begins(np.frombuffer(block, np.uint8))
+    return begin + len(block), bytes(block[:1]), bytes(block[-1:]), starts
+
+
+def line_starts(blocks: Iterable[Block]) -> Int64Array:
+    """Return where the lines of a file begin, ascending, by all its blocks in order."""
+    found = [np.zeros(1, np.int64)]
+    size, before = 0, b""
+    for end, first_byte, last_byte, starts in blocks:
+        if before == b"\r" and first_byte == b"\n":
+            # one line end in two blocks
+            found[-1] = found[-1][:-1]
+        found.append(starts)
+        size, before = end, last_byte
+    joined = np.concatenate(found)
+    return joined[: np.searchsorted(joined, size)]
+
+
+def _parquet_spans(state: FileState, how: _Indexing) -> pl.DataFrame:
+    """Index a Parquet file by its key columns; a compressed file is unpacked first."""
+    read_whole(state, how.scratch)
     state.size = parquet_rows(state.path, state.file.path)
-    byte_range = ByteRange(
+    whole = FileRange(
         state.file.path, state.path, "parquet", "none", 0, state.size, limits=state.limits
     )
     stride = 0
-    if "parquet" in source.row_dialogues:
+    if how.stride:
         size = max(state.file.size, ROW_BYTES * state.size, 1)
-        stride = max(1, shard_bytes * state.size // (_STRIDES_PER_SHARD * size))
-    naming = _names_alone(source)
+        stride = max(1, how.shard_bytes * state.size // (STRIDES_PER_SHARD * size))
+    naming = replace(how.source, columns=key_columns(how.source), rows="", chat=None)
     names = [f"key{index}" for index in range(len(naming.columns))]
     new = {column.name: name for column, name in zip(naming.columns, names, strict=True)}
-    found = Spans()
-    for _, rows, _ in read_parquet(byte_range, stored_source(naming).columns):
-        placed = rows.with_columns(file=pl.lit(""), byte_offset=pl.lit(None, pl.Int64))
-        frame = mapped_rows(placed, naming, "parquet")[0].rename(new)
-        row = frame["line"].to_numpy() - 1
-        file, one = np.full(row.size, state.index), np.ones(row.size, np.int64)
-        keys = [frame[name] for name in names]
-        found.add(_spans_of(_Sequences(file, row, row, row + 1, one, keys), stride))
-    return state, found.joined()
+
+    def spans() -> Iterator[pl.DataFrame]:
+        for _, rows, _ in read_parquet(whole, stored_source(naming).columns):
+            placed = rows.with_columns(file=pl.lit(""), byte_offset=pl.lit(None, pl.Int64))
+            frame = mapped_rows(placed, naming, "parquet")[0].rename(new)
+            row = frame["line"].to_numpy() - 1
+            file, one = np.full(row.size, state.index), np.ones(row.size, np.int64)
+            keys = [frame[name] for name in names]
+            yield _spans_of([_sequence_frame((file, row, row, row + 1, one), keys)], stride)
+
+    return join_spans(spans())
+
+
+def _named_spans(states: Sequence[FileState], how: _Indexing) -> pl.DataFrame:
+    """Index small files of JSON Lines, or a large one, by the keys of their lines."""
+    return pl.concat([pl.DataFrame(schema=SPAN_SCHEMA), *_batch_spans(states, how)])
+
+
+def _batch_spans(states: Sequence[FileState], how: _Indexing) -> Iterator[pl.DataFrame]:
+    """Index files made of lines by the keys of their lines, in batches."""
+    keys = replace(keys_alone(line_source(how.source, how.format)), chat=None)
+    streams = ((state.index, _lines(state, keys, how)) for state in states)
+    waiting: list[pl.DataFrame] = []
+    scanned = map_ordered(
+        lambda batch: (batch, _batch_sequences(batch, keys, how.stride)),
+        gather(streams),
+        how.threads,
+    )
+    for batch, found in scanned:
+        latest = states[int(batch.parts[-1]) - states[0].index]
+        latest.limits.check_memory(latest.file.path)
+        waiting += found
+        # polars takes as long for one batch as scanning does
+        if len(waiting) == _BATCHES_AT_ONCE:
+            yield _spans_of(waiting, how.stride)
+            waiting = []
+    if waiting:
+        yield _spans_of(waiting, how.stride)
 
 
 def key_columns(source: Source) -> tuple[Column, ...]:
@@ -231,46 +273,30 @@ def key_columns(source: Source) -> tuple[Column, ...]:
     return tuple(columns[name] for name in source.dialogue_key)
 
 
-def _names_alone(source: Source) -> Source:
-    """Return a source that reads what names dialogues."""
-    return replace(source, columns=key_columns(source), rows="", chat=None)
-
-
 def keys_alone(source: Source) -> Source:
-    """Return a source that reads no more than is needed to tell dialogues apart."""
-    # an array is a row too, one without a key
+    """Return a source that reads only what names dialogues."""
+    # an array is a row too, without a key
     whole = tuple(column for column in source.columns if column.name == source.array_column)
     return replace(source, columns=(*key_columns(source), *whole), rows="")
 
 
-def _lines(
-    state: FileState, keys: Source, source: Source, shard_bytes: int, scratch: Path
-) -> Iterator[Lines]:
-    """Stream a file's lines, unpacking it to the scratch folder when it is large."""
-    lines = _found_lines(state, keys, source, shard_bytes, scratch)
-    return chat_lines(lines, source, state.file.path, state.file.format)
+def _lines(state: FileState, keys: Source, how: _Indexing) -> Iterator[Lines]:
+    """Stream a file's lines; a large compressed file is unpacked to the scratch folder."""
+    file = state.file
+    lines: Iterator[Lines]
+    if file.format == "json":
+        blocks = file_blocks(state, how.shard_bytes, how.scratch)
+        lines = read_document(blocks, file.path, holds_rows=array_holds_rows(how.source))
+    else:
+        line_blocks = file_line_blocks(state, how.shard_bytes, how.scratch)
+        if file.format == "csv":
+            lines = read_records(line_blocks, file.path, stored_source(keys).columns)
+        else:
+            lines = read_lines(line_blocks)
+    return chat_lines(lines, how.source, file.path, file.format)
 
 
-def _found_lines(
-    state: FileState, keys: Source, source: Source, shard_bytes: int, scratch: Path
-) -> Iterator[Lines]:
-    """Stream a file's lines as they are in it."""
-    if state.file.format == "json":
-        blocks = file_blocks(state, shard_bytes, scratch)
-        return read_document(blocks, state.file.path, holds_rows=array_holds_rows(source))
-    lines = file_line_blocks(state, shard_bytes, scratch)
-    if state.file.format == "csv":
-        return read_records(lines, state.file.path, stored_source(keys).columns)
-    return read_lines(lines)
-
-
-def _batch_spans(batch: Batch, source: Source, stride: int) -> pl.DataFrame:
-    """Find the dialogues of a batch."""
-    sequences = _batch_sequences(batch, source, stride)
-    return _spans_of(sequences[0], stride) if sequences else pl.DataFrame(schema=SPAN_SCHEMA)
-
-
-def _batch_sequences(batch: Batch, source: Source, stride: int) -> list["_Sequences"]:
+def _batch_sequences(batch: Batch, source: Source, stride: int) -> list[pl.DataFrame]:
     """Find the sequences of rows of a batch, if it has a row."""
     if batch.alone:
         return []
@@ -291,9 +317,9 @@ def _sequences(
     named: Sequence[Places],
     columns: Sequence[Column],
     stride: int,
-) -> "_Sequences":
-    """Find sequences of rows; rows that are dialogues are kept together by ``stride`` bytes."""
-    # neighbouring sequences may be of one dialogue: only where its name changes is it read
+) -> pl.DataFrame:
+    """Find sequences of rows with one key; with a stride, row dialogues are joined within it."""
+    # names are read where they change; neighbouring sequences may still be of one dialogue
     begins = np.concatenate(([True], parts[1:] != parts[:-1]))
     if stride:
         begins[1:] |= offsets[1:] // stride != offsets[:-1] // stride
@@ -307,57 +333,22 @@ def _sequences(
         converted = convert(place.at(first), column)
         keys.append(converted.values)
         good &= converted.faults == 0
-    sequences = _Sequences(
-        file=parts[first],
-        first=offsets[first],
-        last=offsets[last],
-        line=lines[first],
-        rows=last - first + 1,
-        keys=keys,
-    )
-    return sequences if good.all() else sequences.where(good)
+    places = (parts[first], offsets[first], offsets[last], lines[first], last - first + 1)
+    frame = _sequence_frame(places, keys)
+    return frame if good.all() else frame.filter(pl.Series(good))
 
 
-@dataclass(frozen=True, slots=True)
-class _Sequences:
-    """Rows that follow each other with one key: n sequences as int64 (n,), columns of keys."""
-
-    file: Int64Array
-    first: Int64Array
-    last: Int64Array
-    line: Int64Array
-    rows: Int64Array
-    keys: Sequence[pl.Series]
-
-    def where(self, chosen: Mask) -> "_Sequences":
-        """Return some of the sequences."""
-        return _Sequences(
-            self.file[chosen],
-            self.first[chosen],
-            self.last[chosen],
-            self.line[chosen],
-            self.rows[chosen],
-            [column.filter(pl.Series(chosen)) for column in self.keys],
-        )
-
-
-def _joined_sequences(found: Sequence[_Sequences]) -> _Sequences:
-    """Put sequences of one key's columns one after another."""
-    columns = zip(*(sequences.keys for sequences in found), strict=True)
-    return _Sequences(
-        file=np.concatenate([sequences.file for sequences in found]),
-        first=np.concatenate([sequences.first for sequences in found]),
-        last=np.concatenate([sequences.last for sequences in found]),
-        line=np.concatenate([sequences.line for sequences in found]),
-        rows=np.concatenate([sequences.rows for sequences in found]),
-        keys=[pl.concat(column) for column in columns],
-    )
+def _sequence_frame(places: Sequence[Int64Array], keys: Sequence[pl.Series]) -> pl.DataFrame:
+    """Make a frame of sequences: file, first, last, line, dialogues (rows), and their keys."""
+    names = ("file", "first", "last", "line", "dialogues")
+    series = [pl.Series(name, values) for name, values in zip(names, places, strict=True)]
+    return pl.DataFrame([*series, *(key.alias(f"key{at}") for at, key in enumerate(keys))])
 
 
 def changes(found: Places) -> Mask:
-    """Mark the first row, and those whose value is not the one before, or is written otherwise.
+    """Mark the first row, and rows whose value or spelling differs from the row before.
 
-    A text that is as the one before has its view, but at the beginning of a block.
+    Equal neighbouring texts share a string view, except across blocks.
     """
     n = found.tags.size
     if found.filled is None:
@@ -372,35 +363,24 @@ def changes(found: Places) -> Mask:
     return changed
 
 
-def _spans_of(sequences: _Sequences, stride: int) -> pl.DataFrame:
+def _spans_of(found: Sequence[pl.DataFrame], stride: int) -> pl.DataFrame:
     """Make spans of sequences of rows.
 
-    Rows without a key are those of the file's dialogue; or, with a ``stride`` (bytes, or rows of
-    Parquet), dialogues of their own, which are kept together by the stride that they start in.
+    Rows without a key belong to the file's dialogue. With a ``stride`` (bytes, or rows of
+    Parquet) they are dialogues themselves, noted together by the stride that they start in.
     """
-    is_local = np.ones(sequences.first.size, np.bool_)
-    if sequences.keys:
-        is_local = sequences.keys[0].is_null().to_numpy()
-    # sequences of one dialogue may come by turns with others': `Spans` joins them
-    keys = _key_hashes(sequences.keys, sequences.first.size)
-    keys[is_local] = 0
+    sequences = pl.concat(found)
+    keys = sequences.get_columns()[5:]
+    first = sequences["first"].to_numpy()
+    is_local = keys[0].is_null().to_numpy() if keys else np.ones(first.size, np.bool_)
+    hashes = _key_hashes(keys, first.size)
+    hashes[is_local] = 0
     if stride:
-        keys[is_local, 1] = sequences.first[is_local] // stride
+        hashes[is_local, 1] = first[is_local] // stride
     else:
-        keys[is_local] = FILE_KEY
-    return pl.DataFrame(
-        {
-            "file": sequences.file,
-            "is_local": is_local,
-            "key_high": keys[:, 0],
-            "key_low": keys[:, 1],
-            "first": sequences.first,
-            "last": sequences.last,
-            "line": sequences.line,
-            "dialogues": sequences.rows,
-        },
-        schema=SPAN_SCHEMA,
-    )
+        hashes[is_local] = _FILE_KEY
+    key = {"is_local": is_local, "key_high": hashes[:, 0], "key_low": hashes[:, 1]}
+    return sequences.with_columns(**key).select(*SPAN_SCHEMA)
 
 
 def _key_hashes(keys: Sequence[pl.Series], n: int) -> npt.NDArray[np.uint64]:

@@ -1,48 +1,68 @@
-"""Planning: which whole dialogues are read together, and what their content is.
+"""Planning: which whole dialogues are read together, and the hash of their content.
 
-A map over files, a look-up a shard, a map over shards. One pass over all input finds where each
-dialogue begins and ends, and leaves that on disk; this process holds files and shards. The plan
-depends on the input alone, not on who does the tasks, threads or timing.
+Tasks index groups of files, this process packs shards, tasks hash them. The plan depends on the
+input alone, not on who does the tasks, threads or timing.
 """
 
-import secrets
-import shutil
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Protocol, TypeVar
 
 import numpy as np
 import polars as pl
+from fastscore_jit.arrays import Int64Array
 
-from fastscore.durable import explain
+from fastscore.content_hash import hash_part, whole_blocks
 from fastscore.errors import InputError
+from fastscore.logs.file_ranges import FileRange, Shard
 from fastscore.logs.inputs.files import InputFile
+from fastscore.logs.integrity.file_state import FileState
+from fastscore.logs.integrity.fingerprints import changed, stamp
 from fastscore.logs.integrity.limits import DEFAULT_LIMITS, Limits
-from fastscore.logs.plan.byte_ranges import ByteRange, Shard
-from fastscore.logs.plan.contents import UnreadRange, UnreadShard, read_shards
-from fastscore.logs.plan.file_groups import (
-    KEY_COLUMNS,
-    GroupArrays,
-    IndexedGroup,
-    file_groups,
-    index_group,
+from fastscore.logs.plan.index import (
+    BYTES_PER_FILE,
+    ROW_BYTES,
+    SPAN_SCHEMA,
+    find_spans,
+    join_spans,
+    repeated_keys,
 )
-from fastscore.logs.plan.packing import Extent, FileStretches, pack
 from fastscore.logs.read.batches import map_ordered
+from fastscore.processors import available_processors
 from fastscore.suites.declarations import Source
+from fastscore.unpacked import Compression, Damage
 
-__all__ = ["ByteRange", "InputContent", "Plan", "Shard", "plan_shards"]
-
-KEYS_PER_TASK = 1 << 22
+GROUPS_PER_THREAD = 4
+LEAST_GROUP_BYTES = 8 << 20
+MOST_GROUP_BYTES = 64 << 20
+MOST_GROUP_FILES = 512
 SHARDS_PER_TASK = 64
+PARTS_OF_REMAINDER = 2
+"""A shard is at most this part of what is left, as long as it is not much smaller than"""
+SHARD_PARTS = 2
+"""this part of a whole one: each shard costs something by itself."""
+_DIGEST_BYTES = 16
+
+CUT_SCHEMA: dict[str, pl.DataType] = {
+    "file": pl.Int64(),
+    "start": pl.Int64(),
+    "line": pl.Int64(),
+    "n_bytes": pl.Int64(),
+}
+"""Where files can be cut: the file's place in the plan, the byte (or Parquet row), its line, and
+the weight of what follows up to the next cut point."""
+
+KEY_SCHEMA = {name: SPAN_SCHEMA[name] for name in ("key_high", "key_low", "file", "first", "line")}
+"""Where named dialogues begin; ``file`` is the file's place in the plan."""
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
-class Mapped(Protocol):
+class MapTasks(Protocol):
     """Does a task for each item, somewhere that sees the same files; results come in any order."""
 
     def __call__(
@@ -53,7 +73,7 @@ class Mapped(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class InputContent:
-    """What an input file was when it was planned.
+    """An input file as it was planned.
 
     Parameters
     ----------
@@ -72,16 +92,16 @@ class InputContent:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is read together.
+    """Which parts of which inputs are read together.
 
     Parameters
     ----------
     shards
-        The shards, in input order; together they hold every line of every input once.
+        The shards, in input order; together they contain every line of every input once.
     inputs
         The inputs, in order.
     n_dialogues
-        How many dialogues the shards hold; of lines that are dialogues, faulty ones count too.
+        The number of dialogues; of lines that are dialogues, faulty ones count too.
     """
 
     shards: tuple[Shard, ...]
@@ -90,34 +110,63 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True)
-class KeyRange:
-    """The dialogues whose key's high word lies in ``[low, high]``."""
+class FileGroup:
+    """Neighbouring inputs that one task indexes; ``first_file`` is the first one's place."""
 
-    low: int
-    high: int
+    first_file: int
+    files: tuple[InputFile, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class SplitDialogue:
-    """A dialogue that two files hold: file and line of either, and where it begins in the second.
+class IndexedFile:
+    """A file as it was indexed; see `FileState`, of which it is what can be sent.
 
-    In the order of the second, `min` is the first that a reader would meet.
+    Parameters
+    ----------
+    content
+        The `BlockHash` of the bytes on disk.
+    blocks
+        The hashes of whole blocks if parts of the file may have to be hashed.
     """
 
-    file: int
-    first: int
-    line: int
-    earlier_file: int
-    earlier_line: int
+    file: InputFile
+    path: str
+    compression: Compression
+    size: int
+    input: InputContent
+    content: bytes
+    damage: Damage | None
+    unpacked: bool
+    stamp: str
+    header: bytes
+    blocks: tuple[bytes, ...]
 
-    @property
-    def place(self) -> tuple[int, int]:
-        """Where a reader meets it again."""
-        return self.file, self.first
+
+@dataclass(frozen=True, slots=True)
+class IndexedGroup:
+    """The index of a group of files.
+
+    Parameters
+    ----------
+    first_file
+        The place of the first one in the plan.
+    files, n_dialogues
+        The files, and their number of dialogues.
+    cuts
+        Where the files can be cut, in `CUT_SCHEMA`.
+    keys
+        Dialogues that other files could have rows of, in `KEY_SCHEMA`.
+    """
+
+    first_file: int
+    files: tuple[IndexedFile, ...]
+    n_dialogues: int
+    cuts: pl.DataFrame
+    keys: pl.DataFrame
 
 
-def _watch_nothing() -> None:
-    """Watch nothing; processes elsewhere can be given this."""
+def _never() -> None:
+    """Cancel nothing; other processes can be sent this."""
 
 
 def plan_shards(
@@ -128,8 +177,8 @@ def plan_shards(
     scratch: Path,
     progress: Callable[[int, int], object] | None = None,
     threads: int = 1,
-    mapped: Mapped | None = None,
-    watch: Callable[[], object] = _watch_nothing,
+    map_tasks: MapTasks | None = None,
+    check_cancelled: Callable[[], object] = _never,
     limits: Limits = DEFAULT_LIMITS,
 ) -> Plan:
     """Pack small files together, cut large ones between dialogues.
@@ -139,78 +188,60 @@ def plan_shards(
     files
         The inputs.
     source
-        What names a dialogue: `Source.dialogue_key`.
+        Declares what names a dialogue: `Source.dialogue_key`.
     shard_bytes
         The size that a shard does not exceed unless one dialogue does; None for the source's.
     scratch
-        A folder for what compressed files that are larger than a shard are unpacked to; it must
-        stay until the shards are read. Where dialogues stand is kept there meanwhile.
+        A folder that compressed files larger than a shard are unpacked to. It must exist until
+        the shards are read.
     progress
         Called with the bytes that were read and the bytes there are, once a file.
     threads
         How many files, or parts of them, are read at once; the plan does not depend on it.
-    mapped
+    map_tasks
         Who does the tasks; None for threads of this process.
-    watch
+    check_cancelled
         Called with each block that a task reads; may raise.
     limits
-        What the reading may take.
+        The limits of reading.
 
     Raises
     ------
     InputError
-        When a file cannot be read, takes too much or changes meanwhile, or rows of one dialogue
-        stand in two files (unless `Source.key_within_file`).
+        When a file cannot be read, exceeds a limit or changes meanwhile, or rows of one dialogue
+        are in two files (unless `Source.key_within_file`).
     RunError
         When the folder cannot be written.
     """
     shard_bytes = shard_bytes or source.shard_bytes
-    mapped = mapped or partial(_map_in_threads, threads)
-    folder = scratch / f"plan-{secrets.token_hex(4)}"
-    try:
-        folder.mkdir(parents=True)
-    except OSError as error:
-        raise explain(folder, error) from error
-    try:
-        index = partial(
-            index_group,
-            source=source,
-            shard_bytes=shard_bytes,
-            scratch=scratch,
-            folder=folder,
-            at_once=threads,
-            watch=watch,
-            limits=limits,
-        )
-        indexed = _indexed(files, index, progress, threads, mapped)
-        if not source.key_within_file and len(files) > 1:
-            _check_one_file(indexed, files, folder, mapped)
-        stretched = FileStretches(indexed, folder)
-        shards = _packed(stretched, shard_bytes, threads, mapped)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-    inputs = tuple(
-        InputContent(file.file.path, file.n_read, file.content_hash) for file in stretched.files
+    map_tasks = map_tasks or partial(_map_in_threads, threads)
+    index = partial(
+        index_group,
+        source=source,
+        shard_bytes=shard_bytes,
+        scratch=scratch,
+        at_once=threads,
+        check_cancelled=check_cancelled,
+        limits=limits,
     )
-    dialogues = sum(group.n_dialogues for group in indexed)
-    return Plan(tuple(sorted(shards, key=lambda shard: shard.index)), inputs, dialogues)
-
-
-def _packed(
-    stretched: FileStretches, shard_bytes: int, threads: int, mapped: Mapped
-) -> list[Shard]:
-    """Pack files into shards and read where these begin and end, many a task."""
-    unread = [
-        UnreadShard(index, tuple(_unread(stretched, part) for part in parts))
-        for index, parts in enumerate(pack(stretched, shard_bytes))
+    groups = _indexed(files, index, progress, threads, map_tasks)
+    indexed = [file for group in groups for file in group.files]
+    keys = [pl.DataFrame(schema=KEY_SCHEMA), *(group.keys for group in groups)]
+    check_split_dialogues(pl.concat(keys), files)
+    parts = [pl.DataFrame(schema=CUT_SCHEMA), *(group.cuts for group in groups)]
+    cuts = pl.concat(parts, rechunk=True)
+    drafts = [
+        _draft(index, cuts, indexed, first, after)
+        for index, (first, after) in enumerate(pack(cuts["n_bytes"].to_numpy(), shard_bytes))
     ]
-    size = max(1, min(SHARDS_PER_TASK, len(unread) // (2 * threads)))
-    batches = [unread[first : first + size] for first in range(0, len(unread), size)]
-    return [shard for batch in mapped(read_shards, batches) for shard in batch]
-
-
-def _unread(stretched: FileStretches, part: Extent) -> UnreadRange:
-    return UnreadRange(part, stretched.files[part.file], *stretched.block_hashes(part.file))
+    size = max(1, min(SHARDS_PER_TASK, len(drafts) // (2 * threads)))
+    batches = [drafts[first : first + size] for first in range(0, len(drafts), size)]
+    shards = [shard for batch in map_tasks(_hash_shards, batches) for shard in batch]
+    return Plan(
+        tuple(sorted(shards, key=lambda shard: shard.index)),
+        tuple(file.input for file in indexed),
+        sum(group.n_dialogues for group in groups),
+    )
 
 
 def _map_in_threads(
@@ -224,59 +255,266 @@ def _indexed(
     index: Callable[..., IndexedGroup],
     progress: Callable[[int, int], object] | None,
     threads: int,
-    mapped: Mapped,
+    map_tasks: MapTasks,
 ) -> list[IndexedGroup]:
     """Index all files, in groups."""
-    groups = list(file_groups(files, threads))
+    groups = file_groups(files, threads)
     done, total = 0, sum(file.size for file in files)
     found = []
-    for group in mapped(partial(index, groups=len(groups)), groups):
+    for group in map_tasks(partial(index, groups=len(groups)), groups):
         found.append(group)
         for file in group.files:
             done += file.file.size
             if progress is not None:
                 progress(done, total)
-    return sorted(found, key=lambda group: group.index)
+    return sorted(found, key=lambda group: group.first_file)
 
 
-def _check_one_file(
-    groups: Sequence[IndexedGroup], files: Sequence[InputFile], folder: Path, mapped: Mapped
-) -> None:
-    """Refuse a dialogue that two files hold rows of."""
-    named = [group.index for group in groups if group.n_keys]
-    if not named:
+def file_groups(files: Sequence[InputFile], threads: int) -> list[FileGroup]:
+    """Split files into groups for so many threads or processes; the plan does not depend on it."""
+    total = sum(file.size + BYTES_PER_FILE for file in files)
+    # small enough that one slow group leaves nobody idle
+    most = min(MOST_GROUP_BYTES, max(LEAST_GROUP_BYTES, total // (GROUPS_PER_THREAD * threads)))
+    groups, first, size = [], 0, 0
+    for after, file in enumerate(files, start=1):
+        size += file.size + BYTES_PER_FILE
+        if size >= most or after - first == MOST_GROUP_FILES or after == len(files):
+            groups.append(FileGroup(first, tuple(files[first:after])))
+            first, size = after, 0
+    return groups
+
+
+def index_group(
+    group: FileGroup,
+    *,
+    source: Source,
+    shard_bytes: int,
+    scratch: Path,
+    groups: int,
+    at_once: int,
+    check_cancelled: Callable[[], object],
+    limits: Limits,
+) -> IndexedGroup:
+    """Find where the dialogues of a group's files begin and end.
+
+    Parameters
+    ----------
+    group, source, shard_bytes, scratch, check_cancelled, limits
+        The files, and how they are read; see `plan_shards`.
+    groups, at_once
+        How many groups there are, and how many are indexed at once. If there are fewer groups,
+        each takes more threads.
+
+    Raises
+    ------
+    InputError
+        A file cannot be read, or exceeds a limit.
+    RunError
+        The folder cannot be written.
+    """
+    states = [
+        FileState(
+            file,
+            index=index,
+            path=file.location,
+            compression=file.compression,
+            stamp=stamp(file.location),
+            watch=check_cancelled,
+            limits=limits,
+        )
+        for index, file in enumerate(group.files)
+    ]
+    threads = max(1, available_processors() // groups) if groups < at_once else 1
+    spans = join_spans(find_spans(states, source, shard_bytes, scratch, threads))
+    cuts = cut_points(spans, states)
+    parts = np.bincount(cuts["file"].to_numpy()).tolist()
+    to_plan = pl.col("file") + group.first_file
+    can_be_split = (groups > 1 or len(states) > 1) and not source.key_within_file
+    keys = spans.filter(~pl.col("is_local")) if can_be_split else spans.clear()
+    return IndexedGroup(
+        group.first_file,
+        tuple(_indexed_file(state, n_parts) for state, n_parts in zip(states, parts, strict=True)),
+        int(spans["dialogues"].sum()),
+        cuts.with_columns(to_plan),
+        keys.select(*KEY_SCHEMA).with_columns(to_plan),
+    )
+
+
+def _indexed_file(state: FileState, n_parts: int) -> IndexedFile:
+    """Make the record of a file that can be cut into so many parts."""
+    has_parts_to_hash = n_parts > 1 and not state.unpacked and state.file.format != "parquet"
+    return IndexedFile(
+        file=state.file,
+        path=state.path,
+        compression=state.compression,
+        size=state.size,
+        input=InputContent(state.file.path, state.read, state.digest.hexdigest()),
+        content=state.hash_blocks.digest(),
+        damage=state.damage,
+        unpacked=state.unpacked,
+        stamp=state.stamp,
+        header=state.header_before(1) if n_parts > 1 else b"",
+        blocks=tuple(state.hash_blocks.blocks) if has_parts_to_hash else (),
+    )
+
+
+def cut_points(spans: pl.DataFrame, states: Sequence[FileState]) -> pl.DataFrame:
+    """Find where files can be cut: where they begin, and between dialogues.
+
+    Parameters
+    ----------
+    spans
+        The dialogues of these files, as of `join_spans`.
+    states
+        The files; each has one cut point at least.
+
+    Returns
+    -------
+    pl.DataFrame
+        In `CUT_SCHEMA`, in order.
+    """
+    sizes = np.array([state.size for state in states], np.int64)
+    begins = np.cumsum(sizes) - sizes
+    # compressed bytes cannot be entered in the middle
+    can_be_cut = np.array([state.compression == "none" for state in states], np.bool_)
+    is_parquet = np.array([state.file.format == "parquet" for state in states], np.bool_)
+    disk_bytes = np.array([state.file.size for state in states], np.int64)
+    weights = np.where(is_parquet, disk_bytes / np.maximum(sizes, 1), 1.0)
+    # positions as if the files followed each other
+    file_of = spans["file"].to_numpy()
+    first = begins[file_of] + spans["first"].to_numpy()
+    open_until = np.maximum.accumulate(begins[file_of] + spans["last"].to_numpy())
+    is_same_file = file_of[1:] == file_of[:-1]
+    cuts = 1 + np.flatnonzero(
+        (first[1:] > open_until[:-1]) & is_same_file & can_be_cut[file_of[1:]]
+    )
+    start = np.concatenate((begins, first[cuts]))
+    order = np.argsort(start, kind="stable")
+    start = start[order]
+    stop = np.append(start, sizes.sum())[1:]
+    file = np.concatenate((np.arange(sizes.size), file_of[cuts]))[order]
+    line = np.concatenate((np.ones(sizes.size, np.int64), spans["line"].to_numpy()[cuts]))[order]
+    row_dialogues = (spans["is_local"] & (spans["key_high"] == 0)) * spans["dialogues"]
+    counted = np.bincount(
+        np.searchsorted(start, first, side="right") - 1, row_dialogues.to_numpy(), start.size
+    )
+    n_rows = np.where(is_parquet[file], stop - start, counted)
+    n_bytes = np.maximum(np.rint((stop - start) * weights[file]), ROW_BYTES * n_rows)
+    columns = (file, start - begins[file], line, n_bytes.astype(np.int64))
+    return pl.DataFrame(dict(zip(CUT_SCHEMA, columns, strict=True)), schema=CUT_SCHEMA)
+
+
+def check_split_dialogues(keys: pl.DataFrame, files: Sequence[InputFile]) -> None:
+    """Refuse dialogues of which two files have rows; ``keys`` as in `KEY_SCHEMA`.
+
+    Raises
+    ------
+    InputError
+        Names the first place at which a reader would meet a dialogue of an earlier file again.
+    """
+    key = pl.struct("key_high", "key_low")
+    twice = keys.filter(repeated_keys(keys, in_file=False)).filter(key.is_duplicated())
+    if twice.is_empty():
         return
-    count = -(-sum(group.n_keys for group in groups) // KEYS_PER_TASK)
-    edges = [(index << 64) // count for index in range(count + 1)]
-    ranges = [KeyRange(edges[index], edges[index + 1] - 1) for index in range(count)]
-    look = partial(split_dialogue, folder=folder, groups=named)
-    found = [split for split in mapped(look, ranges) if split is not None]
-    if not found:
-        return
-    split = min(found, key=lambda split: split.place)
-    earlier = f"{files[split.earlier_file].path}:{split.earlier_line}"
+    again = twice.sort("file", "first").filter(~key.is_first_distinct()).head(1)
+    earlier = (
+        twice.join(again, on=("key_high", "key_low"), how="semi")
+        .sort("file", "first")
+        .row(0, named=True)
+    )
+    later = again.row(0, named=True)
+    places = " and ".join(f"{files[row['file']].path}:{row['line']}" for row in (earlier, later))
     raise InputError(
-        f"One dialogue stands in two files: {earlier} and {files[split.file].path}:{split.line}.",
+        f"One dialogue is in two files: {places}.",
         "Put all rows of a dialogue into one file, or give the dialogues different names.",
     )
 
 
-def split_dialogue(keys: KeyRange, *, folder: Path, groups: Sequence[int]) -> SplitDialogue | None:
-    """Find the first dialogue of a range of keys that stands in two files, among some groups."""
-    parts = []
-    for group in groups:
-        found = GroupArrays(folder, group).load("keys")
-        low = np.searchsorted(found[0], np.uint64(keys.low), side="left")
-        high = np.searchsorted(found[0], np.uint64(keys.high), side="right")
-        parts.append(np.asarray(found[:, low:high]))
-    columns = np.concatenate(parts, axis=1)
-    key = pl.struct("key_high", "key_low")
-    named = pl.DataFrame(dict(zip(KEY_COLUMNS, columns, strict=True)))
-    twice = named.filter(key.is_duplicated()).sort("file", "first")
-    if twice.is_empty():
-        return None
-    again = twice.filter(~key.is_first_distinct()).head(1)
-    both = twice.join(again, on=("key_high", "key_low"), how="semi").sort("file", "first")
-    (earlier_file, earlier_line), *_ = both.select("file", "line").rows()
-    file, first, line = again.select("file", "first", "line").row(0)
-    return SplitDialogue(file, first, line, earlier_file, earlier_line)
+def pack(n_bytes: Int64Array, shard_bytes: int) -> Iterator[tuple[int, int]]:
+    """Pack neighbours of some weights into shards, as many as fit: yield the first, and the end.
+
+    The last shards are smaller, so that no worker is left alone with a large one.
+    """
+    ends = np.cumsum(n_bytes, dtype=np.int64)
+    smallest = max(1, shard_bytes // SHARD_PARTS)
+    first = before = 0
+    while first < ends.size:
+        left = int(ends[-1]) - before
+        even = -(-left // max(1, round(left / smallest)))
+        size = min(shard_bytes, max(left // PARTS_OF_REMAINDER, even))
+        after = max(first + 1, int(np.searchsorted(ends, before + size, side="right")))
+        yield first, after
+        first, before = after, int(ends[after - 1])
+
+
+Draft = tuple[Shard, tuple[IndexedFile, ...]]
+"""A shard without fingerprints, and its files with the hashes of the blocks in its ranges."""
+
+
+def _draft(
+    index: int, cuts: pl.DataFrame, files: Sequence[IndexedFile], first: int, after: int
+) -> Draft:
+    """Make a shard of neighbouring parts; neighbours in one file become one range."""
+    parts = cuts[first:after]
+    begins = np.flatnonzero(np.diff(parts["file"].to_numpy(), prepend=-1))
+    ranges, of_ranges = [], []
+    for number, start, line, _ in parts[begins].rows():
+        file, stop = files[number], files[number].size
+        if after < cuts.height and cuts["file"][after] == number:
+            stop = cuts["start"][after]
+        of_ranges.append(replace(file, blocks=file.blocks[whole_blocks(start, stop)]))
+        ranges.append(
+            FileRange(
+                file.file.path,
+                file.path,
+                file.file.format,
+                file.compression,
+                start,
+                stop,
+                line,
+                file.damage if stop == file.size and file.unpacked else None,
+                file.header if start else b"",
+                file.file.format == "json" and stop < file.size,
+            )
+        )
+    return Shard(index, tuple(ranges), int(parts["n_bytes"].sum()), ""), tuple(of_ranges)
+
+
+def _hash_shards(drafts: Sequence[Draft]) -> list[Shard]:
+    """Give shards their fingerprints; only the ends of ranges are read."""
+    shards = []
+    for shard, files in drafts:
+        digest = hashlib.blake2b(digest_size=_DIGEST_BYTES)
+        ranges = []
+        for part, file in zip(shard.file_ranges, files, strict=True):
+            content = _content(part, file)
+            place = (part.file, part.start, part.stop, part.first_line, part.damage, part.header)
+            name = repr(place).encode("utf-8", "surrogateescape")
+            digest.update(hashlib.blake2b(name).digest())
+            digest.update(content)
+            ranges.append(replace(part, fingerprint=_fingerprint(part, file, content)))
+        shards.append(replace(shard, file_ranges=tuple(ranges), fingerprint=digest.hexdigest()))
+    return shards
+
+
+def _content(part: FileRange, file: IndexedFile) -> bytes:
+    """Hash a range of a file; of a Parquet file, whose rows are scattered, all of it."""
+    if _is_whole(part, file) or part.format == "parquet":
+        return file.content
+    try:
+        return hash_part(Path(file.path), part.start, part.stop, file.blocks)
+    except OSError as error:
+        raise InputError(f"The file {file.path!r} cannot be read: {error.strerror}.") from error
+
+
+def _fingerprint(part: FileRange, file: IndexedFile, content: bytes) -> str:
+    """Return a range's fingerprint; a file that is cut must be as it was indexed."""
+    if file.unpacked:
+        return ""
+    if not _is_whole(part, file) and stamp(file.path) != file.stamp:
+        raise changed(part.file)
+    return file.stamp if part.format == "parquet" else content.hex()
+
+
+def _is_whole(part: FileRange, file: IndexedFile) -> bool:
+    return part.start == 0 and part.stop == file.size

@@ -5,10 +5,10 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from fastscore.logs.file_ranges import FileRange
 from fastscore.logs.inputs.files import InputFile
 from fastscore.logs.integrity.file_state import FileState, read_whole
 from fastscore.logs.integrity.limits import DEFAULT_LIMITS, Limits
-from fastscore.logs.plan.byte_ranges import ByteRange
 from fastscore.logs.read.parquet import parquet_rows
 from fastscore.logs.read.rows import Part, read_parts
 from fastscore.suites.declarations import Source
@@ -44,7 +44,7 @@ def read_files(
                     yield from read_parts([_parquet_range(file, Path(scratch), limits)], source)
             else:
                 ranges = [
-                    ByteRange(
+                    FileRange(
                         file.path,
                         file.location,
                         file.format,
@@ -58,11 +58,11 @@ def read_files(
                 yield from read_parts(ranges, source, threads=threads)
 
 
-def _parquet_range(file: InputFile, scratch: Path, limits: Limits) -> ByteRange:
+def _parquet_range(file: InputFile, scratch: Path, limits: Limits) -> FileRange:
     """Make the range that a whole Parquet file is, unpacked where it is packed once more."""
     path = file.location
     if file.compression != "none":
         state = FileState(file, path=path, compression=file.compression, limits=limits)
         read_whole(state, scratch)
         path = state.path
-    return ByteRange(file.path, path, "parquet", "none", 0, parquet_rows(path, file.path))
+    return FileRange(file.path, path, "parquet", "none", 0, parquet_rows(path, file.path))

@@ -6,11 +6,11 @@ import polars as pl
 import pyarrow as pa
 
 from fastscore.errors import InputError
+from fastscore.logs.file_ranges import FileRange
 from fastscore.logs.inputs.arrow_files import arrow_frames, arrow_rows, arrow_schema, is_arrow
 from fastscore.logs.integrity.limits import MAX_RECORD_BYTES
 from fastscore.logs.integrity.rejects import Reject
 from fastscore.logs.integrity.unreadable import UNREADABLE_PARQUET, reason_of
-from fastscore.logs.plan.byte_ranges import ByteRange
 from fastscore.logs.read.stored_columns import StoredColumns, check_stored, convert_stored
 from fastscore.suites.declarations import Column
 
@@ -33,13 +33,13 @@ def parquet_rows(path: str, name: str) -> int:
 
 
 def read_parquet(
-    byte_range: ByteRange, columns: Sequence[Column], *, rows: int | None = None
+    file_range: FileRange, columns: Sequence[Column], *, rows: int | None = None
 ) -> Iterator[tuple[int, pl.DataFrame, list[Reject]]]:
     """Read a byte range's rows, some at a time.
 
     Parameters
     ----------
-    byte_range
+    file_range
         What to read.
     columns
         The declared columns.
@@ -58,11 +58,11 @@ def read_parquet(
     MemoryLimitError
         When rows take more memory than there may be.
     """
-    stored = _stored(byte_range, columns)
-    for start, raw in _frames(byte_range, stored, rows):
+    stored = _stored(file_range, columns)
+    for start, raw in _frames(file_range, stored, rows):
         count = raw.height
         frame, rejects = convert_stored(stored, raw, start + 1)
-        long = _too_long(byte_range.file, raw, start + 1)
+        long = _too_long(file_range.file, raw, start + 1)
         if long:
             lines = {reject.line for reject in long}
             frame = frame.filter(~pl.col("line").is_in(lines))
@@ -72,26 +72,26 @@ def read_parquet(
 
 
 def _frames(
-    byte_range: ByteRange, stored: StoredColumns, rows: int | None
+    file_range: FileRange, stored: StoredColumns, rows: int | None
 ) -> Iterator[tuple[int, pl.DataFrame]]:
     """Yield rows of the wanted columns, each time with the number of rows before them."""
-    if not is_arrow(byte_range.path):
-        sizes = _group_sizes(byte_range, stored)
+    if not is_arrow(file_range.path):
+        sizes = _group_sizes(file_range, stored)
         rows = rows or _rows_at_once(sizes)
-        for start in range(byte_range.start, byte_range.stop, rows):
-            count = min(rows, byte_range.stop - start)
+        for start in range(file_range.start, file_range.stop, rows):
+            count = min(rows, file_range.stop - start)
             taken = _DECODED * _slice_size(sizes, start, count)
-            byte_range.limits.check_memory(byte_range.file, taken)
-            yield start, _read(byte_range, stored, start, count)
+            file_range.limits.check_memory(file_range.file, taken)
+            yield start, _read(file_range, stored, start, count)
         return
-    start = byte_range.start
+    start = file_range.start
     try:
-        for frame in arrow_frames(byte_range.path, [*stored.dtypes], start, byte_range.stop):
-            byte_range.limits.check_memory(byte_range.file)
+        for frame in arrow_frames(file_range.path, [*stored.dtypes], start, file_range.stop):
+            file_range.limits.check_memory(file_range.file)
             yield start, frame
             start += frame.height
     except (pa.ArrowException, *UNREADABLE_PARQUET) as error:
-        raise _unreadable(byte_range.file, error) from error
+        raise _unreadable(file_range.file, error) from error
 
 
 def _too_long(file: str, raw: pl.DataFrame, first_line: int) -> list[Reject]:
@@ -123,25 +123,25 @@ def _unreadable(path: str, error: BaseException) -> InputError:
     )
 
 
-def _stored(byte_range: ByteRange, columns: Sequence[Column]) -> StoredColumns:
+def _stored(file_range: FileRange, columns: Sequence[Column]) -> StoredColumns:
     try:
-        if is_arrow(byte_range.path):
-            schema = arrow_schema(byte_range.path)
+        if is_arrow(file_range.path):
+            schema = arrow_schema(file_range.path)
         else:
-            schema = pl.scan_parquet(byte_range.path, glob=False).collect_schema()
+            schema = pl.scan_parquet(file_range.path, glob=False).collect_schema()
     except (pa.ArrowException, *UNREADABLE_PARQUET) as error:
-        raise _unreadable(byte_range.file, error) from error
-    return check_stored(byte_range.file, schema, columns, "Write the file again with that type.")
+        raise _unreadable(file_range.file, error) from error
+    return check_stored(file_range.file, schema, columns, "Write the file again with that type.")
 
 
-def _group_sizes(byte_range: ByteRange, stored: StoredColumns) -> list[tuple[int, int]]:
+def _group_sizes(file_range: FileRange, stored: StoredColumns) -> list[tuple[int, int]]:
     """Return the rows of each row group, and the unpacked bytes of the wanted columns."""
     import pyarrow.parquet as pq  # late: it loads file systems of clouds
 
     try:
-        footer = pq.read_metadata(byte_range.path)
+        footer = pq.read_metadata(file_range.path)
     except (OSError, ValueError) as error:
-        raise _unreadable(byte_range.file, error) from error
+        raise _unreadable(file_range.file, error) from error
     names = [footer.schema.column(place).path for place in range(footer.num_columns)]
     wanted = [place for place, name in enumerate(names) if name.split(".")[0] in stored.dtypes]
     groups = (footer.row_group(index) for index in range(footer.num_row_groups))
@@ -167,12 +167,12 @@ def _slice_size(sizes: Sequence[tuple[int, int]], start: int, count: int) -> int
     return total
 
 
-def _read(byte_range: ByteRange, stored: StoredColumns, start: int, count: int) -> pl.DataFrame:
+def _read(file_range: FileRange, stored: StoredColumns, start: int, count: int) -> pl.DataFrame:
     """Read some rows of the wanted columns."""
     if not stored.dtypes:
         return pl.DataFrame(height=count)
     try:
-        scan = pl.scan_parquet(byte_range.path, glob=False).slice(start, count)
+        scan = pl.scan_parquet(file_range.path, glob=False).slice(start, count)
         return scan.select(*stored.dtypes).collect()
     except UNREADABLE_PARQUET as error:
-        raise _unreadable(byte_range.file, error) from error
+        raise _unreadable(file_range.file, error) from error

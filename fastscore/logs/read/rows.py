@@ -13,6 +13,7 @@ import numpy.typing as npt
 import polars as pl
 from fastscore_readers.line_scan import LineScan
 
+from fastscore.logs.file_ranges import FileRange, Shard
 from fastscore.logs.inputs.chats import array_holds_rows
 from fastscore.logs.inputs.files import Format
 from fastscore.logs.inputs.partitions import (
@@ -32,7 +33,6 @@ from fastscore.logs.integrity.rejects import (
     first_of_files,
     reject_frame,
 )
-from fastscore.logs.plan.byte_ranges import ByteRange, Shard
 from fastscore.logs.read.batches import Batch, gather, map_ordered
 from fastscore.logs.read.buffer_pool import buffers_kept
 from fastscore.logs.read.chat_lines import (
@@ -120,7 +120,7 @@ def read_shard(shard: Shard, source: Source, *, threads: int = 1) -> Rows:
     InputError
         When a file cannot be read, or is not what was planned.
     """
-    return join_parts(read_parts(shard.byte_ranges, source, threads=threads), source)
+    return join_parts(read_parts(shard.file_ranges, source, threads=threads), source)
 
 
 def join_parts(parts: Iterable[Part], source: Source) -> Rows:
@@ -155,13 +155,13 @@ def _concatenated(frames: Sequence[pl.DataFrame]) -> pl.DataFrame:
 
 
 def read_parts(
-    byte_ranges: Sequence[ByteRange], source: Source, *, threads: int = 1
+    file_ranges: Sequence[FileRange], source: Source, *, threads: int = 1
 ) -> Iterator[Part]:
     """Read byte ranges batch by batch, in input order; memory is bounded by a few batches.
 
     Parameters
     ----------
-    byte_ranges, source
+    file_ranges, source
         What to read, and by which declared columns.
     threads
         How many threads scan at once; the result does not depend on it.
@@ -172,12 +172,12 @@ def read_parts(
         When a file cannot be read, or is not what was planned.
     """
     with buffers_kept():
-        for (format, _), together in itertools.groupby(byte_ranges, _format_and_partition):
+        for (format, _), together in itertools.groupby(file_ranges, _format_and_partition):
             group = tuple(together)
             own = with_partition(source, group[0].file)
             if format == "parquet":
                 ranges: Iterable[Iterator[Part]] = (
-                    _read_parquet(byte_range, own) for byte_range in group
+                    _read_parquet(file_range, own) for file_range in group
                 )
             else:
                 ranges = [_read_lines(group, own, threads)]
@@ -186,17 +186,17 @@ def read_parts(
                 yield replace(part, format=format)
 
 
-def _format_and_partition(byte_range: ByteRange) -> tuple[Format, Partition]:
-    return byte_range.format, partition_of(byte_range.file)
+def _format_and_partition(file_range: FileRange) -> tuple[Format, Partition]:
+    return file_range.format, partition_of(file_range.file)
 
 
-def _read_lines(byte_ranges: Sequence[ByteRange], source: Source, threads: int) -> Iterator[Part]:
+def _read_lines(file_ranges: Sequence[FileRange], source: Source, threads: int) -> Iterator[Part]:
     """Read byte ranges of files of one format, made of lines."""
-    files = tuple(byte_range.file for byte_range in byte_ranges)
+    files = tuple(file_range.file for file_range in file_ranges)
     streams = (
-        (index, range_lines(byte_range, source)) for index, byte_range in enumerate(byte_ranges)
+        (index, range_lines(file_range, source)) for index, file_range in enumerate(file_ranges)
     )
-    return read_streams(streams, files, line_source(source, byte_ranges[0].format), threads)
+    return read_streams(streams, files, line_source(source, file_ranges[0].format), threads)
 
 
 def read_streams(
@@ -212,14 +212,14 @@ def read_streams(
     )
 
 
-def _read_parquet(byte_range: ByteRange, source: Source) -> Iterator[Part]:
+def _read_parquet(file_range: FileRange, source: Source) -> Iterator[Part]:
     """Read a byte range of a Parquet file; its lines are its rows."""
-    check_stamp(byte_range)
+    check_stamp(file_range)
     stored = stored_source(source)
-    for count, rows, rejects in read_parquet(byte_range, stored.columns):
-        part = Part(put_places(rows, byte_range.file, stored), rejects, lines=count, blank=0)
+    for count, rows, rejects in read_parquet(file_range, stored.columns):
+        part = Part(put_places(rows, file_range.file, stored), rejects, lines=count, blank=0)
         yield mapped_part(part, source, "parquet")
-    check_stamp(byte_range)
+    check_stamp(file_range)
 
 
 def put_places(rows: pl.DataFrame, file: str, source: Source) -> pl.DataFrame:
@@ -239,53 +239,53 @@ def row_schema(source: Source) -> dict[str, pl.DataType]:
     return {**ROW_SCHEMA, **{column.name: KINDS[column.kind] for column in source.columns}}
 
 
-def range_lines(byte_range: ByteRange, source: Source) -> Iterator[Lines]:
+def range_lines(file_range: FileRange, source: Source) -> Iterator[Lines]:
     """Stream the lines of a byte range that is not Parquet."""
-    lines = _found_lines(byte_range, source)
-    return chat_lines(lines, source, byte_range.file, byte_range.format)
+    lines = _found_lines(file_range, source)
+    return chat_lines(lines, source, file_range.file, file_range.format)
 
 
-def _found_lines(byte_range: ByteRange, source: Source) -> Iterator[Lines]:
+def _found_lines(file_range: FileRange, source: Source) -> Iterator[Lines]:
     """Stream the lines of a byte range as they are in its file."""
-    if byte_range.format == "json":
+    if file_range.format == "json":
         holds_rows = array_holds_rows(source)
-        in_array = byte_range.header == b"[" and is_array_of_rows(byte_range.path, holds_rows)
-        entry = Entry(byte_range.start, byte_range.first_line, in_array, byte_range.goes_on)
+        in_array = file_range.header == b"[" and is_array_of_rows(file_range.path, holds_rows)
+        entry = Entry(file_range.start, file_range.first_line, in_array, file_range.goes_on)
         return read_document(
-            verified_blocks(byte_range),
-            byte_range.file,
+            verified_blocks(file_range),
+            file_range.file,
             holds_rows=holds_rows,
-            damage=byte_range.damage,
+            damage=file_range.damage,
             entry=entry,
         )
     blocks: Iterator[bytes | memoryview] = (
-        verified_lines(byte_range)
-        if byte_range.compression == "none"
-        else verified_blocks(byte_range)
+        verified_lines(file_range)
+        if file_range.compression == "none"
+        else verified_blocks(file_range)
     )
-    if byte_range.format == "csv":
+    if file_range.format == "csv":
         stored = stored_source(source)
         return read_records(
             blocks,
-            byte_range.file,
+            file_range.file,
             stored.columns,
-            offset=byte_range.start,
-            line=byte_range.first_line,
-            header=byte_range.header,
-            damage=byte_range.damage,
+            offset=file_range.start,
+            line=file_range.first_line,
+            header=file_range.header,
+            damage=file_range.damage,
             fill=cell_fills(stored.columns, stored.dialogue_key),
         )
-    return _lines_of(byte_range, blocks)
+    return _lines_of(file_range, blocks)
 
 
-def _lines_of(byte_range: ByteRange, blocks: Iterator[bytes | memoryview]) -> Iterator[Lines]:
+def _lines_of(file_range: FileRange, blocks: Iterator[bytes | memoryview]) -> Iterator[Lines]:
     return read_lines(
         blocks,
-        offset=byte_range.start,
-        line=byte_range.first_line,
-        damage=byte_range.damage,
+        offset=file_range.start,
+        line=file_range.first_line,
+        damage=file_range.damage,
         max_line=MAX_RECORD_BYTES,
-        stop=byte_range.stop if byte_range.compression == "none" else None,
+        stop=file_range.stop if file_range.compression == "none" else None,
     )
 
 

@@ -36,7 +36,7 @@ def test_compressed_equals_plain(
     packed.write_bytes(compress(data[:half], suffix) + compress(data[half:], suffix))
     cut = plan(tmp_path, str(packed), shard_bytes=shard_bytes)
     assert (len(cut.shards) > 1) == (shard_bytes < len(data))
-    assert {byte_range.file for shard in cut.shards for byte_range in shard.byte_ranges} == {
+    assert {file_range.file for shard in cut.shards for file_range in shard.file_ranges} == {
         str(packed)
     }
     frame_again, rejects_again, counts_again = read(cut)
@@ -65,24 +65,24 @@ def test_a_compressed_file_within_a_shard_is_not_cut(tmp_path: Path, scale: floa
     assert found[0].drop("file").equals(expected[0].drop("file"))
     assert found[1].drop("file").equals(expected[1].drop("file"))
     assert found[2] == expected[2]
-    byte_ranges = [byte_range for shard in planned.shards for byte_range in shard.byte_ranges]
+    file_ranges = [file_range for shard in planned.shards for file_range in shard.file_ranges]
     for name, data in zip(names, contents, strict=True):
         own = [
-            byte_range
-            for byte_range in byte_ranges
-            if byte_range.file == str(tmp_path / "mixed" / name)
+            file_range
+            for file_range in file_ranges
+            if file_range.file == str(tmp_path / "mixed" / name)
         ]
         assert own[0].start == 0
         assert own[-1].stop == len(data)
         for before, after in itertools.pairwise(own):
             assert before.stop == after.start
-        for byte_range in own:
-            assert data[: byte_range.start].count(b"\n") + 1 == byte_range.first_line
-        if any(byte_range.compression != "none" for byte_range in own):
+        for file_range in own:
+            assert data[: file_range.start].count(b"\n") + 1 == file_range.first_line
+        if any(file_range.compression != "none" for file_range in own):
             assert len(own) == 1
     for shard in planned.shards:
         assert shard.n_bytes == sum(
-            byte_range.stop - byte_range.start for byte_range in shard.byte_ranges
+            file_range.stop - file_range.start for file_range in shard.file_ranges
         )
         keys = set(read_shard(shard, SOURCE).frame.select("uid", "miner").unique().rows())
         others = [other for other in planned.shards if other is not shard]

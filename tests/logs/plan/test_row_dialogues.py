@@ -18,11 +18,14 @@ from fastscore.errors import InputError
 from fastscore.logs.inputs.files import resolve_inputs
 from fastscore.logs.integrity import file_state
 from fastscore.logs.integrity.file_state import FileState
-from fastscore.logs.plan.index import index_files
-from fastscore.logs.plan.line_strides import block_strides, line_strides
+from fastscore.logs.plan.index import (
+    ROW_BYTES,
+    block_lines,
+    find_spans,
+    join_spans,
+    line_starts,
+)
 from fastscore.logs.plan.shards import Plan, plan_shards
-from fastscore.logs.plan.spans import Spans
-from fastscore.logs.plan.stretches import ROW_BYTES
 from fastscore.logs.read import batches, blocks
 from fastscore.logs.read.rows import read_shard
 from fastscore.suites.declarations import Column, Source
@@ -119,13 +122,12 @@ def test_other_formats_keep_to_the_file(tmp_path: Path) -> None:
 
 def test_places_do_not_grow_with_the_rows(tmp_path: Path) -> None:
     path = write(tmp_path, "log.jsonl", [None] * 20_000)
-    (state,) = (FileState(file) for file in resolve_inputs([str(path)]))
+    (file,) = resolve_inputs([str(path)])
+    state = FileState(file, path=file.location)
     size = path.stat().st_size
-    spans = Spans()
-    for _ in index_files([state], spans, KEYLESS, size // 2, tmp_path, 1):
-        joined = spans.joined()
-        assert joined.height <= 2 * 257
-        assert joined["dialogues"].sum() == 20_000
+    joined = join_spans(find_spans([state], KEYLESS, size // 2, tmp_path, 1))
+    assert joined.height <= 2 * 257
+    assert joined["dialogues"].sum() == 20_000
 
 
 @pytest.mark.parametrize("threads", [1, 2, 5])
@@ -168,26 +170,38 @@ def test_a_block_that_cannot_be_read_ends_the_plan(
 
 @given(
     st.lists(st.sampled_from(["a", "xy" * 40, "\n", "\r", "\r\n", "\n\n", "\r\r\n"])),
-    st.integers(1, 200),
     st.integers(1, 90),
 )
-def test_lines_by_strides_oracle(parts: list[str], stride: int, size: int) -> None:
+def test_lines_of_blocks_oracle(parts: list[str], size: int) -> None:
     data = "".join(parts).encode()
-    found_in = [block_strides(at, data[at : at + size], stride) for at in range(0, len(data), size)]
-    begun = io.StringIO(data.decode(), newline="").readlines()
-    starts = [0] if begun else []
+    blocks = [block_lines(at, data[at : at + size]) for at in range(0, len(data), size)]
+    starts = [0]
     for line in io.StringIO(data.decode(), newline=""):
         starts.append(starts[-1] + len(line))
-    found: dict[int, list[int]] = {}
-    for row in zip(*line_strides(found_in, stride).tolist(), strict=True):
-        number, first, last, line_number, lines = row
-        joined = found.setdefault(number, [first, last, line_number, 0])
-        joined[1], joined[3] = last, joined[3] + lines
+    assert line_starts(blocks).tolist() == starts[:-1]
+
+
+@pytest.mark.parametrize("ending", ["\n", "\r\n", "\r"])
+def test_lines_are_noted_by_strides(tmp_path: Path, ending: str) -> None:
+    """Against each line's stride: its number, first and last line, count."""
+    lines = [f"{{{'x' * (at * 37 % 300)}}}{ending}" for at in range(900)]
+    path = tmp_path / "log.jsonl"
+    path.write_text("".join(lines), newline="")
+    (file,) = resolve_inputs([str(path)])
+    state = FileState(file, path=file.location)
+    stride = 500
     expected: dict[int, list[int]] = {}
-    for number, start in enumerate(starts[:-1], start=1):
-        joined = expected.setdefault(start // stride, [start, start, number, 0])
-        joined[1], joined[3] = start, joined[3] + 1
+    start = 0
+    for number, line in enumerate(lines, start=1):
+        noted = expected.setdefault(start // stride, [start, start, number, 0])
+        noted[1], noted[3] = start, noted[3] + 1
+        start += len(line)
+    spans = join_spans(find_spans([state], KEYLESS, stride * 256, tmp_path, 1))
+    names = ("key_low", "first", "last", "line", "dialogues")
+    found = {key: rest for key, *rest in spans.select(*names).rows()}
     assert found == expected
+    assert spans["is_local"].all()
+    assert spans["key_high"].sum() == 0
 
 
 @pytest.mark.parametrize("name", ["log.jsonl", "log.jsonl.gz"])

@@ -41,10 +41,10 @@ def test_shards_hold_whole_dialogues_and_every_byte_once(tmp_path: Path, one_log
     seen: set[tuple[str, str]] = set()
     at = 0
     for shard in cut.shards:
-        (byte_range,) = shard.byte_ranges
-        assert byte_range.start == at
-        assert shard.n_bytes == byte_range.stop - byte_range.start
-        at = byte_range.stop
+        (file_range,) = shard.file_ranges
+        assert file_range.start == at
+        assert shard.n_bytes == file_range.stop - file_range.start
+        at = file_range.stop
         keys = set(read_shard(shard, SOURCE).frame.select("uid", "miner").unique().rows())
         assert not keys & seen
         seen |= keys
@@ -52,8 +52,8 @@ def test_shards_hold_whole_dialogues_and_every_byte_once(tmp_path: Path, one_log
     assert len(seen) == cut.n_dialogues == 240
     data = one_log.read_bytes()
     for shard in cut.shards:
-        byte_range = shard.byte_ranges[0]
-        assert data[: byte_range.start].count(b"\n") + 1 == byte_range.first_line
+        file_range = shard.file_ranges[0]
+        assert data[: file_range.start].count(b"\n") + 1 == file_range.first_line
 
 
 @pytest.mark.parametrize("threads", [2, 4])
@@ -78,7 +78,7 @@ def test_small_files_are_packed(tmp_path: Path) -> None:
         (tmp_path / f"{number}.jsonl").write_bytes(log(3, seed=number))
     packed = plan(tmp_path, str(tmp_path))
     assert len(packed.shards) == 1
-    assert [Path(byte_range.file).stem for byte_range in packed.shards[0].byte_ranges] == list(
+    assert [Path(file_range.file).stem for file_range in packed.shards[0].file_ranges] == list(
         "0123456789"
     )
 
@@ -88,7 +88,7 @@ def test_a_file_without_keys_is_one_dialogue(tmp_path: Path) -> None:
         lines = dialogue(None, 400)
         (tmp_path / f"{name}.jsonl").write_text("\n".join(lines))
     cut = plan(tmp_path, str(tmp_path), shard_bytes=1000)
-    assert [len(shard.byte_ranges) for shard in cut.shards] == [1, 1]
+    assert [len(shard.file_ranges) for shard in cut.shards] == [1, 1]
     assert cut.n_dialogues == 2
 
 
@@ -97,7 +97,7 @@ def test_keyless_rows_hold_their_file_together(tmp_path: Path) -> None:
     lines += dialogue("c", 90)
     (tmp_path / "x.jsonl").write_text("\n".join(lines))
     cut = plan(tmp_path, str(tmp_path), shard_bytes=100)
-    assert [shard.byte_ranges[0].first_line for shard in cut.shards] == [1, 183]
+    assert [shard.file_ranges[0].first_line for shard in cut.shards] == [1, 183]
 
 
 def test_null_and_empty_key_parts_differ(tmp_path: Path) -> None:

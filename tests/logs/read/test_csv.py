@@ -15,8 +15,8 @@ import zstandard
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from fastscore.logs.file_ranges import whole_file
 from fastscore.logs.inputs.files import resolve_inputs
-from fastscore.logs.plan.byte_ranges import whole_file
 from fastscore.logs.plan.shards import Plan, plan_shards
 from fastscore.logs.read import batches, blocks, csv_records
 from fastscore.logs.read.rows import Rows, read_shard, row_schema
@@ -313,7 +313,7 @@ def test_every_keyless_file_is_one_dialogue(tmp_path: Path) -> None:
     assert frame["file"].unique(maintain_order=True).to_list() == [str(path) for path in paths]
     assert frame["id"].null_count() == frame.height
     cut = plan(tmp_path, str(tmp_path), shard_bytes=100)
-    assert [len(shard.byte_ranges) for shard in cut.shards] == [1, 1, 1]
+    assert [len(shard.file_ranges) for shard in cut.shards] == [1, 1, 1]
     assert read_all(cut)[0].equals(frame)
 
 

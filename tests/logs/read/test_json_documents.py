@@ -12,8 +12,8 @@ from fastscore_readers.json.documents import LINE_END_IN_STRING, elements
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fastscore.logs.file_ranges import whole_file
 from fastscore.logs.inputs.files import resolve_inputs
-from fastscore.logs.plan.byte_ranges import whole_file
 from fastscore.logs.plan.shards import plan_shards
 from fastscore.logs.read import batches, blocks, json_documents
 from fastscore.logs.read.rows import Rows, read_shard
@@ -279,7 +279,7 @@ def test_documents_and_lines_are_packed_and_scored_alike(
         whole = [read_shard(whole_file(file.path, file.format), ROWS).frame for file in files]
         assert pl.concat([part.frame for part in read_back]).equals(pl.concat(whole))
         assert not any(part.rejects.height for part in read_back)
-        starts = [byte_range.start for shard in planned.shards for byte_range in shard.byte_ranges]
+        starts = [file_range.start for shard in planned.shards for file_range in shard.file_ranges]
         assert (len(planned.shards) == 1) == (shard_bytes == 1 << 20)
         assert any(starts) == (shard_bytes < 5000)
 

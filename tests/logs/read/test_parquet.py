@@ -9,10 +9,10 @@ import polars as pl
 import pytest
 
 from fastscore.errors import InputError, MemoryLimitError
+from fastscore.logs.file_ranges import FileRange
 from fastscore.logs.inputs import records as sampled
 from fastscore.logs.inputs.files import resolve_inputs
 from fastscore.logs.integrity.limits import MAX_RECORD_BYTES, Limits
-from fastscore.logs.plan.byte_ranges import ByteRange
 from fastscore.logs.plan.shards import Plan, plan_shards
 from fastscore.logs.read import parquet
 from fastscore.logs.read.rows import Rows, read_shard
@@ -143,8 +143,8 @@ def test_strings_of_which_one_read_has_none(tmp_path: Path, rows: int) -> None:
     path = str(tmp_path / "a.parquet")
     values = ["1", "2", None, None, "3", None, None]
     pl.DataFrame({"index": pl.Series(values, dtype=pl.String)}).write_parquet(path)
-    byte_range = ByteRange(path, path, "parquet", "none", 0, len(values))
-    parts = list(parquet.read_parquet(byte_range, SOURCE.columns, rows=rows))
+    file_range = FileRange(path, path, "parquet", "none", 0, len(values))
+    parts = list(parquet.read_parquet(file_range, SOURCE.columns, rows=rows))
     assert pl.concat([frame for _, frame, _ in parts])["index"].to_list() == [
         None if value is None else int(value) for value in values
     ]
@@ -263,12 +263,12 @@ def test_rows_that_take_more_than_there_may_be_are_refused_before_they_are_read(
     # whatever other tests have taken, and freed meanwhile
     monkeypatch.setattr("fastscore.logs.integrity.limits.own_memory", lambda: 0)
     limits = Limits(memory=120)
-    byte_range = ByteRange(str(path), str(path), "parquet", "none", 0, 1, limits=limits)
+    file_range = FileRange(str(path), str(path), "parquet", "none", 0, 1, limits=limits)
     with pytest.raises(MemoryLimitError, match=r"Reading .*log\.parquet takes"):
-        list(parquet.read_parquet(byte_range, SOURCE.columns))
+        list(parquet.read_parquet(file_range, SOURCE.columns))
     # what is not asked for takes nothing
     uid = [column for column in SOURCE.columns if column.name == "uid"]
-    ((count, frame, _),) = parquet.read_parquet(byte_range, uid)
+    ((count, frame, _),) = parquet.read_parquet(file_range, uid)
     assert (count, frame["uid"].to_list()) == (1, ["a"])
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fastscore.logs.plan.byte_ranges import ByteRange, Shard, whole_file
+from fastscore.logs.file_ranges import FileRange, Shard, whole_file
 from fastscore.logs.read import batches, blocks
 from fastscore.logs.read.rows import Rows, read_shard, row_schema
 from fastscore.suites.declarations import REJECT_REASONS, REJECTS_TABLE, Column, Source
@@ -69,12 +69,12 @@ def files(draw: st.DrawFn) -> bytes:
 
 
 def shard_of(folder: Path, contents: list[bytes]) -> Shard:
-    byte_ranges = []
+    file_ranges = []
     for index, content in enumerate(contents):
         path = folder / f"{index}.jsonl"
         path.write_bytes(content)
-        byte_ranges.append(ByteRange(str(path), str(path), "jsonl", "none", 0, len(content)))
-    return Shard(0, tuple(byte_ranges), sum(map(len, contents)), "")
+        file_ranges.append(FileRange(str(path), str(path), "jsonl", "none", 0, len(content)))
+    return Shard(0, tuple(file_ranges), sum(map(len, contents)), "")
 
 
 def check(rows: Rows, contents: list[tuple[str, bytes]], source: Source) -> None:
@@ -103,8 +103,8 @@ def test_equals_the_plain_reader(
         shard = shard_of(tmp_path, contents)
         rows = read_shard(shard, SOURCE)
         named = [
-            (byte_range.file, content)
-            for byte_range, content in zip(shard.byte_ranges, contents, strict=True)
+            (file_range.file, content)
+            for file_range, content in zip(shard.file_ranges, contents, strict=True)
         ]
         check(rows, named, SOURCE)
         again = read_shard(shard, SOURCE, threads=2)
@@ -249,8 +249,8 @@ def test_truncation_loses_at_most_the_last_line(tmp_path: Path) -> None:
 def test_file_names_are_given_as_they_were(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("a.jsonl").write_bytes(b'{"id":"a"}\n')
-    byte_range = ByteRange("logs/./shown.jsonl.gz", "a.jsonl", "jsonl", "none", 0, 11)
-    rows = read_shard(Shard(0, (byte_range,), 11, ""), SOURCE)
+    file_range = FileRange("logs/./shown.jsonl.gz", "a.jsonl", "jsonl", "none", 0, 11)
+    rows = read_shard(Shard(0, (file_range,), 11, ""), SOURCE)
     assert rows.frame["file"].to_list() == ["logs/./shown.jsonl.gz"]
 
 

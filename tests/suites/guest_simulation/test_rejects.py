@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from fastscore.errors import UsageError
-from fastscore.logs.plan.byte_ranges import whole_file
+from fastscore.logs.file_ranges import whole_file
 from fastscore.logs.read.rows import read_shard
 from fastscore.suites.declarations import REJECT_SCHEMA
 from fastscore.suites.guest_simulation import SUITE, GuestSimulation

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from fastscore.errors import UsageError
-from fastscore.logs.plan.byte_ranges import whole_file
+from fastscore.logs.file_ranges import whole_file
 from fastscore.logs.read.rows import read_shard
 from fastscore.suites.memory_finance import SUITE, MemoryFinance
 from fastscore.suites.memory_finance.legacy import legacy_files, suffix_of

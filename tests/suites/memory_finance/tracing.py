@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from fastscore.logs.plan.byte_ranges import whole_file
+from fastscore.logs.file_ranges import whole_file
 from fastscore.logs.read.rows import read_shard
 from fastscore.suites.base import Events
 from fastscore.suites.memory_finance import SUITE, MemoryFinance

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from fastscore.logs.plan.byte_ranges import whole_file
+from fastscore.logs.file_ranges import whole_file
 from fastscore.logs.read.rows import read_shard
 from fastscore.suites.declarations import REJECT_SCHEMA
 from fastscore.suites.score_dialogue import SUITE, ScoreDialogue

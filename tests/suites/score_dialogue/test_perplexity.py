@@ -30,7 +30,7 @@ def write_log(path, predictions, ground_truth="w1 w2", dialogue="d"):
 
 def score_steps(tmp_path, predictions, perplexities, weight):
     """Score steps by letters and by perplexities given by hand."""
-    from fastscore.logs.plan.byte_ranges import whole_file
+    from fastscore.logs.file_ranges import whole_file
     from fastscore.logs.read.rows import read_shard
 
     write_log(tmp_path / "log.jsonl", predictions)
