@@ -3,30 +3,182 @@
 ``python -m benchmarks [--quick] [--only NAME] [--json FILE]``,
 ``python -m benchmarks compare BEFORE.json AFTER.json`` for two such files, and
 ``python -m benchmarks page`` for the page of figures in docs/.
+
+The record is one JSON file. A benchmark that is run again replaces its own entry, so that each says
+when it was measured, of which commit, how and on what; a test compares the page with it.
 """
 
+import json
 import os
 import shlex
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import click
 
-from benchmarks.figures import FILE_VARIABLE, HEADER, read_figures, table
-from benchmarks.record import (
-    ENVIRONMENT,
-    PAGE,
-    RECORD,
-    Measured,
-    compare,
-    measured,
-    page,
-    read_record,
-    save_record,
-)
+from benchmarks.figures import FILE_VARIABLE, HEADER, Figure, describe_host, read_figures, table
+from benchmarks.scale import model, rates, scheduled
+
+ROOT = Path(__file__).parents[1]
+RECORD = ROOT / "docs" / "benchmarks" / "figures.json"
+PAGE = ROOT / "docs" / "benchmarks_figures.md"
+
+ENVIRONMENT: Mapping[str, Mapping[str, str]] = {
+    "kernels_text": {"POLARS_MAX_THREADS": "1"},
+    "kernels_groups": {"POLARS_MAX_THREADS": "1"},
+}
+"""What is set for a benchmark's process."""
+
+_INTRODUCTION = """\
+# Figures
+
+Written by `python -m benchmarks page` from [what the benchmarks left](benchmarks/figures.json):
+nobody types a figure here. Ratios are those of one run, ours interleaved with the peer's; an aim is
+judged at full size only. `python -m benchmarks --only NAME --json docs/benchmarks/figures.json`
+measures one anew, with other arguments than its own by `--with`; each says when it was measured, of
+which commit and on what, so some may be newer than others.
+"""
+_UNMEASURED = "Not in the record yet: `python -m benchmarks --only {name}` measures it.\n"
+_SCALE = """\
+## scale
+
+No measurement: what [more machines than one](scale.md) would take, by `python -m benchmarks.scale`
+from the rates that stand there. What a core does of `score_dialogue`:
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """What one run of a benchmark found.
+
+    Parameters
+    ----------
+    arguments
+        What it was called with; none at full size.
+    date
+        The day, in UTC.
+    commit
+        Of the repository, with ``-dirty`` where files other than docs were changed since.
+    host
+        As `describe_host` says.
+    figures
+        What it published.
+    """
+
+    arguments: tuple[str, ...]
+    date: str
+    commit: str
+    host: Mapping[str, str]
+    figures: tuple[Figure, ...]
+
+
+def measured(arguments: list[str], figures: list[Figure]) -> Measured:
+    """Say of figures that were found just now how they came to be."""
+    return Measured(
+        arguments=tuple(arguments),
+        date=datetime.now(UTC).date().isoformat(),
+        commit=_commit(),
+        host=describe_host(),
+        figures=tuple(figures),
+    )
+
+
+def read_record(path: Path) -> dict[str, Measured]:
+    """Read a record by benchmark; a file that is not there holds none."""
+    if not path.exists():
+        return {}
+    return {
+        name: _entry(found) for name, found in json.loads(path.read_text(encoding="utf-8")).items()
+    }
+
+
+def save_record(path: Path, record: Mapping[str, Measured]) -> None:
+    """Write a record; a benchmark with arguments of its own is another entry."""
+    content = {name: asdict(record[name]) for name in sorted(record)}
+    path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+
+
+def page(record: Mapping[str, Measured], names: Iterable[str]) -> str:
+    """Write the page of a record, in which not all benchmarks of these names need to be."""
+    lines = [_INTRODUCTION]
+    for name in sorted({*names, *map(_benchmark, record)}):
+        lines.append(f"## {name}\n")
+        entries = [record[key] for key in sorted(record) if _benchmark(key) == name]
+        lines += [line for entry in entries for line in _part(name, entry)]
+        if not entries:
+            lines.append(_UNMEASURED.format(name=name))
+    lines += [_SCALE, *rates(), "\nHours and cost:\n", *model()]
+    lines += ["\nThe scheduler, simulated with 100,000 shards:\n", *scheduled(), ""]
+    return "\n".join(lines)
+
+
+def compare(before: Path, after: Path) -> Iterator[str]:
+    """Lay two records out side by side, by ratio."""
+    sides = [
+        {
+            (name, figure.what, figure.peer): figure.ratio
+            for name, found in read_record(path).items()
+            for figure in found.figures
+        }
+        for path in (before, after)
+    ]
+    yield "| benchmark | what | peer | ratio before | ratio after | after / before |"
+    yield "|---|---|---|--:|--:|--:|"
+    for key in dict.fromkeys((*sides[0], *sides[1])):
+        old, new = (side.get(key) for side in sides)
+        shown = ["-" if ratio is None else f"{ratio:,.2f}x" for ratio in (old, new)]
+        change = f"{new / old:.2f}" if old and new else "-"
+        yield f"| {' | '.join(key)} | {shown[0]} | {shown[1]} | {change} |"
+
+
+def _benchmark(key: str) -> str:
+    return key.split()[0]
+
+
+def _part(name: str, found: Measured) -> Iterator[str]:
+    host = found.host
+    versions = ", ".join(
+        f"{package} {version}"
+        for package, version in host.items()
+        if package not in ("processor", "system", "load") and version != "not installed"
+    )
+    variables = [f"{variable}={value}" for variable, value in ENVIRONMENT.get(name, {}).items()]
+    command = " ".join(
+        [*variables, f"python -m benchmarks.{name}", *map(shlex.quote, found.arguments)]
+    )
+    yield (
+        f"`{command}` on {found.date}, commit {found.commit}: {host['processor']}, "
+        f"{host['system']}, load {host['load']}; {versions}.\n"
+    )
+    yield HEADER
+    yield from table(name, found.figures, judged=not found.arguments)
+    yield ""
+
+
+def _entry(found: dict[str, Any]) -> Measured:
+    figures = tuple(Figure(**figure) for figure in found.pop("figures"))
+    return Measured(**{**found, "arguments": tuple(found["arguments"]), "figures": figures})
+
+
+def _commit() -> str:
+    def told(*words: str) -> str:
+        done = subprocess.run(
+            ["git", *words], cwd=ROOT, check=False, capture_output=True, text=True
+        )
+        return done.stdout.strip()
+
+    # the record itself changes with each benchmark
+    is_changed = told("status", "--porcelain", "--untracked-files=no", "--", ".", ":!docs")
+    commit = told("describe", "--always", "--abbrev=7")
+    return f"{commit}{'-dirty' if is_changed else ''}" if commit else "unknown"
+
 
 QUICK = {
     "kernels_text": ["--scale", "0.1", "--repetitions", "3"],

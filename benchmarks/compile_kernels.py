@@ -14,8 +14,7 @@ from typing import Any
 
 import click
 
-from benchmarks.figures import Figure, publish
-from benchmarks.host import describe_host
+from benchmarks.figures import Figure, describe_host, publish
 
 AIM = 1.5
 QUICK = ("fastscore_kernels.numbering:_number_texts", "fastscore_kernels.sets:_jaccard")

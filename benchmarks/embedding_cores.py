@@ -18,11 +18,9 @@ from typing import Any
 
 import click
 
-from benchmarks import gemm
-from benchmarks.embedding import MINILM, MODEL, distinct_utterances
-from benchmarks.figures import Figure, publish
-from benchmarks.host import describe_host
-from benchmarks.source_dialogues import SAMPLE
+from benchmarks.embedding import CALLS, MINILM, MODEL, distinct_utterances, torch_product
+from benchmarks.figures import Figure, describe_host, publish
+from benchmarks.miner_logs import SAMPLE
 from fastscore.vectors import Embedder, batches, runtimes
 from fastscore.vectors.precisions import PRECISIONS
 from fastscore.vectors.runtimes import import_openvino
@@ -139,9 +137,7 @@ def product_gain(precision: str, repetitions: int) -> float:
     """
 
     def prepare() -> Sequence[Callable[[], Any]]:
-        return [
-            gemm.torch_product(*shape, bfloat16=precision == "bf16") for shape in MINILM.products
-        ]
+        return [torch_product(*shape, bfloat16=precision == "bf16") for shape in MINILM.products]
 
     def seconds(threads: int) -> float:
         products = [prepare() for _ in range(threads)]
@@ -149,11 +145,11 @@ def product_gain(precision: str, repetitions: int) -> float:
         took = [0.0] * threads
 
         def compute(number: int) -> None:
-            for _ in range(gemm.CALLS):
+            for _ in range(CALLS):
                 products[number][0]()
             together.wait()
             start = time.perf_counter()
-            for _ in range(2 * gemm.CALLS):
+            for _ in range(2 * CALLS):
                 for product in products[number]:
                     product()
             took[number] = time.perf_counter() - start

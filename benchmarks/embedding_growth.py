@@ -1,6 +1,6 @@
 """Embedding from a thousand distinct texts to a million: time and memory, by precision.
 
-Texts are real utterances, then predictions made of them by `benchmarks.predictions`. Each point
+Texts are real utterances, then predictions made of them by `benchmarks.miner_logs`. Each point
 is measured in a process of its own on all processors; one that would not fit into its precision's
 seconds is named, with the time that it would take, and left out.
 
@@ -19,12 +19,17 @@ from pathlib import Path
 import click
 from fastscore_models import find_exported
 
-from benchmarks.figures import Figure, publish
+from benchmarks.figures import Figure, describe_host, publish
 from benchmarks.growth import memory
 from benchmarks.harness import SEED
-from benchmarks.host import describe_host
-from benchmarks.predictions import Neighbours, counterparts, predict
-from benchmarks.source_dialogues import SAMPLE, Dialogue, read_dialogues
+from benchmarks.miner_logs import (
+    SAMPLE,
+    Dialogue,
+    Neighbours,
+    counterparts,
+    predict,
+    read_dialogues,
+)
 from fastscore.errors import ModelError
 from fastscore.paths import cache_root
 from fastscore.vectors import Embedder

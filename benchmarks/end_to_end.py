@@ -27,13 +27,17 @@ from typing import Any
 
 import click
 
-from benchmarks.agreement import check_agreement
-from benchmarks.miner_logs import generate
-from benchmarks.predictions import N_STEPS
+from benchmarks.miner_logs import N_STEPS, SAMPLE, Dialogue, generate, read_dialogues
 from benchmarks.processes import Cost, measure
-from benchmarks.scenarios import Result, Side, alternate, report, working_folder
-from benchmarks.source_dialogues import SAMPLE, Dialogue, read_dialogues
-from benchmarks.whole_process_options import whole_process_options
+from benchmarks.scenarios import (
+    Result,
+    Side,
+    alternate,
+    check_agreement,
+    report,
+    whole_process_options,
+    working_folder,
+)
 from tests.oracles.published_script import WHEEL_REQUIREMENT, unpack_weights
 
 ROOT = Path(__file__).parents[1]

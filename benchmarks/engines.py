@@ -31,8 +31,7 @@ from typing import Any
 
 import click
 
-from benchmarks.figures import Figure, publish
-from benchmarks.host import describe_host
+from benchmarks.figures import Figure, describe_host, publish
 from benchmarks.miner_logs import generate
 from benchmarks.processes import measure
 from fastscore.logs.inputs.files import resolve_inputs

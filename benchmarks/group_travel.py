@@ -27,12 +27,18 @@ from typing import Any
 import click
 import polars as pl
 
-from benchmarks.agreement import DisagreementError
 from benchmarks.end_to_end import download_weights
 from benchmarks.group_travel_logs import write_logs
 from benchmarks.processes import measure
-from benchmarks.scenarios import Result, Side, alternate, report, working_folder
-from benchmarks.whole_process_options import whole_process_options
+from benchmarks.scenarios import (
+    DisagreementError,
+    Result,
+    Side,
+    alternate,
+    report,
+    whole_process_options,
+    working_folder,
+)
 from fastscore.vectors.models import open_store
 from tests.oracles.group_travel_vectors import read_vectors
 

@@ -22,7 +22,7 @@ import click
 import polars as pl
 
 from benchmarks.group_travel_dialogues import Made, make_dialogues
-from benchmarks.group_travel_sources import read_sources
+from benchmarks.group_travel_itineraries import read_sources
 
 Layout = Literal["csv", "jsonl", "parquet"]
 COLUMNS = (

@@ -23,8 +23,7 @@ import polars as pl
 
 import fastscore
 from benchmarks.figures import Figure, publish
-from benchmarks.guest_simulation_conversations import SAMPLE, SEED, read_orders
-from benchmarks.guest_simulation_logs import personas_of, write_shards
+from benchmarks.guest_simulation_logs import SAMPLE, SEED, personas_of, read_orders, write_shards
 from benchmarks.processes import Cost, measure
 from fastscore.processors import available_processors
 from tests.oracles import guest_simulation as plain

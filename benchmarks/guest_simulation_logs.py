@@ -9,23 +9,356 @@ Usage: python -m benchmarks.guest_simulation_logs -o FOLDER [--data FILE] [--con
 """
 
 import csv
+import gzip
 import json
-from collections.abc import Sequence
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import click
 import orjson
 
-from benchmarks.guest_simulation_conversations import (
-    CONVERSATIONS_PER_SHARD,
-    KEYS,
-    SAMPLE,
-    SEED,
-    Turn,
-    make_conversations,
-    make_personas,
-    read_orders,
+SAMPLE = Path(__file__).parent / "data" / "tm4_sample.jsonl.gz"
+SEED = 0
+MOST_DIALOGUES = 4
+LEVELS = (1, 2, 3, 4, 5)
+CONVERSATIONS_PER_SHARD = 5_000
+DEFECT_RATE = 0.3
+MISMATCH_RATE = 0.2
+LOST_BACKSLASHES = 0.3
+
+KEYS = (
+    "is_ordering_complete",
+    "next_message_menu_exploration_style",
+    "next_message_mood_tone",
+    "next_message_ordering_style",
 )
+CLASSES = ("IsOrderingComplete", "MenuExplorationStyle", "MessageMoodTone", "OrderingStyle")
+VALUES = (
+    ("no", "yes"),
+    ("explores_menu", "does_not_explore_menu"),
+    ("casual", "frustrated", "confused", "enthusiastic"),
+    ("one_by_one", "all_at_once"),
+)
+SUBSTITUTES = ("Roaster's Choice", "Steamed Milk (kids')", "Sparkling Water", "Yerba Mate")
+FIRST_NAMES = ("Ada", "Ben", "Cleo", "Dev", "Ema", "Finn", "Gus", "Hana", "Ines", "Jun")
+LAST_NAMES = ("Okoro", "Lindqvist")
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """An ordered item with its modifiers, each a kind and an option."""
+
+    name: str
+    modifiers: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A turn of a source dialogue: who spoke, what, and the items that it added."""
+
+    speaker: str
+    text: str
+    added: tuple[Item, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """What is known of a conversation by how it was made.
+
+    Parameters
+    ----------
+    final, target
+        Lower-case names of what was ordered last and of what was to be ordered.
+    states
+        The states of its messages but the exit, in the order of `KEYS`; empty where none are
+        written.
+    mismatches
+        How many parts of them are not as the persona's attributes say.
+    """
+
+    final: frozenset[str]
+    target: frozenset[str]
+    states: tuple[tuple[str, ...], ...]
+    mismatches: int
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """A conversation's rows, and what is known of it."""
+
+    id: str
+    level: int
+    rows: list[dict[str, Any]] = field(repr=False)
+    expected: Expected
+
+
+def read_orders(path: Path = SAMPLE) -> list[list[Turn]]:
+    """Read the source dialogues whose calls add exactly the items of their final order."""
+    found = []
+    with gzip.open(path, "rt", encoding="utf-8") as lines:
+        for line in lines:
+            dialogue = json.loads(line)
+            turns = _read_turns(dialogue["turns"])
+            names = {item.name.lower() for turn in turns for item in turn.added}
+            if names and names == {name.lower() for name in dialogue["final_order"] or ()}:
+                found.append(turns)
+    return found
+
+
+def _read_turns(turns: Sequence[Any]) -> list[Turn]:
+    names: dict[str, str] = {}
+    read = []
+    for speaker, text, *calls in turns:
+        added: list[Item] = []
+        call = ""
+        for kind, value in calls[0] if calls else ():
+            if kind in ("api_call", "api_response"):
+                call = value
+                continue
+            try:
+                data = json.loads(value)
+            except ValueError:
+                continue
+            if kind == "response" and call == "get_menu_items":
+                menu = data.get("menu_items", [])
+                names |= {each["menu_item_id"]: each["name"] for each in menu}
+            if kind == "request" and call == "add_order_item" and data["menu_item_id"] in names:
+                added.append(Item(names[data["menu_item_id"]], _modifiers(data)))
+        read.append(Turn(speaker, text, tuple(added)))
+    return read
+
+
+def _modifiers(request: dict[str, Any]) -> tuple[tuple[str, str], ...]:
+    given = request.get("attributes") or ()
+    return tuple(
+        (str(each.get("attribute_id", "")), str(each["option"]))
+        for each in given
+        if isinstance(each, dict) and each.get("option")
+    )
+
+
+def make_personas() -> list[dict[str, Any]]:
+    """Make twenty personas with their attributes."""
+    random_ = random.Random(SEED)
+    personas = []
+    for last in LAST_NAMES:
+        for first in FIRST_NAMES:
+            moods = random_.choices(VALUES[2], k=2)
+            personas.append(
+                {
+                    "full_name": f"{first} {last}",
+                    "message_generation_attributes": {
+                        "is_ordering_complete": "no",
+                        "next_message_menu_exploration_style": random_.choice(VALUES[1]),
+                        "next_message_mood_tones": moods,
+                        "next_message_ordering_style": random_.choice(VALUES[3]),
+                        "guest_personality_description": f"{first} likes it {moods[0]}.",
+                    },
+                }
+            )
+    return personas
+
+
+def make_conversations(
+    orders: Sequence[Sequence[Turn]], count: int, seed: int = SEED
+) -> Iterator[Conversation]:
+    """Make conversations of one to four source dialogues each, a test case at all five levels."""
+    random_ = random.Random(seed)
+    personas = make_personas()
+    for index in range(count):
+        if index % len(LEVELS) == 0:
+            persona = personas[random_.randrange(len(personas))]
+            parts = random_.choices(orders, k=random_.randint(1, MOST_DIALOGUES))
+            turns = [turn for part in parts for turn in part]
+        yield _make(random_, index, LEVELS[index % len(LEVELS)], persona, turns)
+
+
+def _make(
+    random_: random.Random, index: int, level: int, persona: dict[str, Any], turns: Sequence[Turn]
+) -> Conversation:
+    items = [item for turn in turns for item in turn.added]
+    target, replaced = _plant_defects(random_, items)
+    name = persona["full_name"].replace(" ", "-")
+    id = f"chat_with_guest_simulation_agent_messages_log_{name}_test_case_number_{index // 5 + 1}"
+    attributes = persona["message_generation_attributes"]
+    rows = [_row(0, "assistant", "order_taking_llm", "Welcome! What can I get you?")]
+    states: list[tuple[str, ...]] = []
+    mismatches = 0
+    ordered: list[Item] = []
+    number = 0
+    for turn in [*turns, Turn("U", "exit")]:
+        if turn.speaker != "U":
+            rows.append(_row(len(rows), "assistant", "order_taking_llm", turn.text))
+            continue
+        for _ in turn.added:
+            kept = replaced[number]
+            number += 1
+            if kept is not None:
+                ordered.append(kept)
+        guest = "guest_simulation_llm" if level == 1 else "guest_simulation_agent"
+        row = _row(len(rows), "agent", guest, turn.text)
+        is_exit = turn.text == "exit"
+        if not is_exit:
+            state, wrong = _state(random_, attributes)
+            states.append(state)
+            mismatches += wrong
+            if level in (2, 3):
+                row |= dict(zip(KEYS, state, strict=True))
+        if level in (1, 2, 4) and not is_exit:
+            row["current_items_in_order"] = repr([_as_dict(item) for item in ordered])
+        row["tool_calls"] = _tool_cell(
+            random_, level, None if is_exit else states[-1], ordered, target
+        )
+        rows.append(row)
+    case = {
+        "guest_persona": {"full_name": persona["full_name"], "order_size": len(items)},
+        "target_order": {"order_items": [_as_dict(item) for item in target]},
+    }
+    rows.append(_row(len(rows), "system", "test_case_info", json.dumps(case)))
+    expected = Expected(
+        _names(ordered), _names(target), tuple(states) if level > 1 else (), mismatches
+    )
+    for row in rows:
+        row["conversation_id"], row["experiment_level"] = id, level
+    return Conversation(id, level, rows, expected)
+
+
+def _plant_defects(
+    random_: random.Random, items: Sequence[Item]
+) -> tuple[list[Item], list[Item | None]]:
+    """Return the target, and what the guest orders in place of each item: None for nothing."""
+    replaced: list[Item | None] = list(items)
+    for place, item in enumerate(items):
+        if random_.random() >= DEFECT_RATE:
+            continue
+        kind = random_.choice(("dropped", "swapped", "modifiers"))
+        if kind == "dropped":
+            replaced[place] = None
+        elif kind == "swapped":
+            replaced[place] = Item(random_.choice(SUBSTITUTES), item.modifiers)
+        else:
+            replaced[place] = Item(item.name)
+    return list(items), replaced
+
+
+def _names(items: Sequence[Item]) -> frozenset[str]:
+    """Name items and modifiers as the suite's sets do: no case, no special characters."""
+    names = [item.name for item in items] + [
+        option for item in items for _, option in item.modifiers
+    ]
+    words = (
+        "".join(c if c.isascii() and c.isalnum() else " " for c in name.lower()) for name in names
+    )
+    fillers = {"the", "a", "an", "with", "and", "or", "of", "in", "on", "at"}
+    return frozenset(" ".join(w for w in each.split() if w not in fillers) for each in words) - {""}
+
+
+def _state(random_: random.Random, attributes: dict[str, Any]) -> tuple[tuple[str, ...], int]:
+    """Draw a state, and count its parts that are not as the attributes say."""
+    state, wrong = [], 0
+    for place, values in enumerate(VALUES):
+        key = KEYS[place] + ("s" if place == 2 else "")
+        wanted = attributes[key] if place == 2 else [attributes[key]]
+        others = [value for value in values if value not in wanted]
+        mismatch = random_.random() < MISMATCH_RATE
+        wrong += mismatch
+        state.append(random_.choice(others if mismatch else wanted))
+    return tuple(state), wrong
+
+
+def _row(number: int, role: str, name: str, content: str) -> dict[str, Any]:
+    return {
+        "message_id": f"m{number}",
+        "role": role,
+        "content": content,
+        "name": name,
+        "timestamp": f"2025-11-05T19:{number // 60 % 60:02d}:{number % 60:02d}.000123",
+    }
+
+
+def _as_dict(item: Item) -> dict[str, Any]:
+    return {
+        "name": item.name,
+        "quantity": 1,
+        "base_price": 4.5,
+        "modifiers": [
+            {
+                "modifier_type_name": kind,
+                "modifier_option_name": option,
+                "is_required": False,
+                "price": 0.0,
+            }
+            for kind, option in item.modifiers
+        ],
+        "item_total_price": 4.5,
+    }
+
+
+def _order_repr(items: Sequence[Item]) -> str:
+    written = []
+    for item in items:
+        modifiers = ", ".join(
+            f"Modifier(modifier_type_name={kind!r}, modifier_option_name={option!r}, "
+            "is_required=False, price=0.0)"
+            for kind, option in item.modifiers
+        )
+        written.append(
+            f"OrderItem(name={item.name!r}, quantity=1, base_price=4.5, modifiers=[{modifiers}], "
+            "item_total_price=4.5)"
+        )
+    return f"[{', '.join(written)}]"
+
+
+def _tool_cell(
+    random_: random.Random,
+    level: int,
+    state: tuple[str, ...] | None,
+    ordered: Sequence[Item],
+    target: Sequence[Item],
+) -> str:
+    """Write a cell of tool calls as Python writes it, some without a backslash that it needs."""
+    calls: list[tuple[str, str]] = []
+    if level in (2, 4):
+        calls.append(("get_past_messages_history", "assistant: Welcome! What can I get you?"))
+    if level in (3, 5):
+        current, wanted = _order_repr(ordered), _order_repr(target)
+        result = (
+            f"Latest Order tracking : current_items_in_order={current} "
+            f"target_items_to_order={wanted}"
+        )
+        calls.append(("update_order_tracking", result))
+    if level in (4, 5) and state is not None:
+        attributes = " ".join(
+            f"{key}=<{name}.{value.upper()}: {value!r}>"
+            for key, name, value in zip(KEYS, CLASSES, state, strict=True)
+        )
+        calls.append(
+            (
+                "get_message_generation_attributes_for_next_message",
+                f"Message generation attributes for your next message: {attributes} "
+                "guest_personality_description='Friendly and easy to talk to.'",
+            )
+        )
+    if not calls:
+        return ""
+    written = ", ".join(
+        f"'call_{random_.getrandbits(64):016x}': {{'tool_name': {tool!r}, 'call_time': "
+        f"datetime.datetime(2025, 11, 5, 19, 0, {random_.randrange(60)}), 'args': {{}}, 'result': "
+        f"{result!r}, 'decision_latency_sec': {random_.random():.4f}, "
+        f"'execution_latency_sec': {random_.random():.4f}}}"
+        for tool, result in calls
+    )
+    cell = (
+        f"{{'guest_agent': {{'tool_calls': {{{written}}}, 'total_latency_sec': "
+        f"{random_.random():.4f}}}, 'sub_agents': []}}"
+    )
+    if random_.random() < LOST_BACKSLASHES:
+        cell = cell.replace("\\'", "'").replace('\\"', '"')
+    return cell
+
 
 COLUMNS = (
     "message_id", "role", "content", "name", "timestamp", "tool_calls", *KEYS,

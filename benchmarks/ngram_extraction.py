@@ -22,8 +22,7 @@ import polars as pl
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.metrics.pairwise import cosine_similarity
 
-from benchmarks.figures import Figure, publish
-from benchmarks.host import describe_host
+from benchmarks.figures import Figure, describe_host, publish
 from benchmarks.preference_shift_logs import DATA, Dialogue, read_source, write_jsonl
 from fastscore.suites.preference_shift import PreferenceShift
 from fastscore.suites.preference_shift.catalogue import load_catalogue

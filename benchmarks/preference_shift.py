@@ -25,8 +25,7 @@ import click
 import polars as pl
 
 import fastscore
-from benchmarks.figures import Figure, publish
-from benchmarks.host import describe_host
+from benchmarks.figures import Figure, describe_host, publish
 from benchmarks.preference_shift_logs import DATA, read_source, repeat_logs, write_jsonl
 from benchmarks.processes import Cost, measure
 from fastscore.suites.preference_shift import PreferenceShift

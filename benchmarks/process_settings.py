@@ -14,8 +14,7 @@ from pathlib import Path
 import click
 
 from benchmarks import group_travel_logs, guest_simulation_logs, memory_finance, miner_logs
-from benchmarks.figures import Figure, publish
-from benchmarks.host import describe_host
+from benchmarks.figures import Figure, describe_host, publish
 from benchmarks.memory_finance_traces import read_dialogues, write_traces
 from benchmarks.processes import measure
 

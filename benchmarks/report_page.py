@@ -12,8 +12,7 @@ from pathlib import Path
 
 import click
 
-from benchmarks.figures import Figure, publish
-from benchmarks.host import describe_host
+from benchmarks.figures import Figure, describe_host, publish
 from benchmarks.miner_logs import generate
 from benchmarks.processes import measure
 

@@ -19,8 +19,7 @@ from unittest import mock
 import click
 import polars as pl
 
-from benchmarks.figures import Figure, publish
-from benchmarks.host import describe_host
+from benchmarks.figures import Figure, describe_host, publish
 from benchmarks.miner_logs import Layout, generate
 from fastscore.logs.inputs.screening import Screened
 from fastscore.run.config import RunConfig

@@ -21,8 +21,7 @@ from typing import Any
 
 import click
 
-from benchmarks.figures import Figure, publish
-from benchmarks.host import describe_host
+from benchmarks.figures import Figure, describe_host, publish
 from benchmarks.preference_shift_logs import DATA, MOVIES, read_lines, write_jsonl
 from fastscore.processors import available_processors
 from fastscore.simulation.agents import OfflineAgent

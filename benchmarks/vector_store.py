@@ -21,9 +21,8 @@ import faiss
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks.figures import Figure, publish
+from benchmarks.figures import Figure, describe_host, publish
 from benchmarks.harness import SEED
-from benchmarks.host import describe_host
 from fastscore.vectors import VectorStore
 
 DIM = 384

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from benchmarks.coverage_correlation import DESIGNS, rates, simulate, true_value
+from benchmarks.coverage import DESIGNS, rates, simulate, true_value
 
 DIFFERING = DESIGNS[2]
 

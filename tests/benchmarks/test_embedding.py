@@ -12,9 +12,9 @@ import pytest
 from click.testing import CliRunner
 from fastscore_models import export
 
-from benchmarks import embedding, embedding_cores, embedding_growth, gemm, vector_store
+from benchmarks import embedding, embedding_cores, embedding_growth, vector_store
 from benchmarks.embedding_growth import HEADER, Point, distinct_texts, grow_within
-from benchmarks.source_dialogues import SAMPLE, Dialogue, Turn, read_dialogues
+from benchmarks.miner_logs import SAMPLE, Dialogue, Turn, read_dialogues
 from fastscore.processors import processor_flags
 from tests.models.tiny_bert import make_recipe, word_tokenizer, write_folder
 
@@ -154,7 +154,7 @@ def test_every_way_gives_the_same_vectors(tiny, monkeypatch):
 
 
 def test_operations_of_a_model_by_hand():
-    shape = gemm.Shape(layers=2, hidden=3, inner=5)
+    shape = embedding.Shape(layers=2, hidden=3, inner=5)
     # a layer's weights: 4 x 3 x 3 + 2 x 3 x 5 = 66 multiplications and additions a token;
     # attention: each token with each, 3 components, scores and mixing
     one_text_of_4 = 2 * (2 * 66 * 4 + 2 * 2 * 3 * 4 * 4)

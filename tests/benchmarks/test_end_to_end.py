@@ -10,12 +10,10 @@ import polars as pl
 import pytest
 from click.testing import CliRunner
 
-from benchmarks.agreement import DisagreementError, check_agreement
 from benchmarks.end_to_end import dialogues_for, distinct_pairs, net_rate
-from benchmarks.miner_logs import generate
+from benchmarks.miner_logs import Dialogue, Turn, generate
 from benchmarks.processes import Cost, ProcessFailedError, measure
-from benchmarks.scenarios import Result, Side, alternate, table
-from benchmarks.source_dialogues import Dialogue, Turn
+from benchmarks.scenarios import DisagreementError, Result, Side, alternate, check_agreement, table
 from tests.oracles.published_script import main as published_script
 
 STEP = {

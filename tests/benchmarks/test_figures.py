@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.__main__ import QUICK
-from benchmarks.figures import FILE_VARIABLE, Figure, publish, read_figures, table
-from benchmarks.record import (
+from benchmarks.__main__ import (
     PAGE,
+    QUICK,
     RECORD,
     Measured,
     compare,
@@ -18,6 +17,7 @@ from benchmarks.record import (
     read_record,
     save_record,
 )
+from benchmarks.figures import FILE_VARIABLE, Figure, publish, read_figures, table
 
 FASTER = Figure(
     what="distance", rows=1_000, unit="s", ours=2.0, peer="peer", theirs=6.0, ratio=3.0, aim=2.5

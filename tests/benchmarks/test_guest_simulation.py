@@ -4,8 +4,12 @@ import json
 from pathlib import Path
 
 from benchmarks.guest_simulation import check_equal, ours_inside, plain_inside
-from benchmarks.guest_simulation_conversations import make_conversations, read_orders
-from benchmarks.guest_simulation_logs import write_csv, write_shards
+from benchmarks.guest_simulation_logs import (
+    make_conversations,
+    read_orders,
+    write_csv,
+    write_shards,
+)
 
 COUNT = 60
 

@@ -10,9 +10,18 @@ import pytest
 import zstandard
 from click.testing import CliRunner
 
-from benchmarks.miner_logs import generate, main
-from benchmarks.predictions import Neighbours, counterparts, predict, simulate_miners
-from benchmarks.source_dialogues import SAMPLE, Dialogue, Turn, read_dialogues
+from benchmarks.miner_logs import (
+    SAMPLE,
+    Dialogue,
+    Neighbours,
+    Turn,
+    counterparts,
+    generate,
+    main,
+    predict,
+    read_dialogues,
+    simulate_miners,
+)
 
 A = {
     "id": "a",

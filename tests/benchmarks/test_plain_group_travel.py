@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks.group_travel_sources import read_sources
+from benchmarks.group_travel_itineraries import read_sources
 from tests.oracles.group_travel_logs import Dialogue, dialogue_of
 from tests.oracles.group_travel_metrics import gini, score_dialogue
 from tests.oracles.group_travel_scores import Options, Scores

@@ -9,13 +9,14 @@ import polars as pl
 import pytest
 
 import fastscore
-from benchmarks.guest_simulation_conversations import (
+from benchmarks.guest_simulation_logs import (
     SAMPLE,
     Conversation,
     make_conversations,
     read_orders,
+    write_csv,
+    write_shards,
 )
-from benchmarks.guest_simulation_logs import write_csv, write_shards
 from tests.by_keywords import score_by_keywords
 
 COUNT = 200
