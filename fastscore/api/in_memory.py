@@ -40,7 +40,7 @@ def score_in_memory(config: RunConfig, given: Given) -> Scores:
     else:
         parts = _scored_shards(config, context, declared)
     tables = {table.name: _joined(parts, table.name, table.schema) for table in suite.tables}
-    summary = suite.summarise({name: part.lazy() for name, part in tables.items()}, options)
+    summary = suite.summary({name: part.lazy() for name, part in tables.items()}, options)
     rejects = pl.concat([part.rejects for part in parts])
     cut = pl.concat([part.cut_texts for part in parts])
     cut = cut.unique(["id_high", "id_low"], maintain_order=True)

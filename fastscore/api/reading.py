@@ -141,7 +141,7 @@ def _try_reading(file: InputFile, suite_name: str, columns: ColumnMap) -> Trial:
         for field in dataclasses.fields(suite.options)
         if field.metadata.get("required")
     }
-    events = suite.events(rows, build_options(suite.options, required))
+    events = suite.read(rows, build_options(suite.options, required))
     rejects = pl.concat([rejects.select(*REJECT_SCHEMA), events.rejects])
     return Trial(events.n_scored, rejects.height, _fault(rejects))
 

@@ -238,8 +238,10 @@ def _score(
     from fastscore.compat import document as documents
     from fastscore.compat.environment import read_environment
     from fastscore.options import build_options
-    from fastscore.suites.score_dialogue import SUITE, ScoreDialogue
+    from fastscore.suites.score_dialogue.events import group_events
+    from fastscore.suites.score_dialogue.options import ScoreDialogue
     from fastscore.suites.score_dialogue.schema import LABELS
+    from fastscore.suites.score_dialogue.score import score_events
 
     environment = read_environment()
     model, weight = penalty
@@ -254,12 +256,12 @@ def _score(
         },
     )
     rows = _read(path)
-    events = SUITE.events(rows.frame.with_columns(**_no_labels(LABELS)), options)
+    events = group_events(rows.frame.with_columns(**_no_labels(LABELS)), options)
     _report_rejects(rows.rejects, events.rejects)
     if options.scores_semantic:
         documents.refuse_missing_steps(path, events.frames["utterances"])
     _logger.log(table_level, "=== %s (JSONL per-step) ===", path)
-    tables = SUITE.score(events, _vectors(events, options, environment), options)
+    tables = score_events(events, _vectors(events, options, environment), options)
     judged = _penalty(options)
     document = documents.build_document(path, tables, judged)
     _report_baseline(tables, options)
@@ -334,10 +336,11 @@ def _vectors(
     """View the texts' vectors and, where a model judges them, their perplexities."""
     import dataclasses
 
-    from fastscore.suites.score_dialogue import SUITE
+    from fastscore.suites.score_dialogue.perplexity import judged_texts
+    from fastscore.suites.score_dialogue.score import distinct_texts
     from fastscore.vectors.view import VectorView
 
-    vectors, texts = VectorView.empty(), SUITE.texts(events, options)
+    vectors, texts = VectorView.empty(), distinct_texts(events, options)
     if len(texts):
         from fastscore.compat.text_vectors import view_texts
 
@@ -346,7 +349,7 @@ def _vectors(
     if options.pppl_model and not events.frames["steps"].is_empty():
         from fastscore.compat.text_vectors import judge_texts
 
-        judged = SUITE.perplexity_texts(events, options)
+        judged = judged_texts(events, options)
         view = judge_texts(judged, options.pppl_model, environment)
         vectors = dataclasses.replace(vectors, log_perplexities=view)
     return vectors

@@ -174,7 +174,7 @@ def read_transcripts(logs: Logs) -> Transcripts:
 def _frames(rows: pl.DataFrame, suite: str, options: Options) -> Frames:
     """Return what a suite makes of rows: its dialogues, with their ids, and what was said."""
     declared = load_suite(suite)
-    return declared.events(rows, build_options(declared.options, options)).frames
+    return declared.read(rows, build_options(declared.options, options)).frames
 
 
 def _spoken(said: Iterable[Speech]) -> tuple[Speech, ...]:

@@ -14,7 +14,8 @@ from fastscore.results.runs import open_run
 from fastscore.results.spreadsheet import write_csv
 from fastscore.run.commit import commit_bytes, commit_table
 from fastscore.run.manifest import MANIFEST_NAME
-from fastscore.suites.base import AnalysesRuns, AnalysisContents, AnalysisSettings, CommittedRun
+from fastscore.suites.base import AnalysisContents, AnalysisSettings, CommittedRun
+from fastscore.suites.judged import judge_source
 from fastscore.suites.registry import load_suite
 
 PAGE = "analysis.html"
@@ -93,7 +94,7 @@ def analyse(
     _refuse_runs(folder)
     require_label(opened, cluster)
     suite = load_suite(opened.manifest.suite)
-    if not isinstance(suite, AnalysesRuns):
+    if suite.analyse is None:
         raise UsageError(
             f"{opened.path} is a run of {suite.name}, which has no analysis of its own.",
             "`fastscore compare` compares runs of every suite.",
@@ -105,7 +106,7 @@ def analyse(
     )
     judgements = None
     if judge is not None:
-        judgements = read_judgements(judge, suite.judge_source(settings))
+        judgements = read_judgements(judge, judge_source(settings.judge_columns))
     committed = CommittedRun(
         name=opened.path.name, signature=opened.signature, tables=opened.tables
     )

@@ -185,7 +185,7 @@ class Dialogues:
         logs = _Logs(self.run, self.source)
         for tables in self.tables(rows):
             raw = logs.rows_of(tables)
-            events = self.suite.events(raw.frame, self.options)
+            events = self.suite.read(raw.frame, self.options)
             found.append(Dialogue(tables=tables, raw=raw.frame, events=events))
         return found
 
@@ -211,7 +211,7 @@ class Dialogues:
                 "Score the logs again.",
             )
         raw = _Logs(self.run, context.source(self.suite)).rows_of(committed)
-        events = self.suite.events(raw.frame, self.options)
+        events = self.suite.read(raw.frame, self.options)
         compared = ComparedTexts.of(self.suite, events, self.options)
         vectors = vectors_of(context.load(), events, compared)
         scored = self.suite.score(events, vectors, self.options)

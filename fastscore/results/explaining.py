@@ -10,7 +10,6 @@ import polars as pl
 from fastscore.errors import RunError, UsageError, nearest
 from fastscore.results.dialogue_sums import LABEL_TABLE
 from fastscore.results.dialogues import Dialogues
-from fastscore.suites.base import ExplainsMetrics
 from fastscore.suites.declarations import Metric
 from fastscore.suites.showing import Derivation, Dialogue, Explanation, Number
 
@@ -79,7 +78,7 @@ def _rows(
     for row, value in zip(rows, committed, strict=True):
         reasons = {entry["metric"]: entry["reason"] for entry in row["null_reasons"] or ()}
         working = Derivation(text=metric.formula, result=None)
-        if value is not None and isinstance(dialogues.suite, ExplainsMetrics):
+        if value is not None and dialogues.suite.explain is not None:
             working = dialogues.suite.explain(dialogue, metric, row, dialogues.options)
         found.append(
             Explanation(

@@ -89,7 +89,7 @@ def summarise_tables(
         tables = _with_units(run, suite, cluster, unit)
     if level:
         tables = _tables_of(tables, suite, level)
-    return suite.summarise(tables, options, cluster=unit)
+    return suite.summary(tables, options, cluster=unit)
 
 
 def require_label(run: Run, column: str) -> None:

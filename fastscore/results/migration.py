@@ -240,6 +240,7 @@ def _summary_numbers(run: Run) -> pl.DataFrame:
     suite = load_suite(run.manifest.suite)
     options = build_options(suite.options, dict(run.manifest.options) | {"legacy_files": True})
     tables = {table.name: run.table(table.name) for table in suite.tables}
+    assert suite.legacy_files is not None
     files = suite.legacy_files(tables, (), options)
     (name,) = (name for name in files if name.endswith(".json"))
     return (

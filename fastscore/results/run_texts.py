@@ -27,7 +27,7 @@ def run_texts(run: Run) -> Iterator[pl.Series]:
         A log is no longer there.
     """
     dialogues = Dialogues(run)
-    source = dialogues.source
+    suite, source = dialogues.suite, dialogues.source
     for about in run.manifest.inputs:
         name = about["name"]
         if not Path(name).exists():
@@ -36,8 +36,8 @@ def run_texts(run: Run) -> Iterator[pl.Series]:
             files = resolve_inputs((name,), source.formats)
             for shard in plan_shards(files, source, scratch=Path(scratch)).shards:
                 rows = read_shard(shard, source)
-                events = dialogues.suite.events(rows.frame, dialogues.options)
-                yield dialogues.suite.texts(events, dialogues.options)
+                if suite.texts is not None:
+                    yield suite.texts(suite.read(rows.frame, dialogues.options), dialogues.options)
 
 
 def nearest_texts(

@@ -21,7 +21,7 @@ from fastscore.results.summary_table import (
     whole_grid,
 )
 from fastscore.run.layout import CUT_TEXTS, REJECTS
-from fastscore.suites.base import CountsCases, Suite
+from fastscore.suites.base import Suite
 from fastscore.suites.registry import load_suite
 from fastscore.suites.summary import ALL
 from fastscore.terminal import result_console, write, write_line, write_note
@@ -152,7 +152,7 @@ def _first_groups(
 
 def _cases(suite: Suite, run: Run) -> list[Grid]:
     """Lay out what the suite says that it left aside."""
-    if not isinstance(suite, CountsCases):
+    if suite.cases is None:
         return []
     counts = suite.cases(run.tables)
     columns = [

@@ -10,7 +10,6 @@ from fastscore.results.defined_rows import UNIT, Part, defined_parts
 from fastscore.results.dialogue_sums import LABEL_TABLE
 from fastscore.results.runs import Run
 from fastscore.statistics.clustered import Clusters, Estimate, clustered_difference
-from fastscore.suites.base import ScoresTrivialAgents
 from fastscore.suites.declarations import Metric
 from fastscore.suites.registry import load_suite
 
@@ -69,10 +68,10 @@ def trivial_baselines(
     """
     suite = load_suite(run.manifest.suite)
     metrics = [metric for metric in metrics if metric.baselines and metric.table == LABEL_TABLE]
-    if not metrics or not isinstance(suite, ScoresTrivialAgents):
+    if not metrics or suite.trivial_agents is None:
         return {}
     options = build_options(suite.options, run.manifest.options)
-    scored = suite.score_trivial_agents(run.tables, options)
+    scored = suite.trivial_agents(run.tables, options)
     own = {part_key(part): part for part in parts}
     found: dict[PartKey, list[Baseline]] = {}
     for agent in scored["agent"].unique(maintain_order=True):

@@ -10,7 +10,7 @@ from fastscore.errors import StoreError
 from fastscore.run.context import EmbedderSettings
 from fastscore.run.interrupt import stop_if_asked
 from fastscore.run.opened import StoredEncoder, open_embedder, open_store
-from fastscore.suites.base import ComparesLongTexts, Events, Suite
+from fastscore.suites.base import Events, Suite
 from fastscore.vectors.missing import embed_missing
 from fastscore.vectors.text_ids import text_ids
 from fastscore.vectors.view import VectorView
@@ -49,10 +49,11 @@ class ComparedTexts:
     @classmethod
     def of(cls, suite: Suite, events: Events, options: Any) -> "ComparedTexts":
         """Ask a suite for the texts of its events."""
-        long_texts = pl.Series("text", [], dtype=pl.String)
-        if isinstance(suite, ComparesLongTexts):
-            long_texts = suite.long_texts(events, options)
-        return cls(suite.texts(events, options), long_texts)
+        texts, long_texts = (
+            pl.Series("text", [], dtype=pl.String) if of is None else of(events, options)
+            for of in (suite.texts, suite.long_texts)
+        )
+        return cls(texts, long_texts)
 
     def __len__(self) -> int:
         return len(self.texts) + len(self.long_texts)

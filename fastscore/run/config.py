@@ -12,7 +12,7 @@ from fastscore.logs.integrity.limits import DEFAULT_LIMITS, Limits
 from fastscore.options import build_options
 from fastscore.paths import check_path
 from fastscore.run.engines.engine import LOCAL
-from fastscore.suites.base import ChecksOptions, Suite
+from fastscore.suites.base import Suite
 from fastscore.suites.declarations import Source
 from fastscore.suites.registry import load_suite
 
@@ -106,7 +106,7 @@ class RunConfig:
         """Return the suite and its validated options."""
         suite = load_suite(self.suite)
         options = build_options(suite.options, self.options)
-        if isinstance(suite, ChecksOptions):
+        if suite.check is not None:
             suite.check(options)
         return suite, options
 

@@ -15,7 +15,7 @@ from fastscore.options import allowed_values, build_options, flag_name, option_v
 from fastscore.run.config import RunConfig
 from fastscore.run.lock import check_writer
 from fastscore.signature import EmbedderIdentity, signature
-from fastscore.suites.base import ScoresPerplexity, Suite
+from fastscore.suites.base import Suite
 from fastscore.suites.declarations import Source
 from fastscore.suites.registry import load_suite
 
@@ -119,8 +119,10 @@ def run_context(
 def _perplexity_settings(
     config: RunConfig, suite: Suite, options: Any
 ) -> PerplexitySettings | None:
-    model = suite.perplexity_model(options) if isinstance(suite, ScoresPerplexity) else ""
-    return PerplexitySettings(model, config.store) if model else None
+    for field in dataclasses.fields(options):
+        if field.metadata["names_masked_model"] and getattr(options, field.name):
+            return PerplexitySettings(getattr(options, field.name), config.store)
+    return None
 
 
 def _no_embedder(suite: Suite, options: Any) -> UsageError:

@@ -356,7 +356,7 @@ def _summarise(run: _Execution, receipts: Sequence[Receipt]) -> pl.DataFrame:
     """Commit the summary of all parts, and what the suite's published code writes."""
     with run.stage("summary", 1) as progress:
         scanned = _scanned_tables(run, receipts)
-        summary = run.suite.summarise(scanned, run.options)
+        summary = run.suite.summary(scanned, run.options)
         run.context.check_writer()
         pinned = {"fastscore.signature": run.context.signature}
         content = {"signature": run.context.signature, "summary": summary.to_dicts()}
@@ -365,7 +365,8 @@ def _summarise(run: _Execution, receipts: Sequence[Receipt]) -> pl.DataFrame:
             commit_json(run.folder / SUMMARY_JSON, content),
         ]
         inputs = tuple(entry["name"] for entry in run.manifest.inputs)
-        for name, data in run.suite.legacy_files(scanned, inputs, run.options).items():
+        files = run.suite.legacy_files
+        for name, data in files(scanned, inputs, run.options).items() if files else ():
             committed = commit_bytes(run.folder / LEGACY / name, data)
             outputs.append(replace(committed, path=f"{LEGACY}/{name}"))
         run.manifest.outputs = [asdict(output) for output in outputs]

@@ -22,7 +22,6 @@ from fastscore.suites.registry import load_suite, suite_names
 PACKAGES = ("fastscore_jit", "fastscore_kernels", "fastscore_readers")
 _COMPILERS = ("building", "bounds", "worker")
 _RUN = ("fastscore.run.tasks", "fastscore.logs.plan.shards", "fastscore.suites.summary")
-_SUITE = ("events", "score", "summarise")
 _VECTORS = tuple(
     f"fastscore.vectors.{name}" for name in ("embedder", "perplexity", "store", "windows")
 )
@@ -99,8 +98,9 @@ def kernels_of(suite: str, without: tuple[str, ...] = ()) -> list[Kernel]:
     What the modules that read, score and summarise import is imported, as the run itself would.
     ``without`` are modules that the run does not use, by the beginning of their names.
     """
-    package = type(load_suite(suite)).__module__
-    roots = [*_RUN, *(f"{package}.{name}" for name in _SUITE)]
+    found = load_suite(suite)
+    functions = (found.read, found.score, found.summarise)
+    roots = [*_RUN, *(function.__module__ for function in functions if function is not None)]
     if not set(WITHOUT_VECTORS) <= set(without):
         roots += _VECTORS  # which are imported late
     modules = [module for name in roots if (module := _imported(name)) is not None]

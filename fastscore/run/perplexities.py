@@ -8,7 +8,7 @@ from fastscore.errors import StoreError
 from fastscore.run.context import PerplexitySettings
 from fastscore.run.interrupt import stop_if_asked
 from fastscore.run.opened import open_perplexity_model, open_store
-from fastscore.suites.base import Events, ScoresPerplexity, Suite
+from fastscore.suites.base import Events, Suite
 from fastscore.vectors.missing import embed_missing
 from fastscore.vectors.view import VectorView
 
@@ -20,7 +20,7 @@ PERPLEXITIES_PER_APPEND = 1024
 
 def perplexity_texts(suite: Suite, events: Events, options: Any) -> pl.Series:
     """Return the texts whose pseudo-perplexity the suite compares."""
-    if not isinstance(suite, ScoresPerplexity):
+    if suite.perplexity_texts is None:
         raise TypeError(f"suite {suite.name} scores no perplexities")
     return suite.perplexity_texts(events, options)
 

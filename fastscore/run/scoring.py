@@ -107,7 +107,7 @@ def _within_limits(parts: Iterator[Part], limits: Limits, shard: Shard) -> Itera
 
 def _events(loaded: Loaded, rows: Rows) -> tuple[Events, Counted]:
     raise_if_stopped()
-    events = loaded.suite.events(rows.frame, loaded.options)
+    events = loaded.suite.read(rows.frame, loaded.options)
     raise_if_stopped()
     found = count_lacks(rows.frame, loaded.source, events)
     found = replace(found, counts={**rows.counts, **events.counts, **found.counts})

@@ -1,11 +1,14 @@
-"""The one Protocol by which a suite plugs in, what it makes of rows, and what more it may offer."""
+"""The declaration by which a suite plugs in, and the plain data between it and a run."""
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 import polars as pl
 
+from fastscore.errors import UsageError
 from fastscore.suites.declarations import Metric, Source, Table
 
 if TYPE_CHECKING:
@@ -68,79 +71,6 @@ class Nulls:
     null: int
     asked: int
     unknown: Mapping[str, int] = field(default_factory=dict)
-
-
-class Suite(Protocol):
-    """A published metric system: what it reads, what it writes, and the pure functions between."""
-
-    @property
-    def name(self) -> str:
-        """The suite's name: ``fastscore score NAME``."""
-
-    @property
-    def title(self) -> str:
-        """What it scores, one line."""
-
-    @property
-    def version(self) -> int:
-        """Rises whenever a number may change; part of the signature."""
-
-    @property
-    def options(self) -> type[Any]:
-        """A frozen dataclass of `option` fields."""
-
-    @property
-    def source(self) -> Source:
-        """The columns that it reads."""
-
-    @property
-    def tables(self) -> tuple[Table, ...]:
-        """The tables that `score` returns."""
-
-    @property
-    def metrics(self) -> tuple[Metric, ...]:
-        """The metrics in those tables."""
-
-    @property
-    def runs_without_embedder(self) -> bool:
-        """Whether ``--embedder none`` turns off what is compared by meaning.
-
-        Otherwise it is refused where `needs_vectors` says so.
-        """
-
-    def needs_vectors(self, options: Any) -> bool:
-        """Whether scoring with these options needs an embedder."""
-
-    def events(self, raw: pl.DataFrame, options: Any) -> Events:
-        """Make typed frames of raw rows (`ROW_SCHEMA`, then the declared columns)."""
-
-    def texts(self, events: Events, options: Any) -> pl.Series:
-        """Return the distinct texts that need a vector."""
-
-    def score(self, events: Events, vectors: "VectorView", options: Any) -> dict[str, pl.DataFrame]:
-        """Score whole dialogues: one frame a table, in each table's declared schema."""
-
-    def summarise(
-        self, tables: Mapping[str, pl.LazyFrame], options: Any, *, cluster: str | None = None
-    ) -> pl.DataFrame:
-        """Summarise committed tables by group, in the schema of `suites.summary`.
-
-        Intervals take the dialogue as the unit, or the values of the column ``cluster``, which
-        every table then has.
-        """
-
-    def legacy_files(
-        self, tables: Mapping[str, pl.LazyFrame], inputs: tuple[str, ...], options: Any
-    ) -> dict[str, bytes]:
-        """Return the files of the published evaluation by name; none unless options ask."""
-
-
-@runtime_checkable
-class ChecksOptions(Protocol):
-    """A suite whose options name things that can be wrong in themselves, such as files."""
-
-    def check(self, options: Any) -> None:
-        """Raise `UsageError` for options that cannot be used; called before anything is written."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -206,89 +136,184 @@ class AnalysisContents:
     captions: Mapping[str, tuple[str, str]] = field(default_factory=dict)
 
 
-@runtime_checkable
-class AnalysesRuns(Protocol):
-    """A suite with an analysis of its own: ``fastscore analyse``."""
-
-    def judge_source(self, settings: AnalysisSettings) -> Source:
-        """Return the columns of a judge's file."""
-
-    def analyse(
-        self,
-        run: CommittedRun,
-        judgements: tuple[pl.DataFrame, pl.DataFrame] | None,
-        options: Any,
-        settings: AnalysisSettings,
-    ) -> AnalysisContents:
-        """Analyse a run from its tables, and a judge's rows and rejects where there are any."""
+class _Summarise(Protocol):
+    def __call__(
+        self, tables: Mapping[str, pl.LazyFrame], options: Any, *, cluster: str | None = None
+    ) -> pl.DataFrame: ...
 
 
-@runtime_checkable
-class ScoresPerplexity(Protocol):
-    """What a suite has besides when it scores pseudo-perplexities of texts."""
-
-    def perplexity_model(self, options: Any) -> str:
-        """Return the name of the masked language model, empty for none."""
-
-    def perplexity_texts(self, events: Events, options: Any) -> pl.Series:
-        """Return the distinct texts whose pseudo-perplexity `score` finds in the view."""
+F = TypeVar("F")
+_Tables = Mapping[str, pl.LazyFrame]
+_Texts = Callable[[Events, Any], pl.Series]
+_REQUIRED: Any = object()
+_PLACE = re.compile(r"[^\W\d][\w.]*:[^\W\d]\w*")
 
 
-@runtime_checkable
-class ComparesLongTexts(Protocol):
-    """A suite that compares texts longer than models take, read in windows."""
+class LazyFunction(Generic[F]):
+    """A field of `Suite`: a function, or its place ``module:function`` in the suite's package.
 
-    def long_texts(self, events: Events, options: Any) -> pl.Series:
-        """Return the distinct texts that `score` finds in the view's ``windowed``; may be empty."""
+    A place is imported when the function is first used.
+    """
 
+    def __init__(self, default: Any = _REQUIRED) -> None:
+        self._default = default
 
-@runtime_checkable
-class CountsCases(Protocol):
-    """A suite whose published summary counts what each group of metrics left aside."""
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
 
-    def cases(self, tables: Mapping[str, pl.LazyFrame]) -> pl.DataFrame:
-        """Return ``of`` (what is counted), then one Int64 column a count, one row a group."""
+    def __get__(self, suite: "Suite | None", owner: type) -> F:
+        if suite is None:  # `dataclass` asks the class for the default
+            if self._default is _REQUIRED:
+                raise AttributeError(self._name)
+            default: F = self._default
+            return default
+        found = vars(suite)[self._name]
+        if isinstance(found, str):
+            found = vars(suite)[self._name] = self._import(suite, found)
+        function: F = found
+        return function
 
+    def __set__(self, suite: "Suite", function: F | str) -> None:
+        if isinstance(function, str) and not _PLACE.fullmatch(function):
+            raise UsageError(
+                f"Suite {suite.name!r}: {self._name} is {function!r}, expected a function or "
+                "'module:function' in the suite's package."
+            )
+        vars(suite)[self._name] = function
 
-@runtime_checkable
-class ShowsDialogues(Protocol):
-    """A suite that lays a dialogue out turn by turn for a report."""
-
-    @property
-    def texts_in_logs(self) -> bool:
-        """Whether the texts stand in the logs alone, not in the suite's tables."""
-
-    def show_dialogue(self, dialogue: "Dialogue", options: Any) -> "DialogueView":
-        """Return a dialogue's turns with their scores and the evidence in them."""
-
-
-@runtime_checkable
-class ExplainsMetrics(Protocol):
-    """A suite that says why a number is what it is."""
-
-    def explain(
-        self, dialogue: "Dialogue", metric: Metric, row: Mapping[str, Any], options: Any
-    ) -> "Derivation":
-        """Explain a metric's value in a row of its table, of a dialogue that was scored again."""
-
-
-@runtime_checkable
-class ScoresTrivialAgents(Protocol):
-    """A suite that says what trivial agents score on a log, from the tables of a run over it."""
-
-    def score_trivial_agents(
-        self, tables: Mapping[str, pl.LazyFrame], options: Any
-    ) -> pl.DataFrame:
-        """Return a row for each dialogue and agent of `Metric.baselines`.
-
-        The columns are ``agent``, the key of table ``dialogues``, and the metrics that have such a
-        baseline: null if the agent is none of the metric's, or the dialogue has no value.
-        """
+    def _import(self, suite: "Suite", place: str) -> Any:
+        module, _, function = place.partition(":")
+        found = getattr(import_module(f"{suite.package}.{module}"), function, None)
+        if found is None:
+            raise UsageError(
+                f"Suite {suite.name!r}: {self._name} is {place!r}, but "
+                f"{suite.package}.{module} has no {function!r}."
+            )
+        return found
 
 
-@runtime_checkable
-class ContributesSections(Protocol):
-    """A suite with parts of a report of its own."""
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Suite:
+    """A metric system: what it reads and writes, and the pure functions between.
 
-    def report_sections(self, run: CommittedRun, options: Any) -> "Sequence[Section]":
-        """Return the parts, from the run's tables alone."""
+    Functions are given by themselves or by their place in the package (``"score:score_events"``),
+    which is imported on first use. An optional function that is absent is None.
+
+    Parameters
+    ----------
+    name
+        The suite's name: ``fastscore score NAME``.
+    package
+        The package of the functions' modules: ``__name__`` of the module that declares the suite.
+    title
+        What the suite scores, one line.
+    version
+        Rises whenever a number may change. Part of the signature.
+    options
+        A frozen dataclass of `option` fields. Its property ``needs_vectors``, if there is one,
+        decides whether scoring with these options needs an embedder.
+    source
+        The columns that are read.
+    tables
+        The tables that `score` returns.
+    metrics
+        The metrics in those tables.
+    groups
+        Columns of table ``dialogues`` by which the summary groups.
+    runs_without_embedder
+        Whether ``--embedder none`` is accepted when `needs_vectors` is true. Metrics that compare
+        by meaning are then null.
+    texts_in_logs
+        Whether `show` needs texts that are only in the logs, not in the suite's tables.
+    read
+        ``(raw, options)``: typed frames of raw rows (`ROW_SCHEMA`, then the declared columns).
+    score
+        ``(events, vectors, options)``: one frame for each table, in the table's schema.
+    check
+        ``(options)``: raises `UsageError` for options that cannot be used, such as an unreadable
+        file. Called before anything is written.
+    texts
+        ``(events, options)``: the distinct texts that need a vector.
+    long_texts
+        ``(events, options)``: the distinct texts that `score` finds in the view's ``windowed``:
+        texts longer than models take, read in windows.
+    perplexity_texts
+        ``(events, options)``: the distinct texts whose pseudo-perplexity `score` finds in the view.
+        The model is the option that `names_masked_model`.
+    summarise
+        ``(tables, options, *, cluster=None)``: a summary in the schema of `suites.summary`. The
+        unit of intervals is the dialogue, or the column ``cluster``, which every table then has.
+        None: all metrics by `groups`.
+    legacy_files
+        ``(tables, inputs, options)``: the files of the published evaluation, by name.
+    cases
+        ``(tables)``: ``of`` (what is counted), then one Int64 column for each count.
+    show
+        ``(dialogue)``: a dialogue's turns with their scores and the evidence in them.
+    explain
+        ``(dialogue, metric, row, options)``: how the metric's value in a row of its table came
+        about. The dialogue has been scored again.
+    trivial_agents
+        ``(tables, options)``: a row for each dialogue and agent of `Metric.baselines`. Columns are
+        ``agent``, the key of table ``dialogues``, and the metrics with such a baseline. A value is
+        null if the agent is not among the metric's baselines, or the dialogue has no value.
+    sections
+        ``(run, options)``: parts of a report, from the run's tables alone.
+    analyse
+        ``(run, judgements, options, settings)``: the suite's own analysis of a run
+        (``fastscore analyse``), with the rows and rejects of a judge's file if there is one.
+    """
+
+    name: str
+    package: str
+    title: str
+    version: int
+    options: type[Any]
+    source: Source
+    tables: tuple[Table, ...]
+    metrics: tuple[Metric, ...]
+    groups: tuple[str, ...] = ()
+    runs_without_embedder: bool = False
+    texts_in_logs: bool = False
+    read: LazyFunction[Callable[[pl.DataFrame, Any], Events]] = LazyFunction()
+    score: LazyFunction[Callable[[Events, "VectorView", Any], dict[str, pl.DataFrame]]] = (
+        LazyFunction()
+    )
+    check: LazyFunction[Callable[[Any], object] | None] = LazyFunction(None)
+    texts: LazyFunction[_Texts | None] = LazyFunction(None)
+    long_texts: LazyFunction[_Texts | None] = LazyFunction(None)
+    perplexity_texts: LazyFunction[_Texts | None] = LazyFunction(None)
+    summarise: LazyFunction[_Summarise | None] = LazyFunction(None)
+    legacy_files: LazyFunction[
+        Callable[[_Tables, tuple[str, ...], Any], dict[str, bytes]] | None
+    ] = LazyFunction(None)
+    cases: LazyFunction[Callable[[_Tables], pl.DataFrame] | None] = LazyFunction(None)
+    show: LazyFunction[Callable[["Dialogue"], "DialogueView"] | None] = LazyFunction(None)
+    explain: LazyFunction[
+        Callable[["Dialogue", Metric, Mapping[str, Any], Any], "Derivation"] | None
+    ] = LazyFunction(None)
+    trivial_agents: LazyFunction[Callable[[_Tables, Any], pl.DataFrame] | None] = LazyFunction(None)
+    sections: LazyFunction[Callable[[CommittedRun, Any], "Sequence[Section]"] | None] = (
+        LazyFunction(None)
+    )
+    analyse: LazyFunction[
+        Callable[
+            [CommittedRun, tuple[pl.DataFrame, pl.DataFrame] | None, Any, AnalysisSettings],
+            AnalysisContents,
+        ]
+        | None
+    ] = LazyFunction(None)
+
+    def needs_vectors(self, options: Any) -> bool:
+        """Whether scoring with these options needs an embedder."""
+        return self.texts is not None and bool(getattr(options, "needs_vectors", True))
+
+    def summary(self, tables: _Tables, options: Any, *, cluster: str | None = None) -> pl.DataFrame:
+        """Summarise tables: by `summarise`, or all metrics by `groups`."""
+        if self.summarise is not None:
+            return self.summarise(tables, options, cluster=cluster)
+        from fastscore.suites.summary import summarise_metrics  # late: it loads the statistics
+
+        return summarise_metrics(
+            tables, self.metrics, self.groups, suite=self.name, cluster=cluster
+        )

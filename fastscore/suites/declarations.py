@@ -394,7 +394,7 @@ class Metric:
         Rows of two of its values are neither pooled nor compared. Empty if there is none.
     baselines
         The trivial agents whose scores on the same log stand beside it, by what they do: ``always
-        refusing``. The suite computes them (`fastscore.suites.base.ScoresTrivialAgents`).
+        refusing``. The suite's `trivial_agents` computes them.
     """
 
     id: str

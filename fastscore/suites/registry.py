@@ -1,5 +1,6 @@
 """Finding suites by name through the entry-point group ``fastscore.suites``."""
 
+from collections import Counter
 from collections.abc import Mapping
 from functools import cache
 from importlib.metadata import EntryPoint
@@ -9,6 +10,7 @@ from fastscore.plugins import entry_points
 from fastscore.suites.base import Suite
 
 GROUP = "fastscore.suites"
+_DIALOGUES = "dialogues"
 
 
 @cache
@@ -36,21 +38,60 @@ def load_suite(name: str) -> Suite:
     Raises
     ------
     UsageError
-        No suite has this name, two packages declare it, or a table of its lacks a column of a key.
+        No suite has this name, two packages declare it, or its declaration cannot be used.
     """
     entries = _entries()
     if name not in entries:
         raise UsageError(f"Unknown suite {name!r}.", nearest(name, entries))
-    suite: Suite = entries[name].load()
+    entry = entries[name]
+    try:
+        suite = entry.load()
+    except (ImportError, AttributeError) as error:
+        raise UsageError(
+            f"Suite {name!r}: {entry.value} cannot be imported ({error}).",
+            "Install the package that declares it again, or uninstall it.",
+        ) from error
+    if not isinstance(suite, Suite):
+        raise UsageError(
+            f"Suite {name!r}: {entry.value} is a {type(suite).__name__}, expected a "
+            "fastscore.suites.base.Suite.",
+            "Declare the suite anew, as docs/design.md describes under 'Adding a suite'.",
+        )
+    if suite.name != name:
+        raise UsageError(
+            f"{entry.value} declares suite {suite.name!r}, but its entry point is called {name!r}.",
+            "Give both the same name.",
+        )
+    _check_metrics(suite)
     _check_keys(suite)
     return suite
+
+
+def _check_metrics(suite: Suite) -> None:
+    """Refuse metrics without a column, and groups that are no column of table ``dialogues``."""
+    columns = {table.name: table.schema for table in suite.tables}
+    if _DIALOGUES not in columns:
+        raise UsageError(
+            f"Suite {suite.name!r} has no table {_DIALOGUES!r}; found {', '.join(columns)}."
+        )
+    wanted = [("metric", metric.id, metric.table) for metric in suite.metrics]
+    wanted += [("group", group, _DIALOGUES) for group in suite.groups]
+    for what, column, table in wanted:
+        if column not in columns.get(table, {}):
+            raise UsageError(
+                f"Suite {suite.name!r}: {what} {column!r} has no column in table {table!r}.",
+                "Declare the column and write it in `score`.",
+            )
+    several = [id for id, n in Counter(metric.id for metric in suite.metrics).items() if n > 1]
+    if several:
+        raise UsageError(f"Suite {suite.name!r} declares metric {several[0]!r} twice.")
 
 
 def _check_keys(suite: Suite) -> None:
     """Refuse tables whose rows cannot be told by dialogue: the suite's author reads it."""
     for table in suite.tables:
         schema = table.schema
-        for keyed in suite.tables if table.name == "dialogues" else (table, suite.tables[0]):
+        for keyed in suite.tables if table.name == _DIALOGUES else (table, suite.tables[0]):
             for column in keyed.dialogue_key:
                 if column not in schema:
                     raise UsageError(

@@ -26,7 +26,7 @@ Record = dict[str, Any]
 def scored(run: Run, agent: str) -> pl.DataFrame:
     """Return what the suite says of an agent, in the order of the run's dialogues."""
     dialogues = Dialogues(run)
-    found = dialogues.suite.score_trivial_agents(run.tables, dialogues.options)  # type: ignore[attr-defined]
+    found = dialogues.suite.trivial_agents(run.tables, dialogues.options)
     key = [name for name in dialogues.key if name in found.columns]
     rows = run.table("dialogues").select(key).with_row_index().collect()
     of_agent = found.filter(pl.col("agent") == agent)
@@ -72,7 +72,7 @@ def test_metrics_with_baselines_are_computed_by_their_suites() -> None:
     for name in suite_names():
         suite = load_suite(name)
         agents = {agent for metric in suite.metrics for agent in metric.baselines}
-        assert bool(agents) == hasattr(suite, "score_trivial_agents"), name
+        assert bool(agents) == (suite.trivial_agents is not None), name
         assert all(metric.headline for metric in suite.metrics if metric.baselines)
 
 

@@ -128,21 +128,14 @@ def test_a_shard_whose_table_lacks_a_column_of_this_release_is_scored_again(
         whole, columns=tuple(column for column in whole.columns if column.name != "null_reasons")
     )
 
-    class Earlier:
-        """The suite before it had a column."""
+    def score(*given: object) -> dict[str, pl.DataFrame]:
+        tables = suite.score(*given)
+        return {**tables, fewer.name: tables[fewer.name].select(*fewer.schema)}
 
-        tables = (*suite.tables[:-1], fewer)
-
-        def __getattr__(self, name: str) -> object:
-            return getattr(suite, name)
-
-        def score(self, *given: object) -> dict[str, pl.DataFrame]:
-            tables = suite.score(*given)
-            return {**tables, fewer.name: tables[fewer.name].select(*fewer.schema)}
-
+    earlier = dataclasses.replace(suite, tables=(*suite.tables[:-1], fewer), score=score)
     with monkeypatch.context() as before:
         for module in ("config", "context"):
-            before.setattr(f"fastscore.run.{module}.load_suite", lambda name: Earlier())
+            before.setattr(f"fastscore.run.{module}.load_suite", lambda name: earlier)
         run_lexical(logs, run, shard_bytes=1)
     release(LATER)
     run_lexical(logs, run, shard_bytes=1)

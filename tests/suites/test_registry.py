@@ -1,15 +1,18 @@
 """Suites are found by name, and refused where their tables cannot be told by dialogue."""
 
-from dataclasses import replace
+import subprocess
+import sys
+from dataclasses import FrozenInstanceError, replace
 from importlib.metadata import EntryPoint
-from types import SimpleNamespace
+from typing import Any
 
 import polars as pl
 import pytest
 
 from fastscore.errors import UsageError
 from fastscore.suites import registry
-from fastscore.suites.declarations import OutputColumn, Table
+from fastscore.suites.base import Suite
+from fastscore.suites.declarations import Metric, OutputColumn, Source, Table
 
 TURNS = Table(
     name="turns",
@@ -23,8 +26,40 @@ TURNS = Table(
 DIALOGUES = replace(TURNS, name="dialogues", grain="a dialogue")
 
 
-def loaded(monkeypatch: pytest.MonkeyPatch, *tables: Table) -> object:
-    suite = SimpleNamespace(name="short", tables=tables)
+METRIC = Metric(
+    id="words",
+    name="Words",
+    table="turns",
+    formula="words",
+    minimum=0.0,
+    maximum=None,
+    better="neither",
+    null_rule="never",
+    source="this test",
+)
+
+
+def suite_of(*tables: Table, **fields: Any) -> Suite:
+    given = {
+        "name": "short",
+        "package": "json",
+        "title": "Short",
+        "version": 1,
+        "options": object,
+        "source": Source(columns=()),
+        "tables": tables,
+        "metrics": (),
+        "read": "decoder:JSONDecoder",
+        "score": len,
+    }
+    return Suite(**(given | fields))
+
+
+def loaded(monkeypatch: pytest.MonkeyPatch, *tables: Table, **fields: Any) -> object:
+    return registered(monkeypatch, suite_of(*tables, **fields))
+
+
+def registered(monkeypatch: pytest.MonkeyPatch, suite: object) -> object:
     monkeypatch.setattr(EntryPoint, "load", lambda self: suite)
     point = EntryPoint("short", "short:SUITE", registry.GROUP)
     monkeypatch.setattr(registry, "_entries", lambda: {"short": point})
@@ -54,3 +89,72 @@ def test_a_table_without_a_column_of_a_key_is_refused(
 ) -> None:
     with pytest.raises(UsageError, match=message):
         loaded(monkeypatch, *tables)
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"name": "long"}, "declares suite 'long', but its entry point is called 'short'"),
+        ({"metrics": (METRIC,)}, "metric 'words' has no column in table 'turns'"),
+        ({"groups": ("model",)}, "group 'model' has no column in table 'dialogues'"),
+        ({"tables": (TURNS,)}, "Suite 'short' has no table 'dialogues'; found turns"),
+    ],
+)
+def test_a_declaration_that_contradicts_itself_is_refused(
+    monkeypatch: pytest.MonkeyPatch, fields: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(UsageError, match=message):
+        loaded(monkeypatch, TURNS, DIALOGUES, **fields)
+
+
+def test_a_metric_that_is_declared_twice_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    named = replace(METRIC, id="dialogue")
+    with pytest.raises(UsageError, match="Suite 'short' declares metric 'dialogue' twice"):
+        loaded(monkeypatch, TURNS, DIALOGUES, metrics=(named, named))
+
+
+def test_what_is_no_suite_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(
+        UsageError, match=r"short:SUITE is a dict, expected a fastscore\.suites\.base\.Suite"
+    ):
+        registered(monkeypatch, {})
+    monkeypatch.undo()
+    point = EntryPoint("gone", "fastscore_gone:SUITE", registry.GROUP)
+    monkeypatch.setattr(registry, "_entries", lambda: {"gone": point})
+    with pytest.raises(UsageError, match="fastscore_gone:SUITE cannot be imported"):
+        registry.load_suite("gone")
+
+
+def test_a_function_is_imported_on_first_use_and_kept() -> None:
+    suite = suite_of(TURNS, DIALOGUES, read="tool:main")
+    sys.modules.pop("json.tool", None)
+    assert suite.explain is None
+    assert suite.score is len
+    assert "json.tool" not in sys.modules
+    first = suite.read
+    assert first is sys.modules["json.tool"].main
+    sys.modules.pop("json.tool")
+    assert suite.read is first
+
+
+def test_a_function_that_is_not_there_is_named() -> None:
+    suite = suite_of(TURNS, DIALOGUES, read="tool:gone")
+    with pytest.raises(UsageError, match=r"read is 'tool:gone', but json\.tool has no 'gone'"):
+        _ = suite.read
+    with pytest.raises(UsageError, match="score is 'score', expected a function or 'module:func"):
+        suite_of(TURNS, DIALOGUES, score="score")
+    with pytest.raises(TypeError, match="read"):
+        Suite(name="short")
+    with pytest.raises(FrozenInstanceError):
+        suite.read = len
+
+
+def test_loading_the_suites_imports_none_of_their_functions() -> None:
+    program = (
+        "import sys; from fastscore.suites.registry import load_suite, suite_names; "
+        "[load_suite(name) for name in suite_names()]; "
+        "print(sorted(name for name in sys.modules if name.startswith('fastscore.suites.') and "
+        "name.rpartition('.')[2] in ('events', 'score', 'summarise', 'explain', 'show')))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.stdout == "[]\n", done.stderr

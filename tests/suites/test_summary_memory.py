@@ -38,7 +38,7 @@ tables = {
     table.name: pl.scan_parquet(sorted((folder / table.name).iterdir())[:parts], glob=False)
     for table in suite.tables
 }
-assert suite.summarise(tables, build_options(suite.options, run.manifest.options)).height
+assert suite.summary(tables, build_options(suite.options, run.manifest.options)).height
 with open("/proc/self/status") as status:
     print(next(int(line.split()[1]) * 1024 for line in status if line.startswith("VmHWM")))
 """

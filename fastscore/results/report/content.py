@@ -17,7 +17,7 @@ from fastscore.results.report.dialogues import dialogues_of
 from fastscore.results.report.metrics import Shown, metrics_of
 from fastscore.results.report.values import Named, Values, listing_of
 from fastscore.results.runs import Run
-from fastscore.suites.base import CommittedRun, ContributesSections, Suite
+from fastscore.suites.base import CommittedRun, Suite
 from fastscore.suites.declarations import NULL_REASONS
 from fastscore.suites.registry import load_suite
 from fastscore.suites.summary import ALL
@@ -150,7 +150,7 @@ def _findings(
 
 
 def _sections(suite: Suite, one: Named, charts: Charts, several: bool) -> list[Values]:
-    if not isinstance(suite, ContributesSections):
+    if suite.sections is None:
         return []
     options = Dialogues(one.run).options
     seen = CommittedRun(name=one.name, signature=one.run.signature, tables=one.run.tables)
@@ -172,7 +172,7 @@ def _sections(suite: Suite, one: Named, charts: Charts, several: bool) -> list[V
             ],
             "listings": [listing_of(listing) for listing in section.listings],
         }
-        for section in suite.report_sections(seen, options)
+        for section in suite.sections(seen, options)
     ]
 
 

@@ -11,7 +11,7 @@ from fastscore.results.dialogue_sums import LABEL_TABLE
 from fastscore.results.dialogues import Dialogues
 from fastscore.results.report.marked import marked
 from fastscore.results.report.values import Named, Values, cell_of, listing_of, value_text
-from fastscore.suites.base import ShowsDialogues, Suite
+from fastscore.suites.base import Suite
 from fastscore.suites.declarations import Metric
 from fastscore.suites.showing import Dialogue, DialogueView
 from fastscore.suites.summary import ALL
@@ -139,13 +139,13 @@ def _shown(
     values: pl.DataFrame,
     picks: Mapping[int, list[tuple[str, str]]],
 ) -> Values:
-    if not isinstance(suite, ShowsDialogues) or not picks:
+    if suite.show is None or not picks:
         return {"shown": [], "note": ""}
     rows = sorted(picks)
     found, note = _read(suite, dialogues, rows)
     shown = []
     for row, dialogue in zip(rows, found, strict=True):
-        view = suite.show_dialogue(dialogue, dialogues.options)
+        view = suite.show(dialogue)
         scores = values.row(row, named=True)
         shown.append(
             {
@@ -169,7 +169,7 @@ def _why(picked: Sequence[tuple[str, str]]) -> str:
 
 def _read(suite: Suite, dialogues: Dialogues, rows: Sequence[int]) -> tuple[list[Dialogue], str]:
     """Read the chosen dialogues: from the tables, and from the logs where the texts are there."""
-    if isinstance(suite, ShowsDialogues) and suite.texts_in_logs:
+    if suite.texts_in_logs:
         try:
             return dialogues.read(rows), ""
         except (InputError, UsageError, OSError) as error:

@@ -105,6 +105,16 @@ def read_dialogues(raw: pl.DataFrame, options: GroupTravel) -> Events:
     return Events(frames, read.rejects, counts, read.nulls, n_units=read.turns.height)
 
 
+def compared_texts(events: Events, options: GroupTravel) -> pl.Series:
+    """Return the distinct texts that any metric compares by meaning."""
+    return events.frames["compared"]["text"]
+
+
+def windowed_texts(events: Events, options: GroupTravel) -> pl.Series:
+    """Return the distinct texts that M12 reads in windows; empty if it cuts them."""
+    return events.frames["windowed"]["text"]
+
+
 def _plans(read: Turns, options: GroupTravel) -> tuple[pl.DataFrame, Plans, pl.DataFrame]:
     """Return each dialogue's plan, the distinct plans, and what could not be read."""
     rows, codes, texts = present_cells(read.cells["plan"]["cell"])

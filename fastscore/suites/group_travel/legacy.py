@@ -23,13 +23,17 @@ _SUMMARY_COLUMNS = (
 )
 
 
-def legacy_files(tables: Mapping[str, pl.LazyFrame], options: GroupTravel) -> dict[str, bytes]:
-    """Return the files by name.
+def legacy_files(
+    tables: Mapping[str, pl.LazyFrame], inputs: tuple[str, ...], options: GroupTravel
+) -> dict[str, bytes]:
+    """Return the files by name; none without the option.
 
     ``scores.csv`` has a row a dialogue, in the order of files, with every digit and an empty cell
     for null; ``summary.csv`` a row a condition and metric; ``summary.md`` the conditions side by
     side, rounded. Their intervals are the published ``mean ± 1.96 sd / sqrt(n)``.
     """
+    if not options.legacy_files:
+        return {}
     scores = (
         tables["dialogues"]
         .select(*_LABELS, *(metric.id for metric in METRICS))

@@ -52,7 +52,7 @@ def _turns(turns: pl.DataFrame) -> list[Turn]:
     ]
 
 
-def report_sections(run: CommittedRun) -> list[Section]:
+def report_sections(run: CommittedRun, options: object) -> list[Section]:
     """Show how far plans meet what members asked for: by slot, and by what meets it."""
     actionable = run.tables["pairs"].filter(pl.col("satisfied").is_not_null())
     by_slot = (

@@ -1,12 +1,14 @@
 """Why the numbers of guest_simulation are what they are."""
 
+from fastscore.suites.declarations import Metric
+from fastscore.suites.guest_simulation.options import GuestSimulation
 from fastscore.suites.guest_simulation.show import COMPONENTS
 from fastscore.suites.showing import Derivation, Dialogue, Evidence, Row, ratio
 
 
-def explain(dialogue: Dialogue, metric: str, row: Row) -> Derivation:
+def explain(dialogue: Dialogue, metric: Metric, row: Row, options: GuestSimulation) -> Derivation:
     """Explain a metric's value in a row of its table."""
-    return _EXPLAINED[metric](dialogue, row)
+    return _EXPLAINED[metric.id](dialogue, row)
 
 
 def _adherence(dialogue: Dialogue, row: Row) -> Derivation:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +24,9 @@ from fastscore.suites.guest_simulation.schema import (
     STATE_COLUMNS,
     TOOL_COLUMNS,
 )
+
+if TYPE_CHECKING:
+    from fastscore.vectors.view import VectorView
 
 WEIGHTS = {"PAS": 0.25, "BVS": 0.20, "ORA": 0.35, "DEI": 0.20}
 OPTIMAL_RATE = (1, 5)
@@ -67,7 +70,9 @@ _CAUSE_COLUMNS = (
 )
 
 
-def score_conversations(events: Events, options: GuestSimulation) -> dict[str, pl.DataFrame]:
+def score_conversations(
+    events: Events, vectors: "VectorView", options: GuestSimulation
+) -> dict[str, pl.DataFrame]:
     """Score the conversations of `read_conversations`.
 
     Returns

@@ -42,7 +42,7 @@ def show_dialogue(dialogue: Dialogue) -> DialogueView:
     return DialogueView(turns=tuple(turns))
 
 
-def report_sections(run: CommittedRun) -> list[Section]:
+def report_sections(run: CommittedRun, options: object) -> list[Section]:
     """Show how often each component of the state is as the persona expects, over messages."""
     place = pl.int_range(pl.len()).over("file", "dialogue", "experiment_level") + 1
     by_place = (

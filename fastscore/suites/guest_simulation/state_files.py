@@ -21,6 +21,7 @@ from fastscore.errors import UsageError
 from fastscore.option_files import read_option_file
 from fastscore.suites.declarations import RejectReason
 from fastscore.suites.grouping import first_of_group
+from fastscore.suites.guest_simulation.options import GuestSimulation
 from fastscore.suites.guest_simulation.rows import Rows
 from fastscore.suites.guest_simulation.schema import ORDER_COLUMN, STATE_COLUMNS
 from fastscore.suites.json_values import Problem
@@ -89,6 +90,12 @@ class _OddFileError(Exception):
 
     def __init__(self, reason: RejectReason, place: str, found: str, expected: str) -> None:
         self.problem = Problem(FIELD, reason, f"{place}: {found}", expected)
+
+
+def check_states(options: GuestSimulation) -> None:
+    """Refuse a folder of states that is none."""
+    if options.states_from:
+        find_state_files(options.states_from)
 
 
 def find_state_files(folder: str) -> dict[tuple[int, str], Path]:

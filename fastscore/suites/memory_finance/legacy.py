@@ -14,6 +14,7 @@ import numpy as np
 import polars as pl
 
 from fastscore.suites.grouping import factorize
+from fastscore.suites.memory_finance.options import MemoryFinance
 from fastscore.suites.memory_finance.schema import (
     DEFAULT_TRACE_VERSION,
     MEMORY_SOURCES,
@@ -85,6 +86,19 @@ def suffix_of(inputs: Sequence[str]) -> str:
 
 
 def legacy_files(
+    tables: Mapping[str, pl.LazyFrame], inputs: tuple[str, ...], options: MemoryFinance
+) -> dict[str, bytes]:
+    """Return the published evaluation's files by name; none without the option."""
+    if not options.legacy_files:
+        return {}
+    return published_files(
+        {name: table.collect() for name, table in tables.items()},
+        dataset_path=options.legacy_dataset_path or " ".join(inputs),
+        suffix=suffix_of(inputs),
+    )
+
+
+def published_files(
     tables: Mapping[str, pl.DataFrame], *, dataset_path: str, suffix: str = ""
 ) -> dict[str, bytes]:
     """Make the published evaluation's files.

@@ -1,7 +1,7 @@
 """From traces to the tables: turns as the published rows, dialogues as their sums and ratios."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
@@ -33,8 +33,13 @@ from fastscore.suites.memory_finance.schema import (
     TURNS,
 )
 
+if TYPE_CHECKING:
+    from fastscore.vectors.view import VectorView
 
-def score_traces(events: Events, options: MemoryFinance) -> dict[str, pl.DataFrame]:
+
+def score_traces(
+    events: Events, vectors: "VectorView", options: MemoryFinance
+) -> dict[str, pl.DataFrame]:
     """Score the dialogues of `read_traces`.
 
     Returns

@@ -138,7 +138,7 @@ def _failing(turns: pl.LazyFrame) -> pl.LazyFrame:
     )
 
 
-def report_sections(run: CommittedRun) -> list[Section]:
+def report_sections(run: CommittedRun, options: object) -> list[Section]:
     """List the turns that fail, the gravest problem first, then those that fail most checks."""
     failing = _failing(run.tables["turns"])
     counts = (

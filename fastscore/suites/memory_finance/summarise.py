@@ -9,6 +9,7 @@ from fastscore_jit.stopping import StoppablePool
 
 from fastscore.suites.columns import hold_if_small
 from fastscore.suites.memory_finance import schema
+from fastscore.suites.memory_finance.options import MemoryFinance
 from fastscore.suites.summary import ALL, summarise_metrics
 
 _SUMMED = tuple(
@@ -30,7 +31,7 @@ _RATIOS = tuple(
 
 
 def summarise_traces(
-    tables: Mapping[str, pl.LazyFrame], *, cluster: str | None = None
+    tables: Mapping[str, pl.LazyFrame], options: MemoryFinance, *, cluster: str | None = None
 ) -> pl.DataFrame:
     """Summarise committed tables.
 
@@ -39,8 +40,8 @@ def summarise_traces(
 
     Parameters
     ----------
-    tables
-        The tables by name.
+    tables, options
+        The tables by name, and the options of the run.
     cluster
         A column of every table: the unit of intervals in place of the dialogue.
 

@@ -74,13 +74,17 @@ _STRUCTURED_MODEL_METRICS = (
 """The successor's columns in its order; its other table of models has the judge's plain names."""
 
 
-def legacy_files(tables: Mapping[str, pl.DataFrame], options: PreferenceShift) -> dict[str, bytes]:
-    """Make the public evaluation's files.
+def legacy_files(
+    lazy_tables: Mapping[str, pl.LazyFrame], inputs: tuple[str, ...], options: PreferenceShift
+) -> dict[str, bytes]:
+    """Make the public evaluation's files; none without the option.
 
     Parameters
     ----------
-    tables
+    lazy_tables
         The whole tables of the suite, in input order.
+    inputs
+        Not read.
     options
         The profile: `structured` adds the fields of the newer evaluation.
 
@@ -90,6 +94,9 @@ def legacy_files(tables: Mapping[str, pl.DataFrame], options: PreferenceShift) -
         ``results.jsonl``, ``model_metrics.csv``, a ``<model>_judge_scores.csv`` a model, and
         ``judge_rejects.csv`` where the log has a judge's score that is no number from 1 to 5.
     """
+    if not options.legacy_files:
+        return {}
+    tables = {name: table.collect() for name, table in lazy_tables.items()}
     dialogues, refused = _judged(tables["dialogues"])
     files = {
         "results.jsonl": _results({**tables, "dialogues": dialogues}, options),

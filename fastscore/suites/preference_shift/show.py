@@ -1,10 +1,10 @@
 """A conversation turn by turn: concepts in the texts, and the scores of every answer."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from fastscore.suites.alignment import disjoint, occurrences
-from fastscore.suites.base import AnalysesRuns, AnalysisSettings, CommittedRun
+from fastscore.suites.base import AnalysisSettings, CommittedRun
+from fastscore.suites.preference_shift.options import PreferenceShift
 from fastscore.suites.showing import (
     Dialogue,
     DialogueView,
@@ -75,9 +75,11 @@ def mark_concepts(text: str, concepts: Sequence[str], others: set[str]) -> tuple
     return disjoint(marks)
 
 
-def report_sections(suite: AnalysesRuns, run: CommittedRun, options: Any) -> list[Section]:
+def report_sections(run: CommittedRun, options: PreferenceShift) -> list[Section]:
     """Show the suite's own analysis: figures with their captions, and what it could not do."""
-    found = suite.analyse(run, None, options, AnalysisSettings())
+    from fastscore.suites.preference_shift.analysis import analyse_run  # late: it draws figures
+
+    found = analyse_run(run, None, options, AnalysisSettings())
     kept = ("components", "construct_validity", "ablations")
     listings = tuple(
         Listing(title=name.replace("_", " "), frame=found.tables[name])

@@ -6,18 +6,19 @@ import polars as pl
 
 from fastscore.suites.preference_shift import schema
 from fastscore.suites.preference_shift.metrics import METRICS
+from fastscore.suites.preference_shift.options import PreferenceShift
 from fastscore.suites.summary import summarise_metrics
 
 
 def summarise_logs(
-    tables: Mapping[str, pl.LazyFrame], *, cluster: str | None = None
+    tables: Mapping[str, pl.LazyFrame], options: PreferenceShift, *, cluster: str | None = None
 ) -> pl.DataFrame:
     """Summarise committed tables.
 
     Parameters
     ----------
-    tables
-        Each has the model itself, so nothing is joined by conversation.
+    tables, options
+        Each table has the model itself, so nothing is joined by conversation.
     cluster
         A column of every table: the unit of intervals in place of the conversation.
 

@@ -20,7 +20,7 @@ from fastscore_kernels import outer_whitespace, string_changes
 from fastscore.suites.base import Events
 from fastscore.suites.declarations import REJECT_SCHEMA, REPLACED_ROWS
 from fastscore.suites.grouping import offsets_of
-from fastscore.suites.score_dialogue.options import MAXIMUM_TEXT
+from fastscore.suites.score_dialogue.options import ScoreDialogue
 from fastscore.suites.score_dialogue.schema import DIALOGUE_KEY, LABELS
 
 MAXIMUM_STEPS = 100_000
@@ -38,14 +38,14 @@ _FILE_SUFFIX = r"(?i)\.((?:jsonl|ndjson|json|parquet)(?:\.(?:gz|zst))?)$"
 _ID_LABELS = {"challenge_uid": "challenge", "miner_uid": "miner", "miner_hotkey": "hotkey"}
 
 
-def group_events(raw: pl.DataFrame, max_text: int = MAXIMUM_TEXT) -> Events:
+def group_events(raw: pl.DataFrame, options: ScoreDialogue) -> Events:
     """Group raw rows into dialogues, utterances and steps.
 
     Parameters
     ----------
     raw
         Rows in input order: `ROW_SCHEMA`, then the columns of the suite's source.
-    max_text
+    options
         The most characters of a text.
 
     Returns
@@ -57,8 +57,8 @@ def group_events(raw: pl.DataFrame, max_text: int = MAXIMUM_TEXT) -> Events:
         rows of a step beyond `MAXIMUM_STEPS`, and rows of longer texts. Counted are the rows
         ``ignored`` for want of an utterance_index, and the others by event.
     """
-    too_far, too_long = _revealed_too_far(raw), _is_too_long(raw, max_text)
-    rejects = _rejects(raw, too_far, too_long, max_text)
+    too_far, too_long = _revealed_too_far(raw), _is_too_long(raw, options.max_text)
+    rejects = _rejects(raw, too_far, too_long, options.max_text)
     used = raw["utterance_index"].is_not_null() & ~too_far & ~too_long
     rows, dialogues = _number_rows(raw if used.all() else raw.filter(used))
     completed, utterances = _completed_utterances(rows)

@@ -8,21 +8,23 @@ import numpy as np
 import numpy.typing as npt
 
 from fastscore.suites.alignment import edit_distance, matched_characters
+from fastscore.suites.declarations import Metric
 from fastscore.suites.score_dialogue.options import ScoreDialogue
 from fastscore.suites.showing import Derivation, Dialogue, Evidence, Row, ratio
 
 
-def explain(dialogue: Dialogue, metric: str, row: Row, options: ScoreDialogue) -> Derivation:
+def explain(dialogue: Dialogue, metric: Metric, row: Row, options: ScoreDialogue) -> Derivation:
     """Explain a metric's value in a row of its table."""
-    if metric == "average_U_best_early":
+    id = metric.id
+    if id == "average_U_best_early":
         return _average(dialogue, row)
-    if metric == "semantic_baseline_b":
+    if id == "semantic_baseline_b":
         return _baseline(dialogue, row, options)
-    if metric == "U_best":
+    if id == "U_best":
         return _best(dialogue, row)
-    if metric == "U_step":
+    if id == "U_step":
         return _utility(row, options)
-    if metric == "earliness":
+    if id == "earliness":
         step = row["step"]
         return ratio(1, step + 1, [Evidence(what="step", found=step)], text=f"1 / ({step} + 1)")
     said = _ground_truth(dialogue, row)
@@ -31,15 +33,15 @@ def explain(dialogue: Dialogue, metric: str, row: Row, options: ScoreDialogue) -
         Evidence(what="prediction", text=prediction, marks=matched_characters(prediction, said)),
         Evidence(what="said", text=said, marks=matched_characters(said, prediction)),
     )
-    if metric == "lexical_similarity":
+    if id == "lexical_similarity":
         return _lexical(prediction, said, texts)
-    if metric == "semantic_cosine_raw":
+    if id == "semantic_cosine_raw":
         return _cosine(dialogue, prediction, said, texts)
-    if metric == "semantic_similarity":
+    if id == "semantic_similarity":
         return _semantic(dialogue, row, options, texts)
-    if metric == "pppl_penalty":
+    if id == "pppl_penalty":
         return _penalty(row, options, texts)
-    return _perplexity(dialogue, texts[0] if metric == "pppl_prediction" else texts[1])
+    return _perplexity(dialogue, texts[0] if id == "pppl_prediction" else texts[1])
 
 
 def _lexical(prediction: str, said: str, texts: tuple[Evidence, ...]) -> Derivation:

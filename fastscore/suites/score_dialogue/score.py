@@ -4,6 +4,7 @@ Every double is computed in the order of operations of the published script, so 
 is equal to it bit by bit; the semantic part is, for equal cosines.
 """
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -25,11 +26,15 @@ from fastscore.suites.score_dialogue.options import ScoreDialogue
 from fastscore.suites.score_dialogue.perplexity import step_perplexities
 from fastscore.suites.score_dialogue.schema import (
     DIALOGUES,
+    GROUPS,
     LABELS,
+    METRICS,
+    PERPLEXITIES,
     STATUS_DTYPE,
     STEPS,
     UTTERANCES,
 )
+from fastscore.suites.summary import summarise_metrics
 
 if TYPE_CHECKING:
     from fastscore.vectors.view import VectorView
@@ -297,3 +302,18 @@ def _part_column(name: str, values: Float64Array | None, height: int) -> pl.Seri
 
 def _keep_where(present: npt.NDArray[np.bool_], values: pl.Series) -> pl.Series:
     return values.set(pl.Series(~present), None)
+
+
+def summarise_dialogues(
+    tables: Mapping[str, pl.LazyFrame], options: ScoreDialogue, *, cluster: str | None = None
+) -> pl.DataFrame:
+    """Summarise every metric that was asked for over all dialogues, by miner and challenge."""
+    asked = [one for one in METRICS if options.pppl_model or one.id not in PERPLEXITIES]
+    return summarise_metrics(
+        tables,
+        asked,
+        GROUPS,
+        suite="score_dialogue",
+        cluster=cluster,
+        switched_off=options.switched_off,
+    )

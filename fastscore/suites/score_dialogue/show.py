@@ -100,7 +100,7 @@ def _best_steps(utterances: pl.LazyFrame) -> Series:
     return Series(name="utterances", frame=best)
 
 
-def report_sections(run: CommittedRun) -> list[Section]:
+def report_sections(run: CommittedRun, options: object) -> list[Section]:
     """Show how similarity and utility move from step to step, over all utterances."""
     means, best = _means_by_step(run.tables["steps"]), _best_steps(run.tables["utterances"])
     return [

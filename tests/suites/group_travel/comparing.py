@@ -70,7 +70,7 @@ def score_with_suite(
     scratch.mkdir(exist_ok=True)
     plan = plan_shards(files, SUITE.source, scratch=scratch, shard_bytes=SHARD_BYTES)
     for shard in plan.shards:
-        events = SUITE.events(read_shard(shard, SUITE.source).frame, options)
+        events = SUITE.read(read_shard(shard, SUITE.source).frame, options)
         assert not len(events.rejects), events.rejects
         view = VectorView.empty()
         if semantic:

@@ -73,7 +73,7 @@ def test_one_dialogue_in_every_format(tmp_path: Path) -> None:
 
 def test_one_bad_row_costs_no_other() -> None:
     rows = raw_rows([*TURNS, turn("", "user_accept_plan", "ok"), {"utterance": "?"}])
-    events = SUITE.events(rows, GroupTravel())
+    events = SUITE.read(rows, GroupTravel())
     assert events.rejects.select("line", "field", "reason").rows() == [
         (7, "speaker", "missing_field"),
         (6, "speaker", "missing_field"),
@@ -84,13 +84,13 @@ def test_one_bad_row_costs_no_other() -> None:
 def test_a_turn_that_is_no_object_is_a_reject() -> None:
     turns = [{**t, "metadata": t.get("metadata")} for t in TURNS]
     row = {"turns": json.dumps([*turns, 5])}
-    events = SUITE.events(raw_rows([row], name="x{}.jsonl"), GroupTravel())
+    events = SUITE.read(raw_rows([row], name="x{}.jsonl"), GroupTravel())
     assert events.rejects.select("field", "found").rows() == [("turns[4]", "integer 5")]
     assert events.frames["pairs"].height == 2
 
 
 def test_turns_of_json_lines_need_their_dialogue() -> None:
-    events = SUITE.events(raw_rows(TURNS, name="x{}.jsonl"), GroupTravel())
+    events = SUITE.read(raw_rows(TURNS, name="x{}.jsonl"), GroupTravel())
     assert events.rejects["field"].unique().to_list() == ["dialogue_id"]
 
 

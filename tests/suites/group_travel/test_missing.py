@@ -51,7 +51,7 @@ def scored(turns: Turns, layout: str = "rows") -> tuple[dict[str, Any], pl.DataF
     if layout == "array":
         given = [{k: v for k, v in each.items() if v is not None} for each in turns]
         rows = raw_rows([{"turns": json.dumps(given)}], name="trip{}.jsonl")
-    events = SUITE.events(rows, DEFAULTS)
+    events = SUITE.read(rows, DEFAULTS)
     tables = SUITE.score(events, VectorView.empty(), DEFAULTS)
     return tables["dialogues"].row(0, named=True), events.rejects
 

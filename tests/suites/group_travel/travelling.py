@@ -53,7 +53,7 @@ def raw_rows(*dialogues: Sequence[Turn], name: str = "trip{}.csv") -> pl.DataFra
 
 def read(*dialogues: Sequence[Turn], options: GroupTravel = DEFAULTS, **more: Any) -> Events:
     """Read dialogues, none of which may be rejected."""
-    events = SUITE.events(raw_rows(*dialogues, **more), options)
+    events = SUITE.read(raw_rows(*dialogues, **more), options)
     assert events.rejects.is_empty(), events.rejects.to_dicts()
     return events
 

@@ -105,7 +105,7 @@ def read(
         path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
         found = GuestSimulation(**(options or {}))
         raw = read_shard(whole_file(str(path)), SUITE.source)
-        return SUITE.events(raw.frame, found), found, raw.rejects
+        return SUITE.read(raw.frame, found), found, raw.rejects
 
 
 def score(*rows: Row, level: Any = 5, **options: Any) -> dict[str, pl.DataFrame]:

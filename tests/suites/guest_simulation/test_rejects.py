@@ -84,7 +84,7 @@ def test_a_lone_surrogate_in_a_column_is_rejected_where_it_stands(
     rows = ({}, {}, {field: "A\ud83d"})
     path.write_text("".join(f"{json.dumps(state() | row)}\n" for row in rows))
     raw = read_shard(whole_file(str(path)), SUITE.source)
-    (reject,) = SUITE.events(raw.frame, GuestSimulation()).rejects.to_dicts()
+    (reject,) = SUITE.read(raw.frame, GuestSimulation()).rejects.to_dicts()
     assert (reject["line"], reject["field"], reject["reason"]) == (3, field, "lone_surrogate")
 
 
@@ -96,7 +96,7 @@ def test_a_lone_surrogate_is_no_letter_of_an_item(profile: str, tmp_path: Path) 
     path.write_text(f"{json.dumps(row)}\n")
     raw = read_shard(whole_file(str(path)), SUITE.source)
     options = GuestSimulation(profile=profile)
-    tables = SUITE.score(SUITE.events(raw.frame, options), VectorView.empty(), options)
+    tables = SUITE.score(SUITE.read(raw.frame, options), VectorView.empty(), options)
     assert only(tables["dialogues"])["ORA"] == 1.0
 
 

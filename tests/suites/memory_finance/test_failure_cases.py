@@ -3,6 +3,7 @@
 import polars as pl
 
 from fastscore.suites.base import CommittedRun
+from fastscore.suites.memory_finance.options import MemoryFinance
 from fastscore.suites.memory_finance.schema import TURNS
 from fastscore.suites.memory_finance.show import report_sections
 
@@ -38,7 +39,7 @@ def test_cases_stand_by_gravity_then_by_failed_checks() -> None:
     names = list(rows[0])
     frame = pl.DataFrame(rows, schema={name: TURNS.schema[name] for name in names})
     run = CommittedRun(name="run", signature="", tables={"turns": frame.lazy()})
-    (section,) = report_sections(run)
+    (section,) = report_sections(run, MemoryFinance())
     by_problem, cases = (listing.frame for listing in section.listings)
     assert by_problem["problem"].to_list() == [
         "severe violation",

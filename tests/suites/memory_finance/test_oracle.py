@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from benchmarks.memory_finance_traces import make_traces
 from fastscore.suites.memory_finance import SUITE, MemoryFinance
-from fastscore.suites.memory_finance.legacy import legacy_files
+from fastscore.suites.memory_finance.legacy import published_files
 from fastscore.vectors.view import VectorView
 from tests.conftest import often
 from tests.oracles import memory_finance as plain
@@ -120,7 +120,7 @@ def test_the_published_files_are_those_of_the_plain_scorer(
     tables = SUITE.score(events, VectorView.empty(), options)
     for table in SUITE.tables:
         assert dict(tables[table.name].schema) == table.schema
-    files = legacy_files(tables, dataset_path="set")
+    files = published_files(tables, dataset_path="set")
     summary, rows = expected_files(traced, ignore_memory_keys)
     lines = files["turn_eval.jsonl"].decode().split("\n")[:-1]
     assert lines == [json.dumps(row, ensure_ascii=False) for row in rows]
@@ -136,7 +136,7 @@ def test_synthetic_traces_are_scored_as_the_plain_scorer_does() -> None:
     assert rejects.is_empty()
     assert events.rejects.is_empty()
     tables = SUITE.score(events, VectorView.empty(), MemoryFinance())
-    files = legacy_files(tables, dataset_path="set")
+    files = published_files(tables, dataset_path="set")
     summary, rows = expected_files(traced, False)
     assert [json.loads(line) for line in files["turn_eval.jsonl"].splitlines()] == rows
     assert json.loads(files["metrics_summary.json"]) == summary

@@ -12,7 +12,7 @@ from fastscore.errors import UsageError
 from fastscore.logs.file_ranges import whole_file
 from fastscore.logs.read.rows import read_shard
 from fastscore.suites.memory_finance import SUITE, MemoryFinance
-from fastscore.suites.memory_finance.legacy import legacy_files, suffix_of
+from fastscore.suites.memory_finance.legacy import published_files, suffix_of
 from fastscore.vectors.view import VectorView
 
 BUNDLED = Path(__file__).parent / "published"
@@ -31,13 +31,13 @@ def reproduce(folder: Path) -> dict[str, bytes]:
     trace = next(folder.glob("dialog_trace*"))
     options = MemoryFinance(ignore_memory_keys=folder.name == WITHOUT_MEMORY)
     rows = read_shard(whole_file(str(trace), compression="gz"), SUITE.source)
-    events = SUITE.events(rows.frame, options)
+    events = SUITE.read(rows.frame, options)
     assert rows.rejects.is_empty()
     assert events.rejects.is_empty()
     tables = SUITE.score(events, VectorView.empty(), options)
     suffix = suffix_of([trace.name])
     summary = json.loads(published(folder, f"metrics_summary{suffix}.json"))
-    return legacy_files(tables, dataset_path=summary["dataset_path"], suffix=suffix)
+    return published_files(tables, dataset_path=summary["dataset_path"], suffix=suffix)
 
 
 def check(folder: Path) -> None:

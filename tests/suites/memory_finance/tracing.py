@@ -55,7 +55,7 @@ def read_lines(
         path = Path(folder) / "dialog_trace.jsonl"
         path.write_bytes(b"".join(line.encode() + b"\n" for line in lines))
         rows = read_shard(whole_file(str(path)), SUITE.source)
-        return SUITE.events(rows.frame, options), rows.rejects
+        return SUITE.read(rows.frame, options), rows.rejects
 
 
 def read(*dialogs: Any, options: MemoryFinance = DEFAULTS) -> Events:

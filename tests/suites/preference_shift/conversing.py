@@ -95,7 +95,7 @@ def options(catalogue: str, **values: Any) -> PreferenceShift:
 
 def read(logs: Sequence[Mapping[str, Any]], chosen: PreferenceShift) -> Events:
     """Read logs as the suite does."""
-    return SUITE.events(raw_frame(logs), chosen)
+    return SUITE.read(raw_frame(logs), chosen)
 
 
 def score(

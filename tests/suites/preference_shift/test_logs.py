@@ -200,7 +200,7 @@ def test_a_conversation_that_cannot_be_used_is_a_reject(
 def test_a_flag_that_python_does_not_read_rejects_its_conversation(catalogue: str) -> None:
     logs = [log(user("a", shift_event=31415926), system("b")), log(*exchange("c", "d"))]
     written = pl.col("conversation").str.replace("31415926", "7" * 5000, literal=True)
-    events = SUITE.events(raw_frame(logs).with_columns(written), options(catalogue))
+    events = SUITE.read(raw_frame(logs).with_columns(written), options(catalogue))
     assert texts(events) == [("c", "d")]
     (reject,) = events.rejects.to_dicts()
     assert reject["field"] == "conversation[0].user_meta.shift_event"
@@ -228,7 +228,7 @@ def test_a_conversation_without_an_id_is_named_by_its_file(catalogue: str) -> No
     )
     from fastscore.suites.preference_shift import SUITE
 
-    events = SUITE.events(frame, options(catalogue))
+    events = SUITE.read(frame, options(catalogue))
     assert events.frames["dialogues"]["dialogue"].to_list() == [
         "gemma:2b_session_00001",
         "x",

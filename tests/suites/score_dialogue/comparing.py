@@ -16,7 +16,7 @@ PERPLEXITIES = {"pppl_prediction", "pppl_ground_truth", "pppl_penalty"}
 def score_frame(
     raw: pl.DataFrame, options: ScoreDialogue, view: VectorView | None = None
 ) -> tuple[Events, dict[str, pl.DataFrame]]:
-    events = SUITE.events(raw, options)
+    events = SUITE.read(raw, options)
     tables = SUITE.score(events, view or VectorView.empty(), options)
     for table in SUITE.tables:
         assert dict(tables[table.name].schema) == table.schema

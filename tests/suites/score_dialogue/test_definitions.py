@@ -191,9 +191,7 @@ def test_a_dialogue_without_a_scored_utterance_says_why_its_mean_is_null() -> No
 
 def test_texts_that_are_null_count_as_empty_ones() -> None:
     options = ScoreDialogue(lex_weight=1.0)
-    assert SUITE.events(
-        raw_frame([("log.jsonl", 1, complete(0, None))])[0], options
-    ).nulls_are_empty
+    assert SUITE.read(raw_frame([("log.jsonl", 1, complete(0, None))])[0], options).nulls_are_empty
 
 
 def test_no_rows_give_empty_tables() -> None:
@@ -290,7 +288,7 @@ def test_texts_are_asked_for_only_where_vectors_count() -> None:
         (ScoreDialogue(semantic="jaccard"), []),
         (LEXICAL, []),
     ]:
-        assert SUITE.texts(SUITE.events(raw, options), options).to_list() == expected
+        assert SUITE.texts(SUITE.read(raw, options), options).to_list() == expected
         assert SUITE.needs_vectors(options) is bool(expected)
 
 

@@ -83,7 +83,7 @@ def test_random_dialogues_are_scored_as_by_the_plain_scorer(seed: int, tmp_path:
     ]
     path.write_text("\n".join(lines) + "\n")
     read = read_shard(whole_file(str(path)), SUITE.source)
-    texts = SUITE.texts(SUITE.events(read.frame, options), options).to_list()
+    texts = SUITE.texts(SUITE.read(read.frame, options), options).to_list()
     vectors = {each: exact_vector(each) for each in texts}
     matrix = np.array(list(vectors.values()), dtype=np.float32).reshape(-1, 8)
     view = VectorView.from_texts(pl.Series("text", texts, dtype=pl.String), matrix)

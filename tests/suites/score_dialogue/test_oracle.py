@@ -88,7 +88,7 @@ def exact_vector(text: str) -> list[float]:
 
 
 def texts_of(rows: list[Row], options: ScoreDialogue) -> list[str]:
-    events = SUITE.events(raw_frame(rows)[0], options)
+    events = SUITE.read(raw_frame(rows)[0], options)
     texts = SUITE.texts(events, options)
     assert texts.dtype == pl.String
     assert texts.n_unique() == texts.len()

@@ -35,7 +35,7 @@ def score_steps(tmp_path, predictions, perplexities, weight):
 
     write_log(tmp_path / "log.jsonl", predictions)
     options = ScoreDialogue(lex_weight=1.0, pppl_model="any", pppl_weight=weight)
-    events = SUITE.events(
+    events = SUITE.read(
         read_shard(whole_file(str(tmp_path / "log.jsonl")), SUITE.source).frame, options
     )
     assert set(SUITE.perplexity_texts(events, options)) == {*predictions, "w1 w2"}
