@@ -34,8 +34,8 @@ from fastscore.paths import cache_root
 from fastscore.processors import available_processors
 from fastscore.vectors import Embedder
 from fastscore.vectors.accuracy import measure_accuracy
-from fastscore.vectors.batches import load_tokenizer
 from fastscore.vectors.calibration import calibration_texts
+from fastscore.vectors.embedder import load_tokenizer
 from fastscore.vectors.precisions import PRECISIONS
 from fastscore.vectors.runtimes import run_in_onnxruntime
 

@@ -21,7 +21,7 @@ import click
 from benchmarks.embedding import CALLS, MINILM, MODEL, distinct_utterances, torch_product
 from benchmarks.figures import Figure, describe_host, publish
 from benchmarks.miner_logs import SAMPLE
-from fastscore.vectors import Embedder, batches, runtimes
+from fastscore.vectors import Embedder, embedder, runtimes
 from fastscore.vectors.precisions import PRECISIONS
 from fastscore.vectors.runtimes import import_openvino
 
@@ -67,12 +67,12 @@ def in_batches_of(tokens: int, encode: Encoder) -> Encoder:
     """Return the same way with batches of another size."""
 
     def changed(texts: list[str]) -> Any:
-        usual = batches.TOKENS_PER_BATCH
-        batches.TOKENS_PER_BATCH = tokens
+        usual = embedder.TOKENS_PER_BATCH
+        embedder.TOKENS_PER_BATCH = tokens
         try:
             return encode(texts)
         finally:
-            batches.TOKENS_PER_BATCH = usual
+            embedder.TOKENS_PER_BATCH = usual
 
     return changed
 

@@ -33,7 +33,7 @@ from benchmarks.miner_logs import (
 from fastscore.errors import ModelError
 from fastscore.paths import cache_root
 from fastscore.vectors import Embedder
-from fastscore.vectors.batches import load_tokenizer
+from fastscore.vectors.embedder import load_tokenizer
 from fastscore.vectors.precisions import PRECISIONS
 
 FEWEST = 1000

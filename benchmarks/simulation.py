@@ -25,10 +25,10 @@ from benchmarks.figures import Figure, describe_host, publish
 from benchmarks.preference_shift_logs import DATA, MOVIES, read_lines, write_jsonl
 from fastscore.processors import available_processors
 from fastscore.simulation.agents import OfflineAgent
-from fastscore.simulation.conversation import converse
 from fastscore.simulation.policy import load_policy
 from fastscore.simulation.retrieval import Constraints, Retrieval, load_retrieval
 from fastscore.simulation.users import plan_user
+from fastscore.simulation.world import converse
 from tests.oracles.retrieval import PlainRetrieval
 
 TURNS = 50

@@ -18,7 +18,7 @@ LAYS_OUT = {
 HOLDS_STREAMS = {
     "cli/__init__.py": "stdout goes to the null device when its reader has gone",
     "compat/score_dialogue.py": "encoding errors are forgiven, as the published script does",
-    "compat/score_files.py": "the logging of the published script goes to stdout",
+    "compat/document.py": "the logging of the published script goes to stdout",
 }
 """Modules that hand a stream on, or exchange it, but write nothing to it."""
 CONSOLE = {("rich.console", "Console")}

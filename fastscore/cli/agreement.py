@@ -49,8 +49,7 @@ def command(
     Krippendorff's alpha with ordinal and with interval distance. The 95 % confidence intervals
     come from a jackknife over dialogues and need at least eight of them.
     """
-    from fastscore.results.agreement import agreement
-    from fastscore.results.show_agreement import show_agreement
+    from fastscore.results.agreement import agreement, show_agreement
 
     found = agreement(*files, columns=columns, scale=scale)
     show_agreement(found, format="json" if as_json else format)

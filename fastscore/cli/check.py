@@ -109,8 +109,7 @@ def command(
     --fail-undecided. If a run is not complete, or its files are not what was committed, the exit
     code is 4.
     """
-    from fastscore.results.check_limits import read_limits, read_table
-    from fastscore.results.checks import check, junit
+    from fastscore.results.checks import check, junit, read_limits, read_table
     from fastscore.results.runs import open_run
     from fastscore.run.commit import commit_bytes
 

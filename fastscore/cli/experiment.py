@@ -44,8 +44,12 @@ def command(
 
     from fastscore.errors import UsageError
     from fastscore.run.progress import reporter
-    from fastscore.simulation.experiment import expect, expectation_lines, run_experiment
-    from fastscore.simulation.experiment_file import read_experiment
+    from fastscore.simulation.experiment import (
+        expect,
+        expectation_lines,
+        read_experiment,
+        run_experiment,
+    )
 
     experiment = read_experiment(file)
     if dry_run:

@@ -18,8 +18,8 @@ from fastscore.run.config import DEFAULT_EMBEDDER, DEFAULT_MAX_REJECTS, NO_EMBED
 from fastscore.run.engines.engine import ENGINES, LOCAL
 from fastscore.suites.base import Suite
 from fastscore.suites.declarations import CHANGES_SCORE, WRITES_MORE
+from fastscore.vectors.description import TRUST_VARIABLE
 from fastscore.vectors.precisions import EXACT, PRECISIONS
-from fastscore.vectors.trust import TRUST_VARIABLE
 
 MIB = 1024 * 1024
 

@@ -84,7 +84,7 @@ def nearest(
 
     The store holds vectors without texts: these are read again from the runs' logs.
     """
-    from fastscore.results.run_texts import nearest_texts
+    from fastscore.results.dialogues import nearest_texts
     from fastscore.results.runs import open_run
     from fastscore.terminal import result_console
     from fastscore.terminal.grids import Column, Grid, print_grid

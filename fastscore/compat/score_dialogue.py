@@ -23,7 +23,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from fastscore.compat.score_files import log_to, write_document
+from fastscore.compat.document import log_to, write_document
 from fastscore.errors import FastscoreError
 from fastscore.garbage import COLLECT_AT_EXIT, NO, skip_last_collection
 from fastscore.terminal import write_note
@@ -108,8 +108,7 @@ def prewarm_score_dialogue_embedder() -> None:
     import polars as pl
     from fastscore_kernels import levenshtein_similarity_pairs
 
-    from fastscore.compat.environment import read_environment
-    from fastscore.compat.text_vectors import judge_texts, view_texts
+    from fastscore.compat.environment import judge_texts, read_environment, view_texts
 
     environment, texts = read_environment(), pl.Series(["ready"])
     view_texts(texts, environment)
@@ -342,12 +341,12 @@ def _vectors(
 
     vectors, texts = VectorView.empty(), distinct_texts(events, options)
     if len(texts):
-        from fastscore.compat.text_vectors import view_texts
+        from fastscore.compat.environment import view_texts
 
         _logger.debug("Embedder %s, %s dimensions", environment.embedder, environment.dim or "all")
         vectors = view_texts(texts, environment)
     if options.pppl_model and not events.frames["steps"].is_empty():
-        from fastscore.compat.text_vectors import judge_texts
+        from fastscore.compat.environment import judge_texts
 
         judged = judged_texts(events, options)
         view = judge_texts(judged, options.pppl_model, environment)

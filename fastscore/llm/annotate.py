@@ -24,12 +24,16 @@ import polars as pl
 from fastscore.api.reading import scan
 from fastscore.errors import InputError
 from fastscore.llm.client import ChatClient
-from fastscore.llm.failures import TooManyFailuresError, too_many
 from fastscore.llm.options import OPENAI, ModelOptions
 from fastscore.llm.requests import SYSTEM, USER, ChatRequest, Messages
-from fastscore.llm.spending import MANIFEST, Spent, spending_recorded
-from fastscore.llm.structured import Structured, UnusableError, ask_until_read
-from fastscore.llm.threads import ask_each
+from fastscore.llm.spending import (
+    MANIFEST,
+    Spent,
+    TooManyFailuresError,
+    spending_recorded,
+    too_many,
+)
+from fastscore.llm.structured import Structured, UnusableError, ask_each, ask_until_read
 from fastscore.options import build_options
 from fastscore.run.commit import commit_bytes
 from fastscore.run.progress import Reporter

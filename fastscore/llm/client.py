@@ -7,20 +7,117 @@ sends is counted and held to the budget first. Keys come from the environment an
 everything that a server sends.
 """
 
+import dataclasses
+import sqlite3
 import threading
 import time
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from fastscore.errors import EXIT_INCOMPLETE, FastscoreError, UsageError
-from fastscore.llm.answers import AnswerStore
-from fastscore.llm.failures import NOT_KEPT, REJECTED, SERVER_ERROR, TIMED_OUT, SampleError
+import orjson
+
+from fastscore.errors import EXIT_INCOMPLETE, FastscoreError, RunError, UsageError
 from fastscore.llm.options import KEY_VARIABLES, ModelOptions, api_key
 from fastscore.llm.requests import Answer, ChatRequest, parse_response, read_answer
-from fastscore.llm.spending import Bound, Meter, Spent
+from fastscore.llm.spending import (
+    NOT_KEPT,
+    REJECTED,
+    SERVER_ERROR,
+    TIMED_OUT,
+    Bound,
+    Meter,
+    SampleError,
+    Spent,
+)
 
 if TYPE_CHECKING:
     from openai import OpenAI
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS answers (
+    key TEXT PRIMARY KEY,
+    endpoint TEXT NOT NULL,
+    model TEXT NOT NULL,
+    request TEXT NOT NULL,
+    answer TEXT NOT NULL,
+    asked_at TEXT NOT NULL DEFAULT CURRENT_TIMESTAMP
+)
+"""
+_PATIENCE = 60.0
+
+
+class AnswerStore:
+    """A file of answers.
+
+    Parameters
+    ----------
+    path
+        The file; it is made where it does not stand.
+
+    Raises
+    ------
+    RunError
+        The file cannot be written, or is no such store.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._lock = threading.Lock()
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._connection = sqlite3.connect(
+                path, timeout=_PATIENCE, check_same_thread=False, isolation_level=None
+            )
+            self._connection.execute("PRAGMA journal_mode=WAL")
+            self._connection.execute(_SCHEMA)
+        except (sqlite3.Error, OSError) as error:
+            raise self._failure(error) from error
+
+    def get(self, key: str) -> Answer | None:
+        """Return an answer that was kept, or None."""
+        try:
+            with self._lock:
+                row = self._connection.execute(
+                    "SELECT answer FROM answers WHERE key = ?", (key,)
+                ).fetchone()
+        except sqlite3.Error as error:
+            raise self._failure(error) from error
+        return None if row is None else Answer(**orjson.loads(row[0]))
+
+    def put(self, key: str, endpoint: str, request: ChatRequest, answer: Answer) -> None:
+        """Keep an answer; the first one of a request stays."""
+        row = (
+            key,
+            endpoint,
+            request.model,
+            orjson.dumps(request.body()).decode(),
+            orjson.dumps(dataclasses.asdict(answer)).decode(),
+        )
+        try:
+            with self._lock:
+                self._connection.execute(
+                    "INSERT OR IGNORE INTO answers (key, endpoint, model, request, answer) "
+                    "VALUES (?, ?, ?, ?, ?)",
+                    row,
+                )
+        except sqlite3.Error as error:
+            raise self._failure(error) from error
+
+    def __len__(self) -> int:
+        with self._lock:
+            return int(self._connection.execute("SELECT count(*) FROM answers").fetchone()[0])
+
+    def close(self) -> None:
+        """Close the file."""
+        with self._lock:
+            self._connection.close()
+
+    def _failure(self, error: Exception) -> RunError:
+        return RunError(
+            f"{self.path}: cannot keep answers there ({error}).", "Name another file by --answers."
+        )
+
 
 _FATAL_STATUSES = {
     401: f"The key comes from {' or '.join(KEY_VARIABLES)}.",

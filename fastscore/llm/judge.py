@@ -15,12 +15,11 @@ import polars as pl
 
 from fastscore.errors import UsageError
 from fastscore.llm.client import ChatClient
-from fastscore.llm.failures import Failure
 from fastscore.llm.options import ModelOptions
 from fastscore.llm.requests import SYSTEM, USER, ChatRequest
 from fastscore.llm.rubrics import Rubric
-from fastscore.llm.structured import Structured, UnusableError, ask_until_read
-from fastscore.llm.threads import ask_each
+from fastscore.llm.spending import Failure
+from fastscore.llm.structured import Structured, UnusableError, ask_each, ask_until_read
 from fastscore.llm.transcripts import Transcript
 from fastscore.run.progress import Reporter
 

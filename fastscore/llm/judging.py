@@ -6,12 +6,19 @@ from pathlib import Path
 from typing import Any
 
 from fastscore.llm.client import ChatClient
-from fastscore.llm.failures import Failure, TooManyFailuresError, too_many
 from fastscore.llm.judge import check_repeats, judge
 from fastscore.llm.judgements import FAILURES, write_judgements
 from fastscore.llm.options import OPENAI, ModelOptions
 from fastscore.llm.rubrics import load_rubric
-from fastscore.llm.spending import MANIFEST, Meter, Spent, spending_recorded
+from fastscore.llm.spending import (
+    MANIFEST,
+    Failure,
+    Meter,
+    Spent,
+    TooManyFailuresError,
+    spending_recorded,
+    too_many,
+)
 from fastscore.llm.transcripts import Transcript, Transcripts, find_logs, read_transcripts
 from fastscore.run.lock import sole_writer
 from fastscore.run.progress import Reporter

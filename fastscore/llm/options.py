@@ -6,9 +6,8 @@ from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
 from fastscore.errors import UsageError, nearest
-from fastscore.llm.failures import DEFAULT_MAX_FAILURES, FailureLimit, parse_limit
 from fastscore.llm.requests import JSON_SCHEMA, STRUCTURED
-from fastscore.llm.spending import Limits, Prices
+from fastscore.llm.spending import DEFAULT_MAX_FAILURES, FailureLimit, Limits, Prices, parse_limit
 from fastscore.paths import cache_root
 
 OPENAI = "openai:"

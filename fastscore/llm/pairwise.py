@@ -32,8 +32,7 @@ from fastscore.llm.judging import (
 from fastscore.llm.requests import SYSTEM, USER, ChatRequest
 from fastscore.llm.rubrics import Rubric, load_rubric
 from fastscore.llm.spending import MANIFEST, spending_recorded
-from fastscore.llm.structured import Structured, UnusableError, ask_until_read
-from fastscore.llm.threads import ask_each
+from fastscore.llm.structured import Structured, UnusableError, ask_each, ask_until_read
 from fastscore.llm.transcripts import Transcript, find_logs, read_transcripts
 from fastscore.run.commit import commit_bytes, commit_json
 from fastscore.run.lock import sole_writer

@@ -9,7 +9,7 @@ import polars as pl
 from fastscore.errors import UsageError
 from fastscore.options import build_options
 from fastscore.results.groups import require_label
-from fastscore.results.judgements import read_judgements
+from fastscore.results.judged_runs import read_judgements
 from fastscore.results.runs import open_run
 from fastscore.results.spreadsheet import write_csv
 from fastscore.run.commit import commit_bytes, commit_table

@@ -1,5 +1,6 @@
 """Runs with a judge's scores beside their dialogues, as one more table of metrics."""
 
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from os import PathLike, fspath
@@ -8,11 +9,42 @@ from pathlib import Path
 import polars as pl
 
 from fastscore.errors import UsageError
+from fastscore.logs.inputs.files import resolve_inputs
+from fastscore.logs.plan.shards import plan_shards
+from fastscore.logs.read.rows import read_shard
 from fastscore.results.dialogue_sums import KEY, LABEL_TABLE, can_label
-from fastscore.results.judgements import read_judgements
 from fastscore.results.runs import Run
-from fastscore.suites.declarations import NULL_REASONS, NULL_REASONS_DTYPE, Metric
+from fastscore.suites.declarations import NULL_REASONS, NULL_REASONS_DTYPE, Metric, Source
 from fastscore.suites.judged import Judged, collect_judged, describe_rejects, judge_source
+
+
+def read_judgements(file: str | Path, source: Source) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Read a judge's file.
+
+    Parameters
+    ----------
+    file
+        JSON Lines, JSON, CSV or Parquet, plain or compressed.
+    source
+        Its columns.
+
+    Returns
+    -------
+    tuple of pl.DataFrame
+        The rows, and the rejects in the schema of `REJECT_SCHEMA`.
+
+    Raises
+    ------
+    InputError
+        The file is not there or cannot be read.
+    """
+    with tempfile.TemporaryDirectory(prefix="fastscore-") as scratch:
+        files = resolve_inputs([file], source.formats)
+        plan = plan_shards(files, source, scratch=Path(scratch))
+        parts = [read_shard(shard, source) for shard in plan.shards]
+    rows = pl.concat([part.frame for part in parts])
+    return rows, pl.concat([part.rejects for part in parts])
+
 
 JUDGE_TABLE = "judge"
 _PREFIX = f"{JUDGE_TABLE}."

@@ -59,13 +59,13 @@ class Run:
     _committed_files: dict[str, Committed] = field(default_factory=dict, repr=False, compare=False)
 
     def __repr__(self) -> str:
-        from fastscore.results.overview import overview
+        from fastscore.results.summary_table import overview
 
         return overview(*self._overview_facts(), self.signature)
 
     def _repr_html_(self) -> str:
         """Show what came out as a small table, in a notebook."""
-        from fastscore.results.overview import overview_html
+        from fastscore.results.summary_table import overview_html
 
         return overview_html(*self._overview_facts(), self.signature)
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from fastscore.results.overview import overview, overview_html
+from fastscore.results.summary_table import overview, overview_html
 from fastscore.suites.base import Suite
 from fastscore.suites.registry import load_suite
 

@@ -35,7 +35,7 @@ from fastscore.run.scoring import ShardScores, compute_tables, files_of, read_ev
 from fastscore.signature import package_version
 from fastscore.suites.base import Suite
 from fastscore.suites.declarations import Table
-from fastscore.vectors.claims import claimed
+from fastscore.vectors.missing import claimed
 from fastscore.version import __version__
 
 TEXTS_PER_BUCKET = 16_384

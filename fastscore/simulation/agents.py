@@ -18,9 +18,9 @@ from typing import Any, Protocol
 
 from fastscore.errors import UsageError, nearest
 from fastscore.plugins import entry_points
-from fastscore.simulation.constraints import ConstraintReader
 from fastscore.simulation.draws import Draws
 from fastscore.simulation.retrieval import GENRE, Retrieval
+from fastscore.simulation.users import ConstraintReader
 
 OFFLINE, PYTHON = "offline", "python:"
 GROUP = "fastscore.agents"

@@ -18,9 +18,9 @@ from fastscore.llm.client import Asks
 from fastscore.llm.options import OPENAI
 from fastscore.llm.requests import ASSISTANT, SYSTEM, USER, Answer, ChatRequest
 from fastscore.simulation.agents import SHOWN, Reply, Respond, Turn, restate_constraints
-from fastscore.simulation.constraints import ConstraintReader
 from fastscore.simulation.draws import Draws
 from fastscore.simulation.retrieval import Item, Retrieval
+from fastscore.simulation.users import ConstraintReader
 from fastscore.suites.preference_shift.catalogue import NAME
 
 MARK, ASK_AGAIN, IGNORE = "mark", "ask-again", "ignore"

@@ -24,9 +24,17 @@ import orjson
 
 from fastscore.errors import FastscoreError, RunConflictError, RunError
 from fastscore.llm.client import ChatClient, ClosedError
-from fastscore.llm.failures import Failure, SampleError, TooManyFailuresError, too_many
-from fastscore.llm.spending import MANIFEST, Meter, Spent, spending_recorded
-from fastscore.llm.threads import SpendingProgress, as_done, asking_threads
+from fastscore.llm.spending import (
+    MANIFEST,
+    Failure,
+    Meter,
+    SampleError,
+    Spent,
+    TooManyFailuresError,
+    spending_recorded,
+    too_many,
+)
+from fastscore.llm.structured import SpendingProgress, as_done, asking_threads
 from fastscore.run.commit import commit_bytes, commit_json, remove_temporaries
 from fastscore.run.lock import sole_writer
 from fastscore.run.progress import Reporter, StageProgress

@@ -14,7 +14,7 @@ from fastscore_models.publishing import check_files
 
 from fastscore.durable import committed
 from fastscore.errors import ModelError
-from fastscore.vectors.batches import TOKENS_PER_BATCH, group_texts, load_tokenizer
+from fastscore.vectors.embedder import TOKENS_PER_BATCH, group_texts, load_tokenizer
 from fastscore.vectors.text_ids import as_series
 
 INT8_FILE = "model-int8.onnx"

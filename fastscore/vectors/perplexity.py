@@ -21,15 +21,13 @@ from fastscore_models import MaskedModel, ModelExportError, find_masked
 from fastscore.errors import ModelError, UsageError
 from fastscore.paths import cache_root
 from fastscore.processors import available_processors
-from fastscore.vectors.batches import (
+from fastscore.vectors.embedder import (
+    Progress,
     TextGroup,
     cut_batches,
     group_texts,
     load_tokenizer,
     run_batches,
-)
-from fastscore.vectors.embedder import (
-    Progress,
 )
 from fastscore.vectors.runtimes import Inference, Inputs, run_in_onnxruntime
 from fastscore.vectors.text_ids import as_series

@@ -17,10 +17,13 @@ import numpy.typing as npt
 from fastscore_jit.arrays import Vectors
 
 from fastscore.errors import UsageError
-from fastscore.vectors.batches import cut_batches, group_texts, load_tokenizer, run_batches
 from fastscore.vectors.embedder import (
     Embedder,
     Progress,
+    cut_batches,
+    group_texts,
+    load_tokenizer,
+    run_batches,
 )
 from fastscore.vectors.precisions import calls_at_once
 from fastscore.vectors.runtimes import Inputs

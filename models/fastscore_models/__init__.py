@@ -1,13 +1,5 @@
 """Model recipes and the export of their weights to ONNX."""
 
-from fastscore_models.errors import (
-    DownloadError,
-    HashMismatchError,
-    ModelExportError,
-    NotExportedError,
-    RecipeError,
-    UnsupportedModelError,
-)
 from fastscore_models.export import (
     ExportedModel,
     check_hashes,
@@ -15,6 +7,7 @@ from fastscore_models.export import (
     find_exported,
     is_export_of,
     list_exported,
+    verify,
 )
 from fastscore_models.fill_mask import (
     MaskedModel,
@@ -22,8 +15,19 @@ from fastscore_models.fill_mask import (
     find_masked,
     list_masked,
 )
-from fastscore_models.recipe import Check, Recipe, Source, list_recipes, load_recipe
-from fastscore_models.verify import verify
+from fastscore_models.recipe import (
+    Check,
+    DownloadError,
+    HashMismatchError,
+    ModelExportError,
+    NotExportedError,
+    Recipe,
+    RecipeError,
+    Source,
+    UnsupportedModelError,
+    list_recipes,
+    load_recipe,
+)
 
 __all__ = [
     "Check",

@@ -14,8 +14,7 @@ import numpy.typing as npt
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from fastscore_models.errors import UnsupportedModelError
-from fastscore_models.recipe import EXPORTER_VERSION
+from fastscore_models.recipe import EXPORTER_VERSION, UnsupportedModelError
 
 OPSET = 20
 IR_VERSION = 10

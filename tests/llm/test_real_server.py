@@ -19,8 +19,7 @@ import polars as pl
 import pytest
 
 from fastscore.run.progress import SilentReporter
-from fastscore.simulation.experiment import run_experiment
-from fastscore.simulation.experiment_file import read_experiment
+from fastscore.simulation.experiment import read_experiment, run_experiment
 from tests.simulation.worlds import SAMPLE
 
 pytestmark = pytest.mark.llm

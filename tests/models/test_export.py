@@ -27,7 +27,7 @@ from fastscore_models import (
     load_recipe,
     verify,
 )
-from fastscore_models.download import fetch
+from fastscore_models.export import fetch
 
 from tests.models.tiny_bert import forward, make_config, make_recipe, make_weights
 

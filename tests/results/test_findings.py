@@ -13,8 +13,13 @@ import fastscore
 from fastscore.cli import cli
 from fastscore.errors import UsageError
 from fastscore.results.defined_rows import UNIT, Part, defined_parts, summarise_defined
-from fastscore.results.findings import find, findings_lines, is_better
-from fastscore.results.group_differences import group_differences, group_tests
+from fastscore.results.findings import (
+    find,
+    findings_lines,
+    group_differences,
+    group_tests,
+    is_better,
+)
 from fastscore.results.report.dialogues import _places
 from fastscore.results.runs import Run
 from fastscore.statistics.clustered import Estimate

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import fastscore
-from fastscore.results.overview import LINES, WIDTH
+from fastscore.results.summary_table import LINES, WIDTH
 from tests.run.logs import write_logs
 from tests.suites.memory_finance.tracing import dialog, turn
 

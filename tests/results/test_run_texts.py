@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from fastscore.errors import StoreError
-from fastscore.results.run_texts import nearest_texts, run_texts
+from fastscore.results.dialogues import nearest_texts, run_texts
 from fastscore.results.runs import Run
 from fastscore.vectors.embedder import Embedder
 

@@ -8,12 +8,10 @@ from click.testing import CliRunner
 from fastscore.cli.experiment import command
 from fastscore.errors import RunConflictError, UsageError
 from fastscore.llm.client import ModelServerError
-from fastscore.llm.failures import TooManyFailuresError
-from fastscore.llm.spending import BudgetError
+from fastscore.llm.spending import BudgetError, TooManyFailuresError
 from fastscore.run.progress import SilentReporter
 from fastscore.simulation import experiment as experiment_module
-from fastscore.simulation.experiment import expect, run_experiment
-from fastscore.simulation.experiment_file import read_experiment
+from fastscore.simulation.experiment import expect, read_experiment, run_experiment
 from tests.llm.stub_server import Stub, serving
 from tests.simulation.worlds import SAMPLE
 

@@ -4,10 +4,10 @@ import pytest
 
 from fastscore.errors import UsageError
 from fastscore.simulation.agents import CallableAgent, OfflineAgent
-from fastscore.simulation.conversation import converse
 from fastscore.simulation.policy import load_policy
 from fastscore.simulation.retrieval import load_retrieval
 from fastscore.simulation.users import DETAILS, INITIAL, WAITING, plan_user
+from fastscore.simulation.world import converse
 from tests.simulation.worlds import plotted, sample
 
 POLICY = load_policy()

@@ -18,8 +18,7 @@ from hypothesis import strategies as st
 from fastscore.errors import ModelError, UsageError
 from fastscore.vectors import Embedder
 from fastscore.vectors.accuracy import reference_texts
-from fastscore.vectors.batches import cut_batches
-from fastscore.vectors.embedder import truncate
+from fastscore.vectors.embedder import cut_batches, truncate
 from fastscore.vectors.models import list_models
 from tests.models.tiny_bert import forward, make_config, make_recipe, make_weights, word_tokenizer
 from tests.vectors.conftest import WORDS
@@ -90,8 +89,8 @@ def test_equals_a_plain_forward_pass(tiny):
 
 
 def test_more_texts_than_a_window(tiny, monkeypatch):
-    monkeypatch.setattr("fastscore.vectors.batches._TEXTS_PER_WINDOW", 10)
-    monkeypatch.setattr("fastscore.vectors.batches.TOKENS_PER_BATCH", 12)
+    monkeypatch.setattr("fastscore.vectors.embedder._TEXTS_PER_WINDOW", 10)
+    monkeypatch.setattr("fastscore.vectors.embedder.TOKENS_PER_BATCH", 12)
     expected = np.array([tiny_vector(text) for text in TEXTS])
     np.testing.assert_allclose(tiny.encode(TEXTS), expected, atol=1e-5)
 

@@ -46,8 +46,8 @@ def test_batches_threads_and_company_change_nothing(model, masked_cache, monkeyp
     np.testing.assert_array_equal(alone, together[::5])
     other = PerplexityModel("tiny-mlm", threads=3, cache_dir=masked_cache)
     np.testing.assert_array_equal(other.encode(TEXTS), together)
-    monkeypatch.setattr("fastscore.vectors.batches.TOKENS_PER_BATCH", 20)
-    monkeypatch.setattr("fastscore.vectors.batches._TEXTS_PER_WINDOW", 10)
+    monkeypatch.setattr("fastscore.vectors.embedder.TOKENS_PER_BATCH", 20)
+    monkeypatch.setattr("fastscore.vectors.embedder._TEXTS_PER_WINDOW", 10)
     np.testing.assert_array_equal(model.encode(TEXTS), together)
 
 

@@ -266,11 +266,11 @@ def test_a_listing_that_compaction_outdates_is_made_again(tmp_path, monkeypatch)
 
     def compact_after_listing(folder):
         names = listing(folder)
-        monkeypatch.setattr("fastscore.vectors.open_segments.list_segments", listing)
+        monkeypatch.setattr("fastscore.vectors.segments.list_segments", listing)
         compactor.compact()
         return names
 
-    monkeypatch.setattr("fastscore.vectors.open_segments.list_segments", compact_after_listing)
+    monkeypatch.setattr("fastscore.vectors.segments.list_segments", compact_after_listing)
     assert not reader.missing(window_ids(1)).any()
 
 

@@ -10,7 +10,7 @@ import pytest
 from fastscore_jit.stopping import StoppedError, own_stop_flag, request_stop
 from fastscore_models import ExportedModel
 
-from fastscore.vectors import Embedder, batches, embedder
+from fastscore.vectors import Embedder, embedder
 from fastscore.vectors.runtimes import Calls
 from tests.vectors.stores import append_texts, open_store, vectors_of, window_ids
 
@@ -109,9 +109,9 @@ def test_what_waits_for_a_model_is_given_up_when_nobody_wants_more(monkeypatch):
             given_up.wait(SECONDS)
         return inputs["number"]
 
-    monkeypatch.setattr(batches, "ThreadPoolExecutor", Pool)
+    monkeypatch.setattr(embedder, "ThreadPoolExecutor", Pool)
     numbered = (({"number": np.array([number])}, number) for number in range(20))
-    outputs = batches.run_batches(run, numbered, 1)
+    outputs = embedder.run_batches(run, numbered, 1)
     assert next(outputs)[1] == 0
     # the second is in the model until the last one is given up
     handed_over[-1].add_done_callback(lambda _: given_up.set())
@@ -135,10 +135,10 @@ def test_a_call_ends_when_what_it_is_for_is_stopped(monkeypatch):
             raise AssertionError("not ended")
         raise RuntimeError("ended, which nobody hears of")
 
-    monkeypatch.setattr(batches, "Calls", Ending)
+    monkeypatch.setattr(embedder, "Calls", Ending)
     with own_stop_flag():
         of_run = copy_context()
-        outputs = batches.run_batches(run, [({"number": np.zeros(1, np.int64)}, 0)], 1)
+        outputs = embedder.run_batches(run, [({"number": np.zeros(1, np.int64)}, 0)], 1)
         with pytest.raises(StoppedError):
             next(outputs)
     assert ended.is_set()
@@ -173,5 +173,5 @@ def test_texts_are_tokenised_no_longer_than_they_are_wanted():
 
     tokenizer = Tokenizer()
     with own_stop_flag(), pytest.raises(StoppedError):
-        next(batches.group_texts(pl.Series(["a"] * 2000), tokenizer))
+        next(embedder.group_texts(pl.Series(["a"] * 2000), tokenizer))
     assert tokenizer.asked == 1

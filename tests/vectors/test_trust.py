@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from fastscore.errors import StoreError
+from fastscore.vectors.description import TRUST_VARIABLE
 from fastscore.vectors.store import VectorStore
-from fastscore.vectors.trust import TRUST_VARIABLE
 
 FINGERPRINT = "a" * 64
 

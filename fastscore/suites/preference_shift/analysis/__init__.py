@@ -10,7 +10,6 @@ import polars as pl
 
 from fastscore.suites.base import AnalysisContents, AnalysisSettings, CommittedRun
 from fastscore.suites.judged import collect_judged, describe_rejects
-from fastscore.suites.preference_shift.analysis.concept_weights import read_weights
 from fastscore.suites.preference_shift.analysis.construct import segment_similarities
 from fastscore.suites.preference_shift.analysis.convergent import untestable
 from fastscore.suites.preference_shift.analysis.figures import draw_figures
@@ -18,7 +17,7 @@ from fastscore.suites.preference_shift.analysis.figures.style import MODELS_SHOW
 from fastscore.suites.preference_shift.analysis.page import make_page
 from fastscore.suites.preference_shift.analysis.scored import UNIT, Scored, make_scored
 from fastscore.suites.preference_shift.analysis.tables import make_tables
-from fastscore.suites.preference_shift.analysis.top_concepts import top_concepts
+from fastscore.suites.preference_shift.analysis.top_concepts import read_weights, top_concepts
 from fastscore.suites.preference_shift.options import PreferenceShift
 
 TITLE = "Adaptation to preference shifts"

@@ -5,18 +5,16 @@ from typing import Any
 import polars as pl
 
 from fastscore.statistics.clustered import Estimate
-from fastscore.suites.preference_shift.analysis.intervals import (
-    DIFFERENCE_SCHEMA,
-    mean_intervals,
-    paired_difference,
-    with_corrected,
-)
 from fastscore.suites.preference_shift.analysis.scored import (
+    DIFFERENCE_SCHEMA,
     GROUP_SCHEMA,
     MODEL,
     SCORE_RANGES,
     Scored,
     by_group,
+    mean_intervals,
+    paired_difference,
+    with_corrected,
 )
 from fastscore.suites.preference_shift.options import PreferenceShift
 

@@ -7,16 +7,14 @@ from typing import Any
 
 import polars as pl
 
-from fastscore.suites.preference_shift.analysis.intervals import (
-    DIFFERENCE_SCHEMA,
-    paired_difference,
-    with_corrected,
-)
 from fastscore.suites.preference_shift.analysis.scored import (
+    DIFFERENCE_SCHEMA,
     GROUP_SCHEMA,
     SCORE_RANGES,
     Scored,
     by_group,
+    paired_difference,
+    with_corrected,
 )
 
 TURN_SCORES = ("cc", "cc_of_concepts", "cr", "tas")

@@ -22,12 +22,13 @@ from fastscore.statistics.correlation import (
 )
 from fastscore.statistics.significance import holm
 from fastscore.suites.judged import MEAN, OVERALL, Judged
-from fastscore.suites.preference_shift.analysis.intervals import ALPHA, is_significant
 from fastscore.suites.preference_shift.analysis.scored import (
     ALL,
+    ALPHA,
     GROUP_SCHEMA,
     Scored,
     by_group,
+    is_significant,
 )
 
 SCORES = ("tas", "cas", "cas_all", "cc", "cr", "i", "recovery_rate")

@@ -17,12 +17,16 @@ from fastscore.suites.preference_shift.analysis.construct import (
     segment_similarities,
 )
 from fastscore.suites.preference_shift.analysis.scored import Scored
+from fastscore.suites.preference_shift.analysis.tables import (
+    first_recoveries,
+    simplex,
+    weight_grid,
+    window_sweep,
+)
 from fastscore.suites.preference_shift.analysis.top_concepts import (
     TOP_CONCEPTS_SCHEMA,
     top_concepts,
 )
-from fastscore.suites.preference_shift.analysis.weights import simplex, weight_grid
-from fastscore.suites.preference_shift.analysis.windows import first_recoveries, window_sweep
 from tests.oracles import preference_shift as plain
 from tests.oracles import preference_shift_concepts as plain_concepts
 from tests.suites.preference_shift.analysis.analysing import Row, scored_of, tables_of

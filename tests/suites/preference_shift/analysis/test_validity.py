@@ -14,12 +14,13 @@ from fastscore.suites.preference_shift.analysis.convergent import (
     convergent_validity,
     untestable,
 )
-from fastscore.suites.preference_shift.analysis.intervals import (
+from fastscore.suites.preference_shift.analysis.scored import (
+    SCORE_NAMES,
+    Scored,
     mean_intervals,
     paired_difference,
     with_corrected,
 )
-from fastscore.suites.preference_shift.analysis.scored import SCORE_NAMES, Scored
 from fastscore.suites.preference_shift.options import PreferenceShift
 from tests.statistics.test_correlation import plain_kendall, plain_spearman
 

@@ -1,19 +1,20 @@
 """The figures of an analysis, as SVG."""
 
 from fastscore.suites.judged import Judged
-from fastscore.suites.preference_shift.analysis.figures.judged import judge_figure
 from fastscore.suites.preference_shift.analysis.figures.models import (
     ablation_bars,
     distributions,
+    judge_figure,
     radar,
     weight_maps,
 )
-from fastscore.suites.preference_shift.analysis.figures.recovery import (
+from fastscore.suites.preference_shift.analysis.figures.style import MODELS_SHOWN, Drawn, settings
+from fastscore.suites.preference_shift.analysis.figures.turns import (
+    around_shifts_figure,
     construct_figure,
     recovery_figure,
+    timelines,
 )
-from fastscore.suites.preference_shift.analysis.figures.style import MODELS_SHOWN, Drawn, settings
-from fastscore.suites.preference_shift.analysis.figures.turns import around_shifts_figure, timelines
 from fastscore.suites.preference_shift.analysis.scored import Scored, of_models
 from fastscore.suites.preference_shift.analysis.tables import Tables
 
