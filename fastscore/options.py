@@ -9,9 +9,74 @@ from typing import Any, ClassVar, Literal, Protocol, get_args, get_origin, get_t
 from fastscore.errors import UsageError, nearest
 from fastscore.suites.declarations import Column
 
+CHANGES_SCORE = "Options that change the score"
+WRITES_MORE = "What else is written"
+
+
+def option(
+    default: Any,
+    *,
+    help: str,
+    minimum: float | None = None,
+    maximum: float | None = None,
+    unit: str = "",
+    signed: bool = True,
+    names_file: bool = False,
+    names_folder: str = "",
+    built_in: str = "",
+    names_masked_model: bool = False,
+    required: bool = False,
+    heading: str = "",
+) -> Any:
+    """Declare a suite's option as a dataclass field.
+
+    Parameters
+    ----------
+    default
+        The value without the option. The field's annotation is its type, a ``Literal`` its choices.
+    help
+        One line for ``--help`` and the docs.
+    minimum, maximum
+        Inclusive bounds of a number; NaN is always refused.
+    unit
+        The unit of a number.
+    signed
+        Whether the option changes numbers, and so stands in the signature.
+    names_file
+        Whether the value is a file's path; the signature then has the hash of its content.
+    names_folder
+        The pattern of the files that count where the value is a folder's path; the signature then
+        has the hash of their names and content.
+    built_in
+        The file that counts where the value is empty, beside the module of the options: its hash
+        stands in the signature then.
+    names_masked_model
+        Whether the value names a masked language model; the signature then has its fingerprint.
+    required
+        Whether nothing can be scored without it; the suite refuses its absence.
+    heading
+        The heading that it stands under in ``--help``, at most fifteen options a heading; by
+        default the one for options that change the score, or for files written besides where it
+        is not `signed`.
+    """
+    metadata = {
+        "help": help,
+        "minimum": minimum,
+        "maximum": maximum,
+        "unit": unit,
+        "signed": signed,
+        "names_file": names_file,
+        "names_folder": names_folder,
+        "built_in": built_in,
+        "names_masked_model": names_masked_model,
+        "required": required,
+        "heading": heading or (CHANGES_SCORE if signed else WRITES_MORE),
+    }
+    return dataclasses.field(default=default, metadata=metadata)
+
 
 class SuiteOptions(Protocol):
-    """The options of a suite: a frozen dataclass of `fastscore.suites.declarations.option` fields.
+    """The options of a suite: a frozen dataclass of `option` fields.
 
     A ``Literal`` annotation lists the choices of an option.
     """
@@ -36,7 +101,7 @@ def build_options(declared: type[Any], values: Mapping[str, Any]) -> Any:
     Parameters
     ----------
     declared
-        A frozen dataclass whose fields come from `fastscore.suites.declarations.option`.
+        A frozen dataclass whose fields come from `option`.
     values
         Values by name. Others have their default.
 

@@ -12,12 +12,18 @@ from fastscore.cli.headings import HeadedOption
 from fastscore.logs.inputs.files import FORMAT_NAMES
 from fastscore.logs.inputs.layout import layout_names
 from fastscore.logs.integrity.limits import DEFAULT_LIMITS, MEMORY_SHARE
-from fastscore.options import allowed_values, environment_name, flag_name, value_type
+from fastscore.options import (
+    CHANGES_SCORE,
+    WRITES_MORE,
+    allowed_values,
+    environment_name,
+    flag_name,
+    value_type,
+)
 from fastscore.processors import available_processors
 from fastscore.run.config import DEFAULT_EMBEDDER, DEFAULT_MAX_REJECTS, NO_EMBEDDER
 from fastscore.run.engines.engine import ENGINES, LOCAL
 from fastscore.suites.base import Suite
-from fastscore.suites.declarations import CHANGES_SCORE, WRITES_MORE
 from fastscore.vectors.description import TRUST_VARIABLE
 from fastscore.vectors.precisions import EXACT, PRECISIONS
 

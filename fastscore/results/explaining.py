@@ -11,7 +11,7 @@ from fastscore.errors import RunError, UsageError, nearest
 from fastscore.results.dialogue_sums import LABEL_TABLE
 from fastscore.results.dialogues import Dialogues
 from fastscore.suites.declarations import Metric
-from fastscore.suites.showing import Derivation, Dialogue, Explanation, Number
+from fastscore.suites.showing import Derivation, Dialogue, Explanation, Number, derive
 
 SEMANTIC_TOLERANCE = 1e-6
 _PLACES = ("utterance_index", "step", "turn", "segment", "shift", "turn_pair_id", "message_id")
@@ -78,8 +78,13 @@ def _rows(
     for row, value in zip(rows, committed, strict=True):
         reasons = {entry["metric"]: entry["reason"] for entry in row["null_reasons"] or ()}
         working = Derivation(text=metric.formula, result=None)
-        if value is not None and dialogues.suite.explain is not None:
-            working = dialogues.suite.explain(dialogue, metric, row, dialogues.options)
+        if value is not None:
+            explain = dialogues.suite.explain
+            working = (
+                derive(dialogue, metric, row)
+                if explain is None
+                else explain(dialogue, metric, row, dialogues.options)
+            )
         found.append(
             Explanation(
                 metric=metric.id,

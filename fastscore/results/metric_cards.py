@@ -3,11 +3,13 @@
 import dataclasses
 import json
 from collections.abc import Sequence
+from typing import Any
 
 from fastscore.results.readings import bands_text
 from fastscore.suites.base import Suite
 from fastscore.suites.declarations import Metric
 from fastscore.suites.families import headline_metrics
+from fastscore.suites.formulas import plain_formula, plain_words
 
 
 def metric_range(metric: Metric) -> str:
@@ -28,8 +30,11 @@ def metric_facts(metric: Metric) -> dict[str, str]:
     facts = {
         "table": metric.table,
         "formula": metric.formula,
+        **{plain_formula(symbol): plain_words(text) for symbol, text in metric.symbols},
         "range": f"{metric_range(metric)}, {_direction(metric)}",
-        "reading": bands_text(metric.bands),
+        "reading": metric.reading,
+        "bands": bands_text(metric.bands),
+        "example": metric.example,
         "uses": ", ".join(metric.uses),
         "only in": ", ".join(metric.conditions),
         "headline": "yes" if metric.headline else "",
@@ -56,6 +61,16 @@ def headline_table(suite: Suite) -> str:
     return "\n".join(lines) + "\n"
 
 
+def uses_table(suite: Suite, sources: Sequence[str]) -> str:
+    """Return a Markdown table of what a suite's metrics use: a row a metric, a column a source."""
+    lines = [["metric", *sources, "conditions"], ["---", *(":-:" for _ in sources), "---"]]
+    for metric in suite.metrics:
+        used = ["yes" if source in metric.uses else "" for source in sources]
+        conditions = ", ".join(metric.conditions) or "all"
+        lines.append([f"{metric.id}: {metric.name}", *used, conditions])
+    return "".join(f"| {' | '.join(cells)} |\n" for cells in lines)
+
+
 def _fixed(metric: Metric) -> str:
     """Write the rows in which a definition gives the value."""
     rules = [f"{column} is {str(value).lower()}" for column, value in metric.fixed_where]
@@ -74,13 +89,26 @@ def metrics_json(suites: Sequence[Suite]) -> str:
             suite.name: {
                 "title": suite.title,
                 "version": suite.version,
-                "metrics": [dataclasses.asdict(metric) for metric in suite.metrics],
+                "metrics": [_record(metric) for metric in suite.metrics],
             }
             for suite in suites
         },
         indent=2,
         ensure_ascii=False,
     )
+
+
+def _record(metric: Metric) -> dict[str, Any]:
+    """Return a declaration as JSON has it: rules and evidence without polars expressions."""
+    record = {field.name: getattr(metric, field.name) for field in dataclasses.fields(metric)}
+    return record | {
+        "bands": [dataclasses.asdict(band) for band in metric.bands],
+        "null_when": [{"reason": rule.reason, "if": rule.text} for rule in metric.null_when],
+        "evidence": [
+            {"table": of.table or metric.table, "columns": [*of.names, *of.columns]}
+            for of in metric.evidence
+        ],
+    }
 
 
 def _direction(metric: Metric) -> str:

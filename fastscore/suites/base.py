@@ -252,7 +252,7 @@ class Suite:
         ``(dialogue)``: a dialogue's turns with their scores and the evidence in them.
     explain
         ``(dialogue, metric, row, options)``: how the metric's value in a row of its table came
-        about. The dialogue has been scored again.
+        about. The dialogue has been scored again. None: by `Metric.evidence`.
     trivial_agents
         ``(tables, options)``: a row for each dialogue and agent of `Metric.baselines`. Columns are
         ``agent``, the key of table ``dialogues``, and the metrics with such a baseline. A value is

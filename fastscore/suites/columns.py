@@ -1,6 +1,7 @@
 """Columns that suites build from flat arrays, and tables that are small enough to keep."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -9,10 +10,12 @@ import numpy.typing as npt
 import polars as pl
 from fastscore_jit.arrays import Indices, Mask
 
-from fastscore.suites.declarations import NULL_REASONS_DTYPE, Column, NullReason
-from fastscore.suites.grouping import unique_inverse
+from fastscore.suites.declarations import NULL_REASONS_DTYPE, Column, Metric, NullReason
+from fastscore.suites.grouping import factorize_rows, unique_inverse
 
 BATCH_ROWS = 1 << 17
+_BITS = 62
+"""Rules in one number of a row."""
 
 Rows = pl.DataFrame | pl.LazyFrame
 
@@ -122,6 +125,60 @@ def reasons_of_kinds(kinds: Sequence[Mapping[str, NullReason]], kind: Indices) -
         `NULL_REASONS_DTYPE` (n,): in each row the reasons of its kind, in their order.
     """
     return _listed(tuple(tuple(reasons.items()) for reasons in kinds))[kind]
+
+
+@dataclass(frozen=True, slots=True)
+class NullReasons:
+    """Which metrics are null in which rows, and why.
+
+    Attributes
+    ----------
+    column
+        ``null_reasons``, `NULL_REASONS_DTYPE` (n,).
+    """
+
+    column: pl.Series
+    _kind: Indices
+    _nulls: Mapping[str, Mask]
+
+    def is_null(self, metric: str) -> pl.Series:
+        """Tell in which rows a metric has no value, bool (n,)."""
+        return pl.Series(metric, self._nulls[metric][self._kind])
+
+
+def find_nulls(rows: pl.DataFrame, metrics: Sequence[Metric]) -> NullReasons:
+    """Find the nulls of metrics and their reasons by the rules that they declare.
+
+    Few kinds of rows exist: each distinct rule is evaluated once for all rows, and its meaning
+    for each metric is found once for each kind.
+
+    Parameters
+    ----------
+    rows
+        The columns that the rules of the metrics name.
+    metrics
+        Metrics of one table, in the order of the reasons.
+    """
+    rules = list({id(rule): rule for metric in metrics for rule in metric.null_when}.values())
+    named = {f":{number}": rule for number, rule in enumerate(rules)}
+    flags = rows.with_columns(
+        rule.when.fill_null(False).alias(name) for name, rule in named.items()
+    ).select(*named)
+    words = [np.zeros(rows.height, np.int64) for _ in range(0, len(rules), _BITS)]
+    for number, flag in enumerate(flags):
+        words[number // _BITS] |= flag.to_numpy().astype(np.int64) << number % _BITS
+    kind, firsts = factorize_rows(words or [np.zeros(rows.height, np.int64)])
+    reasons: list[dict[str, NullReason]] = [{} for _ in firsts]
+    nulls = {metric.id: np.zeros(len(firsts), np.bool_) for metric in metrics}
+    of_kinds = [(id(rule), flags[name].gather(firsts).to_list()) for name, rule in named.items()]
+    for number in range(len(firsts)):
+        held = {rule for rule, holds in of_kinds if holds[number]}
+        for metric in metrics:
+            rule = next((rule for rule in metric.null_when if id(rule) in held), None)
+            nulls[metric.id][number] = rule is not None
+            if rule is not None and rule.reason is not None:
+                reasons[number][metric.id] = rule.reason
+    return NullReasons(reasons_of_kinds(reasons, kind), kind, nulls)
 
 
 @lru_cache(maxsize=256)

@@ -8,11 +8,13 @@ whose fields come from `option`), the tables that it writes (`Table`) and the me
 import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from itertools import groupby
+from typing import Literal, get_args
 
 import polars as pl
 
 from fastscore.suites.chats import ChatLayout, ChatRows
+from fastscore.suites.formulas import plain_formula
 
 ColumnKind = Literal["text", "integer", "number", "boolean", "json"]
 
@@ -344,8 +346,59 @@ class Band:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NullRule:
+    """A condition under which a metric has no value.
+
+    Parameters
+    ----------
+    when
+        The condition over the rows that the metric is computed from. Null counts as false.
+    reason
+        The reason that the row lists; None: the metric is switched off, and no reason is listed.
+    text
+        The condition in words, after "if": ``the dialogue has no plan``.
+    """
+
+    when: pl.Expr = dataclasses.field(compare=False)
+    reason: NullReason | None
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvidenceRows:
+    """What shows the parts of a metric's value: columns of the suite's tables.
+
+    Parameters
+    ----------
+    columns
+        The columns. In rows of another table the first one must not be null.
+    table
+        A table of the suite, else a frame of its events, of the same dialogue. Empty: the columns
+        are those of the metric's own row.
+    names
+        The columns that name a row.
+    text
+        The column with the text in which something was found.
+    where
+        Which rows count.
+    same
+        Columns in which the rows equal the metric's row.
+    within
+        A column of the metric's own row with a list of structs: these are the rows.
+    """
+
+    columns: tuple[str, ...]
+    table: str = ""
+    names: tuple[str, ...] = ()
+    text: str = ""
+    where: pl.Expr | None = dataclasses.field(default=None, compare=False)
+    same: tuple[str, ...] = ()
+    within: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Metric:
-    """A published number: what it is called, how it is computed, and what it can be.
+    """A published number: its name, its definition, its range and its reasons for nulls.
 
     Parameters
     ----------
@@ -355,23 +408,41 @@ class Metric:
         Its full name.
     table
         The table whose column holds it.
+    symbols
+        The symbols of the formula and their meanings, in LaTeX and in words.
+    latex
+        The formula in LaTeX, of which `plain_formula` makes `formula`.
     formula
-        The formula, in plain text.
+        The formula in plain text; of `latex` unless it is given.
     minimum, maximum
         The bounds of its range, None where unbounded.
     better
         Which direction is better.
+    null_when
+        When it is null, and with which reason: the first rule that holds counts. The suite
+        computes nulls from it by `fastscore.suites.columns.find_nulls`.
     null_rule
-        When it is null, and with which reason.
+        The same in words; of `null_when` unless it is given.
     source
         The document and section that define it.
     unit
         Its unit; "1" for a ratio.
     numerator, denominator
         Columns of the same table whose sums give the micro average, where there is one.
+    sums_reals
+        Whether the numerator is a sum of real numbers, not a count.
+    evidence
+        What shows the value's parts.
+    derivation
+        The formula with values, as a format string of columns of its row and its evidence:
+        ``min({satisfaction})``. Default: numerator / denominator.
     bands
         How its source reads values; of several bands that hold a value, the first counts. Values
         that the source says nothing of are in none.
+    reading
+        How to read a value, a sentence or two.
+    example
+        A worked example: inputs and result.
     is_secondary
         Whether it is a part or a count beside the numbers that a reader looks for first: shown
         only where everything is asked for.
@@ -400,16 +471,24 @@ class Metric:
     id: str
     name: str
     table: str
-    formula: str
+    symbols: tuple[tuple[str, str], ...] = ()
+    latex: str = ""
+    formula: str = ""
     minimum: float | None
     maximum: float | None
     better: Literal["higher", "lower", "neither"]
-    null_rule: str
+    null_when: tuple[NullRule, ...] = ()
+    null_rule: str = ""
     source: str
     unit: str = "1"
     numerator: str | None = None
     denominator: str | None = None
+    sums_reals: bool = False
+    evidence: tuple[EvidenceRows, ...] = ()
+    derivation: str = ""
     bands: tuple[Band, ...] = ()
+    reading: str = ""
+    example: str = ""
     is_secondary: bool = False
     uses: tuple[str, ...] = ()
     conditions: tuple[str, ...] = ()
@@ -418,6 +497,27 @@ class Metric:
     fixed_where: tuple[tuple[str, str | int | bool], ...] = ()
     scale_by: str = ""
     baselines: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Write the formula and the null rule in words."""
+        if self.latex and not self.formula:
+            object.__setattr__(self, "formula", plain_formula(self.latex))
+        if not self.null_rule:
+            object.__setattr__(self, "null_rule", _in_words(self.null_when))
+
+    @property
+    def can_be_null(self) -> bool:
+        """Whether a row may have no value."""
+        return self.null_rule != "never"
+
+
+def _in_words(rules: tuple[NullRule, ...]) -> str:
+    """Write null rules as one sentence: ``missing_input if A, or if B; not_applicable if C``."""
+    sentences = []
+    for reason, of_reason in groupby(rules, key=lambda rule: rule.reason):
+        conditions = ", or if ".join(rule.text for rule in of_reason)
+        sentences.append(f"{reason or 'null without a reason'} if {conditions}")
+    return "; ".join(sentences) or "never"
 
 
 PARTIAL_REJECTS = "partial_rejects"
@@ -468,71 +568,3 @@ NULL_REASONS_DTYPE = pl.List(pl.Struct({"metric": pl.String(), "reason": pl.Enum
 def empty_rejects() -> pl.DataFrame:
     """Return a frame of rejects with no row."""
     return pl.DataFrame(schema=REJECT_SCHEMA)
-
-
-CHANGES_SCORE = "Options that change the score"
-
-
-WRITES_MORE = "What else is written"
-
-
-def option(
-    default: Any,
-    *,
-    help: str,
-    minimum: float | None = None,
-    maximum: float | None = None,
-    unit: str = "",
-    signed: bool = True,
-    names_file: bool = False,
-    names_folder: str = "",
-    built_in: str = "",
-    names_masked_model: bool = False,
-    required: bool = False,
-    heading: str = "",
-) -> Any:
-    """Declare a suite's option as a dataclass field.
-
-    Parameters
-    ----------
-    default
-        The value without the option. The field's annotation is its type, a ``Literal`` its choices.
-    help
-        One line for ``--help`` and the docs.
-    minimum, maximum
-        Inclusive bounds of a number; NaN is always refused.
-    unit
-        The unit of a number.
-    signed
-        Whether the option changes numbers, and so stands in the signature.
-    names_file
-        Whether the value is a file's path; the signature then has the hash of its content.
-    names_folder
-        The pattern of the files that count where the value is a folder's path; the signature then
-        has the hash of their names and content.
-    built_in
-        The file that counts where the value is empty, beside the module of the options: its hash
-        stands in the signature then.
-    names_masked_model
-        Whether the value names a masked language model; the signature then has its fingerprint.
-    required
-        Whether nothing can be scored without it; the suite refuses its absence.
-    heading
-        The heading that it stands under in ``--help``, at most fifteen options a heading; by
-        default the one for options that change the score, or for files written besides where it
-        is not `signed`.
-    """
-    metadata = {
-        "help": help,
-        "minimum": minimum,
-        "maximum": maximum,
-        "unit": unit,
-        "signed": signed,
-        "names_file": names_file,
-        "names_folder": names_folder,
-        "built_in": built_in,
-        "names_masked_model": names_masked_model,
-        "required": required,
-        "heading": heading or (CHANGES_SCORE if signed else WRITES_MORE),
-    }
-    return dataclasses.field(default=default, metadata=metadata)

@@ -3,11 +3,13 @@
 Plain data. A suite fills it by pure functions over frames; terminals and pages show it.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
+
+from fastscore.suites.declarations import EvidenceRows, Metric
 
 if TYPE_CHECKING:
     from fastscore.suites.base import (
@@ -129,12 +131,15 @@ class Evidence:
         The text that it was found in, empty where there is none.
     marks
         Where it stands in the text.
+    values
+        The values that were found, by their columns.
     """
 
     what: str
     found: str | Number = None
     text: str = ""
     marks: tuple[Mark, ...] = ()
+    values: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,7 +151,7 @@ class Derivation:
     text
         The formula with the values in it.
     result
-        What those values give, computed from the evidence by other means than the suite's.
+        The number that those values give.
     numerator, denominator
         Of a number that is a ratio; None of one that is not, as a maximum or a product.
     evidence
@@ -158,6 +163,87 @@ class Derivation:
     numerator: Number = None
     denominator: Number = None
     evidence: tuple[Evidence, ...] = ()
+
+
+def derive(dialogue: Dialogue, metric: Metric, row: Row) -> Derivation:
+    """Show how a metric's value in a row of its table came about, by what the metric declares.
+
+    Nothing is computed again but numerator / denominator: the evidence is what the tables have.
+    """
+    found = tuple(piece for of in metric.evidence for piece in _pieces(dialogue, row, of))
+    switches = tuple(
+        Evidence(what=_spaced(name), found=_shown(value))
+        for name, value in metric.fixed_where
+        if row[name] == value
+    )
+    evidence = (*switches, *found) or (Evidence(what=metric.name.lower(), found=0),)
+    if metric.numerator is None or metric.denominator is None:
+        text = _filled(metric.derivation, row, found)
+        return Derivation(text=text, result=row[metric.id], evidence=evidence)
+    template = metric.derivation or f"{{{metric.numerator}}} / {{{metric.denominator}}}"
+    return ratio(
+        row[metric.numerator],
+        row[metric.denominator],
+        evidence,
+        text=_filled(template, row, found),
+        of_nothing=row[metric.id],
+        because=", ".join(f"{piece.what} is {piece.found}" for piece in switches),
+    )
+
+
+def _filled(template: str, row: Row, evidence: Sequence[Evidence]) -> str:
+    """Write values into a formula: those of all rows of the evidence, else of the row."""
+    lists: dict[str, list[str]] = {}
+    for piece in evidence:
+        for name, value in piece.values.items():
+            lists.setdefault(name, []).append(_shown(value))
+    values = {name: _shown(value) for name, value in row.items()}
+    return template.format_map(values | {name: ", ".join(shown) for name, shown in lists.items()})
+
+
+def _pieces(dialogue: Dialogue, row: Row, of: EvidenceRows) -> Iterator[Evidence]:
+    if not of.table and not of.within:
+        for name in of.columns:
+            yield Evidence(what=_spaced(name), found=_shown(row[name]), values={name: row[name]})
+        return
+    for one in _rows(dialogue, row, of):
+        values = {name: one[name] for name in of.columns}
+        named = [str(one[name]) for name in of.names if one[name] is not None]
+        yield Evidence(
+            what=", ".join(named) or _spaced(of.table or of.within),
+            found=", ".join(f"{_spaced(name)} {_shown(value)}" for name, value in values.items()),
+            text=(one[of.text] or "") if of.text else "",
+            values=values,
+        )
+
+
+def _rows(dialogue: Dialogue, row: Row, of: EvidenceRows) -> Iterator[Row]:
+    if of.within:
+        yield from (one for one in row[of.within] or () if one[of.columns[0]] is not None)
+        return
+    frames = {} if dialogue.events is None else dialogue.events.frames
+    frame = dialogue.tables.get(of.table, frames.get(of.table))
+    if frame is None:
+        return
+    if of.where is not None:
+        frame = frame.filter(of.where)
+    for name in of.same:
+        frame = frame.filter(pl.col(name).eq_missing(row[name]))
+    yield from frame.drop_nulls(of.columns[:1]).iter_rows(named=True)
+
+
+def _spaced(name: str) -> str:
+    return name.replace("_", " ")
+
+
+def _shown(value: object) -> str:
+    if value is None:
+        return "none"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list):
+        return ", ".join(map(str, value)) or "none"
+    return f"{value:.4f}" if isinstance(value, float) else str(value)
 
 
 def ratio(

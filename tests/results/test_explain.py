@@ -4,6 +4,7 @@ import csv
 import io
 import itertools
 import json
+import math
 import random
 from collections.abc import Mapping
 from pathlib import Path
@@ -47,7 +48,7 @@ NEVER = {
 """What these runs have no value of; another test has it."""
 NO_RATIOS = {
     *("U_step", "U_best", "pppl_prediction", "pppl_ground_truth", "pppl_penalty"),
-    *("W2", "W3", "M7_total_turns", "M7_feedback_turn_overhead"),
+    *("W2", "W3", "M13", "M7_total_turns", "M7_feedback_turn_overhead"),
     *("tas", "segment_tas", "delay", "delay_cosine"),
     *("missing_concepts_total", "hallucinated_concepts_total"),
     "judge_score_1_5",
@@ -176,10 +177,44 @@ def test_turns_that_quote_theory_are_as_many_as_counted(suite_runs: Mapping[str,
     seen = 0
     for row in range(dialogues.names.height):
         for one in explain(dialogues, row, ["M4b"]):
-            quoting = sum(str(part.found).endswith(", quotes theory") for part in one.evidence)
+            quoting = sum(part.found == "quotes theory yes" for part in one.evidence)
             assert quoting == (one.numerator or 0)
             seen += quoting
     assert seen
+
+
+def test_evidence_of_group_travel_adds_up_to_its_numbers(suite_runs: Mapping[str, Run]) -> None:
+    """Counts and means of the first column of the evidence, welfare and Gini in plain Python."""
+    dialogues = Dialogues(suite_runs["group_travel"])
+    seen: set[str] = set()
+    shares = {"M8", "M8a", "M8b", "M9", "M10", "M10b", "M12", "M14", "M4b"}
+    for row in range(dialogues.names.height):
+        for one in explain(dialogues, row, [*shares, "W1", "W2", "W3", "M11", "M13", "M15"]):
+            if one.value is None:
+                continue
+            first = [next(iter(part.values.values())) for part in one.evidence if part.values]
+            if one.metric in shares:
+                expected = sum(first) / len(first)
+                assert one.denominator == len(first)
+            elif one.metric == "M15":
+                marked = [bool(part.values["serendipitous"]) for part in one.evidence]
+                expected = sum(marked) / len(marked)
+            else:
+                expected = {
+                    "W1": lambda s: sum(s) / len(s),
+                    "W2": min,
+                    "W3": lambda s: math.prod(s) ** (1 / len(s)),
+                    "M11": lambda s: sum(share == 1 for share in s) / len(s),
+                    "M13": _gini,
+                }[one.metric](first)
+            assert one.value == pytest.approx(expected, abs=1e-6), one
+            seen.add(one.metric)
+    assert seen == shares | {"W1", "W2", "W3", "M11", "M13", "M15"}
+
+
+def _gini(values: list[float]) -> float:
+    apart = sum(abs(a - b) for a in values for b in values)
+    return apart / (2 * len(values) * sum(values)) if sum(values) else 0.0
 
 
 def test_counts_are_printed_without_decimals(suite_runs: Mapping[str, Run]) -> None:

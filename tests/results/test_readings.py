@@ -90,7 +90,7 @@ def test_cards_and_docs_have_every_band() -> None:
             if not metric.bands:
                 continue
             with_bands += 1
-            assert f"  reading  {bands_text(metric.bands)}\n" in card
+            assert f"  bands    {bands_text(metric.bands)}\n" in card
             assert f"| {metric.id} | {bands_text(metric.bands)} |" in docs
     assert with_bands == 5
 

@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 
 import polars as pl
 
-from fastscore.options import check_values
+from fastscore.options import check_values, option
 from fastscore.suites import declarations as declared
 from fastscore.suites.base import Events, Suite
 
@@ -43,9 +43,7 @@ class TurnLength:
 
     suite: ClassVar[str] = "turn_length"
 
-    shortest: int = declared.option(
-        1, help="The fewest letters of a word.", minimum=1, unit="letters"
-    )
+    shortest: int = option(1, help="The fewest letters of a word.", minimum=1, unit="letters")
 
     def __post_init__(self) -> None:
         check_values(self)

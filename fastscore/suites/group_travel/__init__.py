@@ -29,7 +29,6 @@ SUITE = Suite(
     summarise="summarise:summarise_dialogues",
     legacy_files="legacy:legacy_files",
     show="show:show_dialogue",
-    explain="explain:explain",
     trivial_agents="trivial_agents:score_trivial_agents",
     sections="show:report_sections",
 )

@@ -20,7 +20,7 @@ from fastscore.suites.group_travel.cells import (
 )
 from fastscore.suites.group_travel.faults import faults, shortfalls
 from fastscore.suites.group_travel.lexicon import Lexicon
-from fastscore.suites.group_travel.normalise import fold, normalise
+from fastscore.suites.group_travel.normalise import component, normalise
 from fastscore.suites.group_travel.plan_days import NAME_KEYS
 from fastscore.suites.group_travel.terms import CATALOGUES, KIND_OF_SLOT
 from fastscore.suites.group_travel.wording import catalogue_rooms
@@ -236,17 +236,6 @@ def components(categories: pl.Series, lexicon: Lexicon) -> pl.Series:
         pl.col("part").drop_nulls().unique(maintain_order=True)
     )
     return lists["part"].gather(codes)
-
-
-def component(tokens: pl.Series, lexicon: Lexicon) -> pl.Series:
-    """Return what tokens mean as parts of categories, null for nothing."""
-    codes, found = factorize(tokens)
-    folded = fold(pl.col("token"))
-    means = (folded.str.len_chars() >= _SHORTEST_COMPONENT) & ~folded.is_in(
-        list(lexicon.category_drop)
-    )
-    meant = pl.when(means).then(folded.replace(dict(lexicon.category_alias)))
-    return found.to_frame("token").select(meant).to_series().gather(codes)
 
 
 @lru_cache(maxsize=8)

@@ -6,15 +6,17 @@ from fastscore_readers.json.tokens import ARRAY, FLOAT, NULL
 
 from fastscore.suites.group_travel.cell_trees import CellTrees, read_trees
 from fastscore.suites.group_travel.faults import faults
-from fastscore.suites.group_travel.terms import ACTIONABLE, CONDITIONS, CUSTOM, FLAGS
-from fastscore.suites.group_travel.turns import (
+from fastscore.suites.group_travel.terms import (
+    ACTIONABLE,
+    CONDITIONS,
+    CUSTOM,
+    FLAGS,
     PROVIDE,
     SYNTHESIZE,
     SYS_FEEDBACK,
     USER_FEEDBACK,
-    Turns,
-    dialogue_metadata,
 )
+from fastscore.suites.group_travel.turns import Turns, dialogue_metadata
 
 _CONDITION_IN_NAME = r"(?i)(?:^|[^a-z0-9])(?:c|cond(?:ition)?[_-]?)([1-5])(?:[^0-9a-z]|$)"
 _CONDITION_AND_SEPARATOR = r"(?i)(^|[^a-z0-9])(?:c|cond(?:ition)?[_-]?)[1-5]($|[^0-9a-z])"

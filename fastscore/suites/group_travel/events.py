@@ -9,11 +9,12 @@ from fastscore.suites.base import Events
 from fastscore.suites.declarations import PARTIAL_REJECTS
 from fastscore.suites.group_travel.catalogue import Catalogue, built_in_components, read_catalogue
 from fastscore.suites.group_travel.cells import present_cells
-from fastscore.suites.group_travel.choices import PLACE_SLOT_NUMBER, choices_of, places_of
 from fastscore.suites.group_travel.conditions import name_conditions
 from fastscore.suites.group_travel.faults import warnings_of
-from fastscore.suites.group_travel.grounding import PLACE_SLOTS, ground_places
 from fastscore.suites.group_travel.lexicon import Lexicon, load_lexicon
+from fastscore.suites.group_travel.metrics.places import PLACE_SLOTS, ground_places, places_of
+from fastscore.suites.group_travel.metrics.satisfaction import PLACE_SLOT_NUMBER, choices_of
+from fastscore.suites.group_travel.metrics.synthesis import mark_syntheses, mark_theory
 from fastscore.suites.group_travel.normalise import join_texts
 from fastscore.suites.group_travel.options import GroupTravel
 from fastscore.suites.group_travel.plan_texts import (
@@ -29,8 +30,9 @@ from fastscore.suites.group_travel.terms import (
     CATALOGUE_COLUMNS,
     CATEGORY_SLOTS,
     KIND_OF_SLOT,
+    PROVIDE,
 )
-from fastscore.suites.group_travel.turns import PROVIDE, Turns, read_turns
+from fastscore.suites.group_travel.turns import Turns, read_turns
 from fastscore.suites.grouping import (
     factorize,
     first_of_each,
@@ -80,13 +82,13 @@ def read_dialogues(raw: pl.DataFrame, options: GroupTravel) -> Events:
     plan_texts = plan_texts_of(read.turns, dialogues, plans)
     frames = {
         "dialogues": dialogues,
-        "turns": read.turns.select(
+        "turns": mark_theory(read.turns, lexicon).select(
             *("dialogue_row", "member", "member_row", "is_system", "is_everyone"),
             *("intent", "kind", "slot", "utterance", "is_said", "is_counted"),
-            *("has_speaker", "has_utterance"),
+            *("has_speaker", "has_utterance", "quotes_theory"),
         ),
         "pairs": pairs,
-        "synthesis": synthesis,
+        "synthesis": mark_syntheses(synthesis, lexicon),
         "plan_texts": plan_texts,
         "plan_lines": plan_lines_of(plan_texts),
         **synthesis_texts_of(synthesis, dialogues, pairs),

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
@@ -9,10 +10,12 @@ from fastscore_jit.arrays import Indices, Mask
 from fastscore_kernels import count_token_hits, find_phrases
 from fastscore_kernels.targets import Targets
 
-from fastscore.suites.group_travel.lexicon import Lexicon
 from fastscore.suites.group_travel.normalise import Tokens, as_ids, removed_by_slot, tokenise
 from fastscore.suites.group_travel.terms import SLOTS
 from fastscore.suites.grouping import Ragged, factorize, group_rows, offsets_of, take
+
+if TYPE_CHECKING:
+    from fastscore.suites.group_travel.lexicon import Lexicon
 
 MOST_TOKENS = 6
 _SHORTEST_PHRASE = 2
@@ -92,7 +95,7 @@ class Informative:
 
 
 def find_informative(
-    texts: TextCodes, name: str, slots: pl.Series, lexicon: Lexicon
+    texts: TextCodes, name: str, slots: pl.Series, lexicon: "Lexicon"
 ) -> Informative:
     """Find the informative tokens of preferences.
 

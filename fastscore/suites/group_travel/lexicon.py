@@ -4,10 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 
-from fastscore.suites.group_travel.terms import CATEGORY_SLOTS, SLOTS
+from fastscore.suites.group_travel.terms import CATEGORY_SLOTS, ROOM_TYPES, SLOTS
 from fastscore.suites.lexicon_tables import lexicon_content, parse_lexicon
-
-ROOM_TYPES = ("entire", "private", "shared")
 
 
 @dataclass(frozen=True, slots=True, eq=False)

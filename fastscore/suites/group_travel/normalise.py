@@ -3,7 +3,7 @@
 import unicodedata
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -11,10 +11,13 @@ import polars as pl
 from fastscore_jit.arrays import Indices
 from fastscore_kernels import number_tokens, replace_characters
 
-from fastscore.suites.group_travel.lexicon import Lexicon
 from fastscore.suites.group_travel.terms import SLOTS
 from fastscore.suites.grouping import Ragged, factorize, first_of_each
 
+if TYPE_CHECKING:
+    from fastscore.suites.group_travel.lexicon import Lexicon
+
+_SHORTEST_COMPONENT = 3
 _APOSTROPHES = "'’‘`"
 
 
@@ -117,7 +120,7 @@ def tokenise(texts: pl.Series) -> Tokens:
     return Tokens((fold_of[found.ids], offsets), (found.ids, offsets), whole, fold_of)
 
 
-def removed_by_slot(tokens: Tokens, lexicon: Lexicon) -> npt.NDArray[np.int64]:
+def removed_by_slot(tokens: Tokens, lexicon: "Lexicon") -> npt.NDArray[np.int64]:
     """Return by bits for which slots a token carries no information: bit ``i`` for `SLOTS[i]`.
 
     A token or its fold is listed, or the fold is short and neither digits nor of another script.
@@ -143,3 +146,14 @@ def removed_by_slot(tokens: Tokens, lexicon: Lexicon) -> npt.NDArray[np.int64]:
 def as_ids(rows_of: Ragged) -> tuple[npt.NDArray[np.int32], Indices]:
     """Return ragged numbers as the kernels take token ids."""
     return rows_of[0].astype(np.int32), rows_of[1]
+
+
+def component(tokens: pl.Series, lexicon: "Lexicon") -> pl.Series:
+    """Return what tokens mean as parts of categories, null for nothing."""
+    codes, found = factorize(tokens)
+    folded = fold(pl.col("token"))
+    means = (folded.str.len_chars() >= _SHORTEST_COMPONENT) & ~folded.is_in(
+        list(lexicon.category_drop)
+    )
+    meant = pl.when(means).then(folded.replace(dict(lexicon.category_alias)))
+    return found.to_frame("token").select(meant).to_series().gather(codes)

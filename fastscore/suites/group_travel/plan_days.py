@@ -10,11 +10,9 @@ from fastscore_readers.json.tokens import ARRAY, NULL, OBJECT
 from fastscore.suites.group_travel.cell_trees import NO_NODE, CellTrees
 from fastscore.suites.group_travel.cells import canonical_key
 from fastscore.suites.group_travel.faults import faults, shortfalls
+from fastscore.suites.group_travel.terms import MEALS, PLAN_KINDS, STOP
 from fastscore.suites.grouping import place_in_group
 
-MEALS = ("breakfast", "lunch", "dinner")
-STOP = "stop"
-KINDS = (*MEALS, "accommodation", "attraction", "event", STOP)
 _KIND_OF_KEY = {
     **{meal: meal for meal in MEALS},
     **dict.fromkeys(("accommodation", "accommodations", "lodging", "hotel"), "accommodation"),
@@ -77,7 +75,7 @@ def read_days(trees: CellTrees) -> tuple[pl.DataFrame, pl.DataFrame]:
         {
             "plan": plan[day[named]],
             "day": place_in_group(plan)[day[named]],
-            "kind": pl.Series(KINDS, dtype=pl.Enum(KINDS)).gather(kind[named]),
+            "kind": pl.Series(PLAN_KINDS, dtype=pl.Enum(PLAN_KINDS)).gather(kind[named]),
             **texts,
         }
     )
@@ -97,7 +95,7 @@ def _items(trees: CellTrees, days: Indices) -> tuple[Indices, Indices, Indices, 
 
     Nulls are no values, nor are empty lists. Last come the days whose ``meals`` are no object.
     """
-    kind_of_key = trees.key_codes(KINDS, lambda key: _KIND_OF_KEY.get(canonical_key(key), ""))
+    kind_of_key = trees.key_codes(PLAN_KINDS, lambda key: _KIND_OF_KEY.get(canonical_key(key), ""))
     values, day = trees.below(days)
     kind = kind_of_key[trees.key[values]]
     is_meals = trees.key_codes(("meals",), canonical_key)[trees.key[values]] == 0
@@ -134,7 +132,7 @@ def _named_items(
     names = (*NAME_KEYS, *_STOP_NAME_KEYS)
     wanted = (*names, *(key for keys in _TIME_KEYS.values() for key in keys))
     found = trees.members(objects, wanted, canonical_key)
-    is_stop = kind[is_object] == KINDS.index(STOP)
+    is_stop = kind[is_object] == PLAN_KINDS.index(STOP)
     name = np.full(len(objects), NO_NODE)
     for key in reversed(names):
         applies = trees.is_text(found[key])

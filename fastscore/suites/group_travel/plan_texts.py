@@ -4,7 +4,7 @@ import numpy as np
 import polars as pl
 
 from fastscore.suites.group_travel.plans import Plans
-from fastscore.suites.group_travel.turns import PRESENT_PLAN
+from fastscore.suites.group_travel.terms import PRESENT_PLAN
 from fastscore.suites.grouping import factorize, first_of_each, offsets_of, place_in_group, take
 
 MOST_LINES = 400

@@ -8,27 +8,18 @@ import polars as pl
 from fastscore_jit.arrays import Indices
 
 from fastscore.suites.group_travel.cell_trees import trees_of
-from fastscore.suites.group_travel.normalise import join_texts, normalise
-from fastscore.suites.group_travel.plan_days import KINDS, MEALS, STOP, read_days
-from fastscore.suites.group_travel.stops import read_stops, timely_days
-from fastscore.suites.group_travel.terms import UNFILLED
+from fastscore.suites.group_travel.metrics.plan import check_days
+from fastscore.suites.group_travel.normalise import normalise
+from fastscore.suites.group_travel.plan_days import read_days
+from fastscore.suites.group_travel.stops import read_stops
+from fastscore.suites.group_travel.terms import PLAN_KINDS, SLOT_OF_KIND, STOP, UNFILLED
 from fastscore.suites.grouping import (
     factorize,
-    first_of_each,
     group_rows,
-    number_keys,
     offsets_of,
     take,
 )
 
-SLOT_OF_KIND = {
-    "breakfast": "cuisine",
-    "lunch": "cuisine",
-    "dinner": "cuisine",
-    "accommodation": "lodging",
-    "attraction": "attraction",
-    "event": "event",
-}
 _OF_NAME = ("plan", "day", "kind", "name")
 _TEXTS = pl.List(pl.String)
 _COST = r"(?i)^(?:cost|price|rating|total)\s*:"
@@ -78,7 +69,7 @@ def read_plans(cells: pl.Series, *, strict_overnight: bool) -> Plans:
         of_slots.filter(is_filled(texts).gather(text)).select(
             "plan", pl.col("kind").cast(pl.String).replace(SLOT_OF_KIND).alias("slot"), "text"
         ),
-        _check_days(plans["n_days"].to_numpy(), names, stops, strict_overnight),
+        check_days(plans["n_days"].to_numpy(), names, stops, strict_overnight),
     )
 
 
@@ -86,7 +77,7 @@ def _by_day(rows: pl.DataFrame, first_day: Indices, kind: npt.ArrayLike = 0) -> 
     """Sort rows by ``plan`` and ``day``, and within a day by kind; equal ones stay in order."""
     day = first_day[rows["plan"].to_numpy()] + rows["day"].to_numpy()
     # rows are nearly in order, which this sort makes use of
-    return rows[np.argsort(day * len(KINDS) + np.asarray(kind), kind="stable")]
+    return rows[np.argsort(day * len(PLAN_KINDS) + np.asarray(kind), kind="stable")]
 
 
 def is_filled(texts: pl.Series) -> pl.Series:
@@ -120,30 +111,3 @@ def _named(values: pl.DataFrame, codes: Indices, names: pl.Series) -> pl.DataFra
     owner = np.repeat(np.arange(values.height), np.diff(offsets))
     of_values = values.select("plan", "day", "kind")[owner]
     return pl.concat([of_values, found.select("name", "normal")[rows]], how="horizontal")
-
-
-def _check_days(
-    n_days: Indices, names: pl.DataFrame, stops: pl.DataFrame, strict_overnight: bool
-) -> pl.DataFrame:
-    """Count the checks of each plan and those that it passes."""
-    first_day = offsets_of(n_days)
-    n_all = int(first_day[-1])
-    meal = names["kind"].to_physical().to_numpy().astype(np.int64)
-    served = np.flatnonzero(meal < len(MEALS))
-    day = first_day[names["plan"].to_numpy()[served]] + names["day"].to_numpy()[served]
-    course = day * len(MEALS) + meal[served]
-    dishes, _ = factorize(join_texts(names["normal"].gather(served), number_keys(course)))
-    menu = np.full((n_all, len(MEALS)), -1)
-    menu.reshape(-1)[course[first_of_each(course)]] = dishes
-    timely = timely_days(stops, first_day, strict_overnight)
-    lunch, dinner = (menu[:, MEALS.index(meal)] for meal in ("lunch", "dinner"))
-    passed = (menu >= 0).sum(axis=1) + (lunch != dinner) + (timely == 1)
-    plan = np.repeat(np.arange(len(n_days)), n_days)
-    has_days = np.flatnonzero(n_days)
-    return pl.DataFrame(
-        {
-            "plan": has_days,
-            "passed": np.bincount(plan, passed, len(n_days)).astype(np.int64)[has_days],
-            "checks": np.bincount(plan, 4 + (timely >= 0), len(n_days)).astype(np.int64)[has_days],
-        }
-    )

@@ -15,7 +15,9 @@ from fastscore.suites.declarations import (
     Source,
     Table,
 )
-from fastscore.suites.group_travel.metrics import CHANNELS, METRICS, REAL_NUMERATORS
+from fastscore.suites.group_travel.metrics import METRICS
+from fastscore.suites.group_travel.metrics.satisfaction import FIRINGS
+from fastscore.suites.group_travel.metrics.sources import METADATA, PLAN
 from fastscore.suites.group_travel.terms import (
     CATALOGUE_COLUMNS,
     FLAGS,
@@ -48,11 +50,12 @@ def _text(name: str, description: str, *aliases: str) -> Column:
     )
 
 
-def _cell(name: str, description: str, *needed_by: str) -> Column:
+def _cell(name: str, description: str, *, needed_by: tuple[str, ...] = ()) -> Column:
     return Column(name=name, kind="json", description=description, needed_by=needed_by)
 
 
-_OF_PLANS = ("W1", "W2", "W3", "M9", "M10", "M10b", "M11", "M12", "M13", "M15", "M16")
+def _using(source: str) -> tuple[str, ...]:
+    return tuple(metric.id for metric in METRICS if source in metric.uses)
 
 
 def _read_stated_ids(rows: pl.DataFrame) -> pl.Series:
@@ -76,10 +79,10 @@ TURN_CELLS = (
         name="metadata",
         kind="json",
         description="Of the first turn: the dialogue's; of a synthesis turn: the synthesis.",
-        affects=("M1",),
+        affects=_using(METADATA),
     ),
     _cell("constraint_state", "What is decided after the turn, by slot."),
-    _cell("plan", "The plan; the dialogue's last one counts.", *_OF_PLANS),
+    _cell("plan", "The plan; the dialogue's last one counts.", needed_by=_using(PLAN)),
     *(
         _cell(name, f"Records of {name[9:]} that the plan can draw on.")
         for name in CATALOGUE_COLUMNS
@@ -132,11 +135,11 @@ def _ratio_columns(metric: Metric) -> tuple[OutputColumn, ...]:
         WHOLE if is_count else REAL,
         f"{metric.name}.",
         metric=metric.id,
-        nullable=metric.null_rule != "never",
+        nullable=metric.can_be_null,
     )
     if metric.numerator is None or metric.denominator is None:
         return (ratio,)
-    dtype = REAL if metric.id in REAL_NUMERATORS else WHOLE
+    dtype = REAL if metric.sums_reals else WHOLE
     return (
         ratio,
         column(metric.numerator, dtype, f"Numerator of {metric.id}; 0 where it is null."),
@@ -251,7 +254,7 @@ DIALOGUES = Table(
         *(column for metric in METRICS for column in _ratio_columns(metric)),
         *(
             column(channel.id, WHOLE, f"{channel.formula[0].upper()}{channel.formula[1:]}.")
-            for channel in CHANNELS
+            for channel in FIRINGS
         ),
         column("members", MEMBERS_DTYPE, "Members with an actionable preference: s_i and x_i."),
         column("lexicon_version", TEXT, "Version of the word lists."),

@@ -3,9 +3,8 @@
 import polars as pl
 
 from fastscore.suites.base import CommittedRun
+from fastscore.suites.group_travel.metrics.satisfaction import CHANNELS
 from fastscore.suites.showing import Chart, Dialogue, DialogueView, Listing, Section, Series, Turn
-
-CHANNELS = ("room", "category", "lexical", "semantic")
 
 
 def show_dialogue(dialogue: Dialogue) -> DialogueView:

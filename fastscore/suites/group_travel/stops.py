@@ -2,7 +2,6 @@
 
 import numpy as np
 import polars as pl
-from fastscore_jit.arrays import Indices
 
 from fastscore.suites.group_travel.plain_intervals import plain_intervals
 from fastscore.suites.grouping import factorize
@@ -23,7 +22,6 @@ _TIME_LAST = (
 _INTERVAL = rf"(?i)^\s*({_TIME}){_TO}({_TIME})\s*$"
 _CLOCK = r"(?i)^\s*(\d{1,2}):(\d{2})\s*(?:([ap])\.?m\.?)?\s*$"
 _TRANSIT = r"(?i),\s*nearest transit\s*:.*$"
-_MINUTES_A_DAY = 1440
 _OF_STOP = ("place", "plan", "day", "kind")
 
 
@@ -109,31 +107,3 @@ def _minutes(column: str) -> pl.Expr:
         .then(hour % 12 + 12)
     )
     return pl.when(minute <= 59).then(of_day * 60 + minute).alias(column)
-
-
-def timely_days(stops: pl.DataFrame, first_day: Indices, strict_overnight: bool) -> Indices:
-    """Tell for each day whether its stops follow each other: 1 or 0, -1 without any interval.
-
-    Parameters
-    ----------
-    stops
-        `read_stops`.
-    first_day : int64 (plans + 1,)
-        Where the days of each plan begin.
-    strict_overnight
-        Whether a day's last stop may not end past midnight.
-    """
-    timed = stops.drop_nulls(["start", "end"])
-    start, end = timed["start"].to_numpy(), timed["end"].to_numpy()
-    day = first_day[timed["plan"].to_numpy()] + timed["day"].to_numpy()
-    same = day[1:] == day[:-1]
-    if not strict_overnight:
-        is_last = np.ones(len(day), np.bool_)
-        is_last[:-1] = ~same
-        end = np.where(is_last & (end < start), end + _MINUTES_A_DAY, end)
-    in_time = end > start
-    in_time[1:] &= ~same | (start[1:] > start[:-1])
-    timely = np.full(first_day[-1], -1)
-    timely[day] = 1
-    timely[day[~in_time]] = 0
-    return timely

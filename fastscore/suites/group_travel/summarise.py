@@ -5,7 +5,8 @@ from itertools import pairwise
 
 import polars as pl
 
-from fastscore.suites.group_travel.metrics import CHANNELS, SUMMARISED
+from fastscore.suites.group_travel.metrics import SUMMARISED
+from fastscore.suites.group_travel.metrics.satisfaction import FIRINGS
 from fastscore.suites.group_travel.options import GroupTravel
 from fastscore.suites.group_travel.terms import CONDITIONS
 from fastscore.suites.summary import SUMMARY_SCHEMA, summarise_metrics
@@ -40,7 +41,7 @@ def summarise_dialogues(
     """
     dialogues = tables["dialogues"].with_columns(
         pl.format("{}/{}", GROUP_TYPE, CONDITION).alias(BOTH),
-        *(pl.col(channel.id).alias(str(channel.numerator)) for channel in CHANNELS),
+        *(pl.col(channel.id).alias(str(channel.numerator)) for channel in FIRINGS),
     )
     groups = (CONDITION, GROUP_TYPE, BOTH) if options.by_group_type else (CONDITION,)
     summary = summarise_metrics(

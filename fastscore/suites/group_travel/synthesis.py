@@ -11,13 +11,8 @@ from fastscore.suites.columns import gather_or_null
 from fastscore.suites.group_travel.cell_trees import NO_NODE, CellTrees, read_trees
 from fastscore.suites.group_travel.cells import is_present
 from fastscore.suites.group_travel.faults import faults, warnings_of
-from fastscore.suites.group_travel.terms import NULLS
-from fastscore.suites.group_travel.turns import (
-    SYNTHESIZE,
-    Turns,
-    canonical_slot,
-    cells_of_turns,
-)
+from fastscore.suites.group_travel.terms import NULLS, SYNTHESIZE
+from fastscore.suites.group_travel.turns import Turns, canonical_slot, cells_of_turns
 
 _FIELDS = (
     "has_conflict",

@@ -27,6 +27,17 @@ KIND_OF_SLOT = {
     "event": "events",
     "attraction": "attractions",
 }
+ROOM_TYPES = ("entire", "private", "shared")
+MEALS = ("breakfast", "lunch", "dinner")
+STOP = "stop"
+PLAN_KINDS = (*MEALS, "accommodation", "attraction", "event", STOP)
+"""The kinds of places in a plan."""
+SLOT_OF_KIND = {
+    **dict.fromkeys(MEALS, "cuisine"),
+    "accommodation": "lodging",
+    "attraction": "attraction",
+    "event": "event",
+}
 CATALOGUES = ("accommodations", "restaurants", "attractions", "events")
 CATALOGUE_COLUMNS = tuple(f"ref_info_{kind}" for kind in CATALOGUES)
 FLAGS = ("multi_user", "enable_synthesis", "use_social_theory", "enable_feedback")
@@ -48,6 +59,9 @@ INTENTS_OF_SLOTS = (
     "sys_feedback",
 )
 PLAIN_INTENTS = ("sys_present_plan", "user_accept_plan", "user_approve_approach")
+PROVIDE, SYNTHESIZE, RESPOND, REQUEST_VOTE, VOTE, USER_FEEDBACK, SYS_FEEDBACK = INTENTS_OF_SLOTS
+PRESENT_PLAN, ACCEPT_PLAN, APPROVE = PLAIN_INTENTS
+FEEDBACK = (USER_FEEDBACK, SYS_FEEDBACK)
 SYSTEM_SPEAKERS = ("system", "sys", "assistant", "agent", "planner", "mediator")
 EVERYONE = ("all", "everyone", "group")
 

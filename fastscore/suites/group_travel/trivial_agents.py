@@ -10,15 +10,17 @@ from collections.abc import Mapping
 
 import polars as pl
 
-from fastscore.suites.group_travel.metrics import PHRASING, QUOTING
+from fastscore.suites.group_travel.metrics import METRICS
+from fastscore.suites.group_travel.metrics.satisfaction import LEAST_HITS
+from fastscore.suites.group_travel.metrics.sources import PHRASING, QUOTING
 from fastscore.suites.group_travel.options import GroupTravel
 from fastscore.suites.group_travel.schema import DIALOGUES
 
 _KEY = list(DIALOGUES.dialogue_key)
-_PHRASED = ("M2", "M3", "M4")
-_FROM_PAIRS = ("W1", "W2", "W3", "M11", "M8")
-LEXICAL_HITS = 2
-"""Informative tokens that satisfy a preference by words alone."""
+_PHRASED, _FROM_PAIRS = (
+    tuple(metric.id for metric in METRICS if agent in metric.baselines)
+    for agent in (PHRASING, QUOTING)
+)
 
 
 def score_trivial_agents(tables: Mapping[str, pl.LazyFrame], options: GroupTravel) -> pl.DataFrame:
@@ -54,7 +56,7 @@ def _quote(pairs: pl.LazyFrame) -> pl.LazyFrame:
     is_equal = pl.col("plan_similarity").is_not_null()  # with vectors a quotation is equal
     judged = pairs.with_columns(
         addressed=_or("addressed", (n_tokens > 0) | is_equal),
-        satisfied=_or("satisfied", n_tokens >= LEXICAL_HITS),
+        satisfied=_or("satisfied", n_tokens >= LEAST_HITS),
     )
     share = pl.col("satisfied").mean()
     members = judged.drop_nulls("satisfied").group_by(*_KEY, "member").agg(share.alias("share"))

@@ -17,10 +17,13 @@ from fastscore.suites.declarations import REJECT_SCHEMA, ROW_SCHEMA
 from fastscore.suites.group_travel.cells import is_present
 from fastscore.suites.group_travel.schema import INTENT
 from fastscore.suites.group_travel.terms import (
+    ACCEPT_PLAN,
+    APPROVE,
     CATALOGUE_COLUMNS,
     EVERYONE,
     INTENTS_OF_SLOTS,
     PLAIN_INTENTS,
+    PROVIDE,
     SLOT_ALIASES,
     SYSTEM_SPEAKERS,
 )
@@ -42,9 +45,6 @@ Cells = Mapping[str, pl.DataFrame]
 
 TEXTS = ("speaker", "intent", "utterance")
 CELLS = ("metadata", "constraint_state", "plan", *CATALOGUE_COLUMNS)
-
-PROVIDE, SYNTHESIZE, RESPOND, REQUEST_VOTE, VOTE, USER_FEEDBACK, SYS_FEEDBACK = INTENTS_OF_SLOTS
-PRESENT_PLAN, ACCEPT_PLAN, APPROVE = PLAIN_INTENTS
 
 _ROW_DIALOGUES = r"(?i)\.(?:jsonl|ndjson)(?:\.(?:gz|zst))?$"
 _SUFFIX = r"(?i)(?:\.(?:csv|jsonl|ndjson|json|parquet))?(?:\.(?:gz|zst))?$"

@@ -6,11 +6,15 @@ mention that is not negated: negators and clause ends are first made marks that 
 
 import re
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import polars as pl
 
-from fastscore.suites.group_travel.lexicon import ROOM_TYPES, Lexicon
 from fastscore.suites.group_travel.normalise import normalise
+from fastscore.suites.group_travel.terms import ROOM_TYPES
+
+if TYPE_CHECKING:
+    from fastscore.suites.group_travel.lexicon import Lexicon
 
 _CLAUSE_END = r"[.,;!?\n]+|(?i:\b(?:but|however)\b)"
 _NEGATOR_MARK = "\x01"
@@ -21,7 +25,7 @@ _NO_WORD = r"[^\p{L}\p{N}_]"
 _WORDS_BEFORE = 3
 
 
-def clauses(texts: pl.Series, lexicon: Lexicon) -> pl.DataFrame:
+def clauses(texts: pl.Series, lexicon: "Lexicon") -> pl.DataFrame:
     """Cut texts into normalised clauses.
 
     Returns
@@ -40,7 +44,7 @@ def clauses(texts: pl.Series, lexicon: Lexicon) -> pl.DataFrame:
     )
 
 
-def _mark_clauses(texts: pl.Series, lexicon: Lexicon) -> pl.Series:
+def _mark_clauses(texts: pl.Series, lexicon: "Lexicon") -> pl.Series:
     inverted = rf"(?i)\b(?:{_any_of(lexicon.inverted)})\b"
     return texts.str.replace_all(inverted, "not").str.replace_all(_CLAUSE_END, _CLAUSE_MARK)
 
@@ -50,14 +54,14 @@ def _any_of(words: Sequence[str]) -> str:
     return "|".join(re.escape(word) for word in words) if words else r"[^\s\S]"
 
 
-def affirmed_tokens(texts: pl.Series, lexicon: Lexicon) -> pl.DataFrame:
+def affirmed_tokens(texts: pl.Series, lexicon: "Lexicon") -> pl.DataFrame:
     """Return the tokens of texts before which their clause has no negator: ``row``, ``token``."""
     negated = rf"(?:^| )(?:{_any_of(lexicon.room_negators)})(?: .*)?$"
     affirmed = pl.col("clause").str.replace(negated, "").str.split(" ")
     return clauses(texts, lexicon).select("row", affirmed.alias("token")).explode("token")
 
 
-def wanted_rooms(texts: pl.Series, lexicon: Lexicon) -> pl.Series:
+def wanted_rooms(texts: pl.Series, lexicon: "Lexicon") -> pl.Series:
     """Return the room types that preferences want: List(String), in the order of `ROOM_TYPES`.
 
     Those that are mentioned and not negated; if there are none, all but the negated ones; empty
@@ -83,7 +87,7 @@ def wanted_rooms(texts: pl.Series, lexicon: Lexicon) -> pl.Series:
     return by_text.select(pl.concat_list(rooms).list.drop_nulls()).to_series()
 
 
-def names_conflict(texts: pl.Series, lexicon: Lexicon) -> pl.Series:
+def names_conflict(texts: pl.Series, lexicon: "Lexicon") -> pl.Series:
     """Tell which texts name a conflict that they do not deny."""
     negators = rf"(?i)\b(?:{_any_of(lexicon.conflict_negators)})\b"
     marked = (
@@ -98,14 +102,14 @@ def names_conflict(texts: pl.Series, lexicon: Lexicon) -> pl.Series:
     return marked.str.contains(rf"(?i){before}\b(?:{'|'.join(lexicon.conflict)}){no_label}")
 
 
-def quotes_theory(texts: pl.Series, lexicon: Lexicon) -> pl.Series:
+def quotes_theory(texts: pl.Series, lexicon: "Lexicon") -> pl.Series:
     """Tell which texts have a phrase of social choice theory."""
     patterns = "|".join(pattern.replace(" ", r"[\s_-]+") for pattern in lexicon.theory)
     # digits of any kind join words, as a fraction before a letter: \b would part them
     return texts.str.contains(rf"(?i)(?:^|{_NO_WORD})(?:{patterns})(?:{_NO_WORD}|$)")
 
 
-def catalogue_rooms(room_types: pl.Expr, lexicon: Lexicon) -> pl.Expr:
+def catalogue_rooms(room_types: pl.Expr, lexicon: "Lexicon") -> pl.Expr:
     """Return the room type that a catalogue's normalised text means; null for none."""
     rooms = [
         pl.when(room_types.str.contains_any(list(names))).then(pl.lit(room))

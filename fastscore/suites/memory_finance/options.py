@@ -4,8 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from fastscore.errors import UsageError
-from fastscore.options import check_values
-from fastscore.suites.declarations import option
+from fastscore.options import check_values, option
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

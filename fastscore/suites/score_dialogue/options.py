@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from fastscore.errors import UsageError
-from fastscore.options import check_values
-from fastscore.suites.declarations import NullReason, option
+from fastscore.options import check_values, option
+from fastscore.suites.declarations import NullReason
 
 MAXIMUM_TEXT = 1_000_000
 """So many characters a text may have unless told."""

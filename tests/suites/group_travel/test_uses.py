@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
-from fastscore.suites.group_travel.metrics import METRICS, SOURCES
-from fastscore.suites.group_travel.uses import uses_table
+from fastscore.results.metric_cards import uses_table
+from fastscore.suites.group_travel import SUITE
+from fastscore.suites.group_travel.metrics import METRICS
+from fastscore.suites.group_travel.metrics.sources import SOURCES
 from tests.suites.group_travel.travelling import dialogue, embed, opening, turn
 
 DOCS = Path(__file__).parents[3] / "docs" / "suites" / "group_travel.md"
@@ -18,7 +20,7 @@ CALLED = {metric.id: metric for metric in METRICS}
 
 def test_the_docs_have_the_table_and_what_its_columns_mean() -> None:
     docs = DOCS.read_text(encoding="utf-8")
-    assert uses_table() in docs, "write it anew: python -m fastscore.suites.group_travel.uses"
+    assert uses_table(SUITE, tuple(SOURCES)) in docs
     for name, meaning in SOURCES.items():
         assert f"- *{name}*: {meaning}" in docs
 

@@ -1,18 +1,75 @@
-"""What is unknown of dialogues because turns were logged without their utterance or speaker.
-
-An utterance that was given and is empty says nothing; one that was not may have said anything.
-"""
+"""The parts of a log that metrics use, and the conditions that make several metrics null."""
 
 import polars as pl
 
-from fastscore.suites.group_travel.terms import ACTIONABLE, CATEGORY_SLOTS
-from fastscore.suites.group_travel.turns import (
+from fastscore.suites.declarations import NullRule
+from fastscore.suites.group_travel.terms import (
     ACCEPT_PLAN,
+    ACTIONABLE,
     APPROVE,
+    CATEGORY_SLOTS,
     PRESENT_PLAN,
     PROVIDE,
     SYNTHESIZE,
     SYS_FEEDBACK,
+)
+
+PREFERENCES, TURNS, METADATA, SYNTHESIS = "preferences", "turns", "metadata", "synthesis"
+PLAN, PLAN_TEXT, CATALOGUE, EMBEDDER = "plan", "plan text", "catalogue", "embedder"
+SOURCES = {
+    PREFERENCES: "what members say in turns of `user_provide_SLOT`, and who says it",
+    TURNS: "that there are turns, of feedback and of acceptance too",
+    METADATA: "`member_count` and `members` of the first turn's metadata",
+    SYNTHESIS: "utterances and metadata of turns of `sys_synthesize_SLOT`",
+    PLAN: "the days of the last plan: meals, accommodation, attractions, events, stops",
+    PLAN_TEXT: "utterances of `sys_present_plan`, and the plan's raw output",
+    CATALOGUE: "the records of `ref_info_*`",
+    EMBEDDER: "the texts' vectors; with `--embedder none` the metric is null or goes without them",
+}
+"""What a metric can use, and what is meant by it."""
+
+QUOTING, PHRASING = "quoting every wish", "using fixed phrases"
+"""Planners that pay no attention."""
+
+NO_PLAN = NullRule(
+    when=pl.col("itinerary") < 0,
+    reason="missing_input",
+    text="the dialogue has no plan",
+)
+NO_SYNTHESIS = NullRule(
+    when=~pl.col("enable_synthesis"),
+    reason="not_applicable",
+    text="synthesis is not enabled",
+)
+NO_EMBEDDER = NullRule(
+    when=~pl.col("has_vectors"),
+    reason="no_vector",
+    text="the run has no embedder",
+)
+NO_PREFERENCE = NullRule(
+    when=pl.col("n_pairs") == 0,
+    reason="missing_input",
+    text="no preference is stated",
+)
+UNKNOWN_PREFERENCE = NullRule(
+    when=pl.col("no_preference"),
+    reason="missing_input",
+    text="the text or the member of a preference was not given",
+)
+UNKNOWN_ACTIONABLE = NullRule(
+    when=pl.col("no_actionable"),
+    reason="missing_input",
+    text="the text or the member of an actionable preference was not given",
+)
+UNKNOWN_SYNTHESIS = NullRule(
+    when=pl.col("enable_synthesis") & pl.col("no_synthesis_text"),
+    reason="missing_input",
+    text="the utterance of the synthesis of a slot with a preference was not given",
+)
+UNKNOWN_PRESENTATION = NullRule(
+    when=pl.col("no_presentation"),
+    reason="missing_input",
+    text="the utterance of a presentation was not given",
 )
 
 _OF_SLOT = ["dialogue_row", "slot"]
@@ -21,6 +78,8 @@ _OF_SYSTEM = "sys_"
 
 def find_missing(frames: dict[str, pl.DataFrame]) -> pl.DataFrame:
     """Find the dialogues in which something was not given that metrics read.
+
+    An utterance that was given and is empty says nothing. One that was not given is unknown.
 
     Returns
     -------
@@ -63,33 +122,3 @@ def find_missing(frames: dict[str, pl.DataFrame]) -> pl.DataFrame:
     return rows.join(found, on="dialogue_row", how="left", maintain_order="left").select(
         pl.col(*causes).fill_null(False)
     )
-
-
-def not_given() -> dict[str, pl.Expr]:
-    """Return by metric whether a turn that it reads was not given, as `find_missing` calls them.
-
-    A single user is one voice whoever speaks, but where the voices tell that it is single. M2 and
-    M3 are known where the other turns or the metadata of each slot decide them.
-    """
-    synthesised = pl.col("enable_synthesis")
-    no_preference, no_presentation = pl.col("no_preference"), pl.col("no_presentation")
-    no_synthesis_text = synthesised & pl.col("no_synthesis_text")
-    by_voices = pl.col("multi_user") | (pl.col("multi_user_source") == "content")
-    no_voice = pl.col("no_voice") & by_voices
-    by_speakers = pl.all_horizontal(pl.col("member_count", "listed_members").is_null())
-    no_acceptance = pl.col("no_acceptance") & ~pl.col("everyone_accepts")
-    satisfied = ("W1", "W2", "W3", "M10", "M11", "M12", "M13")
-    return {
-        **dict.fromkeys(satisfied, pl.col("no_actionable")),
-        "M1": no_voice | (pl.col("no_speaker") & by_speakers),
-        "M2": synthesised & (no_preference | (pl.col("M2_unknown") > 0)),
-        "M3": synthesised & (pl.col("M3_unknown") > 0),
-        "M4b": pl.col("no_system_text"),
-        "M6": no_acceptance | (no_voice & pl.col("anyone_accepts")),
-        "M8": no_preference | no_presentation | no_synthesis_text,
-        "M8a": synthesised & (no_preference | pl.col("no_synthesis_text")),
-        "M8b": no_preference | no_presentation,
-        "M10b": pl.col("no_category"),
-        "M14": synthesised & pl.col("no_resolved"),
-        "M15": no_preference,
-    }

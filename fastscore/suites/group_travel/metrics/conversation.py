@@ -1,0 +1,248 @@
+"""M1, M6 and M7: who speaks, who accepts the plan, and how many turns it takes."""
+
+import numpy as np
+import polars as pl
+from fastscore_jit.arrays import Indices, Mask
+
+from fastscore.suites.declarations import EvidenceRows, Metric, NullRule
+from fastscore.suites.group_travel.metrics import sources as use
+from fastscore.suites.group_travel.terms import ACCEPT_PLAN, APPROVE, FEEDBACK, PROVIDE
+from fastscore.suites.grouping import factorize, first_of_each
+
+_VOICES_TELL = pl.col("multi_user") | (pl.col("multi_user_source") == "content")
+"""A single user is one voice whoever speaks, unless the voices decide that there is one."""
+_TURN = ("member", "slot")
+
+M1 = Metric(
+    id="M1",
+    name="Member voice coverage",
+    table="dialogues",
+    symbols=(
+        ("V", "members who stated a preference; of a single user: the user alone"),
+        ("n", "`member_count`, else the listed members, else the speakers except the system"),
+    ),
+    latex=r"\mathrm{M1} = \min\left(1, \frac{|V|}{n}\right)",
+    minimum=0.0,
+    maximum=1.0,
+    better="higher",
+    numerator="M1_num",
+    denominator="M1_den",
+    null_when=(
+        NullRule(
+            when=pl.col("no_voice") & _VOICES_TELL,
+            reason="missing_input",
+            text="the speaker of a preference was not given",
+        ),
+        NullRule(
+            when=pl.col("no_speaker")
+            & pl.all_horizontal(pl.col("member_count", "listed_members").is_null()),
+            reason="missing_input",
+            text="members are counted by speakers and a speaker was not given",
+        ),
+        NullRule(
+            when=pl.col("M1_den") == 0,
+            reason="missing_input",
+            text="no member is known",
+        ),
+    ),
+    evidence=(
+        EvidenceRows(
+            table="turns",
+            names=_TURN,
+            columns=("kind",),
+            text="utterance",
+            where=pl.col("kind") == PROVIDE,
+        ),
+    ),
+    reading="1: every member stated a preference. A single user of four members gives 0.25.",
+    example="4 of 4 members speak: 4 / 4 = 1. A single user of 4 members: 1 / 4 = 0.25.",
+    headline=True,
+    fixed_where=(("multi_user", False),),
+    uses=(use.PREFERENCES, use.METADATA),
+    source="Metric Reference, M1",
+)
+M6 = Metric(
+    id="M6",
+    name="Member acceptance rate",
+    table="dialogues",
+    symbols=(
+        ("A", "members who accept or approve; a turn of all, everyone or group: all of V"),
+        ("V", "members who stated a preference; of a single user: the user alone"),
+    ),
+    latex=r"\mathrm{M6} = \min\left(1, \frac{|A|}{\max(1, |V|)}\right)",
+    minimum=0.0,
+    maximum=1.0,
+    better="higher",
+    numerator="M6_num",
+    denominator="M6_den",
+    null_when=(
+        NullRule(
+            when=pl.col("no_acceptance") & ~pl.col("everyone_accepts"),
+            reason="missing_input",
+            text="the speaker of an acceptance was not given",
+        ),
+        NullRule(
+            when=pl.col("no_voice") & _VOICES_TELL & pl.col("anyone_accepts"),
+            reason="missing_input",
+            text="the speaker of a preference was not given",
+        ),
+        NullRule(
+            when=~pl.col("anyone_accepts"),
+            reason="not_applicable",
+            text="no turn accepts or approves",
+        ),
+    ),
+    evidence=(
+        EvidenceRows(
+            table="turns",
+            names=("member",),
+            columns=("kind",),
+            text="utterance",
+            where=pl.col("kind").is_in([ACCEPT_PLAN, APPROVE]),
+        ),
+    ),
+    reading="Acceptance is scripted in the published system, where the rate is always 1.",
+    example="2 of 4 members accept: 2 / 4 = 0.5.",
+    uses=(use.PREFERENCES, use.TURNS),
+    source="Metric Reference, M6",
+)
+M7_TOTAL_TURNS = Metric(
+    id="M7_total_turns",
+    name="Turns",
+    table="dialogues",
+    symbols=(("T", "turns with an intent or an utterance"),),
+    latex=r"\mathrm{M7\_total\_turns} = |T|",
+    minimum=0.0,
+    maximum=None,
+    better="neither",
+    unit="turns",
+    evidence=(
+        EvidenceRows(
+            table="turns",
+            names=_TURN,
+            columns=("is_counted",),
+            text="utterance",
+            where=pl.col("is_counted"),
+        ),
+    ),
+    derivation="{M7_total_turns} turns",
+    reading="The length of the dialogue. Neither direction is better.",
+    example="28 turns, all of them with an utterance: 28.",
+    is_secondary=True,
+    uses=(use.TURNS,),
+    source="Metric Reference, M7",
+)
+M7_TURNS_PER_SLOT = Metric(
+    id="M7_turns_per_slot",
+    name="Turns per slot",
+    table="dialogues",
+    symbols=(
+        ("T", "turns with an intent or an utterance"),
+        ("S", "slots for which a preference was stated"),
+    ),
+    latex=r"\mathrm{M7\_turns\_per\_slot} = \frac{|T|}{|S|}",
+    minimum=0.0,
+    maximum=None,
+    better="neither",
+    unit="turns",
+    numerator="M7_turns_per_slot_num",
+    denominator="M7_turns_per_slot_den",
+    null_when=(
+        NullRule(
+            when=pl.col("M7_turns_per_slot_den") == 0,
+            reason="not_applicable",
+            text="no preference is stated for a slot",
+        ),
+    ),
+    evidence=(
+        EvidenceRows(
+            table="turns",
+            names=_TURN,
+            columns=("is_counted",),
+            text="utterance",
+            where=pl.col("is_counted"),
+        ),
+    ),
+    reading="The length of the dialogue for each topic. Neither direction is better.",
+    example="28 turns about 7 slots: 28 / 7 = 4.",
+    is_secondary=True,
+    uses=(use.PREFERENCES, use.TURNS),
+    source="Metric Reference, M7",
+)
+M7_FEEDBACK_TURN_OVERHEAD = Metric(
+    id="M7_feedback_turn_overhead",
+    name="Feedback turns",
+    table="dialogues",
+    symbols=(("F", "turns of feedback, by members or the system"),),
+    latex=r"\mathrm{M7\_feedback\_turn\_overhead} = |F|",
+    minimum=0.0,
+    maximum=None,
+    better="neither",
+    unit="turns",
+    evidence=(
+        EvidenceRows(
+            table="turns",
+            names=_TURN,
+            columns=("kind",),
+            text="utterance",
+            where=pl.col("kind").is_in(FEEDBACK),
+        ),
+    ),
+    derivation="{M7_feedback_turn_overhead} turns",
+    reading="The turns that feedback adds. Neither direction is better.",
+    example="2 turns of members and 1 of the system: 3.",
+    is_secondary=True,
+    uses=(use.TURNS,),
+    source="Metric Reference, M7",
+)
+METRICS = (M1, M6, M7_TOTAL_TURNS, M7_TURNS_PER_SLOT, M7_FEEDBACK_TURN_OVERHEAD)
+
+
+def count_turns(dialogues: pl.DataFrame, turns: pl.DataFrame) -> pl.DataFrame:
+    """Count who speaks and accepts in each dialogue, and its turns."""
+    n_dialogues, kind = dialogues.height, pl.col("kind")
+    flags = turns.select(
+        is_member=~pl.col("is_system") & (pl.col("member") != ""),
+        provides=kind == PROVIDE,
+        accepts=kind.is_in([ACCEPT_PLAN, APPROVE]),
+        feedback=kind.is_in(FEEDBACK),
+        is_counted="is_counted",
+        is_everyone="is_everyone",
+    ).fill_null(False)
+    is_member, provides, accepts, feedback, is_counted, is_everyone = (
+        flag.to_numpy() for flag in flags
+    )
+    accepts = accepts & is_member
+    row, member = turns["dialogue_row"].to_numpy(), turns["member_row"].to_numpy()
+
+    def count(chosen: Mask) -> Indices:
+        return np.bincount(row[chosen], minlength=n_dialogues)
+
+    def count_distinct(keys: Indices, chosen: Mask) -> Indices:
+        rows = np.flatnonzero(chosen)
+        return np.bincount(row[rows[first_of_each(keys[rows])]], minlength=n_dialogues)
+
+    slots, names = factorize(turns["slot"])
+    counts = dialogues.select("multi_user", "member_count", "listed_members").with_columns(
+        providers=count_distinct(member, provides & is_member),
+        speakers=count_distinct(member, is_member & ~is_everyone),
+        accepting=count_distinct(member, accepts & ~is_everyone),
+        everyone_accepts=count(accepts & is_everyone) > 0,
+        anyone_accepts=count(accepts) > 0,
+        M7_total_turns=count(is_counted),
+        M7_turns_per_slot_num=count(is_counted),
+        M7_turns_per_slot_den=count_distinct(row * len(names) + slots, provides),
+        M7_feedback_turn_overhead=count(feedback),
+    )
+    members = pl.coalesce("member_count", "listed_members", "speakers")
+    stated = pl.when("multi_user").then("providers").otherwise(1)
+    accepting = pl.when("everyone_accepts").then(pl.col("M6_den")).otherwise("accepting")
+    return (
+        counts.with_columns(
+            M1_num=pl.min_horizontal(stated, members),
+            M1_den=members,
+            M6_den=pl.max_horizontal(stated, 1),
+        )
+        .with_columns(M6_num=pl.min_horizontal(accepting, "M6_den"))
+        .drop("multi_user", "member_count", "listed_members")
+    )

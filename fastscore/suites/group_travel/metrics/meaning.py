@@ -1,0 +1,387 @@
+"""M8 and M12 to M14: how near plans and resolutions are to preferences, in words and meaning."""
+
+import numpy as np
+import polars as pl
+from fastscore_jit.arrays import Float64Array, Indices
+from fastscore_kernels import gini_ragged
+
+from fastscore.suites.columns import keep_where
+from fastscore.suites.declarations import EvidenceRows, Metric, NullRule
+from fastscore.suites.group_travel.evidence import Informative, TextCodes, find_evidence, joined
+from fastscore.suites.group_travel.metrics import sources as use
+from fastscore.suites.group_travel.metrics.satisfaction import OF_PAIRS
+from fastscore.suites.group_travel.options import GroupTravel
+from fastscore.suites.group_travel.similarity import Similarity, reaches
+from fastscore.suites.grouping import offsets_of, sum_by, take
+
+_SYNTHESISED = ("C3", "C4", "C5")
+_NOTHING_COMPARED = NullRule(
+    when=pl.col("n_compared") == 0,
+    reason="not_applicable",
+    text="every actionable preference is a stand-in for none, such as N/A",
+)
+_STATED = ("P", "preferences of all members for all slots")
+_SIMILARITY = (r"\operatorname{sim}(a, b)", "cosine of the vectors of texts a and b, at least 0")
+
+
+def _of_pairs(*columns: str) -> EvidenceRows:
+    return EvidenceRows(table="pairs", names=("member", "slot"), columns=columns, text="preference")
+
+
+M8 = Metric(
+    id="M8",
+    name="Preference addressing score",
+    table="dialogues",
+    symbols=(
+        _STATED,
+        ("A", "preferences of P that the synthesis of their slot or the plan's text addresses"),
+    ),
+    latex=r"\mathrm{M8} = \frac{|A|}{|P|}",
+    minimum=0.0,
+    maximum=1.0,
+    better="higher",
+    numerator="M8_num",
+    denominator="M8_den",
+    null_when=(
+        use.UNKNOWN_PREFERENCE,
+        use.UNKNOWN_PRESENTATION,
+        use.UNKNOWN_SYNTHESIS,
+        use.NO_PREFERENCE,
+        NullRule(
+            when=~pl.col("enable_synthesis") & (pl.col("M8b_den") == 0),
+            reason="missing_input",
+            text="synthesis is not enabled and the plan has no text",
+        ),
+    ),
+    evidence=(_of_pairs("addressed", "addressed_synthesis", "addressed_plan"),),
+    reading="The share of preferences that the system mentions. M8 >= max(M8a, M8b).",
+    example="28 preferences, 16 of them addressed by either text: 16 / 28 = 0.571.",
+    headline=True,
+    scale_by="enable_synthesis",
+    baselines=(use.QUOTING,),
+    uses=(use.PREFERENCES, use.SYNTHESIS, use.PLAN_TEXT, use.EMBEDDER),
+    source="Metric Reference, M8",
+)
+M8A = Metric(
+    id="M8a",
+    name="Preference addressing score of the synthesis",
+    table="dialogues",
+    symbols=(
+        _STATED,
+        ("A", "preferences of P that the synthesis of their slot addresses"),
+    ),
+    latex=r"\mathrm{M8a} = \frac{|A|}{|P|}",
+    minimum=0.0,
+    maximum=1.0,
+    better="higher",
+    numerator="M8a_num",
+    denominator="M8a_den",
+    null_when=(
+        use.NO_SYNTHESIS,
+        use.UNKNOWN_PREFERENCE,
+        use.UNKNOWN_SYNTHESIS,
+        use.NO_PREFERENCE,
+    ),
+    evidence=(
+        _of_pairs(
+            "addressed_synthesis", "synthesis_phrase", "synthesis_hits", "synthesis_similarity"
+        ),
+    ),
+    reading="The share of preferences that the system acknowledges before it plans.",
+    example="28 preferences, 15 of them addressed by a synthesis: 15 / 28 = 0.536.",
+    is_secondary=True,
+    conditions=_SYNTHESISED,
+    fixed_where=(("enable_synthesis", False),),
+    uses=(use.PREFERENCES, use.SYNTHESIS, use.EMBEDDER),
+    source="Metric Reference, M8",
+)
+M8B = Metric(
+    id="M8b",
+    name="Preference addressing score of the plan",
+    table="dialogues",
+    symbols=(
+        _STATED,
+        ("A", "preferences of P that a presentation or the raw output addresses"),
+    ),
+    latex=r"\mathrm{M8b} = \frac{|A|}{|P|}",
+    minimum=0.0,
+    maximum=1.0,
+    better="higher",
+    numerator="M8b_num",
+    denominator="M8b_den",
+    null_when=(
+        use.UNKNOWN_PREFERENCE,
+        use.UNKNOWN_PRESENTATION,
+        NullRule(
+            when=pl.col("M8b_den") == 0,
+            reason="missing_input",
+            text="no preference is stated or the plan has no text",
+        ),
+    ),
+    evidence=(_of_pairs("addressed_plan", "plan_phrase", "plan_hits", "plan_similarity"),),
+    reading="The share of preferences that the words of the plan reflect.",
+    example="28 preferences, 6 of them addressed by the plan's text: 6 / 28 = 0.214.",
+    is_secondary=True,
+    uses=(use.PREFERENCES, use.PLAN_TEXT, use.EMBEDDER),
+    source="Metric Reference, M8",
+)
+M12 = Metric(
+    id="M12",
+    name="Semantic preference satisfaction",
+    table="dialogues",
+    symbols=(
+        ("A", "actionable preferences, except stand-ins for none"),
+        ("t_k", "the plan's entries for the slot of preference k, and the raw output"),
+        _SIMILARITY,
+    ),
+    latex=r"\mathrm{M12} = \frac{1}{|A|} \sum_{k \in A} \operatorname{sim}(k, t_k)",
+    minimum=0.0,
+    maximum=1.0,
+    better="higher",
+    numerator="M12_num",
+    denominator="M12_den",
+    sums_reals=True,
+    null_when=(*OF_PAIRS, _NOTHING_COMPARED, use.NO_EMBEDDER),
+    evidence=(_of_pairs("slot_similarity"),),
+    reading="The mean nearness of plan and preferences. The raw output of all slots dilutes it.",
+    example="16 cosines from 0.24 to 0.54 in equal steps: 6.24 / 16 = 0.39.",
+    headline=True,
+    uses=(use.PREFERENCES, use.PLAN, use.PLAN_TEXT, use.EMBEDDER),
+    source="Metric Reference, M12",
+)
+M13 = Metric(
+    id="M13",
+    name="Fairness (Gini coefficient)",
+    table="dialogues",
+    symbols=(
+        ("x_i", "mean similarity of member i's preferences in M12"),
+        ("n", "number of members with such a mean"),
+        (r"\bar{x}", "mean of $x_i$"),
+    ),
+    latex=r"\mathrm{M13} = \frac{\sum_{i=1}^{n} \sum_{j=1}^{n} |x_i - x_j|}{2 n^2 \bar{x}}",
+    minimum=0.0,
+    maximum=1.0,
+    better="lower",
+    null_when=(*OF_PAIRS, _NOTHING_COMPARED, use.NO_EMBEDDER),
+    evidence=(
+        EvidenceRows(within="members", names=("member",), columns=("semantic_mean", "pairs")),
+    ),
+    derivation="Gini coefficient of {semantic_mean}",
+    reading="0: members are treated alike. The maximum is (n - 1) / n. One member, or a mean of 0, "
+    "gives 0.",
+    example="x = 0.38, 0.41, 0.39, 0.40: 0.2 / (2 * 16 * 0.395) = 0.0158.",
+    headline=True,
+    fixed_where=(("multi_user", False),),
+    uses=(use.PREFERENCES, use.PLAN, use.PLAN_TEXT, use.EMBEDDER),
+    source="Metric Reference, M13",
+)
+M14 = Metric(
+    id="M14",
+    name="Concession rate",
+    table="dialogues",
+    symbols=(
+        ("A", "actionable preferences for slots with an explained resolution"),
+        ("r_k", "last explanation of the resolution of the slot of preference k"),
+        _SIMILARITY,
+    ),
+    latex=r"\mathrm{M14} = \frac{1}{|A|} \sum_{k \in A} \operatorname{sim}(k, r_k)",
+    minimum=0.0,
+    maximum=1.0,
+    better="higher",
+    numerator="M14_num",
+    denominator="M14_den",
+    sums_reals=True,
+    null_when=(
+        use.NO_SYNTHESIS,
+        NullRule(
+            when=pl.col("no_resolved"),
+            reason="missing_input",
+            text="the text or the member of a preference for such a slot was not given",
+        ),
+        NullRule(
+            when=pl.col("n_resolved") == 0,
+            reason="not_applicable",
+            text="no slot with an actionable preference is explained",
+        ),
+        use.NO_EMBEDDER,
+    ),
+    evidence=(_of_pairs("resolution_similarity"),),
+    reading="The mean nearness of negotiated resolutions and preferences.",
+    example="Similarities 0.35 and 0.67: 1.02 / 2 = 0.51.",
+    headline=True,
+    conditions=_SYNTHESISED,
+    fixed_where=(("enable_synthesis", False),),
+    uses=(use.PREFERENCES, use.SYNTHESIS, use.EMBEDDER),
+    source="Metric Reference, M14",
+)
+METRICS = (M8, M8A, M8B, M12, M13, M14)
+
+
+def address_pairs(
+    frames: dict[str, pl.DataFrame],
+    texts: TextCodes,
+    informative: Informative,
+    similarity: Similarity,
+    options: GroupTravel,
+) -> pl.DataFrame:
+    """Find what addresses each pair.
+
+    Returns
+    -------
+    pl.DataFrame
+        For each pair the columns of `schema.PAIRS` from ``synthesis_hits`` to ``addressed``.
+    """
+    pairs = frames["pairs"]
+    n_dialogues = frames["dialogues"].height
+    dialogue_row, slot_row = pairs["dialogue_row"].to_numpy(), pairs["slot_row"].to_numpy()
+    n_slots = int(slot_row.max(initial=-1)) + 1
+    dialogue_of_slot = np.zeros(n_slots, np.int64)
+    dialogue_of_slot[slot_row] = dialogue_row
+
+    synthesis_owner = frames["synthesis_texts"]["slot_row"]
+    plan_owner = frames["plan_texts"]["dialogue_row"]
+    synthesis = texts.grouped("synthesis_texts", synthesis_owner.to_numpy(), n_slots)
+    plan = texts.grouped("plan_texts", plan_owner.to_numpy(), n_dialogues)
+    both = joined([synthesis, take(plan, dialogue_of_slot)])
+    in_synthesis = find_evidence(informative, slot_row, texts.targets(synthesis))
+    in_plan = find_evidence(informative, dialogue_row, texts.targets(plan))
+    in_both = find_evidence(informative, slot_row, texts.targets(both))
+
+    to_synthesis, to_plan = _nearest(frames, similarity, n_slots)
+    by_synthesis = in_synthesis.addressed | reaches(to_synthesis, options.address_sim)
+    by_plan = in_plan.addressed | reaches(to_plan, options.address_sim)
+    enabled = frames["dialogues"]["enable_synthesis"].to_numpy()[dialogue_row]
+    has_plan_text = (np.diff(plan[1]) > 0)[dialogue_row]
+    return pl.DataFrame(
+        {
+            "synthesis_hits": in_synthesis.hits,
+            "synthesis_phrase": in_synthesis.phrase,
+            "synthesis_similarity": pl.Series(to_synthesis, nan_to_null=True),
+            "addressed_synthesis": keep_where(enabled, by_synthesis),
+            "plan_hits": in_plan.hits,
+            "plan_phrase": in_plan.phrase,
+            "plan_similarity": pl.Series(to_plan, nan_to_null=True),
+            "addressed_plan": keep_where(has_plan_text, by_plan),
+            "addressed": keep_where(
+                enabled | has_plan_text, in_both.addressed | by_synthesis | by_plan
+            ),
+        }
+    )
+
+
+def _nearest(
+    frames: dict[str, pl.DataFrame], similarity: Similarity, n_slots: int
+) -> tuple[Float64Array, Float64Array]:
+    """Return each pair's highest similarity to a text of its slot, and to a line of its plan."""
+    pairs, n_dialogues = frames["pairs"], frames["dialogues"].height
+    wanted = similarity.rows.get("pairs", np.zeros(0, np.int64))
+    owner = frames["synthesis_texts"]["slot_row"]
+    synthesis = similarity.grouped("synthesis_texts", owner, n_slots)
+    lines = similarity.grouped("plan_lines", frames["plan_lines"]["dialogue_row"], n_dialogues)
+    return (
+        similarity.nearest(wanted, synthesis, pairs["slot_row"].to_numpy()),
+        similarity.nearest(wanted, lines, pairs["dialogue_row"].to_numpy()),
+    )
+
+
+def compare_slots(frames: dict[str, pl.DataFrame], similarity: Similarity) -> pl.DataFrame:
+    """Compare pairs with the plan's entries and with the resolution of their slot.
+
+    Returns
+    -------
+    pl.DataFrame
+        For each pair ``slot_similarity`` (M12; 0 where the plan has nothing) and
+        ``resolution_similarity`` (M14), null where not applicable, where the preference stands for
+        nothing or without vectors; and ``is_compared`` and ``is_resolved``, whether the two are
+        null for want of vectors only.
+    """
+    pairs = frames["pairs"]
+    said = pairs["compared"] >= 0
+    wanted = similarity.rows.get("pairs", np.zeros(0, np.int64))
+    choice, slot_row = pairs["choice"].to_numpy(), pairs["slot_row"].to_numpy()
+    to_slot = similarity.to_targets(wanted, choice)
+    if similarity.is_on:
+        to_slot = np.where((choice >= 0) & (wanted >= 0) & np.isnan(to_slot), 0.0, to_slot)
+    resolution = _row_by_owner(similarity, "resolutions", frames["resolutions"], slot_row)
+    resolution = np.where(pairs["actionable"].to_numpy(), resolution, -1)
+    explained = pairs["slot_row"].is_in(frames["resolutions"]["slot_row"].implode())
+    return pl.DataFrame(
+        {
+            "is_compared": said & (pairs["choice"] >= 0),
+            "is_resolved": said & pairs["actionable"] & explained,
+            "slot_similarity": pl.Series(to_slot, nan_to_null=True),
+            "resolution_similarity": pl.Series(
+                similarity.pairwise(wanted, resolution), nan_to_null=True
+            ),
+        }
+    )
+
+
+def _row_by_owner(
+    similarity: Similarity, name: str, frame: pl.DataFrame, owners: Indices
+) -> Indices:
+    """Return the row of the one text of each owner in a frame, -1 where it has none."""
+    row_of = np.full(int(owners.max(initial=-1)) + 2, -1, np.int64)
+    if similarity.is_on:
+        row_of[frame[frame.columns[0]].to_numpy()] = similarity.rows[name]
+    # a negative owner finds the last entry, which nobody has
+    found: Indices = row_of[owners]
+    return found
+
+
+def count_meaning(pairs: pl.DataFrame, n_dialogues: int) -> pl.DataFrame:
+    """Count the numerators and denominators of M8, M12 and M14 in each dialogue.
+
+    ``n_pairs`` are its preferences, ``n_compared`` and ``n_resolved`` those that M12 and M14
+    compare if there are vectors.
+    """
+    row = pairs["dialogue_row"].to_numpy()
+
+    def count(values: pl.Series) -> Indices:
+        present = values.fill_null(False).to_numpy()
+        return np.bincount(row[present], minlength=n_dialogues).astype(np.int64)
+
+    def total(values: pl.Series) -> Float64Array:
+        present = values.is_not_null().to_numpy()
+        return sum_by(row[present], values.drop_nulls().to_numpy(), n_dialogues)
+
+    n_pairs = count(pairs["slot"].is_not_null())
+    return pl.DataFrame(
+        {
+            "n_pairs": n_pairs,
+            "M8_num": count(pairs["addressed"]),
+            "M8_den": n_pairs,
+            "M8a_num": count(pairs["addressed_synthesis"]),
+            "M8a_den": n_pairs,
+            "M8b_num": count(pairs["addressed_plan"]),
+            "M8b_den": count(pairs["addressed_plan"].is_not_null()),
+            "M12_num": total(pairs["slot_similarity"]),
+            "M12_den": count(pairs["slot_similarity"].is_not_null()),
+            "n_compared": count(pairs["is_compared"]),
+            "n_resolved": count(pairs["is_resolved"]),
+            "M14_num": total(pairs["resolution_similarity"]),
+            "M14_den": count(pairs["resolution_similarity"].is_not_null()),
+        }
+    )
+
+
+def measure_fairness(
+    pairs: pl.DataFrame, members: pl.DataFrame, n_dialogues: int
+) -> tuple[pl.Series, pl.Series]:
+    """Return ``semantic_mean`` of each member, the x_i of M13, and ``M13`` of each dialogue."""
+    judged = pairs.filter(pl.col("satisfied").is_not_null())
+    place = np.full(int(members["member_row"].max() or 0) + 1, -1, np.int64)  # type: ignore[arg-type]
+    place[members["member_row"].to_numpy()] = np.arange(members.height)
+    similarity = judged["slot_similarity"]
+    owner = place[judged["member_row"].to_numpy()][similarity.is_not_null().to_numpy()]
+    sums = sum_by(owner, similarity.drop_nulls().to_numpy(), members.height)
+    counts = np.bincount(owner, minlength=members.height)
+    means: Float64Array = np.divide(sums, counts, where=counts > 0, out=np.full(len(sums), np.nan))
+    row = members["dialogue_row"].to_numpy()
+    # members without a mean come last, and do not count
+    order = np.lexsort((means, row, counts == 0))[: np.count_nonzero(counts)]
+    bounds = offsets_of(np.bincount(row[order], minlength=n_dialogues))
+    return (
+        pl.Series("semantic_mean", means, nan_to_null=True),
+        pl.Series("M13", gini_ragged(means[order], bounds)),
+    )

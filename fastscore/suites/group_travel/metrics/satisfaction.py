@@ -1,0 +1,516 @@
+"""M10, M10b, M11 and W1 to W3: whether the plan satisfies members' preferences, by four channels.
+
+A preference for an actionable slot is satisfied if any channel fires: the room type (lodging), a
+category (the other slots), two informative tokens, or the similarity of a chosen place.
+"""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+from fastscore_jit.arrays import Float64Array, Indices
+
+from fastscore.suites.columns import list_column
+from fastscore.suites.declarations import EvidenceRows, Metric, NullRule
+from fastscore.suites.group_travel.evidence import Informative, TextCodes, count_hits
+from fastscore.suites.group_travel.metrics import sources as use
+from fastscore.suites.group_travel.metrics.places import PLACE_SLOTS, GroundedPlaces
+from fastscore.suites.group_travel.normalise import component, normalise
+from fastscore.suites.group_travel.options import GroupTravel
+from fastscore.suites.group_travel.similarity import Similarity, reaches
+from fastscore.suites.group_travel.terms import CATEGORY_SLOTS
+from fastscore.suites.group_travel.wording import affirmed_tokens, wanted_rooms
+from fastscore.suites.grouping import factorize, group_rows, offsets_of, sum_by, take
+
+if TYPE_CHECKING:
+    from fastscore.suites.group_travel.catalogue import Catalogue
+    from fastscore.suites.group_travel.lexicon import Lexicon
+    from fastscore.suites.group_travel.plans import Plans
+
+CHANNELS = ("room", "category", "lexical", "semantic")
+LEAST_HITS = 2
+"""Informative tokens that satisfy a preference by words alone."""
+_CATEGORY_SLOT = {slot: number for number, slot in enumerate(CATEGORY_SLOTS)}
+PLACE_SLOT_NUMBER = {slot: number for number, slot in enumerate(PLACE_SLOTS)}
+_USES = (use.PREFERENCES, use.PLAN, use.PLAN_TEXT, use.CATALOGUE, use.EMBEDDER)
+OF_PAIRS = (
+    use.UNKNOWN_ACTIONABLE,
+    use.NO_PLAN,
+    NullRule(
+        when=pl.col("M10_den") == 0,
+        reason="not_applicable",
+        text="no actionable preference is stated",
+    ),
+)
+"""What makes metrics of actionable preferences null."""
+_SHARES = (
+    ("A_i", "actionable preferences of member i"),
+    ("S_i", "preferences of $A_i$ that the plan satisfies by any channel (M10)"),
+    ("s_i", "satisfied share of member i, $|S_i| / |A_i|$"),
+)
+_N = ("N", "number of members with an actionable preference")
+_MEMBERS = EvidenceRows(
+    within="members",
+    names=("member",),
+    columns=("satisfaction", "satisfied", "pairs"),
+)
+
+W1 = Metric(
+    id="W1",
+    name="Utilitarian welfare",
+    table="dialogues",
+    symbols=(*_SHARES, _N),
+    latex=r"\mathrm{W1} = \frac{1}{N} \sum_{i=1}^{N} s_i",
+    minimum=0.0,
+    maximum=1.0,
+    better="higher",
+    numerator="W1_num",
+    denominator="W1_den",
+    sums_reals=True,
+    null_when=OF_PAIRS,
+    evidence=(_MEMBERS,),
+    derivation="mean of {satisfaction}",
+    reading="The average satisfaction. It equals M10 if members state equally many preferences.",
+    example="s = 1, 0.75, 0.5, 1: 3.25 / 4 = 0.8125.",
+    headline=True,
+    baselines=(use.QUOTING,),
+    uses=_USES,
+    source="Metric Reference, W1",
+)
+W2 = Metric(
+    id="W2",
+    name="Egalitarian welfare",
+    table="dialogues",
+    symbols=_SHARES,
+    latex=r"\mathrm{W2} = \min_i s_i",
+    minimum=0.0,
+    maximum=1.0,
+    better="higher",
+    null_when=OF_PAIRS,
+    evidence=(_MEMBERS,),
+    derivation="min({satisfaction})",
+    reading="The satisfaction of the worst-off member.",
+    example="s = 1, 0.75, 0.5, 1: 0.5.",
+    headline=True,
+    scale_by="multi_user",
+    baselines=(use.QUOTING,),
+    uses=_USES,
+    source="Metric Reference, W2",
+)
+W3 = Metric(
+    id="W3",
+    name="Nash welfare",
+    table="dialogues",
+    symbols=(*_SHARES, _N),
+    latex=r"\mathrm{W3} = \left(\prod_{i=1}^{N} s_i\right)^{1/N}",
+    minimum=0.0,
+    maximum=1.0,
+    better="higher",
+    null_when=OF_PAIRS,
+    evidence=(_MEMBERS,),
+    derivation="geometric mean of {satisfaction}",
+    reading="The geometric mean, which inequality lowers. Always W2 <= W3 <= W1.",
+    example="s = 1, 0.75, 0.5, 1: 0.375^(1/4) = 0.7825.",
+    headline=True,
+    scale_by="multi_user",
+    baselines=(use.QUOTING,),
+    uses=_USES,
+    source="Metric Reference, W3",
+)
+M10 = Metric(
+    id="M10",
+    name="Member slot satisfaction rate",
+    table="dialogues",
+    symbols=(
+        ("A", "actionable preferences of all members"),
+        ("S", "preferences of A that the plan satisfies by any channel"),
+    ),
+    latex=r"\mathrm{M10} = \frac{|S|}{|A|}",
+    minimum=0.0,
+    maximum=1.0,
+    better="higher",
+    numerator="M10_num",
+    denominator="M10_den",
+    null_when=OF_PAIRS,
+    evidence=(
+        EvidenceRows(
+            table="pairs",
+            names=("member", "slot"),
+            columns=(
+                "satisfied",
+                *(f"{channel}_channel" for channel in CHANNELS),
+                "place_similarity",
+            ),
+            text="preference",
+        ),
+    ),
+    reading="The share of satisfied preferences. Raw output makes the lexical channel permissive.",
+    example="4 members with 4 slots each, 14 satisfied: 14 / 16 = 0.875.",
+    uses=_USES,
+    source="Metric Reference, M10",
+)
+M10B = Metric(
+    id="M10b",
+    name="Category lookup satisfaction rate",
+    table="dialogues",
+    symbols=(
+        ("C", "preferences for cuisine, event or attraction that name a category"),
+        ("S", "preferences of C that share a category with a chosen place"),
+    ),
+    latex=r"\mathrm{M10b} = \frac{|S|}{|C|}",
+    minimum=0.0,
+    maximum=1.0,
+    better="higher",
+    numerator="M10b_num",
+    denominator="M10b_den",
+    null_when=(
+        NullRule(
+            when=pl.col("no_category"),
+            reason="missing_input",
+            text="the text or the member of a preference for a slot with categories was not given",
+        ),
+        use.NO_PLAN,
+        NullRule(
+            when=pl.col("M10b_den") == 0,
+            reason="not_applicable",
+            text="no preference names a category",
+        ),
+    ),
+    evidence=(
+        EvidenceRows(
+            table="pairs",
+            names=("member", "slot"),
+            columns=("category_channel", "category_tokens"),
+            text="preference",
+            where=pl.col("slot").is_in(CATEGORY_SLOTS),
+        ),
+    ),
+    reading="The category channel alone, over preferences that name a category.",
+    example="12 preferences name a category, 8 match: 8 / 12 = 0.667.",
+    uses=(use.PREFERENCES, use.PLAN, use.CATALOGUE),
+    source="Metric Reference, M10b",
+)
+M11 = Metric(
+    id="M11",
+    name="All-constraints satisfied rate",
+    table="dialogues",
+    symbols=(*_SHARES, _N),
+    latex=r"\mathrm{M11} = \frac{|\{i \mid s_i = 1\}|}{N}",
+    minimum=0.0,
+    maximum=1.0,
+    better="higher",
+    numerator="M11_num",
+    denominator="M11_den",
+    null_when=OF_PAIRS,
+    evidence=(_MEMBERS,),
+    reading="A single user is satisfied more easily than a group: compare groups of equal size.",
+    example="4 members, of whom 2 have all their preferences satisfied: 2 / 4 = 0.5.",
+    headline=True,
+    scale_by="multi_user",
+    baselines=(use.QUOTING,),
+    uses=_USES,
+    source="Metric Reference, M11",
+)
+METRICS = (W1, W2, W3, M10, M10B, M11)
+
+FIRINGS = tuple(
+    Metric(
+        id=f"n_{channel}_channel",
+        name=f"Firings of the {channel} channel",
+        table="dialogues",
+        formula=f"actionable preferences that are satisfied {by}",
+        minimum=0.0,
+        maximum=None,
+        better="neither",
+        source="Metric Reference, M10",
+        unit="pairs",
+        numerator=f"{channel}_fired",
+        denominator="M10_den",
+        is_secondary=True,
+    )
+    for channel, by in (
+        ("room", "by their room type"),
+        ("category", "by a category"),
+        ("lexical", "by tokens"),
+        ("semantic", "by similarity"),
+    )
+)
+"""How often each channel of M10 fires: no metrics of their own, but rows of the summary. The
+numerator, which the summary adds up, is the count itself."""
+
+
+def state_wishes(
+    frames: dict[str, pl.DataFrame], lexicon: "Lexicon", options: GroupTravel
+) -> pl.DataFrame:
+    """Read what preferences want by name.
+
+    Returns
+    -------
+    pl.DataFrame
+        For each pair ``wanted_rooms`` (lodging) and ``category_tokens`` (the other actionable
+        slots), lists that are empty where nothing is named.
+    """
+    pairs = frames["pairs"]
+    is_lodging = (pairs["slot"] == "lodging").to_numpy()
+    codes, texts = factorize(pairs["preference"].filter(pl.Series(is_lodging)))
+    rooms = pl.Series("wanted_rooms", [[]], dtype=pl.List(pl.String)).new_from_index(
+        0, pairs.height
+    )
+    if is_lodging.any():
+        wanted = wanted_rooms(texts, lexicon).gather(codes)
+        place = np.cumsum(is_lodging) - 1
+        rooms = pl.select(
+            pl.when(pl.Series(is_lodging))
+            .then(pl.lit(wanted).gather(pl.Series(np.maximum(place, 0))))
+            .otherwise(pl.lit(rooms))
+        ).to_series()
+    return pl.DataFrame(
+        {
+            "wanted_rooms": rooms,
+            "category_tokens": _category_tokens(frames, lexicon, options),
+        }
+    )
+
+
+def _category_tokens(
+    frames: dict[str, pl.DataFrame], lexicon: "Lexicon", options: GroupTravel
+) -> pl.Series:
+    """Return the parts of categories of the slot's catalogue that each pair names."""
+    slots = frames["pairs"]["slot"].replace_strict(_CATEGORY_SLOT, default=-1)
+    slot = slots.cast(pl.Int64).to_numpy()
+    named = np.flatnonzero(slot >= 0)
+    codes, texts = factorize(frames["pairs"]["preference"].gather(named))
+    if options.negation == "all":
+        words = affirmed_tokens(texts, lexicon)
+    else:
+        split = normalise(texts).str.split(" ").to_frame("token").with_row_index("row")
+        words = split.explode("token")
+    tokens = (
+        words.select("row", component(words["token"], lexicon).alias("component"))
+        .drop_nulls()
+        .unique(maintain_order=True)
+    )
+    vocabulary = frames["vocabulary"]
+    numbers, components = factorize(pl.concat([tokens["component"], vocabulary["component"]]))
+
+    def place(catalogue: Indices, slot: Indices, component: Indices) -> Indices:
+        found: Indices = (catalogue * len(CATEGORY_SLOTS) + slot) * len(components) + component
+        return found
+
+    known = place(
+        vocabulary["catalogue"].to_numpy(),
+        vocabulary["slot"].replace_strict(_CATEGORY_SLOT, return_dtype=pl.Int64).to_numpy(),
+        numbers[tokens.height :],
+    )
+    token, offsets = take(group_rows(tokens["row"].to_numpy(), len(texts)), codes)
+    pair = np.repeat(named, np.diff(offsets))
+    asked = place(frames["pairs"]["catalogue"].to_numpy()[pair], slot[pair], numbers[token])
+    is_known = np.isin(asked, known)
+    sizes = np.bincount(pair[is_known], minlength=len(slot))
+    return list_column(components.gather(numbers[token][is_known]), offsets_of(sizes))
+
+
+def satisfy_pairs(
+    frames: dict[str, pl.DataFrame],
+    wishes: pl.DataFrame,
+    texts: TextCodes,
+    informative: Informative,
+    similarity: Similarity,
+    options: GroupTravel,
+) -> pl.DataFrame:
+    """Find what satisfies each pair.
+
+    Returns
+    -------
+    pl.DataFrame
+        For each pair the columns of `schema.PAIRS` from ``room_channel`` to ``satisfied``.
+    """
+    choice = frames["pairs"]["choice"].to_numpy()
+    n_choices = int(choice.max(initial=-1)) + 1
+    chosen = choice >= 0
+    room = _any_common(choice, wishes["wanted_rooms"], frames["choice_rooms"])
+    category = _any_common(choice, wishes["category_tokens"], frames["choice_components"])
+
+    places = frames["choice_places"]["choice"]
+    targets = texts.targets(
+        texts.grouped("choice_texts", frames["choice_texts"]["choice"].to_numpy(), n_choices + 1)
+    )
+    # pairs without a choice ask the last target, which has no text
+    hits = count_hits(informative, np.where(chosen, choice, n_choices), targets)
+    lexical = hits >= LEAST_HITS
+    nearest = similarity.nearest(
+        similarity.rows.get("pairs", np.zeros(0, np.int64)),
+        similarity.grouped("choice_places", places, n_choices),
+        choice,
+    )
+    semantic = reaches(nearest, options.satisfy_sim)
+    satisfied = room.fill_null(False) | category.fill_null(False) | pl.Series(lexical | semantic)
+    no_choice = pl.Series(~chosen)
+    return pl.DataFrame(
+        {
+            "room_channel": room,
+            "category_channel": category,
+            "lexical_hits": pl.Series(hits).set(no_choice, None),
+            "lexical_channel": pl.Series(lexical).set(no_choice, None),
+            "place_similarity": pl.Series(nearest, nan_to_null=True),
+            "semantic_channel": pl.Series(semantic).set(no_choice, None),
+            "satisfied": satisfied.set(no_choice, None),
+        }
+    )
+
+
+def _any_common(choice: Indices, wishes: pl.Series, chosen: pl.DataFrame) -> pl.Series:
+    """Tell which pairs wish for something that was chosen; null where nothing is named."""
+    asked = (
+        pl.DataFrame({"choice": choice, "wish": wishes})
+        .with_row_index("pair")
+        .filter((pl.col("choice") >= 0) & (pl.col("wish").list.len() > 0))
+    )
+    met = (
+        asked.explode("wish")
+        .join(chosen.rename({chosen.columns[1]: "wish"}), on=["choice", "wish"], how="semi")
+        .select("pair")
+        .unique()
+    )
+    answer = np.zeros(len(choice), np.int8)
+    answer[asked["pair"].to_numpy()] = 1
+    answer[met["pair"].to_numpy()] = 2
+    return pl.Series(answer == 2).set(pl.Series(answer == 0), None)
+
+
+def count_satisfaction(pairs: pl.DataFrame, n_dialogues: int) -> pl.DataFrame:
+    """Count the numerators and denominators of M10 and M10b, and the channels that fire."""
+    row = pairs["dialogue_row"].to_numpy()
+
+    def count(values: pl.Series) -> Indices:
+        present = values.fill_null(False).to_numpy()
+        return np.bincount(row[present], minlength=n_dialogues).astype(np.int64)
+
+    by_category = pairs["category_channel"].is_not_null() & pairs["slot"].is_in(CATEGORY_SLOTS)
+    return pl.DataFrame(
+        {
+            "M10_num": count(pairs["satisfied"]),
+            "M10_den": count(pairs["satisfied"].is_not_null()),
+            "M10b_num": count(pairs["category_channel"]),
+            "M10b_den": count(by_category),
+            **{f"n_{channel}_channel": count(pairs[f"{channel}_channel"]) for channel in CHANNELS},
+        }
+    )
+
+
+def satisfy_members(pairs: pl.DataFrame) -> pl.DataFrame:
+    """Return the members with an actionable preference, and ``satisfaction``, the s_i of W1."""
+    return (
+        pairs.filter(pl.col("satisfied").is_not_null())
+        .group_by("member_row", maintain_order=True)
+        .agg(
+            pl.col("dialogue_row", "member").first(),
+            pl.len().cast(pl.Int64).alias("pairs"),
+            pl.col("satisfied").sum().cast(pl.Int64),
+        )
+        .with_columns(satisfaction=pl.col("satisfied") / pl.col("pairs"))
+    )
+
+
+def measure_welfare(members: pl.DataFrame, n_dialogues: int) -> pl.DataFrame:
+    """Measure W1 to W3 and M11 of each dialogue; W2 is 1 and the others 0 without a member.
+
+    Nothing depends on the order of members.
+    """
+    row = members["dialogue_row"].to_numpy()
+    share: Float64Array = members["satisfaction"].to_numpy()
+    n_members = np.bincount(row, minlength=n_dialogues)
+    least = np.ones(n_dialogues)
+    np.minimum.at(least, row, share)
+    logs = np.log(share, where=share > 0.0, out=np.zeros(len(share)))
+    geometric = np.exp(sum_by(row, logs, n_dialogues) / np.maximum(n_members, 1))
+    return pl.DataFrame(
+        {
+            "W1_num": sum_by(row, share, n_dialogues),
+            "W1_den": n_members,
+            "W2": least,
+            "W3": np.where(least == 0.0, 0.0, geometric),
+            "M11_num": np.bincount(row[share == 1.0], minlength=n_dialogues),
+            "M11_den": n_members,
+        }
+    )
+
+
+def choices_of(
+    itineraries: pl.DataFrame,
+    plans: "Plans",
+    catalogue: "Catalogue",
+    grounded: GroundedPlaces,
+    choices: pl.DataFrame,
+    options: GroupTravel,
+) -> dict[str, pl.DataFrame]:
+    """Return what itineraries chose for slots.
+
+    All frames have ``choice``. ``choice_places``: ``text``, a place's record or, where it has
+    none, its name. ``choice_texts``: all that lexical evidence may stand in. ``choice_targets``:
+    what M12 compares, in one text or in parts. ``choice_rooms`` and ``choice_components``: room
+    types of the records, and the parts of their categories.
+    """
+    itinerary = choices["itinerary"].to_numpy()
+    slot = choices["slot"].replace_strict(PLACE_SLOT_NUMBER, return_dtype=pl.Int64).to_numpy()
+    plan = itineraries["plan"].to_numpy()[itinerary]
+    of_slot = itinerary * len(PLACE_SLOTS) + slot
+    rows, offsets = take(grounded.slot_places, of_slot)
+    choice = np.repeat(np.arange(len(of_slot)), np.diff(offsets))
+    record, offsets = take(grounded.name_records, rows)
+    is_bare = np.diff(offsets) == 0
+    of_record = np.repeat(choice, np.diff(offsets))
+    records = catalogue.records.select("text", "room", "components")[record]
+    names = _texts_by_owner("choice", choice, grounded.names.gather(rows))
+    described = _texts_by_owner("choice", of_record, records["text"])
+    raw = plans.plans["raw_output"].gather(plan)
+    rooms = _texts_by_owner("choice", of_record, records["room"]).rename({"text": "room"})
+    parts = records["components"]
+    components = pl.DataFrame(
+        {
+            "choice": np.repeat(of_record, parts.list.len().to_numpy()),
+            "component": parts.explode(empty_as_null=False),
+        }
+    )
+    return {
+        "choice_places": pl.concat([described, names.filter(pl.Series(is_bare))]),
+        "choice_texts": pl.concat(
+            [names, described, _texts_by_owner("choice", np.arange(len(raw)), raw)]
+        ),
+        "choice_targets": _targets(_slot_texts(plans, plan, slot), raw, options),
+        "choice_rooms": rooms.drop_nulls(),
+        "choice_components": components,
+    }
+
+
+def _targets(entered: pl.Series, raw: pl.Series, options: GroupTravel) -> pl.DataFrame:
+    """Return what M12 compares, by choice: the plan's entries and its raw output.
+
+    Read in windows they are two texts, as the raw output is that of every slot; blank ones are
+    left out.
+    """
+    choice = np.arange(len(entered))
+    parts = [entered] if options.m12_target == "slot" else [entered, raw]
+    if options.m12_long == "windows":
+        targets = pl.concat([_texts_by_owner("choice", choice, part) for part in parts])
+        return targets.filter(pl.col("text").str.strip_chars() != "")
+    is_said = pl.Series(np.zeros(len(entered), np.bool_))
+    for part in parts:
+        is_said |= part.str.strip_chars() != ""
+    joined = entered if len(parts) == 1 else entered + "\n" + raw
+    return _texts_by_owner("choice", choice, joined).filter(is_said)
+
+
+def _slot_texts(plans: "Plans", plan: Indices, slot: Indices) -> pl.Series:
+    """Return what plans enter for slots, in one text."""
+    of_slot = (
+        plans.entries["slot"].replace_strict(PLACE_SLOT_NUMBER, return_dtype=pl.Int64).to_numpy()
+    )
+    entered = plans.entries["plan"].to_numpy() * len(PLACE_SLOTS) + of_slot
+    rows, offsets = group_rows(entered, plans.plans.height * len(PLACE_SLOTS))
+    texts = list_column(plans.entries["text"].gather(rows), offsets).list.join("; ")
+    return texts.gather(plan * len(PLACE_SLOTS) + slot)
+
+
+def _texts_by_owner(name: str, owners: Indices, texts: pl.Series) -> pl.DataFrame:
+    return pl.DataFrame({name: owners, "text": texts})

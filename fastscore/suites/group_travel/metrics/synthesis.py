@@ -1,0 +1,403 @@
+"""M2 to M5: whether the system names conflicts, explains resolutions and acts on them."""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+from fastscore_jit.arrays import Indices
+from fastscore_kernels import least_jaccard_groups
+
+from fastscore.suites.declarations import EvidenceRows, Metric, NullRule
+from fastscore.suites.group_travel.evidence import Informative
+from fastscore.suites.group_travel.metrics import sources as use
+from fastscore.suites.group_travel.normalise import normalise
+from fastscore.suites.group_travel.terms import (
+    ACTIONABLE,
+    CATEGORY_SLOTS,
+    FEEDBACK,
+    PRESENT_PLAN,
+    ROOM_TYPES,
+    SYNTHESIZE,
+    SYS_FEEDBACK,
+)
+from fastscore.suites.group_travel.wording import names_conflict, quotes_theory
+from fastscore.suites.grouping import Ragged, factorize, group_rows, offsets_of, take
+
+if TYPE_CHECKING:
+    from fastscore.suites.group_travel.lexicon import Lexicon
+
+DIVERGENT_BELOW = 0.5
+_LEAST_TOKENS = 6
+_OF_SLOT = ["dialogue_row", "slot"]
+_SYNTHESISED = ("C3", "C4", "C5")
+
+
+def _of_syntheses(*columns: str) -> EvidenceRows:
+    return EvidenceRows(table="synthesis", names=("slot",), columns=columns, text="utterance")
+
+
+M2 = Metric(
+    id="M2",
+    name="Conflict detection rate",
+    table="dialogues",
+    symbols=(
+        ("D", "slots on which two members' wishes have a Jaccard similarity below 0.5"),
+        ("C", "slots of D whose synthesis flags a conflict or names one in words"),
+    ),
+    latex=r"\mathrm{M2} = \frac{|C|}{|D|}",
+    minimum=0.0,
+    maximum=1.0,
+    better="higher",
+    numerator="M2_num",
+    denominator="M2_den",
+    null_when=(
+        use.NO_SYNTHESIS,
+        use.UNKNOWN_PREFERENCE,
+        NullRule(
+            when=pl.col("M2_unknown") > 0,
+            reason="missing_input",
+            text="an utterance that could have named a conflict was not given",
+        ),
+        NullRule(
+            when=pl.col("M2_den") == 0,
+            reason="not_applicable",
+            text="members diverge on no slot",
+        ),
+    ),
+    evidence=(_of_syntheses("names_conflict", "has_conflict", "description"),),
+    reading="The share of real disagreements that the system recognises.",
+    example="Members diverge on 3 slots and 2 syntheses name the conflict: 2 / 3 = 0.667.",
+    headline=True,
+    conditions=_SYNTHESISED,
+    fixed_where=(("enable_synthesis", False),),
+    baselines=(use.PHRASING,),
+    uses=(use.PREFERENCES, use.SYNTHESIS, use.CATALOGUE),
+    source="Metric Reference, M2",
+)
+M3 = Metric(
+    id="M3",
+    name="Resolution explanation rate",
+    table="dialogues",
+    symbols=(
+        ("S", "slots with a synthesis"),
+        ("E", "slots of S with an explanation, or with an utterance of at least 6 tokens"),
+    ),
+    latex=r"\mathrm{M3} = \frac{|E|}{|S|}",
+    minimum=0.0,
+    maximum=1.0,
+    better="higher",
+    numerator="M3_num",
+    denominator="M3_den",
+    null_when=(
+        use.NO_SYNTHESIS,
+        NullRule(
+            when=pl.col("M3_unknown") > 0,
+            reason="missing_input",
+            text="an utterance that could have explained a slot was not given",
+        ),
+        NullRule(
+            when=pl.col("M3_den") == 0,
+            reason="not_applicable",
+            text="no slot has a synthesis",
+        ),
+    ),
+    evidence=(_of_syntheses("is_explained", "explanation"),),
+    reading="The share of syntheses with a reason. Most longer utterances count as one.",
+    example="4 slots have a synthesis, each with an explanation: 4 / 4 = 1.",
+    headline=True,
+    conditions=_SYNTHESISED,
+    fixed_where=(("enable_synthesis", False),),
+    baselines=(use.PHRASING,),
+    uses=(use.SYNTHESIS,),
+    source="Metric Reference, M3",
+)
+M4 = Metric(
+    id="M4",
+    name="Theory strategy usage rate",
+    table="dialogues",
+    symbols=(
+        ("S", "actionable slots with a synthesis"),
+        ("T", "slots of S whose synthesis names a strategy"),
+    ),
+    latex=(
+        r"\mathrm{M4} = \begin{cases} |T| / |S| & \text{if social theory is used} \\"
+        r" 0 & \text{otherwise} \end{cases}"
+    ),
+    minimum=0.0,
+    maximum=1.0,
+    better="higher",
+    numerator="M4_num",
+    denominator="M4_den",
+    null_when=(
+        NullRule(
+            when=pl.col("use_social_theory") & (pl.col("M4_den") == 0),
+            reason="not_applicable",
+            text="social theory is used and no actionable slot has a synthesis",
+        ),
+    ),
+    evidence=(_of_syntheses("has_strategy"),),
+    reading="The share of actionable slots that a named strategy decides.",
+    example="Family Friendly, parent_veto, Include Both and N/A for 4 slots: 3 / 4 = 0.75.",
+    headline=True,
+    conditions=("C4", "C5"),
+    fixed_where=(("use_social_theory", False),),
+    baselines=(use.PHRASING,),
+    uses=(use.SYNTHESIS,),
+    source="Metric Reference, M4",
+)
+M4B = Metric(
+    id="M4b",
+    name="Theory text leakage rate",
+    table="dialogues",
+    symbols=(
+        ("T", "turns of synthesis, of feedback by the system and of presentation"),
+        ("Q", "turns of T with a phrase of social choice theory"),
+    ),
+    latex=r"\mathrm{M4b} = \frac{|Q|}{|T|}",
+    minimum=0.0,
+    maximum=1.0,
+    better="lower",
+    numerator="M4b_num",
+    denominator="M4b_den",
+    null_when=(
+        NullRule(
+            when=pl.col("no_system_text"),
+            reason="missing_input",
+            text="the utterance of such a turn was not given",
+        ),
+        NullRule(
+            when=pl.col("M4b_den") == 0,
+            reason="not_applicable",
+            text="the dialogue has no such turn",
+        ),
+    ),
+    evidence=(
+        EvidenceRows(
+            table="turns",
+            names=("kind", "slot"),
+            columns=("quotes_theory",),
+            text="utterance",
+        ),
+    ),
+    reading="The share of turns that quote theory instead of applying it. Lower is better.",
+    example="8 turns, one of them with `parental authority`: 1 / 8 = 0.125.",
+    headline=True,
+    uses=(use.TURNS, use.SYNTHESIS, use.PLAN_TEXT),
+    source="Metric Reference, M4b",
+)
+M5 = Metric(
+    id="M5",
+    name="Feedback activation rate",
+    table="dialogues",
+    symbols=(
+        ("C", "slots whose synthesis flags a conflict in its metadata"),
+        ("F", "slots of C with a turn of feedback"),
+    ),
+    latex=(
+        r"\mathrm{M5} = \begin{cases} |F| / |C| & \text{if feedback is enabled} \\"
+        r" 0 & \text{otherwise} \end{cases}"
+    ),
+    minimum=0.0,
+    maximum=1.0,
+    better="higher",
+    numerator="M5_num",
+    denominator="M5_den",
+    null_when=(
+        NullRule(
+            when=pl.col("enable_feedback") & (pl.col("M5_den") == 0),
+            reason="not_applicable",
+            text="feedback is enabled and no slot is flagged as a conflict",
+        ),
+    ),
+    evidence=(
+        _of_syntheses("has_conflict"),
+        EvidenceRows(
+            table="turns",
+            names=("member", "slot"),
+            columns=("kind",),
+            text="utterance",
+            where=pl.col("kind").is_in(FEEDBACK),
+        ),
+    ),
+    reading="The share of flagged conflicts that are followed up. Words do not count as a flag.",
+    example="3 slots are flagged and each has feedback: 3 / 3 = 1.",
+    headline=True,
+    conditions=("C5",),
+    fixed_where=(("enable_feedback", False),),
+    uses=(use.TURNS, use.SYNTHESIS),
+    source="Metric Reference, M5",
+)
+METRICS = (M2, M3, M4, M4B, M5)
+
+
+def mark_theory(turns: pl.DataFrame, lexicon: "Lexicon") -> pl.DataFrame:
+    """Add ``quotes_theory`` to turns; null in turns that M4b does not read."""
+    read = turns["kind"].is_in([SYNTHESIZE, SYS_FEEDBACK, PRESENT_PLAN]).fill_null(False)
+    codes, texts = factorize(turns["utterance"].filter(read))
+    quotes = quotes_theory(texts, lexicon).gather(codes)
+    marks = pl.Series("quotes_theory", [None], dtype=pl.Boolean).new_from_index(0, turns.height)
+    return turns.with_columns(marks.scatter(read.arg_true(), quotes))
+
+
+def mark_syntheses(synthesis: pl.DataFrame, lexicon: "Lexicon") -> pl.DataFrame:
+    """Add to turns of synthesis whether they name a conflict and explain their slot."""
+    texts = pl.concat(
+        [synthesis["utterance"], synthesis["description"].fill_null("").rename("utterance")]
+    )
+    codes, found = factorize(texts)
+    names = names_conflict(found, lexicon).gather(codes)
+    normal = normalise(found)
+    n_tokens = pl.select(
+        pl.when(normal != "").then(normal.str.count_matches(" ", literal=True) + 1).otherwise(0)
+    ).to_series()
+    utterances = pl.Series(codes[: synthesis.height])
+    return synthesis.with_columns(
+        names_conflict=names.head(synthesis.height) | names.tail(synthesis.height),
+        is_explained=pl.col("explanation").is_not_null()
+        | (n_tokens.gather(utterances) >= _LEAST_TOKENS),
+    )
+
+
+def count_syntheses(
+    frames: dict[str, pl.DataFrame], wishes: pl.DataFrame, informative: Informative
+) -> pl.DataFrame:
+    """Count the numerators and denominators of M2 to M5 in each dialogue.
+
+    ``M2_unknown`` and ``M3_unknown`` are the slots that an utterance which was not given could
+    have counted.
+    """
+    counts = frames["dialogues"].select("dialogue_row", "use_social_theory", "enable_feedback")
+    parts = (
+        _count_slots(frames),
+        _count_divergence(frames, wishes, informative),
+        frames["turns"]
+        .group_by("dialogue_row")
+        .agg(
+            M4b_num=pl.col("quotes_theory").sum().cast(pl.Int64),
+            M4b_den=pl.col("quotes_theory").count().cast(pl.Int64),
+        ),
+    )
+    for part in parts:
+        counts = counts.join(part, on="dialogue_row", how="left", maintain_order="left")
+    names = [name for part in parts for name in part.columns if name != "dialogue_row"]
+    return counts.with_columns(pl.col(names).fill_null(0)).select(
+        pl.when("use_social_theory").then(pl.col("^M4_.*$")).otherwise(0),
+        pl.when("enable_feedback").then(pl.col("^M5_.*$")).otherwise(0),
+        pl.col("^M(2|3|4b)_.*$"),
+    )
+
+
+def _count_slots(frames: dict[str, pl.DataFrame]) -> pl.DataFrame:
+    """Count the slots that are synthesised, explained, in conflict and given feedback."""
+    slots = (
+        frames["synthesis"]
+        .group_by(_OF_SLOT)
+        .agg(
+            pl.col("is_explained").any(),
+            pl.col("has_utterance").all(),
+            pl.col("has_strategy").any(),
+            pl.col("has_conflict").fill_null(False).any(),
+        )
+    )
+    with_feedback = (
+        frames["turns"]
+        .filter(pl.col("kind").is_in(FEEDBACK))
+        .select(_OF_SLOT)
+        .unique()
+        .with_columns(has_feedback=True)
+    )
+    actionable, conflict = pl.col("slot").is_in(ACTIONABLE), pl.col("has_conflict")
+    return (
+        slots.join(with_feedback, on=_OF_SLOT, how="left")
+        .group_by("dialogue_row")
+        .agg(
+            M3_num=pl.col("is_explained").sum(),
+            M3_den=pl.len(),
+            M3_unknown=(~pl.col("is_explained") & ~pl.col("has_utterance")).sum(),
+            M4_num=(actionable & pl.col("has_strategy")).sum(),
+            M4_den=actionable.sum(),
+            M5_num=(conflict & pl.col("has_feedback").fill_null(False)).sum(),
+            M5_den=conflict.sum(),
+        )
+        .with_columns(pl.col(pl.UInt32).cast(pl.Int64))
+    )
+
+
+def _count_divergence(
+    frames: dict[str, pl.DataFrame],
+    wishes: pl.DataFrame,
+    informative: Informative,
+) -> pl.DataFrame:
+    """Count the slots on which members diverge, and those whose synthesis names a conflict."""
+    pairs = frames["pairs"]
+    slot_row = pairs["slot_row"].to_numpy()
+    n_slots = int(slot_row.max(initial=-1)) + 1
+    values, offsets = _wish_sets(pairs, wishes, informative, n_slots)
+    rows, group_offsets = group_rows(slot_row, n_slots)
+    taken, taken_offsets = take((values, offsets), rows)
+    least = least_jaccard_groups((taken.astype(np.int32), taken_offsets), group_offsets)
+    divergent = pairs.unique("slot_row", keep="first", maintain_order=True).select(*_OF_SLOT)
+    divergent = divergent.filter(pl.Series(least < DIVERGENT_BELOW))
+    flagged = pl.col("has_conflict").fill_null(False) | pl.col("names_conflict")
+    detected_slots = (
+        frames["synthesis"]
+        .group_by(_OF_SLOT)
+        .agg(flagged.any().alias("detected"), pl.col("has_utterance").all())
+    )
+    detected = pl.col("detected").fill_null(False)
+    silent = ~pl.col("has_utterance").fill_null(True)
+    return (
+        divergent.join(detected_slots, on=_OF_SLOT, how="left")
+        .group_by("dialogue_row")
+        .agg(
+            detected.sum().cast(pl.Int64).alias("M2_num"),
+            pl.len().cast(pl.Int64).alias("M2_den"),
+            (~detected & silent).sum().cast(pl.Int64).alias("M2_unknown"),
+        )
+    )
+
+
+def _wish_sets(
+    pairs: pl.DataFrame, wishes: pl.DataFrame, informative: Informative, n_slots: int
+) -> Ragged:
+    """Return what each pair wants as a set.
+
+    Room types for lodging and categories for the other actionable slots, where every member of
+    the slot names some; else informative tokens.
+    """
+    slot_row = pairs["slot_row"].to_numpy()
+    tokens, offsets = _flat(wishes["category_tokens"])
+    codes, _ = factorize(tokens)
+    order = np.lexsort((codes, np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))))
+    named_rooms, room_offsets = _flat(wishes["wanted_rooms"])
+    # these are ascending: they stand in the order of room types
+    rooms = named_rooms.cast(pl.Enum(ROOM_TYPES)).to_physical().to_numpy().astype(np.int64)
+    named = (
+        (rooms, room_offsets),
+        (codes[order], offsets),
+        take(informative.every, informative.row),
+    )
+
+    slot = pairs["slot"]
+    is_lodging = (slot == "lodging").to_numpy()
+    has_categories = slot.is_in(CATEGORY_SLOTS).to_numpy()
+    kind = np.full(len(slot), 2)
+    for number, applies in ((0, is_lodging), (1, has_categories)):
+        lacking = np.bincount(slot_row, weights=np.diff(named[number][1]) == 0, minlength=n_slots)
+        kind = np.where(applies & (lacking[slot_row] == 0), number, kind)
+    stacked = (
+        np.concatenate([values for values, _ in named]),
+        np.concatenate(
+            [
+                named[0][1][:-1],
+                named[1][1][:-1] + named[0][1][-1],
+                named[2][1] + named[0][1][-1] + named[1][1][-1],
+            ]
+        ),
+    )
+    return take(stacked, kind * len(slot) + np.arange(len(slot)))
+
+
+def _flat(lists: pl.Series) -> tuple[pl.Series, Indices]:
+    """Return the items of lists, and the offsets at which those of each begin."""
+    return lists.explode(empty_as_null=False), offsets_of(lists.list.len().to_numpy())

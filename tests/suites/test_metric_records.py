@@ -1,0 +1,120 @@
+"""The records of metrics: formulas as text, rules of nulls in words and over rows."""
+
+import random
+
+import polars as pl
+import pytest
+
+from fastscore.suites.columns import find_nulls
+from fastscore.suites.declarations import Metric, NullReason, NullRule
+from fastscore.suites.formulas import plain_formula, plain_words
+from fastscore.suites.registry import load_suite, suite_names
+
+
+@pytest.mark.parametrize(
+    ("latex", "text"),
+    [
+        (r"\mathrm{M9} = \frac{|G|}{|P|}", "M9 = |G| / |P|"),
+        (r"\frac{1}{N} \sum_{i=1}^{N} s_i", "(1 / N) Σᵢ₌₁^N sᵢ"),
+        (r"\left(\prod_i s_i\right)^{1/N}", "(Πᵢ sᵢ)^(1/N)"),
+        (r"\frac{\sum_i |x_i - x_j|}{2 n^2 \bar{x}}", "(Σᵢ |xᵢ - xⱼ|) / (2 n² x̄)"),
+        (r"\min\left(1, \frac{|V|}{n}\right)", "min(1, |V| / n)"),
+        (r"\frac{1}{3 (M - 1)} + \frac{a}{b}", "1 / (3 (M - 1)) + a / b"),
+        (r"x_d^2 \cdot y_{ij}", "x_d² · yᵢⱼ"),
+        (
+            r"\begin{cases} a & \text{if } a \le 0.2 \\ 1 - a & \text{otherwise} \end{cases}",
+            "a if a ≤ 0.2; 1 - a otherwise",
+        ),
+        (r"\{i \mid s_i = 1\}", "{i | sᵢ = 1}"),
+        (r"\sqrt{\mathrm{a\_b}}", "√(a_b)"),
+    ],
+)
+def test_a_formula_is_written_as_text(latex: str, text: str) -> None:
+    assert plain_formula(latex) == text
+
+
+@pytest.mark.parametrize("latex", [r"\nosuch{a}", "{a", "a}", r"\begin{matrix} a \end{matrix}"])
+def test_a_formula_that_cannot_be_written_is_an_error(latex: str) -> None:
+    with pytest.raises(ValueError, match="formula"):
+        plain_formula(latex)
+
+
+def test_formulas_in_words_stand_between_dollar_signs() -> None:
+    assert plain_words("the mean of $x_i$ and $\\frac{a}{b}$") == "the mean of xᵢ and a / b"
+    assert plain_words("no formula") == "no formula"
+
+
+def metric(id: str, *rules: NullRule) -> Metric:
+    return Metric(
+        id=id,
+        name=id,
+        table="rows",
+        latex="x",
+        minimum=None,
+        maximum=None,
+        better="higher",
+        null_when=rules,
+        source="",
+    )
+
+
+def rule(column: str, reason: NullReason | None) -> NullRule:
+    return NullRule(when=pl.col(column), reason=reason, text=f"{column} holds")
+
+
+def test_rules_are_one_sentence_a_reason() -> None:
+    rules = (rule("a", "missing_input"), rule("b", "missing_input"), rule("c", "no_vector"))
+    declared = metric("m", *rules, rule("d", None))
+    assert declared.null_rule == (
+        "missing_input if a holds, or if b holds; no_vector if c holds; "
+        "null without a reason if d holds"
+    )
+    assert (metric("n").null_rule, metric("n").can_be_null) == ("never", False)
+    assert declared.can_be_null
+
+
+@pytest.mark.parametrize("n_rules", [0, 1, 5, 62, 63, 130])
+def test_the_first_rule_that_holds_is_the_reason(n_rules: int) -> None:
+    draws = random.Random(n_rules)
+    reasons: list[NullReason | None] = ["not_applicable", "missing_input", "bad_input", None]
+    rules = [rule(f"c{number}", draws.choice(reasons)) for number in range(n_rules)]
+    metrics = [
+        metric(f"m{number}", *draws.sample(rules, draws.randint(0, min(4, n_rules))))
+        for number in range(6)
+    ]
+    values = [
+        {f"c{number}": draws.choice([True, False, False, None]) for number in range(n_rules)}
+        | {"row": row}
+        for row in range(200)
+    ]
+    schema = {f"c{number}": pl.Boolean for number in range(n_rules)} | {"row": pl.Int64}
+    found = find_nulls(pl.DataFrame(values, schema=schema), metrics)
+    for row, held in enumerate(values):
+        listed = []
+        for one in metrics:
+            first = next((r for r in one.null_when if held[r.text.split()[0]]), None)
+            assert found.is_null(one.id)[row] == (first is not None)
+            if first is not None and first.reason is not None:
+                listed.append({"metric": one.id, "reason": first.reason})
+        assert found.column[row].to_list() == listed
+
+
+def test_no_row_has_no_nulls() -> None:
+    rows = pl.DataFrame(schema={"a": pl.Boolean})
+    found = find_nulls(rows, [metric("m", rule("a", "no_vector"))])
+    assert (len(found.column), len(found.is_null("m"))) == (0, 0)
+
+
+@pytest.mark.parametrize("suite", suite_names())
+def test_symbols_are_those_of_the_formula(suite: str) -> None:
+    """Each symbol is in the formula, or in the meaning of a symbol that is."""
+    for declared in load_suite(suite).metrics:
+        used = declared.latex + " ".join(meaning for _, meaning in declared.symbols)
+        for symbol, meaning in declared.symbols:
+            name = symbol.split("(")[0].strip()
+            assert name in used or plain_formula(name) in used, (declared.id, symbol)
+            assert meaning
+        if declared.latex:
+            assert declared.formula == plain_formula(declared.latex)
+            assert declared.reading.endswith("."), declared.id
+            assert declared.example.endswith("."), declared.id
