@@ -1,4 +1,4 @@
-"""What `make docs` adds to the written pages: metric cards, commands and Python, from declarations.
+"""Pages that `make docs` generates from declarations: metrics, commands, output tables, Python.
 
 MkDocs calls the functions that begin with ``on_``. Pages keep the paths that they have in the
 repository, so that a link is good in both places or in neither.
@@ -39,9 +39,15 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
     sections: dict[str, list[str]] = {}
     for path in _generated():
         sections.setdefault(path.split("/")[1], []).append(path)
-    titles = {"metrics": "Metrics", "commands": "Commands", "python": "Python"}
+    titles = {
+        "metrics": "Metrics",
+        "commands": "Commands",
+        "tables": "Output tables",
+        "python": "Python interface",
+    }
     assert config.nav is not None
-    config.nav += [{titles[name]: pages} for name, pages in sections.items()]
+    (reference,) = (entry["Reference"] for entry in config.nav if "Reference" in entry)
+    reference += [{titles[name]: pages} for name, pages in sections.items()]
     return config
 
 
@@ -74,6 +80,9 @@ def _generated() -> dict[str, str]:
     pages = {
         f"reference/metrics/{name}.md": metrics_page(load_suite(name)) for name in suite_names()
     }
+    pages |= {
+        f"reference/tables/{name}.md": tables_page(load_suite(name)) for name in suite_names()
+    }
     for words, command in _pages_of_commands():
         name = "_".join(words.split()[1:]) or "index"
         pages[f"reference/commands/{name}.md"] = "\n".join(command_section(command, words, 1))
@@ -92,17 +101,34 @@ def _generated() -> dict[str, str]:
 
 
 def metrics_page(suite: Suite) -> str:
-    """Return the cards of a suite's metrics."""
-    lines = [f"# {suite.name}", "", f"{suite.title}. Version {suite.version}.", ""]
+    """Return the cards of a suite's metrics, each with its id as the anchor."""
+    lines = [f"# Metrics of {suite.name}", "", f"{suite.title}. Version {suite.version}.", ""]
+    lines += [f"[Examples and options](../../docs/suites/{suite.name}.md)", ""]
     for metric in suite.metrics:
-        lines += [f"## {metric.id}: {metric.name}", ""]
+        lines += [f"## {metric.id}: {_plain(metric.name)} {{ #{metric.id} }}", ""]
         for name, fact in metric_facts(metric).items():
             lines += [name, f":   {_plain(fact)}", ""]
     return "\n".join(lines)
 
 
+def tables_page(suite: Suite) -> str:
+    """Return the tables of a suite with the type and description of each column."""
+    lines = [f"# Output tables of {suite.name}", ""]
+    lines += ["Each table is a folder of Parquet files in the run directory.", ""]
+    for table in suite.tables:
+        lines += [f"## {table.name} {{ #{table.name} }}", "", f"A row is {table.grain}.", ""]
+        lines += ["| Column | Type | Null | Description |", "|---|---|---|---|"]
+        for column in table.columns:
+            null = "possible" if column.nullable else "never"
+            kind = str(column.dtype).partition("(")[0]
+            cells = (f"`{column.name}`", f"`{kind}`", null, _plain(column.description))
+            lines.append(f"| {' | '.join(cells)} |")
+        lines.append("")
+    return "\n".join(lines)
+
+
 def command_section(command: click.Command, words: str, level: int) -> Iterator[str]:
-    """Yield what ``--help`` says of a command, and of those in it where they have no page."""
+    """Yield the ``--help`` of a command, and of its subcommands that have no page."""
     context = click.Context(command, info_name=words, help_option_names=["-h", "--help"])
     yield f"{'#' * level} {words}\n"
     yield f"```text\n{words} {' '.join(command.collect_usage_pieces(context))}\n```\n"
@@ -113,10 +139,27 @@ def command_section(command: click.Command, words: str, level: int) -> Iterator[
             flags, said = option.get_help_record(context) or ("", "")
             yield f"`{flags}`\n:   {_plain(said) or '&nbsp;'}\n"
     if command.epilog:
-        yield _plain(command.epilog) + "\n"
+        yield from _paragraphs(command.epilog)
+    yield from _table_of_subcommands(command, words, level)
     for name, inner in _inner(command):
         if f"{words} {name}" not in dict(_pages_of_commands()):
             yield from command_section(inner, f"{words} {name}", level + 1)
+
+
+def _table_of_subcommands(command: click.Command, words: str, level: int) -> Iterator[str]:
+    """Yield a table of the subcommands, each with a link to its page or section."""
+    inner = dict(_inner(command))
+    if not inner:
+        return
+    pages = dict(_pages_of_commands())
+    yield f"{'#' * (level + 1)} Subcommands {{ #{_anchor(words, 'subcommands')} }}\n"
+    lines = ["| Command | Purpose |", "|---|---|"]
+    for name, each in inner.items():
+        called = f"{words} {name}"
+        is_page = called in pages
+        link = f"{'_'.join(called.split()[1:])}.md" if is_page else f"#{'-'.join(called.split())}"
+        lines.append(f"| [`{called}`]({link}) | {_plain(each.get_short_help_str(200))} |")
+    yield "\n".join(lines) + "\n"
 
 
 def _pages_of_commands() -> Iterator[tuple[str, click.Command]]:

@@ -1,8 +1,9 @@
-"""The commands that documentation and help show, as they stand there."""
+"""The commands and Python blocks that documentation and help show."""
 
 import functools
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import click
@@ -12,19 +13,61 @@ from fastscore.cli import cli
 ROOT = Path(__file__).parent.parent
 PROGRAMS = ("fastscore ", "score-dialogue ", "python -m benchmarks.")
 
+_BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A command or a Python block of a page, and the output that the page shows below it.
+
+    Parameters
+    ----------
+    is_python
+        Whether it is a block of Python. Otherwise it is one command.
+    code
+        The command or the block.
+    output
+        The `text` block that follows, or the lines below a command of a `console` block.
+    """
+
+    is_python: bool
+    code: str
+    output: str = ""
+
 
 def pages() -> list[str]:
-    """Return the pages that show commands."""
+    """Return the pages that show commands or Python."""
     found = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
     names = [path.relative_to(ROOT).as_posix() for path in found]
-    return [name for name in names if commands_of_page(name)]
+    return [name for name in names if steps_of_page(name)]
+
+
+def steps_of_page(page: str) -> list[Step]:
+    """Return the commands and the Python blocks of a page, in order."""
+    text = (ROOT / page).read_text(encoding="utf-8")
+    steps = list[Step]()
+    end = 0
+    for block in _BLOCK.finditer(text):
+        language, code = block[1], block[2]
+        is_next = not text[end : block.start()].strip()
+        end = block.end()
+        if language == "text" and is_next and steps:
+            steps[-1] = replace(steps[-1], output=code)
+        elif language == "python":
+            steps.append(Step(is_python=True, code=code))
+        elif language in ("sh", ""):
+            lines = code.replace("\\\n", " ").splitlines()
+            steps += [Step(is_python=False, code=_command(line)) for line in lines if _is_one(line)]
+        elif language == "console":
+            for command in re.split(r"^\$ ", code, flags=re.MULTILINE)[1:]:
+                line, _, output = command.partition("\n")
+                steps.append(Step(is_python=False, code=_command(line), output=output))
+    return steps
 
 
 def commands_of_page(page: str) -> list[str]:
     """Return the commands of a page's blocks, in order."""
-    text = (ROOT / page).read_text(encoding="utf-8").replace("\\\n", " ")
-    blocks = re.findall(r"^```(?:sh)?\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
-    return [_command(line) for block in blocks for line in block.splitlines() if _is_one(line)]
+    return [step.code for step in steps_of_page(page) if not step.is_python]
 
 
 def commands_of_help() -> dict[str, list[str]]:

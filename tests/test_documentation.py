@@ -1,6 +1,7 @@
-"""Every command that README, docs and help show runs as it stands there."""
+"""Every command and Python block of README, docs and help runs and prints what the page shows."""
 
 import contextlib
+import io
 import json
 import os
 import re
@@ -9,7 +10,10 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
+from unittest import mock
 
+import polars as pl
 import pytest
 import zstandard
 
@@ -17,20 +21,24 @@ from fastscore.examples import write_example
 from tests.conftest import fastscore_command
 from tests.documented import (
     ROOT,
+    Step,
     commands_by_words,
     commands_of_help,
     commands_of_page,
     pages,
+    steps_of_page,
 )
 
 ELSEWHERE = {
     r"llama3|--annotations|--states-from states|judgements/|recommenders": "a chat model's server",
     r"models export|mxbai|bert|\bDIR\b|\bNAME\b": "weights of one's own, or a download",
+    r"my-model|sentence_transformers": "weights of one's own",
     r"models verify|doctor --warm|kernels compile": "minutes",
     r"dialogue-17|\bDIALOGUE\b|\bMETRIC\b": "a dialogue of one's own",
     r"--engine (dask|ray)": "a cluster; engines have tests of their own",
     r"python -m benchmarks": "minutes of both cores, and peers that only benchmarks install",
     r"\bmake ": "make",
+    r"dask_jobqueue": "a cluster of SLURM",
     r"fastscore migrate": "files of a public script; migration has tests of its own",
 }
 """What cannot be run here, and why; its flags are checked all the same."""
@@ -39,36 +47,67 @@ Setup = Callable[[Path], None]
 
 
 IN_SHELL = "README.md"
-"""The page whose commands a shell runs as a user types them; of others, those that need one."""
+"""The page whose commands a shell runs as a user types them. On other pages few need one."""
 
 
-def run(command: str, folder: Path, *, in_shell: bool = False) -> str:
-    """Run a command in a folder; return what it prints."""
+def run(command: str, folder: Path, *, in_shell: bool = False, shown: str = "") -> None:
+    """Run a command in a folder and compare what it prints with what is shown.
+
+    A command that is shown with an error ends with one.
+    """
     store = {"FASTSCORE_STORE": str(folder.parent / "store")}  # texts are embedded once for all
     program, *words = shlex.split(command)
     if program == "fastscore" and not (in_shell or re.search(r"[|<>&;$`*?~]", command)):
         with contextlib.chdir(folder):
             done = fastscore_command(words, **store)
-        assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
-        return done.stdout
-    environment = {
-        **os.environ,
-        **store,
-        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
-        "PYTHONPATH": str(ROOT),
-    }
-    done = subprocess.run(
-        command,
-        shell=True,
-        cwd=folder,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=600,
-        check=False,
-    )
-    assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
-    return done.stdout
+    else:
+        environment = {
+            **os.environ,
+            **store,
+            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+            "PYTHONPATH": str(ROOT),
+        }
+        done = subprocess.run(
+            command,
+            shell=True,
+            cwd=folder,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=600,
+            check=False,
+        )
+    is_error = shown.startswith(("Error: ", "Usage: "))
+    assert (done.returncode != 0) == is_error, f"{command}\n{done.stdout}\n{done.stderr}"
+    compare(command, shown, done.stderr if is_error else done.stdout)
+
+
+def compare(code: str, shown: str, printed: str) -> None:
+    """Compare shown with printed lines. A shown line of three dots means any number of lines."""
+    if not shown:
+        return
+    parts = re.split(r"^\s*\.\.\.\n", _plain(shown), flags=re.MULTILINE)
+    pattern = "(?:.*\n)*".join(re.escape(part) for part in parts)
+    assert re.fullmatch(pattern, _plain(printed)), f"{code}\nprints\n{printed}\nnot\n{shown}"
+
+
+def _plain(text: str) -> str:
+    lines = (re.sub(" {2,}", "  ", line.rstrip()) for line in text.strip().splitlines())
+    return "".join(f"{line}\n" for line in lines)
+
+
+def run_python(code: str, folder: Path, names: dict[str, Any], shown: str) -> None:
+    """Run a block of Python in a folder and compare what it prints with what is shown."""
+    out = io.StringIO()
+    with (
+        contextlib.chdir(folder),
+        mock.patch.dict(os.environ, {"FASTSCORE_STORE": str(folder.parent / "store")}),
+        mock.patch.object(sys, "path", [str(folder), *sys.path]),
+        contextlib.redirect_stdout(out),
+        pl.Config(restore_defaults=True),
+    ):
+        exec(compile(code, "page", "exec"), names)
+    compare(code, shown, out.getvalue())
 
 
 def scored(suite: str, *runs: str) -> Setup:
@@ -130,6 +169,30 @@ def planned(folder: Path) -> None:
     run("fastscore score group_travel trips/logs -o plans", folder)
 
 
+def chats(folder: Path) -> None:
+    """Write the log of `docs/chat_logs.md` and the catalogue of `docs/catalogue.md`."""
+    for page, name in (("chat_logs", "chats.jsonl"), ("catalogue", "catalogue.jsonl")):
+        text = (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8")
+        (lines,) = re.findall(r"^```json\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+        (folder / name).write_text(lines, "utf-8")
+
+
+def example(suite: str, name: str) -> Setup:
+    """Return what writes the example of a suite into a folder."""
+
+    def setup(folder: Path) -> None:
+        write_example(suite, folder / name)
+
+    return setup
+
+
+def odd_ids(folder: Path) -> None:
+    """Write a log of score_dialogue that names dialogues by another key."""
+    write_example("score_dialogue", folder / "example")
+    text = (folder / "example" / "logs" / "dialogues.jsonl").read_text("utf-8")
+    (folder / "log.jsonl").write_text(text.replace("dialogue_uid", "dialogue_id"), "utf-8")
+
+
 def logs(folder: Path) -> None:
     """Write a folder of logs of score_dialogue."""
     write_example("score_dialogue", folder / "example")
@@ -138,8 +201,26 @@ def logs(folder: Path) -> None:
     (folder / "logs" / "a.jsonl.zst").write_bytes(zstandard.compress(plain))
 
 
+def plain_logs(folder: Path) -> None:
+    """Write a folder of logs of score_dialogue as the example has them."""
+    write_example("score_dialogue", folder / "of_score_dialogue")
+    (folder / "of_score_dialogue" / "logs").rename(folder / "logs")
+
+
 SETUPS: dict[str, tuple[Setup, ...]] = {
     "docs/analysis.md": (scored("preference_shift", "run"), judged),
+    "docs/catalogue.md": (chats, example("preference_shift", "example")),
+    "docs/chat_logs.md": (chats,),
+    "docs/choose_a_suite.md": (plain_logs,),
+    "docs/dataframes.md": (logs,),
+    "docs/faq.md": (scored("memory_finance", "run"), logs),
+    "docs/install.md": (
+        logs,
+        example("memory_finance", "traces"),
+        example("guest_simulation", "guests"),
+    ),
+    "docs/significance.md": (scored("score_dialogue", "run"),),
+    "docs/troubleshooting.md": (chats, odd_ids),
     "docs/check.md": (one_model, check_limits),
     "docs/compare.md": (
         scored("memory_finance", "base", "new"),
@@ -169,15 +250,21 @@ SETUPS: dict[str, tuple[Setup, ...]] = {
 
 
 def check(
-    commands: list[str], folder: Path, setups: tuple[Setup, ...], *, in_shell: bool = False
+    steps: list[Step], folder: Path, setups: tuple[Setup, ...], *, in_shell: bool = False
 ) -> None:
+    names: dict[str, Any] = {"__name__": "page"}
     for setup in setups:
         setup(folder)
-    for command in commands:
-        if any(re.search(pattern, command) for pattern in ELSEWHERE):
-            check_flags(command)
+    for step in steps:
+        is_elsewhere = any(re.search(pattern, step.code) for pattern in ELSEWHERE)
+        if step.is_python and is_elsewhere:
+            compile(step.code, "page", "exec")
+        elif step.is_python:
+            run_python(step.code, folder, names, step.output)
+        elif is_elsewhere:
+            check_flags(step.code)
         else:
-            run(command, folder, in_shell=in_shell)
+            run(step.code, folder, in_shell=in_shell, shown=step.output)
 
 
 def check_flags(command: str) -> None:
@@ -194,8 +281,8 @@ def check_flags(command: str) -> None:
 
 @pytest.mark.usefixtures("default_model")
 @pytest.mark.parametrize("page", pages())
-def test_the_commands_of_a_page_run_as_written(tmp_path: Path, page: str) -> None:
-    check(commands_of_page(page), tmp_path, SETUPS.get(page, ()), in_shell=page == IN_SHELL)
+def test_a_page_runs_as_written(tmp_path: Path, page: str) -> None:
+    check(steps_of_page(page), tmp_path, SETUPS.get(page, ()), in_shell=page == IN_SHELL)
 
 
 def helps_of_their_own() -> list[str]:
@@ -211,7 +298,8 @@ def helps_of_their_own() -> list[str]:
 @pytest.mark.usefixtures("default_model")
 @pytest.mark.parametrize("words", helps_of_their_own())
 def test_the_commands_of_a_help_run_as_written(tmp_path: Path, words: str) -> None:
-    check(commands_of_help()[words], tmp_path, SETUPS.get(words, ()))
+    steps = [Step(is_python=False, code=command) for command in commands_of_help()[words]]
+    check(steps, tmp_path, SETUPS.get(words, ()))
 
 
 def test_every_suites_page_begins_with_its_example() -> None:
@@ -220,14 +308,3 @@ def test_every_suites_page_begins_with_its_example() -> None:
         assert first[0] == f"fastscore example {page.stem} -o example"
         assert first[1].startswith(f"fastscore score {page.stem} example/logs -o run")
         assert first[2] == "fastscore summary run"
-
-
-@pytest.mark.parametrize("page", ["README.md", "docs/python.md"])
-def test_the_python_of_a_page_runs_as_written(tmp_path: Path, page: str) -> None:
-    text = (ROOT / page).read_text(encoding="utf-8")
-    code = "".join(re.findall(r"^```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE))
-    for folder in ("logs", "said"):
-        write_example("score_dialogue", tmp_path / folder)
-    run("fastscore score score_dialogue said/logs -o early --lex-weight 1", tmp_path)
-    (tmp_path / "page.py").write_text(code.replace('"logs"', '"logs/logs"'))
-    run(f"{sys.executable} page.py", tmp_path)

@@ -15,7 +15,7 @@ SHORTEST_SENTENCE = 4
 
 _FENCE = re.compile(r"^(```+|~~~+)")
 _ITEM = re.compile(r"^\s*(?:[-*+]|\d+\.)\s+")
-_END = re.compile(r"(?<=[.!?:])[\"')\]*]*\s+(?=[\"'(*\[]*[A-Z0-9`])")
+_END = re.compile(r"(?<=[.!?])(?<!e\.g\.)(?<!i\.e\.)[\"')\]*]*\s+(?=\S)")
 _WORD = re.compile(r"[^\W_][\w'’.,/-]*")
 
 

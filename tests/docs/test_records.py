@@ -1,0 +1,73 @@
+"""The records that pages show in full are scored without rejects, and recipes can be read."""
+
+import dataclasses
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fastscore_models.recipe import parse_recipe
+
+import fastscore
+from tests.documented import ROOT
+
+SUITES: dict[str, Any] = {
+    "guest_simulation": fastscore.GuestSimulation(),
+    "memory_finance": fastscore.MemoryFinance(),
+    "preference_shift": fastscore.PreferenceShift(segments="metadata"),
+    "score_dialogue": fastscore.ScoreDialogue(lex_weight=1.0),
+}
+"""The suites whose page shows a record, with the options that score it."""
+
+SHOWN = {
+    "guest_simulation": ("ORA", 1.0),
+    "memory_finance": ("key_coverage", 0.5),
+    "preference_shift": ("cross_coherence", 0.25),
+    "score_dialogue": ("average_U_best_early", 0.5),
+}
+"""A metric of each record, worked out by hand."""
+
+
+def blocks_of(page: str, language: str) -> list[str]:
+    """Return the blocks of a page in a language."""
+    text = (ROOT / page).read_text(encoding="utf-8")
+    return re.findall(rf"^```{language}\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+
+
+def records(text: str) -> list[dict[str, Any]]:
+    """Return the JSON objects of a text, one after another."""
+    found, at = [], 0
+    while at < len(text):
+        value, at = json.JSONDecoder().raw_decode(text, at)
+        found.append(value)
+        at += len(text[at:]) - len(text[at:].lstrip())
+    return found
+
+
+@pytest.mark.parametrize("suite", SUITES)
+def test_the_first_record_of_a_suites_page_is_scored(suite: str, tmp_path: Path) -> None:
+    options = SUITES[suite]
+    if suite == "preference_shift":
+        catalogue = tmp_path / "catalogue.jsonl"
+        catalogue.write_text(blocks_of("docs/catalogue.md", "json")[0], "utf-8")
+        options = dataclasses.replace(options, catalogue=str(catalogue))
+    log = records(blocks_of(f"docs/suites/{suite}.md", "json")[0])
+    scores = fastscore.score(log, options, embedder="none")
+    assert scores.rejects.height == 0
+    metric, value = SHOWN[suite]
+    assert scores.tables["dialogues"][metric].to_list() == [pytest.approx(value)]
+
+
+@pytest.mark.parametrize("text", blocks_of("docs/own_model.md", "toml"))
+def test_the_recipes_of_a_page_can_be_read(text: str) -> None:
+    assert parse_recipe(text, "page").name == "my-model"
+
+
+def test_the_personas_of_a_page_can_be_read(tmp_path: Path) -> None:
+    log, personas = blocks_of("docs/suites/guest_simulation.md", "json")
+    path = tmp_path / "personas.json"
+    path.write_text(personas, "utf-8")
+    scores = fastscore.score(records(log), fastscore.GuestSimulation(personas=str(path)))
+    # exploration, mood, ordering and completion are as expected in the only message
+    assert scores.tables["dialogues"]["PAS"].to_list() == [1.0]
