@@ -1,6 +1,5 @@
 """The records that pages show in full are scored without rejects, and recipes can be read."""
 
-import dataclasses
 import json
 import re
 from pathlib import Path
@@ -12,21 +11,13 @@ from fastscore_models.recipe import parse_recipe
 import fastscore
 from tests.documented import ROOT
 
-SUITES: dict[str, Any] = {
-    "guest_simulation": fastscore.GuestSimulation(),
-    "memory_finance": fastscore.MemoryFinance(),
-    "preference_shift": fastscore.PreferenceShift(segments="metadata"),
-    "score_dialogue": fastscore.ScoreDialogue(lex_weight=1.0),
-}
-"""The suites whose page shows a record, with the options that score it."""
-
 SHOWN = {
     "guest_simulation": ("ORA", 1.0),
     "memory_finance": ("key_coverage", 0.5),
     "preference_shift": ("cross_coherence", 0.25),
     "score_dialogue": ("average_U_best_early", 0.5),
 }
-"""A metric of each record, worked out by hand."""
+"""A metric of the record on each suite's page, worked out by hand."""
 
 
 def blocks_of(page: str, language: str) -> list[str]:
@@ -45,13 +36,18 @@ def records(text: str) -> list[dict[str, Any]]:
     return found
 
 
-@pytest.mark.parametrize("suite", SUITES)
+@pytest.mark.parametrize("suite", SHOWN)
 def test_the_first_record_of_a_suites_page_is_scored(suite: str, tmp_path: Path) -> None:
-    options = SUITES[suite]
-    if suite == "preference_shift":
-        catalogue = tmp_path / "catalogue.jsonl"
-        catalogue.write_text(blocks_of("docs/catalogue.md", "json")[0], "utf-8")
-        options = dataclasses.replace(options, catalogue=str(catalogue))
+    catalogue = tmp_path / "catalogue.jsonl"
+    catalogue.write_text(blocks_of("docs/catalogue.md", "json")[0], "utf-8")
+    options = {
+        "guest_simulation": fastscore.GuestSimulation(),
+        "memory_finance": fastscore.MemoryFinance(),
+        "preference_shift": fastscore.PreferenceShift(
+            catalogue=str(catalogue), segments="metadata"
+        ),
+        "score_dialogue": fastscore.ScoreDialogue(lex_weight=1.0),
+    }[suite]
     log = records(blocks_of(f"docs/suites/{suite}.md", "json")[0])
     scores = fastscore.score(log, options, embedder="none")
     assert scores.rejects.height == 0
