@@ -3,32 +3,28 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import chain
 from typing import Any
 
 import numpy as np
 import polars as pl
-from fastscore_jit.arrays import Indices, Mask
-from fastscore_readers.json.tokens import ARRAY, NULL, OBJECT
+from fastscore_jit.arrays import Indices
 
-from fastscore.suites.columns import replace_lone_surrogates
-from fastscore.suites.group_travel.cell_trees import NO_NODE, CellTrees, trees_of
 from fastscore.suites.group_travel.cells import (
     ABSENT_CELLS,
     as_text,
-    canonical_key,
+    by_canonical_key,
+    frame_of,
     parse_cell,
+    shortfall,
 )
-from fastscore.suites.group_travel.faults import faults, shortfalls
 from fastscore.suites.group_travel.lexicon import Lexicon
 from fastscore.suites.group_travel.normalise import component, normalise
 from fastscore.suites.group_travel.plan_days import NAME_KEYS
 from fastscore.suites.group_travel.terms import CATALOGUES, KIND_OF_SLOT
 from fastscore.suites.group_travel.wording import catalogue_rooms
 from fastscore.suites.grouping import (
-    Ragged,
     factorize,
-    group_rows,
-    take,
 )
 
 _KEYS: dict[str, dict[str, tuple[str, ...]]] = {
@@ -47,9 +43,19 @@ _KEYS: dict[str, dict[str, tuple[str, ...]]] = {
 _SHORTEST_COMPONENT = 3
 _SEPARATOR = "\n"
 _CACHED_CATEGORIES = 1 << 16
+_LARGEST_CACHED = 1 << 16
 
 
 KIND_DTYPE = pl.Enum(CATALOGUES)
+_OF_RECORDS = pl.Schema(
+    {
+        "cell": pl.Int64(),
+        "kind": KIND_DTYPE,
+        **dict.fromkeys(
+            ("name", "categories", "room_type", "house_rules", "description"), pl.String()
+        ),
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,91 +94,74 @@ def read_catalogue(
     tuple
         The row of each cell in `Catalogue.cells`, int64 (n,), and the distinct ones.
     """
-    trees = trees_of(cells)
     pairs, row = np.unique(codes * len(CATALOGUES) + kinds, return_inverse=True)
-    tree, kind = np.divmod(pairs, len(CATALOGUES))
-    kind_names = pl.Series(CATALOGUES, dtype=KIND_DTYPE)
-    records, n_entries, is_readable = _records(trees)
-    nodes, offsets = take(records, tree)
-    cell = np.repeat(np.arange(len(pairs)), np.diff(offsets))
-    read = _read_records(trees, nodes, kind[cell]).with_columns(
-        pl.Series("cell", cell), kind_names.gather(kind[cell]).alias("kind")
-    )
-    complete = _complete(read.drop_nulls("name"), lexicon)
-    missed = n_entries[tree] - np.bincount(complete["cell"].to_numpy(), minlength=len(tree))
-    described = pl.DataFrame(
-        {
-            "kind": kind_names.gather(kind),
-            "fault": pl.select(
-                pl.coalesce(
-                    faults(len(tree), (~is_readable[tree], "no list of records; ignored")),
-                    shortfalls(missed, n_entries[tree], "entries are no records with a name"),
-                )
-            ).to_series(),
-        }
-    )
-    return row, Catalogue(described, complete)
+    texts, numbers = np.divmod(pairs, len(CATALOGUES))
+    names = [CATALOGUES[number] for number in numbers.tolist()]
+    read = [
+        _read_cell(cell, name)
+        if len(cell) <= _LARGEST_CACHED
+        else _read_cell.__wrapped__(cell, name)
+        for cell, name in zip(cells.gather(texts), names, strict=True)
+    ]
+    records = [
+        (cell, name, *record)
+        for cell, (name, (_, found)) in enumerate(zip(names, read, strict=True))
+        for record in found
+    ]
+    complete = _complete(frame_of(records, _OF_RECORDS), lexicon)
+    n_named = np.bincount(complete["cell"].to_numpy(), minlength=len(pairs)).tolist()
+    faults = [
+        shortfall(n_entries - n, n_entries, "entries are no records with a name")
+        if n_entries is not None
+        else "no list of records; ignored"
+        for (n_entries, _), n in zip(read, n_named, strict=True)
+    ]
+    kind = pl.Series(names, dtype=KIND_DTYPE)
+    described = {"kind": kind, "fault": pl.Series(faults, dtype=pl.String)}
+    return row, Catalogue(pl.DataFrame(described), complete)
 
 
-def _records(trees: CellTrees) -> tuple[Ragged, Indices, Mask]:
-    """Return the records of each cell's list or of all lists of its object.
+@lru_cache(maxsize=512)
+def _read_cell(cell: str, kind: str) -> tuple[int | None, list[tuple[str | None, ...]]]:
+    """Return the number of a cell's entries, None without a list of them, and the records."""
+    entries = _entries(parse_cell(cell))
+    if entries is None:
+        return None, []
+    return len(entries), [_read_record(each, kind) for each in entries if isinstance(each, dict)]
 
-    And of how many entries, members that are no lists included; and if it has any list.
+
+def _entries(value: Any) -> list[Any] | None:
+    """Return the entries of a cell's list or of all lists of its object; None without a list.
+
+    Members that are no lists are entries, too, but no records.
     """
-    members, owner = trees.below(trees.roots)
-    is_member = trees.tags[trees.roots[owner]] == OBJECT
-    is_list = (trees.tags[members] == ARRAY) & is_member
-    own = np.flatnonzero(trees.tags[trees.roots] == ARRAY)
-    lists = np.concatenate([trees.roots[own], members[is_list]])
-    cell = np.concatenate([own, owner[is_list]])
-    nodes, place = trees.below(lists)
-    is_record = trees.tags[nodes] == OBJECT
-    n_cells = len(trees.roots)
-    rows, offsets = group_rows(cell[place[is_record]], n_cells)
-    has_list = np.bincount(cell, minlength=n_cells) > 0
-    is_readable: Mask = has_list | (trees.tags[trees.roots] == NULL)
-    entries = np.concatenate([cell[place], owner[is_member & ~is_list]])
-    n_entries = np.where(is_readable, np.bincount(entries, minlength=n_cells), 0)
-    return (nodes[is_record][rows], offsets), n_entries, is_readable
+    if isinstance(value, dict):
+        members = value.values()
+        if not any(isinstance(member, list) for member in members):
+            return None
+        lists = (member if isinstance(member, list) else [None] for member in members)
+        return list(chain.from_iterable(lists))
+    return [] if value is None else value if isinstance(value, list) else None
 
 
-def _read_records(trees: CellTrees, records: Indices, kind: Indices) -> pl.DataFrame:
-    """Read what of records is used, by the first key of each field that has a value."""
-    every = {key for of_kind in _KEYS.values() for keys in of_kind.values() for key in keys}
-    found = trees.members(records, sorted(every), canonical_key)
-    chosen = {field: np.full(len(records), NO_NODE) for field in _KEYS}
-    for field, of_kind in _KEYS.items():
-        for number, name in enumerate(CATALOGUES):
-            for key in reversed(of_kind.get(name, ())):
-                has_value = (kind == number) & (trees.tags[found[key]] > NULL)
-                chosen[field] = np.where(has_value, found[key], chosen[field])
-    return pl.DataFrame(
-        {
-            "name": trees.scalars(chosen["name"]),
-            "categories": _categories(trees, chosen["categories"]),
-            **{
-                field: _null_if_absent(trees.scalars(chosen[field]))
-                for field in ("room_type", "house_rules", "description")
-            },
-        }
-    )
+def _read_record(record: dict[str, Any], kind: str) -> tuple[str | None, ...]:
+    """Read the fields of `_KEYS`, each by its first key that has a value."""
+    found = by_canonical_key(record)
 
+    def value_of(field: str) -> Any:
+        keys = _KEYS[field].get(kind, ())
+        return next((found[key] for key in keys if found.get(key) is not None), None)
 
-def _null_if_absent(texts: pl.Series) -> pl.Series:
-    absent = texts.str.strip_chars().str.to_lowercase().is_in(ABSENT_CELLS)
-    return texts.set(absent.fill_null(True), None)
-
-
-def _categories(trees: CellTrees, nodes: Indices) -> pl.Series:
-    """Return categories as texts, their parts between line ends."""
-    codes, values = trees.distinct_values(nodes)
-    cut = [
+    value = value_of("categories")
+    categories = (
         _join_categories(value)
         if isinstance(value, list)
         else _cut_categories(as_text(value) or "")
-        for value in values
-    ]
-    return pl.Series(cut, dtype=pl.String).gather(codes)
+    )
+    name, room_type, house_rules, description = (
+        as_text(value_of(field)) for field in ("name", "room_type", "house_rules", "description")
+    )
+    return name, categories, room_type, house_rules, description
 
 
 @lru_cache(maxsize=_CACHED_CATEGORIES)
@@ -188,14 +177,22 @@ def _cut_categories(text: str) -> str:
 
 def _join_categories(parts: Sequence[Any]) -> str:
     texts = (text for part in parts if (text := as_text(part)) is not None)
-    stripped = (replace_lone_surrogates(text).strip() for text in texts)
+    stripped = (text.strip() for text in texts)
     return _SEPARATOR.join(part for part in stripped if part.casefold() not in ABSENT_CELLS)
+
+
+def _null_if_absent(*columns: str) -> pl.Expr:
+    texts = pl.col(columns)
+    return pl.when(~texts.str.strip_chars().str.to_lowercase().is_in(ABSENT_CELLS)).then(texts)
 
 
 def _complete(records: pl.DataFrame, lexicon: Lexicon) -> pl.DataFrame:
     """Give records their key, text, room and components; leave out those without a key."""
-    keyed = records.with_columns(normalise(records["name"]).alias("key")).filter(
-        pl.col("key") != ""
+    keyed = (
+        records.drop_nulls("name")
+        .with_columns(pl.col("name").map_batches(normalise, return_dtype=pl.String).alias("key"))
+        .filter(pl.col("key") != "")
+        .with_columns(_null_if_absent("room_type", "house_rules", "description"))
     )
     stay = pl.concat_str("room_type", "house_rules", separator=", ", ignore_nulls=True)
     named = pl.col("categories").str.replace_all(_SEPARATOR, ", ", literal=True)

@@ -1,11 +1,10 @@
 """Under which condition a dialogue was held, and who took part, by its metadata."""
 
-import polars as pl
-from fastscore_jit.arrays import Indices
-from fastscore_readers.json.tokens import ARRAY, FLOAT, NULL
+from typing import Any
 
-from fastscore.suites.group_travel.cell_trees import CellTrees, read_trees
-from fastscore.suites.group_travel.faults import faults
+import polars as pl
+
+from fastscore.suites.group_travel.cells import as_flag, as_object, as_text, frame_of, parse_cell
 from fastscore.suites.group_travel.terms import (
     ACTIONABLE,
     CONDITIONS,
@@ -17,11 +16,22 @@ from fastscore.suites.group_travel.terms import (
     USER_FEEDBACK,
 )
 from fastscore.suites.group_travel.turns import Turns, dialogue_metadata
+from fastscore.suites.grouping import factorize
 
 _CONDITION_IN_NAME = r"(?i)(?:^|[^a-z0-9])(?:c|cond(?:ition)?[_-]?)([1-5])(?:[^0-9a-z]|$)"
 _CONDITION_AND_SEPARATOR = r"(?i)(^|[^a-z0-9])(?:c|cond(?:ition)?[_-]?)[1-5]($|[^0-9a-z])"
 _NESTED = ("condition_flags", "flags")
 _MOST_MEMBERS = 1 << 53
+_OF_METADATA = pl.Schema(
+    {
+        **dict.fromkeys(FLAGS, pl.Boolean),
+        "stated_condition": pl.String,
+        **dict.fromkeys(("member_count", "listed_members"), pl.Int64),
+        **dict.fromkeys(
+            ("group_type", "stated_scenario", "stated_id", "metadata_fault"), pl.String
+        ),
+    }
+)
 _SOURCES = ("metadata", "condition", "file_name", "content")
 
 
@@ -35,54 +45,47 @@ def read_metadata(cells: pl.Series) -> pl.DataFrame:
         ``group_type``, ``stated_scenario``, ``stated_id`` and ``metadata_fault``, what could not
         be read.
     """
-    codes, trees = read_trees(cells)
-    names = (
-        "condition",
-        "member_count",
-        "members",
-        "group_type",
-        "dialogue_id",
-        "scenario",
-        *_NESTED,
+    codes, found = factorize(cells)
+    rows = [_read_metadata(parse_cell(cell)) for cell in found]
+    return frame_of(rows, _OF_METADATA)[codes]
+
+
+def _read_metadata(value: Any) -> tuple[Any, ...]:
+    found = as_object(value)
+    places = [found, *(as_object(found.get(name)) for name in _NESTED)]
+    stated = found.get("condition")
+    condition = stated.strip().upper() if isinstance(stated, str) else None
+    members, count = found.get("members"), _count(found.get("member_count"))
+    fault = None
+    if value is not None and not isinstance(value, dict):
+        fault = "no object; ignored"
+    elif count is None and found.get("member_count") is not None:
+        fault = "member_count is no whole number; ignored"
+    return (
+        *(_first_flag(places, flag) for flag in FLAGS),
+        condition if condition in CONDITIONS else None,
+        count,
+        (len(members) or None) if isinstance(members, list) else None,
+        *(_name(found.get(name)) for name in ("group_type", "scenario", "dialogue_id")),
+        fault,
     )
-    found = trees.members(trees.roots, names)
-    places = [trees.members(nodes, FLAGS) for nodes in (trees.roots, *(found[n] for n in _NESTED))]
-    flags = {
-        flag: pl.select(pl.coalesce(*(trees.booleans(place[flag]) for place in places))).to_series()
-        for flag in FLAGS
-    }
-    condition = trees.texts(found["condition"]).str.strip_chars().str.to_uppercase()
-    n_members = trees.sizes(found["members"]) * (trees.tags[found["members"]] == ARRAY)
-    counts, count = trees.distinct_values(found["member_count"])
-    member_count = pl.Series(map(_count, count), dtype=pl.Int64).gather(counts)
-    uncounted = (trees.tags[found["member_count"]] > NULL) & member_count.is_null().to_numpy()
-    return pl.DataFrame(
-        {
-            **flags,
-            "stated_condition": condition.set(~condition.is_in(list(CONDITIONS)), None),
-            "member_count": member_count,
-            "listed_members": pl.Series(n_members).set(pl.Series(n_members == 0), None),
-            "group_type": _name(trees, found["group_type"]),
-            "stated_scenario": _name(trees, found["scenario"]),
-            "stated_id": _name(trees, found["dialogue_id"]),
-            "metadata_fault": faults(
-                len(trees.roots),
-                (~trees.holds_object, "no object; ignored"),
-                (uncounted, "member_count is no whole number; ignored"),
-            ),
-        }
-    )[codes]
+
+
+def _first_flag(places: list[dict[str, Any]], flag: str) -> bool | None:
+    flags = (as_flag(place.get(flag)) for place in places)
+    return next((value for value in flags if value is not None), None)
 
 
 def read_stated_ids(rows: pl.DataFrame) -> pl.Series:
     """Return the id in the metadata of rows that are dialogues, null without one."""
-    codes, trees = read_trees(dialogue_metadata(rows).fill_null(""))
-    return _name(trees, trees.members(trees.roots, ("dialogue_id",))["dialogue_id"])[codes]
+    codes, found = factorize(dialogue_metadata(rows).fill_null(""))
+    ids = [_name(as_object(parse_cell(cell)).get("dialogue_id")) for cell in found]
+    return pl.Series(ids, dtype=pl.String).gather(codes)
 
 
-def _name(trees: CellTrees, nodes: Indices) -> pl.Series:
+def _name(value: Any) -> str | None:
     """Return texts and whole numbers as text."""
-    return trees.scalars(nodes).set(pl.Series(trees.tags[nodes] == FLOAT), None)
+    return None if isinstance(value, float) else as_text(value)
 
 
 def _count(value: object) -> int | None:

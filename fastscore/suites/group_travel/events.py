@@ -8,9 +8,8 @@ import polars as pl
 from fastscore.suites.base import Events
 from fastscore.suites.declarations import PARTIAL_REJECTS
 from fastscore.suites.group_travel.catalogue import Catalogue, built_in_components, read_catalogue
-from fastscore.suites.group_travel.cells import present_cells
+from fastscore.suites.group_travel.cells import present_cells, warnings_of
 from fastscore.suites.group_travel.conditions import name_conditions
-from fastscore.suites.group_travel.faults import warnings_of
 from fastscore.suites.group_travel.lexicon import Lexicon, load_lexicon
 from fastscore.suites.group_travel.metrics.places import PLACE_SLOTS, ground_places, places_of
 from fastscore.suites.group_travel.metrics.satisfaction import PLACE_SLOT_NUMBER, choices_of

@@ -1,20 +1,24 @@
 """The days of plans, and the values in them: what stands where, by the keys that plans use."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
-from fastscore_jit.arrays import Indices
-from fastscore_readers.json.tokens import ARRAY, NULL, OBJECT
 
-from fastscore.suites.group_travel.cell_trees import NO_NODE, CellTrees
-from fastscore.suites.group_travel.cells import canonical_key
-from fastscore.suites.group_travel.faults import faults, shortfalls
+from fastscore.suites.group_travel.cells import (
+    as_object,
+    by_canonical_key,
+    canonical_key,
+    frame_of,
+    parse_cell,
+    shortfall,
+)
 from fastscore.suites.group_travel.terms import MEALS, PLAN_KINDS, STOP
-from fastscore.suites.grouping import place_in_group
 
+_MEALS = "meals"
 _KIND_OF_KEY = {
-    **{meal: meal for meal in MEALS},
+    **{meal: meal for meal in (*MEALS, _MEALS)},
     **dict.fromkeys(("accommodation", "accommodations", "lodging", "hotel"), "accommodation"),
     **dict.fromkeys(("attraction", "attractions"), "attraction"),
     **dict.fromkeys(("event", "events"), "event"),
@@ -27,123 +31,126 @@ NAME_KEYS = ("name", "title", "eventname", "restaurantname", "attractionname", "
 _STOP_NAME_KEYS = ("place", "poi")
 _TIME_KEYS = {"start": ("start", "starttime"), "end": ("end", "endtime"), "interval": ("time",)}
 
+_OF_PLANS = pl.Schema(
+    {"raw_output": pl.String, "n_days": pl.Int64, "fault": pl.String, "n_named": pl.Int64}
+)
+_TIMES = pl.Schema({"row": pl.UInt32, **dict.fromkeys(_TIME_KEYS, pl.String)})
 
-def read_days(trees: CellTrees) -> tuple[pl.DataFrame, pl.DataFrame]:
+
+class _Values(NamedTuple):
+    """Named values of days: the day in its plan, the kind and the text; and times by row."""
+
+    day: list[int]
+    kind: list[str]
+    text: list[str]
+    times: list[tuple[int | str | None, ...]]
+
+
+def read_days(cells: pl.Series) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Read plan cells.
 
     Returns
     -------
     tuple
-        A row a plan: ``raw_output``, ``n_days``, ``fault``. And what the plans' days hold,
-        in order: ``plan``, ``day``, ``kind``, ``text`` and ``start``, ``end`` and ``interval``,
-        which are null but where a stop that is an object has them.
+        A row a plan: ``raw_output``, ``n_days``, ``fault``. And the values in the plans' days, in
+        order: ``plan``, ``day``, ``kind``, ``text`` and ``start``, ``end`` and ``interval``, which
+        only stops that are objects have.
     """
-    roots, tags = trees.roots, trees.tags
-    in_plan = trees.members(roots, (*_DAY_KEYS, "raw_output"))
-    lists = _day_lists(trees, in_plan)
-    days, plan = trees.below(lists)
-    is_object = tags[days] == OBJECT
-    is_day = is_object & (trees.sizes(days) > 0)
-    n_listed, n_objects = (np.bincount(of, minlength=len(roots)) for of in (plan, plan[is_object]))
-    days, plan = days[is_day], plan[is_day]
-    items, day, kind, strays = _items(trees, days)
-    named, texts = _named_items(trees, items, kind)
-    n_items, n_named = (
-        np.bincount(plan[of], minlength=len(roots))
-        for of in (np.concatenate([day, strays]), day[named])
+    values = _Values([], [], [], [])
+    plans = frame_of([_read_plan(parse_cell(cell), values) for cell in cells], _OF_PLANS)
+    named = {
+        "plan": np.repeat(np.arange(plans.height), plans["n_named"]),
+        "day": pl.Series(values.day, dtype=pl.Int64),
+        "kind": pl.Series(values.kind, dtype=pl.Enum(PLAN_KINDS)),
+        "text": pl.Series(values.text, dtype=pl.String),
+    }
+    times = frame_of(values.times, _TIMES)
+    none = pl.Series([None], dtype=pl.String)
+    columns = {
+        name: none.new_from_index(0, len(values.text)).scatter(times["row"], times[name])
+        for name in _TIME_KEYS
+    }
+    return plans.drop("n_named"), pl.DataFrame(named | columns)
+
+
+def _read_plan(value: Any, values: _Values) -> tuple[str, int, str | None, int]:
+    """Append the named values of a plan; return its row of `_OF_PLANS`."""
+    listed = _day_list(value)
+    objects = [day for day in listed or () if isinstance(day, dict)]
+    days = [day for day in objects if day]
+    n_items, n_before = 0, len(values.text)
+    for number, day in enumerate(days):
+        for kind, item in _items(day):
+            n_items += 1
+            name = item
+            if not isinstance(item, str):
+                name, *times = _read_object(as_object(item), kind)
+                if name is None:
+                    continue
+                values.times.append((len(values.text), *times))
+            values.day.append(number)
+            values.kind.append(kind)
+            values.text.append(name)
+    n_listed, n_named = len(listed or ()), len(values.text) - n_before
+    raw_output = _text(value.get("raw_output") if isinstance(value, dict) else value)
+    fault = (
+        _unread(value, is_lacking=listed is None and raw_output is None)
+        or shortfall(n_listed - len(objects), n_listed, "days are no objects")
+        or shortfall(n_items - n_named, n_items, "values of days name no place")
     )
-    raw_output = np.where(tags[roots] == OBJECT, in_plan["raw_output"], roots)
-    is_lacking = (lists == NO_NODE) & ~trees.is_text(raw_output) & (tags[roots] != NULL)
-    plans = pl.DataFrame(
-        {
-            "raw_output": trees.texts(raw_output).fill_null(""),
-            "n_days": np.bincount(plan, minlength=len(roots)).astype(np.int64),
-            "fault": pl.select(
-                pl.coalesce(
-                    faults(
-                        len(roots),
-                        (trees.is_text(roots), "neither JSON nor a literal; read as raw output"),
-                        (is_lacking, "no list of days; ignored"),
-                    ),
-                    shortfalls(n_listed - n_objects, n_listed, "days are no objects"),
-                    shortfalls(n_items - n_named, n_items, "values of days name no place"),
-                )
-            ).to_series(),
-        }
-    )
-    values = pl.DataFrame(
-        {
-            "plan": plan[day[named]],
-            "day": place_in_group(plan)[day[named]],
-            "kind": pl.Series(PLAN_KINDS, dtype=pl.Enum(PLAN_KINDS)).gather(kind[named]),
-            **texts,
-        }
-    )
-    return plans, values
+    return raw_output or "", len(days), fault, n_named
 
 
-def _day_lists(trees: CellTrees, in_plan: Mapping[str, Indices]) -> Indices:
-    """Return the list of days of each plan: itself, or that under the first of the keys."""
-    lists = np.where(trees.tags[trees.roots] == ARRAY, trees.roots, NO_NODE)
-    for key in reversed(_DAY_KEYS):
-        lists = np.where(trees.tags[in_plan[key]] == ARRAY, in_plan[key], lists)
-    return lists
+def _unread(value: Any, *, is_lacking: bool) -> str | None:
+    if isinstance(value, str):
+        return "neither JSON nor a literal; read as raw output"
+    return "no list of days; ignored" if is_lacking and value is not None else None
 
 
-def _items(trees: CellTrees, days: Indices) -> tuple[Indices, Indices, Indices, Indices]:
-    """Return the values of days, lists item by item, in order; the day and the kind of each.
+def _day_list(value: Any) -> list[Any] | None:
+    """Return the list of days of a plan: itself, or that under the first of the keys."""
+    if isinstance(value, list):
+        return value
+    in_plan = as_object(value)
+    return next((in_plan[key] for key in _DAY_KEYS if isinstance(in_plan.get(key), list)), None)
 
-    Nulls are no values, nor are empty lists. Last come the days whose ``meals`` are no object.
+
+def _items(day: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Return the kinds and values of a day, lists item by item; nulls are no values.
+
+    ``meals`` that are no object are a value without a kind.
     """
-    kind_of_key = trees.key_codes(PLAN_KINDS, lambda key: _KIND_OF_KEY.get(canonical_key(key), ""))
-    values, day = trees.below(days)
-    kind = kind_of_key[trees.key[values]]
-    is_meals = trees.key_codes(("meals",), canonical_key)[trees.key[values]] == 0
-    is_object = trees.tags[values] == OBJECT
-    meals = np.flatnonzero(is_meals & is_object)
-    strays = day[is_meals & ~is_object & (trees.tags[values] > NULL)]
-    served, of_meals = trees.below(values[meals])
-    meal = trees.key_codes(MEALS, canonical_key)[trees.key[served]]
-    values, day, kind = (
-        np.concatenate(parts)
-        for parts in ((values, served), (day, day[meals[of_meals]]), (kind, meal))
-    )
-    known = kind >= 0
-    values, day, kind = values[known], day[known], kind[known]
-    elements, owner = trees.below(np.where(trees.tags[values] == ARRAY, values, NO_NODE))
-    items = np.concatenate([values, elements])
-    counts = trees.tags[items] > NULL
-    counts[: len(values)] &= trees.tags[values] != ARRAY
-    order = np.flatnonzero(counts)[np.argsort(items[counts], kind="stable")]
-    return (
-        items[order],
-        np.concatenate([day, day[owner]])[order],
-        np.concatenate([kind, kind[owner]])[order],
-        strays,
-    )
+    for key, value in day.items():
+        kind = _KIND_OF_KEY.get(canonical_key(key))
+        if kind is None or value is None:
+            continue
+        if kind == _MEALS:
+            served = as_object(value).items()
+            yield from _items({key: meal for key, meal in served if canonical_key(key) in MEALS})
+            if not isinstance(value, dict):
+                yield "", None
+        elif isinstance(value, list):
+            yield from ((kind, item) for item in value if item is not None)
+        else:
+            yield kind, value
 
 
-def _named_items(
-    trees: CellTrees, items: Indices, kind: Indices
-) -> tuple[Indices, dict[str, pl.Series]]:
-    """Return which items have a name, and their texts: ``text``, and the times of stops."""
-    is_object = trees.tags[items] == OBJECT
-    objects = items[is_object]
-    names = (*NAME_KEYS, *_STOP_NAME_KEYS)
-    wanted = (*names, *(key for keys in _TIME_KEYS.values() for key in keys))
-    found = trees.members(objects, wanted, canonical_key)
-    is_stop = kind[is_object] == PLAN_KINDS.index(STOP)
-    name = np.full(len(objects), NO_NODE)
-    for key in reversed(names):
-        applies = trees.is_text(found[key])
-        name = np.where(applies & is_stop if key in _STOP_NAME_KEYS else applies, found[key], name)
-    node = np.where(trees.is_text(items), items, NO_NODE)
-    node[is_object] = name
-    named = np.flatnonzero(node != NO_NODE)
-    times = {}
-    for column, keys in _TIME_KEYS.items():
-        first, last = found[keys[0]], found[keys[-1]]
-        of_items = np.full(len(items), NO_NODE)
-        of_items[is_object] = np.where(trees.tags[first] > NULL, first, last)
-        times[column] = trees.texts(of_items[named])
-    return named, {"text": trees.texts(node[named]), **times}
+def _read_object(item: dict[str, Any], kind: str) -> list[str | None]:
+    """Return the name of an item and the times of a stop."""
+    found = by_canonical_key(item)
+    if kind != STOP:
+        return [_first_text(found, NAME_KEYS), None, None, None]
+    name = _first_text(found, (*NAME_KEYS, *_STOP_NAME_KEYS))
+    given = (
+        next((found[key] for key in keys if found.get(key) is not None), None)
+        for keys in _TIME_KEYS.values()
+    )
+    return [name, *map(_text, given)]
+
+
+def _first_text(found: dict[str, Any], keys: Sequence[str]) -> str | None:
+    return next((found[key] for key in keys if isinstance(found.get(key), str)), None)
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) else None

@@ -7,7 +7,6 @@ import numpy.typing as npt
 import polars as pl
 from fastscore_jit.arrays import Indices
 
-from fastscore.suites.group_travel.cell_trees import trees_of
 from fastscore.suites.group_travel.metrics.plan import check_days
 from fastscore.suites.group_travel.normalise import normalise
 from fastscore.suites.group_travel.plan_days import read_days
@@ -51,7 +50,7 @@ class Plans:
 
 def read_plans(cells: pl.Series, *, strict_overnight: bool) -> Plans:
     """Read plan cells, a plan each."""
-    plans, values = read_days(trees_of(cells))
+    plans, values = read_days(cells)
     is_stop = values["kind"] == STOP
     first_day = offsets_of(plans["n_days"].to_numpy())
     of_slots = values.filter(~is_stop).select("plan", "day", "kind", "text")

@@ -1,86 +1,89 @@
 """What the system made of each slot's preferences: conflict, strategy and explanation."""
 
-from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import polars as pl
-from fastscore_jit.arrays import Indices, Mask
-from fastscore_readers.json.tokens import ARRAY, OBJECT
+from fastscore_jit.arrays import Indices
 
 from fastscore.suites.columns import gather_or_null
-from fastscore.suites.group_travel.cell_trees import NO_NODE, CellTrees, read_trees
-from fastscore.suites.group_travel.cells import is_present
-from fastscore.suites.group_travel.faults import faults, warnings_of
+from fastscore.suites.group_travel.cells import (
+    as_flag,
+    as_object,
+    as_text,
+    frame_of,
+    is_present,
+    parse_cell,
+    warnings_of,
+)
 from fastscore.suites.group_travel.terms import NULLS, SYNTHESIZE
 from fastscore.suites.group_travel.turns import Turns, canonical_slot, cells_of_turns
+from fastscore.suites.grouping import factorize
 
-_FIELDS = (
-    "has_conflict",
-    "conflict_description",
-    "resolution_strategy",
-    "resolution_explanation",
-    "strategy_id",
-    "operator",
-    "updated_resolution_explanation",
-    "final_revised_decision",
+_FIELDS = frozenset(
+    (
+        "has_conflict",
+        "conflict_description",
+        "resolution_strategy",
+        "resolution_explanation",
+        "strategy_id",
+        "operator",
+        "updated_resolution_explanation",
+        "final_revised_decision",
+    )
 )
 _STATE_KEYS = ("slot_decision_state", "synthesis", "slot_decisions")
 _TEXTS = ("conflict_description", "resolution_strategy", "strategy_id", "resolution_explanation")
+_SCHEMA = pl.Schema(
+    {
+        "is_object": pl.Boolean,
+        "has_conflict": pl.Boolean,
+        **dict.fromkeys(("description", "strategy", "explanation", "fault"), pl.String),
+    }
+)
 _READ = ("is_object", "has_conflict", "description", "strategy", "explanation")
 
 
-def read_objects(trees: CellTrees, nodes: Indices) -> pl.DataFrame:
-    """Read the fields of objects that have at least one that is known; null where none is meant.
+def _read_object(value: Any) -> tuple[Any, ...]:
+    """Read the fields of an object that has at least one that is known; see `_SCHEMA`.
 
     ``fault`` names a field that should be a text and is an array or object.
     """
-    found = trees.members(nodes, _FIELDS)
-    strategies = (
-        _texts_or_null(trees, found[key]) for key in ("resolution_strategy", "strategy_id")
-    )
-    return pl.DataFrame(
-        {
-            "is_object": _is_known(found),
-            "has_conflict": trees.booleans(found["has_conflict"]),
-            "description": trees.scalars(found["conflict_description"]),
-            "strategy": pl.select(pl.coalesce(*strategies)).to_series(),
-            "explanation": _texts_or_null(trees, found["resolution_explanation"]),
-            "fault": faults(
-                len(nodes),
-                *(
-                    (
-                        np.isin(trees.tags[found[field]], (ARRAY, OBJECT)),
-                        f"{field} is no text; ignored",
-                    )
-                    for field in _TEXTS
-                ),
-            ),
-        }
+    found = as_object(value)
+    fault = next((name for name in _TEXTS if isinstance(found.get(name), list | dict)), None)
+    return (
+        _is_known(found),
+        as_flag(found.get("has_conflict")),
+        as_text(found.get("conflict_description")),
+        _text_or_null(found.get("resolution_strategy")) or _text_or_null(found.get("strategy_id")),
+        _text_or_null(found.get("resolution_explanation")),
+        fault and f"{fault} is no text; ignored",
     )
 
 
-def _is_known(found: Mapping[str, Indices]) -> Mask:
-    known: Mask = np.any([nodes != NO_NODE for nodes in found.values()], axis=0)
-    return known
+def _is_known(value: dict[str, Any]) -> bool:
+    return not _FIELDS.isdisjoint(value)
 
 
-def _texts_or_null(trees: CellTrees, nodes: Indices) -> pl.Series:
-    """Return texts, null for those that stand for nothing."""
-    said = trees.scalars(nodes)
-    return said.set(said.str.strip_chars().str.to_lowercase().is_in(NULLS).fill_null(True), None)
+def _text_or_null(value: Any) -> str | None:
+    """Return a scalar as text, None if it stands for nothing."""
+    text = as_text(value)
+    return None if text is None or text.strip().lower() in NULLS else text
+
+
+def _unread(value: Any) -> str | None:
+    return None if value is None or isinstance(value, dict) else "no object; ignored"
 
 
 def read_metadata_objects(cells: pl.Series) -> pl.DataFrame:
     """Read the metadata of synthesis turns: flat, or under the key synthesis."""
-    codes, trees = read_trees(cells)
-    is_flat = _is_known(trees.members(trees.roots, _FIELDS))
-    nested = trees.members(trees.roots, ("synthesis",))["synthesis"]
-    read = read_objects(trees, np.where(is_flat, trees.roots, nested))
-    return read.with_columns(pl.coalesce(_no_object(trees), "fault").alias("fault"))[codes]
-
-
-def _no_object(trees: CellTrees) -> pl.Series:
-    return faults(len(trees.roots), (~trees.holds_object, "no object; ignored"))
+    codes, found = factorize(cells)
+    rows = []
+    for value in map(parse_cell, found):
+        members = as_object(value)
+        *fields, fault = _read_object(value if _is_known(members) else members.get("synthesis"))
+        rows.append((*fields, _unread(value) or fault))
+    return frame_of(rows, _SCHEMA)[codes]
 
 
 def read_states(cells: pl.Series) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -90,25 +93,21 @@ def read_states(cells: pl.Series) -> tuple[pl.DataFrame, pl.DataFrame]:
     -------
     tuple
         The number of each cell's ``state`` and its ``cell_fault``; and by ``state`` and ``slot``,
-        which are distinct, the fields of `read_objects`.
+        which are distinct, the fields of `_SCHEMA`.
     """
-    codes, trees = read_trees(cells)
-    by_key = trees.members(trees.roots, _STATE_KEYS)
-    slot_of_key = pl.Series([canonical_slot(key) for key in trees.keys], dtype=pl.String)
-    states, nodes = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
-    for key in _STATE_KEYS:
-        of_slots = np.where(trees.tags[by_key[key]] == OBJECT, by_key[key], NO_NODE)
-        below, state = trees.below(of_slots)
-        states.append(state)
-        nodes.append(below)
-    found = np.concatenate(nodes)
-    read = read_objects(trees, found).with_columns(
-        pl.Series("state", np.concatenate(states)),
-        slot_of_key.gather(trees.key[found]).alias("slot"),
-    )
-    known = read.filter("is_object")
-    states_of = pl.DataFrame({"state": codes, "cell_fault": _no_object(trees).gather(codes)})
-    return states_of, known.unique(["state", "slot"], keep="first", maintain_order=True)
+    codes, found = factorize(cells)
+    values = [parse_cell(cell) for cell in found]
+    rows = [
+        (state, canonical_slot(slot), *_read_object(of_slot))
+        for state, value in enumerate(values)
+        for key in _STATE_KEYS
+        for slot, of_slot in as_object(as_object(value).get(key)).items()
+    ]
+    schema = pl.Schema({"state": pl.Int64(), "slot": pl.String(), **_SCHEMA})
+    read = frame_of(rows, schema).filter("is_object")
+    faults = pl.Series("cell_fault", map(_unread, values), dtype=pl.String)
+    states_of = pl.DataFrame({"state": codes, "cell_fault": faults.gather(codes)})
+    return states_of, read.unique(["state", "slot"], keep="first", maintain_order=True)
 
 
 def read_synthesis(read: Turns) -> tuple[pl.DataFrame, pl.DataFrame]:

@@ -54,9 +54,6 @@ MOST_BYTES = 1 << 30
 """What a block is shorter than."""
 _ESCAPED_BIT = 31
 
-EVERYTHING = -1
-"""Instead of a number of slots: every value is wanted."""
-
 
 class Plan(NamedTuple):
     """A shape as tables: places in preorder, the first one's values being lines.
@@ -73,8 +70,7 @@ class Plan(NamedTuple):
         The place of the elements, -1 where they are not wanted.
     n_slots
         How many places a line has that is noted in slots, as nothing is wanted below the members of
-        an object; 0 where values are noted one after another; `EVERYTHING` where all values are,
-        whatever their keys: a member's place is then the byte of its key, 0 that of all others.
+        an object; 0 where values are noted one after another.
     """
 
     keys: Keys
@@ -192,8 +188,6 @@ def _member_place(
 ) -> Any:
     """Place of the member whose key stands at a token, in an object's note; -1 if not wanted."""
     parent, count = object_
-    if plan.n_slots == EVERYTHING:
-        return token_at(tokens, token) + 1
     key = _key_at(data, tokens, token, plan.keys, scratch.key)
     if key < 0:
         return -1
@@ -215,7 +209,7 @@ def _walk_value(
 ) -> tuple[Any, Any]:
     """Walk a line's value from a token on: the token after it, or -1, and the count of notes."""
     place, parent, depth = signed(0), signed(-1), 0
-    first, in_slots, everything = count, plan.n_slots > 0, plan.n_slots == EVERYTHING
+    first, in_slots = count, plan.n_slots > 0
     if in_slots:
         for slot in range(plan.n_slots):
             put_item(notes.value, first + slot, _NOTHING)
@@ -232,13 +226,10 @@ def _walk_value(
             value = packed(kind, at + 1, closing & POSITION)
         elif byte == OPEN_OBJECT or byte == OPEN_ARRAY:
             kind = OBJECT if byte == OPEN_OBJECT else ARRAY
-            if everything or (
-                place >= 0
-                and (
-                    item_at(plan.has_members, place) != 0
-                    if byte == OPEN_OBJECT
-                    else item_at(plan.elements, place) >= 0
-                )
+            if place >= 0 and (
+                item_at(plan.has_members, place) != 0
+                if byte == OPEN_OBJECT
+                else item_at(plan.elements, place) >= 0
             ):
                 token += 1
                 after = token_at(tokens, token)
@@ -290,8 +281,6 @@ def _walk_value(
                 return -1, count
             place = _member_place(data, tokens, token, plan, notes, scratch, (parent, count))
             token += 3
-        elif everything:
-            place = signed(0)
         else:
             place = signed(item_at(plan.elements, signed(item_at(notes.place, parent))))
 

@@ -1,0 +1,102 @@
+"""Cells against the plain scorer's reading of each, in the types of JSON."""
+
+import json
+from typing import Any
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fastscore.suites.group_travel.cells import as_flag, as_text, is_present, parse_cell
+from tests.oracles import group_travel_logs as oracle
+
+TEXTS = st.text(max_size=5)
+SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | TEXTS
+VALUES = st.recursive(
+    SCALARS,
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from("ab") | TEXTS | st.integers(), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+STRANGE = [
+    *("", " ", "nan", '"nan"', "None", "{}", "[]", "-", "()", "{1, 2}", "text", "'text'", "1"),
+    *('"[1]"', '{"a": 1, "a": [2]}', "{'a': 1, 'a': {}}", "[1, {2}]", "[1", "{'a': b'x'}", "NaN"),
+    *('{"a": ' + " " * 80 + "}", " " * 80 + "[]", " " * 80 + '"', '["\\u00e9"]', "['\\u00e9']"),
+    "\ufeff[1]",
+]
+CELLS = st.sampled_from(STRANGE) | VALUES.flatmap(
+    lambda value: st.sampled_from(
+        [repr(value), json.dumps(value), json.dumps(json.dumps(value)), json.dumps(value, indent=1)]
+    )
+)
+
+
+def plain(value: Any) -> Any:
+    """Return a value in the types of JSON; what JSON has no type for is an empty object."""
+    if isinstance(value, dict):
+        return {plain_key(key): plain(below) for key, below in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(below) for below in value]
+    return value if value is None or isinstance(value, bool | int | float | str) else {}
+
+
+def plain_key(key: Any) -> str:
+    if isinstance(key, bool) or key is None:
+        return {True: "true", False: "false", None: "null"}[key]
+    return key if isinstance(key, str) else repr(key)
+
+
+@given(CELLS)
+def test_a_cell_is_what_the_oracle_reads(cell: str) -> None:
+    expected = oracle.parse_cell(cell)
+    # a cell in quotes is a cell again, once
+    if isinstance(expected, str) and expected != cell:
+        inner = oracle.parse_cell(expected)
+        expected = expected if isinstance(inner, str) and inner == expected.strip() else inner
+    if isinstance(expected, str) and expected == cell.strip():
+        expected = cell
+    assert repr(parse_cell(cell)) == repr(plain(expected))
+
+
+@given(SCALARS | VALUES)
+def test_texts_and_flags(value: Any) -> None:
+    is_scalar = isinstance(value, str | int | float)
+    assert as_text(value) == (str(value) if is_scalar else None)
+    if isinstance(value, str):
+        assert as_flag(value) == (value.strip().lower() in ("true", "yes", "1"))
+    else:
+        is_one = isinstance(value, int | float) and value == 1
+        assert as_flag(value) is (None if value is None else is_one)
+
+
+@pytest.mark.parametrize("value", ["true", " Yes ", "1", 1, 1.0, True])
+def test_flags_that_are_true(value: Any) -> None:
+    assert as_flag(value) is True
+
+
+def test_a_lone_surrogate_and_numbers_without_end() -> None:
+    assert parse_cell('{"a\\ud800": "x\\ud800", "b": "\\ud83d\\ude00"}') == {
+        "a\ufffd": "x\ufffd",
+        "b": "😀",
+    }
+    assert parse_cell("['x\\ud800']") == ["x\ufffd"]
+    many = "1" * 5000
+    read = parse_cell(f'{{"a": {many}, "b": 5}}')
+    assert (as_text(read["a"]), read["b"], as_flag(read["a"])) == (many, 5, False)
+
+
+def test_keys_of_literals_are_those_of_json() -> None:
+    cell = "{1: 'a', True: 'b', None: (1, {2}), (3,): 'c', 2.5: b'x'}"
+    assert parse_cell(cell) == {"1": "b", "null": [1, {}], "2.5": {}}
+
+
+@pytest.mark.parametrize("padding", [0, 70])
+def test_presence(padding: int) -> None:
+    absent = ["", "nan", "NaN", "None", "null", "{}", "[]", "-", ' "nan" ', '""']
+    present = ["x", "[1]", '"x"', "nano", "{} {}", "0"]
+    cells = [" " * padding + cell + " " * padding for cell in (*absent, *present)]
+    expected = [False] * len(absent) + [True] * len(present)
+    assert is_present(pl.Series([*cells, None])).to_list() == [*expected, False]
