@@ -197,7 +197,6 @@ QUICK = {
     "memory_finance": ["--quick"],
     "simulation": ["--quick"],
     "engines": ["--quick", "--engine", "dask"],
-    "process_settings": ["--quick"],
     "compile_kernels": ["--quick"],
     "screening": ["--quick"],
     "verification": ["--scale", "0.02"],

@@ -1,6 +1,7 @@
 """The command line: one module a verb, loaded when the verb is used."""
 
 import atexit
+import gc
 import importlib
 import os
 import signal
@@ -14,7 +15,6 @@ import click
 
 from fastscore.cli.groups import SuggestingGroup
 from fastscore.errors import EXIT_INCOMPLETE, EXIT_INTERRUPTED, FastscoreError
-from fastscore.garbage import COLLECT_AT_EXIT, skip_last_collection
 from fastscore.paths import check_path
 from fastscore.plugins import entry_points
 from fastscore.terminal import write_note
@@ -95,16 +95,8 @@ class _Verbs(SuggestingGroup):
     "130 interrupted; 143 terminated.",
 )
 @click.version_option(__version__, prog_name="fastscore")
-@click.option(
-    "--collect-at-exit",
-    is_flag=True,
-    envvar=COLLECT_AT_EXIT,
-    show_envvar=True,
-    help="Let Python search all objects for garbage once more as the process ends, which takes as "
-    "long as importing them did.",
-)
 @click.pass_context
-def cli(ctx: click.Context, collect_at_exit: bool) -> None:
+def cli(ctx: click.Context) -> None:
     """Score dialogue logs by published metrics: exact, fast, on one workstation.
 
     \b
@@ -113,8 +105,9 @@ def cli(ctx: click.Context, collect_at_exit: bool) -> None:
     fastscore summary run                                                show what came out
     fastscore metrics score_dialogue                                     what each number means
     """
-    if ctx.obj and not collect_at_exit:
-        ctx.call_on_close(skip_last_collection)
+    if ctx.obj:
+        # a last search for garbage takes as long as importing did, and frees nothing that is needed
+        ctx.call_on_close(gc.freeze)
 
 
 class _Interrupted(KeyboardInterrupt):

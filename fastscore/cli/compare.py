@@ -6,9 +6,9 @@ from typing import Literal
 import click
 
 from fastscore.cli.headings import HeadedCommand, HeadedOption
+from fastscore.statistics import SAMPLES
 from fastscore.terminal.grids import FORMATS, Format
 
-SAMPLES = 2_000
 ALPHA = 0.05
 
 COMPARED, JUDGED, HOW = "What is compared", "A judge's scores", "How it is compared and shown"

@@ -9,6 +9,7 @@ Nothing heavy is imported before a log is scored.
 """
 
 import argparse
+import gc
 import json
 import logging
 import math
@@ -25,7 +26,6 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from fastscore.compat.document import log_to, write_document
 from fastscore.errors import FastscoreError
-from fastscore.garbage import COLLECT_AT_EXIT, NO, skip_last_collection
 from fastscore.terminal import write_note
 
 if TYPE_CHECKING:
@@ -142,8 +142,7 @@ def prime_score_jsonl_events(
 def command() -> NoReturn:
     """Run the command ``score-dialogue`` and exit with its code."""
     code = main()
-    if os.environ.get(COLLECT_AT_EXIT, "").lower() in NO:
-        skip_last_collection()
+    gc.freeze()
     sys.exit(code)
 
 
@@ -184,7 +183,7 @@ def _parser() -> argparse.ArgumentParser:
         prog="score-dialogue",
         description="Score how early and how well each utterance of a dialogue log was predicted.",
         epilog="Environment: EMBEDDER_NAME, EMBED_DIM, BASELINE_PAIRS, BASELINE_SEED, PPPL_MODEL, "
-        "PPPL_WEIGHT, FASTSCORE_COLLECT_AT_EXIT.",
+        "PPPL_WEIGHT.",
     )
     parser.add_argument("--jsonl", required=True, metavar="LOG", help="the dialogue log")
     parser.add_argument(

@@ -34,6 +34,7 @@ from fastscore.run.progress import Reporter
 from fastscore.simulation.models import MARK, OFF_CATALOGUE, ModelAgent, ModelPhrasing
 from fastscore.simulation.simulate import simulate
 from fastscore.simulation.world import TEMPLATE, Simulation, World, open_world
+from fastscore.statistics import SAMPLES
 from fastscore.toml_files import read_toml
 
 _TABLES = ("models", "judge", "score", "prices", "analysis")
@@ -53,7 +54,7 @@ class JudgePart:
 class AnalysisPart:
     """The table ``[analysis]``: the bootstrap."""
 
-    samples: int = 2_000
+    samples: int = SAMPLES
     seed: int = 0
 
 

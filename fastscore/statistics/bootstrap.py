@@ -12,9 +12,9 @@ from functools import lru_cache
 import numpy as np
 
 from fastscore.processors import available_processors
+from fastscore.statistics import SAMPLES
 from fastscore.statistics.samples import LEAST_EXPONENT, Values
 
-SAMPLES = 2_000
 SEED = 0
 _BLOCK_VALUES = 2_000_000
 _KEPT_VALUES = 1_000_000

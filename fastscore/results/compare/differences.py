@@ -25,7 +25,7 @@ from fastscore.results.dialogue_sums import (
 from fastscore.results.judged_runs import JudgedRun
 from fastscore.results.runs import Run
 from fastscore.signature import deciding_differences
-from fastscore.statistics import significance
+from fastscore.statistics import SAMPLES, significance
 from fastscore.statistics.clustered import (
     Clusters,
     Estimate,
@@ -87,7 +87,7 @@ class Inference:
     test: Test = "auto"
     alpha: float = 0.05
     seed: int = 0
-    samples: int = 2_000
+    samples: int = SAMPLES
     has_repeats: bool = False
     by_definition: frozenset[str] = frozenset()
 

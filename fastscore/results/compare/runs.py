@@ -51,7 +51,8 @@ from fastscore.results.dialogue_sums import (
 )
 from fastscore.results.judged_runs import judge_runs
 from fastscore.results.runs import Run, open_run
-from fastscore.statistics.bootstrap import SAMPLES, SEED
+from fastscore.statistics import SAMPLES
+from fastscore.statistics.bootstrap import SEED
 from fastscore.statistics.significance import holm
 from fastscore.suites.declarations import Metric
 from fastscore.suites.families import families

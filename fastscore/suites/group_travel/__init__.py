@@ -27,7 +27,6 @@ SUITE = Suite(
     long_texts="events:windowed_texts",
     score="score:score_dialogues",
     summarise="summarise:summarise_dialogues",
-    legacy_files="legacy:legacy_files",
     show="show:show_dialogue",
     trivial_agents="trivial_agents:score_trivial_agents",
     sections="show:report_sections",

@@ -60,12 +60,6 @@ class GroupTravel:
         help="Also summarise by group type, and by condition within each.",
         signed=False,
     )
-    legacy_files: bool = option(
-        False,
-        help="Also write scores.csv, summary.csv and summary.md, a row a dialogue and a row a "
-        "metric with the conditions side by side.",
-        signed=False,
-    )
 
     def __post_init__(self) -> None:
         check_values(self)

@@ -7,7 +7,6 @@ import polars as pl
 import pytest
 
 from fastscore.suites.group_travel import SUITE, GroupTravel
-from fastscore.suites.group_travel.legacy import legacy_files
 from fastscore.suites.summary import SUMMARY_SCHEMA
 from tests.suites.group_travel.travelling import (
     PLAN,
@@ -53,8 +52,6 @@ def test_the_summary_has_the_firings_of_channels_beside_m10() -> None:
         ("C4", "n_lexical_channel", 2, 0.5, 1.0, 1.0),
         ("C4", "n_semantic_channel", 2, 0.0, 0.0, 1.0),
     ]
-    shown = legacy_files(lazy, (), GroupTravel(legacy_files=True))["summary.md"].decode()
-    assert "| n_category_channel | 0.6667 = 2.0000 / 3.0000 | 0.0000 = 0.0000 / 1.0000 |" in shown
 
 
 def test_summary_by_condition_and_group_type() -> None:
@@ -63,7 +60,7 @@ def test_summary_by_condition_and_group_type() -> None:
         speaking = [turn(f"m{number}", "user_provide_event", "x") for number in range(voices)]
         about = {"member_count": 4, "group_type": "spouses" if voices == 2 else "family"}
         dialogues.append([opening(condition, **about), *speaking])
-    options = GroupTravel(by_group_type=True, legacy_files=True)
+    options = GroupTravel(by_group_type=True)
     tables = {name: table.lazy() for name, table in score(*dialogues).items()}
     summary = SUITE.summarise(tables, options)
     assert dict(summary.schema) == SUMMARY_SCHEMA
@@ -92,8 +89,3 @@ def test_summary_by_condition_and_group_type() -> None:
         5,
     )
     assert summary.filter(value="C3-C2").is_empty()
-    files = legacy_files(tables, (), options)
-    assert files["scores.csv"].decode().splitlines()[1].startswith("trip0,trip0.csv,2,C1,false")
-    assert "| M1 | 0.2500 (n=1) | 0.5000 (n=3; 0.2500; 0.2171 to 0.7829) |" in (
-        files["summary.md"].decode()
-    )
