@@ -334,7 +334,7 @@ def _vectors(
     """View the texts' vectors and, where a model judges them, their perplexities."""
     import dataclasses
 
-    from fastscore.suites.score_dialogue.perplexity import judged_texts
+    from fastscore.suites.score_dialogue.metrics import judged_texts
     from fastscore.suites.score_dialogue.score import distinct_texts
     from fastscore.vectors.view import VectorView
 

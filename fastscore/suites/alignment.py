@@ -3,9 +3,6 @@
 from collections.abc import Sequence
 from functools import lru_cache
 
-import polars as pl
-from fastscore_kernels import levenshtein_pairs
-
 from fastscore.suites.showing import Mark
 
 LONGEST = 2_000
@@ -45,13 +42,6 @@ def matched_characters(text: str, other: str) -> tuple[Mark, ...]:
         else:
             j -= 1
     return _join_places(sorted(kept), label="matched")
-
-
-def edit_distance(text: str, other: str) -> int:
-    """Return the Levenshtein distance of two texts, by characters."""
-    if max(len(text), len(other)) > LONGEST:
-        return int(levenshtein_pairs(pl.Series([text]), pl.Series([other]))[0])
-    return _distances(text, other)[-1][-1]
 
 
 def occurrences(text: str, words: str, *, good: bool = True, label: str = "") -> tuple[Mark, ...]:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy.typing as npt
 import polars as pl
 from fastscore_jit.arrays import Indices, Mask
 
-from fastscore.suites.declarations import NULL_REASONS_DTYPE, Column, Metric, NullReason
+from fastscore.suites.declarations import NULL_REASONS_DTYPE, Column, Metric, NullReason, NullRule
 from fastscore.suites.grouping import factorize_rows, unique_inverse
 
 BATCH_ROWS = 1 << 17
@@ -106,10 +107,10 @@ def all_null_reasons(causes: Sequence[tuple[str, NullReason, Mask]], height: int
         {metric: reason for bit, (metric, reason, _) in enumerate(causes) if number >> bit & 1}
         for number in found.tolist()
     ]
-    return reasons_of_kinds(kinds, kind)
+    return _reasons_of_kinds(kinds, kind)
 
 
-def reasons_of_kinds(kinds: Sequence[Mapping[str, NullReason]], kind: Indices) -> pl.Series:
+def _reasons_of_kinds(kinds: Sequence[Mapping[str, NullReason]], kind: Indices) -> pl.Series:
     """Make a column ``null_reasons`` of rows of a few kinds.
 
     Parameters
@@ -146,7 +147,9 @@ class NullReasons:
         return pl.Series(metric, self._nulls[metric][self._kind])
 
 
-def find_nulls(rows: pl.DataFrame, metrics: Sequence[Metric]) -> NullReasons:
+def find_nulls(
+    rows: pl.DataFrame, metrics: Sequence[Metric], facts: Mapping[str, bool] = MappingProxyType({})
+) -> NullReasons:
     """Find the nulls of metrics and their reasons by the rules that they declare.
 
     Few kinds of rows exist: each distinct rule is evaluated once for all rows, and its meaning
@@ -158,27 +161,63 @@ def find_nulls(rows: pl.DataFrame, metrics: Sequence[Metric]) -> NullReasons:
         The columns that the rules of the metrics name.
     metrics
         Metrics of one table, in the order of the reasons.
+    facts
+        What holds in all rows, by name: rules of facts alone are evaluated once.
     """
-    rules = list({id(rule): rule for metric in metrics for rule in metric.null_when}.values())
-    named = {f":{number}": rule for number, rule in enumerate(rules)}
+    everywhere, others = _decide(metrics, facts)
+    named = {f":{number}": rule for number, rule in enumerate(others)}
     flags = rows.with_columns(
         rule.when.fill_null(False).alias(name) for name, rule in named.items()
     ).select(*named)
-    words = [np.zeros(rows.height, np.int64) for _ in range(0, len(rules), _BITS)]
-    for number, flag in enumerate(flags):
+    held = {id(named[flag.name]): flag for flag in flags if flag.any()}
+    words = [np.zeros(rows.height, np.int64) for _ in range(0, len(held), _BITS)]
+    for number, flag in enumerate(held.values()):
         words[number // _BITS] |= flag.to_numpy().astype(np.int64) << number % _BITS
-    kind, firsts = factorize_rows(words or [np.zeros(rows.height, np.int64)])
+    if words:
+        kind, firsts = factorize_rows(words)
+    else:
+        kind = np.zeros(rows.height, np.int64)
+        firsts = kind[:1]
     reasons: list[dict[str, NullReason]] = [{} for _ in firsts]
     nulls = {metric.id: np.zeros(len(firsts), np.bool_) for metric in metrics}
-    of_kinds = [(id(rule), flags[name].gather(firsts).to_list()) for name, rule in named.items()]
+    of_kinds = [(rule, flag.gather(firsts).to_list()) for rule, flag in held.items()]
     for number in range(len(firsts)):
-        held = {rule for rule, holds in of_kinds if holds[number]}
+        holding = everywhere | {rule for rule, holds in of_kinds if holds[number]}
         for metric in metrics:
-            rule = next((rule for rule in metric.null_when if id(rule) in held), None)
+            rule = next((rule for rule in metric.null_when if id(rule) in holding), None)
             nulls[metric.id][number] = rule is not None
             if rule is not None and rule.reason is not None:
                 reasons[number][metric.id] = rule.reason
-    return NullReasons(reasons_of_kinds(reasons, kind), kind, nulls)
+    return NullReasons(_reasons_of_kinds(reasons, kind), kind, nulls)
+
+
+def switched_off(metrics: Sequence[Metric], facts: Mapping[str, bool]) -> dict[str, NullReason]:
+    """Return the metrics that facts alone make null in every row, with the reasons."""
+    everywhere, _ = _decide(metrics, facts)
+    first = ((metric.id, metric.null_when[:1]) for metric in metrics)
+    return {
+        metric: rule.reason
+        for metric, rules in first
+        for rule in rules
+        if id(rule) in everywhere and rule.reason is not None
+    }
+
+
+def _decide(
+    metrics: Sequence[Metric], facts: Mapping[str, bool]
+) -> tuple[set[int], list[NullRule]]:
+    """Return the ids of the rules that hold in all rows by facts, and the rules of rows."""
+    rules = {id(rule): rule for metric in metrics for rule in metric.null_when}
+    decided = {
+        str(number): rule.when
+        for number, rule in rules.items()
+        if facts.keys() >= set(rule.when.meta.root_names())
+    }
+    held = pl.DataFrame([facts] if facts else []).select(
+        when.alias(name) for name, when in decided.items()
+    )
+    everywhere = {number for number in rules if str(number) in decided and held[str(number)][0]}
+    return everywhere, [rule for number, rule in rules.items() if str(number) not in decided]
 
 
 @lru_cache(maxsize=256)

@@ -9,6 +9,7 @@ import random
 from collections.abc import Mapping
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import polars as pl
 import pytest
@@ -25,11 +26,12 @@ from fastscore.results.explaining import (
 )
 from fastscore.results.runs import Run
 from fastscore.results.show_explanations import print_evidence, print_explanations
-from fastscore.suites.alignment import edit_distance, matched_characters, occurrences
+from fastscore.suites.alignment import matched_characters, occurrences
 from fastscore.suites.declarations import Metric, OutputColumn, Table
 from fastscore.suites.showing import Evidence, Explanation
 from tests.by_keywords import score_by_keywords
 from tests.conftest import fastscore_command, often
+from tests.oracles.score_dialogue import lexical_similarity
 from tests.results.conftest import PROFILES, SUITES
 from tests.vectors.conftest import masked_cache, masked_folder  # noqa: F401
 
@@ -47,7 +49,15 @@ NEVER = {
 }
 """What these runs have no value of; another test has it."""
 NO_RATIOS = {
-    *("U_step", "U_best", "pppl_prediction", "pppl_ground_truth", "pppl_penalty"),
+    *("lexical_similarity", "semantic_cosine_raw", "semantic_similarity", "earliness"),
+    *(
+        "semantic_baseline_b",
+        "U_step",
+        "U_best",
+        "pppl_prediction",
+        "pppl_ground_truth",
+        "pppl_penalty",
+    ),
     *("W2", "W3", "M13", "M7_total_turns", "M7_feedback_turn_overhead"),
     *("tas", "segment_tas", "delay", "delay_cosine"),
     *("missing_concepts_total", "hallucinated_concepts_total"),
@@ -212,6 +222,42 @@ def test_evidence_of_group_travel_adds_up_to_its_numbers(suite_runs: Mapping[str
     assert seen == shares | {"W1", "W2", "W3", "M11", "M13", "M15"}
 
 
+def test_evidence_of_score_dialogue_adds_up_to_its_numbers(
+    suite_runs: Mapping[str, Run],
+) -> None:
+    """Similarity of the shown texts, utility of the shown parts, the best of the shown steps."""
+    dialogues = Dialogues(suite_runs["score_dialogue"])
+    weight = dialogues.options.lex_weight
+    asked = ["lexical_similarity", "semantic_similarity", "U_step", "U_best"]
+    seen: set[str] = set()
+    for row in range(0, dialogues.names.height, 7):
+        baseline = dialogues.tables([row])[0]["dialogues"]["semantic_baseline_b"][0]
+        for one in explain(dialogues, row, asked):
+            if one.value is None:
+                continue
+            values: dict[str, Any] = {}
+            for part in one.evidence:
+                values |= part.values
+            if one.metric == "lexical_similarity":
+                texts = [part.text for part in one.evidence if part.what in _SHOWN_TEXTS]
+                expected = lexical_similarity(*texts)
+            elif one.metric == "semantic_similarity":
+                calibrated = (values["semantic_cosine_raw"] - baseline) / (1 - baseline)
+                expected = min(1.0, max(0.0, calibrated))
+            elif one.metric == "U_step":
+                mixed = weight * (values["lexical_similarity"] or 0.0)
+                mixed += (1 - weight) * (values["semantic_similarity"] or 0.0)
+                expected = mixed * values["earliness"]
+            else:
+                expected = max(part.values["U_step"] for part in one.evidence)
+            assert one.value == pytest.approx(expected, abs=1e-6), one
+            seen.add(one.metric)
+    assert seen >= {"lexical_similarity", "U_step", "U_best"}
+
+
+_SHOWN_TEXTS = ("prediction", "ground truth")
+
+
 def _gini(values: list[float]) -> float:
     apart = sum(abs(a - b) for a in values for b in values)
     return apart / (2 * len(values) * sum(values)) if sum(values) else 0.0
@@ -333,7 +379,6 @@ def test_alignment_goes_back_by_exchanges() -> None:
     [("kitten", "sitting", 3), ("", "abc", 3), ("abc", "abc", 0), ("flaw", "lawn", 2)],
 )
 def test_alignment_keeps_what_a_shortest_edit_keeps(text: str, other: str, distance: int) -> None:
-    assert edit_distance(text, other) == distance
     kept = sum(mark.stop - mark.start for mark in matched_characters(text, other))
     assert kept >= max(len(text), len(other)) - distance
     assert [(m.start, m.stop) for m in occurrences("Abc abc", "ABC")] == [(0, 3), (4, 7)]

@@ -2,6 +2,7 @@
 
 from fastscore.suites.base import Suite
 from fastscore.suites.score_dialogue import schema
+from fastscore.suites.score_dialogue.metrics import METRICS
 from fastscore.suites.score_dialogue.options import ScoreDialogue
 
 __all__ = ["SUITE", "ScoreDialogue"]
@@ -14,11 +15,11 @@ SUITE = Suite(
     options=ScoreDialogue,
     source=schema.SOURCE,
     tables=schema.TABLES,
-    metrics=schema.METRICS,
+    metrics=METRICS,
     groups=schema.GROUPS,
     read="events:group_events",
     texts="score:distinct_texts",
-    perplexity_texts="perplexity:judged_texts",
+    perplexity_texts="metrics:judged_texts",
     score="score:score_events",
     summarise="score:summarise_dialogues",
     show="show:show_dialogue",

@@ -20,17 +20,12 @@ from fastscore_kernels import outer_whitespace, string_changes
 from fastscore.suites.base import Events
 from fastscore.suites.declarations import REJECT_SCHEMA, REPLACED_ROWS
 from fastscore.suites.grouping import offsets_of
+from fastscore.suites.score_dialogue.metrics import PYTHON_WHITESPACE
 from fastscore.suites.score_dialogue.options import ScoreDialogue
 from fastscore.suites.score_dialogue.schema import DIALOGUE_KEY, LABELS
 
 MAXIMUM_STEPS = 100_000
 """An utterance may have so many steps; a revealed step beyond them is a damaged row."""
-
-PYTHON_WHITESPACE = (
-    "\t\n\v\f\r\x1c\x1d\x1e\x1f \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006"
-    "\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000"
-)
-"""What Python's ``str.strip`` and ``str.split`` take as white space: more than Unicode's own."""
 
 _TEXTS = ("prediction", "ground_truth")
 _SHOWN_CHARACTERS = 200

@@ -5,7 +5,6 @@ from typing import ClassVar, Literal
 
 from fastscore.errors import UsageError
 from fastscore.options import check_values, option
-from fastscore.suites.declarations import NullReason
 
 MAXIMUM_TEXT = 1_000_000
 """So many characters a text may have unless told."""
@@ -92,14 +91,3 @@ class ScoreDialogue:
     def calibrates(self) -> bool:
         """Whether cosines are read against the dialogue's baseline."""
         return self.scores_semantic and self.semantic == "calibrated"
-
-    @property
-    def switched_off(self) -> dict[str, NullReason]:
-        """The metrics that are null in every row, whatever the logs hold, and why."""
-        computed = {
-            "lexical_similarity": self.scores_lexical,
-            "semantic_cosine_raw": self.needs_vectors,
-            "semantic_similarity": self.scores_semantic,
-            "semantic_baseline_b": self.calibrates,
-        }
-        return {metric: "not_applicable" for metric, is_on in computed.items() if not is_on}

@@ -8,7 +8,7 @@ import polars as pl
 from fastscore.statistics.clustered import clustered_mean
 from fastscore.suites.alignment import matched_characters
 from fastscore.suites.base import CommittedRun
-from fastscore.suites.score_dialogue.schema import METRICS
+from fastscore.suites.score_dialogue.metrics import METRICS
 from fastscore.suites.showing import Chart, Dialogue, DialogueView, Section, Series, Turn
 
 _SCORES = ("lexical_similarity", "semantic_similarity", "earliness", "U_step")

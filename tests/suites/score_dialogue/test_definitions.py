@@ -14,8 +14,8 @@ from fastscore.logs.file_ranges import whole_file
 from fastscore.logs.read.rows import read_shard
 from fastscore.suites.declarations import REJECT_SCHEMA
 from fastscore.suites.score_dialogue import SUITE, ScoreDialogue
-from fastscore.suites.score_dialogue.events import MAXIMUM_STEPS, PYTHON_WHITESPACE, strip_text
-from fastscore.suites.score_dialogue.jaccard import word_jaccard
+from fastscore.suites.score_dialogue.events import MAXIMUM_STEPS, strip_text
+from fastscore.suites.score_dialogue.metrics import PYTHON_WHITESPACE, word_jaccard
 from fastscore.vectors.view import VectorView
 from tests.suites.score_dialogue.comparing import score_frame
 from tests.suites.score_dialogue.raw_rows import raw_frame

@@ -11,7 +11,7 @@ import fastscore
 from fastscore.errors import ModelError, UsageError
 from fastscore.options import build_options
 from fastscore.suites.score_dialogue import SUITE, ScoreDialogue
-from fastscore.suites.score_dialogue.perplexity import StepPerplexities
+from fastscore.suites.score_dialogue.metrics import StepPerplexities
 from fastscore.vectors import PerplexityModel, VectorView
 from tests.by_keywords import score_by_keywords
 from tests.suites.score_dialogue.comparing import PERPLEXITIES, null_reasons, reasons

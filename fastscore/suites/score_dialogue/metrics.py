@@ -1,0 +1,493 @@
+"""The metrics of score_dialogue: similarity, earliness, utility, baseline and perplexity penalty.
+
+The perplexity penalty is an extension of fastscore, off by default. The published README mentions
+such a penalty, its code never had one.
+"""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+from fastscore_jit.arrays import Float64Array, Indices
+from fastscore_kernels import cosine_pairs, levenshtein_similarity_pairs, mean_pair_cosine_groups
+
+from fastscore.suites.base import Events
+from fastscore.suites.declarations import EvidenceRows, Metric, NullRule
+from fastscore.suites.score_dialogue.options import ScoreDialogue
+
+if TYPE_CHECKING:
+    from fastscore.vectors.view import VectorView
+
+_SOURCE = "score_dialogue README (babelbit_subnet, commit 5b7869b)"
+_EXTENSION = "Extension of fastscore: Salazar et al. 2020, Masked Language Model Scoring, section 2"
+
+NO_LEXICAL = NullRule(
+    when=pl.col("is_lexical_off"), reason="not_applicable", text="`--lex-weight` is 0"
+)
+NO_SEMANTIC = NullRule(
+    when=pl.col("is_semantic_off"), reason="not_applicable", text="`--lex-weight` is 1"
+)
+NO_COSINE = NullRule(
+    when=pl.col("is_cosine_off"),
+    reason="not_applicable",
+    text="`--lex-weight` is 1 or `--semantic` is jaccard",
+)
+NO_BASELINE = NullRule(
+    when=pl.col("is_baseline_off"),
+    reason="not_applicable",
+    text="`--lex-weight` is 1 or `--semantic` is not calibrated",
+)
+NO_MODEL = NullRule(
+    when=pl.col("is_perplexity_off"), reason=None, text="`--pppl-model` is not given"
+)
+NO_STEP = NullRule(
+    when=pl.col("total_steps") == 0, reason="missing_input", text="the utterance has no step"
+)
+NOTHING_SCORED = NullRule(
+    when=pl.col("n_scored") == 0, reason="missing_input", text="no utterance was scored"
+)
+PREDICTION_WITHOUT_TOKEN = NullRule(
+    when=pl.col("pppl_prediction").is_nan(),
+    reason="not_applicable",
+    text="the prediction has no token",
+)
+GROUND_TRUTH_WITHOUT_TOKEN = NullRule(
+    when=pl.col("pppl_ground_truth").is_nan(),
+    reason="not_applicable",
+    text="the ground truth has no token",
+)
+
+_TEXTS = (
+    ("p", "prediction of step s, without white space at its ends and without one final EOF"),
+    ("g", "ground truth of the utterance, cleaned in the same way"),
+)
+_BY_STEP = EvidenceRows(
+    table="steps",
+    names=("step",),
+    columns=("U_step",),
+    text="prediction",
+    same=("utterance_index",),
+)
+
+LEXICAL_SIMILARITY = Metric(
+    id="lexical_similarity",
+    name="Lexical similarity",
+    table="steps",
+    symbols=(
+        *_TEXTS,
+        (r"\operatorname{lev}(p, g)", "Levenshtein distance in Unicode code points"),
+        ("|p|", "number of code points of p"),
+    ),
+    latex=r"\text{lex} = \max\left(0, 1 - \frac{\operatorname{lev}(p, g)}{\max(|p|, |g|)}\right)",
+    minimum=0.0,
+    maximum=1.0,
+    better="higher",
+    null_when=(NO_LEXICAL,),
+    derivation="max(0, 1 - {edits} edits / {longest} characters)",
+    reading="1 for equal texts, 0 if no character can stay. Two empty texts have 0.",
+    example="p = 'hello word', g = 'hello world': 1 - 1 / 11 = 0.9091.",
+    source=f"{_SOURCE}, Scoring overview",
+)
+SEMANTIC_COSINE_RAW = Metric(
+    id="semantic_cosine_raw",
+    name="Raw cosine",
+    table="steps",
+    symbols=(*_TEXTS, ("e(t)", "embedding of text t with length 1")),
+    latex=r"c = e(p) \cdot e(g)",
+    minimum=-1.0,
+    maximum=1.0,
+    better="higher",
+    null_when=(NO_COSINE,),
+    derivation="e(prediction) · e(ground truth)",
+    reading="The cosine before calibration. With `--semantic cosine` two empty texts have 0.",
+    example="e(p) = (0.6, 0.8), e(g) = (1, 0): 0.6.",
+    source=f"{_SOURCE}, Output fields",
+    is_secondary=True,
+)
+SEMANTIC_SIMILARITY = Metric(
+    id="semantic_similarity",
+    name="Semantic similarity",
+    table="steps",
+    symbols=(
+        ("c", "raw cosine of prediction and ground truth (`semantic_cosine_raw`)"),
+        ("b", "baseline of the dialogue (`semantic_baseline_b`)"),
+        ("P", "set of words of the prediction (`--semantic jaccard`)"),
+        ("G", "set of words of the ground truth"),
+    ),
+    latex=r"\text{sem} = \begin{cases} \min\left(1, \max\left(0, \frac{c - b}"
+    r"{\max(1 - b, 10^{-6})}\right)\right) & \text{if calibrated} \\ c & \text{if cosine} \\ "
+    r"\frac{|P \cap G|}{|P \cup G|} & \text{if jaccard} \end{cases}",
+    minimum=-1.0,
+    maximum=1.0,
+    better="higher",
+    null_when=(NO_SEMANTIC,),
+    evidence=(EvidenceRows(columns=("semantic_cosine_raw",)),),
+    reading="0 for a prediction as near as random texts of the dialogue, 1 for the same meaning.",
+    example="c = 0.70, b = 0.20: (0.70 - 0.20) / (1 - 0.20) = 0.625.",
+    source=f"{_SOURCE}, section 1",
+)
+EARLINESS = Metric(
+    id="earliness",
+    name="Earliness",
+    table="steps",
+    symbols=(("s", "step, from 0"),),
+    latex=r"\text{early} = \frac{1}{s + 1}",
+    minimum=0.0,
+    maximum=1.0,
+    better="higher",
+    derivation="1 / ({step} + 1)",
+    evidence=(EvidenceRows(columns=("step",)),),
+    reading="The weight of a step: 1 at the first step, 1/2 at the second.",
+    example="s = 3: 1 / 4 = 0.25.",
+    source=f"{_SOURCE}, Scoring overview",
+    is_secondary=True,
+)
+
+
+def _perplexity(id: str, name: str, rule: NullRule, *, is_of_model: bool) -> Metric:
+    return Metric(
+        id=id,
+        name=name,
+        table="steps",
+        symbols=(
+            ("N", "number of tokens of the text, special ones left out"),
+            ("t_i", "token i of the text t"),
+            (
+                r"P(t_i \mid t_{\setminus i})",
+                "probability of token i by the masked language model if only token i is masked",
+            ),
+        ),
+        latex=r"\exp\left(-\frac{1}{N} \sum_{i=1}^{N} \ln P(t_i \mid t_{\setminus i})\right)",
+        minimum=1.0,
+        maximum=None,
+        better="lower" if is_of_model else "neither",
+        null_when=(NO_MODEL, rule),
+        derivation="exp(mean of -ln P over the tokens)",
+        reading="Low for fluent text: 1 if the model is certain of every token.",
+        example="Two tokens with P = 0.5 and 0.125: exp(-(ln 0.5 + ln 0.125) / 2) = 4.",
+        source=_EXTENSION,
+        is_secondary=True,
+    )
+
+
+PPPL_PREDICTION = _perplexity(
+    "pppl_prediction",
+    "Pseudo-perplexity of the prediction",
+    PREDICTION_WITHOUT_TOKEN,
+    is_of_model=True,
+)
+PPPL_GROUND_TRUTH = _perplexity(
+    "pppl_ground_truth",
+    "Pseudo-perplexity of the ground truth",
+    GROUND_TRUTH_WITHOUT_TOKEN,
+    is_of_model=False,
+)
+PPPL_PENALTY = Metric(
+    id="pppl_penalty",
+    name="Perplexity penalty",
+    table="steps",
+    symbols=(
+        (r"\lambda", "weight `--pppl-weight`"),
+        (r"\mathrm{PPPL}_p", "pseudo-perplexity of the prediction"),
+        (r"\mathrm{PPPL}_g", "pseudo-perplexity of the ground truth"),
+    ),
+    latex=r"\pi = \exp(-\lambda \max(0, \ln \mathrm{PPPL}_p - \ln \mathrm{PPPL}_g))",
+    minimum=0.0,
+    maximum=1.0,
+    better="higher",
+    null_when=(NO_MODEL, PREDICTION_WITHOUT_TOKEN, GROUND_TRUTH_WITHOUT_TOKEN),
+    derivation="exp(-{pppl_weight} * max(0, ln {pppl_prediction} - ln {pppl_ground_truth}))",
+    evidence=(EvidenceRows(columns=("pppl_prediction", "pppl_ground_truth")),),
+    reading="The factor of U_step: 1 without a penalty. U_step is not penalised if it is null.",
+    example=r"$\lambda$ = 0.5, PPPL of 8 and 2: (2 / 8)^0.5 = 0.5.",
+    source=_EXTENSION,
+)
+U_STEP = Metric(
+    id="U_step",
+    name="Utility of a step",
+    table="steps",
+    symbols=(
+        (r"\text{lex}", "lexical similarity; 0 if switched off"),
+        (r"\text{sem}", "semantic similarity; 0 if switched off"),
+        ("w", "weight `--lex-weight`, 0.5"),
+        ("s", "step, from 0"),
+        (r"\pi", "perplexity penalty, 1 without `--pppl-weight`"),
+    ),
+    latex=r"U = \frac{w \cdot \text{lex} + (1 - w) \cdot \text{sem}}{s + 1} \cdot \pi",
+    minimum=-1.0,
+    maximum=1.0,
+    better="higher",
+    derivation="({lexical_similarity} * {lex_weight} + {semantic_similarity} * "
+    "{semantic_weight}) * {earliness} * {penalty}",
+    evidence=(
+        EvidenceRows(
+            columns=("lexical_similarity", "semantic_similarity", "earliness", "pppl_penalty")
+        ),
+    ),
+    reading="How good and how early the prediction is: 1 for the right text at the first step.",
+    example="lex = 0.8, sem = 0.6, w = 0.5, s = 1: (0.4 + 0.3) / 2 = 0.35.",
+    source=f"{_SOURCE}, Scoring overview",
+)
+U_BEST = Metric(
+    id="U_best",
+    name="Best utility of an utterance",
+    table="utterances",
+    symbols=((r"U_s", "utility of step s (`U_step`)"),),
+    latex=r"\mathrm{U\_best} = \max_s U_s",
+    minimum=-1.0,
+    maximum=1.0,
+    better="higher",
+    null_when=(NO_STEP,),
+    derivation="max({U_step}), first at step {best_step}",
+    evidence=(_BY_STEP,),
+    reading="The utterance's score. `best_step` is the earliest step that reaches it.",
+    example="Utilities 0.20, 0.35, 0.30: 0.35 at step 1.",
+    source=f"{_SOURCE}, Scoring overview",
+    same_test_as="average_U_best_early",
+)
+AVERAGE_U_BEST_EARLY = Metric(
+    id="average_U_best_early",
+    name="Dialogue average U (best-early)",
+    table="dialogues",
+    symbols=(
+        (r"\mathrm{U\_best}_u", "best utility of utterance u"),
+        ("n", "number of utterances with at least one step"),
+    ),
+    latex=r"\bar{U} = \frac{1}{n} \sum_{u=1}^{n} \mathrm{U\_best}_u",
+    minimum=-1.0,
+    maximum=1.0,
+    better="higher",
+    numerator="U_best_sum",
+    denominator="n_scored",
+    sums_reals=True,
+    null_when=(NOTHING_SCORED,),
+    evidence=(
+        EvidenceRows(
+            table="utterances",
+            names=("utterance_index",),
+            columns=("U_best", "best_step"),
+            text="ground_truth",
+        ),
+    ),
+    reading="The dialogue's score, the headline number of the published scorer.",
+    example="Three utterances with 0.28, 0.55, 0.20: 1.03 / 3 = 0.3433.",
+    source=f"{_SOURCE}, Scoring overview",
+    headline=True,
+)
+SEMANTIC_BASELINE_B = Metric(
+    id="semantic_baseline_b",
+    name="Semantic baseline",
+    table="dialogues",
+    symbols=(
+        ("n", "number of pairs, `--baseline-pairs`, 20,000"),
+        ("g_{i_k}", "first ground truth of pair k, drawn from the non-empty ones"),
+        ("g_{j_k}", "second ground truth of pair k, another one"),
+        ("e(t)", "embedding of text t with length 1"),
+    ),
+    latex=r"b = \frac{1}{n} \sum_{k=1}^{n} e(g_{i_k}) \cdot e(g_{j_k}), \quad i_k \ne j_k",
+    minimum=-1.0,
+    maximum=1.0,
+    better="neither",
+    null_when=(NO_BASELINE,),
+    derivation="mean of {baseline_pairs} random pairs",
+    evidence=(
+        EvidenceRows(
+            table="utterances",
+            names=("utterance_index",),
+            columns=("ground_truth",),
+            where=pl.col("ground_truth") != "",
+        ),
+    ),
+    reading="The cosine of unrelated texts of the dialogue. 0 with fewer than two texts.",
+    example="Two texts with a cosine of 0.25: every pair has 0.25, so b = 0.25.",
+    source=f"{_SOURCE}, section 1",
+    is_secondary=True,
+)
+METRICS = (
+    LEXICAL_SIMILARITY,
+    SEMANTIC_COSINE_RAW,
+    SEMANTIC_SIMILARITY,
+    EARLINESS,
+    PPPL_PREDICTION,
+    PPPL_GROUND_TRUTH,
+    PPPL_PENALTY,
+    U_STEP,
+    U_BEST,
+    AVERAGE_U_BEST_EARLY,
+    SEMANTIC_BASELINE_B,
+)
+PERPLEXITIES = (PPPL_PREDICTION, PPPL_GROUND_TRUTH, PPPL_PENALTY)
+"""The metrics of the extension."""
+
+
+def run_facts(options: ScoreDialogue) -> dict[str, bool]:
+    """Return what options alone say of the null rules."""
+    return {
+        "is_lexical_off": not options.scores_lexical,
+        "is_semantic_off": not options.scores_semantic,
+        "is_cosine_off": not options.needs_vectors,
+        "is_baseline_off": not options.calibrates,
+        "is_perplexity_off": not options.pppl_model,
+    }
+
+
+SMALLEST_RANGE = 1e-6
+"""The least that 1 - b counts as, so that a baseline of 1 divides by something."""
+
+PYTHON_WHITESPACE = (
+    "\t\n\v\f\r\x1c\x1d\x1e\x1f \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006"
+    "\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000"
+)
+"""White space by Python's ``str.strip`` and ``str.split``: more than Unicode's own."""
+
+_WORD = f"[^{PYTHON_WHITESPACE}]+"
+
+
+def compare_texts(
+    events: Events,
+    ground_truth_code: Indices,
+    baseline: Float64Array | None,
+    vectors: "VectorView",
+    options: ScoreDialogue,
+) -> dict[str, Float64Array | None]:
+    """Compare each step's prediction with its ground truth; None is what is switched off."""
+    frame, utterances = events.frames["steps"], events.frames["utterances"]
+    utterance_row = frame["utterance_row"].to_numpy()
+    prediction = frame["prediction"]
+    ground_truth = utterances["ground_truth"].gather(utterance_row)
+    cosine: Float64Array | None = None
+    semantic: Float64Array | None = None
+    if options.needs_vectors:
+        cosine = cosine_pairs(
+            vectors.matrix, vectors.codes(prediction), ground_truth_code[utterance_row]
+        )
+        if baseline is None:
+            both_empty = ((prediction == "") & (ground_truth == "")).to_numpy()
+            semantic = cosine = np.where(both_empty, 0.0, cosine)
+        else:
+            dialogue_of_step = utterances["dialogue_row"].to_numpy()[utterance_row]
+            semantic = calibrate(cosine, baseline[dialogue_of_step])
+    elif options.scores_semantic:
+        semantic = word_jaccard(prediction, ground_truth).to_numpy()
+    return {
+        "lexical_similarity": levenshtein_similarity_pairs(prediction, ground_truth)
+        if options.scores_lexical
+        else None,
+        "semantic_cosine_raw": cosine,
+        "semantic_similarity": semantic,
+    }
+
+
+def calibrate(cosine: Float64Array, baseline: Float64Array) -> Float64Array:
+    """Rescale cosines between the baselines of their dialogues, 0, and 1."""
+    calibrated = (cosine - baseline) / np.maximum(1.0 - baseline, SMALLEST_RANGE)
+    clamped: Float64Array = np.clip(calibrated, 0.0, 1.0)
+    return clamped
+
+
+def mix_parts(parts: dict[str, Float64Array | None], lex_weight: float) -> Float64Array | float:
+    """Mix the lexical and the semantic part; one that is switched off counts 0.0, as published."""
+    lexical, semantic = parts["lexical_similarity"], parts["semantic_similarity"]
+    lexical_part = 0.0 if lexical is None else lexical
+    semantic_part = 0.0 if semantic is None else semantic
+    return lexical_part * lex_weight + semantic_part * (1 - lex_weight)
+
+
+def find_baselines(
+    utterances: pl.DataFrame,
+    ground_truth_code: Indices,
+    n_dialogues: int,
+    vectors: "VectorView",
+    options: ScoreDialogue,
+) -> Float64Array:
+    """Return each dialogue's mean cosine of random pairs of its non-empty ground truths."""
+    pool = (utterances["ground_truth"] != "").to_numpy()
+    sizes = np.bincount(utterances["dialogue_row"].to_numpy()[pool], minlength=n_dialogues)
+    offsets = np.append(0, np.cumsum(sizes)).astype(np.int64)
+    means: Float64Array = mean_pair_cosine_groups(
+        vectors.matrix,
+        ground_truth_code[pool],
+        offsets,
+        max(1, options.baseline_pairs),
+        options.baseline_seed,
+    )
+    return means
+
+
+def word_jaccard(a: pl.Series, b: pl.Series) -> pl.Series:
+    """Compute the Jaccard index of the word sets of each pair of texts.
+
+    Words are what Python's ``str.split`` gives, case and punctuation kept.
+
+    Parameters
+    ----------
+    a, b
+        As many texts each, without nulls.
+
+    Returns
+    -------
+    pl.Series
+        Float64 in [0, 1]; 0 where neither text has a word.
+    """
+    words = pl.DataFrame({"a": a, "b": b}).select(pl.all().str.extract_all(_WORD).list.unique())
+    shared = pl.col("a").list.set_intersection("b").list.len().cast(pl.Float64)
+    total = pl.col("a").list.len() + pl.col("b").list.len() - shared
+    return words.select(pl.when(total > 0).then(shared / total).otherwise(0.0)).to_series()
+
+
+@dataclass(frozen=True, slots=True)
+class StepPerplexities:
+    """Pseudo-perplexities by step; NaN for a text without tokens.
+
+    Attributes
+    ----------
+    prediction, ground_truth : float64 (n,)
+        At least 1.
+    penalty : float64 (n,)
+        Above 0, at most 1; NaN where either text has no tokens.
+    """
+
+    prediction: Float64Array
+    ground_truth: Float64Array
+    penalty: Float64Array
+
+    @property
+    def factor(self) -> Float64Array:
+        """What U_step is multiplied by: the penalty, 1 where there is none."""
+        return np.where(np.isnan(self.penalty), 1.0, self.penalty)
+
+
+def judged_texts(events: Events, options: object) -> pl.Series:
+    """Return the distinct predictions and ground truths of all steps."""
+    steps, utterances = events.frames["steps"], events.frames["utterances"]
+    stepped = utterances["ground_truth"].gather(steps["utterance_row"].unique(maintain_order=True))
+    return pl.concat([steps["prediction"], stepped]).unique(maintain_order=True).rename("text")
+
+
+def step_perplexities(
+    prediction: pl.Series, ground_truth: pl.Series, judged: "VectorView", weight: float
+) -> StepPerplexities:
+    """Compare each step's prediction with its ground truth.
+
+    ``penalty = exp(-weight * max(0, ln PPPL(prediction) - ln PPPL(ground truth)))``
+
+    Parameters
+    ----------
+    prediction, ground_truth
+        As many texts each, without nulls.
+    judged
+        Of width 1: the natural logarithm of each text's pseudo-perplexity.
+    weight
+        At least 0.
+    """
+    logs = judged.matrix[:, 0].astype(np.float64)
+    of_prediction, of_ground_truth = (
+        logs[judged.codes(prediction)],
+        logs[judged.codes(ground_truth)],
+    )
+    return StepPerplexities(
+        np.exp(of_prediction),
+        np.exp(of_ground_truth),
+        np.exp(-weight * np.maximum(0.0, of_prediction - of_ground_truth)),
+    )
