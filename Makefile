@@ -127,6 +127,7 @@ MUTATIONS_SEED ?= 1
 mutations: $(VENV)/dev.installed $(VENV)/model.exported kernels  ## Single mutations of the suites' formulas, each to be noticed by a test; half an hour
 	$(BIN)/python -m tests.mutations --number $(MUTATIONS) --seed $(MUTATIONS_SEED)
 
+test-checked: export FASTSCORE_EXAMPLES ?= 50
 test-checked: $(VENV)/dev.installed kernels-checked  ## The tests of readers and kernels with the bounds of every access checked
 	FASTSCORE_CHECKED=1 $(BIN)/python -m pytest -q -n auto --dist worksteal tests/readers tests/kernels tests/suites/*/kernels
 

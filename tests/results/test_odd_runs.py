@@ -63,7 +63,8 @@ def commands(run: Path, folder: Path) -> Iterator[list[object]]:
     dialogues, paired = open_run(run).manifest.tables["dialogues"]["rows"], ("--pair-by", "file")
     yield ["summary", run, "--all"]
     yield ["summary", run, "--by", label]
-    yield ["report", run, "-o", folder / "page.html"]
+    if NIGHTLY or not dialogues or dialogues > 1:
+        yield ["report", run, "-o", folder / "page.html"]
     yield ["compare", run, run, *paired]
     yield ["compare", run, "--by", label]
     if NIGHTLY:  # minutes of figures

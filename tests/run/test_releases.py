@@ -19,7 +19,7 @@ from fastscore.run.progress import LineReporter, SilentReporter
 from fastscore.signature import deciding_differences, differences
 from fastscore.suites.registry import load_suite
 from fastscore.version import __version__
-from tests.conftest import fastscore_command
+from tests.conftest import fastscore_command, often
 from tests.run.logs import write_logs
 from tests.run.running import contents, run_lexical
 
@@ -46,7 +46,7 @@ def command(*words: object) -> str:
     return done.stdout
 
 
-@pytest.fixture(scope="module", params=example_names())
+@pytest.fixture(scope="module", params=example_names()[-often(2, 9) :])
 def older(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the folder of a suite's example, scored by this release."""
     folder = tmp_path_factory.mktemp(request.param)
