@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from fastscore.simulation.draws import AGENT, USER, Draws
 from fastscore.simulation.retrieval import find_year, load_retrieval
+from tests.conftest import often
 from tests.oracles.retrieval import FIELDS, PlainRetrieval
 from tests.simulation.worlds import PLOTTED, plotted, sample, sample_movies
 
@@ -28,7 +29,7 @@ def made(tmp_path_factory):
     return load_retrieval(plotted(tmp_path_factory.mktemp("catalogue"))), PlainRetrieval(PLOTTED)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=often(100, 1_000), deadline=None)
 @given(
     st.dictionaries(
         st.sampled_from((*FIELDS, "plot", "title", "plot_keywords", "mood")),

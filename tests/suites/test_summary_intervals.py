@@ -17,6 +17,7 @@ from fastscore.suites import columns
 from fastscore.suites import summary as summaries
 from fastscore.suites.declarations import NULL_REASONS_DTYPE, Metric
 from fastscore.suites.summary import choose_grids, summarise_metrics
+from tests.conftest import often
 from tests.suites.test_summary import SCORE
 
 Row = tuple[Any, ...]
@@ -88,7 +89,7 @@ def members(dialogues: Sequence[Row], rows: Sequence[Row]) -> dict[tuple[str, An
     return found
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=often(25, 400), deadline=None)
 @given(dialogues=DIALOGUES, rows=ROWS, data=st.data())
 def test_a_summary_by_label_is_that_of_plain_python(
     dialogues: list[Row], rows: list[Row], data: st.DataObject
@@ -116,7 +117,7 @@ def test_a_summary_by_label_is_that_of_plain_python(
     assert summarise(dialogues, shuffled).equals(summary, null_equal=True)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=often(12, 200), deadline=None)
 @given(dialogues=DIALOGUES, rows=ROWS, size=st.integers(1, 4))
 def test_a_summary_depends_neither_on_batches_nor_on_columns_at_once(
     dialogues: list[Row], rows: list[Row], size: int
@@ -134,7 +135,7 @@ def test_a_summary_depends_neither_on_batches_nor_on_columns_at_once(
     assert parts.equals(whole, null_equal=True)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=often(12, 200), deadline=None)
 @given(dialogues=DIALOGUES.filter(bool), rows=ROWS)
 def test_keys_of_one_hash_are_told_apart(dialogues: list[Row], rows: list[Row]) -> None:
     """Rows of known dialogues have their own labels, whatever their keys hash to."""
@@ -152,7 +153,7 @@ def test_keys_of_one_hash_are_told_apart(dialogues: list[Row], rows: list[Row]) 
     assert found.equals(expected, null_equal=True)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=often(12, 200), deadline=None)
 @given(rows=st.lists(st.tuples(FILES, NUMBERS, VALUES, KINDS), max_size=20))
 def test_rows_that_carry_labels_are_summarised_by_their_own(rows: list[Row]) -> None:
     """The units of a label's value are the dialogues that have a row with it."""

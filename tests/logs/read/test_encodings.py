@@ -24,6 +24,7 @@ from fastscore.logs.inputs.records import records
 from fastscore.logs.plan.shards import Plan, plan_shards
 from fastscore.logs.read.rows import read_shard
 from fastscore.suites.declarations import Column, Source
+from tests.conftest import often
 
 SOURCE = Source(
     columns=(Column(name="id", kind="text"), Column(name="text", kind="text", required=True)),
@@ -106,7 +107,9 @@ def test_a_separator_that_only_the_first_line_names(tmp_path: Path) -> None:
 
 
 @settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=often(25, 400),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(
     rows=st.lists(

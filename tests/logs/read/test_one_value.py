@@ -18,6 +18,7 @@ from fastscore.logs.plan.shards import plan_shards
 from fastscore.logs.read.given import Given
 from fastscore.logs.read.rows import join_parts, read_shard
 from fastscore.suites.declarations import Coercion, Column, ColumnKind, Source
+from tests.conftest import often
 
 FORMATS = ("csv", "jsonl", "parquet")
 NUMBERS = st.sampled_from([1.0, -0.0, 2.5, -7.0, 1e300, 2.0**63, -(2.0**63), math.inf, math.nan])
@@ -84,7 +85,9 @@ def read_file(path: Path, source: Source, scratch: Path) -> Told:
 
 
 @settings(
-    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=often(40, 600),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(column=columns())
 def test_every_format_takes_and_rejects_the_same(
