@@ -10,14 +10,24 @@ def cache_root() -> Path:
     """Return the cache folder: ``$FASTSCORE_CACHE``, else the platform's cache folder.
 
     The folder is not created here.
+
+    Raises
+    ------
+    UsageError
+        The variable is no name of a folder, or there is no home folder.
     """
     named = os.environ.get("FASTSCORE_CACHE")
     if named:
         check_path(named)
         return Path(named).expanduser()
-    import platformdirs
+    from fastscore_jit.objects import user_cache_folder
 
-    return Path(platformdirs.user_cache_dir("fastscore", appauthor=False))
+    try:
+        return user_cache_folder()
+    except RuntimeError as error:
+        raise UsageError(
+            "The home folder cannot be determined.", "Set FASTSCORE_CACHE to a folder."
+        ) from error
 
 
 def is_utf8(path: str | os.PathLike[str]) -> bool:

@@ -1,14 +1,10 @@
-"""How many processors this process may use, and what they can compute."""
+"""How many processors this process may use."""
 
 import os
-from functools import cache
-from pathlib import Path
 
 from fastscore.errors import UsageError
 
 THREADS_VARIABLE = "FASTSCORE_THREADS"
-
-_CPUINFO = Path("/proc/cpuinfo")
 
 
 def available_processors() -> int:
@@ -29,14 +25,3 @@ def available_processors() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
-
-
-@cache
-def processor_flags() -> frozenset[str]:
-    """Return the names of the processor's instruction sets as Linux has them; else none."""
-    try:
-        lines = _CPUINFO.read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return frozenset()
-    flags = next((line for line in lines if line.startswith("flags")), "")
-    return frozenset(flags.partition(":")[2].split())

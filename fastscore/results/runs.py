@@ -11,16 +11,16 @@ import polars as pl
 from fastscore.errors import RunError, UsageError, nearest
 from fastscore.paths import check_path
 from fastscore.processors import available_processors
-from fastscore.run.commit import Committed
-from fastscore.run.compared_texts import CUT_SCHEMA
-from fastscore.run.layout import (
+from fastscore.run.commit import (
     CUT_TEXTS,
     RECEIPTS,
     REJECTS,
     SUMMARY_JSON,
     SUMMARY_PARQUET,
+    Committed,
     part_name,
 )
+from fastscore.run.compared_texts import CUT_SCHEMA
 from fastscore.run.manifest import Manifest, read_manifest
 from fastscore.run.receipts import (
     Receipt,

@@ -20,7 +20,7 @@ from fastscore.results.summary_table import (
     summary_records,
     whole_grid,
 )
-from fastscore.run.layout import CUT_TEXTS, REJECTS
+from fastscore.run.commit import CUT_TEXTS, REJECTS
 from fastscore.suites.base import Suite
 from fastscore.suites.registry import load_suite
 from fastscore.suites.summary import ALL

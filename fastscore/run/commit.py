@@ -1,4 +1,8 @@
-"""Committing the files of a run: whole or not at all (`fastscore.durable`), described by hash."""
+"""Files of a run: their names, and committing them whole or not at all (`fastscore.durable`).
+
+Committed files are described by hash. JSON files carry a checksum of their own content: an edited
+one is not taken for true.
+"""
 
 import contextlib
 import io
@@ -104,3 +108,67 @@ def remove_temporaries(folder: Path) -> int:
             Path(parent, name).unlink(missing_ok=True)
             removed += 1
     return removed
+
+
+SUMMARY_PARQUET = "summary.parquet"
+SUMMARY_JSON = "summary.json"
+RECEIPTS = "receipts"
+REJECTS = "rejects"
+CUT_TEXTS = "cut_texts"
+UNKNOWN_WORDS = "unknown_words"
+LEGACY = "legacy"
+WORK = ".work"
+
+
+def part_name(index: int) -> str:
+    """Return the name of a shard's part in every table's folder."""
+    return f"part-{index:05d}.parquet"
+
+
+def texts_part(run: Path, index: int) -> Path:
+    """Return where a shard's missing texts stand until they are embedded."""
+    return run / WORK / "texts" / part_name(index)
+
+
+def receipts_folder(run: Path, stage: str) -> Path:
+    """Return where a stage's receipts stand; only those of ``score`` outlive the run."""
+    return run / RECEIPTS if stage == "score" else run / WORK / RECEIPTS
+
+
+CHECKSUM = "checksum"
+
+
+class AlteredFileError(Exception):
+    """A file that is no JSON object, or whose content is not what its checksum was made of."""
+
+
+def commit_checked(path: Path, content: dict[str, Any]) -> Committed:
+    """Commit an object and the checksum of its members."""
+    return commit_json(path, {**content, CHECKSUM: _checksum(content)})
+
+
+def read_checked(path: Path) -> dict[str, Any]:
+    """Read an object that `commit_checked` wrote, without its checksum.
+
+    Raises
+    ------
+    AlteredFileError
+        The file is no JSON object, has no checksum or another one.
+    OSError
+        The file cannot be read.
+    """
+    try:
+        content = orjson.loads(path.read_bytes())
+    except orjson.JSONDecodeError as error:
+        raise AlteredFileError(str(error)) from error
+    if not isinstance(content, dict):
+        raise AlteredFileError(f"a JSON {type(content).__name__}, expected an object")
+    stated = content.pop(CHECKSUM, None)
+    if stated != _checksum(content):
+        raise AlteredFileError("its content differs from its checksum")
+    return content
+
+
+def _checksum(content: dict[str, Any]) -> str:
+    # what is read back gives the same bytes: orjson prints the shortest form of a float
+    return hash_bytes(orjson.dumps(content, option=orjson.OPT_SORT_KEYS))

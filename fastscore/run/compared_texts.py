@@ -9,7 +9,7 @@ import polars as pl
 from fastscore.errors import StoreError
 from fastscore.run.context import EmbedderSettings
 from fastscore.run.interrupt import stop_if_asked
-from fastscore.run.opened import StoredEncoder, open_embedder, open_store
+from fastscore.run.model_cache import StoredEncoder, open_embedder, open_store
 from fastscore.suites.base import Events, Suite
 from fastscore.vectors.missing import embed_missing
 from fastscore.vectors.text_ids import text_ids

@@ -26,7 +26,20 @@ from fastscore.logs.integrity.limits import SHARD_MEMORY
 from fastscore.logs.plan.shards import Plan, plan_shards
 from fastscore.logs.read.buffer_pool import buffers_kept
 from fastscore.run import tasks
-from fastscore.run.commit import commit_bytes, commit_json, commit_table, remove_temporaries
+from fastscore.run.commit import (
+    CUT_TEXTS,
+    LEGACY,
+    SUMMARY_JSON,
+    SUMMARY_PARQUET,
+    WORK,
+    commit_bytes,
+    commit_json,
+    commit_table,
+    part_name,
+    receipts_folder,
+    remove_temporaries,
+    texts_part,
+)
 from fastscore.run.config import RunConfig
 from fastscore.run.context import RunContext, embedder_identity, run_context
 from fastscore.run.engines.engine import LOCAL, Engine, open_engine
@@ -42,32 +55,22 @@ from fastscore.run.inputs import (
     unread_inputs,
     with_own_turns,
 )
-from fastscore.run.interrupt import own_stop_flag, stop_if_asked
+from fastscore.run.interrupt import limit_memory, own_stop_flag, stop_if_asked
 from fastscore.run.kernels import WITHOUT_VECTORS, compiled, kernels_of, unread
-from fastscore.run.layout import (
-    CUT_TEXTS,
-    LEGACY,
-    SUMMARY_JSON,
-    SUMMARY_PARQUET,
-    WORK,
-    part_name,
-    receipts_folder,
-    texts_part,
-)
 from fastscore.run.lock import sole_writer
 from fastscore.run.manifest import MANIFEST_NAME, Manifest
-from fastscore.run.memory import limit_memory
 from fastscore.run.notes import notes_on_run
 from fastscore.run.progress import Reporter, StageProgress, peak_memory_bytes
 from fastscore.run.receipts import (
     Receipt,
     committed_receipt,
+    count_cut_texts,
     hash_of_outputs,
     load_receipt,
     receipt_path,
+    scan_unknown_words,
 )
 from fastscore.run.refusals import refusal
-from fastscore.run.side_tables import count_cut_texts, scan_unknown_words
 from fastscore.suites.base import Suite
 
 Key = TypeVar("Key")

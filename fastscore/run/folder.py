@@ -20,9 +20,7 @@ from fastscore.logs.plan.shards import Plan
 from fastscore.options import option_values
 from fastscore.plugins import installed_version
 from fastscore.processors import available_processors
-from fastscore.run.commit import remove_temporaries
-from fastscore.run.config import RunConfig
-from fastscore.run.layout import (
+from fastscore.run.commit import (
     CUT_TEXTS,
     LEGACY,
     RECEIPTS,
@@ -33,7 +31,9 @@ from fastscore.run.layout import (
     WORK,
     part_name,
     receipts_folder,
+    remove_temporaries,
 )
+from fastscore.run.config import RunConfig
 from fastscore.run.lock import LOCK_NAME
 from fastscore.run.manifest import (
     MANIFEST_NAME,

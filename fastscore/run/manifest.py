@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from fastscore.errors import RunError
-from fastscore.run.checked_json import AlteredFileError, commit_checked, read_checked
+from fastscore.run.commit import AlteredFileError, commit_checked, read_checked
 
 MANIFEST_NAME = "manifest.json"
 FORMAT = 2

@@ -7,7 +7,7 @@ import polars as pl
 from fastscore.errors import StoreError
 from fastscore.run.context import PerplexitySettings
 from fastscore.run.interrupt import stop_if_asked
-from fastscore.run.opened import open_perplexity_model, open_store
+from fastscore.run.model_cache import open_perplexity_model, open_store
 from fastscore.suites.base import Events, Suite
 from fastscore.vectors.missing import embed_missing
 from fastscore.vectors.view import VectorView

@@ -12,9 +12,8 @@ from fastscore.run.config import RunConfig
 from fastscore.run.context import RunContext, embedder_identity, run_context
 from fastscore.run.engines.engine import LOCAL, Engine, open_engine
 from fastscore.run.inputs import readable_inputs, share_paths, unread_inputs, with_own_turns
-from fastscore.run.interrupt import own_stop_flag, stop_if_asked
+from fastscore.run.interrupt import limit_memory, own_stop_flag, stop_if_asked
 from fastscore.run.manifest import read_manifest
-from fastscore.run.memory import limit_memory
 from fastscore.run.progress import Reporter
 from fastscore.run.shared_files import absolute, check_workers
 from fastscore.signature import deciding_differences

@@ -9,15 +9,24 @@ import dataclasses
 import os
 import secrets
 import socket
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import orjson
+import polars as pl
 
 from fastscore.content_hash import hash_bytes, hash_file
-from fastscore.run.checked_json import AlteredFileError, commit_checked, read_checked
-from fastscore.run.commit import Committed
+from fastscore.run.commit import (
+    CUT_TEXTS,
+    UNKNOWN_WORDS,
+    AlteredFileError,
+    Committed,
+    commit_checked,
+    part_name,
+    read_checked,
+)
+from fastscore.run.missing import UNKNOWN_SCHEMA
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,3 +143,23 @@ def is_intact(run: Path, output: Committed) -> bool:
         return hash_file(run / output.path) == output.content_hash
     except OSError:
         return False
+
+
+def count_cut_texts(folder: Path, receipts: Sequence[Receipt]) -> int:
+    """Count the distinct texts of a run of which the model took the beginning only."""
+    if not receipts:
+        return 0
+    parts = [folder / CUT_TEXTS / part_name(receipt.index) for receipt in receipts]
+    ids = pl.scan_parquet(parts, glob=False).select("id_high", "id_low")
+    return int(ids.unique().select(pl.len()).collect().item())
+
+
+def scan_unknown_words(folder: Path, receipts: Sequence[Receipt]) -> pl.LazyFrame:
+    """Scan the words that the suite does not know, which few shards have."""
+    parts = [
+        folder / output.path
+        for receipt in receipts
+        for output in receipt.outputs
+        if output.path.startswith(f"{UNKNOWN_WORDS}/")
+    ]
+    return pl.scan_parquet(parts, glob=False) if parts else pl.LazyFrame(schema=UNKNOWN_SCHEMA)

@@ -8,8 +8,8 @@ import polars as pl
 
 from fastscore.errors import InputError, counted
 from fastscore.logs.integrity.encodings import suggest_conversion
+from fastscore.run.commit import REJECTS, part_name
 from fastscore.run.config import RunConfig
-from fastscore.run.layout import REJECTS, part_name
 from fastscore.run.manifest import Manifest
 from fastscore.suites.declarations import PAIRED_TURNS, PARTIAL_REJECTS, UNPAIRED_TURNS
 

@@ -15,20 +15,21 @@ import polars as pl
 from fastscore_jit.stopping import raise_if_stopped
 
 from fastscore.logs.file_ranges import Shard
-from fastscore.run.commit import Committed, commit_table
-from fastscore.run.compared_texts import TEXT_KEY, ComparedTexts, embed_listed
-from fastscore.run.context import EmbedderSettings, Loaded, RunContext
-from fastscore.run.interrupt import stop_if_asked
-from fastscore.run.layout import (
+from fastscore.run.commit import (
     CUT_TEXTS,
     REJECTS,
     UNKNOWN_WORDS,
     WORK,
+    Committed,
+    commit_table,
     part_name,
     receipts_folder,
     texts_part,
 )
-from fastscore.run.opened import open_embedder, open_store
+from fastscore.run.compared_texts import TEXT_KEY, ComparedTexts, embed_listed
+from fastscore.run.context import EmbedderSettings, Loaded, RunContext
+from fastscore.run.interrupt import stop_if_asked
+from fastscore.run.model_cache import open_embedder, open_store
 from fastscore.run.perplexities import fill_perplexities, perplexity_texts
 from fastscore.run.receipts import Receipt, attempt_name, committed_receipt, save_receipt
 from fastscore.run.scoring import ShardScores, compute_tables, files_of, read_events, score_events

@@ -15,9 +15,8 @@ import numpy.typing as npt
 import polars as pl
 from fastscore_jit.arrays import Indices, Int64Array, Mask, UInt8Array
 from fastscore_jit.arrow import StringColumn, TextRows, string_column
-from fastscore_readers.json.kinds import value_kinds
 from fastscore_readers.json.line_ends import count_line_ends
-from fastscore_readers.json.located_values import unescaped, views
+from fastscore_readers.json.located_values import unescaped, value_kinds, views
 from fastscore_readers.json.places import Place, Shape, find_places
 from fastscore_readers.json.tokens import (
     ABSENT,

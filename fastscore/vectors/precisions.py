@@ -8,8 +8,9 @@ that cannot run here is refused, never replaced by another.
 
 from typing import TYPE_CHECKING
 
+from fastscore_jit.objects import processor_flags
+
 from fastscore.errors import ModelError, UsageError, nearest
-from fastscore.processors import processor_flags
 
 if TYPE_CHECKING:
     from fastscore_models import ExportedModel

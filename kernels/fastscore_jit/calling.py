@@ -1,7 +1,11 @@
-"""Calls of compiled kernels: arguments and results cross as eight-byte words, by ctypes."""
+"""Calls of compiled kernels: arguments and results cross as eight-byte words, by ctypes.
+
+Object code is linked to a shared library, or loaded by LLVM if there is no linker.
+"""
 
 import ctypes
 import struct
+import sys
 import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -10,13 +14,56 @@ from typing import Any, cast
 import numpy as np
 
 from fastscore_jit.compiling import CHECKED, Kernel
-from fastscore_jit.objects import OBJECT
+from fastscore_jit.objects import LIBRARY, OBJECT
 from fastscore_jit.signatures import ArrayType, Type, parse, word_formats, writer
 
+_held: list[Any] = []
 _ENTRY = "fastscore_kernel"
 _FAULT_WORDS = 3
 _free = ctypes.CDLL(None).free
 _free.argtypes = (ctypes.c_void_p,)
+
+
+def link(code: Path) -> Path:
+    """Make a shared library of an object file; return the object file where that is impossible.
+
+    What the code calls of the C library is found in the process that loads it.
+    """
+    import shutil
+    import subprocess
+
+    library = code.with_suffix(LIBRARY)
+    commands = [[name, "-shared", "-o", str(library), str(code)] for name in ("ld", "ld.lld")]
+    lookup = ["-undefined", "dynamic_lookup"] if sys.platform == "darwin" else ["-nostdlib"]
+    commands += [
+        [name, "-shared", *lookup, *command[2:]]
+        for name in ("cc", "gcc", "clang")
+        for command in commands[:1]
+    ]
+    for command in commands:
+        program = shutil.which(command[0])
+        if program is None or (sys.platform == "darwin" and command[0].startswith("ld")):
+            continue
+        done = subprocess.run([program, *command[1:]], capture_output=True, check=False)
+        if done.returncode == 0:
+            code.unlink()
+            return library
+    return code
+
+
+def entry_address(code: Path, name: str) -> int:
+    """Load object code by LLVM and return a function's address; it stays loaded."""
+    import llvmlite.binding as llvm
+
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    machine = llvm.Target.from_default_triple().create_target_machine()
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
+    engine.add_object_file(llvm.ObjectFileRef.from_path(str(code)))
+    engine.finalize_object()
+    _held.append(engine)
+    address: int = engine.get_function_address(name)
+    return address
 
 
 class LoadedKernel:
@@ -92,8 +139,6 @@ def load_kernel(kernel: Kernel, library: Path) -> LoadedKernel:
 def entry_of(library: Path) -> Callable[[bytes, Any], int]:
     """Load a library and return its function of words."""
     if library.suffix == OBJECT:
-        from fastscore_jit.linking import entry_address
-
         kind = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_char_p, ctypes.c_char_p)
         return kind(entry_address(library, _ENTRY))
     entry = getattr(ctypes.CDLL(str(library)), _ENTRY)

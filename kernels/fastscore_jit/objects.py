@@ -29,7 +29,7 @@ SHIPPED = Path(__file__).with_name("compiled")
 LIBRARY, OBJECT = ".so", ".o"
 
 _HERE = Path(__file__).parent
-_COMPILER_SOURCES = ("building.py", "bounds.py", "compiling.py", "runtime.ll", "signatures.py")
+_COMPILER_SOURCES = ("building.py", "compiling.py", "runtime.ll", "signatures.py")
 _DIGEST_BYTES = 10
 
 
@@ -81,7 +81,7 @@ def processor_level() -> Level:
             return level
     if platform.machine().lower() not in ("x86_64", "amd64"):
         return _GENERIC
-    flags = _processor_flags()
+    flags = processor_flags()
     return next(level for level in LEVELS if flags >= level.flags)
 
 
@@ -90,7 +90,9 @@ def has_feature(name: str) -> bool:
     return name in processor_level().flags
 
 
-def _processor_flags() -> frozenset[str]:
+@functools.cache
+def processor_flags() -> frozenset[str]:
+    """Return the names of the processor's instruction sets as Linux has them; else none."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:
@@ -105,18 +107,28 @@ def platform_folder() -> str:
     return f"{sys.platform}-{platform.machine()}-{processor_level().name}{checked}"
 
 
+def user_cache_folder() -> Path:
+    """Return the platform's folder for files of fastscore that can be made again.
+
+    Raises
+    ------
+    RuntimeError
+        The user has no home folder.
+    """
+    home = Path.home()
+    if sys.platform == "darwin":
+        return home / "Library" / "Caches" / "fastscore"
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA", home)) / "fastscore" / "Cache"
+    return Path(os.environ.get("XDG_CACHE_HOME") or home / ".cache") / "fastscore"
+
+
 def _candidate_folders() -> Iterator[Path]:
     named = os.environ.get("FASTSCORE_CACHE")
     if named:
         yield Path(named)
     with contextlib.suppress(RuntimeError):
-        home = Path.home()
-        if sys.platform == "darwin":
-            yield home / "Library" / "Caches" / "fastscore"
-        elif sys.platform == "win32":
-            yield Path(os.environ.get("LOCALAPPDATA", home)) / "fastscore" / "Cache"
-        else:
-            yield Path(os.environ.get("XDG_CACHE_HOME") or home / ".cache") / "fastscore"
+        yield user_cache_folder()
     yield Path(tempfile.gettempdir()) / f"fastscore-{getattr(os, 'getuid', int)()}"
 
 

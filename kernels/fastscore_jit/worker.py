@@ -12,9 +12,8 @@ from pathlib import Path
 from typing import IO
 
 from fastscore_jit import objects
-from fastscore_jit.calling import entry_of
+from fastscore_jit.calling import entry_of, link
 from fastscore_jit.compiling import Kernel
-from fastscore_jit.linking import link
 
 _NOTICE_SECONDS = 1.0
 LOCK_TIMEOUT_SECONDS = float(os.environ.get("FASTSCORE_COMPILE_PATIENCE", "30"))

@@ -14,7 +14,7 @@ from fastscore_jit.compiling import inlined, instruction, kernel
 from fastscore_jit.memory import View, address_of, load_short, load_word, subview
 from fastscore_jit.validation import as_rows, as_vector, read_only, same_length
 
-from fastscore_kernels.hashing import text_hash128
+from fastscore_kernels.ids import text_hash128
 
 _WORD_BYTES = 8
 _UPPER = np.uint64(32)

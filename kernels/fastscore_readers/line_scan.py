@@ -32,7 +32,7 @@ class LineScan:
         Number and bytes of each faulty line, int64 (m,); of a record whose quoting is broken, its
         first line.
     fault_status, fault_position
-        What is wrong with it (`faults.NOT_JSON`, for example, or `csv.walk.TOO_LONG`) and the byte
+        What is wrong with it (`faults.NOT_JSON` or `csv_records.TOO_LONG`, say) and the byte
         at which it is, int64 (m,).
     fault_cells, fault_width
         How many cells of a record were read before that, and how many it should have, int64 (m,);

@@ -10,12 +10,12 @@ import click
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from fastscore_jit.objects import processor_flags
 from fastscore_models import export
 
 from benchmarks import embedding, embedding_cores, embedding_growth, vector_store
 from benchmarks.embedding_growth import HEADER, Point, distinct_texts, grow_within
 from benchmarks.miner_logs import SAMPLE, Dialogue, Turn, read_dialogues
-from fastscore.processors import processor_flags
 from tests.models.tiny_bert import make_recipe, word_tokenizer, write_folder
 
 ROOT = Path(__file__).parents[2]

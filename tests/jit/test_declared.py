@@ -13,7 +13,7 @@ from fastscore.run.kernels import every_kernel
 from tests.jit.processes import FOLDERS
 
 SUITES = Path(fastscore.suites.__file__).parent
-NUMBA_ALONE = {"building.py", "bounds.py", "llvm.py"}
+NUMBA_ALONE = {"building.py", "llvm.py"}
 ALLOWED_FASTMATH = {"reassoc", "contract", "arcp", "afn", "nsz"}
 
 
@@ -98,7 +98,7 @@ def test_numba_is_the_compiler_alone():
         found = {name.partition(".")[0] for name in imported(tree)}
         if path.name not in NUMBA_ALONE:
             assert "numba" not in found, path
-        if path.name not in {*NUMBA_ALONE, "linking.py"}:
+        if path.name not in {*NUMBA_ALONE, "calling.py"}:
             assert "llvmlite" not in found, path
 
 

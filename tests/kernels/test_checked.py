@@ -68,7 +68,7 @@ CASES = {
         lambda: (rows(b"ab", b"a"), rows(b"b"), empty(2, np.int32), empty(2, np.float64)),
         "1 items at index 1 of 1",
     ),
-    f"{KERNELS}._long_texts:long_distances": (
+    f"{KERNELS}.levenshtein:long_distances": (
         lambda: (rows(CUT), rows(b"b"), empty(1), np.full(1, LONG, np.int32)),
         "1 items at index 1 of 1",
     ),
@@ -76,7 +76,7 @@ CASES = {
         lambda: (rows(b"abc").addresses, longs(0, 3), empty(2, np.uint8)),
         "1 items at index 2 of 2",
     ),
-    f"{KERNELS}.hashing:_hash_rows": (
+    f"{KERNELS}.ids:_hash_rows": (
         lambda: (rows(b"abc"), 0, 2, empty((2, 2), np.uint64)),
         "1 items at index 1 of 1",
     ),

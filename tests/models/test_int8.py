@@ -3,11 +3,11 @@
 import numpy as np
 import onnxruntime
 import pytest
+from fastscore_jit.objects import processor_flags
 from fastscore_models.bert import build_encoder
 from fastscore_models.int8 import quantisable, quantise, with_outputs
 from onnx import numpy_helper
 
-from fastscore.processors import processor_flags
 from tests.models.tiny_bert import make_config, make_weights
 
 

@@ -5,12 +5,12 @@ import io
 
 import numpy as np
 import pytest
-from fastscore_readers.csv.records import scan_csv
-from fastscore_readers.csv.walk import (
+from fastscore_readers.csv_records import (
     TEXT_AFTER_QUOTE,
     TOO_LONG,
     UNTERMINATED_QUOTE,
     WRONG_CELL_COUNT,
+    scan_csv,
 )
 from fastscore_readers.fill import CELLS, FULL_CELLS, PLACES, Filled
 from fastscore_readers.json.faults import NOT_UTF8

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 from fastscore_readers.json import tokens
-from fastscore_readers.json.kinds import value_kinds
+from fastscore_readers.json.located_values import value_kinds
 from hypothesis import given
 from hypothesis import strategies as st
 

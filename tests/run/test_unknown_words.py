@@ -9,7 +9,7 @@ import polars as pl
 
 import fastscore
 from fastscore.logs.inputs.found_keys import SHOWN
-from fastscore.run.layout import UNKNOWN_WORDS
+from fastscore.run.commit import UNKNOWN_WORDS
 from fastscore.run.missing import MOST_NAMED
 from tests.logs.inputs.wrong_logs import RIGHT
 from tests.run.running import run_lexical, table_bytes

@@ -7,9 +7,9 @@ import sys
 
 import numpy as np
 import pytest
+from fastscore_jit.objects import processor_flags
 
 from fastscore.errors import ModelError, UsageError
-from fastscore.processors import processor_flags
 from fastscore.vectors import Embedder, accuracy, precisions
 from fastscore.vectors.accuracy import (
     list_accuracies,

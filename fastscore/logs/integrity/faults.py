@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from fastscore_readers.csv.walk import (
+from fastscore_readers.csv_records import (
     TEXT_AFTER_QUOTE,
     TOO_LONG,
     UNTERMINATED_QUOTE,

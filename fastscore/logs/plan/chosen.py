@@ -13,8 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 import polars as pl
-from fastscore_kernels.hashing import text_hash128
-from fastscore_kernels.ids import bucket_starts, distinct_ids, find_ids
+from fastscore_kernels.ids import bucket_starts, distinct_ids, find_ids, text_hash128
 
 from fastscore.logs.inputs.choice import Choice
 from fastscore.logs.inputs.files import Format

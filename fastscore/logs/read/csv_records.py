@@ -13,8 +13,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from fastscore_jit.arrays import Int64Array, UInt8Array
-from fastscore_readers.csv.records import scan_csv
-from fastscore_readers.csv.walk import TOO_LONG, WRONG_CELL_COUNT
+from fastscore_readers.csv_records import TOO_LONG, WRONG_CELL_COUNT, scan_csv
 from fastscore_readers.fill import PLACES
 from fastscore_readers.json.faults import NOT_UTF8
 from fastscore_readers.json.tokens import ESCAPED

@@ -14,8 +14,7 @@ import numpy as np
 import polars as pl
 from fastscore_jit.arrays import Int64Array, Mask, UInt8Array
 from fastscore_jit.arrow import string_column
-from fastscore_readers.json.kinds import value_kinds
-from fastscore_readers.json.located_values import unescaped
+from fastscore_readers.json.located_values import unescaped, value_kinds
 from fastscore_readers.json.places import Place, Shape, find_places
 from fastscore_readers.json.tokens import ABSENT, ARRAY, ESCAPED, OBJECT, STRING
 from fastscore_readers.line_scan import LineScan

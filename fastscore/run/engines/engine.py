@@ -1,16 +1,25 @@
-"""What an engine is, and opening one by its name."""
+"""What an engine is, opening one by its name, and the local engine: threads of this process.
+
+Kernels, polars and the embedder release the interpreter lock, so threads share one model and one
+set of mapped vectors.
+"""
 
 import importlib
 import importlib.util
 import os
 import secrets
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
+
+from fastscore_jit.stopping import POLL_SECONDS, StoppablePool
 
 from fastscore.errors import UsageError, nearest
 from fastscore.logs.integrity.limits import DEFAULT_LIMITS, Limits
+from fastscore.run.interrupt import clear_stop, request_stop
 
 Key = TypeVar("Key")
 Done = TypeVar("Done")
@@ -100,6 +109,8 @@ def open_engine(
         )
     if name == "ray" and address is None:
         _make_ray_token()
+    if name == LOCAL:
+        return nullcontext(LocalEngine(workers))
     module: Any = importlib.import_module(f"fastscore.run.engines.{name}")
     engine: AbstractContextManager[Engine] = module.open_engine(address, workers, limits)
     return engine
@@ -112,3 +123,66 @@ def _make_ray_token() -> None:
     """
     if "RAY_AUTH_MODE" not in os.environ and "ray" not in sys.modules:
         os.environ |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
+
+
+TASKS_PER_WORKER = 2
+
+
+@dataclass(frozen=True, slots=True)
+class LocalEngine:
+    """Does tasks on threads of this process."""
+
+    workers: int
+
+    def map(
+        self,
+        task: Callable[[Key], Done],
+        keys: Sequence[Key],
+        *,
+        alone: bool = False,
+        lost: Lost = lambda worker, tasks: None,
+    ) -> Iterator[Done]:
+        """Do a task for every key; yields what they return as it comes.
+
+        An exception in a task, in the consumer, or from the keyboard drops the tasks that have not
+        started and asks the others to end; it is raised when they have.
+        """
+        workers = 1 if alone else self.workers
+        pool = StoppablePool(max_workers=workers, thread_name_prefix="fastscore")
+        waiting: Iterable[Key] = iter(keys)
+        running: set[Future[Done]] = set()
+        try:
+            for key in waiting:
+                running.add(pool.submit(task, key))
+                if len(running) >= workers * TASKS_PER_WORKER:
+                    done, running = _first_done(running)
+                    yield from (future.result() for future in done)
+            while running:
+                done, running = _first_done(running)
+                yield from (future.result() for future in done)
+        except BaseException:
+            request_stop()
+            raise
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
+            clear_stop()
+
+    def processes(self) -> int:
+        """Count this process."""
+        return 1
+
+    def ask(self, question: Callable[[], Answer]) -> dict[str, Answer]:
+        """Ask nobody: this process is the only worker."""
+        return {}
+
+
+def _first_done(running: set[Future[Done]]) -> tuple[set[Future[Done]], set[Future[Done]]]:
+    """Wait until a task is done.
+
+    Polars' handler of Ctrl-C has system calls begin again, so that Python would look for signals
+    only when the wait is over: it is over now and then.
+    """
+    done: set[Future[Done]] = set()
+    while not done:
+        done, running = wait(running, timeout=POLL_SECONDS, return_when=FIRST_COMPLETED)
+    return done, running

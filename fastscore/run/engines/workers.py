@@ -12,8 +12,7 @@ from fastscore.errors import FastscoreError
 from fastscore.logs.integrity.limits import Limits
 from fastscore.processors import THREADS_VARIABLE, available_processors
 from fastscore.run.engines.engine import Done, Key
-from fastscore.run.interrupt import own_stop_flag
-from fastscore.run.memory import limit_memory
+from fastscore.run.interrupt import limit_memory, own_stop_flag
 
 _POLARS_THREADS = "POLARS_MAX_THREADS"
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from fastscore_jit.arrays import Int64Array, UInt8Array
 from fastscore_jit.bits import trailing_zeros
-from fastscore_jit.byte_sets import byte_marks
+from fastscore_jit.byte_blocks import byte_marks
 from fastscore_jit.compiling import always_inlined, inlined, kernel
 from fastscore_jit.views import BLOCK, block_at, byte_at, put_byte
 

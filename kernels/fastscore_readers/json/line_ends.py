@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 from fastscore_jit.arrays import Int64Array, UInt8Array
-from fastscore_jit.byte_sets import byte_marks
+from fastscore_jit.byte_blocks import byte_marks
 from fastscore_jit.compiling import kernel
 from fastscore_jit.memory import store_positions
 from fastscore_jit.validation import read_only

@@ -1,11 +1,15 @@
 """The walk over the index of a block: what a shape wants of every line is noted, in one pass.
 
 Comparisons are spelled out: `in` over a tuple compiles to slower code.
-"""
 
+A `Shape` is what is wanted: ``None`` the value itself, a mapping its members by key, a list of one
+shape its elements. Every object or array that has a shape is wanted itself, too.
+"""
 # ruff: noqa: SIM109
 
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -30,6 +34,7 @@ from fastscore_readers.json.tokens import (
     Keys,
     ends_line,
     find_key,
+    key_table,
     scan_scalar,
     starts_member,
     token_at,
@@ -368,3 +373,49 @@ def walk_lines(
     state[N_LINES] += total
     state[N_BLANK] += blank
     state[N_ROWS], state[N_SUSPECTS], state[N_NOTES] = row, suspect, count
+
+
+Shape: TypeAlias = "Mapping[str, Shape] | Sequence[Shape] | None"
+
+
+def plan_of(shape: Shape) -> Plan:
+    """Make the tables of a shape."""
+    names: dict[bytes, int] = {}
+    # by place: those of the members by their keys, and that of the elements
+    members: list[dict[int, int]] = []
+    elements: list[int] = []
+
+    def add(shape: Shape) -> int:
+        place = len(members)
+        members.append({})
+        elements.append(-1)
+        if isinstance(shape, Mapping):
+            for name, below in shape.items():
+                key = names.setdefault(name.encode(), len(names))
+                members[place][key] = add(below)
+        elif shape is not None:
+            (below,) = shape
+            elements[place] = add(below)
+        return place
+
+    add(shape)
+    children = np.full((len(members), max(1, len(names))), -1, np.int32)
+    for place, inside in enumerate(members):
+        children[place, list(inside)] = list(inside.values())
+    return Plan(
+        key_table(list(names)),
+        children.shape[1],
+        children.reshape(-1),
+        np.array([bool(inside) for inside in members], np.int8),
+        np.array(elements, np.int32),
+        0,
+    )
+
+
+@lru_cache(maxsize=64)
+def plan_of_keys(keys: tuple[bytes, ...]) -> Plan:
+    """Make the tables of an object whose members are wanted as they are, in slots."""
+    if len(set(keys)) != len(keys):
+        raise ValueError(f"keys must be distinct, found {list(keys)!r}")
+    plan = plan_of({key.decode(): None for key in keys})
+    return plan._replace(n_slots=1 + len(keys))

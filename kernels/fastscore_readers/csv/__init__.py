@@ -1,1 +1,0 @@
-"""CSV: records, wanted cells, texts."""
