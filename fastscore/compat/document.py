@@ -6,12 +6,13 @@ import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
-
-import polars as pl
+from typing import TYPE_CHECKING, Any
 
 from fastscore.durable import committed
 from fastscore.errors import InputError
+
+if TYPE_CHECKING:
+    import polars as pl
 
 _logger = logging.getLogger("score_dialogue")
 
@@ -71,7 +72,7 @@ _PERPLEXITIES = ("pppl_prediction", "pppl_ground_truth", "pppl_penalty")
 Document = dict[str, Any]
 
 
-def refuse_missing_steps(path: str, utterances: pl.DataFrame) -> None:
+def refuse_missing_steps(path: str, utterances: "pl.DataFrame") -> None:
     """Refuse a file in which an utterance has no steps, as the published scorer does below 1.
 
     Raises
@@ -79,7 +80,7 @@ def refuse_missing_steps(path: str, utterances: pl.DataFrame) -> None:
     InputError
         Names the first such utterance and its line.
     """
-    without = utterances.filter(pl.col("total_steps") == 0)
+    without = utterances.filter(utterances["total_steps"] == 0)
     if without.is_empty():
         return
     first = without.row(0, named=True)
@@ -91,7 +92,7 @@ def refuse_missing_steps(path: str, utterances: pl.DataFrame) -> None:
 
 
 def build_document(
-    path: str, tables: dict[str, pl.DataFrame], penalty: Document | None = None
+    path: str, tables: "dict[str, pl.DataFrame]", penalty: Document | None = None
 ) -> Document:
     """Return the document of one file: keys, their order and rounding as published.
 
