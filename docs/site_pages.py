@@ -28,6 +28,7 @@ BESIDE_DOCS = (
     "README.md",
     "CONTRIBUTING.md",
     "CHANGELOG.md",
+    "CITATION.cff",
     "benchmarks/*.md",
     "fastscore/**/*.toml",
 )

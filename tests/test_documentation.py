@@ -34,8 +34,8 @@ ELSEWHERE = {
     r"models export|mxbai|bert|\bDIR\b|\bNAME\b": "weights of one's own, or a download",
     r"my-model|sentence_transformers": "weights of one's own",
     r"models verify|doctor --warm|kernels compile": "minutes",
-    r"dialogue-17|\bDIALOGUE\b|\bMETRIC\b": "a dialogue of one's own",
-    r"--engine (dask|ray)": "a cluster; engines have tests of their own",
+    r"dialogue-17|\b(DIALOGUE|METRIC|RUN|TEXT|EXPERIMENT|old_scores)\b": "data of one's own",
+    r"--engine (dask|ray)|/shared/": "a cluster; engines have tests of their own",
     r"python -m benchmarks": "minutes of both cores, and peers that only benchmarks install",
     r"\bmake ": "make",
     r"dask_jobqueue": "a cluster of SLURM",
@@ -177,6 +177,15 @@ def chats(folder: Path) -> None:
         (folder / name).write_text(lines, "utf-8")
 
 
+def chats_run(folder: Path) -> None:
+    """Score the log of `docs/chat_logs.md`."""
+    run(
+        "fastscore score preference_shift chats.jsonl -o scored --layout openai"
+        " --catalogue catalogue.jsonl --segments metadata --embedder none",
+        folder,
+    )
+
+
 def example(suite: str, name: str) -> Setup:
     """Return what writes the example of a suite into a folder."""
 
@@ -213,6 +222,11 @@ SETUPS: dict[str, tuple[Setup, ...]] = {
     "docs/chat_logs.md": (chats,),
     "docs/choose_a_suite.md": (plain_logs,),
     "docs/dataframes.md": (logs,),
+    "docs/explain.md": (chats, chats_run),
+    "docs/footguns.md": (logs, scored("score_dialogue", "scored")),
+    "docs/models.md": (example("score_dialogue", "example"), logs),
+    "docs/scale.md": (plain_logs,),
+    "docs/engines.md": (plain_logs,),
     "docs/faq.md": (scored("memory_finance", "run"), logs),
     "docs/install.md": (
         logs,
