@@ -17,8 +17,10 @@ from fastscore.logs.inputs.column_map import ColumnMap, column_map, map_source
 from fastscore.logs.inputs.files import STDIN, InputFile
 from fastscore.logs.inputs.inspection import Inspection, Trial, inspect_logs
 from fastscore.logs.inputs.layout import layout_map
+from fastscore.logs.read.files import read_files
 from fastscore.logs.read.given import Given
-from fastscore.logs.read.scan import LogsWarning, RejectsWarning, scan_rejects, scan_rows
+from fastscore.logs.read.rows import Part, join_parts
+from fastscore.logs.read.scan import LogsWarning, scan_rejects, scan_rows
 from fastscore.logs.read.spool import spool_stdin
 from fastscore.options import build_options
 from fastscore.processors import available_processors
@@ -131,18 +133,19 @@ def _try_reading(file: InputFile, suite_name: str, columns: ColumnMap) -> Trial:
     """Read the first rows of a file with a suite's own reader."""
     suite = load_suite(suite_name)
     declared = map_source(suite.source, columns)
-    read = partial(Given.of(file.path).read, threads=1)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RejectsWarning)
-        rows = scan_rows(read, declared, file.path).head(ROWS_TRIED).collect()
-        rejects = scan_rejects(read, declared, file.path).head(ROWS_TRIED).collect()
+    parts: list[Part] = []
+    for part in read_files([file], declared):
+        parts.append(part)
+        if sum(each.frame.height for each in parts) >= ROWS_TRIED:
+            break
+    rows = join_parts(parts, declared)
     required = {
         field.name: "FILE"
         for field in dataclasses.fields(suite.options)
         if field.metadata.get("required")
     }
-    events = suite.read(rows, build_options(suite.options, required))
-    rejects = pl.concat([rejects.select(*REJECT_SCHEMA), events.rejects])
+    events = suite.read(rows.frame.head(ROWS_TRIED), build_options(suite.options, required))
+    rejects = pl.concat([rows.rejects.select(*REJECT_SCHEMA), events.rejects])
     return Trial(events.n_scored, rejects.height, _fault(rejects))
 
 

@@ -100,8 +100,9 @@ def _answer(inspection: Inspection, typed: Mapping[str, str]) -> Iterator[str]:
     n_files = len(inspection.files)
     for suite in typed:
         fits = [fit for each in inspection.files for fit in each.fits if fit.suite == suite]
-        n_scored = sum(fit.trial.n_scored for fit in fits)
-        n_rejects = sum(fit.trial.n_rejects for fit in fits)
+        trials = [fit.trial for fit in fits if fit.trial]
+        n_scored = sum(trial.n_scored for trial in trials)
+        n_rejects = sum(trial.n_rejects for trial in trials)
         rejected = f", {counted(n_rejects, 'rejects')}" if n_rejects else ""
         of_files = f"{len(fits):,} of {counted(n_files, 'files')}"
         yield f"{suite} reads {of_files}: {n_scored:,} turns or steps of the first rows{rejected}"

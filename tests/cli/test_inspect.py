@@ -154,3 +154,24 @@ def test_an_indented_document_of_something_else_fits_no_suite(tmp_path: Path) ->
     (file,) = [each for each in told["files"] if each["path"].endswith("summary.json")]
     assert file["fits"] == []
     assert "turns: absent or null in 1 row" in file["unfit"]["memory_finance"]
+
+
+def test_an_array_of_dialogues_that_is_large_fits_by_its_layout(tmp_path: Path) -> None:
+    """Schema-Guided Dialogue as it is published: one array, whose dialogues have turns."""
+    dialogue = {
+        "dialogue_id": "1_00000",
+        "turns": [
+            {"speaker": speaker, "utterance": f"{speaker} said it", "frames": [{"service": "x"}]}
+            for speaker in ("USER", "SYSTEM") * 4
+        ],
+    }
+    named = [dialogue | {"dialogue_id": f"1_{n:05d}"} for n in range(3_000)]
+    (tmp_path / "log.json").write_text(json.dumps(named, indent=1))
+    told = found(tmp_path, "log.json")
+    (file,) = told["files"]
+    assert not file["whole"]
+    assert file["rows_looked_at"] <= 1_000
+    for suite in ("preference_shift", "guest_simulation"):
+        assert told["commands"][suite].startswith(
+            f"fastscore score {suite} log.json -o run --layout sgd"
+        )

@@ -18,6 +18,8 @@ MOST_ELEMENTS = 100
 DEEPEST = 3
 MOST_FIELDS = 30
 """From how many keys on those of an object may be ids."""
+ANY_KEY = "*"
+"""In a path, the keys of an object that are ids."""
 _TYPES = {
     bool: "boolean",
     int: "integer",
@@ -114,7 +116,7 @@ def fold_maps(keys: Mapping[str, FoundKey]) -> dict[str, FoundKey]:
     """Return keys with the objects whose keys are ids as one key each: ``usage.*``.
 
     An object's keys are ids if there are `MOST_FIELDS` or more of them and each is found in less
-    than half of the objects, on average.
+    than half of the objects, on average. Those of objects are counted so from the beginning.
     """
     children: dict[str, list[str]] = {}
     for path in keys:
@@ -150,7 +152,7 @@ def _folded(path: str, maps: Collection[str]) -> str:
         if path.startswith(parent) and path != parent:
             below = path[len(parent) :]
             name, stop, rest = below.partition(".")
-            path = f"{parent}*{'[].' if name.endswith('[]') else stop}{rest}"
+            path = f"{parent}{ANY_KEY}{'[].' if name.endswith('[]') else stop}{rest}"
     return path
 
 
@@ -175,11 +177,14 @@ def json_type(value: Any) -> str:
 
 
 def _count(item: Record, prefix: str, keys: dict[str, FoundKey], depth: int) -> None:
+    is_map = _is_map(item)
     for name, stored in item.items():
-        path = prefix + name
-        if path not in keys and len(keys) == MOST_KEYS:
-            continue
-        key = keys.setdefault(path, FoundKey())
+        path = prefix + (ANY_KEY if is_map else name)
+        key = keys.get(path)
+        if key is None:
+            if len(keys) == MOST_KEYS:
+                continue
+            key = keys[path] = FoundKey()
         key.count += 1
         value = json_of(stored)
         if value is None:
@@ -191,6 +196,11 @@ def _count(item: Record, prefix: str, keys: dict[str, FoundKey], depth: int) -> 
         if depth < DEEPEST:
             for below, inner in _objects(path, value):
                 _count(inner, below, keys, depth + 1)
+
+
+def _is_map(item: Record) -> bool:
+    """Tell whether an object's keys are ids: very many, with nothing but objects or arrays."""
+    return len(item) >= MOST_FIELDS and {type(value) for value in item.values()} in ({dict}, {list})
 
 
 def _objects(path: str, value: Any) -> Iterator[tuple[str, Record]]:

@@ -7,8 +7,10 @@ would be scored.
 
 import os
 import shlex
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import tempfile
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from fastscore.errors import FastscoreError, InputError, UsageError
@@ -22,7 +24,7 @@ from fastscore.logs.inputs.files import (
 from fastscore.logs.inputs.found_keys import FoundKey, FoundKeys, count_keys, fold_maps
 from fastscore.logs.inputs.layout import layout_map
 from fastscore.logs.inputs.needs import Need, all_columns
-from fastscore.logs.inputs.records import records
+from fastscore.logs.inputs.records import beginning_of, records
 from fastscore.logs.inputs.screening import screen
 from fastscore.suites.declarations import ALL_METRICS, Column, Source
 
@@ -30,6 +32,8 @@ EXAMPLE_CHARACTERS = 60
 ARRAY = "array"
 """What an array that is a row by itself is called."""
 _ROUNDS = 4
+_FILES_TRIED = 20
+"""So many files with the same keys are read as a suite does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,14 +74,15 @@ class Fit:
     columns
         The map that the flags make.
     trial
-        What the suite's reader made of the first rows.
+        What the suite's reader made of the first rows; None of a file that was not tried, as very
+        many have the same keys.
     """
 
     suite: str
     flags: tuple[str, ...]
     lacking: tuple[Need, ...]
     columns: ColumnMap
-    trial: Trial
+    trial: Trial | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,30 +157,76 @@ def inspect_logs(
             raise
         files = ()
     inspected = []
-    for file in files:
-        try:
-            inspected.append(_inspected(file, sources, try_reading))
-        except FastscoreError as error:
-            others[file.path] = error.message
+    shapes_seen: dict[Hashable, list[InspectedFile]] = {}
+    with tempfile.TemporaryDirectory(prefix="fastscore-") as folder:
+        for file in files:
+            try:
+                head = beginning_of(file, Path(folder))
+                found = _inspected(file, head, sources, try_reading, shapes_seen)
+                inspected.append(found)
+            except FastscoreError as error:
+                others[file.path] = error.message
     return Inspection(tuple(map(os.fspath, inputs)), tuple(inspected), others)
 
 
-def _inspected(file: InputFile, sources: Mapping[str, Source], try_reading: Try) -> InspectedFile:
-    rows = records(file)
+def _inspected(
+    file: InputFile,
+    head: InputFile,
+    sources: Mapping[str, Source],
+    try_reading: Try,
+    shapes_seen: dict[Hashable, list[InspectedFile]],
+) -> InspectedFile:
+    rows = records(head)
     found = count_keys(rows)
     if not found.rows:  # lines or documents that are arrays
-        rows = records(file, ARRAY)
+        rows = records(head, ARRAY)
         found = count_keys(rows)
-    is_whole = next(rows, None) is None
-    fits: list[Fit] = []
+    is_whole = head is file and next(rows, None) is None
+    alike = shapes_seen.setdefault((file.format, file.kind, frozenset(found.keys)), [])
+    if len(alike) == _FILES_TRIED:
+        fits = [replace(fit, trial=None) for fit in alike[0].fits]
+        return InspectedFile(file, found, is_whole, tuple(fits), alike[0].unfit)
+    fits = _fits_as(head, alike[0], sources, try_reading) if alike else []
+    if fits:
+        inspected = InspectedFile(file, found, is_whole, tuple(fits), alike[0].unfit)
+        alike.append(inspected)
+        return inspected
     unfit: dict[str, str] = {}
     for suite, source in sources.items():
         try:
-            fits.append(_fit(file, found, suite, source, try_reading))
+            fits.append(_fit(head, found, suite, source, try_reading))
         except FastscoreError as error:
             unfit[suite] = _reason(error)
-    fits.sort(key=lambda fit: (len(fit.flags) > 0, -fit.trial.n_scored, len(fit.lacking)))
-    return InspectedFile(file, found, is_whole, tuple(fits), unfit)
+    fits.sort(key=_order)
+    inspected = InspectedFile(file, found, is_whole, tuple(fits), unfit)
+    alike.append(inspected)
+    return inspected
+
+
+def _order(fit: Fit) -> tuple[bool, int, int]:
+    """Put what fits as it is first, then what would score most."""
+    return len(fit.flags) > 0, -(fit.trial.n_scored if fit.trial else 0), len(fit.lacking)
+
+
+def _fits_as(
+    file: InputFile, before: InspectedFile, sources: Mapping[str, Source], try_reading: Try
+) -> list[Fit]:
+    """Read a file by the flags of one before it with the same keys; none if that leaves faults."""
+    fits = []
+    for fit in before.fits:
+        own = _as_read(file, sources[fit.suite])
+        trial = try_reading(own, fit.suite, fit.columns)
+        usual = fit.trial.n_rejects if fit.trial else 0
+        if not trial.n_scored or trial.n_rejects > usual:
+            return []
+        fits.append(replace(fit, trial=trial))
+    return fits
+
+
+def _as_read(file: InputFile, source: Source) -> InputFile:
+    """Return a file in the format that a suite reads it in, one without JSON as JSON Lines."""
+    (own,) = resolve_inputs([file.path], source.formats)
+    return replace(file, format=own.format)
 
 
 def _reason(error: FastscoreError) -> str:
@@ -193,8 +244,7 @@ def _fit(file: InputFile, found: FoundKeys, suite: str, source: Source, try_read
     UsageError, InputError
         The suite cannot read the file.
     """
-    # a suite without JSON documents reads .json as JSON Lines
-    (file,) = resolve_inputs([file.path], source.formats)
+    file = _as_read(file, source)
     if not found.rows:
         raise InputError(f"{file.path}: no row was found.")
     columns = NO_MAP
@@ -282,8 +332,8 @@ def _file_json(inspected: InspectedFile) -> dict[str, Any]:
             {
                 "suite": fit.suite,
                 "flags": list(fit.flags),
-                "scored_of_the_first_rows": fit.trial.n_scored,
-                "rejects_of_the_first_rows": fit.trial.n_rejects,
+                "scored_of_the_first_rows": fit.trial and fit.trial.n_scored,
+                "rejects_of_the_first_rows": fit.trial and fit.trial.n_rejects,
                 "null_for_want_of": {
                     need.place: list(need.column.needed_by)
                     for need in fit.lacking

@@ -8,11 +8,14 @@ is looked at.
 import codecs
 import csv
 import io
+import itertools
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import orjson
@@ -22,6 +25,7 @@ import pyarrow as pa
 from fastscore.errors import InputError
 from fastscore.logs.inputs.archives import open_unpacked
 from fastscore.logs.inputs.arrow_files import arrow_frames, is_arrow
+from fastscore.logs.inputs.document_values import dump_json
 from fastscore.logs.inputs.files import Format, InputFile
 from fastscore.logs.inputs.partitions import partition_of, with_folders
 from fastscore.logs.inputs.separators import find_separator
@@ -30,6 +34,11 @@ from fastscore.logs.integrity.unreadable import UNREADABLE_PARQUET, reason_of
 from fastscore.unpacked import DamageError
 
 BUFFER_BYTES = 1 << 14
+HEAD_ROWS, _HEAD_BYTES = 1000, 1 << 20
+"""So many rows or bytes of a large file are looked at by `inspect`."""
+_SMALL_BYTES, _SMALL_PACKED = 1 << 20, 1 << 16
+_LARGE_VALUE, _MOST_ENTRIES = 1 << 20, 200
+"""Of a larger JSON value so many entries of each array and object are looked at."""
 _FIRST_BYTES, _MORE_BYTES = 1 << 9, 1 << 12
 """So much of a file is read for its first line, and so much more where that is longer."""
 _MOST_LINES = 20_000
@@ -87,6 +96,83 @@ def records(
         return  # what stands before the damage was seen
     except (pa.ArrowException, *UNREADABLE_PARQUET) as error:
         raise InputError(f"The file {file.path!r} cannot be read: {reason_of(error)}.") from error
+
+
+def beginning_of(file: InputFile, folder: Path) -> InputFile:
+    """Return a small file with the first rows of a large one, written to a folder.
+
+    A small file, and one whose beginning cannot be read, is returned as it is: its reader says why.
+
+    Raises
+    ------
+    InputError
+        The first value of a JSON document is too long to be read.
+    """
+    if file.size <= (_SMALL_BYTES if file.compression == "none" else _SMALL_PACKED):
+        return file
+    path = folder / f"{len(os.listdir(folder))}.{file.format}"
+    try:
+        if file.format == "parquet":
+            _first_frame(file).write_parquet(path)
+        elif file.format == "json":
+            path.write_bytes(_first_values(file))
+        else:
+            path.write_bytes(b"".join(_first_lines(file)))
+    except _GivenUpError as error:
+        raise InputError(
+            f"{file.path}: a JSON value of more than {MAX_RECORD_BYTES >> 20} MiB is not read.",
+            "Write its dialogues as an array, or one a line: `jq -c '.[]'`.",
+        ) from error
+    except (OSError, DamageError, pa.ArrowException, pl.exceptions.PolarsError):
+        return file
+    return replace(file, stored=str(path), compression="none", size=path.stat().st_size)
+
+
+def _first_lines(file: InputFile) -> Iterator[bytes]:
+    """Yield the first lines of text; cells of CSV are not cut."""
+    n_rows = n_bytes = n_quotes = 0
+    with open_unpacked(file.location, file.compression) as stream:
+        for line in iter(partial(stream.readline, MAX_RECORD_BYTES), b""):
+            if file.format != "csv" or n_quotes % 2 == 0:
+                if n_rows > HEAD_ROWS or n_bytes >= _HEAD_BYTES:
+                    return
+                n_rows += 1
+            n_bytes, n_quotes = n_bytes + len(line), n_quotes + line.count(b'"')
+            yield line
+
+
+def _first_values(file: InputFile) -> bytes:
+    """Return the first values of a document, or the first elements of its array."""
+    written: list[bytes] = []
+    size = 0
+    for value in itertools.islice(_documents(file, holds_rows=lambda _: True), HEAD_ROWS + 1):
+        text = dump_json(value)
+        if len(text) > _LARGE_VALUE:
+            text = dump_json(_shortened(value))
+        written.append(text)
+        size += len(text)
+        if size >= _HEAD_BYTES:
+            break
+    if begins_with(file).startswith(b"["):
+        return b"[" + b",\n".join(written) + b"]"
+    return b"\n".join(written)
+
+
+def _shortened(value: Any) -> Any:
+    """Leave out what follows the first entries of arrays and objects."""
+    if isinstance(value, dict):
+        return {k: _shortened(v) for k, v in itertools.islice(value.items(), _MOST_ENTRIES)}
+    if isinstance(value, list):
+        return [_shortened(each) for each in value[:_MOST_ENTRIES]]
+    return value
+
+
+def _first_frame(file: InputFile) -> pl.DataFrame:
+    """Return the first rows of stored columns."""
+    source = _stored(file)
+    if not is_arrow(source):
+        return pl.scan_parquet(source, glob=False).head(HEAD_ROWS + 1).collect()
+    return next(arrow_frames(source, None, 0, HEAD_ROWS + 1), pl.DataFrame())
 
 
 def first_row(file: InputFile) -> Record | None:
@@ -178,10 +264,15 @@ def _documents(file: InputFile, *, holds_rows: Callable[[Any], bool]) -> Iterato
                     return
                 if len(text) - at > MAX_RECORD_BYTES:
                     raise _GivenUpError from None
+                is_object = text[at : at + 1] == "{" and opens_rows is None
                 # as much again, so that a long value is not begun too often
-                data = stream.read(max(BUFFER_BYTES, len(text) - at))
+                size = MAX_RECORD_BYTES if is_object else max(BUFFER_BYTES, len(text) - at)
+                data = stream.read(size)
                 is_read = not data
                 text, at = text[at:] + decode(data, is_read), 0
+                if is_object and (whole := json_of(text)) is not text:
+                    yield whole
+                    return
                 continue
             if opens and opens_rows is None:
                 opens_rows = holds_rows(value)
@@ -220,15 +311,21 @@ def _csv_rows(file: InputFile) -> Iterator[Record]:
                     raise _GivenUpError
 
 
+def _stored(file: InputFile) -> Any:
+    """Return the path of stored columns, or the unpacked file."""
+    if file.compression == "none":
+        return file.location
+    source = io.BytesIO()
+    with open_unpacked(file.location, file.compression) as stream:
+        while part := stream.read(1 << 20):
+            DEFAULT_LIMITS.check_unpacked(file.path, file.size, source.tell() + len(part))
+            source.write(part)
+    source.seek(0)
+    return source
+
+
 def _parquet_rows(file: InputFile) -> Iterator[Record]:
-    source: Any = file.location
-    if file.compression != "none":
-        source = io.BytesIO()
-        with open_unpacked(file.location, file.compression) as stream:
-            while part := stream.read(1 << 20):
-                DEFAULT_LIMITS.check_unpacked(file.path, file.size, source.tell() + len(part))
-                source.write(part)
-        source.seek(0)
+    source = _stored(file)
     if is_arrow(source):
         for frame in arrow_frames(source):
             yield from frame_records(frame)

@@ -5,8 +5,9 @@ import itertools
 import re
 import shlex
 from collections.abc import Collection, Iterable, Mapping
+from functools import lru_cache
 
-from fastscore.logs.inputs.found_keys import FoundKey
+from fastscore.logs.inputs.found_keys import ANY_KEY, FoundKey
 from fastscore.suites.declarations import Column
 
 _LEAST_SIMILARITY = 0.8
@@ -64,6 +65,7 @@ def _plain(name: str) -> str:
     return "".join(letter for letter in name.casefold() if letter.isalnum())
 
 
+@lru_cache(1 << 14)
 def name_similarity(name: str, other: str) -> float:
     """Return how near two names are: 1 where only case and signs differ, 0 where nothing is."""
     if _plain(name) == _plain(other):
@@ -105,7 +107,12 @@ def nearest_key(
     types, side = json_types(column), _side(column.name)
     best, best_score = None, 0.0
     for path, found in itertools.islice(keys.items(), _MOST_COMPARED):
-        if path in taken or types.isdisjoint(found.types) or _side(path) == -side != 0:
+        if (
+            path in taken
+            or ANY_KEY in path
+            or types.isdisjoint(found.types)
+            or _side(path) == -side != 0
+        ):
             continue
         last = path.rpartition("]")[2].rpartition(".")[2]
         score = max(name_similarity(name, last) for name in (column.name, *column.aliases))

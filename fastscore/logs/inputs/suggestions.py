@@ -8,7 +8,7 @@ from fastscore.errors import UsageError
 from fastscore.logs.inputs.chats import counted_rows
 from fastscore.logs.inputs.column_map import EACH, NO_MAP, ColumnMap, map_source
 from fastscore.logs.inputs.files import STDIN, InputFile
-from fastscore.logs.inputs.found_keys import FoundKey, FoundKeys
+from fastscore.logs.inputs.found_keys import ANY_KEY, FoundKey, FoundKeys
 from fastscore.logs.inputs.layout import layout_names, load_layout
 from fastscore.logs.inputs.needs import Need, arrays_of, needs_of
 from fastscore.logs.inputs.records import Record
@@ -17,6 +17,7 @@ from fastscore.logs.inputs.similar_names import column_flag, keys_of_others, nea
 from fastscore.suites.declarations import Source
 
 _RECORDS_TRIED = 20
+_ARRAYS_TRIED = 20
 ROW_PER_TURN = "turns"
 """The layout of rows that are turns."""
 
@@ -36,8 +37,9 @@ def suggested(source: Source, lacking: Sequence[Need], found: FoundKeys) -> dict
     if any(column.items for column in source.columns) or source.rows:
         return _suggested(source, lacking, found, {})
     # rows are lines, or the objects of one array
-    arrays = (found.below_line(array) for array in ("", *found.arrays) if EACH not in array)
-    return max((_suggested(source, lacking, found, keys) for keys in arrays), key=len)
+    arrays = [array for array in ("", *found.arrays) if EACH not in array][:_ARRAYS_TRIED]
+    keys = map(found.below_line, arrays)
+    return max((_suggested(source, lacking, found, each) for each in keys), key=len)
 
 
 def _suggested(
@@ -51,7 +53,7 @@ def _suggested(
             arrays = {
                 path: _array_key()
                 for path in found.arrays
-                if EACH not in path and path not in taken
+                if EACH not in path and ANY_KEY not in path and path not in taken
             }
             path = nearest_key(need.column, arrays) or next(iter(arrays), None)
         else:
@@ -87,8 +89,8 @@ def to_type(
     has_own_array = any(c.items for c in source.columns) and not any(
         need.column.items for need in lacking
     )
-    if source.chat is None and not has_own_array:
-        records = list(islice(seen.read(), _RECORDS_TRIED))
+    records = list(islice(seen.read(), _RECORDS_TRIED))
+    if source.chat is None and (not has_own_array or _are_dialogues(records, source)):
         for name in proposed_layouts(records, suite, source):
             if _fits(name, suite, source, seen):
                 return f"Type --layout {name}."
@@ -102,6 +104,16 @@ def to_type(
         f"Say where it stands: --column {lacking[0].name}=KEY; `fastscore inspect` lists the keys "
         "of a log and the suites that it fits."
     )
+
+
+def _are_dialogues(records: Sequence[Record], source: Source) -> bool:
+    """Tell whether the elements of arrays that are rows by themselves contain arrays of objects."""
+    array = source.array_column
+    if array is None or any(set(record) != {array} for record in records):
+        return False
+    firsts = (next(iter(record[array]), None) for record in records)
+    values = (value for first in firsts if isinstance(first, dict) for value in first.values())
+    return any(isinstance(each, list) and each and isinstance(each[0], dict) for each in values)
 
 
 def proposed_layouts(records: Sequence[Record], suite: str, source: Source) -> list[str]:

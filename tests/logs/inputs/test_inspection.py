@@ -165,3 +165,36 @@ def test_fields_of_every_row_stay_however_many_there_are() -> None:
     found = count_keys([{f"field{i}": i for i in range(60)} for _ in range(3)])
     assert list(fold_maps(found.keys)) == list(found.keys)
     assert fold_maps({"a": FoundKey(count=1)}).keys() == {"a"}
+
+
+def test_a_document_whose_keys_are_ids_is_one_key() -> None:
+    found = count_keys([{f"d{i}.json": {"log": [{"text": "a"}]} for i in range(40)}])
+    assert list(found.keys) == ["*", "*.log", "*.log[].text"]
+    assert found.keys["*.log[].text"].count == 40
+    assert len(count_keys([{f"d{i}": {} for i in range(29)}]).keys) == 29
+    assert len(count_keys([{f"d{i}": {} for i in range(40)} | {"version": 1}]).keys) == 41
+
+
+def test_of_many_files_with_the_same_keys_the_first_are_tried(tmp_path: Path) -> None:
+    tried: list[str] = []
+
+    def read_as(file: InputFile, suite: str, columns: ColumnMap) -> Trial:
+        tried.append(Path(file.path).stem)
+        return Trial(1, int(file.path.endswith("05.jsonl")))
+
+    for number in range(25):
+        write(tmp_path / f"{number:02d}.jsonl", {"content": f"{number}"})
+    inspection = inspect_logs([str(tmp_path)], SOURCES, read_as)
+    assert tried == [f"{n:02d}" for n in (0, 1, 2, 3, 4, 5, 5, *range(6, 20))]
+    assert {fit.flags for each in inspection.files for fit in each.fits} == {
+        ("--column", "text=content")
+    }
+    trials = [each.fits[0].trial for each in inspection.files]
+    assert trials == [*(Trial(1, int(n == 5)) for n in range(20)), *[None] * 5]
+    shown = as_json(inspection, {})["files"]
+    assert [each["fits"][0]["scored_of_the_first_rows"] for each in shown[18:22]] == [
+        1,
+        1,
+        None,
+        None,
+    ]
