@@ -1,15 +1,16 @@
 """Distinct values by number, and rows of varying length as flat arrays with offsets."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import fastscore_kernels as kernels
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 from fastscore_jit.arrays import Float64Array, Indices
-from fastscore_jit.arrow import TextRows, join_rows
-from fastscore_kernels import number_hashes, number_texts
-from fastscore_kernels import ragged as kernels
+
+if TYPE_CHECKING:
+    from fastscore_jit.arrow import TextRows
 
 Ragged = tuple[npt.NDArray[np.int64], Indices]
 
@@ -24,11 +25,11 @@ def factorize(values: pl.Series) -> tuple[Indices, pl.Series]:
     tuple
         Each row's number, int64 (n,), and the distinct texts; a null is a text of its own.
     """
-    codes, firsts = number_texts(values)
+    codes, firsts = kernels.number_texts(values)
     return codes, values[firsts]
 
 
-def factorize_columns(columns: Sequence[TextRows]) -> tuple[list[Indices], pl.Series]:
+def factorize_columns(columns: Sequence["TextRows"]) -> tuple[list[Indices], pl.Series]:
     """Give the distinct texts of some columns numbers, by first appearance.
 
     Returns
@@ -37,8 +38,10 @@ def factorize_columns(columns: Sequence[TextRows]) -> tuple[list[Indices], pl.Se
         For each column each row's number, int64 (n,); and the distinct texts of all, which should
         be few: they are copied one by one. A null is a text of its own.
     """
+    from fastscore_jit.arrow import join_rows
+
     rows = join_rows(columns)
-    codes, firsts = number_texts(rows)
+    codes, firsts = kernels.number_texts(rows)
     ends = np.cumsum([len(column) for column in columns])
     return np.split(codes, ends[:-1]), pl.Series(rows.take(firsts).to_list(), dtype=pl.String)
 
@@ -51,7 +54,7 @@ def unique_inverse(numbers: Indices) -> tuple[Indices, Indices]:
     tuple
         The distinct numbers, ascending, and the place of each row's among them, int64 (n,).
     """
-    codes, firsts = number_hashes(numbers.view(np.uint64))
+    codes, firsts = kernels.number_hashes(numbers.view(np.uint64))
     found = numbers[firsts]
     order = np.argsort(found)
     places = np.empty(len(order), np.int64)
@@ -76,10 +79,10 @@ def factorize_rows(columns: Sequence[Indices]) -> tuple[Indices, Indices]:
     for column in columns[1:]:
         size = int(column.max(initial=0)) + 1
         if most * size > _MOST:
-            numbers, firsts = number_hashes(numbers.astype(np.uint64))
+            numbers, firsts = kernels.number_hashes(numbers.astype(np.uint64))
             most = len(firsts)
         numbers, most = numbers * size + column, most * size
-    codes, firsts = number_hashes(numbers.astype(np.uint64))
+    codes, firsts = kernels.number_hashes(numbers.astype(np.uint64))
     return codes, firsts
 
 
@@ -121,7 +124,7 @@ def group_rows(owners: Indices, n_owners: int) -> Ragged:
 
 def first_of_each(keys: Indices) -> Indices:
     """Return the rows in which each key stands first, ascending."""
-    firsts: Indices = number_hashes(keys.astype(np.uint64))[1]
+    firsts: Indices = kernels.number_hashes(keys.astype(np.uint64))[1]
     return firsts
 
 
@@ -132,7 +135,7 @@ def last_of_each(keys: Indices) -> Indices:
 
 def number_keys(keys: Indices) -> Indices:
     """Return the number of each key, equal ones having one, by first appearance."""
-    numbers: Indices = number_hashes(keys.astype(np.uint64))[0]
+    numbers: Indices = kernels.number_hashes(keys.astype(np.uint64))[0]
     return numbers
 
 

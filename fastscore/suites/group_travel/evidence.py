@@ -4,17 +4,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import fastscore_kernels as kernels
 import numpy as np
 import polars as pl
 from fastscore_jit.arrays import Indices, Mask
-from fastscore_kernels import count_token_hits, find_phrases
-from fastscore_kernels.targets import Targets
 
 from fastscore.suites.group_travel.normalise import Tokens, as_ids, removed_by_slot, tokenise
 from fastscore.suites.group_travel.terms import SLOTS
 from fastscore.suites.grouping import Ragged, factorize, group_rows, offsets_of, take
 
 if TYPE_CHECKING:
+    from fastscore_kernels.targets import Targets
+
     from fastscore.suites.group_travel.lexicon import Lexicon
 
 MOST_TOKENS = 6
@@ -48,8 +49,10 @@ class TextCodes:
         order, offsets = group_rows(owners, n_owners)
         return self.codes[name][order], offsets
 
-    def targets(self, texts: Ragged) -> Targets:
+    def targets(self, texts: Ragged) -> "Targets":
         """Return groups of texts as targets, plurals folded."""
+        from fastscore_kernels.targets import Targets
+
         return Targets(self.tokens.folded, texts)
 
 
@@ -180,7 +183,7 @@ class LexicalEvidence:
     addressed: Mask
 
 
-def find_evidence(informative: Informative, owners: Indices, targets: Targets) -> LexicalEvidence:
+def find_evidence(informative: Informative, owners: Indices, targets: "Targets") -> LexicalEvidence:
     """Look preferences up in their targets.
 
     Parameters
@@ -198,7 +201,7 @@ def find_evidence(informative: Informative, owners: Indices, targets: Targets) -
     rows, offsets = group_rows(informative.phrase_owner, len(informative.top[1]) - 1)
     of_pair, pair_offsets = take((rows, offsets), row)
     pair = np.repeat(np.arange(len(row)), np.diff(pair_offsets))
-    found = find_phrases(
+    found = kernels.find_phrases(
         as_ids(take(informative.phrases, of_pair)), owners[pair], targets, threads=1
     )
     phrase = np.zeros(len(row), np.bool_)
@@ -207,10 +210,10 @@ def find_evidence(informative: Informative, owners: Indices, targets: Targets) -
     return LexicalEvidence(hits, phrase, phrase | (hits >= 2) | (only_one & (hits == 1)))
 
 
-def count_hits(informative: Informative, owners: Indices, targets: Targets) -> Indices:
+def count_hits(informative: Informative, owners: Indices, targets: "Targets") -> Indices:
     """Count the top tokens of each pair's preference that stand in its target."""
     queries = as_ids(take(informative.top, informative.row))
-    hits: Indices = count_token_hits(queries, owners, targets, threads=1)
+    hits: Indices = kernels.count_token_hits(queries, owners, targets, threads=1)
     return hits
 
 

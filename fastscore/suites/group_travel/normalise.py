@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+import fastscore_kernels as kernels
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 from fastscore_jit.arrays import Indices
-from fastscore_kernels import number_tokens, replace_characters
 
 from fastscore.suites.group_travel.terms import SLOTS
 from fastscore.suites.grouping import Ragged, factorize, first_of_each
@@ -42,7 +42,7 @@ def normalise(texts: pl.Series) -> pl.Series:
     Null stays null.
     """
     codes, found = factorize(texts.fill_null(""))
-    normal = pl.Series(replace_characters(found, normal_character), dtype=pl.String)
+    normal = pl.Series(kernels.replace_characters(found, normal_character), dtype=pl.String)
     gathered = normal.gather(codes).rename(texts.name)
     return gathered.set(texts.is_null(), None) if texts.null_count() else gathered
 
@@ -111,7 +111,7 @@ class Tokens:
 
 def tokenise(texts: pl.Series) -> Tokens:
     """Cut texts into tokens."""
-    found = number_tokens(replace_characters(texts, normal_character))
+    found = kernels.number_tokens(kernels.replace_characters(texts, normal_character))
     vocabulary = pl.Series("token", found.vocabulary, dtype=pl.String)
     folds = pl.select(fold(pl.lit(vocabulary)).alias("token")).to_series()
     numbers, whole = factorize(pl.concat([vocabulary, folds]))

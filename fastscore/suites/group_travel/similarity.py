@@ -7,11 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import fastscore_kernels as kernels
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 from fastscore_jit.arrays import Float64Array, Indices, Mask
-from fastscore_kernels import cosine_pairs, max_cosine_ragged
 
 from fastscore.suites.base import Events
 from fastscore.suites.group_travel.options import GroupTravel
@@ -147,7 +147,7 @@ class Similarity:
         asked, texts = np.unique(rows[present], return_inverse=True)
         chosen, others = np.unique(targets[present], return_inverse=True)
         both = np.concatenate((self.matrix[asked], self.targets[chosen]))
-        cosines = cosine_pairs(both, texts, len(asked) + others, threads=1)
+        cosines = kernels.cosine_pairs(both, texts, len(asked) + others, threads=1)
         found[present] = np.maximum(cosines, 0.0)
         return found
 
@@ -180,7 +180,7 @@ class Similarity:
         if not self.is_on:
             return np.full(len(owners), np.nan)
         asked = np.where(rows >= 0, owners, -1)
-        greatest, _ = max_cosine_ragged(
+        greatest, _ = kernels.max_cosine_ragged(
             self.matrix, np.maximum(rows, 0), asked, *candidates, threads=1
         )
         return np.where(np.isnan(greatest), np.nan, np.maximum(greatest, 0.0))
@@ -192,7 +192,7 @@ class Similarity:
             return found
         present = (rows >= 0) & (others >= 0)
         if present.any():
-            cosines = cosine_pairs(self.matrix, rows[present], others[present], threads=1)
+            cosines = kernels.cosine_pairs(self.matrix, rows[present], others[present], threads=1)
             found[present] = np.maximum(cosines, 0.0)
         return found
 

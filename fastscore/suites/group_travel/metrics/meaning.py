@@ -1,9 +1,9 @@
 """M8 and M12 to M14: how near plans and resolutions are to preferences, in words and meaning."""
 
+import fastscore_kernels as kernels
 import numpy as np
 import polars as pl
 from fastscore_jit.arrays import Float64Array, Indices
-from fastscore_kernels import gini_ragged
 
 from fastscore.suites.columns import keep_where
 from fastscore.suites.declarations import EvidenceRows, Metric, NullRule
@@ -383,5 +383,5 @@ def measure_fairness(
     bounds = offsets_of(np.bincount(row[order], minlength=n_dialogues))
     return (
         pl.Series("semantic_mean", means, nan_to_null=True),
-        pl.Series("M13", gini_ragged(means[order], bounds)),
+        pl.Series("M13", kernels.gini_ragged(means[order], bounds)),
     )

@@ -8,12 +8,11 @@ catalogue, whichever itineraries have it.
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import fastscore_kernels as kernels
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 from fastscore_jit.arrays import Indices, Mask
-from fastscore_kernels import find_phrases
-from fastscore_kernels.targets import Targets
 
 from fastscore.suites.declarations import EvidenceRows, Metric, NullRule
 from fastscore.suites.group_travel.evidence import TextCodes
@@ -378,6 +377,8 @@ def _is_explicit(
     n_dialogues: int,
 ) -> Mask:
     """Tell which places a preference of their dialogue names, word by word."""
+    from fastscore_kernels.targets import Targets
+
     ids, offsets = texts.tokens.plain
     # a text of one token that nothing else has stands after each preference: no name crosses it
     end = len(texts.tokens.vocabulary)
@@ -389,7 +390,7 @@ def _is_explicit(
     targets = Targets((ids, offsets), (parted, 2 * bounds))
     plain = (texts.tokens.plain[0].astype(np.int64), texts.tokens.plain[1])
     names = take(plain, texts.codes["places"][place_row])
-    named: Mask = find_phrases(as_ids(names), dialogue_row, targets, threads=1)
+    named: Mask = kernels.find_phrases(as_ids(names), dialogue_row, targets, threads=1)
     return named
 
 

@@ -2,10 +2,10 @@
 
 from typing import TYPE_CHECKING
 
+import fastscore_kernels as kernels
 import numpy as np
 import polars as pl
 from fastscore_jit.arrays import Indices
-from fastscore_kernels import least_jaccard_groups
 
 from fastscore.suites.declarations import EvidenceRows, Metric, NullRule
 from fastscore.suites.group_travel.evidence import Informative
@@ -335,7 +335,7 @@ def _count_divergence(
     values, offsets = _wish_sets(pairs, wishes, informative, n_slots)
     rows, group_offsets = group_rows(slot_row, n_slots)
     taken, taken_offsets = take((values, offsets), rows)
-    least = least_jaccard_groups((taken.astype(np.int32), taken_offsets), group_offsets)
+    least = kernels.least_jaccard_groups((taken.astype(np.int32), taken_offsets), group_offsets)
     divergent = pairs.unique("slot_row", keep="first", maintain_order=True).select(*_OF_SLOT)
     divergent = divergent.filter(pl.Series(least < DIVERGENT_BELOW))
     flagged = pl.col("has_conflict").fill_null(False) | pl.col("names_conflict")
