@@ -40,8 +40,8 @@ from fastscore.run.progress import Reporter
 from fastscore.suites.guest_simulation.options import GuestSimulation
 from fastscore.suites.guest_simulation.personas import MOODS
 from fastscore.suites.guest_simulation.rows import Rows, by_conversation
-from fastscore.suites.guest_simulation.schema import ORDER_COLUMN, STATE_COLUMNS
 from fastscore.suites.guest_simulation.state_files import message_indices
+from fastscore.suites.guest_simulation.terms import ORDER_COLUMN, STATE_COLUMNS
 from fastscore.suites.preference_shift.events import read_logs
 from fastscore.suites.preference_shift.options import PreferenceShift
 

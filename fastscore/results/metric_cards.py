@@ -101,6 +101,7 @@ def metrics_json(suites: Sequence[Suite]) -> str:
 def _record(metric: Metric) -> dict[str, Any]:
     """Return a declaration as JSON has it: rules and evidence without polars expressions."""
     record = {field.name: getattr(metric, field.name) for field in dataclasses.fields(metric)}
+    del record["derivation"]
     return record | {
         "bands": [dataclasses.asdict(band) for band in metric.bands],
         "null_when": [{"reason": rule.reason, "if": rule.text} for rule in metric.null_when],

@@ -148,7 +148,11 @@ class NullReasons:
 
 
 def find_nulls(
-    rows: pl.DataFrame, metrics: Sequence[Metric], facts: Mapping[str, bool] = MappingProxyType({})
+    rows: pl.DataFrame,
+    metrics: Sequence[Metric],
+    facts: Mapping[str, bool] = MappingProxyType({}),
+    *,
+    by_reason: Sequence[NullReason] = (),
 ) -> NullReasons:
     """Find the nulls of metrics and their reasons by the rules that they declare.
 
@@ -163,6 +167,8 @@ def find_nulls(
         Metrics of one table, in the order of the reasons.
     facts
         What holds in all rows, by name: rules of facts alone are evaluated once.
+    by_reason
+        Reasons in the order in which a row lists them, before the order of metrics.
     """
     everywhere, others = _decide(metrics, facts)
     named = {f":{number}": rule for number, rule in enumerate(others)}
@@ -188,6 +194,9 @@ def find_nulls(
             nulls[metric.id][number] = rule is not None
             if rule is not None and rule.reason is not None:
                 reasons[number][metric.id] = rule.reason
+    if by_reason:
+        order = {reason: place for place, reason in enumerate(by_reason)}
+        reasons = [dict(sorted(of.items(), key=lambda item: order[item[1]])) for of in reasons]
     return NullReasons(_reasons_of_kinds(reasons, kind), kind, nulls)
 
 

@@ -6,10 +6,10 @@ whose fields come from `option`), the tables that it writes (`Table`) and the me
 """
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import polars as pl
 
@@ -373,8 +373,8 @@ class EvidenceRows:
     columns
         The columns. In rows of another table the first one must not be null.
     table
-        A table of the suite, else a frame of its events, of the same dialogue. Empty: the columns
-        are those of the metric's own row.
+        A table of the suite, else a frame of its events, of the same dialogue, or ``log``: its
+        rows as they were read. Empty: the columns are those of the metric's own row.
     names
         The columns that name a row.
     text
@@ -435,7 +435,8 @@ class Metric:
         What shows the value's parts.
     derivation
         The formula with values, as a format string of columns of its row and its evidence:
-        ``min({satisfaction})``. Default: numerator / denominator.
+        ``min({satisfaction})``, or a function that returns it for a row. Default: numerator /
+        denominator.
     bands
         How its source reads values; of several bands that hold a value, the first counts. Values
         that the source says nothing of are in none.
@@ -485,7 +486,7 @@ class Metric:
     denominator: str | None = None
     sums_reals: bool = False
     evidence: tuple[EvidenceRows, ...] = ()
-    derivation: str = ""
+    derivation: str | Callable[[Mapping[str, Any]], str] = ""
     bands: tuple[Band, ...] = ()
     reading: str = ""
     example: str = ""

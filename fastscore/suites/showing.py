@@ -3,6 +3,7 @@
 Plain data. A suite fills it by pure functions over frames; terminals and pages show it.
 """
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -176,11 +177,12 @@ def derive(dialogue: Dialogue, metric: Metric, row: Row) -> Derivation:
         for name, value in metric.fixed_where
         if row[name] == value
     )
+    written = metric.derivation if isinstance(metric.derivation, str) else metric.derivation(row)
     evidence = (*switches, *found) or (Evidence(what=metric.name.lower(), found=0),)
     if metric.numerator is None or metric.denominator is None:
-        text = _filled(metric.derivation, row, found)
+        text = _filled(written, row, found)
         return Derivation(text=text, result=row[metric.id], evidence=evidence)
-    template = metric.derivation or f"{{{metric.numerator}}} / {{{metric.denominator}}}"
+    template = written or f"{{{metric.numerator}}} / {{{metric.denominator}}}"
     return ratio(
         row[metric.numerator],
         row[metric.denominator],
@@ -197,7 +199,7 @@ def _filled(template: str, row: Row, evidence: Sequence[Evidence]) -> str:
     for piece in evidence:
         for name, value in piece.values.items():
             lists.setdefault(name, []).append(_shown(value))
-    values = {name: _shown(value) for name, value in row.items()}
+    values = defaultdict(lambda: "nothing", {name: _shown(value) for name, value in row.items()})
     return template.format_map(values | {name: ", ".join(shown) for name, shown in lists.items()})
 
 
@@ -223,6 +225,8 @@ def _rows(dialogue: Dialogue, row: Row, of: EvidenceRows) -> Iterator[Row]:
         return
     frames = {} if dialogue.events is None else dialogue.events.frames
     frame = dialogue.tables.get(of.table, frames.get(of.table))
+    if of.table == "log":
+        frame = dialogue.raw
     if frame is None:
         return
     if of.where is not None:

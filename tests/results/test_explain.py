@@ -7,6 +7,7 @@ import json
 import math
 import random
 from collections.abc import Mapping
+from fractions import Fraction
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -62,6 +63,7 @@ NO_RATIOS = {
     *("tas", "segment_tas", "delay", "delay_cosine"),
     *("missing_concepts_total", "hallucinated_concepts_total"),
     "judge_score_1_5",
+    *("PAS", "BVS", "ORA", "DEI", "CRRS"),
 }
 """Maxima, products, sums and counts."""
 
@@ -261,6 +263,68 @@ _SHOWN_TEXTS = ("prediction", "ground truth")
 def _gini(values: list[float]) -> float:
     apart = sum(abs(a - b) for a in values for b in values)
     return apart / (2 * len(values) * sum(values)) if sum(values) else 0.0
+
+
+@pytest.mark.parametrize("run", ["guest_simulation", "guest_simulation/published"])
+def test_evidence_of_guest_simulation_adds_up_to_its_numbers(
+    run: str, suite_runs: Mapping[str, Run]
+) -> None:
+    dialogues = Dialogues(suite_runs[run])
+    plain = {"PAS": _adherence, "BVS": _variance, "ORA": _overlap, "DEI": _index, "CRRS": _sum}
+    seen: set[str] = set()
+    for row in range(dialogues.names.height):
+        for one in explain(dialogues, row, list(plain)):
+            if one.value is not None:
+                parts = [part.values for part in one.evidence if part.values]
+                assert one.value == pytest.approx(plain[one.metric](parts), abs=1e-9), one
+                seen.add(one.metric)
+    assert seen == set(plain)
+
+
+def _adherence(messages: list[Any]) -> float:
+    scores = [message["message_score"] for message in messages if "message_score" in message]
+    return sum(scores) / len(scores) if scores else 0.0
+
+
+def _variance(parts: list[Any]) -> float:
+    states = [list(part.values()) for part in parts if "mood_tone" in part]
+    if len(states) < 2:
+        return 0.0
+    changes = sum(
+        a != b for one, other in itertools.pairwise(states) for a, b in zip(one, other, strict=True)
+    )
+    rate = Fraction(changes, 3 * (len(states) - 1))
+    return float(rate * 5 if rate <= Fraction(1, 5) else 1 - (rate - Fraction(1, 5)) * 5 / 4)
+
+
+def _overlap(parts: list[Any]) -> float:
+    found = {name: value for part in parts for name, value in part.items()}
+    c, t, both = (found[f"n_{name}_names"] for name in ("final", "target", "common"))
+    if found["ORA_source"] == "text":
+        return both / (c + t - both) if c + t else 0.0
+    return 2 * both / (c + t) if c + t else 0.0
+
+
+def _index(parts: list[Any]) -> float:
+    found = {name: value for part in parts for name, value in part.items()}
+    n, level = found["n_guest_messages"], found["experiment_level"]
+    order, attributes = found["n_order_tracking"], found["n_message_attributes"]
+    if not n or level == 1:
+        return 0.0
+    return float(
+        {
+            5: min(1.0, (order + attributes) / (2 * n)),
+            4: attributes / n / 2,
+            3: order / n / 2,
+            2: found["n_basic_tools"] / n / 5,
+        }[level]
+    )
+
+
+def _sum(parts: list[Any]) -> float:
+    found = {name: value for part in parts for name, value in part.items()}
+    weights = {"PAS": 0.25, "BVS": 0.2, "ORA": 0.35, "DEI": 0.2}
+    return sum(weight * found[name] for name, weight in weights.items())
 
 
 def test_counts_are_printed_without_decimals(suite_runs: Mapping[str, Run]) -> None:

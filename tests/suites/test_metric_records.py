@@ -99,6 +99,21 @@ def test_the_first_rule_that_holds_is_the_reason(n_rules: int) -> None:
         assert found.column[row].to_list() == listed
 
 
+def test_reasons_may_be_listed_by_reason_before_metric() -> None:
+    rows = pl.DataFrame({"a": [True], "b": [True]})
+    metrics = [
+        metric("m", rule("a", "missing_input")),
+        metric("n", rule("b", "bad_input")),
+        metric("o", rule("a", "missing_input")),
+    ]
+    found = find_nulls(rows, metrics, by_reason=("bad_input", "missing_input")).column[0]
+    assert [(each["metric"], each["reason"]) for each in found.to_list()] == [
+        ("n", "bad_input"),
+        ("m", "missing_input"),
+        ("o", "missing_input"),
+    ]
+
+
 def test_no_row_has_no_nulls() -> None:
     rows = pl.DataFrame(schema={"a": pl.Boolean})
     found = find_nulls(rows, [metric("m", rule("a", "no_vector"))])

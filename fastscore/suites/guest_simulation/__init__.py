@@ -5,7 +5,9 @@ The metrics PAS, BVS, ORA, DEI and CRRS of the simulated restaurant guests, over
 
 from fastscore.suites.base import Suite
 from fastscore.suites.guest_simulation import schema
+from fastscore.suites.guest_simulation.metrics import METRICS
 from fastscore.suites.guest_simulation.options import GuestSimulation
+from fastscore.suites.guest_simulation.terms import GROUPS
 
 __all__ = ["SUITE", "GuestSimulation"]
 
@@ -17,14 +19,13 @@ SUITE = Suite(
     options=GuestSimulation,
     source=schema.SOURCE,
     tables=schema.TABLES,
-    metrics=schema.METRICS,
-    groups=schema.GROUPS,
+    metrics=METRICS,
+    groups=GROUPS,
     texts_in_logs=True,
     check="state_files:check_states",
     read="events:read_conversations",
     score="score:score_conversations",
     show="show:show_dialogue",
-    explain="explain:explain",
     trivial_agents="trivial_agents:score_trivial_agents",
     sections="show:report_sections",
 )

@@ -13,15 +13,6 @@ from fastscore.suites.guest_simulation.orders import compare_orders, compare_wor
 from fastscore.suites.guest_simulation.personas import TARGET_KEYS, load_personas
 from fastscore.suites.guest_simulation.roles import Personas, Targets, read_test_cases
 from fastscore.suites.guest_simulation.rows import Rows, by_conversation
-from fastscore.suites.guest_simulation.schema import (
-    ORA_SOURCES,
-    ORDER_COLUMN,
-    ORDER_SOURCES,
-    PAS_SOURCES,
-    STATE_COLUMNS,
-    STATE_SOURCES,
-    TOOL_COLUMNS,
-)
 from fastscore.suites.guest_simulation.state_files import (
     StateFiles,
     message_indices,
@@ -33,6 +24,15 @@ from fastscore.suites.guest_simulation.states import (
     read_behaviours,
     read_final_orders,
     read_state_rows,
+)
+from fastscore.suites.guest_simulation.terms import (
+    ORA_SOURCES,
+    ORDER_COLUMN,
+    ORDER_SOURCES,
+    PAS_SOURCES,
+    STATE_COLUMNS,
+    STATE_SOURCES,
+    TOOL_COLUMNS,
 )
 from fastscore.suites.guest_simulation.tool_cells import ToolCells, read_tool_cells
 from fastscore.suites.json_values import Problem, Problems

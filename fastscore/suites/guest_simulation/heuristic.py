@@ -17,7 +17,7 @@ from fastscore.suites.grouping import factorize, group_rows
 from fastscore.suites.guest_simulation.nearly_python.item_lists import ITEM
 from fastscore.suites.guest_simulation.orders import Names, normalise
 from fastscore.suites.guest_simulation.rows import Rows
-from fastscore.suites.guest_simulation.schema import DEFAULT_STATE
+from fastscore.suites.guest_simulation.terms import DEFAULT_STATE
 from fastscore.suites.guest_simulation.tool_cells import States
 
 _VALUES = ("yes", "no", "explores_menu", "does_not_explore_menu", "all_at_once", "one_by_one")

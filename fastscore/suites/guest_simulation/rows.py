@@ -16,7 +16,7 @@ from fastscore.suites.columns import (
 )
 from fastscore.suites.grouping import factorize, factorize_rows
 from fastscore.suites.guest_simulation.options import GuestSimulation
-from fastscore.suites.guest_simulation.schema import GUEST_NAMES, GUEST_ROLES
+from fastscore.suites.guest_simulation.terms import GUEST_NAMES, GUEST_ROLES
 
 TEST_CASE_ROW = ("system", "test_case_info")
 EXITS = tuple(map("".join, product("eE", "xX", "iI", "tT")))

@@ -8,34 +8,25 @@ from fastscore.suites.chats import ChatRows
 from fastscore.suites.declarations import (
     ALL_METRICS,
     NULL_REASONS_DTYPE,
-    Band,
     Column,
-    Metric,
     Source,
     Table,
 )
+from fastscore.suites.guest_simulation.metrics import METRICS
+from fastscore.suites.guest_simulation.terms import (
+    GUEST_NAMES,
+    GUEST_ROLES,
+    MATCH_COLUMNS,
+    ORA_SOURCES,
+    ORDER_COLUMN,
+    ORDER_SOURCES,
+    OTHER_ROLES,
+    PAS_SOURCES,
+    STATE_COLUMNS,
+    STATE_SOURCES,
+    TOOL_COLUMNS,
+)
 from fastscore.suites.output_columns import BOOLEAN, REAL, TEXT, WHOLE, column
-
-GROUPS = ("experiment_level",)
-LEVELS = (1, 2, 3, 4, 5)
-
-GUEST_ROLES = ("agent", "guest", "guest_simulation_agent", "guest_simulation_llm")
-GUEST_NAMES = "guest"
-"""How the names of guests begin, whatever their roles."""
-OTHER_ROLES = ("assistant", "order_taking_llm", "system", "developer", "tool", "function")
-STATE_COLUMNS = ("is_ordering_complete", "menu_exploration_style", "mood_tone", "ordering_style")
-ORDER_COLUMN = "current_items_in_order"
-DEFAULT_STATE = ("no", "does_not_explore_menu", "casual", "all_at_once")
-TOOL_COLUMNS = ("uses_order_tracking", "uses_message_attributes", "uses_basic_tools")
-MATCH_COLUMNS = ("completion_match", "exploration_match", "mood_match", "ordering_match")
-
-STATE_SOURCES = ("columns", "tools", "heuristic")
-ORDER_SOURCES = ("columns", "tools")
-PAS_SOURCES = ("attributes", "fallback")
-ORA_SOURCES = ("states", "text")
-
-
-_DEFINITIONS = "Simulation quality assessment metrics, section"
 
 
 def _text(
@@ -174,115 +165,6 @@ MESSAGES = Table(
         *(column(name, BOOLEAN, "Whether the message shows such a tool.") for name in TOOL_COLUMNS),
     ),
 )
-
-UNCHANGING, CALLING = "never changing", "calling every tool"
-"""Guests that pay no attention: their scores stand beside PAS and BVS, and DEI."""
-
-_PERFECT, _NOTHING = {"at_least": 1.0, "at_most": 1.0}, {"at_least": 0.0, "at_most": 0.0}
-_PAS = Metric(
-    id="PAS",
-    name="Persona adherence score",
-    table="dialogues",
-    formula="mean over guest messages of the share of state components that the persona expects",
-    minimum=0.0,
-    maximum=1.0,
-    better="higher",
-    null_rule="missing_input without a persona or, with --states-from, a file; bad_input where "
-    "either cannot be read; not_applicable without a message that has a state (published: 0)",
-    source=f"{_DEFINITIONS} 1",
-    bands=(
-        Band(reading="perfect", **_PERFECT),
-        Band(reading="excellent", above=0.8),
-        Band(reading="complete mismatch", **_NOTHING),
-        Band(reading="poor", below=0.5),
-    ),
-    headline=True,
-    baselines=(UNCHANGING,),
-    fixed_where=(("n_scored_messages", 0),),
-)
-_BVS = Metric(
-    id="BVS",
-    name="Behavioural variance score",
-    table="dialogues",
-    formula="a / 0.2 if a <= 0.2, else 1 - (a - 0.2) / 0.8; a = transitions / (3 (states - 1))",
-    minimum=0.0,
-    maximum=1.0,
-    better="higher",
-    null_rule="not_applicable with fewer than two states (published: 0); with --states-from, "
-    "missing_input without a file, bad_input where it cannot be read",
-    source=f"{_DEFINITIONS} 2",
-    bands=(
-        Band(reading="optimal", **_PERFECT),
-        Band(reading="natural", above=0.7),
-        Band(reading="static or chaotic", **_NOTHING),
-        Band(reading="too rigid or too erratic", below=0.3),
-    ),
-    headline=True,
-    baselines=(UNCHANGING,),
-    fixed_where=(("n_states", 0), ("n_states", 1)),
-)
-_ORA = Metric(
-    id="ORA",
-    name="Order restriction adherence",
-    table="dialogues",
-    formula="2 |C and T| / (|C| + |T|) of the final order's and the target's normalised names",
-    minimum=0.0,
-    maximum=1.0,
-    better="higher",
-    null_rule="missing_input without a target order, with --states-from without a file, or where "
-    "words are compared and no guest message has a content (published: 0); bad_input "
-    "where one of them or the final order cannot be read; not_applicable where both are empty or "
-    "the guest says nothing (published: 0)",
-    source=f"{_DEFINITIONS} 3",
-    bands=(
-        Band(reading="perfect", **_PERFECT),
-        Band(reading="excellent", above=0.9),
-        Band(reading="no overlap", **_NOTHING),
-        Band(reading="significant deviation", below=0.5),
-    ),
-    headline=True,
-)
-_DEI = Metric(
-    id="DEI",
-    name="Decision explainability index",
-    table="dialogues",
-    formula="level 5: min(1, (order + attributes) / 2n); 4: min(.5, attributes / n * .5); "
-    "3: min(.5, order / n * .5); 2: min(.2, basic / n * .2); 1: 0",
-    minimum=0.0,
-    maximum=1.0,
-    better="higher",
-    null_rule="missing_input without a level, bad_input for one outside 1 to 5; not_applicable "
-    "without a guest message (published: 0)",
-    source=f"{_DEFINITIONS} 4",
-    bands=(
-        Band(reading="full explainability", **_PERFECT),
-        Band(reading="no explainability", **_NOTHING),
-    ),
-    headline=True,
-    baselines=(CALLING,),
-    fixed_where=(("experiment_level", 1), ("n_guest_messages", 0)),
-    scale_by="experiment_level",
-)
-_CRRS = Metric(
-    id="CRRS",
-    name="Composite realism and reliability score",
-    table="dialogues",
-    formula="0.25 PAS + 0.20 BVS + 0.35 ORA + 0.20 DEI",
-    minimum=0.0,
-    maximum=1.0,
-    better="higher",
-    null_rule="null where a part is, for the gravest of their reasons",
-    source=f"{_DEFINITIONS} 6",
-    bands=(
-        Band(reading="excellent", above=0.85),
-        Band(reading="good", at_least=0.70, at_most=0.85),
-        Band(reading="acceptable", at_least=0.50, at_most=0.70),
-        Band(reading="poor", below=0.50),
-    ),
-    headline=True,
-    scale_by="experiment_level",
-)
-METRICS = (_PAS, _BVS, _ORA, _DEI, _CRRS)
 
 _COUNTS = {
     "n_guest_messages": "Guest messages by role, exits among them: the n of DEI.",

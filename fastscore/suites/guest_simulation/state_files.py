@@ -23,7 +23,7 @@ from fastscore.suites.declarations import RejectReason
 from fastscore.suites.grouping import first_of_group
 from fastscore.suites.guest_simulation.options import GuestSimulation
 from fastscore.suites.guest_simulation.rows import Rows
-from fastscore.suites.guest_simulation.schema import ORDER_COLUMN, STATE_COLUMNS
+from fastscore.suites.guest_simulation.terms import ORDER_COLUMN, STATE_COLUMNS
 from fastscore.suites.json_values import Problem
 
 FILES = "exp*/*_states.csv"

@@ -20,14 +20,14 @@ from fastscore.suites.guest_simulation.orders import (
     read_lists,
 )
 from fastscore.suites.guest_simulation.rows import Rows
-from fastscore.suites.guest_simulation.schema import (
+from fastscore.suites.guest_simulation.state_files import StateFiles
+from fastscore.suites.guest_simulation.terms import (
     DEFAULT_STATE,
     ORDER_COLUMN,
     ORDER_SOURCES,
     STATE_COLUMNS,
     STATE_SOURCES,
 )
-from fastscore.suites.guest_simulation.state_files import StateFiles
 from fastscore.suites.guest_simulation.tool_cells import OrderLists, States, ToolCells
 
 COLUMNS, TOOLS, HEURISTIC = range(len(STATE_SOURCES))

@@ -15,7 +15,7 @@ from fastscore_kernels.copying import copy_texts
 
 from fastscore.suites.guest_simulation.cell_bytes import column_of
 from fastscore.suites.guest_simulation.nearly_python import tool_calls
-from fastscore.suites.guest_simulation.schema import TOOL_COLUMNS
+from fastscore.suites.guest_simulation.terms import TOOL_COLUMNS
 
 TOOL_WORDS = (
     ("order_tracking",),

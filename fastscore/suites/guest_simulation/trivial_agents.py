@@ -9,16 +9,11 @@ from collections.abc import Mapping
 
 import polars as pl
 
+from fastscore.suites.guest_simulation.metrics import CALLING, UNCHANGING
 from fastscore.suites.guest_simulation.options import GuestSimulation
 from fastscore.suites.guest_simulation.personas import MOODS, VOCABULARIES
-from fastscore.suites.guest_simulation.schema import (
-    CALLING,
-    DEFAULT_STATE,
-    DIALOGUES,
-    MATCH_COLUMNS,
-    STATE_COLUMNS,
-    UNCHANGING,
-)
+from fastscore.suites.guest_simulation.schema import DIALOGUES
+from fastscore.suites.guest_simulation.terms import DEFAULT_STATE, MATCH_COLUMNS, STATE_COLUMNS
 
 _KEY = list(DIALOGUES.dialogue_key)
 _DEFAULTS = dict(zip(STATE_COLUMNS, DEFAULT_STATE, strict=True))

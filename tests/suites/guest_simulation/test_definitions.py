@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fastscore.suites.guest_simulation.score import behavioural_variance
+from fastscore.suites.guest_simulation.metrics import behavioural_variance
 from tests.suites.guest_simulation.guests import (
     ADA,
     BASIC,
