@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from fastscore.suites.group_travel.options import GroupTravel
     from fastscore.suites.guest_simulation.options import GuestSimulation
     from fastscore.suites.memory_finance.options import MemoryFinance
+    from fastscore.suites.own_metrics import metric
     from fastscore.suites.preference_shift.options import PreferenceShift
     from fastscore.suites.score_dialogue.options import ScoreDialogue
     from fastscore.vectors.embedder import Embedder
@@ -49,6 +50,7 @@ _MODULE_OF = {
     "analyse": "fastscore.results.analyse",
     "compare": "fastscore.results.compare",
     "inspect": "fastscore.api.reading",
+    "metric": "fastscore.suites.own_metrics",
     "open_run": "fastscore.results.runs",
     "scan": "fastscore.api.reading",
     "score": "fastscore.api.scoring",
@@ -76,6 +78,7 @@ __all__ = [
     "analyse",
     "compare",
     "inspect",
+    "metric",
     "open_run",
     "scan",
     "score",

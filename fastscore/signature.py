@@ -90,6 +90,8 @@ def signature(
     ]
     parts.append(f"embedder={embedder or 'none'}")
     parts += reading
+    if suite.code:
+        parts.append(f"code={','.join(suite.code)}")
     return "|".join(parts)
 
 

@@ -3,6 +3,7 @@
 import contextlib
 import io
 import json
+import linecache
 import os
 import re
 import shlex
@@ -106,7 +107,9 @@ def run_python(code: str, folder: Path, names: dict[str, Any], shown: str) -> No
         contextlib.redirect_stdout(out),
         pl.Config(restore_defaults=True),
     ):
-        exec(compile(code, "page", "exec"), names)
+        file = f"<page {len(linecache.cache)}>"
+        linecache.cache[file] = (len(code), None, code.splitlines(keepends=True), file)
+        exec(compile(code, file, "exec"), names)
     compare(code, shown, out.getvalue())
 
 
@@ -186,6 +189,12 @@ def chats_run(folder: Path) -> None:
     )
 
 
+def own_metric(folder: Path) -> None:
+    """Write the file of `docs/own_metrics.md` that its commands name."""
+    first = next(step for step in steps_of_page("docs/own_metrics.md") if step.is_python)
+    (folder / "mine.py").write_text(first.code, "utf-8")
+
+
 def example(suite: str, name: str) -> Setup:
     """Return what writes the example of a suite into a folder."""
 
@@ -240,6 +249,7 @@ SETUPS: dict[str, tuple[Setup, ...]] = {
         scored("memory_finance", "base", "new"),
         scored("guest_simulation", "run"),
     ),
+    "docs/own_metrics.md": (logs, own_metric),
     "docs/python.md": (logs,),
     "docs/report.md": (scored("memory_finance", "run", "base", "new"),),
     "docs/simulation.md": (catalogue,),

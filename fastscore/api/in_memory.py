@@ -62,7 +62,14 @@ def score_in_memory(config: RunConfig, given: Given) -> Scores:
     if config.strict and said.lacking:
         raise strict_error(said.lacking)
     return Scores(
-        suite.name, tables, summary, rejects, context.signature, cut, (*said.lacking, *said.notes)
+        suite=suite.name,
+        tables=tables,
+        summary=summary,
+        rejects=rejects,
+        signature=context.signature,
+        cut_texts=cut,
+        notes=(*said.lacking, *said.notes),
+        own_metrics=config.metrics,
     )
 
 

@@ -1,7 +1,7 @@
 """Scoring from Python: frames or logs in, frames or a run directory out."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import is_dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -22,6 +22,7 @@ from fastscore.run.config import DEFAULT_EMBEDDER, DEFAULT_MAX_REJECTS, NO_EMBED
 from fastscore.run.drive import execute
 from fastscore.run.engines.engine import LOCAL
 from fastscore.run.progress import SilentReporter
+from fastscore.suites.own_metrics import OwnMetric, load_metrics
 from fastscore.suites.registry import suite_names
 
 StrPath = str | os.PathLike[str]
@@ -35,6 +36,7 @@ def score(
     source: Any,
     suite: SuiteName | SuiteOptions,
     *,
+    metrics: Sequence[OwnMetric | str] = (),
     output: StrPath | None = None,
     embedder: str | None = DEFAULT_EMBEDDER,
     precision: Literal["fp32", "bf16"] = "fp32",
@@ -68,6 +70,9 @@ def score(
     suite
         The suite's options, for example ``fastscore.ScoreDialogue(lex_weight=1.0)``. The name of a
         suite alone stands for its defaults: ``"score_dialogue"``.
+    metrics
+        Metrics of your own beside the suite's: functions decorated with `fastscore.metric`, Python
+        files of them, or the names of installed ones.
     output
         A run directory; scoring into the same one again finishes an interrupted run. Without it
         everything stays in memory.
@@ -150,6 +155,7 @@ def score(
         choice=Choice(limit, sample, seed),
         limits=Limits(max_memory, max_unpacked, max_ratio),
         memory=given if given.is_frame else None,
+        metrics=load_metrics(metrics, name),
     )
     if output is None and engine != LOCAL:
         raise UsageError(

@@ -3,7 +3,7 @@
 import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -19,6 +19,9 @@ from fastscore.logs.integrity.limits import Limits
 from fastscore.run.config import NO_EMBEDDER, RunConfig
 from fastscore.suites.base import Suite
 from fastscore.suites.registry import load_suite, suite_names
+
+if TYPE_CHECKING:
+    from fastscore.suites.own_metrics import OwnMetric
 
 
 class _Suites(click.Group):
@@ -126,6 +129,14 @@ def _callback(suite: Suite) -> Any:
     return run_suite
 
 
+def _own_metrics(given: Sequence[str], suite: Suite) -> "tuple[OwnMetric, ...]":
+    if not given:
+        return ()
+    from fastscore.suites.own_metrics import load_metrics  # late: few runs have any
+
+    return load_metrics(given, suite.name)
+
+
 def _run_config(
     suite: Suite, inputs: tuple[str, ...], output: Path, given: dict[str, Any]
 ) -> RunConfig:
@@ -141,6 +152,7 @@ def _run_config(
         embedder=None if embedder == NO_EMBEDDER else embedder,
         shard_bytes=None if shard_size is None else shard_size * MIB,
         columns=_column_map(suite.name, take("layout"), take("columns"), take("values")),
+        metrics=_own_metrics(take("metrics"), suite),
         choice=Choice(take("limit"), take("sample"), take("seed")),
         limits=Limits(take("max_memory"), take("max_unpacked"), take("max_ratio")),
         **given,

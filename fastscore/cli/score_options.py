@@ -143,6 +143,13 @@ _PLACES = (
 
 _SCORED = (
     _option(
+        "--metrics",
+        heading=WHAT_IS_SCORED,
+        multiple=True,
+        metavar="FILE|NAME",
+        help="Metrics of your own: a Python file, or the name of an installed one. Repeatable.",
+    ),
+    _option(
         "--limit",
         heading=WHAT_IS_SCORED,
         type=click.IntRange(min=1),

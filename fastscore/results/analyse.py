@@ -16,7 +16,6 @@ from fastscore.run.commit import commit_bytes, commit_table
 from fastscore.run.manifest import MANIFEST_NAME
 from fastscore.suites.base import AnalysisContents, AnalysisSettings, CommittedRun
 from fastscore.suites.judged import judge_source
-from fastscore.suites.registry import load_suite
 
 PAGE = "analysis.html"
 TABLES_FOLDER, FIGURES_FOLDER = "tables", "figures"
@@ -93,7 +92,7 @@ def analyse(
         raise UsageError(f"--judge-range is {judge_scale}, expected a smaller and a larger number.")
     _refuse_runs(folder)
     require_label(opened, cluster)
-    suite = load_suite(opened.manifest.suite)
+    suite = opened.suite
     if suite.analyse is None:
         raise UsageError(
             f"{opened.path} is a run of {suite.name}, which has no analysis of its own.",

@@ -17,8 +17,8 @@ from fastscore.results.number_text import counted, interval_text, number_text, p
 from fastscore.results.runs import Run
 from fastscore.statistics.clustered import LEAST_UNITS
 from fastscore.statistics.significance import holm
+from fastscore.suites.base import Suite
 from fastscore.suites.declarations import Metric
-from fastscore.suites.registry import load_suite
 from fastscore.suites.summary import ALL
 from fastscore.terminal import plain
 from fastscore.terminal.grids import Column, Grid
@@ -140,7 +140,7 @@ def check(
             "Name that with --against RUN.",
         )
     _refuse_damage(run)
-    declared = _declared(run.manifest.suite, limits)
+    declared = _declared(run.suite, limits)
     found = _of_one_run(run, limits)
     if against is not None and limits.need_another_run:
         _refuse_damage(against)
@@ -190,9 +190,8 @@ def _refuse_damage(run: Run) -> None:
         )
 
 
-def _declared(suite_name: str, limits: CheckLimits) -> dict[str, Metric]:
+def _declared(suite: Suite, limits: CheckLimits) -> dict[str, Metric]:
     """Return a suite's metrics by name; refuse limits of what is no metric or has no direction."""
-    suite = load_suite(suite_name)
     declared = {metric.id: metric for metric in suite.metrics}
     for metrics in limits.of_metrics:
         for id in metrics:

@@ -28,7 +28,6 @@ from fastscore.run.scoring import vectors_of
 from fastscore.signature import deciding_differences, signature_parts
 from fastscore.suites.base import Suite
 from fastscore.suites.declarations import Source
-from fastscore.suites.registry import load_suite
 from fastscore.suites.showing import Dialogue
 from fastscore.vectors.embedder import Embedder
 from fastscore.vectors.store import VectorStore
@@ -54,7 +53,7 @@ class Dialogues:
     @cached_property
     def suite(self) -> Suite:
         """The run's suite."""
-        return load_suite(self.run.manifest.suite)
+        return self.run.suite
 
     @cached_property
     def options(self) -> Any:
@@ -218,6 +217,11 @@ class Dialogues:
         compared = ComparedTexts.of(self.suite, events, self.options)
         vectors = vectors_of(context.load(), events, compared)
         scored = self.suite.score(events, vectors, self.options)
+        whole = scored[LABEL_TABLE].columns
+        own = [name for name in committed[LABEL_TABLE].columns if name not in whole]
+        if own:  # their functions are not part of the run
+            values = committed[LABEL_TABLE].select("null_reasons", *own)
+            scored = {**scored, LABEL_TABLE: scored[LABEL_TABLE].with_columns(values)}
         return Dialogue(tables=scored, raw=raw.frame, events=events, vectors=vectors)
 
     def _context(self, *, scores: bool) -> RunContext:

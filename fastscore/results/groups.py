@@ -11,7 +11,6 @@ from fastscore.options import build_options
 from fastscore.results.dialogue_sums import LABEL_TABLE, can_label
 from fastscore.results.runs import Run
 from fastscore.suites.base import Suite
-from fastscore.suites.registry import load_suite
 from fastscore.suites.summary import ALL
 
 MOST_GROUPS = 100
@@ -81,7 +80,7 @@ def summarise_tables(
     run: Run, cluster: str | None = None, level: Mapping[str, Any] = MappingProxyType({})
 ) -> pl.DataFrame:
     """Summarise a run's tables, or the rows of the dialogues that have these labels."""
-    suite = load_suite(run.manifest.suite)
+    suite = run.suite
     options = build_options(suite.options, run.manifest.options)
     tables, unit = run.tables, None
     if cluster:

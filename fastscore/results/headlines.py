@@ -16,7 +16,6 @@ from fastscore.results.trivial_baselines import Baseline, PartKey, part_key, tri
 from fastscore.statistics.clustered import Estimate
 from fastscore.suites.declarations import Metric
 from fastscore.suites.families import headline_metrics
-from fastscore.suites.registry import load_suite
 from fastscore.suites.summary import ALL
 from fastscore.terminal.grids import Column, Grid
 
@@ -79,7 +78,7 @@ def read_headlines(run: Run, *, cluster: str | None = None) -> Headlines:
         Another version of fastscore wrote the run, without a column of this one.
     """
     run.require_declared()
-    suite = load_suite(run.manifest.suite)
+    suite = run.suite
     summary = summarise_run(run, cluster=cluster)
     whole = set(summary.filter(pl.col("group") == ALL)["metric"])
     metrics = tuple(one for one in headline_metrics(suite.metrics) if one.id in whole)

@@ -237,7 +237,7 @@ def _joined(theirs: pl.DataFrame, run: Run) -> pl.DataFrame:
 
 def _summary_numbers(run: Run) -> pl.DataFrame:
     """Read the run's summary as the public script would have written it."""
-    suite = load_suite(run.manifest.suite)
+    suite = run.suite
     options = build_options(suite.options, dict(run.manifest.options) | {"legacy_files": True})
     tables = {table.name: run.table(table.name) for table in suite.tables}
     assert suite.legacy_files is not None

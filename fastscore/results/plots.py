@@ -6,7 +6,6 @@ import polars as pl
 from matplotlib.figure import Figure
 
 from fastscore.errors import UsageError, nearest
-from fastscore.suites.registry import load_suite
 from fastscore.suites.summary import ALL
 
 if TYPE_CHECKING:
@@ -39,7 +38,7 @@ def plot_metric(run: "Run", metric: str, *, by: str | None = None) -> Figure:
     UsageError
         No such metric or label.
     """
-    declared = {one.id: one for one in load_suite(run.manifest.suite).metrics}
+    declared = {one.id: one for one in run.suite.metrics}
     if metric not in declared:
         raise UsageError(
             f"Suite {run.manifest.suite!r} has no metric {metric!r}.", nearest(metric, declared)

@@ -75,7 +75,7 @@ class Run:
         counts = {name: table["rows"] for name, table in self.manifest.tables.items()}
         counts["rejects"] = self.manifest.counts.get("rejects", 0)
         title = f"Run {self.path} of {self.manifest.suite}"
-        return title, load_suite(self.manifest.suite), self.summary, self.tables, counts
+        return title, self.suite, self.summary, self.tables, counts
 
     def plot(self, metric: str, *, by: str | None = None) -> "Figure":
         """Draw the distribution of a metric, or its means by labels (`plots.plot_metric`)."""
@@ -87,6 +87,11 @@ class Run:
     def signature(self) -> str:
         """The line that pins the run's numbers."""
         return self.manifest.signature
+
+    @property
+    def suite(self) -> Suite:
+        """The run's suite, with the metrics that were scored beside its own."""
+        return common_suite([self])
 
     @property
     def summary(self) -> pl.DataFrame:
@@ -205,7 +210,7 @@ class Run:
         RunError
             Another version of fastscore wrote it.
         """
-        for table in load_suite(self.manifest.suite).tables:
+        for table in self.suite.tables:
             if table.name in self.manifest.tables:
                 self._require(table.name, self.table(table.name), table.schema)
         self._require(REJECTS, self._scan(REJECTS), REJECTS_TABLE)
@@ -300,6 +305,19 @@ class _Tables(Mapping[str, pl.LazyFrame]):
 
     def __len__(self) -> int:
         return len(self.names)
+
+
+def common_suite(runs: Sequence[Run]) -> Suite:
+    """Return the suite of runs, with the own metrics that all of them have."""
+    first, *others = (run.manifest.own_metrics for run in runs)
+    ids = [{one["metric"]["id"] for one in declared} for declared in others]
+    kept = [one for one in first if all(one["metric"]["id"] in found for found in ids)]
+    name = runs[0].manifest.suite
+    if not kept:
+        return load_suite(name)
+    from fastscore.suites.own_metrics import OwnMetric  # late: few runs have any
+
+    return load_suite(name, [OwnMetric.from_json(name, one) for one in kept])
 
 
 def _damaged(path: Path) -> RunError:

@@ -7,6 +7,7 @@ import polars as pl
 
 from fastscore.results.summary_table import overview, overview_html
 from fastscore.suites.base import Suite
+from fastscore.suites.own_metrics import OwnMetric
 from fastscore.suites.registry import load_suite
 
 
@@ -31,6 +32,8 @@ class Scores:
     notes
         Metrics that are null in every row with the columns that they lack, and columns that are
         null in some.
+    own_metrics
+        Metrics beside the suite's own.
     """
 
     suite: str
@@ -40,6 +43,7 @@ class Scores:
     signature: str
     cut_texts: pl.DataFrame
     notes: tuple[str, ...] = ()
+    own_metrics: tuple[OwnMetric, ...] = ()
 
     def __repr__(self) -> str:
         return overview(*self._overview_facts(), self.signature)
@@ -53,7 +57,7 @@ class Scores:
     ) -> tuple[str, Suite, pl.DataFrame, Mapping[str, pl.LazyFrame], dict[str, int]]:
         tables = {name: table.lazy() for name, table in self.tables.items()}
         title = f"Scores of {self.suite}"
-        return title, load_suite(self.suite), self.summary, tables, self._counts()
+        return title, load_suite(self.suite, self.own_metrics), self.summary, tables, self._counts()
 
     def _counts(self) -> dict[str, int]:
         counts = {name: table.height for name, table in self.tables.items()}

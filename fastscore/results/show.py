@@ -22,7 +22,6 @@ from fastscore.results.summary_table import (
 )
 from fastscore.run.commit import CUT_TEXTS, REJECTS
 from fastscore.suites.base import Suite
-from fastscore.suites.registry import load_suite
 from fastscore.suites.summary import ALL
 from fastscore.terminal import result_console, write, write_line, write_note
 from fastscore.terminal.grids import Column, Format, Grid, latex, markdown, print_grid
@@ -82,7 +81,7 @@ def show_summary(
     if format == "json" and not (by or cluster or metrics or baselines):
         write(run.summary_json)
         return
-    suite = load_suite(run.manifest.suite)
+    suite = run.suite
     summary = run.summarise(by=by, cluster=cluster)
     unit = cluster or DIALOGUES
     ids = choose_metrics(suite, summary, metrics, everything=everything)

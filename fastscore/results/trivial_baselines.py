@@ -11,7 +11,6 @@ from fastscore.results.dialogue_sums import LABEL_TABLE
 from fastscore.results.runs import Run
 from fastscore.statistics.clustered import Clusters, Estimate, clustered_difference
 from fastscore.suites.declarations import Metric
-from fastscore.suites.registry import load_suite
 
 PartKey = tuple[str, str | int | bool | None]
 """A metric's id and the scale of a part of it."""
@@ -66,7 +65,7 @@ def trivial_baselines(
     UsageError
         A file that the run's options name can no longer be read.
     """
-    suite = load_suite(run.manifest.suite)
+    suite = run.suite
     metrics = [metric for metric in metrics if metric.baselines and metric.table == LABEL_TABLE]
     if not metrics or suite.trivial_agents is None:
         return {}
@@ -88,7 +87,7 @@ def _with_scores(
     run: Run, scored: pl.DataFrame, metrics: Sequence[Metric]
 ) -> Mapping[str, pl.LazyFrame]:
     """Return the run's tables with an agent's scores in place of its own, where it has one."""
-    suite = load_suite(run.manifest.suite)
+    suite = run.suite
     key = next(list(one.dialogue_key) for one in suite.tables if one.name == LABEL_TABLE)
     ids = [metric.id for metric in metrics]
     dialogues = run.table(LABEL_TABLE).join(

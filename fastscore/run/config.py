@@ -18,6 +18,7 @@ from fastscore.suites.registry import load_suite
 
 if TYPE_CHECKING:
     from fastscore.logs.read.given import Given
+    from fastscore.suites.own_metrics import OwnMetric
 
 DEFAULT_EMBEDDER = "minilm-l6-v2"
 NO_EMBEDDER = "none"
@@ -67,6 +68,8 @@ class RunConfig:
         The format of standard input, and of named files whose suffix names none.
     choice
         Which dialogues are scored, where not all are.
+    metrics
+        Metrics beside the suite's own.
     memory
         A frame or rows that are scored in the place of inputs.
 
@@ -95,6 +98,7 @@ class RunConfig:
     format: Format | None = None
     choice: Choice = EVERYTHING
     memory: "Given | None" = None
+    metrics: tuple["OwnMetric", ...] = ()
     limits: Limits = DEFAULT_LIMITS
 
     def __post_init__(self) -> None:
@@ -104,7 +108,7 @@ class RunConfig:
 
     def load(self) -> tuple[Suite, Any]:
         """Return the suite and its validated options."""
-        suite = load_suite(self.suite)
+        suite = load_suite(self.suite, self.metrics)
         options = build_options(suite.options, self.options)
         if suite.check is not None:
             suite.check(options)

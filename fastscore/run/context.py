@@ -5,7 +5,7 @@ import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import TYPE_CHECKING, Any, get_type_hints
 
 from fastscore.errors import UsageError
 from fastscore.logs.inputs.column_map import NO_MAP, ColumnMap, map_source
@@ -18,6 +18,9 @@ from fastscore.signature import EmbedderIdentity, signature
 from fastscore.suites.base import Suite
 from fastscore.suites.declarations import Source
 from fastscore.suites.registry import load_suite
+
+if TYPE_CHECKING:
+    from fastscore.suites.own_metrics import OwnMetric
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +63,7 @@ class RunContext:
     chosen: ChosenDialogues | None = None
     writer: str = ""
     limits: Limits = DEFAULT_LIMITS
+    metrics: tuple["OwnMetric", ...] = ()
 
     def check_writer(self) -> None:
         """Raise `RunConflictError` unless the run directory is still held by this run's writer."""
@@ -75,7 +79,7 @@ class RunContext:
 
     def load(self) -> "Loaded":
         """Load the suite and validate its options: once a task."""
-        suite = load_suite(self.suite)
+        suite = load_suite(self.suite, self.metrics)
         return Loaded(self, suite, build_options(suite.options, self.options))
 
     def source(self, suite: Suite) -> Source:
@@ -113,6 +117,7 @@ def run_context(
         perplexity=_perplexity_settings(config, suite, options),
         columns=config.columns,
         limits=config.limits,
+        metrics=config.metrics,
     )
 
 

@@ -106,6 +106,7 @@ def open_manifest(
         embedder=None
         if identity is None
         else {name: getattr(identity, name) for name in identity.__slots__},
+        own_metrics=[one.to_json() for one in config.metrics],
         environment=_environment(),
         tables={table.name: {"rows": 0, "parts": 0} for table in suite.tables},
     )

@@ -32,6 +32,9 @@ class Manifest:
         What does not change numbers: shard size, workers, largest share of rejects.
     layout
         Where the parts of chats are in the logs, whose hash is in the signature; None without one.
+    own_metrics
+        Declarations of metrics beside the suite's own. The file has the field only if there are
+        some.
     embedder
         Recipe, fingerprint, precision and dim, or None.
     status
@@ -68,6 +71,7 @@ class Manifest:
     options: dict[str, Any]
     settings: dict[str, Any] = field(default_factory=dict)
     layout: dict[str, Any] | None = None
+    own_metrics: list[dict[str, Any]] = field(default_factory=list)
     embedder: dict[str, Any] | None = None
     status: Literal["running", "complete"] = "running"
     inputs: list[dict[str, Any]] = field(default_factory=list)
@@ -88,7 +92,10 @@ class Manifest:
     def save(self, run: Path) -> None:
         """Write the manifest into a run directory, atomically."""
         names = (each.name for each in dataclasses.fields(self))
-        commit_checked(run / MANIFEST_NAME, {name: getattr(self, name) for name in names})
+        content = {name: getattr(self, name) for name in names}
+        if not self.own_metrics:
+            del content["own_metrics"]
+        commit_checked(run / MANIFEST_NAME, content)
 
 
 def read_manifest(run: Path) -> Manifest | None:

@@ -1,5 +1,6 @@
 """What every worker must see as this process does: checked before anything starts."""
 
+import dataclasses
 import os
 import platform
 import secrets
@@ -34,7 +35,7 @@ def absolute(context: RunContext) -> RunContext:
     """Name everything so that a process with another working directory and cache finds it."""
     suite = load_suite(context.suite)
     options = dict(context.options)
-    for option in suite.options.__dataclass_fields__.values():
+    for option in dataclasses.fields(suite.options):
         rules = option.metadata
         if options[option.name] and (rules["names_file"] or rules["names_folder"]):
             options[option.name] = str(Path(options[option.name]).absolute())

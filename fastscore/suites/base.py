@@ -220,6 +220,9 @@ class Suite:
         The metrics in those tables.
     groups
         Columns of table ``dialogues`` by which the summary groups.
+    code
+        ``name:hash`` of functions whose source is part of the signature. Empty for suites whose
+        `version` covers all code.
     runs_without_embedder
         Whether ``--embedder none`` is accepted when `needs_vectors` is true. Metrics that compare
         by meaning are then null.
@@ -273,6 +276,7 @@ class Suite:
     tables: tuple[Table, ...]
     metrics: tuple[Metric, ...]
     groups: tuple[str, ...] = ()
+    code: tuple[str, ...] = ()
     runs_without_embedder: bool = False
     texts_in_logs: bool = False
     read: LazyFunction[Callable[[pl.DataFrame, Any], Events]] = LazyFunction()

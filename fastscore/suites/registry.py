@@ -1,13 +1,17 @@
 """Finding suites by name through the entry-point group ``fastscore.suites``."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.metadata import EntryPoint
+from typing import TYPE_CHECKING
 
 from fastscore.errors import UsageError, nearest
 from fastscore.plugins import entry_points
 from fastscore.suites.base import Suite
+
+if TYPE_CHECKING:
+    from fastscore.suites.own_metrics import OwnMetric
 
 GROUP = "fastscore.suites"
 _DIALOGUES = "dialogues"
@@ -32,8 +36,15 @@ def suite_names() -> tuple[str, ...]:
     return tuple(sorted(_entries()))
 
 
-def load_suite(name: str) -> Suite:
-    """Import an installed suite.
+def load_suite(name: str, own: "Sequence[OwnMetric]" = ()) -> Suite:
+    """Import a suite, and add metrics to it.
+
+    Parameters
+    ----------
+    name
+        An installed suite, or one that this process declared by ``@fastscore.suite``.
+    own
+        Metrics beside the suite's own.
 
     Raises
     ------
@@ -64,7 +75,11 @@ def load_suite(name: str) -> Suite:
         )
     _check_metrics(suite)
     _check_keys(suite)
-    return suite
+    if not own:
+        return suite
+    from fastscore.suites.own_metrics import with_metrics  # late: few runs have any
+
+    return with_metrics(suite, own)
 
 
 def _check_metrics(suite: Suite) -> None:

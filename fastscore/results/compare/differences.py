@@ -23,7 +23,7 @@ from fastscore.results.dialogue_sums import (
     repeated_dialogues,
 )
 from fastscore.results.judged_runs import JudgedRun
-from fastscore.results.runs import Run
+from fastscore.results.runs import Run, common_suite
 from fastscore.signature import deciding_differences
 from fastscore.statistics import SAMPLES, significance
 from fastscore.statistics.clustered import (
@@ -39,7 +39,6 @@ from fastscore.statistics.permutation import MOST_EXACT, permutation_test, rearr
 from fastscore.statistics.repeats import repeated_difference, variance_components
 from fastscore.statistics.samples import Values
 from fastscore.suites.declarations import NULL_REASONS, Metric
-from fastscore.suites.registry import load_suite
 
 Test = Literal["auto", "t", "permutation"]
 TESTS: tuple[Test, ...] = ("auto", "t", "permutation")
@@ -412,7 +411,7 @@ def choose_metrics(
 ) -> list[Metric]:
     """Choose the metrics that are named, else a judge's and those that a run summarises."""
     suite = runs[0].manifest.suite
-    declared = (*load_suite(suite).metrics, *judged)
+    declared = (*common_suite(runs).metrics, *judged)
     for kind, names, known in (
         ("table", tables, [metric.table for metric in declared]),
         ("metric", ids, [metric.id for metric in declared]),

@@ -278,7 +278,7 @@ def compare(
         notes=tuple(dict.fromkeys([*notes, *more])),
         unit=cluster or selection.key,
         alpha=alpha,
-        judge_metrics=judge_metrics,
+        metrics=tuple(chosen),
         published=pl.DataFrame(found.published, PUBLISHED_SCHEMA),
         repeats=pl.DataFrame(found.repeats, REPEATS_SCHEMA),
     )

@@ -20,7 +20,6 @@ from fastscore.results.number_text import (
 from fastscore.results.spreadsheet import write_csv
 from fastscore.results.summary_table import ARROWS, main_reason
 from fastscore.suites.declarations import Metric
-from fastscore.suites.registry import load_suite
 from fastscore.terminal import plain, result_console, write
 from fastscore.terminal.grids import (
     Column,
@@ -200,8 +199,7 @@ def _signed(value: float) -> str:
 
 
 def _declared(comparison: Comparison) -> dict[str, Metric]:
-    metrics = (*load_suite(comparison.suite).metrics, *comparison.judge_metrics)
-    return {metric.id: metric for metric in metrics}
+    return {metric.id: metric for metric in comparison.metrics}
 
 
 def _named(comparison: Comparison) -> pl.DataFrame:

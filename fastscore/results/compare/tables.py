@@ -144,8 +144,8 @@ class Comparison:
         The column whose values are the units: ``dialogue`` or the cluster column.
     alpha
         The level below which a corrected p-value is significant.
-    judge_metrics
-        The judge's scores among the metrics.
+    metrics
+        What is compared. A judge's scores are among it.
     published
         In `PUBLISHED_SCHEMA`; no row unless they were asked for.
     repeats
@@ -159,7 +159,7 @@ class Comparison:
     notes: tuple[str, ...]
     unit: str = "dialogue"
     alpha: float = ALPHA
-    judge_metrics: tuple[Metric, ...] = ()
+    metrics: tuple[Metric, ...] = ()
     published: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=PUBLISHED_SCHEMA))
     repeats: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=REPEATS_SCHEMA))
 

@@ -22,11 +22,10 @@ from fastscore.results.report.charts import Charts, shortened
 from fastscore.results.report.dialogues import dialogues_of
 from fastscore.results.report.metrics import Shown, metrics_of
 from fastscore.results.report.values import Named, Values, listing_of
-from fastscore.results.runs import Run, open_run
+from fastscore.results.runs import Run, common_suite, open_run
 from fastscore.run.commit import commit_bytes
 from fastscore.suites.base import CommittedRun, Suite
 from fastscore.suites.declarations import NULL_REASONS
-from fastscore.suites.registry import load_suite
 from fastscore.suites.summary import ALL
 from fastscore.version import __version__
 
@@ -55,7 +54,7 @@ def make_content(runs: Sequence[Run], headlines: Sequence[Headlines]) -> Values:
     UsageError
         Runs of different suites.
     """
-    suite = load_suite(runs[0].manifest.suite)
+    suite = common_suite(runs)
     for run in runs[1:]:
         if run.manifest.suite != suite.name:
             raise UsageError(

@@ -1,0 +1,544 @@
+"""Metrics and suites of users: decorated functions that become declarations like any other."""
+
+import hashlib
+import importlib.util
+import inspect
+import pickle
+import re
+import textwrap
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from types import CodeType
+from typing import TYPE_CHECKING, Any, Literal
+
+import polars as pl
+
+from fastscore.errors import UsageError, counted, nearest
+from fastscore.plugins import entry_points
+from fastscore.suites.base import Events, Suite
+from fastscore.suites.declarations import (
+    NULL_REASONS,
+    NULL_REASONS_DTYPE,
+    Metric,
+    OutputColumn,
+    Table,
+)
+
+if TYPE_CHECKING:
+    from fastscore.suites.showing import Derivation, Dialogue
+    from fastscore.vectors.view import VectorView
+
+GROUP = "fastscore.metrics"
+ROW = "dialogue_row"
+"""The column of every input that numbers the dialogues, and of every result."""
+REASON = "reason"
+DIALOGUES = "dialogues"
+DEFAULT_REASON = "not_applicable"
+NULL_RULE = "not_applicable where the function returns null"
+_PLAIN = (
+    *("id", "name", "table", "formula", "minimum", "maximum", "better", "null_rule", "source"),
+    *("unit", "headline"),
+)
+"""The fields of an own metric's declaration. All others have their defaults."""
+_ROWS_SHOWN = 12
+_ADDRESS = re.compile(r" at 0x[0-9a-f]+")
+
+Better = Literal["higher", "lower", "neither"]
+Function = Callable[..., "pl.LazyFrame | pl.DataFrame"]
+Frames = Mapping[str, pl.DataFrame]
+
+
+@dataclass(frozen=True, eq=False)
+class OwnMetric:
+    """A metric that a function computes, of a suite that others declared.
+
+    Parameters
+    ----------
+    suite
+        The suite's name.
+    metric
+        The declaration.
+    inputs
+        The tables of the suite, or frames of its events, that the function takes.
+    code
+        Hash of the function's source.
+    function
+        The function. None in a run that was opened: its values are in the tables.
+    """
+
+    suite: str
+    metric: Metric
+    inputs: tuple[str, ...]
+    code: str
+    function: Function | None = field(default=None, repr=False)
+
+    def __call__(self, *frames: pl.LazyFrame, **named: pl.LazyFrame) -> Any:
+        """Call the function."""
+        assert self.function is not None
+        return self.function(*frames, **named)
+
+    def __reduce__(self) -> Any:
+        """Send the function itself to workers: they cannot import a notebook or a file."""
+        try:
+            import cloudpickle  # type: ignore[import-untyped]
+        except ImportError:  # Ray has its own copy
+            from ray import cloudpickle
+        return _restored, (self.to_json(), self.suite, cloudpickle.dumps(self.function))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the declaration as plain values, for the manifest."""
+        declared = {name: getattr(self.metric, name) for name in _PLAIN}
+        return {"metric": declared, "inputs": list(self.inputs), "code": self.code}
+
+    @classmethod
+    def from_json(cls, suite: str, content: Mapping[str, Any]) -> "OwnMetric":
+        """Return the declaration that a manifest contains."""
+        return cls(suite, Metric(**content["metric"]), tuple(content["inputs"]), content["code"])
+
+
+def _restored(content: Mapping[str, Any], suite: str, function: bytes) -> OwnMetric:
+    return replace(OwnMetric.from_json(suite, content), function=pickle.loads(function))
+
+
+def metric(
+    *,
+    suite: str,
+    range: tuple[float | None, float | None],
+    better: Better,
+    table: str = DIALOGUES,
+    name: str = "",
+    unit: str = "1",
+    null_rule: str = NULL_RULE,
+    headline: bool = False,
+) -> Callable[[Function], OwnMetric]:
+    """Make a metric of a suite from a function.
+
+    The function's parameters name tables of the suite, or frames of its events. Each comes as a
+    LazyFrame with the column ``dialogue_row``. The function returns one row for each
+    ``dialogue_row`` of table ``dialogues``: this column, the value and, if it likes, ``reason``.
+
+    Parameters
+    ----------
+    suite
+        The suite's name.
+    range
+        The smallest and largest value; None if unbounded.
+    better
+        Which direction is better.
+    table
+        The table that contains the metric: ``dialogues``.
+    name
+        The full name. Default: the function's name in words.
+    unit
+        The unit; ``"1"`` for a ratio.
+    null_rule
+        When the value is null, and with which reason.
+    headline
+        Whether findings are about the metric.
+
+    Raises
+    ------
+    UsageError
+        The function has no docstring or no source, or the table is another one.
+    """
+
+    def declare(function: Function) -> OwnMetric:
+        id = function.__name__
+        if table != DIALOGUES:
+            raise UsageError(
+                f"Metric {id!r}: table is {table!r}, expected {DIALOGUES!r}.",
+                "A metric has one row for each dialogue. Its inputs are the function's parameters.",
+            )
+        declared = _declared(
+            function, id, range=range, better=better, name=name, unit=unit, null_rule=null_rule
+        )
+        inputs = tuple(inspect.signature(function).parameters)
+        declared = replace(declared, headline=headline)
+        return OwnMetric(suite, declared, inputs, source_hash(function), function)
+
+    return declare
+
+
+def _declared(
+    function: Function,
+    id: str,
+    *,
+    range: tuple[float | None, float | None],
+    better: Better,
+    name: str = "",
+    unit: str = "1",
+    null_rule: str = NULL_RULE,
+    formula: str = "",
+) -> Metric:
+    low, high = range
+    text = formula or inspect.getdoc(function)
+    if not text:
+        raise UsageError(f"{function.__name__!r} has no docstring.", "Describe what it computes.")
+    if low is not None and high is not None and not low < high:
+        raise UsageError(f"Metric {id!r}: range is {range}, expected a smaller number first.")
+    return Metric(
+        id=id,
+        name=name or id.replace("_", " ").capitalize(),
+        table=DIALOGUES,
+        formula=" ".join(text.split()),
+        minimum=None if low is None else float(low),
+        maximum=None if high is None else float(high),
+        better=better,
+        null_rule=null_rule,
+        source=f"{Path(function.__code__.co_filename).name}:{function.__name__}",
+        unit=unit,
+    )
+
+
+def source_hash(function: Function) -> str:
+    """Hash a function's source, and the functions and constants of its module that it uses.
+
+    Raises
+    ------
+    UsageError
+        There is no source: the function was typed at a prompt.
+    """
+    digest = hashlib.blake2b(digest_size=8)
+    for text in _sources(function, set()):
+        digest.update(f"{len(text.encode())}:{text}".encode())
+    return digest.hexdigest()
+
+
+def _sources(function: Any, seen: set[int]) -> Iterator[str]:
+    seen.add(id(function))
+    try:
+        yield textwrap.dedent(inspect.getsource(function))
+    except OSError as error:
+        raise UsageError(
+            f"The source of {function.__name__!r} cannot be read, and the signature needs it.",
+            "Define the function in a file or a notebook.",
+        ) from error
+    used: set[str] = set()
+    codes: list[CodeType] = [function.__code__]
+    while codes:
+        code = codes.pop()
+        used.update(code.co_names)
+        codes += [constant for constant in code.co_consts if isinstance(constant, CodeType)]
+    known = function.__globals__ | inspect.getclosurevars(function).nonlocals
+    for name in sorted(used | set(function.__code__.co_freevars)):
+        if name not in known or id(known[name]) in seen:
+            continue
+        value = getattr(known[name], "function", None) or known[name]
+        if inspect.isfunction(value) and value.__module__ == function.__module__:
+            yield from _sources(value, seen)
+        elif callable(value) or inspect.ismodule(value):
+            yield f"{name}={getattr(value, '__module__', '')}.{getattr(value, '__name__', '')}"
+        else:
+            shown = sorted(map(repr, value)) if isinstance(value, set | frozenset) else value
+            yield f"{name}={_ADDRESS.sub('', repr(shown))}"
+
+
+def load_metrics(given: Sequence["str | OwnMetric"], suite: str) -> tuple[OwnMetric, ...]:
+    """Return own metrics of a suite: decorated functions, files of them, or entry points' names.
+
+    Raises
+    ------
+    UsageError
+        A file cannot be run, has no metric of the suite, or there is no such entry point.
+    """
+    found: list[OwnMetric] = []
+    for one in given:
+        if isinstance(one, OwnMetric):
+            metrics = [one]
+        elif isinstance(one, str):
+            metrics = _metrics_of_file(Path(one)) if one.endswith(".py") else [_installed(one)]
+        else:
+            raise UsageError(
+                f"A metric is of type {type(one).__name__}, expected a function that is decorated "
+                "with @fastscore.metric, a file or an entry point's name."
+            )
+        chosen = [metric for metric in metrics if metric.suite == suite]
+        if not chosen:
+            names = ", ".join(f"{each.metric.id} ({each.suite})" for each in metrics) or "none"
+            what = one.metric.id if isinstance(one, OwnMetric) else one
+            raise UsageError(f"{what}: no metric of suite {suite!r}; found: {names}.")
+        found += chosen
+    return tuple(found)
+
+
+def _metrics_of_file(path: Path) -> list[OwnMetric]:
+    # not in sys.modules: its functions then travel to workers by value
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    if spec is None or spec.loader is None or not path.is_file():
+        raise UsageError(f"--metrics {path}: no such Python file.")
+    module = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except UsageError:
+        raise
+    except Exception as error:
+        raise UsageError(f"--metrics {path}: {_described(error, path)}.") from error
+    return [value for value in vars(module).values() if isinstance(value, OwnMetric)]
+
+
+def _installed(name: str) -> OwnMetric:
+    entries = {entry.name: entry for entry in entry_points(group=GROUP)}
+    if name not in entries:
+        hint = nearest(name, entries) if entries else "A file's name ends in .py."
+        raise UsageError(f"--metrics {name}: no installed metric of this name.", hint)
+    found = entries[name].load()
+    if not isinstance(found, OwnMetric):
+        raise UsageError(
+            f"--metrics {name}: {entries[name].value} is a {type(found).__name__}, expected a "
+            "function that is decorated with @fastscore.metric."
+        )
+    return found
+
+
+def with_metrics(suite: Suite, own: Sequence[OwnMetric]) -> Suite:
+    """Return a suite with more metrics: columns of its table ``dialogues``.
+
+    Raises
+    ------
+    UsageError
+        A metric has the name of a column, or a parameter that is no table and no name of one.
+    """
+    if not own:
+        return suite
+    taken = {column for table in suite.tables for column in table.schema}
+    for one in own:
+        id = one.metric.id
+        if id in taken or id in (ROW, REASON):
+            raise UsageError(
+                f"Metric {id!r}: suite {suite.name!r} has a column of this name.",
+                "Rename the function.",
+            )
+        taken.add(id)
+    changes: dict[str, Any] = {
+        "tables": tuple(_with_columns(table, own) for table in suite.tables),
+        "metrics": (*suite.metrics, *(one.metric for one in own)),
+        "code": (*suite.code, *(f"{one.metric.id}:{one.code}" for one in own)),
+        "score": partial(_score, suite, tuple(own)),
+        "explain": partial(_explain, suite, tuple(own)),
+    }
+    if suite.summarise is not None:
+        changes["summarise"] = partial(_summarise, suite, tuple(own))
+    return Suite(**(vars(suite) | changes))
+
+
+def _with_columns(table: Table, own: Sequence[OwnMetric]) -> Table:
+    if table.name != DIALOGUES:
+        return table
+    columns = tuple(_output_column(one.metric) for one in own)
+    return Table(
+        name=table.name,
+        grain=table.grain,
+        columns=(*table.columns, *columns),
+        dialogue_key=table.dialogue_key,
+    )
+
+
+def _output_column(metric: Metric) -> OutputColumn:
+    return OutputColumn(
+        name=metric.id,
+        dtype=pl.Float64(),
+        description=metric.name,
+        metric=metric.id,
+        nullable=True,
+    )
+
+
+def _score(
+    suite: Suite, own: Sequence[OwnMetric], events: Events, vectors: "VectorView", options: Any
+) -> dict[str, pl.DataFrame]:
+    tables = suite.score(events, vectors, options)
+    scored = tables[DIALOGUES]
+    for one in own:
+        if one.function is None:  # of an opened run: the values are in its tables
+            continue
+        inputs = {name: _input(suite, one, name, tables, events) for name in one.inputs}
+        result = _result(one.metric.id, one.function, inputs)
+        scored = _with_values(scored, tables[DIALOGUES], result, (one.metric,))
+    return {**tables, DIALOGUES: scored}
+
+
+def _input(suite: Suite, one: OwnMetric, name: str, tables: Frames, events: Events) -> pl.LazyFrame:
+    """Return a table, or a frame of the events, with the rows of their dialogues."""
+    dialogues = tables[DIALOGUES].with_row_index(ROW).with_columns(pl.col(ROW).cast(pl.Int64))
+    if name == DIALOGUES:
+        return dialogues.lazy()
+    for table in suite.tables:
+        if table.name == name:
+            key = list(table.dialogue_key)
+            rows = dialogues.select(ROW, *key).unique(key, keep="first")
+            return (
+                tables[name]
+                .lazy()
+                .join(rows.lazy(), on=key, how="left", nulls_equal=True, maintain_order="left")
+            )
+    frame = events.frames.get(name)
+    if frame is None or ROW not in frame.columns:
+        numbered = [each for each, found in events.frames.items() if ROW in found.columns]
+        known = sorted({*tables, *numbered})
+        raise UsageError(
+            f"Metric {one.metric.id!r}: parameter {name!r} is no table of {suite.name} and no "
+            f"frame of its events with {ROW!r}. There are: {', '.join(known)}.",
+            nearest(name, known),
+        )
+    return frame.lazy()
+
+
+def _result(what: str, function: Function, inputs: Mapping[str, Any]) -> pl.DataFrame:
+    """Call a user's function."""
+    try:
+        found = function(**inputs)
+        return found.lazy().collect()
+    except Exception as error:
+        path = Path(function.__code__.co_filename)
+        raise UsageError(f"{what!r} ({path.name}): {_described(error, path)}.") from error
+
+
+def _described(error: Exception, path: Path) -> str:
+    """Describe an exception of a user's file in one line: where it was raised, and what it is."""
+    line, traceback = None, error.__traceback__
+    while traceback is not None:
+        if traceback.tb_frame.f_code.co_filename == str(path):
+            line = traceback.tb_lineno
+        traceback = traceback.tb_next
+    if isinstance(error, SyntaxError):
+        line = error.lineno
+    place = "" if line is None else f"line {line}, "
+    message = str(error).strip().splitlines()
+    return f"{place}{type(error).__name__}{': ' + message[0] if message else ''}".rstrip(".")
+
+
+def _with_values(
+    scored: pl.DataFrame, dialogues: pl.DataFrame, result: pl.DataFrame, metrics: Sequence[Metric]
+) -> pl.DataFrame:
+    """Append a function's values to the rows of their dialogues, and reasons for its nulls."""
+    what = metrics[0].id if len(metrics) == 1 else ", ".join(one.id for one in metrics)
+    found = ", ".join(result.columns)
+    values = [name for name in result.columns if name not in (ROW, REASON)]
+    if len(metrics) == 1 and len(values) == 1:
+        result = result.rename({values[0]: metrics[0].id})
+        values = [metrics[0].id]
+    if ROW not in result.columns or sorted(values) != sorted(one.id for one in metrics):
+        raise UsageError(
+            f"{what!r} returned columns {found}; expected {ROW}, "
+            f"{', '.join(one.id for one in metrics)} and, if values are null, {REASON}."
+        )
+    result = _one_row_each(what, result, dialogues)
+    reasons = pl.lit(DEFAULT_REASON) if REASON not in result.columns else pl.col(REASON)
+    result = result.with_columns(reasons.fill_null(DEFAULT_REASON).alias(REASON))
+    unknown = result.filter(~pl.col(REASON).is_in(NULL_REASONS))
+    if unknown.height:
+        raise UsageError(
+            f"{what!r} returned reason {unknown[REASON][0]!r}; expected one of "
+            f"{', '.join(NULL_REASONS)}."
+        )
+    for one in metrics:
+        column = _checked_values(one, result[one.id], dialogues)
+        entry = pl.struct(
+            pl.lit(one.id).alias("metric"),
+            result[REASON].cast(pl.Enum(NULL_REASONS)).alias("reason"),
+        )
+        listed = pl.col("null_reasons").fill_null([])
+        lacks = pl.lit(column.is_null())
+        scored = scored.with_columns(
+            column,
+            pl.when(lacks)
+            .then(listed.list.concat(pl.concat_list(entry)))
+            .otherwise(pl.col("null_reasons"))
+            .cast(NULL_REASONS_DTYPE)
+            .alias("null_reasons"),
+        )
+    return scored
+
+
+def _one_row_each(what: str, result: pl.DataFrame, dialogues: pl.DataFrame) -> pl.DataFrame:
+    """Sort a result by dialogue; refuse dialogues that are missing, unknown or there twice."""
+    rows = result[ROW]
+    if not rows.dtype.is_integer():
+        raise UsageError(f"{what!r} returned {ROW} as {rows.dtype}, expected whole numbers.")
+    counts = f"{counted(result.height, 'rows')} for {counted(dialogues.height, 'dialogues')}"
+    twice = rows.filter(rows.is_duplicated())
+    if len(twice):
+        raise UsageError(
+            f"{what!r} returned dialogue {_name(dialogues, twice[0])} more than once ({counts}).",
+            f"Group by {ROW}.",
+        )
+    numbers = pl.Series(range(dialogues.height), dtype=pl.Int64)
+    missing = numbers.filter(~numbers.is_in(rows.cast(pl.Int64).to_list()))
+    if len(missing):
+        raise UsageError(
+            f"{what!r} returned no row for dialogue {_name(dialogues, missing[0])} ({counts}).",
+            f"Take table {DIALOGUES!r} as a parameter too and join to its {ROW} from the left.",
+        )
+    if result.height > dialogues.height:
+        raise UsageError(f"{what!r} returned {counts}.", f"Each {ROW} is one of the inputs'.")
+    return result.sort(ROW)
+
+
+def _checked_values(metric: Metric, values: pl.Series, dialogues: pl.DataFrame) -> pl.Series:
+    """Return values as Float64; refuse other types, and values outside the metric's range."""
+    if not (values.dtype.is_numeric() or values.dtype in (pl.Boolean, pl.Null)):
+        raise UsageError(f"{metric.id!r} returned values of type {values.dtype}, expected numbers.")
+    column = values.cast(pl.Float64).alias(metric.id)
+    low = -float("inf") if metric.minimum is None else metric.minimum
+    high = float("inf") if metric.maximum is None else metric.maximum
+    bad = (~column.is_finite() | (column < low) | (column > high)).fill_null(False)
+    if bad.any():
+        row = int(bad.arg_true()[0])
+        raise UsageError(
+            f"{metric.id!r} returned {column[row]:g} for dialogue {_name(dialogues, row)}; "
+            f"expected a number from {low:g} to {high:g}."
+        )
+    return column
+
+
+def _name(dialogues: pl.DataFrame, row: int) -> str:
+    found = dialogues.row(row, named=True)
+    place = ":".join(str(found[name]) for name in ("file", "line") if found.get(name) is not None)
+    return f"{found['dialogue']!r} ({place})"
+
+
+def _summarise(
+    suite: Suite,
+    own: Sequence[OwnMetric],
+    tables: Mapping[str, pl.LazyFrame],
+    options: Any,
+    *,
+    cluster: str | None = None,
+) -> pl.DataFrame:
+    from fastscore.suites.summary import summarise_metrics  # late: it loads the statistics
+
+    declared = [one.metric for one in own]
+    added = summarise_metrics(tables, declared, suite.groups, suite=suite.name, cluster=cluster)
+    return pl.concat([suite.summary(tables, options, cluster=cluster), added])
+
+
+def _explain(
+    suite: Suite,
+    own: Sequence[OwnMetric],
+    dialogue: "Dialogue",
+    metric: Metric,
+    row: Mapping[str, Any],
+    options: Any,
+) -> "Derivation":
+    """Show what a function computes, and the rows that it takes."""
+    from fastscore.suites.showing import Derivation, Evidence
+
+    chosen = next((one for one in own if one.metric.id == metric.id), None)
+    if chosen is None:
+        if suite.explain is None:
+            return Derivation(text=metric.formula, result=None)
+        return suite.explain(dialogue, metric, row, options)
+    known = {**(dialogue.events.frames if dialogue.events else {}), **dialogue.tables}
+    evidence, taken = [], []
+    of_dialogue = {"null_reasons", "file", "dialogue", ROW, *suite.tables[0].dialogue_key}
+    for name in chosen.inputs:
+        frame = known[name].drop(of_dialogue - {"line"}, strict=False)
+        taken.append(f"{counted(frame.height, 'rows')} of {name}")
+        for number, values in enumerate(frame.head(_ROWS_SHOWN).iter_rows(named=True), start=1):
+            shown = (f"{key} {value}" for key, value in values.items() if value is not None)
+            evidence.append(Evidence(what=f"{name}, row {number}", text=", ".join(shown)))
+        if frame.height > _ROWS_SHOWN:
+            evidence.append(Evidence(what=f"more rows of {name}", found=frame.height - _ROWS_SHOWN))
+    return Derivation(text=" and ".join(taken), result=None, evidence=tuple(evidence))

@@ -1,0 +1,356 @@
+"""Metrics of users are scored, summarised, explained and compared. Bad returns are refused."""
+
+import json
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import polars as pl
+import pytest
+
+import fastscore
+from fastscore.errors import UsageError
+from fastscore.examples import write_example
+from fastscore.suites import own_metrics
+from fastscore.suites.base import Suite
+from fastscore.suites.registry import load_suite, suite_names
+from tests.run.logs import write_logs
+from tests.run.running import contents
+
+LEXICAL = fastscore.ScoreDialogue(lex_weight=1.0)
+FILE = '''
+import polars as pl
+
+import fastscore
+
+EDGE = 2
+
+def is_early(step):
+    return step < EDGE
+
+@fastscore.metric(suite="score_dialogue", table="dialogues", range=(0, 1), better="higher")
+def won_early(utterances: pl.LazyFrame) -> pl.LazyFrame:
+    """Share of utterances whose best step is the first or second."""
+    early = is_early(pl.col("best_step"))
+    return utterances.group_by("dialogue_row").agg(early.mean())
+'''
+
+
+@fastscore.metric(suite="score_dialogue", range=(0, None), better="neither", unit="characters")
+def longest(steps: pl.LazyFrame) -> pl.LazyFrame:
+    """Characters of the longest prediction."""
+    lengths = pl.col("prediction").str.len_chars()
+    return steps.group_by("dialogue_row").agg(value=lengths.max())
+
+
+@pytest.fixture
+def logs(tmp_path: Path) -> Path:
+    write_logs(tmp_path / "logs")
+    return tmp_path / "logs"
+
+
+@pytest.fixture
+def mine(tmp_path: Path) -> str:
+    (tmp_path / "mine.py").write_text(FILE)
+    return str(tmp_path / "mine.py")
+
+
+def expected(scores: Any) -> list[float]:
+    """Compute `won_early` by plain Python: the best step of each utterance is below 2."""
+    utterances = scores.tables["utterances"].rows(named=True)
+    found = []
+    for dialogue in scores.tables["dialogues"]["dialogue"]:
+        best = [row["best_step"] for row in utterances if row["dialogue"] == dialogue]
+        found.append(sum(step < 2 for step in best) / len(best))
+    return found
+
+
+def test_values_are_a_column_of_dialogues_and_a_line_of_the_summary(logs: Path, mine: str) -> None:
+    scores = fastscore.score(logs, LEXICAL, metrics=[mine, longest])
+    values = expected(scores)
+    assert 0 < sum(values) < len(values)
+    assert scores.tables["dialogues"]["won_early"].to_list() == values
+    (line,) = scores.summary.filter(metric="won_early", group="all").rows(named=True)
+    assert line["mean"] == pytest.approx(sum(values) / len(values))
+    assert (line["n"], line["n_null"]) == (12, 0)
+    # the longest prediction: the first three words of the longest utterance's text
+    assert scores.tables["dialogues"]["longest"].min() > 3
+    assert "Won early" in repr(scores)
+    assert "code=won_early:" in scores.signature
+
+
+def test_a_run_without_own_metrics_keeps_its_bytes(logs: Path, tmp_path: Path, mine: str) -> None:
+    fastscore.score(logs, LEXICAL, output=tmp_path / "plain")
+    fastscore.score(logs, LEXICAL, output=tmp_path / "own", metrics=[mine])
+    manifest = json.loads((tmp_path / "plain" / "manifest.json").read_text())
+    assert "own_metrics" not in manifest
+    assert "code=" not in manifest["signature"]
+    for table in ("steps", "utterances"):
+        one, other = (fastscore.open_run(tmp_path / name).table(table) for name in ("plain", "own"))
+        assert one.collect().equals(other.collect())
+    own = fastscore.open_run(tmp_path / "own").table("dialogues").collect()
+    plain = fastscore.open_run(tmp_path / "plain").table("dialogues").collect()
+    assert own.drop("won_early").equals(plain)
+
+
+def command(*words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "fastscore", *words], capture_output=True, text=True, check=False
+    )
+
+
+def test_every_verb_takes_it_as_any_other(logs: Path, tmp_path: Path, mine: str) -> None:
+    run, other = str(tmp_path / "run"), str(tmp_path / "other")
+    for folder in (run, other):
+        lexical = ("--lex-weight", "1", "--metrics", mine, "-q")
+        done = command("score", "score_dialogue", str(logs), "-o", folder, *lexical)
+        assert done.returncode == 0, done.stderr
+    # its file is not needed any more
+    Path(mine).unlink()
+    summary = json.loads(command("summary", run, "--json", "--metric", "won_early").stdout)
+    assert summary["summary"][0]["metric"] == "won_early"
+    compared = json.loads(command("compare", run, other, "--json").stdout)
+    (row,) = (row for row in compared["differences"] if row["metric"] == "won_early")
+    assert row["difference"] == 0.0
+    assert command("check", run, "--min", "won_early=0").returncode == 0
+    assert command("check", run, "--max", "won_early=0").returncode == 1
+    page = tmp_path / "report.html"
+    assert command("report", run, "-o", str(page)).returncode == 0
+    assert "Share of utterances whose best step is the first or second." in page.read_text()
+    done = command("explain", run, "--worst", "won_early", "won_early", "--json")
+    (found,) = json.loads(done.stdout)["explanations"]
+    table = fastscore.open_run(run).table("dialogues").collect()
+    assert found["value"] == table["won_early"].min()
+    assert found["working"].endswith("rows of utterances")
+    assert "best_step" in found["evidence"][0]["text"]
+    shown = command("explain", run, "--worst", "won_early", "won_early").stdout
+    assert "Share of utterances whose best step is the first or second." in shown
+
+
+def test_a_run_is_resumed_under_the_same_source_and_refused_under_another(
+    logs: Path, tmp_path: Path, mine: str
+) -> None:
+    run = tmp_path / "run"
+    words = ("score", "score_dialogue", str(logs), "-o", str(run), "--lex-weight", "1")
+    assert command(*words, "--metrics", mine).returncode == 0
+    whole = contents(run)
+    next((run / "dialogues").iterdir()).unlink()
+    assert command(*words, "--metrics", mine).returncode == 0
+    assert contents(run) == whole
+    # a helper and a constant of the file count too
+    for before, after in (("EDGE = 2", "EDGE = 3"), ("step < EDGE", "step <= EDGE")):
+        Path(mine).write_text(FILE.replace(before, after))
+        done = command(*words, "--metrics", mine)
+        assert "holds a run with another signature" in done.stderr
+    Path(mine).write_text(FILE + "\n# a comment at the end\n")
+    assert command(*words, "--metrics", mine).returncode == 0
+
+
+def test_an_engine_leaves_the_same_bytes(logs: Path, tmp_path: Path, mine: str) -> None:
+    pytest.importorskip("distributed")
+    words = ("score", "score_dialogue", str(logs), "--lex-weight", "1", "--metrics", mine)
+    assert command(*words, "-o", str(tmp_path / "here")).returncode == 0
+    done = command(*words, "-o", str(tmp_path / "dask"), "--engine", "dask", "--workers", "2")
+    assert done.returncode == 0, done.stderr
+    assert contents(tmp_path / "dask") == contents(tmp_path / "here")
+
+
+def test_a_function_of_a_script_reaches_the_workers(logs: Path, tmp_path: Path) -> None:
+    pytest.importorskip("distributed")
+    script = tmp_path / "script.py"
+    call = (
+        f"    run = fastscore.score({str(logs)!r}, fastscore.ScoreDialogue(lex_weight=1.0), "
+        f'metrics=[won_early], output={str(tmp_path / "run")!r}, engine="dask", workers=2)\n'
+        '    print(run.table("dialogues").collect()["won_early"].sum())\n'
+    )
+    script.write_text(f'{FILE}\nif __name__ == "__main__":\n{call}')
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert float(done.stdout) > 0
+
+
+OPTIONS = {
+    "guest_simulation": {"personas": "personas.json"},
+    "preference_shift": {"catalogue": "catalogue.jsonl", "segments": "metadata"},
+    "score_dialogue": {"lex_weight": 1.0},
+}
+
+
+@pytest.mark.parametrize("suite", suite_names())
+def test_inputs_number_the_dialogues_as_their_table_does(
+    suite: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_example(suite, tmp_path)
+    declared = load_suite(suite)
+    given = {
+        name: str(tmp_path / value) if str(value).endswith(("json", "jsonl")) else value
+        for name, value in OPTIONS.get(suite, {}).items()
+    }
+    parts = []
+
+    def score(events: Any, vectors: Any, options: Any) -> dict[str, pl.DataFrame]:
+        parts.append((events, declared.score(events, vectors, options)))
+        return parts[-1][1]
+
+    watched = Suite(**(vars(declared) | {"score": score}))
+    monkeypatch.setattr("fastscore.run.context.load_suite", lambda name, own: watched)
+    fastscore.score(tmp_path / "logs", declared.options(**given), embedder=None)
+    metric = own_metrics.OwnMetric(suite, longest.metric, (), "0")
+    for events, tables in parts:
+        dialogues = tables["dialogues"]
+        named = ["dialogue", *(name for name in ("file", "line") if name in dialogues.columns)]
+        numbered = events.frames.get("dialogues", pl.DataFrame())
+        shared = [name for name in named if name in numbered.columns]
+        assert numbered.select(shared).equals(dialogues.select(shared))
+        for name, table in tables.items():
+            found = own_metrics._input(declared, metric, name, tables, events).collect()
+            shared = [column for column in named if column in table.columns and column != "line"]
+            assert found.drop("dialogue_row").equals(table)
+            assert found.select(shared).equals(dialogues[found["dialogue_row"]].select(shared))
+
+
+def returned(*rows: tuple[Any, ...], names: tuple[str, ...] = ("dialogue_row", "value")) -> Any:
+    """Make a metric that returns these rows for two dialogues."""
+
+    def bad(dialogues: pl.LazyFrame) -> pl.DataFrame:
+        """Return what a test says."""
+        return pl.DataFrame(rows, schema=list(names), orient="row")
+
+    declared = fastscore.metric(suite="score_dialogue", range=(0, 1), better="higher")
+    return declared(bad)
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([(0, 0.5)], r"'bad' returned no row for dialogue 'd0-1' .*\(1 row for 2 dialogues\)"),
+        ([(0, 0.5), (1, 0.5), (1, 0.5)], r"dialogue 'd0-1' .*more than once \(3 rows for 2 dia"),
+        ([(0, 0.5), (1, 0.5), (2, 0.5)], r"'bad' returned 3 rows for 2 dialogues"),
+        (
+            [(0, 0.5), (1, 1.5)],
+            r"returned 1\.5 for dialogue 'd0-1' .*; expected a number from 0 to 1",
+        ),
+        ([(0, 0.5), (1, float("nan"))], r"'bad' returned nan for dialogue"),
+        ([(0, "x"), (1, "y")], r"'bad' returned values of type String, expected numbers"),
+        ([(0.0, 0.5), (1.0, 0.5)], r"returned dialogue_row as Float64, expected whole numbers"),
+    ],
+)
+def test_bad_returns_are_refused_by_name(
+    tmp_path: Path, rows: list[tuple[Any, ...]], message: str
+) -> None:
+    write_logs(tmp_path, files=1, dialogues=2)
+    with pytest.raises(UsageError, match=message):
+        fastscore.score(tmp_path, LEXICAL, metrics=[returned(*rows)])
+
+
+def test_other_columns_reasons_and_errors_are_refused_by_name(tmp_path: Path) -> None:
+    write_logs(tmp_path, files=1, dialogues=2)
+    with pytest.raises(UsageError, match=r"returned columns value; expected dialogue_row, bad"):
+        fastscore.score(tmp_path, LEXICAL, metrics=[returned((0.5,), names=("value",))])
+    names = ("dialogue_row", "value", "reason")
+    rows = ((0, None, "no idea"), (1, 0.5, None))
+    with pytest.raises(UsageError, match="returned reason 'no idea'; expected one of not_applic"):
+        fastscore.score(tmp_path, LEXICAL, metrics=[returned(*rows, names=names)])
+
+    @fastscore.metric(suite="score_dialogue", range=(0, 1), better="higher")
+    def broken(steps: pl.LazyFrame) -> pl.LazyFrame:
+        """Read a column that is not there."""
+        return steps.select("dialogue_row", "gone")
+
+    with pytest.raises(UsageError, match=r"'broken' \(test_own_metrics\.py\): .*ColumnNotFound"):
+        fastscore.score(tmp_path, LEXICAL, metrics=[broken])
+
+
+def test_nulls_have_a_reason(tmp_path: Path) -> None:
+    write_logs(tmp_path, files=1, dialogues=3)
+    names = ("dialogue_row", "value", "reason")
+    rows = ((2, None, "missing_input"), (0, None, None), (1, 1, None))
+    scores = fastscore.score(tmp_path, LEXICAL, metrics=[returned(*rows, names=names)])
+    table = scores.tables["dialogues"]
+    assert table["bad"].to_list() == [None, 1.0, None]
+    reasons = [
+        [each["reason"] for each in row if each["metric"] == "bad"] for row in table["null_reasons"]
+    ]
+    assert reasons == [["not_applicable"], [], ["missing_input"]]
+    (line,) = scores.summary.filter(metric="bad", group="all").rows(named=True)
+    counts = ("n", "n_null", "n_not_applicable", "n_missing_input")
+    assert [line[name] for name in counts] == [1, 2, 1, 1]
+
+
+def declared(function: Callable[..., Any], **more: Any) -> Any:
+    given = {"suite": "score_dialogue", "range": (0, 1), "better": "higher"} | more
+    return fastscore.metric(**given)(function)
+
+
+def described(steps: pl.LazyFrame) -> pl.LazyFrame:
+    """Describe nothing."""
+    return steps
+
+
+def silent(steps: pl.LazyFrame) -> pl.LazyFrame:
+    return steps
+
+
+def unknown(turns: pl.LazyFrame) -> pl.LazyFrame:
+    """Take a table that is not there."""
+    return turns
+
+
+def test_bad_declarations_are_refused(logs: Path, tmp_path: Path, mine: str) -> None:
+    with pytest.raises(UsageError, match="table is 'steps', expected 'dialogues'"):
+        declared(described, table="steps")
+    with pytest.raises(UsageError, match="'silent' has no docstring"):
+        declared(silent)
+    with pytest.raises(UsageError, match=r"range is \(1, 0\), expected a smaller number first"):
+        declared(described, range=(1, 0))
+    with pytest.raises(
+        UsageError, match=r"'turns' is no table of score_dialogue and no frame.*ste"
+    ):
+        fastscore.score(logs, LEXICAL, metrics=[declared(unknown)])
+    with pytest.raises(UsageError, match="longest: no metric of suite 'guest_simulation'; found"):
+        fastscore.score(logs, fastscore.GuestSimulation(), metrics=[longest])
+    with pytest.raises(UsageError, match="suite 'score_dialogue' has a column of this name"):
+        fastscore.score(logs, LEXICAL, metrics=[mine, mine])
+    with pytest.raises(UsageError, match="of type function, expected a function that is decorated"):
+        fastscore.score(logs, LEXICAL, metrics=[described])
+    with pytest.raises(UsageError, match=r"gone\.py: no such Python file"):
+        fastscore.score(logs, LEXICAL, metrics=["gone.py"])
+    with pytest.raises(UsageError, match="--metrics gone: no installed metric of this name"):
+        fastscore.score(logs, LEXICAL, metrics=["gone"])
+    broken = tmp_path / "broken.py"
+    broken.write_text("x = 1\ny = 1 / 0\n")
+    with pytest.raises(
+        UsageError, match=r"broken\.py: line 2, ZeroDivisionError: division by zero"
+    ):
+        fastscore.score(logs, LEXICAL, metrics=[str(broken)])
+    namespace: dict[str, Any] = {}
+    exec(textwrap.dedent(FILE.partition("@fast")[0]) + "def f(steps):\n    'Do.'\n", namespace)
+    with pytest.raises(UsageError, match="The source of 'f' cannot be read"):
+        declared(namespace["f"])
+
+
+def test_an_installed_metric_is_named(logs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    point = SimpleNamespace(name="longest", value="mine:longest", load=lambda: longest)
+    monkeypatch.setattr(own_metrics, "entry_points", lambda group: [point])
+    scores = fastscore.score(logs, LEXICAL, metrics=["longest"])
+    assert scores.tables["dialogues"]["longest"].null_count() == 0
+
+
+def test_a_suite_with_a_summary_of_its_own_has_the_metric_too(tmp_path: Path) -> None:
+    write_example("memory_finance", tmp_path)
+
+    @fastscore.metric(suite="memory_finance", range=(0, None), better="neither", unit="turns")
+    def turns_scored(turns: pl.LazyFrame, dialogues: pl.LazyFrame) -> pl.LazyFrame:
+        """Count the turns of a dialogue."""
+        counts = turns.group_by("dialogue_row").agg(value=pl.len())
+        return dialogues.select("dialogue_row").join(counts, on="dialogue_row", how="left")
+
+    scores = fastscore.score(tmp_path / "logs", fastscore.MemoryFinance(), metrics=[turns_scored])
+    counted = scores.tables["turns"].group_by("file", "line").len()["len"]
+    assert scores.tables["dialogues"]["turns_scored"].sum() == counted.sum()
+    groups = scores.summary.filter(metric="turns_scored")["group"].unique().to_list()
+    assert set(groups) >= {"all", "scenario_type"}
