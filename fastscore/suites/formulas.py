@@ -24,6 +24,7 @@ _SYMBOLS = {
     "infty": "∞",
     "ldots": "...",
     "setminus": "∖",
+    "subseteq": "⊆",
     "emptyset": "∅",
     "mid": "|",
     "land": "and",

@@ -5,6 +5,7 @@ The metrics M1 to M5 of the MemFinRobot evaluation, over its traces.
 
 from fastscore.suites.base import Suite
 from fastscore.suites.memory_finance import schema
+from fastscore.suites.memory_finance.metrics import METRICS
 from fastscore.suites.memory_finance.options import MemoryFinance
 
 __all__ = ["SUITE", "MemoryFinance"]
@@ -17,7 +18,7 @@ SUITE = Suite(
     options=MemoryFinance,
     source=schema.SOURCE,
     tables=schema.TABLES,
-    metrics=schema.METRICS,
+    metrics=METRICS,
     groups=schema.GROUPS,
     texts_in_logs=True,
     read="events:read_traces",

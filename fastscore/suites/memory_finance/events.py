@@ -38,11 +38,11 @@ from fastscore.suites.json_values import (
 from fastscore.suites.memory_finance.history import order_history, read_said
 from fastscore.suites.memory_finance.joined_texts import written_texts
 from fastscore.suites.memory_finance.labels import of_labels
+from fastscore.suites.memory_finance.metrics import MEMORY_SOURCES
 from fastscore.suites.memory_finance.options import MemoryFinance
 from fastscore.suites.memory_finance.schema import (
     COMPLIANCE_LABEL,
     LABELS,
-    MEMORY_SOURCES,
     SOURCE,
     TURN_STATUS,
 )

@@ -14,13 +14,15 @@ import numpy as np
 import polars as pl
 
 from fastscore.suites.grouping import factorize
-from fastscore.suites.memory_finance.options import MemoryFinance
-from fastscore.suites.memory_finance.schema import (
-    DEFAULT_TRACE_VERSION,
+from fastscore.suites.memory_finance.metrics import (
     MEMORY_SOURCES,
     PROFILE_METRICS,
+    count_turns,
+    numbers_of_turns,
+    ratios_of,
 )
-from fastscore.suites.memory_finance.score import count_turns, numbers_of_turns, ratios_of
+from fastscore.suites.memory_finance.options import MemoryFinance
+from fastscore.suites.memory_finance.schema import DEFAULT_TRACE_VERSION
 
 TRACE_STEM = "dialog_trace"
 _EXTENSIONS = (".gz", ".zst", ".jsonl", ".ndjson", ".json")

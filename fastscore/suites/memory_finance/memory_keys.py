@@ -12,8 +12,8 @@ from fastscore.suites.memory_finance.events import Frames
 from fastscore.suites.memory_finance.joined_texts import joined_contain
 from fastscore.suites.memory_finance.labels import of_labels
 from fastscore.suites.memory_finance.lexicon import PROFILE_FIELDS
+from fastscore.suites.memory_finance.metrics import MEMORY_SOURCES
 from fastscore.suites.memory_finance.schema import (
-    MEMORY_SOURCES,
     RESOLVED_KEY_DTYPE,
     RESOLVERS,
     SOURCE_HITS_DTYPE,

@@ -23,11 +23,16 @@ from fastscore.suites.memory_finance.matching import (
     contains,
     match_groups,
 )
-from fastscore.suites.memory_finance.schema import COMPLIANCE_DTYPE, COMPLIANCE_LABELS
+from fastscore.suites.memory_finance.metrics import (
+    COMPLIANCE_LABELS,
+    COMPLIANT,
+    MINOR,
+    SEVERE,
+)
+from fastscore.suites.memory_finance.schema import COMPLIANCE_DTYPE
 
 Columns = dict[str, pl.Series | Indices | Float64Array]
 
-COMPLIANT, MINOR, SEVERE = range(len(COMPLIANCE_LABELS))
 _COMPLIANCE = pl.Series(COMPLIANCE_LABELS, dtype=COMPLIANCE_DTYPE)
 LARGEST_PERCENTAGE = 1 << 62
 _NO_PERCENTAGE = -1

@@ -1,7 +1,5 @@
 """What the suite reads and writes: data only."""
 
-from typing import Literal
-
 import polars as pl
 
 from fastscore.suites.declarations import (
@@ -12,6 +10,12 @@ from fastscore.suites.declarations import (
     RowId,
     Source,
     Table,
+)
+from fastscore.suites.memory_finance.metrics import (
+    COMPLIANCE_LABELS,
+    JUDGE_SCORE_1_5,
+    MEMORY_SOURCES,
+    METRICS,
 )
 from fastscore.suites.output_columns import (
     BOOLEAN,
@@ -26,7 +30,6 @@ from fastscore.suites.output_columns import (
 LABELS = ("run_id", "scenario_type", "difficulty", "dialog_status")
 GROUPS = ("scenario_type", "difficulty")
 
-COMPLIANCE_LABELS = ("compliant", "minor_violation", "severe_violation")
 COMPLIANCE_DTYPE = pl.Enum(COMPLIANCE_LABELS)
 RESOLVERS = (
     "profile_field",
@@ -36,7 +39,6 @@ RESOLVERS = (
     "history_abs_turn",
     "unresolved",
 )
-MEMORY_SOURCES = ("short_term", "long_term", "profile")
 DEFAULT_TRACE_VERSION = "v1"
 
 
@@ -168,8 +170,8 @@ SOURCE = Source(
 )
 
 
-def _metric_column(name: str, description: str) -> OutputColumn:
-    return column(name, REAL, description, metric=name, nullable=True)
+def _metric_column(metric: Metric, description: str) -> OutputColumn:
+    return column(metric.id, REAL, description, metric=metric.id, nullable=metric.can_be_null)
 
 
 _PLACE = (
@@ -210,7 +212,7 @@ TURNS = Table(
         column("rubric_required", TEXTS, "Required elements of explanation, in order."),
         column("rubric_hit_items", TEXTS, "Those of them that the reply has, in order."),
         _metric_column(
-            "judge_score_1_5",
+            JUDGE_SCORE_1_5,
             "1 to 5 by the share of elements; null without any, or without a reply.",
         ),
         NULL_REASONS_COLUMN,
@@ -241,231 +243,6 @@ _COUNTS = {
 }
 
 
-_M1 = "memory_finance definitions, 3.1 (M1)"
-_M2 = "memory_finance definitions, 3.2 (M2)"
-_M3 = "memory_finance definitions, 3.3 (M3)"
-_M4 = "memory_finance definitions, 3.4 (M4)"
-_M5 = "memory_finance definitions, 3.5 (M5)"
-
-
-_HEADLINE = (
-    "key_coverage",
-    "strict_key_hit_rate",
-    "contradiction_rate",
-    "profile_score",
-    "risk_level_acc",
-    "horizon_acc",
-    "liquidity_acc",
-    "risk_coverage",
-    "strict_risk_coverage_rate",
-    "compliance_label_acc",
-    "severe_violation_rate",
-    "rubric_hit_rate",
-    "judge_score_mean",
-)
-"""What the definitions, 6, ask a paper to print in its table."""
-
-
-REFUSING, RECITING = "always refusing", "reciting all keywords"
-_BASELINES = {
-    **dict.fromkeys(
-        ("contradiction_rate", "compliance_label_acc", "severe_violation_rate"), (REFUSING,)
-    ),
-    **dict.fromkeys(
-        ("risk_coverage", "strict_risk_coverage_rate", "rubric_hit_rate", "judge_score_mean"),
-        (REFUSING, RECITING),
-    ),
-}
-"""Assistants that pay no attention, by the metric that their scores stand beside."""
-
-
-def _share(
-    id: str,
-    name: str,
-    numerator: str,
-    denominator: str,
-    source: str,
-    better: Literal["higher", "lower", "neither"] = "higher",
-) -> Metric:
-    return Metric(
-        id=id,
-        name=name,
-        table="dialogues",
-        formula=f"{numerator} / {denominator}",
-        minimum=0.0,
-        maximum=1.0,
-        better=better,
-        null_rule=f"not_applicable where {denominator} is 0",
-        source=source,
-        numerator=numerator,
-        denominator=denominator,
-        is_secondary=better == "neither",
-        headline=id in _HEADLINE,
-        baselines=_BASELINES.get(id, ()),
-    )
-
-
-def _profile_metric(id: str, name: str, formula: str) -> Metric:
-    return Metric(
-        id=id,
-        name=name,
-        table="dialogues",
-        formula=formula,
-        minimum=0.0,
-        maximum=1.0,
-        better="higher",
-        null_rule="not_applicable in a dialogue that is not valid; missing_input without a "
-        "labelled profile",
-        source=_M2,
-        headline=id in _HEADLINE,
-    )
-
-
-_ACCURACY = "1 if the predicted level is the labelled one and that is known, else 0"
-_F1 = "2PR / (P + R) of predicted and labelled sets; 1 if both are empty, 0 if one is"
-
-SHARES = (
-    _share(
-        "key_coverage",
-        "Coverage of memory keys",
-        "required_key_hit_total",
-        "required_key_total",
-        _M1,
-    ),
-    _share(
-        "strict_key_hit_rate",
-        "Turns with all memory keys recalled",
-        "strict_key_turns",
-        "m1_turns",
-        _M1,
-    ),
-    _share(
-        "contradiction_rate",
-        "Turns that contradict a constraint",
-        "contradiction_turns",
-        "m1_turns",
-        _M1,
-        "lower",
-    ),
-    _share(
-        "short_term_hit_rate",
-        "Keys recalled from the short-term context",
-        "short_term_hit_total",
-        "required_key_total",
-        _M1,
-        "neither",
-    ),
-    _share(
-        "long_term_hit_rate",
-        "Keys recalled from long-term memory",
-        "long_term_hit_total",
-        "required_key_total",
-        _M1,
-        "neither",
-    ),
-    _share(
-        "profile_hit_rate",
-        "Keys recalled from the profile",
-        "profile_hit_total",
-        "required_key_total",
-        _M1,
-        "neither",
-    ),
-    _share(
-        "risk_coverage",
-        "Coverage of required risk tags",
-        "risk_hit_total",
-        "risk_required_total",
-        _M3,
-    ),
-    _share(
-        "strict_risk_coverage_rate",
-        "Turns with all required risk tags",
-        "strict_risk_turns",
-        "m3_turns",
-        _M3,
-    ),
-    _share(
-        "compliance_label_acc",
-        "Accuracy of the compliance label",
-        "compliance_match_count",
-        "m4_turns",
-        _M4,
-    ),
-    _share(
-        "severe_violation_rate",
-        "Turns found to be severe violations",
-        "severe_count",
-        "m4_turns",
-        _M4,
-        "lower",
-    ),
-    _share(
-        "forbidden_hit_rate",
-        "Turns with a forbidden phrase",
-        "forbidden_turns",
-        "m4_turns",
-        _M4,
-        "lower",
-    ),
-    _share(
-        "rubric_hit_rate",
-        "Coverage of required elements of explanation",
-        "rubric_hit_total",
-        "rubric_required_total",
-        _M5,
-    ),
-)
-
-PROFILE_METRICS = (
-    _profile_metric("risk_level_acc", "Accuracy of the risk level", _ACCURACY),
-    _profile_metric("horizon_acc", "Accuracy of the investment horizon", _ACCURACY),
-    _profile_metric("liquidity_acc", "Accuracy of the need for liquidity", _ACCURACY),
-    _profile_metric("constraints_f1", "F1 of the constraints", _F1),
-    _profile_metric("preferences_f1", "F1 of the preferences", _F1),
-    _profile_metric(
-        "profile_score",
-        "Profile score",
-        "(risk_level_acc + horizon_acc + liquidity_acc + constraints_f1 + preferences_f1) / 5",
-    ),
-)
-
-JUDGE_SCORE_MEAN = Metric(
-    id="judge_score_mean",
-    name="Mean heuristic judge score",
-    table="dialogues",
-    formula="judge_score_sum / m5_turns",
-    minimum=1.0,
-    maximum=5.0,
-    better="higher",
-    null_rule="not_applicable where m5_turns is 0",
-    source=_M5,
-    unit="points",
-    numerator="judge_score_sum",
-    denominator="m5_turns",
-    headline=True,
-    baselines=_BASELINES["judge_score_mean"],
-)
-
-JUDGE_SCORE = Metric(
-    id="judge_score_1_5",
-    name="Heuristic judge score of a turn",
-    table="turns",
-    formula="1 + 4 * hit elements / required elements, rounded to two decimals",
-    minimum=1.0,
-    maximum=5.0,
-    better="higher",
-    null_rule="not_applicable where no element is required; missing_input where a turn of status "
-    "ok has no reply (absent or null), never in the profile published",
-    source=_M5,
-    unit="points",
-    is_secondary=True,
-    same_test_as="judge_score_mean",
-)
-
-RATIOS = (*SHARES, JUDGE_SCORE_MEAN)
-METRICS = (*SHARES[:6], *PROFILE_METRICS, *SHARES[6:], JUDGE_SCORE_MEAN, JUDGE_SCORE)
-
 DIALOGUES = Table(
     name="dialogues",
     grain="a line of a trace",
@@ -481,7 +258,7 @@ DIALOGUES = Table(
         *(column(name, WHOLE, description) for name, description in _COUNTS.items()),
         column("judge_score_sum", REAL, "Sum of the judge scores of M5's turns."),
         *(
-            _metric_column(metric.id, metric.name + ".")
+            _metric_column(metric, metric.name + ".")
             for metric in METRICS
             if metric.table == "dialogues"
         ),

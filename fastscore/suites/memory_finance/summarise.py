@@ -9,13 +9,19 @@ from fastscore_jit.stopping import StoppablePool
 
 from fastscore.suites.columns import hold_if_small
 from fastscore.suites.memory_finance import schema
+from fastscore.suites.memory_finance.metrics import (
+    JUDGE_SCORE_1_5,
+    METRICS,
+    PROFILE_METRICS,
+    RATIOS,
+)
 from fastscore.suites.memory_finance.options import MemoryFinance
 from fastscore.suites.summary import ALL, summarise_metrics
 
 _SUMMED = tuple(
     dict.fromkeys(
         column
-        for metric in schema.RATIOS
+        for metric in RATIOS
         for column in (metric.numerator, metric.denominator)
         if column is not None
     )
@@ -26,7 +32,7 @@ _RATIOS = tuple(
     pl.when(pl.col(metric.denominator or "") > 0)
     .then(pl.col(metric.numerator or "") / pl.col(metric.denominator or ""))
     .alias(metric.id)
-    for metric in schema.RATIOS
+    for metric in RATIOS
 )
 
 
@@ -50,9 +56,9 @@ def summarise_traces(
     pl.DataFrame
         In the schema of `fastscore.suites.summary`, over all and by each label of `GROUPS`.
     """
-    of_lines = [*schema.PROFILE_METRICS, schema.JUDGE_SCORE]
+    of_lines = [*PROFILE_METRICS, JUDGE_SCORE_1_5]
     # asked for several times
-    columns = [metric.id for metric in schema.PROFILE_METRICS]
+    columns = [metric.id for metric in PROFILE_METRICS]
     columns += ["dialogue", *schema.GROUPS, *_SUMMED, "null_reasons"]
     labels = (*schema.GROUPS, cluster) if cluster else schema.GROUPS
     columns = list(dict.fromkeys((*columns, *labels)))
@@ -62,18 +68,18 @@ def summarise_traces(
         groups=schema.GROUPS,
         suite="memory_finance",
         cluster=cluster,
-        sole_reasons=dict.fromkeys((ratio.id for ratio in schema.RATIOS), "not_applicable"),
+        sole_reasons=dict.fromkeys((ratio.id for ratio in RATIOS), "not_applicable"),
     )
     with StoppablePool(max_workers=1) as pool:
         of_ids = pool.submit(
-            lambda: summarise({"dialogues": _merge_by_id(dialogues, labels)}, schema.RATIOS)
+            lambda: summarise({"dialogues": _merge_by_id(dialogues, labels)}, RATIOS)
         )
         placed = {**tables, "dialogues": dialogues}
         parts = summarise(placed, of_lines), of_ids.result()
     return pl.concat(parts).sort(
         pl.col("group").cast(pl.Enum((ALL, *schema.GROUPS))),
         "value",
-        pl.col("metric").cast(pl.Enum([metric.id for metric in schema.METRICS])),
+        pl.col("metric").cast(pl.Enum([metric.id for metric in METRICS])),
     )
 
 

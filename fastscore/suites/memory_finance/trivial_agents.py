@@ -11,9 +11,10 @@ from collections.abc import Mapping
 import polars as pl
 
 from fastscore.suites.memory_finance.lexicon import load_lexicon
+from fastscore.suites.memory_finance.metrics import RECITING, REFUSING
 from fastscore.suites.memory_finance.options import MemoryFinance
 from fastscore.suites.memory_finance.replies import judge_scores
-from fastscore.suites.memory_finance.schema import DIALOGUES, RECITING, REFUSING
+from fastscore.suites.memory_finance.schema import DIALOGUES
 
 _KEY = list(DIALOGUES.dialogue_key)
 

@@ -1,0 +1,596 @@
+"""The metrics M1 to M5 of memory_finance: memory, profile, risk, compliance and explanation.
+
+M1 and M3 to M5 sum counts over the turns that are eligible for them. M2 is a measure of dialogues.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import polars as pl
+import polars.selectors as cs
+from fastscore_jit.arrays import Float64Array, Indices, Mask
+
+from fastscore.suites.columns import keep_where
+from fastscore.suites.declarations import Metric, NullRule
+from fastscore.suites.grouping import counts_of
+
+_M1, _M2, _M3, _M4, _M5 = (
+    f"memory_finance definitions, 3.{number} (M{number})" for number in range(1, 6)
+)
+MEMORY_SOURCES = ("short_term", "long_term", "profile")
+COMPLIANCE_LABELS = ("compliant", "minor_violation", "severe_violation")
+COMPLIANT, MINOR, SEVERE = range(len(COMPLIANCE_LABELS))
+REFUSING, RECITING = "always refusing", "reciting all keywords"
+
+NO_M1_TURN = NullRule(
+    when=pl.col("m1_turns") == 0,
+    reason="not_applicable",
+    text="no turn of status ok has a reply and a resolvable memory key",
+)
+NO_RISK_TURN = NullRule(
+    when=pl.col("m3_turns") == 0,
+    reason="not_applicable",
+    text="no turn of status ok has a reply and a required risk tag",
+)
+NO_REPLY = NullRule(
+    when=pl.col("m4_turns") == 0,
+    reason="not_applicable",
+    text="no turn of status ok has a reply",
+)
+NO_RUBRIC_TURN = NullRule(
+    when=pl.col("m5_turns") == 0,
+    reason="not_applicable",
+    text="no turn of status ok has a reply and a required element",
+)
+NOT_VALID = NullRule(
+    when=~pl.col("valid"), reason="not_applicable", text="the dialogue is not valid"
+)
+NO_PROFILE = NullRule(
+    when=~pl.col("has_profile"),
+    reason="missing_input",
+    text="the dialogue has no labelled profile",
+)
+NO_ELEMENT = NullRule(
+    when=pl.col("n_elements") == 0, reason="not_applicable", text="no element is required"
+)
+UNANSWERED = NullRule(
+    when=pl.col("is_unanswered"),
+    reason="missing_input",
+    text="the turn of status ok has no reply (never in the profile published)",
+)
+
+_TURNS_M1 = ("T", "turns of status ok with a reply and at least one resolvable memory key")
+_KEYS = ("R_t", "number of resolvable memory keys that the label of turn t requires")
+_PREDICTED_LEVEL = (
+    r"\hat{z}",
+    "level of the last profile snapshot, else the first level that the replies mention",
+)
+_ACCURACY = (
+    r"\mathrm{Acc} = \begin{cases} 1 & \text{if } \hat{z} = z \text{ and } z \text{ is known} "
+    r"\\ 0 & \text{otherwise} \end{cases}"
+)
+_PREDICTED_SET = (
+    r"\hat{S}",
+    "set of the last profile snapshot, and labelled ones that the replies mention",
+)
+_PRECISION = ("P", r"precision $\frac{|\hat{S} \cap S|}{|\hat{S}|}$")
+_RECALL = ("R", r"recall $\frac{|\hat{S} \cap S|}{|S|}$")
+_RISK_TURNS = ("T", "turns of status ok with a reply and at least one required risk tag")
+_RISKS = ("R_t", "set of required risk tags of turn t")
+_DISCLOSED = (r"\hat{R}_t", "set of risk tags that the reply of turn t discloses")
+_REPLIES = ("T", "turns of status ok with a reply")
+_RUBRIC_TURNS = ("T", "turns of status ok with a reply and at least one required element")
+_ELEMENTS = ("E_t", "set of elements of explanation that turn t requires")
+_EXPLAINED = (r"\hat{E}_t", "set of elements of explanation in the reply of turn t")
+
+KEY_COVERAGE = Metric(
+    id="key_coverage",
+    name="Coverage of memory keys",
+    table="dialogues",
+    symbols=(
+        _TURNS_M1,
+        _KEYS,
+        ("H_t", "number of those keys whose target a memory source contains"),
+    ),
+    latex=r"\mathrm{KC} = \frac{\sum_{t \in T} H_t}{\sum_{t \in T} R_t}",
+    minimum=0.0,
+    maximum=1.0,
+    better="higher",
+    numerator="required_key_hit_total",
+    denominator="required_key_total",
+    null_when=(NO_M1_TURN,),
+    reading="The share of required memories that the assistant had at hand, from any source.",
+    example="Two turns with 1 of 2 and 3 of 4 keys recalled: 4 / 6 = 0.667.",
+    source=_M1,
+    headline=True,
+)
+STRICT_KEY_HIT_RATE = Metric(
+    id="strict_key_hit_rate",
+    name="Turns with all memory keys recalled",
+    table="dialogues",
+    symbols=(
+        _TURNS_M1,
+        _KEYS,
+        ("H_t", "number of those keys whose target a memory source contains"),
+    ),
+    latex=r"\mathrm{SKH} = \frac{|\{t \in T \mid H_t = R_t\}|}{|T|}",
+    minimum=0.0,
+    maximum=1.0,
+    better="higher",
+    numerator="strict_key_turns",
+    denominator="m1_turns",
+    null_when=(NO_M1_TURN,),
+    reading="The share of turns in which no required memory was missing.",
+    example="Two turns with 1 of 2 and 4 of 4 keys recalled: 1 / 2 = 0.5.",
+    source=_M1,
+    headline=True,
+)
+CONTRADICTION_RATE = Metric(
+    id="contradiction_rate",
+    name="Turns that contradict a constraint",
+    table="dialogues",
+    symbols=(
+        _TURNS_M1,
+        ("C", "turns of T whose reply contradicts a constraint of the user by the rules"),
+    ),
+    latex=r"\mathrm{CR} = \frac{|C|}{|T|}",
+    minimum=0.0,
+    maximum=1.0,
+    better="lower",
+    numerator="contradiction_turns",
+    denominator="m1_turns",
+    null_when=(NO_M1_TURN,),
+    reading="The share of turns that advise against a constraint of the user. Refusals have 0.",
+    example="3 turns, 1 of which recommends a forbidden asset: 1 / 3 = 0.333.",
+    source=_M1,
+    headline=True,
+    baselines=(REFUSING,),
+)
+SHORT_TERM_HIT_RATE = Metric(
+    id="short_term_hit_rate",
+    name="Keys recalled from the short-term context",
+    table="dialogues",
+    symbols=(
+        _TURNS_M1,
+        _KEYS,
+        ("H_t", "number of those keys whose target the short-term context contains"),
+    ),
+    latex=r"\frac{\sum_{t \in T} H_t}{\sum_{t \in T} R_t}",
+    minimum=0.0,
+    maximum=1.0,
+    better="neither",
+    numerator="short_term_hit_total",
+    denominator="required_key_total",
+    null_when=(NO_M1_TURN,),
+    reading="Which source the memories come from. A key may be in several sources.",
+    example="6 keys, 3 of them in the short-term context: 3 / 6 = 0.5.",
+    source=_M1,
+    is_secondary=True,
+)
+LONG_TERM_HIT_RATE = Metric(
+    id="long_term_hit_rate",
+    name="Keys recalled from long-term memory",
+    table="dialogues",
+    symbols=(
+        _TURNS_M1,
+        _KEYS,
+        ("H_t", "number of those keys whose target recalled items contains"),
+    ),
+    latex=r"\frac{\sum_{t \in T} H_t}{\sum_{t \in T} R_t}",
+    minimum=0.0,
+    maximum=1.0,
+    better="neither",
+    numerator="long_term_hit_total",
+    denominator="required_key_total",
+    null_when=(NO_M1_TURN,),
+    reading="Which source the memories come from. A key may be in several sources.",
+    example="6 keys, 2 of them in recalled items: 2 / 6 = 0.333.",
+    source=_M1,
+    is_secondary=True,
+)
+PROFILE_HIT_RATE = Metric(
+    id="profile_hit_rate",
+    name="Keys recalled from the profile",
+    table="dialogues",
+    symbols=(
+        _TURNS_M1,
+        _KEYS,
+        ("H_t", "number of those keys whose target the profile context contains"),
+    ),
+    latex=r"\frac{\sum_{t \in T} H_t}{\sum_{t \in T} R_t}",
+    minimum=0.0,
+    maximum=1.0,
+    better="neither",
+    numerator="profile_hit_total",
+    denominator="required_key_total",
+    null_when=(NO_M1_TURN,),
+    reading="Which source the memories come from. A key may be in several sources.",
+    example="6 keys, 1 of them in the profile: 1 / 6 = 0.167.",
+    source=_M1,
+    is_secondary=True,
+)
+RISK_LEVEL_ACC = Metric(
+    id="risk_level_acc",
+    name="Accuracy of the risk level",
+    table="dialogues",
+    symbols=(
+        ("z", "labelled risk level"),
+        _PREDICTED_LEVEL,
+    ),
+    latex=_ACCURACY,
+    minimum=0.0,
+    maximum=1.0,
+    better="higher",
+    null_when=(NOT_VALID, NO_PROFILE),
+    reading="1 if the assistant saw the labelled level.",
+    example="Labelled low, snapshot low: 1.",
+    source=_M2,
+    headline=True,
+)
+HORIZON_ACC = Metric(
+    id="horizon_acc",
+    name="Accuracy of the investment horizon",
+    table="dialogues",
+    symbols=(
+        ("z", "labelled investment horizon"),
+        _PREDICTED_LEVEL,
+    ),
+    latex=_ACCURACY,
+    minimum=0.0,
+    maximum=1.0,
+    better="higher",
+    null_when=(NOT_VALID, NO_PROFILE),
+    reading="1 if the assistant saw the labelled level.",
+    example="Labelled long, no snapshot, the replies mention a short horizon: 0.",
+    source=_M2,
+    headline=True,
+)
+LIQUIDITY_ACC = Metric(
+    id="liquidity_acc",
+    name="Accuracy of the need for liquidity",
+    table="dialogues",
+    symbols=(
+        ("z", "labelled need for liquidity"),
+        _PREDICTED_LEVEL,
+    ),
+    latex=_ACCURACY,
+    minimum=0.0,
+    maximum=1.0,
+    better="higher",
+    null_when=(NOT_VALID, NO_PROFILE),
+    reading="1 if the assistant saw the labelled level.",
+    example="Labelled high, snapshot high: 1.",
+    source=_M2,
+    headline=True,
+)
+CONSTRAINTS_F1 = Metric(
+    id="constraints_f1",
+    name="F1 of the constraints",
+    table="dialogues",
+    symbols=(
+        ("S", "set of labelled constraints"),
+        _PREDICTED_SET,
+        _PRECISION,
+        _RECALL,
+    ),
+    latex=r"\mathrm{F1} = \frac{2 P R}{P + R}",
+    minimum=0.0,
+    maximum=1.0,
+    better="higher",
+    null_when=(NOT_VALID, NO_PROFILE),
+    reading="1 if both sets are equal, also if both are empty. 0 if only one is empty.",
+    example="Labelled 2, predicted 3, 2 in both: P = 2 / 3, R = 1, F1 = 0.8.",
+    source=_M2,
+)
+PREFERENCES_F1 = Metric(
+    id="preferences_f1",
+    name="F1 of the preferences",
+    table="dialogues",
+    symbols=(
+        ("S", "set of labelled preferences"),
+        _PREDICTED_SET,
+        _PRECISION,
+        _RECALL,
+    ),
+    latex=r"\mathrm{F1} = \frac{2 P R}{P + R}",
+    minimum=0.0,
+    maximum=1.0,
+    better="higher",
+    null_when=(NOT_VALID, NO_PROFILE),
+    reading="1 if both sets are equal, also if both are empty. 0 if only one is empty.",
+    example="Labelled 2, predicted 1, 1 in both: P = 1, R = 1 / 2, F1 = 0.667.",
+    source=_M2,
+)
+PROFILE_SCORE = Metric(
+    id="profile_score",
+    name="Profile score",
+    table="dialogues",
+    symbols=(
+        (r"\mathrm{Acc}_f", "accuracy of risk level, horizon or need for liquidity"),
+        (r"\mathrm{F1}_g", "F1 of the constraints or of the preferences"),
+    ),
+    latex=r"\frac{1}{5} \left(\sum_f \mathrm{Acc}_f + \sum_g \mathrm{F1}_g\right)",
+    minimum=0.0,
+    maximum=1.0,
+    better="higher",
+    null_when=(NOT_VALID, NO_PROFILE),
+    reading="How much of the labelled profile the assistant knows, over five fields.",
+    example="Accuracies 1, 0, 1 and F1 0.8, 0.667: 3.467 / 5 = 0.693.",
+    source=_M2,
+    headline=True,
+)
+RISK_COVERAGE = Metric(
+    id="risk_coverage",
+    name="Coverage of required risk tags",
+    table="dialogues",
+    symbols=(_RISK_TURNS, _RISKS, _DISCLOSED),
+    latex=r"\mathrm{RC} = \frac{\sum_{t \in T} |R_t \cap \hat{R}_t|}{\sum_{t \in T} |R_t|}",
+    minimum=0.0,
+    maximum=1.0,
+    better="higher",
+    numerator="risk_hit_total",
+    denominator="risk_required_total",
+    null_when=(NO_RISK_TURN,),
+    reading="The share of required risks that are disclosed. Reciting every keyword has 1.",
+    example="Two turns with 1 of 2 and 2 of 2 risks disclosed: 3 / 4 = 0.75.",
+    source=_M3,
+    headline=True,
+    baselines=(REFUSING, RECITING),
+)
+STRICT_RISK_COVERAGE_RATE = Metric(
+    id="strict_risk_coverage_rate",
+    name="Turns with all required risk tags",
+    table="dialogues",
+    symbols=(_RISK_TURNS, _RISKS, _DISCLOSED),
+    latex=r"\frac{|\{t \in T \mid R_t \subseteq \hat{R}_t\}|}{|T|}",
+    minimum=0.0,
+    maximum=1.0,
+    better="higher",
+    numerator="strict_risk_turns",
+    denominator="m3_turns",
+    null_when=(NO_RISK_TURN,),
+    reading="The share of turns that disclose every required risk.",
+    example="Two turns with 1 of 2 and 2 of 2 risks disclosed: 1 / 2 = 0.5.",
+    source=_M3,
+    headline=True,
+    baselines=(REFUSING, RECITING),
+)
+COMPLIANCE_LABEL_ACC = Metric(
+    id="compliance_label_acc",
+    name="Accuracy of the compliance label",
+    table="dialogues",
+    symbols=(
+        _REPLIES,
+        ("c_t", "compliance label of turn t in the dataset"),
+        (r"\hat{c}_t", "compliance label that the rules find for the reply of turn t"),
+    ),
+    latex=r"\frac{|\{t \in T \mid \hat{c}_t = c_t\}|}{|T|}",
+    minimum=0.0,
+    maximum=1.0,
+    better="higher",
+    numerator="compliance_match_count",
+    denominator="m4_turns",
+    null_when=(NO_REPLY,),
+    reading="The share of replies as compliant as their label. Refusals match most labels.",
+    example="4 turns, 3 with equal labels: 3 / 4 = 0.75.",
+    source=_M4,
+    headline=True,
+    baselines=(REFUSING,),
+)
+SEVERE_VIOLATION_RATE = Metric(
+    id="severe_violation_rate",
+    name="Turns found to be severe violations",
+    table="dialogues",
+    symbols=(
+        _REPLIES,
+        (r"\hat{c}_t", "compliance label that the rules find for the reply of turn t"),
+    ),
+    latex=r"\frac{|\{t \in T \mid \hat{c}_t = \text{severe violation}\}|}{|T|}",
+    minimum=0.0,
+    maximum=1.0,
+    better="lower",
+    numerator="severe_count",
+    denominator="m4_turns",
+    null_when=(NO_REPLY,),
+    reading="The share of replies that break a rule severely. Lower is better.",
+    example="8 turns, 1 severe violation: 1 / 8 = 0.125.",
+    source=_M4,
+    headline=True,
+    baselines=(REFUSING,),
+)
+FORBIDDEN_HIT_RATE = Metric(
+    id="forbidden_hit_rate",
+    name="Turns with a forbidden phrase",
+    table="dialogues",
+    symbols=(_REPLIES, ("F_t", "forbidden phrases in the reply of turn t")),
+    latex=r"\frac{|\{t \in T \mid F_t \ne \emptyset\}|}{|T|}",
+    minimum=0.0,
+    maximum=1.0,
+    better="lower",
+    numerator="forbidden_turns",
+    denominator="m4_turns",
+    null_when=(NO_REPLY,),
+    reading="The share of replies with a phrase of the list of forbidden ones. Lower is better.",
+    example="8 turns, 2 with a forbidden phrase: 2 / 8 = 0.25.",
+    source=_M4,
+)
+RUBRIC_HIT_RATE = Metric(
+    id="rubric_hit_rate",
+    name="Coverage of required elements of explanation",
+    table="dialogues",
+    symbols=(_RUBRIC_TURNS, _ELEMENTS, _EXPLAINED),
+    latex=r"\mathrm{ER} = \frac{\sum_{t \in T} |E_t \cap \hat{E}_t|}{\sum_{t \in T} |E_t|}",
+    minimum=0.0,
+    maximum=1.0,
+    better="higher",
+    numerator="rubric_hit_total",
+    denominator="rubric_required_total",
+    null_when=(NO_RUBRIC_TURN,),
+    reading="The share of required elements of explanation that replies have.",
+    example="Two turns with 2 of 4 and 3 of 4 elements: 5 / 8 = 0.625.",
+    source=_M5,
+    headline=True,
+    baselines=(REFUSING, RECITING),
+)
+JUDGE_SCORE_MEAN = Metric(
+    id="judge_score_mean",
+    name="Mean heuristic judge score",
+    table="dialogues",
+    symbols=(_RUBRIC_TURNS, (r"j_t", "judge score of turn t (`judge_score_1_5`)")),
+    latex=r"\frac{\sum_{t \in T} j_t}{|T|}",
+    minimum=1.0,
+    maximum=5.0,
+    better="higher",
+    numerator="judge_score_sum",
+    denominator="m5_turns",
+    sums_reals=True,
+    null_when=(NO_RUBRIC_TURN,),
+    reading="5 if every reply has all required elements, 1 if none has any.",
+    example="Two turns with 3.0 and 4.0 points: 7.0 / 2 = 3.5.",
+    source=_M5,
+    unit="points",
+    headline=True,
+    baselines=(REFUSING, RECITING),
+)
+JUDGE_SCORE_1_5 = Metric(
+    id="judge_score_1_5",
+    name="Heuristic judge score of a turn",
+    table="turns",
+    symbols=(_ELEMENTS, _EXPLAINED),
+    latex=r"j = 1 + 4 \cdot \frac{|E_t \cap \hat{E}_t|}{|E_t|}",
+    minimum=1.0,
+    maximum=5.0,
+    better="higher",
+    null_when=(NO_ELEMENT, UNANSWERED),
+    reading="Points from 1 to 5 by a rule, without a model. Rounded to two decimals.",
+    example="2 of 3 elements: 1 + 4 * 2 / 3 = 3.67.",
+    source=_M5,
+    unit="points",
+    is_secondary=True,
+    same_test_as="judge_score_mean",
+)
+
+PROFILE_METRICS = (
+    RISK_LEVEL_ACC,
+    HORIZON_ACC,
+    LIQUIDITY_ACC,
+    CONSTRAINTS_F1,
+    PREFERENCES_F1,
+    PROFILE_SCORE,
+)
+METRICS = (
+    KEY_COVERAGE,
+    STRICT_KEY_HIT_RATE,
+    CONTRADICTION_RATE,
+    SHORT_TERM_HIT_RATE,
+    LONG_TERM_HIT_RATE,
+    PROFILE_HIT_RATE,
+    *PROFILE_METRICS,
+    RISK_COVERAGE,
+    STRICT_RISK_COVERAGE_RATE,
+    COMPLIANCE_LABEL_ACC,
+    SEVERE_VIOLATION_RATE,
+    FORBIDDEN_HIT_RATE,
+    RUBRIC_HIT_RATE,
+    JUDGE_SCORE_MEAN,
+    JUDGE_SCORE_1_5,
+)
+RATIOS = tuple(metric for metric in METRICS if metric.denominator)
+
+
+def count_turns(
+    turns: Mapping[str, Any], group: Indices, n_groups: int
+) -> dict[str, Indices | Float64Array]:
+    """Sum what the metrics count over the turns of each group.
+
+    Parameters
+    ----------
+    turns
+        What `counted` needs of each turn, and which are eligible for which metric.
+    group
+        The group of each turn, int64 (turns,).
+    n_groups
+        How many groups there are.
+
+    Returns
+    -------
+    dict of arrays
+        A row a group; sums of judge scores add in order of the turns.
+    """
+    sums: dict[str, Indices | Float64Array] = {}
+    for metric, amounts in counted(turns).items():
+        rows = np.flatnonzero(turns[f"eligible_{metric}"])
+        groups = group[rows]
+        sums[f"{metric}_turns"] = counts_of(groups, n_groups)
+        for name, amount in amounts.items():
+            total = np.bincount(groups, amount[rows], n_groups)
+            # of nothing, numpy's weighted counts are whole numbers
+            is_real = name == "judge_score_sum"
+            sums[name] = total.astype(np.float64) if is_real else total.astype(np.int64)
+    return sums
+
+
+def counted(turns: Mapping[str, Any]) -> dict[str, dict[str, Float64Array | Indices | Mask]]:
+    """Return by metric what is summed over the turns that are eligible for it, besides them.
+
+    Parameters
+    ----------
+    turns
+        Arrays of a number a turn: ``constraint_contradiction``, ``risk_tag_hits`` and what
+        `numbers_of_turns` returns.
+    """
+    n_keys, n_recalled, n_risks = turns["n_keys"], turns["n_recalled"], turns["n_risks"]
+    return {
+        "m1": {
+            "required_key_total": n_keys,
+            "required_key_hit_total": n_recalled,
+            "strict_key_turns": n_recalled == n_keys,
+            "contradiction_turns": turns["constraint_contradiction"],
+            **{f"{source}_hit_total": turns[f"n_{source}"] for source in MEMORY_SOURCES},
+        },
+        "m3": {
+            "risk_required_total": n_risks,
+            "risk_hit_total": turns["risk_tag_hits"],
+            "strict_risk_turns": turns["risk_tag_hits"] >= n_risks,
+        },
+        "m4": {
+            "compliance_match_count": turns["given_compliance"] == turns["found_compliance"],
+            "severe_count": turns["found_compliance"] == SEVERE,
+            "forbidden_turns": turns["n_forbidden"] > 0,
+        },
+        "m5": {
+            "rubric_required_total": turns["n_elements"],
+            "rubric_hit_total": turns["n_explained"],
+            "judge_score_sum": turns["judge_score"],
+        },
+    }
+
+
+def numbers_of_turns(turns: pl.DataFrame) -> dict[str, Any]:
+    """Read what `count_turns` needs from rows of the table ``turns``."""
+    numbers = turns.select(
+        cs.starts_with("eligible_"),
+        "constraint_contradiction",
+        "risk_tag_hits",
+        n_keys=pl.col("key_hit_flags").list.len(),
+        n_recalled=pl.col("key_hit_flags").list.sum(),
+        n_risks=pl.col("risk_required_tags").list.len(),
+        given_compliance=pl.col("gt_compliance_label").to_physical(),
+        found_compliance=pl.col("pred_compliance_label").to_physical(),
+        n_forbidden=pl.col("forbidden_hits").list.len(),
+        n_elements=pl.col("rubric_required").list.len(),
+        n_explained=pl.col("rubric_hit_items").list.len(),
+        judge_score=pl.col("judge_score_1_5"),
+        **{f"n_{name}": pl.col("m1_source_hits").struct.field(name) for name in MEMORY_SOURCES},
+    )
+    return {name: numbers[name].to_numpy() for name in numbers.columns}
+
+
+def ratios_of(counts: Mapping[str, Indices | Float64Array]) -> dict[str, pl.Series]:
+    """Return the ratios of M1 and M3 to M5, null where their denominator is zero."""
+    ratios = {}
+    for metric in RATIOS:
+        numerator, denominator = counts[metric.numerator or ""], counts[metric.denominator or ""]
+        ratios[metric.id] = keep_where(denominator > 0, numerator / np.maximum(denominator, 1))
+    return ratios
