@@ -17,7 +17,7 @@ WORKERS ?= $(shell expr 1 + $$(getconf _NPROCESSORS_ONLN))
 
 PYTHONS := $(shell sed -n 's/.*:: Python :: \(3\.[0-9]*\)",/\1/p' pyproject.toml)
 
-.PHONY: help setup kernels kernels-checked demo browser fuzz mutations test test-pythons test-checked collect test-slow test-llm test-nightly test-weekly test-ray test-numba wheel lint docs bench bench-full clean
+.PHONY: help setup kernels kernels-checked demo browser fuzz mutations test test-pythons test-checked collect test-slow test-llm test-nightly test-weekly test-ray test-numba wheel lint docs picture bench bench-full clean
 
 help:  ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -161,6 +161,14 @@ lint: $(VENV)/dev.installed  ## Formatting, style, types, import boundaries
 docs: $(VENV)/docs.installed  ## The site in build/site: pages, metric cards, commands, Python; every link must lead somewhere
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 	@echo "build/site/index.html"
+
+picture: $(VENV)/run.installed browser  ## The picture of a report in the README
+	rm -rf $(DEMO)/picture && mkdir -p $(DEMO)/picture
+	cd $(DEMO)/picture && $(CURDIR)/$(BIN)/fastscore example score_dialogue -o example \
+	  && $(CURDIR)/$(BIN)/fastscore score score_dialogue example/logs -o run --lex-weight 1 \
+	  && $(CURDIR)/$(BIN)/fastscore report run -o report.html
+	chromium --headless --no-sandbox --hide-scrollbars --window-size=1200,900 \
+	  --screenshot=docs/report.png file://$(CURDIR)/$(DEMO)/picture/report.html
 
 bench: $(VENV)/bench.installed $(VENV)/int8.exported  ## Every benchmark, small: minutes
 	$(BIN)/python -m benchmarks --quick

@@ -5,6 +5,7 @@ repository, so that a link is good in both places or in neither.
 """
 
 import functools
+import inspect
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -139,8 +140,7 @@ def command_section(command: click.Command, words: str, level: int) -> Iterator[
         for option in options:
             flags, said = option.get_help_record(context) or ("", "")
             yield f"`{flags}`\n:   {_plain(said) or '&nbsp;'}\n"
-    if command.epilog:
-        yield from _paragraphs(command.epilog)
+    yield from _epilog(command.epilog or "")
     yield from _table_of_subcommands(command, words, level)
     for name, inner in _inner(command):
         if f"{words} {name}" not in dict(_pages_of_commands()):
@@ -181,9 +181,20 @@ def _inner(command: click.Command) -> Iterator[tuple[str, click.Command]]:
             yield name, inner
 
 
+def _epilog(text: str) -> Iterator[str]:
+    """Yield the paragraphs of an epilog, with its examples as code."""
+    for paragraph in text.split("\n\n") if text else ():
+        before, _, examples = " ".join(paragraph.split()).partition("Example")
+        if before:
+            yield _plain(before) + "\n"
+        if examples:
+            commands = examples.removeprefix("s").removeprefix(": ").split("; ")
+            yield "\n".join(["```sh", *commands, "```\n"])
+
+
 def _paragraphs(text: str) -> Iterator[str]:
     """Yield a help's paragraphs; those that click leaves as they are become code."""
-    for paragraph in text.replace("\f", "").split("\n\n"):
+    for paragraph in inspect.cleandoc(text.replace("\f", "")).split("\n\n"):
         if paragraph.startswith("\b\n"):
             yield f"```sh\n{paragraph[2:]}\n```\n"
         else:
