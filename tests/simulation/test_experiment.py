@@ -141,6 +141,7 @@ def test_an_experiment_is_written_before_a_judge_that_fails_ends_it(stub, tmp_pa
     assert manifest["status"] == "incomplete"
     assert manifest["spent"]["failures"] > 0
     stub.answer = answer
+    leave_out_pages(monkeypatch)
     run(file, tmp_path / "run")
     assert json.loads((tmp_path / "run" / "manifest.json").read_text())["status"] == "complete"
 
