@@ -20,7 +20,7 @@ from fastscore.suites.group_travel.cells import (
 )
 from fastscore.suites.group_travel.lexicon import Lexicon
 from fastscore.suites.group_travel.normalise import component, normalise
-from fastscore.suites.group_travel.plan_days import NAME_KEYS
+from fastscore.suites.group_travel.plans import NAME_KEYS
 from fastscore.suites.group_travel.terms import CATALOGUES, KIND_OF_SLOT
 from fastscore.suites.group_travel.wording import catalogue_rooms
 from fastscore.suites.grouping import (

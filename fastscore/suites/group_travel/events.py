@@ -16,11 +16,6 @@ from fastscore.suites.group_travel.metrics.satisfaction import PLACE_SLOT_NUMBER
 from fastscore.suites.group_travel.metrics.synthesis import mark_syntheses, mark_theory
 from fastscore.suites.group_travel.normalise import join_texts
 from fastscore.suites.group_travel.options import GroupTravel
-from fastscore.suites.group_travel.plan_texts import (
-    plan_lines_of,
-    plan_texts_of,
-    synthesis_texts_of,
-)
 from fastscore.suites.group_travel.plans import Plans, read_plans
 from fastscore.suites.group_travel.similarity import number_compared
 from fastscore.suites.group_travel.synthesis import read_synthesis
@@ -29,6 +24,7 @@ from fastscore.suites.group_travel.terms import (
     CATALOGUE_COLUMNS,
     CATEGORY_SLOTS,
     KIND_OF_SLOT,
+    PRESENT_PLAN,
     PROVIDE,
 )
 from fastscore.suites.group_travel.turns import Turns, read_turns
@@ -37,9 +33,14 @@ from fastscore.suites.grouping import (
     first_of_each,
     last_of_each,
     number_keys,
+    offsets_of,
+    place_in_group,
+    take,
 )
 
 _OF_SLOT = ["itinerary", "slot"]
+MOST_LINES = 400
+_LINE_ENDS = r"\r\n|[\r\x0b\x0c\x1c\x1d\x1e\x{85}\x{2028}\x{2029}]"
 
 
 def read_dialogues(raw: pl.DataFrame, options: GroupTravel) -> Events:
@@ -278,3 +279,64 @@ def _vocabulary(
         )
         .unique(maintain_order=True)
     )
+
+
+def synthesis_texts_of(
+    synthesis: pl.DataFrame, dialogues: pl.DataFrame, pairs: pl.DataFrame
+) -> dict[str, pl.DataFrame]:
+    """Return the texts of the synthesis of each slot that somebody has a preference for.
+
+    ``resolutions`` has the last explanation of a slot. There are none without synthesis.
+    """
+    enabled = dialogues.filter("enable_synthesis").select("dialogue_row")
+    stated = pairs.select("dialogue_row", "slot", "slot_row").unique(maintain_order=True)
+    rows = synthesis.join(enabled, on="dialogue_row", how="semi", maintain_order="left")
+    rows = rows.join(stated, on=["dialogue_row", "slot"], maintain_order="left")
+    texts = (
+        pl.concat(
+            rows.select("slot_row", pl.col(name).alias("text")).with_row_index("row")
+            for name in ("utterance", "explanation")
+        )
+        .filter(pl.col("text").fill_null("").str.strip_chars() != "")
+        .sort("slot_row", "row", maintain_order=True)
+        .select("slot_row", "text")
+    )
+    resolutions = (
+        rows.drop_nulls("explanation")
+        .group_by("slot_row", maintain_order=True)
+        .agg(pl.col("explanation").last().alias("text"))
+    )
+    return {"synthesis_texts": texts, "resolutions": resolutions}
+
+
+def plan_texts_of(turns: pl.DataFrame, dialogues: pl.DataFrame, plans: Plans) -> pl.DataFrame:
+    """Return what the plan is presented by: presentations, then the planner's raw output."""
+    presented = turns.filter(pl.col("kind") == PRESENT_PLAN).select(
+        "dialogue_row", pl.col("utterance").alias("text"), pl.lit(False).alias("is_raw")
+    )
+    raw = dialogues.drop_nulls("plan").select(
+        "dialogue_row",
+        pl.lit(plans.plans["raw_output"]).gather(pl.col("plan")).alias("text"),
+        pl.lit(True).alias("is_raw"),
+    )
+    return (
+        pl.concat([presented, raw])
+        .filter(pl.col("text").str.strip_chars() != "")
+        .sort("dialogue_row", "is_raw", maintain_order=True)
+    )
+
+
+def plan_lines_of(plan_texts: pl.DataFrame) -> pl.DataFrame:
+    """Cut the texts of plans into lines that are not empty, at most `MOST_LINES` a dialogue."""
+    codes, texts = factorize(plan_texts["text"])
+    lines = (
+        texts.str.replace_all(_LINE_ENDS, "\n")
+        .str.split("\n")
+        .list.eval(pl.element().str.strip_chars().filter(pl.element().str.strip_chars() != ""))
+    )
+    numbers, distinct_lines = factorize(lines.explode(empty_as_null=False))
+    line, offsets = take((numbers, offsets_of(lines.list.len().to_numpy())), codes)
+    row = np.repeat(plan_texts["dialogue_row"].to_numpy(), np.diff(offsets))
+    kept = np.flatnonzero(place_in_group(row) < MOST_LINES)
+    kept = kept[first_of_each(row[kept] * len(distinct_lines) + line[kept])]
+    return pl.DataFrame({"dialogue_row": row[kept], "text": distinct_lines.gather(line[kept])})

@@ -1,17 +1,26 @@
-"""Plans: the places that they name, and the checks that their days pass."""
+"""Plans: their days, the places and stops that they name, and the checks that they pass."""
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 from fastscore_jit.arrays import Indices
 
+from fastscore.suites.group_travel.cells import (
+    as_object,
+    by_canonical_key,
+    canonical_key,
+    frame_of,
+    parse_cell,
+    shortfall,
+)
 from fastscore.suites.group_travel.metrics.plan import check_days
 from fastscore.suites.group_travel.normalise import normalise
-from fastscore.suites.group_travel.plan_days import read_days
-from fastscore.suites.group_travel.stops import read_stops
-from fastscore.suites.group_travel.terms import PLAN_KINDS, SLOT_OF_KIND, STOP, UNFILLED
+from fastscore.suites.group_travel.plain_intervals import plain_intervals
+from fastscore.suites.group_travel.terms import MEALS, PLAN_KINDS, SLOT_OF_KIND, STOP, UNFILLED
 from fastscore.suites.grouping import (
     factorize,
     group_rows,
@@ -22,6 +31,42 @@ from fastscore.suites.grouping import (
 _OF_NAME = ("plan", "day", "kind", "name")
 _TEXTS = pl.List(pl.String)
 _COST = r"(?i)^(?:cost|price|rating|total)\s*:"
+_MEALS = "meals"
+_KIND_OF_KEY = {
+    **{meal: meal for meal in (*MEALS, _MEALS)},
+    **dict.fromkeys(("accommodation", "accommodations", "lodging", "hotel"), "accommodation"),
+    **dict.fromkeys(("attraction", "attractions"), "attraction"),
+    **dict.fromkeys(("event", "events"), "event"),
+    **dict.fromkeys(
+        ("poilist", "pointofinterestlist", "pointsofinterest", "pointofinterest", "pois"), STOP
+    ),
+}
+_DAY_KEYS = ("days", "plan", "itinerary")
+NAME_KEYS = ("name", "title", "eventname", "restaurantname", "attractionname", "hotelname")
+_STOP_NAME_KEYS = ("place", "poi")
+_TIME_KEYS = {"start": ("start", "starttime"), "end": ("end", "endtime"), "interval": ("time",)}
+
+_OF_PLANS = pl.Schema(
+    {"raw_output": pl.String, "n_days": pl.Int64, "fault": pl.String, "n_named": pl.Int64}
+)
+_TIMES = pl.Schema({"row": pl.UInt32, **dict.fromkeys(_TIME_KEYS, pl.String)})
+_TIME = r"\d{1,2}:\d{2}(?:\s*[ap]\.?m\.?)?"
+_TO = r"\s*(?:to|until|till|-|–|—)\s*"
+_VERBS = (
+    *("visit", "stay", "check-in", "check-out", "attend", "explore", "dine", "eat", "arrive"),
+    "depart",
+)
+_VERB = rf"(?:{'|'.join(_VERBS)})"
+_LEADS = [f", {verb} from " for verb in _VERBS]
+_TIME_FIRST = rf"(?i)^\s*({_TIME}){_TO}({_TIME})\s*[:,;–—-]?\s*(.+)$"
+_TIME_LAST = (
+    rf"(?is)^\s*(.+?)(?:\s*,\s*|\s+)(?:{_VERB}(?:\s*,\s*|\s+))?"
+    rf"(?:from\s+)?\(?({_TIME}){_TO}({_TIME})"
+)
+_INTERVAL = rf"(?i)^\s*({_TIME}){_TO}({_TIME})\s*$"
+_CLOCK = r"(?i)^\s*(\d{1,2}):(\d{2})\s*(?:([ap])\.?m\.?)?\s*$"
+_TRANSIT = r"(?i),\s*nearest transit\s*:.*$"
+_OF_STOP = ("place", "plan", "day", "kind")
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,3 +155,206 @@ def _named(values: pl.DataFrame, codes: Indices, names: pl.Series) -> pl.DataFra
     owner = np.repeat(np.arange(values.height), np.diff(offsets))
     of_values = values.select("plan", "day", "kind")[owner]
     return pl.concat([of_values, found.select("name", "normal")[rows]], how="horizontal")
+
+
+class _Values(NamedTuple):
+    """Named values of days: the day in its plan, the kind and the text; and times by row."""
+
+    day: list[int]
+    kind: list[str]
+    text: list[str]
+    times: list[tuple[int | str | None, ...]]
+
+
+def read_days(cells: pl.Series) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Read plan cells.
+
+    Returns
+    -------
+    tuple
+        A row a plan: ``raw_output``, ``n_days``, ``fault``. And the values in the plans' days, in
+        order: ``plan``, ``day``, ``kind``, ``text`` and ``start``, ``end`` and ``interval``, which
+        only stops that are objects have.
+    """
+    values = _Values([], [], [], [])
+    plans = frame_of([_read_plan(parse_cell(cell), values) for cell in cells], _OF_PLANS)
+    named = {
+        "plan": np.repeat(np.arange(plans.height), plans["n_named"]),
+        "day": pl.Series(values.day, dtype=pl.Int64),
+        "kind": pl.Series(values.kind, dtype=pl.Enum(PLAN_KINDS)),
+        "text": pl.Series(values.text, dtype=pl.String),
+    }
+    times = frame_of(values.times, _TIMES)
+    none = pl.Series([None], dtype=pl.String)
+    columns = {
+        name: none.new_from_index(0, len(values.text)).scatter(times["row"], times[name])
+        for name in _TIME_KEYS
+    }
+    return plans.drop("n_named"), pl.DataFrame(named | columns)
+
+
+def _read_plan(value: Any, values: _Values) -> tuple[str, int, str | None, int]:
+    """Append the named values of a plan; return its row of `_OF_PLANS`."""
+    listed = _day_list(value)
+    objects = [day for day in listed or () if isinstance(day, dict)]
+    days = [day for day in objects if day]
+    n_items, n_before = 0, len(values.text)
+    for number, day in enumerate(days):
+        for kind, item in _items(day):
+            n_items += 1
+            name = item
+            if not isinstance(item, str):
+                name, *times = _read_object(as_object(item), kind)
+                if name is None:
+                    continue
+                values.times.append((len(values.text), *times))
+            values.day.append(number)
+            values.kind.append(kind)
+            values.text.append(name)
+    n_listed, n_named = len(listed or ()), len(values.text) - n_before
+    raw_output = _text(value.get("raw_output") if isinstance(value, dict) else value)
+    fault = (
+        _unread(value, is_lacking=listed is None and raw_output is None)
+        or shortfall(n_listed - len(objects), n_listed, "days are no objects")
+        or shortfall(n_items - n_named, n_items, "values of days name no place")
+    )
+    return raw_output or "", len(days), fault, n_named
+
+
+def _unread(value: Any, *, is_lacking: bool) -> str | None:
+    if isinstance(value, str):
+        return "neither JSON nor a literal; read as raw output"
+    return "no list of days; ignored" if is_lacking and value is not None else None
+
+
+def _day_list(value: Any) -> list[Any] | None:
+    """Return the list of days of a plan: itself, or that under the first of the keys."""
+    if isinstance(value, list):
+        return value
+    in_plan = as_object(value)
+    return next((in_plan[key] for key in _DAY_KEYS if isinstance(in_plan.get(key), list)), None)
+
+
+def _items(day: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Return the kinds and values of a day, lists item by item; nulls are no values.
+
+    ``meals`` that are no object are a value without a kind.
+    """
+    for key, value in day.items():
+        kind = _KIND_OF_KEY.get(canonical_key(key))
+        if kind is None or value is None:
+            continue
+        if kind == _MEALS:
+            served = as_object(value).items()
+            yield from _items({key: meal for key, meal in served if canonical_key(key) in MEALS})
+            if not isinstance(value, dict):
+                yield "", None
+        elif isinstance(value, list):
+            yield from ((kind, item) for item in value if item is not None)
+        else:
+            yield kind, value
+
+
+def _read_object(item: dict[str, Any], kind: str) -> list[str | None]:
+    """Return the name of an item and the times of a stop."""
+    found = by_canonical_key(item)
+    if kind != STOP:
+        return [_first_text(found, NAME_KEYS), None, None, None]
+    name = _first_text(found, (*NAME_KEYS, *_STOP_NAME_KEYS))
+    given = (
+        next((found[key] for key in keys if found.get(key) is not None), None)
+        for keys in _TIME_KEYS.values()
+    )
+    return [name, *map(_text, given)]
+
+
+def _first_text(found: dict[str, Any], keys: Sequence[str]) -> str | None:
+    return next((found[key] for key in keys if isinstance(found.get(key), str)), None)
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def read_stops(values: pl.DataFrame) -> pl.DataFrame:
+    """Read the stops of a day: name, and start and end in minutes (null where unparsed)."""
+    is_object = pl.any_horizontal(pl.col("start", "end", "interval").is_not_null())
+    placed = values.with_row_index("place")
+    entries = (
+        placed.filter(~is_object)
+        .select(*_OF_STOP, pl.col("text").str.split(";"))
+        .explode("text", empty_as_null=False)
+        .with_columns(pl.col("text").str.strip_chars())
+    )
+    objects = placed.filter(is_object)
+    within = pl.col("interval").str.extract_groups(_INTERVAL)
+    of_objects = objects.select(
+        pl.col("text").alias("name"),
+        pl.coalesce("start", within.struct[0]).alias("start"),
+        pl.coalesce("end", within.struct[1]).alias("end"),
+    )
+    return pl.concat(
+        [
+            entries.select(_OF_STOP).hstack(_read_entries(entries["text"])),
+            objects.select(_OF_STOP).hstack(_in_minutes(of_objects)),
+        ]
+    ).sort("place", maintain_order=True)
+
+
+def _read_entries(texts: pl.Series) -> pl.DataFrame:
+    """Read stops that are texts; those that are not in the plain form by patterns."""
+    begin, size, *interval = plain_intervals(texts, _LEADS)
+    start, end = (pl.Series(minutes).set(pl.Series(minutes < 0), None) for minutes in interval)
+    plain = pl.DataFrame({"name": texts, "start": start, "end": end}).with_columns(
+        pl.col("name").str.slice(pl.Series(np.maximum(begin, 0)), pl.Series(np.maximum(size, 0)))
+    )
+    others = np.flatnonzero(size < 0)
+    if not len(others):
+        return plain
+    matched = _match_entries(texts.gather(others))
+    return plain.with_columns(plain[name].scatter(others, matched[name]) for name in plain.columns)
+
+
+def _match_entries(texts: pl.Series) -> pl.DataFrame:
+    # most entries begin with a name: they cannot begin with a time
+    leading = pl.when(pl.col("text").str.contains(r"^\d")).then("text")
+    first = leading.str.extract_groups(_TIME_FIRST)
+    last = pl.col("text").str.extract_groups(_TIME_LAST)
+    leads = first.struct[0].is_not_null()
+    matched = texts.to_frame("text").select(
+        pl.coalesce(first.struct[2], last.struct[0], "text")
+        .str.replace(_TRANSIT, "")
+        .alias("name"),
+        pl.when(leads).then(first.struct[0]).otherwise(last.struct[1]).alias("start"),
+        pl.when(leads).then(first.struct[1]).otherwise(last.struct[2]).alias("end"),
+    )
+    return _in_minutes(matched)
+
+
+def _in_minutes(stops: pl.DataFrame) -> pl.DataFrame:
+    """Read the clock times ``start`` and ``end`` of stops."""
+    codes, clocks = factorize(pl.concat([stops["start"], stops["end"].rename("start")]))
+    minutes = clocks.to_frame("clock").select(_minutes("clock")).to_series().gather(codes)
+    return stops.with_columns(
+        minutes.head(stops.height).alias("start"), minutes.tail(stops.height).alias("end")
+    )
+
+
+def _minutes(column: str) -> pl.Expr:
+    """Read a clock time; null for an impossible one: 10:75, 25:00, 0:30 am, 13:00 pm.
+
+    Digits of other scripts make none either.
+    """
+    parts = pl.col(column).str.extract_groups(_CLOCK)
+    hour, minute = (parts.struct[place].cast(pl.Int64, strict=False) for place in (0, 1))
+    half_of_day = parts.struct[2].str.to_lowercase()
+    twelve = hour.is_between(1, 12)
+    of_day = (
+        pl.when(half_of_day.is_null() & (hour <= 24))
+        .then(hour)
+        .when((half_of_day == "a") & twelve)
+        .then(hour % 12)
+        .when((half_of_day == "p") & twelve)
+        .then(hour % 12 + 12)
+    )
+    return pl.when(minute <= 59).then(of_day * 60 + minute).alias(column)

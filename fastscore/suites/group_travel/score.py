@@ -90,12 +90,7 @@ def score_dialogues(events: Events, vectors: "VectorView", options: GroupTravel)
     places = score_places(frames, texts, similarity, options)
     raise_if_stopped()
     counted = _count(frames, pairs, places, wishes, informative)
-    scored = _score(
-        counted.with_columns(
-            pl.lit(similarity.is_on).alias("has_vectors"),
-            pl.lit(lexicon.version).alias("lexicon_version"),
-        )
-    )
+    scored = _score(counted, similarity.is_on).with_columns(lexicon_version=pl.lit(lexicon.version))
     return {
         "pairs": _placed(frames["dialogues"], pairs).select(*schema.PAIRS.schema),
         "places": _placed(frames["dialogues"], places).select(*schema.PLACES.schema),
@@ -157,9 +152,9 @@ def _of_itinerary(frames: Frames, itinerary: npt.NDArray[np.int64]) -> pl.DataFr
     )
 
 
-def _score(counted: pl.DataFrame) -> pl.DataFrame:
+def _score(counted: pl.DataFrame, has_vectors: bool) -> pl.DataFrame:
     """Compute ratios and nulls; what is null counts nothing, and a ratio of nothing is 0."""
-    nulls = find_nulls(counted, METRICS)
+    nulls = find_nulls(counted, METRICS, {"has_vectors": has_vectors})
     present = {metric.id: pl.lit(~nulls.is_null(metric.id)) for metric in METRICS}
     counted = counted.with_columns(
         pl.when(present[metric.id]).then(column).otherwise(0).alias(column)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from fastscore.suites.group_travel.evidence import TextCodes, find_informative
 from fastscore.suites.group_travel.lexicon import load_lexicon
 from fastscore.suites.group_travel.normalise import fold, normalise
-from fastscore.suites.group_travel.stops import _match_entries, _read_entries
+from fastscore.suites.group_travel.plans import _match_entries, _read_entries
 from fastscore.suites.group_travel.wording import (
     affirmed_tokens,
     names_conflict,

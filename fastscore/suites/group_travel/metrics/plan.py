@@ -73,7 +73,7 @@ def _timely_days(stops: pl.DataFrame, first_day: Indices, strict_overnight: bool
     Parameters
     ----------
     stops
-        `fastscore.suites.group_travel.stops.read_stops`.
+        `fastscore.suites.group_travel.plans.read_stops`.
     first_day : int64 (plans + 1,)
         Where the days of each plan begin.
     strict_overnight
