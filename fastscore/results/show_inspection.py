@@ -54,7 +54,9 @@ def _inputs(inspection: Inspection, paths: Sequence[str]) -> list[str]:
     return [
         given
         for given in inspection.inputs
-        if not os.path.isfile(given) or os.path.realpath(given) in map(os.path.realpath, paths)
+        if not os.path.isfile(given)
+        or os.path.realpath(given) in map(os.path.realpath, paths)
+        or any(path.startswith(os.path.join(given, "")) for path in paths)
     ]
 
 

@@ -91,6 +91,8 @@ def chat_rows(document: Any, chat: Chat, name: str) -> list[Any]:
             for number, each in enumerate(document, 1)
             for row in chat_rows(each, chat, f"{name}:{number}")
         ]
+    if isinstance(document, list) and not _are_turns(document, chat.layout):
+        return _rows_of({}, None, chat) if document else []
     found = list(_dialogues(document, chat.layout))
     rows: list[Any] = []
     for number, (key, dialogue) in enumerate(found, 1):
@@ -371,6 +373,15 @@ def _listed_turns(value: Any, layout: ChatLayout, said_by: str | None) -> list[T
     # several texts are of several speakers
     own = None if len(value) > 1 and all(isinstance(each, str) for each in value) else said_by
     return [_turn(each, layout, own) for each in value]
+
+
+def _are_turns(values: Sequence[Any], layout: ChatLayout) -> bool:
+    """Tell whether an array contains a turn: a text, a pair, or what has a speaker or a text."""
+    paths = (*layout.speaker, *layout.text)
+    return any(
+        isinstance(value, str | list) or (isinstance(value, dict) and first_at(value, paths))
+        for value in values
+    )
 
 
 def _is_pair(value: Any) -> bool:

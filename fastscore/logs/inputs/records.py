@@ -304,6 +304,10 @@ def _csv_rows(file: InputFile) -> Iterator[Record]:
             n_lines = 0
             for row in rows:
                 n_lines += 1
+                if row and row[0].startswith("\ufeff"):
+                    row[0] = row[0][1:]
+                if row == header:
+                    continue  # of a file that was appended
                 if len(row) == len(names):
                     yield dict(zip(names, row, strict=True))
                     n_lines = 0

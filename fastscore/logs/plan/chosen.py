@@ -75,7 +75,9 @@ def naming_source(source: Source, choice: Choice) -> Source:
     naming, row_id = keys_alone(source), source.row_id
     if row_id is None:
         return naming
-    names = (row_id.holder,) if choice.limit is not None else (*row_id.columns, *row_id.variants)
+    names = (*row_id.columns, *row_id.variants)
+    if choice.limit is not None:
+        names = (row_id.holder, *_ids_of_chats(source))
     read = {column.name for column in naming.columns} | set(names)
     return replace(naming, columns=tuple(each for each in source.columns if each.name in read))
 
@@ -123,10 +125,20 @@ def _place_name(source: Source, format: Format) -> pl.Expr:
     """Name a dialogue by its file, or by its line if it is a row."""
     # many elements of a JSON document may be on one line
     place = "byte_offset" if format == "json" else "line"
+    # and many dialogues in one document, which their ids tell apart
+    ids = (pl.col(name).fill_null("") for name in _ids_of_chats(source))
     return (
         pl.when(_is_dialogue(source, format))
-        .then(pl.concat_str(pl.lit("line"), pl.col(place), pl.col("file"), separator=":"))
+        .then(pl.concat_str(pl.lit("line"), pl.col(place), *ids, pl.col("file"), separator=":"))
         .otherwise(pl.concat_str(pl.lit("file"), pl.col("file"), separator=":"))
+    )
+
+
+def _ids_of_chats(source: Source) -> tuple[str, ...]:
+    """Return the column with the ids of dialogues of which a document may contain several."""
+    chat = source.chat
+    return (
+        (chat.rows.id,) if chat is not None and not (chat.is_plain or source.dialogue_key) else ()
     )
 
 
@@ -219,7 +231,10 @@ def _take_first(parts: Iterable[Part], source: Source, limit: int) -> Head:
         theirs = np.flatnonzero(chosen.among(found))
         rest = rows["byte_offset"]
         if theirs.size:
-            after, rest = None, rest[int(theirs[-1]) + 1 :]
+            place, rest = rest[int(theirs[-1])], rest[int(theirs[-1]) + 1 :]
+            after = None
+            if place is not None:  # dialogues of one document begin at the same byte
+                rest = rest.filter(rest > place)
         if after is None and len(rest):
             after = rest[0]
         if len(rest) and len(ids) == limit and not source.dialogue_key:

@@ -131,17 +131,19 @@ def read_records(
         cell_slots(header, keys),
         [(fill or {}).get(key, PLACES) for key in keys],
         find_separator(header).character,
+        header[find_separator(header).skipped :],
     )
     yield from _read(stream, (pending, begin), wish, file, offset, line)
 
 
 @dataclass(frozen=True, slots=True)
 class _Wish:
-    """The column of each cell, how columns are filled, and what separates cells."""
+    """The column of each cell, how columns are filled, what separates cells, and the header."""
 
     slots: Int64Array
     kinds: Sequence[int]
     separator: bytes = b","
+    header: bytes = b""
 
     def scan(
         self,
@@ -176,14 +178,14 @@ def _read(
 ) -> Iterator[Lines]:
     """Read the records after the header: from a byte of the first block on.
 
-    Byte order marks at the beginning of records are passed over.
+    Byte order marks at the beginning of records, and headers that come again, are passed over.
     """
     pending, begin = first
     while True:
         buffer = np.frombuffer(pending, np.uint8)[begin:]
         most = max(MOST_LINES, buffer.size // _LONG_ENOUGH)
         scan = wish.scan(buffer, line=line, final=stream.final, records=most)
-        mark = _first_mark(buffer, scan)
+        mark, skipped = _first_skipped(buffer, scan, wish.header)
         if mark >= 0:
             scan = wish.scan(buffer[:mark], line=line)
         at, first_line, line = scan.stop, line, scan.next_line
@@ -194,7 +196,7 @@ def _read(
             yield Lines(whole, offset, first_line, records=scan, dense=many)
         begin, offset = begin + at, offset + at
         if mark >= 0:
-            begin, offset = begin + len(BOM), offset + len(BOM)
+            begin, offset = begin + skipped, offset + skipped
         elif scan.cut:
             pending, dropped = _after_line(stream)
             begin, offset = 0, offset + dropped
@@ -208,12 +210,22 @@ def _read(
         yield Lines(b"", offset, line, refused=_cut_off(stream.damage, file, line, offset, pending))
 
 
-def _first_mark(data: UInt8Array, scan: LineScan) -> int:
-    """Return where the first record stands that begins with a byte order mark, -1 for none."""
+def _first_skipped(data: UInt8Array, scan: LineScan, header: bytes) -> tuple[int, int]:
+    """Return where the first mark or header begins that is passed over, and its size; -1 for none.
+
+    A line end that follows a header is a blank line.
+    """
     starts = np.concatenate((scan.start, scan.fault_start))
-    starts = starts[data[starts] == BOM[0]]
-    marked = [start for start in starts.tolist() if data[start : start + 3].tobytes() == BOM]
-    return min(marked, default=-1)
+    marks = starts[data[starts] == BOM[0]].tolist()
+    of_size = scan.start[scan.end - scan.start == len(header)]
+    headers = of_size[data[of_size] == header[0]].tolist()
+    found = [(start, len(BOM)) for start in marks if data[start : start + 3].tobytes() == BOM]
+    found += [
+        (start, len(header))
+        for start in headers
+        if data[start : start + len(header)].tobytes() == header
+    ]
+    return min(found, default=(-1, 0))
 
 
 def _after_line(stream: _Stream) -> tuple[Block, int]:
