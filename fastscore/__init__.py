@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from fastscore.suites.guest_simulation.options import GuestSimulation
     from fastscore.suites.memory_finance.options import MemoryFinance
     from fastscore.suites.own_metrics import metric
+    from fastscore.suites.own_suites import suite
     from fastscore.suites.preference_shift.options import PreferenceShift
     from fastscore.suites.score_dialogue.options import ScoreDialogue
     from fastscore.vectors.embedder import Embedder
@@ -54,6 +55,7 @@ _MODULE_OF = {
     "open_run": "fastscore.results.runs",
     "scan": "fastscore.api.reading",
     "score": "fastscore.api.scoring",
+    "suite": "fastscore.suites.own_suites",
     "write_report": "fastscore.results.report.write",
 }
 
@@ -82,6 +84,7 @@ __all__ = [
     "open_run",
     "scan",
     "score",
+    "suite",
     "write_report",
 ]
 

@@ -22,8 +22,9 @@ from fastscore.run.config import DEFAULT_EMBEDDER, DEFAULT_MAX_REJECTS, NO_EMBED
 from fastscore.run.drive import execute
 from fastscore.run.engines.engine import LOCAL
 from fastscore.run.progress import SilentReporter
+from fastscore.suites.base import Suite
 from fastscore.suites.own_metrics import OwnMetric, load_metrics
-from fastscore.suites.registry import suite_names
+from fastscore.suites.registry import is_installed, suite_names
 
 StrPath = str | os.PathLike[str]
 SuiteName = Literal[
@@ -34,7 +35,7 @@ SuiteName = Literal[
 
 def score(
     source: Any,
-    suite: SuiteName | SuiteOptions,
+    suite: SuiteName | SuiteOptions | Suite,
     *,
     metrics: Sequence[OwnMetric | str] = (),
     output: StrPath | None = None,
@@ -157,6 +158,11 @@ def score(
         memory=given if given.is_frame else None,
         metrics=load_metrics(metrics, name),
     )
+    if engine != LOCAL and not is_installed(name):
+        raise UsageError(
+            f"Suite {name!r} is declared in this process alone, and workers do not find it.",
+            "Install it by an entry point of the group fastscore.suites.",
+        )
     if output is None and engine != LOCAL:
         raise UsageError(
             f"The engine is {engine!r}, and no output is named.",
@@ -173,8 +179,8 @@ def score(
 def _named_options(source: Any, suite: Any) -> tuple[str, dict[str, Any]]:
     """Return a suite's name and its options by name."""
     if _is_suite(suite):
-        if isinstance(suite, str):
-            return suite, {}
+        if isinstance(suite, str | Suite):
+            return str(getattr(suite, "name", suite)), {}
         return str(suite.suite), option_values(suite)
     if _is_suite(source):
         raise UsageError(
@@ -197,4 +203,6 @@ def _is_suite(given: Any) -> bool:
     """Tell whether an argument is the name of a suite, or options of one."""
     if isinstance(given, str):
         return given in suite_names()
+    if isinstance(given, Suite):
+        return True
     return is_dataclass(given) and not isinstance(given, type) and hasattr(given, "suite")

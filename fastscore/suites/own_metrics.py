@@ -151,7 +151,7 @@ def metric(
                 f"Metric {id!r}: table is {table!r}, expected {DIALOGUES!r}.",
                 "A metric has one row for each dialogue. Its inputs are the function's parameters.",
             )
-        declared = _declared(
+        declared = declared_metric(
             function, id, range=range, better=better, name=name, unit=unit, null_rule=null_rule
         )
         inputs = tuple(inspect.signature(function).parameters)
@@ -161,7 +161,7 @@ def metric(
     return declare
 
 
-def _declared(
+def declared_metric(
     function: Function,
     id: str,
     *,
@@ -172,6 +172,7 @@ def _declared(
     null_rule: str = NULL_RULE,
     formula: str = "",
 ) -> Metric:
+    """Declare a metric that a function computes. Its docstring is the formula by default."""
     low, high = range
     text = formula or inspect.getdoc(function)
     if not text:
@@ -326,7 +327,7 @@ def with_metrics(suite: Suite, own: Sequence[OwnMetric]) -> Suite:
 def _with_columns(table: Table, own: Sequence[OwnMetric]) -> Table:
     if table.name != DIALOGUES:
         return table
-    columns = tuple(_output_column(one.metric) for one in own)
+    columns = tuple(output_column(one.metric) for one in own)
     return Table(
         name=table.name,
         grain=table.grain,
@@ -335,7 +336,8 @@ def _with_columns(table: Table, own: Sequence[OwnMetric]) -> Table:
     )
 
 
-def _output_column(metric: Metric) -> OutputColumn:
+def output_column(metric: Metric) -> OutputColumn:
+    """Return the column of table ``dialogues`` that contains a metric."""
     return OutputColumn(
         name=metric.id,
         dtype=pl.Float64(),
@@ -354,8 +356,8 @@ def _score(
         if one.function is None:  # of an opened run: the values are in its tables
             continue
         inputs = {name: _input(suite, one, name, tables, events) for name in one.inputs}
-        result = _result(one.metric.id, one.function, inputs)
-        scored = _with_values(scored, tables[DIALOGUES], result, (one.metric,))
+        result = result_of_call(one.metric.id, one.function, inputs)
+        scored = with_values(scored, tables[DIALOGUES], result, (one.metric,))
     return {**tables, DIALOGUES: scored}
 
 
@@ -385,7 +387,7 @@ def _input(suite: Suite, one: OwnMetric, name: str, tables: Frames, events: Even
     return frame.lazy()
 
 
-def _result(what: str, function: Function, inputs: Mapping[str, Any]) -> pl.DataFrame:
+def result_of_call(what: str, function: Function, inputs: Mapping[str, Any]) -> pl.DataFrame:
     """Call a user's function."""
     try:
         found = function(**inputs)
@@ -409,7 +411,7 @@ def _described(error: Exception, path: Path) -> str:
     return f"{place}{type(error).__name__}{': ' + message[0] if message else ''}".rstrip(".")
 
 
-def _with_values(
+def with_values(
     scored: pl.DataFrame, dialogues: pl.DataFrame, result: pl.DataFrame, metrics: Sequence[Metric]
 ) -> pl.DataFrame:
     """Append a function's values to the rows of their dialogues, and reasons for its nulls."""

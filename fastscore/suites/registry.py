@@ -31,9 +31,25 @@ def _entries() -> Mapping[str, EntryPoint]:
     return found
 
 
+_declared_here: dict[str, Suite] = {}
+"""Suites that this process declared by ``@fastscore.suite``. Workers do not find them."""
+
+
+def declare(suite: Suite) -> None:
+    """Make a suite known in this process, after checking it."""
+    _check_metrics(suite)
+    _check_keys(suite)
+    _declared_here[suite.name] = suite
+
+
+def is_installed(name: str) -> bool:
+    """Tell whether a suite is an entry point, which workers find too."""
+    return name in _entries()
+
+
 def suite_names() -> tuple[str, ...]:
-    """Return the names of all installed suites, sorted."""
-    return tuple(sorted(_entries()))
+    """Return the names of all installed and declared suites, sorted."""
+    return tuple(sorted({*_entries(), *_declared_here}))
 
 
 def load_suite(name: str, own: "Sequence[OwnMetric]" = ()) -> Suite:
@@ -51,9 +67,18 @@ def load_suite(name: str, own: "Sequence[OwnMetric]" = ()) -> Suite:
     UsageError
         No suite has this name, two packages declare it, or its declaration cannot be used.
     """
+    suite = _declared_here[name] if name in _declared_here else _installed(name)
+    if not own:
+        return suite
+    from fastscore.suites.own_metrics import with_metrics  # late: few runs have any
+
+    return with_metrics(suite, own)
+
+
+def _installed(name: str) -> Suite:
     entries = _entries()
     if name not in entries:
-        raise UsageError(f"Unknown suite {name!r}.", nearest(name, entries))
+        raise UsageError(f"Unknown suite {name!r}.", nearest(name, suite_names()))
     entry = entries[name]
     try:
         suite = entry.load()
@@ -75,11 +100,7 @@ def load_suite(name: str, own: "Sequence[OwnMetric]" = ()) -> Suite:
         )
     _check_metrics(suite)
     _check_keys(suite)
-    if not own:
-        return suite
-    from fastscore.suites.own_metrics import with_metrics  # late: few runs have any
-
-    return with_metrics(suite, own)
+    return suite
 
 
 def _check_metrics(suite: Suite) -> None:

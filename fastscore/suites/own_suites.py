@@ -1,0 +1,179 @@
+"""Suites of users: a decorated function over the rows of logs, and the columns that it reads."""
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import make_dataclass
+from functools import partial
+from typing import Any, TypedDict
+
+import polars as pl
+
+from fastscore.errors import UsageError
+from fastscore.suites.base import Events, Suite
+from fastscore.suites.declarations import (
+    ALL_METRICS,
+    NULL_REASONS_DTYPE,
+    Column,
+    ColumnKind,
+    OutputColumn,
+    Source,
+    Table,
+    empty_rejects,
+)
+from fastscore.suites.own_metrics import (
+    DIALOGUES,
+    ROW,
+    Better,
+    Function,
+    declared_metric,
+    output_column,
+    result_of_call,
+    source_hash,
+    with_values,
+)
+from fastscore.suites.registry import declare
+
+_KINDS: dict[type, ColumnKind] = {
+    str: "text",
+    int: "integer",
+    float: "number",
+    bool: "boolean",
+    list: "json",
+    dict: "json",
+}
+_FIRST = (
+    OutputColumn(name="file", dtype=pl.String(), description="The log."),
+    OutputColumn(name="line", dtype=pl.Int64(), description="The first line."),
+    OutputColumn(name="dialogue", dtype=pl.String(), description="The dialogue's id."),
+)
+_REASONS = OutputColumn(
+    name="null_reasons", dtype=NULL_REASONS_DTYPE, description="Why metrics are null."
+)
+
+
+class _Required(TypedDict):
+    range: tuple[float | None, float | None]
+    better: Better
+
+
+class MetricFacts(_Required, total=False):
+    """How a metric of `fastscore.suite` is declared. `fastscore.metric` describes the fields."""
+
+    name: str
+    unit: str
+    null_rule: str
+    formula: str
+
+
+def suite(
+    *,
+    columns: Mapping[str, type | Column],
+    metrics: Mapping[str, MetricFacts],
+    dialogue: str = "dialogue",
+    version: int = 1,
+    options: type[Any] | None = None,
+) -> Callable[[Function], Suite]:
+    """Make a suite from a function.
+
+    The function takes ``rows``, a LazyFrame with ``file``, ``line``, the columns and
+    ``dialogue_row``, and, if it likes, ``options``. It returns one row for each ``dialogue_row``:
+    this column, one for each metric and, if it likes, ``reason``.
+
+    Parameters
+    ----------
+    columns
+        The other columns of a log by name: ``str``, ``int``, ``float``, ``bool``, or ``list`` or
+        ``dict`` as JSON text, or a `Column`. A row without a value is rejected, unless a `Column`
+        allows it.
+    metrics
+        The metrics by name.
+    dialogue
+        The column with the dialogue's id. Rows without an id belong to the dialogue of their file.
+    version
+        Rises whenever a number may change. The signature also has a hash of the source.
+    options
+        A frozen dataclass of `fastscore.options.option` fields.
+
+    Raises
+    ------
+    UsageError
+        The function has no docstring, no source or other parameters, or a column has another type.
+    """
+
+    def declare_function(function: Function) -> Suite:
+        name, text = function.__name__, inspect.getdoc(function)
+        taken = list(inspect.signature(function).parameters)
+        if not text:
+            raise UsageError(f"{name!r} has no docstring.", "Describe what it computes.")
+        if taken not in (["rows"], ["rows", "options"]):
+            raise UsageError(f"{name!r} takes {', '.join(taken)}; expected rows or rows, options.")
+        declared = tuple(declared_metric(function, id, **facts) for id, facts in metrics.items())
+        table = Table(
+            name=DIALOGUES,
+            grain="a dialogue",
+            columns=(*_FIRST, *map(output_column, declared), _REASONS),
+        )
+        made = Suite(
+            name=name,
+            package=function.__module__,
+            title=text.splitlines()[0].rstrip("."),
+            version=version,
+            options=options or make_dataclass(name, [], namespace={"suite": name}, frozen=True),
+            source=Source(
+                columns=tuple(
+                    _column(name, column, kind, required=column != dialogue)
+                    for column, kind in {dialogue: str, **columns}.items()
+                ),
+                dialogue_key=(dialogue,),
+            ),
+            tables=(table,),
+            metrics=declared,
+            code=(f"{name}:{source_hash(function)}",),
+            read=partial(_read, dialogue),
+            score=partial(_score, function, table, declared, "options" in taken),
+        )
+        declare(made)
+        return made
+
+    return declare_function
+
+
+def _column(suite_name: str, name: str, kind: "type | Column", *, required: bool) -> Column:
+    if isinstance(kind, Column):
+        return kind
+    if kind not in _KINDS:
+        raise UsageError(
+            f"Suite {suite_name!r}: column {name!r} is {kind!r}, expected one of "
+            f"{', '.join(known.__name__ for known in _KINDS)} or a Column."
+        )
+    needed = ALL_METRICS if required else ()
+    return Column(name=name, kind=_KINDS[kind], required=required, needed_by=needed)
+
+
+def _read(dialogue: str, raw: pl.DataFrame, options: Any) -> Events:
+    rows = raw.with_columns(dialogue=pl.coalesce(dialogue, "file"))
+    numbered = rows.select(pl.col("dialogue").unique(maintain_order=True)).with_columns(
+        pl.int_range(pl.len()).alias(ROW)
+    )
+    return Events(
+        {"rows": rows.join(numbered, on="dialogue", maintain_order="left")}, empty_rejects()
+    )
+
+
+def _score(
+    function: Function,
+    table: Table,
+    metrics: tuple[Any, ...],
+    takes_options: bool,
+    events: Events,
+    vectors: Any,
+    options: Any,
+) -> dict[str, pl.DataFrame]:
+    rows = events.frames["rows"]
+    dialogues = rows.group_by("dialogue", maintain_order=True).agg(pl.col("file", "line").first())
+    given: dict[str, Any] = {"rows": rows.lazy()}
+    if takes_options:
+        given["options"] = options
+    result = result_of_call(function.__name__, function, given)
+    scored = dialogues.with_columns(null_reasons=pl.lit([], dtype=NULL_REASONS_DTYPE))
+    return {DIALOGUES: with_values(scored, dialogues, result, metrics).select(*table.schema)}
