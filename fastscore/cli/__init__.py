@@ -36,7 +36,7 @@ VERBS = {
     "experiment": ("experiment", "Simulate, judge, score and analyse recommenders in one folder."),
     "migrate": ("migrate", "Compare a run with the scores that a public script wrote."),
     "check": ("check", "Check whether a run keeps to limits, for continuous integration."),
-    "explain": ("explain", "Say why a number of a dialogue is what it is, with its evidence."),
+    "explain": ("explain", "Show how a metric of a dialogue was computed."),
     "report": ("report", "Write one self-contained page about a run, or several."),
     "layouts": ("layouts", "List layouts of other tools' logs, each with an example."),
     "metrics": ("metrics", "List suites and their metrics: formula, range, null rule, source."),
@@ -90,9 +90,8 @@ class _Verbs(SuggestingGroup):
 @click.command(
     cls=_Verbs,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="Exit codes: 0 fine; 1 a check failed; 2 usage or configuration; 3 input refused "
-    "(nothing scored, or more rejects than --max-rejects allows); 4 incomplete; "
-    "130 interrupted; 143 terminated.",
+    epilog="Exit codes: 0 success, 1 a check failed, 2 usage or configuration, 3 input refused "
+    "(nothing scored, or too many rejects), 4 incomplete, 130 interrupted, 143 terminated.",
 )
 @click.version_option(__version__, prog_name="fastscore")
 @click.pass_context

@@ -13,7 +13,7 @@ from fastscore.terminal import write_line, write_note
     "-o",
     "--output",
     type=click.Path(path_type=Path),
-    help="Folder for page, tables and figures; not a run.  [default: RUN-analysis]",
+    help="Folder for page, tables and figures. Not a run.  [default: RUN-analysis]",
 )
 @click.option(
     "--judge",
@@ -24,14 +24,14 @@ from fastscore.terminal import write_line, write_note
     "--judge-column",
     "judge_columns",
     multiple=True,
-    help="Another column of that file that holds scores; may be repeated.",
+    help="Another column of that file that holds scores. May be repeated.",
 )
 @click.option(
     "--judge-range",
     type=(float, float),
     default=(1, 5),
     show_default=True,
-    help="The smallest and largest possible score; others are refused and listed.",
+    help="The smallest and largest possible score. Others are refused and listed.",
 )
 @click.option(
     "--cluster",

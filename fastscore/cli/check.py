@@ -20,17 +20,17 @@ if TYPE_CHECKING:
 )
 @click.argument("run", type=click.Path(path_type=Path))
 @click.option(
-    "--min", "minimum", multiple=True, metavar="METRIC=VALUE", help="Least mean; repeatable."
+    "--min", "minimum", multiple=True, metavar="METRIC=VALUE", help="Least mean. Repeatable."
 )
 @click.option(
-    "--max", "maximum", multiple=True, metavar="METRIC=VALUE", help="Largest mean; repeatable."
+    "--max", "maximum", multiple=True, metavar="METRIC=VALUE", help="Largest mean. Repeatable."
 )
 @click.option(
     "--max-null",
     "nulls",
     multiple=True,
     metavar="METRIC=SHARE",
-    help="Largest share of null rows, as 0.05 or 5%; repeatable.",
+    help="Largest share of null rows, as 0.05 or 5%. Repeatable.",
 )
 @click.option("--max-rejects", metavar="SHARE", help="Largest share of rejected lines.")
 @click.option(
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     "drops",
     multiple=True,
     metavar="METRIC=VALUE",
-    help="How much worse than in RUN2 the mean may be, by a test; repeatable.",
+    help="How much worse than in RUN2 the mean may be, by a test. Repeatable.",
 )
 @click.option(
     "--max-missing",
@@ -69,7 +69,7 @@ if TYPE_CHECKING:
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
     envvar="FASTSCORE_CONFIG",
     show_envvar=True,
-    help="A TOML file whose table [check] holds limits; flags win.",
+    help="A TOML file whose table [check] holds limits. Flags win.",
 )
 @click.option(
     "--junit",

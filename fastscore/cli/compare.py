@@ -27,7 +27,7 @@ COMPARED, JUDGED, HOW = "What is compared", "A judge's scores", "How it is compa
     cls=HeadedOption,
     heading=COMPARED,
     metavar="COLUMN",
-    help="A label column; with one run, its levels.",
+    help="A label column. With one run, its levels.",
 )
 @click.option(
     "--level",
@@ -36,7 +36,7 @@ COMPARED, JUDGED, HOW = "What is compared", "A judge's scores", "How it is compa
     heading=COMPARED,
     multiple=True,
     metavar="VALUE",
-    help="Only this value of --by; repeatable.",
+    help="Only this value of --by. Repeatable.",
 )
 @click.option(
     "--table",
@@ -44,7 +44,7 @@ COMPARED, JUDGED, HOW = "What is compared", "A judge's scores", "How it is compa
     cls=HeadedOption,
     heading=COMPARED,
     multiple=True,
-    help="Only metrics of this table; repeatable.",
+    help="Only metrics of this table. Repeatable.",
 )
 @click.option(
     "--metric",
@@ -52,7 +52,7 @@ COMPARED, JUDGED, HOW = "What is compared", "A judge's scores", "How it is compa
     cls=HeadedOption,
     heading=COMPARED,
     multiple=True,
-    help="Only this metric; repeatable.",
+    help="Only this metric. Repeatable.",
 )
 @click.option(
     "--pair-by",
@@ -129,7 +129,7 @@ COMPARED, JUDGED, HOW = "What is compared", "A judge's scores", "How it is compa
     multiple=True,
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="A judge's scores, a row a dialogue, compared as metrics; with two runs given twice.",
+    help="A judge's scores, a row a dialogue, compared as metrics. With two runs given twice.",
 )
 @click.option(
     "--judge-column",
@@ -137,7 +137,7 @@ COMPARED, JUDGED, HOW = "What is compared", "A judge's scores", "How it is compa
     cls=HeadedOption,
     heading=JUDGED,
     multiple=True,
-    help="Another column of that file that holds scores; repeatable.",
+    help="Another column of that file that holds scores. Repeatable.",
 )
 @click.option(
     "--judge-range",
@@ -146,7 +146,7 @@ COMPARED, JUDGED, HOW = "What is compared", "A judge's scores", "How it is compa
     show_default=True,
     cls=HeadedOption,
     heading=JUDGED,
-    help="The smallest and largest possible score; others are refused and counted.",
+    help="The smallest and largest possible score. Others are refused and counted.",
 )
 @click.option(
     "--format",

@@ -14,13 +14,13 @@ from fastscore.terminal import write_line
 )
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="The experiment's folder.")
-@click.option("--dry-run", is_flag=True, help="Say what would be asked; ask and write nothing.")
-@click.option("--replay", is_flag=True, help="Use answers that are kept alone.")
+@click.option("--dry-run", is_flag=True, help="Say what would be asked. Ask and write nothing.")
+@click.option("--replay", is_flag=True, help="Use stored answers only.")
 @click.option(
     "--workers",
     type=click.IntRange(min=1),
     default=available_processors(),
-    help="Processes for what needs no model; as many as there are processors unless told.",
+    help="Number of processes for work without a model. Default: the number of processors.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors.")

@@ -32,7 +32,7 @@ def command(
     seed: int,
     as_json: bool,
 ) -> None:
-    """Say why METRIC of DIALOGUE of RUN is what it is; without METRIC, every metric of dialogues.
+    """Show how METRIC of DIALOGUE in RUN was computed. Default: every metric of dialogues.
 
     DIALOGUE is its name, or a part of it that no other has. It is read again from its log and
     scored by itself, and its numbers must equal the run's. Shown are numerator and denominator,

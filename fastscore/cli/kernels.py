@@ -12,8 +12,8 @@ from fastscore.terminal import write_line, write_note
 def command() -> None:
     """Compile kernels ahead, and list them.
 
-    A kernel is compiled once for a level of processors. A run compiles what it lacks by itself,
-    and says so; whoever does it ahead never waits.
+    A kernel is compiled once for a level of processors. A run compiles missing kernels itself.
+    This command does it ahead.
     """
 
 

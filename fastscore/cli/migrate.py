@@ -25,7 +25,7 @@ def command() -> None:
     type=click.FloatRange(min=0),
     default=0.0,
     show_default=True,
-    help="The largest difference that counts as none.",
+    help="Maximum difference that is ignored.",
 )
 @click.pass_context
 def check(ctx: click.Context, run: Path, old_scores: tuple[Path, ...], tolerance: float) -> None:
@@ -33,8 +33,8 @@ def check(ctx: click.Context, run: Path, old_scores: tuple[Path, ...], tolerance
 
     Read are score_dialogue's *-score.json, memory_finance's metrics_summary*.json and
     turn_eval*.jsonl, preference_shift's results.jsonl and guest_simulation's
-    all_conversations_metrics.csv. Numbers are equal, differ by the old file's rounding, or differ,
-    with the option that would explain it; exit 1 then.
+    all_conversations_metrics.csv. Numbers are equal, differ by the old file's rounding,
+    or differ. Then the option that explains it is named, and the exit code is 1.
     """
     from fastscore.results.migration import agreement_grids, check_migration, explained, verdict
     from fastscore.results.runs import open_run

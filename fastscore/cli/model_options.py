@@ -37,8 +37,8 @@ _DECLARED: dict[str, tuple[str, dict[str, Any]]] = {
         {
             "type": click.Choice(["json-schema", "json-object", "none"]),
             "default": "json-schema",
-            "help": "How a server is asked for JSON of a schema; json-object for llama.cpp's "
-            "Python server, none for the prompt alone.",
+            "help": "How to request JSON: json-object is for llama.cpp's Python server, none "
+            "uses the prompt only.",
         },
     ),
     "concurrency": (
@@ -61,12 +61,15 @@ _DECLARED: dict[str, tuple[str, dict[str, Any]]] = {
         "--max-failures",
         {
             "default": "5%",
-            "help": "The most samples that may fail, a count or a share such as 5%; exit 4 above.",
+            "help": "Maximum of failed samples: a count or a share such as 5%. Above it exit 4.",
         },
     ),
     "max_requests": (
         "--max-requests",
-        {"type": click.IntRange(min=0), "help": "The most requests; the command can go on later."},
+        {
+            "type": click.IntRange(min=0),
+            "help": "Maximum number of requests. Later the command can continue.",
+        },
     ),
     "max_tokens": (
         "--max-tokens",
@@ -93,7 +96,7 @@ _DECLARED: dict[str, tuple[str, dict[str, Any]]] = {
     ),
     "replay": (
         "--replay",
-        {"is_flag": True, "help": "Use answers that are kept alone; open no connection."},
+        {"is_flag": True, "help": "Use stored answers only and open no connection."},
     ),
 }
 

@@ -14,7 +14,7 @@ from fastscore.vectors.precisions import EXACT, PRECISIONS
 def command() -> None:
     """List, export and verify embedding models.
 
-    Exporting is the only step that may use the network; scoring never does.
+    Only the export uses the network. Scoring works offline.
     """
 
 
@@ -48,7 +48,7 @@ def list_() -> None:
     type=click.Choice(["embedding", "fill-mask"]),
     default="embedding",
     show_default=True,
-    help="What the model does; fill-mask is for --pppl-model.",
+    help="What the model does. Fill-mask is for --pppl-model.",
 )
 @click.option(
     "--precision",
@@ -90,7 +90,7 @@ def export(name: str, folder: Path | None, task: str, precision: str, alias: str
 @click.option(
     "--task",
     type=click.Choice(["embedding", "fill-mask"]),
-    help="What the model does.  [default: what NAME is; embedding if it is both]",
+    help="What the model does.  [default: what NAME is. Embedding if it is both]",
 )
 @click.option(
     "--precision",

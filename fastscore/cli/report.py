@@ -30,8 +30,8 @@ def command(runs: tuple[Path, ...], output: Path, cluster: str | None, quiet: bo
     Prints the findings about one run in ten lines, and where the page is.
 
     One file that needs nothing from elsewhere: findings, every metric with its distribution and
-    groups, nulls, rejects, and the best, worst and median dialogues turn by turn. Opened from disk;
-    REPORT#dialogue=NAME leads to a dialogue.
+    groups, nulls, rejects, and the best, worst and median dialogues turn by turn. The
+    page works offline. REPORT#dialogue=NAME opens a dialogue.
     """
     from fastscore.results.findings import findings_lines, list_findings
     from fastscore.results.headlines import read_headlines

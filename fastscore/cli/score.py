@@ -64,8 +64,8 @@ def _suite_command(suite: Suite) -> click.Command:
         ],
         callback=_callback(suite),
         short_help=suite.title,
-        help=f"{suite.title}\n\nEvery option can also be given by its environment variable or in a "
-        "TOML file (--config): keys as the long flags with underscores, at the top or in a table "
+        help=f"{suite.title}\n\nEvery option also has an environment variable, and a key in a TOML "
+        "file (--config): the long flag with underscores. Keys are at the top or in a table "
         f"[{suite.name}].",
         epilog="Example: " + _example(suite.name),
     )

@@ -59,14 +59,15 @@ _CHANGING = (
         "--embedder",
         heading=CHANGES_SCORE,
         default=DEFAULT_EMBEDDER,
-        help=f"The model recipe; '{NO_EMBEDDER}' turns the semantic part off.",
+        help="Embedding model: a name of `fastscore models list` or a recipe file. "
+        f"'{NO_EMBEDDER}' uses none.",
     ),
     _option(
         "--precision",
         heading=CHANGES_SCORE,
         default=EXACT,
         type=click.Choice(PRECISIONS),
-        help="The precision in which the model runs; what is not fp32 states its accuracy.",
+        help="Number format of the model. The signature contains the accuracy of bf16 and int8.",
     ),
     _option(
         "--dim",
@@ -102,15 +103,14 @@ _PLACES = (
         "--format",
         heading=WHERE_THINGS_ARE,
         type=click.Choice(tuple(FORMAT_NAMES)),
-        help="The format of - (standard input; JSON Lines unless told), and of named files "
-        "whose suffix names none.",
+        help="Format of standard input (-) and of files without a known suffix. For standard "
+        "input the default is jsonl.",
     ),
     _option(
         "--layout",
         heading=WHERE_THINGS_ARE,
         metavar="NAME|FILE",
-        help=f"Where columns stand in logs of a known layout: {', '.join(layout_names())}, or "
-        "a TOML file.",
+        help=f"Layout of the logs: a TOML file or one of {', '.join(layout_names())}.",
     ),
     _option(
         "--column",
@@ -118,7 +118,7 @@ _PLACES = (
         heading=WHERE_THINGS_ARE,
         multiple=True,
         metavar="NAME=PATH",
-        help="Where a column stands: text=content, text=meta.text, text=turns[].content.",
+        help="Read column NAME from PATH: text=content, text=turns[].content. Repeatable.",
     ),
     _option(
         "--value",
@@ -126,7 +126,7 @@ _PLACES = (
         heading=WHERE_THINGS_ARE,
         multiple=True,
         metavar="COLUMN:FROM=TO",
-        help="What a word means: speaker:user=USER.",
+        help="Replace a value of the log, such as speaker:user=USER. Repeatable.",
     ),
     HeadedOption(
         ["--config"],
@@ -137,7 +137,7 @@ _PLACES = (
         callback=read_config,
         envvar="FASTSCORE_CONFIG",
         show_envvar=True,
-        help="A TOML file of options; flags and environment win over it.",
+        help="TOML file with options. Flags and environment variables win over it.",
     ),
 )
 
@@ -153,28 +153,27 @@ _SCORED = (
         "--limit",
         heading=WHAT_IS_SCORED,
         type=click.IntRange(min=1),
-        help="Score so many dialogues, from the start.",
+        help="Score only the first N dialogues.",
     ),
     _option(
         "--sample",
         heading=WHAT_IS_SCORED,
         type=click.IntRange(min=1),
-        help="Score a sample of so many dialogues, chosen by the hash of their ids: the same ones "
-        "in any order of the log.",
+        help="Score a random sample of N dialogues. It does not depend on the order of the log.",
     ),
-    _option("--seed", heading=WHAT_IS_SCORED, type=int, help="Which sample; 0 unless told."),
+    _option("--seed", heading=WHAT_IS_SCORED, type=int, help="Seed of --sample. Default: 0."),
     _option(
         "--max-rejects",
         heading=WHAT_IS_SCORED,
         type=click.FloatRange(0.0, 1.0),
         default=DEFAULT_MAX_REJECTS,
-        help="The share of rejected lines above which the exit code is 3.",
+        help="Maximum share of rejected lines. Above it the exit code is 3.",
     ),
     _option(
         "--strict",
         heading=WHAT_IS_SCORED,
         is_flag=True,
-        help="Exit with 3 where a metric is null in every row for want of its column.",
+        help="Exit with code 3 if a metric is null in every row because its column is missing.",
     ),
 )
 
@@ -184,19 +183,19 @@ _WORKERS = (
         heading=HOW_IT_RUNS,
         type=click.IntRange(min=1),
         default=available_processors(),
-        help="Shards that are scored at once; as many as there are processors unless told.",
+        help="Number of shards scored at once. Default: the number of processors.",
     ),
     _option(
         "--engine",
         heading=HOW_IT_RUNS,
         default=LOCAL,
         type=click.Choice(tuple(ENGINES)),
-        help="Who does the work: this process, or workers of Dask or Ray.",
+        help="Where tasks run: in this process, or on workers of Dask or Ray.",
     ),
     _option(
         "--address",
         heading=HOW_IT_RUNS,
-        help="The engine's scheduler.  [default: workers of our own on this machine]",
+        help="Address of the engine's scheduler.  [default: workers on this machine]",
     ),
 )
 
@@ -205,9 +204,8 @@ _RUNNING = (
         "--max-memory",
         heading=HOW_IT_RUNS,
         type=click.IntRange(min=256),
-        help="The most MiB of memory that the process may take in any stage; one that takes more "
-        "is ended with exit code 4, and the same command goes on with more. Each process of an "
-        "engine's workers keeps to it in every task.  "
+        help="Maximum memory of the process in MiB. Above it the run exits with code 4. The "
+        "same command continues it. With an engine: of each worker process.  "
         f"[default: {MEMORY_SHARE:.0%} of the machine]",
     ),
     _option(
@@ -215,26 +213,26 @@ _RUNNING = (
         heading=HOW_IT_RUNS,
         type=click.IntRange(min=1),
         default=DEFAULT_LIMITS.unpacked,
-        help="The most MiB that one compressed file may unpack to.",
+        help="Maximum unpacked size of one compressed file in MiB.",
     ),
     _option(
         "--max-ratio",
         heading=HOW_IT_RUNS,
         type=click.FloatRange(min=1.0),
         default=DEFAULT_LIMITS.ratio,
-        help="How many times larger a compressed file may become, beyond 64 MiB.",
+        help="Maximum ratio of unpacked and compressed size, beyond 64 MiB.",
     ),
     _option(
         "--overwrite",
         heading=HOW_IT_RUNS,
         is_flag=True,
-        help="Replace the run that stands in -o.",
+        help="Replace an existing run in -o.",
     ),
     _option(
         "--dry-run",
         heading=HOW_IT_RUNS,
         is_flag=True,
-        help="Show what would be done; write nothing.",
+        help="Show the planned work and write nothing.",
     ),
     _option("-q", "--quiet", heading=HOW_IT_RUNS, is_flag=True, help="Print nothing but errors."),
     _option(
@@ -253,7 +251,7 @@ def run_options(suite: Suite) -> list[click.Option]:
         "--shard-size",
         heading=HOW_IT_RUNS,
         type=click.IntRange(min=1),
-        help=f"The most MiB of input in a shard.  [default: {suite.source.shard_bytes // MIB}]",
+        help=f"Maximum MiB of input in a shard.  [default: {suite.source.shard_bytes // MIB}]",
     )
     return [*_CHANGING, *_PLACES, *_SCORED, *_WORKERS, shard_size, *_RUNNING]
 

@@ -54,7 +54,7 @@ def command() -> None:
     type=click.IntRange(0, 2**63 - 1),
     default=0,
     show_default=True,
-    help="The same seed gives the same users whatever the agent.",
+    help="Seed of the users. Equal seeds give equal users for every agent.",
 )
 @click.option(
     "--policy",
@@ -65,12 +65,12 @@ def command() -> None:
     "--workers",
     type=click.IntRange(min=1),
     default=available_processors(),
-    help="Shards that are simulated at once; as many as there are processors unless told.",
+    help="Number of shards simulated at once. Default: the number of processors.",
 )
 @click.option(
     "-o", "--output", type=click.Path(path_type=Path), required=True, help="The folder of logs."
 )
-@click.option("--overwrite", is_flag=True, help="Replace the simulation that stands in -o.")
+@click.option("--overwrite", is_flag=True, help="Replace an existing simulation in -o.")
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors.")
 @model_options
 def preference_shift(
@@ -91,8 +91,8 @@ def preference_shift(
     """Users whose preferences shift talk with a recommender.
 
     Writes shards of JSON Lines that `fastscore score preference_shift` reads as they are. Running
-    the same command again finishes an interrupted simulation; more --sessions add to it. Only
-    openai:MODEL uses the network; what it answers is kept and never asked for again.
+    the same command again finishes an interrupted simulation. More --sessions add to it. Only
+    openai:MODEL uses the network. Its answers are stored and never asked for again.
     """
     from fastscore.run.progress import reporter
     from fastscore.simulation.simulate import simulate

@@ -23,7 +23,7 @@ from fastscore.terminal.grids import FORMATS, Format
     help="Unit of the confidence intervals: a column of table dialogues, such as the user. "
     "Default: the dialogue.",
 )
-@click.option("--metric", "metrics", multiple=True, help="Only this metric; repeatable.")
+@click.option("--metric", "metrics", multiple=True, help="Only this metric. Repeatable.")
 @click.option(
     "--all", "everything", is_flag=True, help="Parts and counts too, with deviation and range."
 )

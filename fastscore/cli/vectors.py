@@ -44,7 +44,7 @@ def _store_options(function: Callable[..., Any]) -> Callable[..., Any]:
 def command() -> None:
     """Look after the stores of vectors, one store a model and precision.
 
-    Every distinct text is embedded once; scoring again finds its vector there.
+    Every distinct text is embedded once. Later runs read its vector from the store.
     """
 
 
@@ -73,7 +73,7 @@ def stats(embedder: str, precision: str, store: Path | None) -> None:
     multiple=True,
     required=True,
     type=click.Path(path_type=Path),
-    help="A run whose texts are searched; repeatable.",
+    help="A run whose texts are searched. Repeatable.",
 )
 @click.option("-k", "k", type=click.IntRange(min=1), default=10, show_default=True)
 @_store_options

@@ -1,8 +1,10 @@
 """User pages and `--help` keep to the limits of plain prose; exceptions may only shrink."""
 
 import functools
+import inspect
 import tomllib
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -44,8 +46,9 @@ def texts_of_help() -> Iterator[prose.Text]:
     """Yield the paragraphs, options and epilogs of all commands; the line is the command's."""
     for number, (words, command) in enumerate(commands_by_words().items()):
         context = click.Context(command, info_name=words)
-        paragraphs = (command.help or "").replace("\f", "").split("\n\n")
-        for text in [*paragraphs, *(command.epilog or "").split("\n\n")]:
+        texts = [command.help or "", (command.epilog or "").partition("Example")[0]]
+        paragraphs = [inspect.cleandoc(text.replace("\f", "")).split("\n\n") for text in texts]
+        for text in chain.from_iterable(paragraphs):
             if text and not text.startswith("\b"):
                 yield prose.Text(number, " ".join(text.split()))
         for options in options_by_heading(command, context).values():
