@@ -210,7 +210,7 @@ def _pieces(dialogue: Dialogue, row: Row, of: EvidenceRows) -> Iterator[Evidence
         return
     for one in _rows(dialogue, row, of):
         values = {name: one[name] for name in of.columns}
-        named = [str(one[name]) for name in of.names if one[name] is not None]
+        named = [str(one[name]) for name in of.names if one[name] not in (None, "")]
         yield Evidence(
             what=", ".join(named) or _spaced(of.table or of.within),
             found=", ".join(f"{_spaced(name)} {_shown(value)}" for name, value in values.items()),
