@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-import fastscore
 from fastscore.run.config import RunConfig
 from fastscore.run.drive import execute
 from fastscore.run.progress import SilentReporter
+from tests.by_keywords import score_by_keywords
 from tests.run.logs import dialogue_lines
 
 CATALOGUE = [{"name": "Her", "genre": ["comedy"]}]
@@ -58,7 +58,7 @@ def test_lines_of_one_id_that_repeat_a_dialogue(
         "3 dialogues repeat another one, with the same name and the same values (first: "
         f"{path}:4 repeats {path}:1): such dialogues count twice"
     )
-    scores = fastscore.score(path, "preference_shift", **options)
+    scores = score_by_keywords(path, "preference_shift", **options)
     assert note in scores.notes
 
 
