@@ -76,7 +76,7 @@ def timed(work: Callable[[Path, Path], None]) -> Callable[[Path, Path], Cost]:
 
 def check_equal(ours: Path, plainly: Path) -> None:
     """Compare every metric of every conversation."""
-    found = fastscore.open_run(ours).table("dialogues").collect()
+    found = fastscore.open_run(ours).scan("dialogues").collect()
     expected = pl.read_ndjson(plainly / "dialogues.jsonl", infer_schema_length=None)
     key = ["dialogue", "experiment_level"]
     both = found.join(expected, on=key, suffix="_plain", how="full")

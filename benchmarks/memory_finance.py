@@ -84,7 +84,7 @@ def plain_alone(traces: Path, output: Path) -> None:
 
 def check_equal(run: fastscore.Run, summary: Any) -> None:
     """Compare the public evaluation's summary, as both sides make it."""
-    turns, dialogues = (run.table(name).collect() for name in ("turns", "dialogues"))
+    turns, dialogues = (run.scan(name).collect() for name in ("turns", "dialogues"))
     ours = legacy_summary(turns, dialogues, summary["dataset_path"])
     if json.dumps(ours) != json.dumps(summary):
         raise click.ClickException("the two scorers disagree")

@@ -187,7 +187,7 @@ def measure_profile(
         ours.append(measure(command, cwd=Path.cwd()))
         theirs.append(run_plain(lines, catalogue, profile))
         extraction.append(run_extraction(texts, catalogue, profile))
-    scored = fastscore.open_run(folder / "run").table("turns").select(pl.len()).collect().item()
+    scored = fastscore.open_run(folder / "run").scan("turns").select(pl.len()).collect().item()
     return Measured(
         profile,
         ours,

@@ -40,7 +40,7 @@ def _opened(run: Path, *, verify: bool) -> list[Any]:
         table.select(pl.all().drop_nulls().len(), pl.selectors.float().mean().name.suffix("_mean"))
         .collect(engine="streaming")
         .row(0)
-        for table in opened.tables.values()
+        for table in opened.lazy_tables.values()
     ]
 
 

@@ -13,14 +13,23 @@ from fastscore.version import __version__
 if TYPE_CHECKING:
     from fastscore.api.reading import inspect, scan
     from fastscore.api.scoring import score
+    from fastscore.api.verbs import (
+        check,
+        example,
+        explain,
+        layouts,
+        metrics,
+        report,
+        runs,
+        summary,
+    )
     from fastscore.errors import FastscoreError
     from fastscore.logs.read.scan import LogsWarning, RejectsWarning
     from fastscore.results.agreement import Agreement, agreement
     from fastscore.results.analyse import Analysis, analyse
     from fastscore.results.compare import Comparison, compare
-    from fastscore.results.report.write import write_report
+    from fastscore.results.explaining import Explanations
     from fastscore.results.runs import Run, open_run
-    from fastscore.results.scores import Scores
     from fastscore.suites.group_travel.options import GroupTravel
     from fastscore.suites.guest_simulation.options import GuestSimulation
     from fastscore.suites.memory_finance.options import MemoryFinance
@@ -36,6 +45,7 @@ _MODULE_OF = {
     "Analysis": "fastscore.results.analyse",
     "Comparison": "fastscore.results.compare",
     "Embedder": "fastscore.vectors.embedder",
+    "Explanations": "fastscore.results.explaining",
     "FastscoreError": "fastscore.errors",
     "GroupTravel": "fastscore.suites.group_travel.options",
     "GuestSimulation": "fastscore.suites.guest_simulation.options",
@@ -45,18 +55,24 @@ _MODULE_OF = {
     "RejectsWarning": "fastscore.logs.read.scan",
     "Run": "fastscore.results.runs",
     "ScoreDialogue": "fastscore.suites.score_dialogue.options",
-    "Scores": "fastscore.results.scores",
     "VectorStore": "fastscore.vectors.store",
     "agreement": "fastscore.results.agreement",
     "analyse": "fastscore.results.analyse",
+    "check": "fastscore.api.verbs",
     "compare": "fastscore.results.compare",
+    "example": "fastscore.api.verbs",
+    "explain": "fastscore.api.verbs",
     "inspect": "fastscore.api.reading",
+    "layouts": "fastscore.api.verbs",
     "metric": "fastscore.suites.own_metrics",
+    "metrics": "fastscore.api.verbs",
     "open_run": "fastscore.results.runs",
+    "report": "fastscore.api.verbs",
+    "runs": "fastscore.api.verbs",
     "scan": "fastscore.api.reading",
     "score": "fastscore.api.scoring",
     "suite": "fastscore.suites.own_suites",
-    "write_report": "fastscore.results.report.write",
+    "summary": "fastscore.api.verbs",
 }
 
 __all__ = [
@@ -64,6 +80,7 @@ __all__ = [
     "Analysis",
     "Comparison",
     "Embedder",
+    "Explanations",
     "FastscoreError",
     "GroupTravel",
     "GuestSimulation",
@@ -73,19 +90,25 @@ __all__ = [
     "RejectsWarning",
     "Run",
     "ScoreDialogue",
-    "Scores",
     "VectorStore",
     "__version__",
     "agreement",
     "analyse",
+    "check",
     "compare",
+    "example",
+    "explain",
     "inspect",
+    "layouts",
     "metric",
+    "metrics",
     "open_run",
+    "report",
+    "runs",
     "scan",
     "score",
     "suite",
-    "write_report",
+    "summary",
 ]
 
 

@@ -6,6 +6,8 @@ A message is one sentence: what was found, where, what was expected. ``hint`` sa
 import difflib
 from collections.abc import Iterable, Sequence
 
+from fastscore.wording import worded
+
 EXIT_CHECK_FAILED = 1
 EXIT_USAGE = 2
 EXIT_INPUT_REFUSED = 3
@@ -32,10 +34,8 @@ class FastscoreError(Exception):
         self.hint = hint
 
     def __str__(self) -> str:
-        if not self.hint:
-            return self.message
         between = "\n" if "\n" in self.message else " "
-        return f"{self.message}{between}{self.hint}"
+        return worded(f"{self.message}{between}{self.hint}" if self.hint else self.message)
 
 
 class UsageError(FastscoreError):

@@ -36,10 +36,15 @@ class Example:
     files: tuple[tuple[str, int], ...]
     options: tuple[str, ...]
 
+    @property
+    def logs(self) -> Path:
+        """The folder of its logs."""
+        return self.folder / _LOGS
+
     def command(self, run: str) -> str:
         """Return the command that scores it into a run directory."""
-        logs = str(self.folder / _LOGS)
-        return shlex.join(["fastscore", "score", self.suite, logs, "-o", run, *self.options])
+        words = ["fastscore", "score", self.suite, str(self.logs), "-o", run, *self.options]
+        return shlex.join(words)
 
 
 def example_names() -> tuple[str, ...]:

@@ -1,10 +1,11 @@
 """Uses of `fastscore.score`: each line with ``# error`` has one mistake, the others have none."""
 
 import fastscore
+from fastscore import Run
 
 logs = ["logs"]
-run = fastscore.score(logs, "score_dialogue", limit=3, workers=2)
-stored = fastscore.score(logs, fastscore.MemoryFinance(ignore_memory_keys=True), output="run")
+run: Run = fastscore.score(logs, "score_dialogue", limit=3, workers=2)
+stored: Run = fastscore.score(logs, fastscore.MemoryFinance(ignore_memory_keys=True), output="run")
 weights = fastscore.ScoreDialogue(lex_weight=1, semantic="jaccard")
 shift = fastscore.PreferenceShift(catalogue="items.csv", match=None, window=5)
 fastscore.score(logs, shift, embedder=None, columns={"text": "content"})

@@ -24,9 +24,10 @@ def test_in_memory_scores_equal_a_runs(logs: list[Path], tmp_path: Path) -> None
     scores = fastscore.score(logs, fastscore.ScoreDialogue(lex_weight=1.0))
     assert scores.signature == run.signature
     assert scores.summary.equals(run.summary)
-    assert set(scores.tables) == set(run.tables)
+    assert set(scores.tables) == set(run.lazy_tables)
     for name, table in scores.tables.items():
-        assert table.equals(run.table(name).collect()), name
+        assert table.equals(run.tables[name]), name
+        assert table.equals(scores.scan(name).collect()), name
 
 
 def test_frames_of_any_arrow_speaker_are_scored(logs: list[Path]) -> None:
@@ -67,7 +68,7 @@ def test_bad_requests_are_named(logs: list[Path], tmp_path: Path) -> None:
         fastscore.ScoreDialogue(semantic="jacard")
     with pytest.raises(InputError, match="No such file"):
         fastscore.score(tmp_path / "gone.jsonl", fastscore.ScoreDialogue(lex_weight=1.0))
-    with pytest.raises(UsageError, match="Both --limit and --sample"):
+    with pytest.raises(UsageError, match="Both limit and sample"):
         fastscore.score(logs, "score_dialogue", limit=1, sample=1)
 
 

@@ -98,7 +98,7 @@ def test_a_frame_is_scored_into_a_run(tmp_path: Path, form: str) -> None:
         )
         assert [entry["name"] for entry in run.manifest.inputs] == ["frame"]
         for name, table in scores.tables.items():
-            assert run.table(name).collect().equals(table), name
+            assert run.scan(name).collect().equals(table), name
     assert "work" not in {path.name for path in (tmp_path / "run").iterdir()}
 
 

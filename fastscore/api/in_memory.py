@@ -14,31 +14,37 @@ from fastscore.logs.plan.chosen import choose, naming_source
 from fastscore.logs.plan.shards import plan_shards
 from fastscore.logs.read.given import Given
 from fastscore.logs.read.rows import Part, join_parts
-from fastscore.results.scores import Scores
+from fastscore.results.runs import Run, Scores
+from fastscore.run.commit import CUT_TEXTS, REJECTS
 from fastscore.run.config import RunConfig
 from fastscore.run.context import RunContext, embedder_identity, run_context
+from fastscore.run.folder import describe_inputs, new_manifest
 from fastscore.run.inputs import readable_inputs, with_own_turns
 from fastscore.run.interrupt import own_stop_flag
 from fastscore.run.notes import notes_on_run
+from fastscore.run.progress import Reporter
 from fastscore.run.refusals import describe_reject, no_row_error, nothing_error, strict_error
 from fastscore.run.scoring import ShardScores, compute_rows, compute_tables
 from fastscore.suites.declarations import Source
 
 
 @own_stop_flag()
-def score_in_memory(config: RunConfig, given: Given) -> Scores:
+def score_in_memory(config: RunConfig, given: Given, reporter: Reporter) -> Run:
     """Score what was given, and keep the tables."""
     suite, options = config.load()
     config = with_own_turns(config, suite)
     identity = embedder_identity(config, suite, options)
     context = run_context(config, suite, options, identity)
     declared = config.source(suite)
+    inputs: list[dict[str, Any]] = []
     if given.is_frame:
         given.screen(declared, suite.name)
         rows = join_parts(_chosen(given, declared, config.choice), declared)
-        parts = [compute_rows(context.load(), rows, [FRAME_NAME])]
+        with reporter.stage("score", 1) as progress:
+            parts = [compute_rows(context.load(), rows, [FRAME_NAME])]
+            progress.advance(parts[0].counts)
     else:
-        parts = _scored_shards(config, context, declared)
+        parts, inputs = _scored_shards(config, context, declared, reporter)
     tables = {table.name: _joined(parts, table.name, table.schema) for table in suite.tables}
     summary = suite.summary({name: part.lazy() for name, part in tables.items()}, options)
     rejects = pl.concat([part.rejects for part in parts])
@@ -61,16 +67,12 @@ def score_in_memory(config: RunConfig, given: Given) -> Scores:
         raise nothing_error(suite.name, said.lacking)
     if config.strict and said.lacking:
         raise strict_error(said.lacking)
-    return Scores(
-        suite=suite.name,
-        tables=tables,
-        summary=summary,
-        rejects=rejects,
-        signature=context.signature,
-        cut_texts=cut,
-        notes=(*said.lacking, *said.notes),
-        own_metrics=config.metrics,
-    )
+    manifest = new_manifest(config, suite, options, identity, context.signature)
+    manifest.status, manifest.inputs = "complete", inputs
+    manifest.lacking, manifest.notes, manifest.counts = said.lacking, said.notes, counts
+    manifest.tables = {name: {"rows": table.height, "parts": 1} for name, table in tables.items()}
+    frames = {**tables, REJECTS: rejects, CUT_TEXTS: cut}
+    return Run(Path(str(given)), manifest, scores=Scores(frames, summary, given))
 
 
 def _joined(parts: Sequence[ShardScores], name: str, schema: Mapping[str, Any]) -> pl.DataFrame:
@@ -85,7 +87,10 @@ def _chosen(given: Given, source: Source, choice: Choice) -> Iterator[Part]:
     return (chosen.kept(part, source) for part in parts)
 
 
-def _scored_shards(config: RunConfig, context: RunContext, source: Source) -> list[ShardScores]:
+def _scored_shards(
+    config: RunConfig, context: RunContext, source: Source, reporter: Reporter
+) -> tuple[list[ShardScores], list[dict[str, Any]]]:
+    """Score shards one after another. Return also the name, size and hash of each input."""
     with tempfile.TemporaryDirectory(prefix="fastscore-") as scratch:
         folder = Path(scratch)
         readable = readable_inputs(config, source, folder / "inputs")
@@ -94,4 +99,9 @@ def _scored_shards(config: RunConfig, context: RunContext, source: Source) -> li
         )
         context = replace(context, run=folder, chosen=readable.chosen)
         loaded = context.load()
-        return [compute_tables(loaded, shard) for shard in plan.shards]
+        parts = []
+        with reporter.stage("score", len(plan.shards)) as progress:
+            for shard in plan.shards:
+                parts.append(compute_tables(loaded, shard))
+                progress.advance(parts[-1].counts)
+        return parts, describe_inputs(plan)

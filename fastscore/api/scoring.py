@@ -1,7 +1,7 @@
 """Scoring from Python: frames or logs in, frames or a run directory out."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import is_dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -17,11 +17,10 @@ from fastscore.logs.read.given import Given
 from fastscore.options import SuiteOptions, option_values
 from fastscore.processors import available_processors
 from fastscore.results.runs import Run, open_run
-from fastscore.results.scores import Scores
 from fastscore.run.config import DEFAULT_EMBEDDER, DEFAULT_MAX_REJECTS, NO_EMBEDDER, RunConfig
 from fastscore.run.drive import execute
 from fastscore.run.engines.engine import LOCAL
-from fastscore.run.progress import SilentReporter
+from fastscore.run.progress import OnProgress, chosen_reporter
 from fastscore.suites.base import Suite
 from fastscore.suites.own_metrics import OwnMetric, load_metrics
 from fastscore.suites.registry import is_installed, suite_names
@@ -59,15 +58,16 @@ def score(
     limit: int | None = None,
     sample: int | None = None,
     seed: int | None = None,
-) -> Scores | Run:
+    progress: bool | OnProgress = False,
+) -> Run:
     """Score dialogues by a suite.
 
     Parameters
     ----------
     source
         A file, folder or glob, several of them; a frame: polars, anything that speaks the Arrow
-        PyCapsule interface, or a dataset with ``to_polars``; or a list of dicts. A frame has the
-        columns that the suite's logs have.
+        PyCapsule interface, or a dataset with ``to_polars``; or dicts, in a list or a generator. A
+        frame has the columns that the suite's logs have.
     suite
         The suite's options, for example ``fastscore.ScoreDialogue(lex_weight=1.0)``. The name of a
         suite alone stands for its defaults: ``"score_dialogue"``.
@@ -76,7 +76,7 @@ def score(
         files of them, or the names of installed ones.
     output
         A run directory; scoring into the same one again finishes an interrupted run. Without it
-        everything stays in memory.
+        the scores stay in memory.
     embedder
         The model recipe; None or ``"none"`` turns the semantic part off where the suite allows it.
     precision
@@ -119,11 +119,15 @@ def score(
     sample, seed
         Score so many dialogues, those whose names, with the seed, have the smallest hashes: the
         same ones in any order of the log.
+    progress
+        True shows the progress on stderr: bars on a terminal, lines elsewhere. A callable is called
+        with the stage, its tasks that are done, and all its tasks.
 
     Returns
     -------
-    Scores or Run
-        A `Run` where `output` is named.
+    Run
+        The scores: tables, summary, rejects and signature. Runs are compared, reported, plotted and
+        explained, in memory as on disk.
 
     Raises
     ------
@@ -135,7 +139,7 @@ def score(
         The model is not exported.
     """
     name, options = _named_options(source, suite)
-    given = Given.of(source, format)
+    given = Given.of(list(source) if _is_generator(source) else source, format)
     config = RunConfig(
         suite=name,
         inputs=given.paths,
@@ -169,8 +173,8 @@ def score(
             "Name a run directory that all workers see.",
         )
     if output is None:
-        return score_in_memory(config, given)
-    outcome = execute(config, SilentReporter())
+        return score_in_memory(config, given, chosen_reporter(progress))
+    outcome = execute(config, chosen_reporter(progress))
     if outcome.refusal is not None:
         raise outcome.refusal
     return open_run(config.output)
@@ -206,3 +210,10 @@ def _is_suite(given: Any) -> bool:
     if isinstance(given, Suite):
         return True
     return is_dataclass(given) and not isinstance(given, type) and hasattr(given, "suite")
+
+
+def _is_generator(source: Any) -> bool:
+    """Tell whether rows or paths can be read only once. Readers of Arrow are frames."""
+    return isinstance(source, Iterator) and not (
+        hasattr(source, "__arrow_c_stream__") or hasattr(source, "to_polars")
+    )

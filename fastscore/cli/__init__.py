@@ -19,12 +19,14 @@ from fastscore.paths import check_path
 from fastscore.plugins import entry_points
 from fastscore.terminal import write_note
 from fastscore.version import __version__
+from fastscore.wording import command_line_words
 
 EXIT_TERMINATED = 143
 
 VERBS = {
     "score": ("score", "Score logs into a run directory."),
     "summary": ("summary", "Show the summary of a run."),
+    "runs": ("runs", "List the runs in a folder, or write a page with links to their reports."),
     "compare": ("compare", "Compare two runs, or the levels of one: intervals, effects, tests."),
     "analyse": ("analyse", "Analyse a run by its suite's own analysis: tables, figures, a page."),
     "inspect": ("inspect", "Say what logs hold, which suites fit, and what to type."),
@@ -178,6 +180,7 @@ def _leave(number: int, frame: FrameType | None) -> NoReturn:
     os._exit(_signal_codes[0] if _signal_codes else code)
 
 
+@command_line_words()
 def _run(*, ends_process: bool = False) -> int:
     try:
         for argument in sys.argv[1:]:

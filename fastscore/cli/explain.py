@@ -57,15 +57,7 @@ def command(
         dialogues, dialogue, worst=worst, best=best, seed=seed if at_random else None
     )
     chosen = metric or worst or best
-    metrics = (
-        [chosen]
-        if chosen
-        else [
-            one.id
-            for one in dialogues.suite.metrics
-            if one.table == LABEL_TABLE and not one.is_secondary
-        ]
-    )
+    metrics = [chosen] if chosen else dialogues.explained_metrics
     found = explain(dialogues, row, metrics)
     if as_json:
         file = dialogues.tables([row])[0][LABEL_TABLE]["file"][0]

@@ -1,10 +1,11 @@
 """``fastscore report``: a page about one run, or several side by side."""
 
+import warnings
 from pathlib import Path
 
 import click
 
-from fastscore.terminal import result_console, write_line
+from fastscore.terminal import result_console, write_line, write_note
 
 
 @click.command("report", epilog="Example: fastscore report base new -o report.html")
@@ -33,6 +34,7 @@ def command(runs: tuple[Path, ...], output: Path, cluster: str | None, quiet: bo
     groups, nulls, rejects, and the best, worst and median dialogues turn by turn. The
     page works offline. REPORT#dialogue=NAME opens a dialogue.
     """
+    from fastscore.logs.read.scan import LogsWarning
     from fastscore.results.findings import findings_lines, list_findings
     from fastscore.results.headlines import read_headlines
     from fastscore.results.report.write import write_report
@@ -40,9 +42,13 @@ def command(runs: tuple[Path, ...], output: Path, cluster: str | None, quiet: bo
 
     opened = [open_run(run) for run in runs]
     headlines = [read_headlines(run, cluster=cluster) for run in opened]
-    path = write_report(opened, output, headlines=headlines)
+    with warnings.catch_warnings(record=True) as missing:
+        warnings.simplefilter("always", LogsWarning)
+        path = write_report(opened, output, headlines=headlines)
     if len(opened) == 1 and not quiet:
         width = min(80, result_console().width)
         for line in findings_lines(list_findings(opened[0], headlines[0]), width=width):
             write_line(line)
+    for each in missing:
+        write_note(f"Note: {each.message}")
     write_line(path)

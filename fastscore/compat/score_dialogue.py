@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from fastscore.compat.document import log_to, write_document
 from fastscore.errors import FastscoreError
 from fastscore.terminal import write_note
+from fastscore.wording import command_line_words
 
 if TYPE_CHECKING:
     import polars as pl
@@ -141,7 +142,8 @@ def prime_score_jsonl_events(
 
 def command() -> NoReturn:
     """Run the command ``score-dialogue`` and exit with its code."""
-    code = main()
+    with command_line_words():
+        code = main()
     gc.freeze()
     sys.exit(code)
 

@@ -18,7 +18,7 @@ from fastscore.api.reading import inspect, scan
 from fastscore.errors import InputError, UsageError, nearest
 from fastscore.logs.inputs.column_map import NO_MAP, ColumnMap
 from fastscore.options import build_options
-from fastscore.results.dialogues import columns_of, log_is_gone
+from fastscore.results.dialogues import columns_of, place_of_log
 from fastscore.results.runs import open_run
 from fastscore.run.manifest import MANIFEST_NAME
 from fastscore.suites.registry import load_suite
@@ -116,10 +116,7 @@ def _logs_of_run(inputs: Sequence[str], suite: str | None) -> Logs:
         raise UsageError(f"{run.path} is a run of {found}, not of {suite}.", "Leave out --suite.")
     if found not in _READERS:
         raise UsageError(f"Logs of {found!r} cannot be judged.", nearest(found, _READERS))
-    names = tuple(str(about["name"]) for about in run.manifest.inputs)
-    for name in names:
-        if not Path(name).exists():
-            raise log_is_gone(name)
+    names = tuple(place_of_log(about) for about in run.manifest.inputs)
     return Logs(names, found, columns_of(run.signature), run.manifest.options)
 
 

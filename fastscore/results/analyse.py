@@ -10,7 +10,7 @@ from fastscore.errors import UsageError
 from fastscore.options import build_options
 from fastscore.results.groups import require_label
 from fastscore.results.judged_runs import read_judgements
-from fastscore.results.runs import open_run
+from fastscore.results.runs import Run, as_run
 from fastscore.results.spreadsheet import write_csv
 from fastscore.run.commit import commit_bytes, commit_table
 from fastscore.run.manifest import MANIFEST_NAME
@@ -44,7 +44,7 @@ class Analysis:
 
 
 def analyse(
-    run: str | Path,
+    run: Run | str | Path,
     output: str | Path | None = None,
     *,
     judge: str | Path | None = None,
@@ -57,7 +57,7 @@ def analyse(
     Parameters
     ----------
     run
-        A complete run directory.
+        A run, or its directory.
     output
         The folder to write to; ``RUN-analysis`` beside the run without one. Files of an earlier
         analysis in it are replaced, others are left alone.
@@ -86,7 +86,7 @@ def analyse(
     RunError
         The run is not complete, or the folder cannot be written.
     """
-    opened = open_run(run)
+    opened = as_run(run)
     folder = Path(output) if output is not None else Path(f"{opened.path}-analysis")
     if not judge_scale[0] < judge_scale[1]:
         raise UsageError(f"--judge-range is {judge_scale}, expected a smaller and a larger number.")
@@ -107,7 +107,7 @@ def analyse(
     if judge is not None:
         judgements = read_judgements(judge, judge_source(settings.judge_columns))
     committed = CommittedRun(
-        name=opened.path.name, signature=opened.signature, tables=opened.tables
+        name=opened.path.name, signature=opened.signature, tables=opened.lazy_tables
     )
     options = build_options(suite.options, opened.manifest.options)
     found = suite.analyse(committed, judgements, options, settings)

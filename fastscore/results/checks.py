@@ -357,7 +357,7 @@ def _missing(
     """Check how many dialogues of the other run are missing in this one."""
     selection = Selection.of(None, (), pair_by, None, None, n_runs=2)
     table = LABEL_TABLE
-    if selection.key not in run.table(table).collect_schema() and limits.drops:
+    if selection.key not in run.scan(table).collect_schema() and limits.drops:
         table = declared[next(iter(limits.drops))].table
     here, there = (
         dialogue_keys(one, table=table, key=selection.key, pattern=selection.pattern)

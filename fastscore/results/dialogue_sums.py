@@ -182,7 +182,7 @@ def repeated_dialogues(
     levels
         Only these labels; all without.
     """
-    columns = run.table(LABEL_TABLE).collect_schema().names()
+    columns = run.scan(LABEL_TABLE).collect_schema().names()
     if key not in columns:
         return Repeats((), {})
     groups = [name for name in run.summary["group"].unique(maintain_order=True) if name in columns]
@@ -221,7 +221,7 @@ def _exact_sum(column: str, bits: int) -> pl.Expr:
 
 def _keyed(run: Run, table: str, key: str, named: Mapping[str, str | None]) -> pl.LazyFrame:
     """Put ``dialogue`` (the key) and the named columns on every row."""
-    rows = _with_column(run, table, run.table(table), key)
+    rows = _with_column(run, table, run.scan(table), key)
     keyed = rows.with_columns(pl.col(key).cast(pl.String).alias("_key"))
     if set(_PLACE) <= set(rows.collect_schema().names()):
         keyed = keyed.with_columns(pl.col("_key").fill_null(pl.format("{}:{}", *_PLACE)))
@@ -241,7 +241,7 @@ def _with_column(run: Run, table: str, rows: pl.LazyFrame, column: str) -> pl.La
     dtype = rows.collect_schema().get(column)
     if dtype is not None and can_label(dtype):
         return rows
-    labels = run.table(LABEL_TABLE)
+    labels = run.scan(LABEL_TABLE)
     known = [name for name, dtype in labels.collect_schema().items() if can_label(dtype)]
     if column not in known:
         raise UsageError(f"{run.path}: no table has labels {column!r}.", nearest(column, known))

@@ -14,10 +14,10 @@ import polars as pl
 from fastscore.errors import InputError, StoreError, UsageError, counted, nearest
 from fastscore.logs.file_ranges import Shard
 from fastscore.logs.inputs.column_map import ColumnMap, layout_from
-from fastscore.logs.inputs.files import STDIN, resolve_inputs
+from fastscore.logs.inputs.files import STDIN, InputFile, resolve_inputs
 from fastscore.logs.inputs.frames import FRAME_NAME
 from fastscore.logs.plan.shards import Plan, plan_shards
-from fastscore.logs.read.rows import Rows, read_shard
+from fastscore.logs.read.rows import Rows, join_parts, read_shard
 from fastscore.options import build_options
 from fastscore.results.dialogue_sums import LABEL_TABLE
 from fastscore.results.runs import Run
@@ -60,6 +60,15 @@ class Dialogues:
         """The options that the run was scored with."""
         return build_options(self.suite.options, self.run.manifest.options)
 
+    @property
+    def explained_metrics(self) -> list[str]:
+        """The metrics of dialogues that are explained if none is named."""
+        return [
+            one.id
+            for one in self.suite.metrics
+            if one.table == LABEL_TABLE and not one.is_secondary
+        ]
+
     @cached_property
     def source(self) -> Source:
         """How the run's logs are read."""
@@ -84,7 +93,7 @@ class Dialogues:
                     "expected `dialogue` and `file`, by which a dialogue is named and read again.",
                     "Declare the column in the suite and score the log again.",
                 )
-        keys = self.run.table(LABEL_TABLE).select(self.key).collect(engine="streaming")
+        keys = self.run.scan(LABEL_TABLE).select(self.key).collect(engine="streaming")
         id = pl.coalesce(pl.col("dialogue").cast(pl.String), pl.lit("(no id)"))
         parts = [id]
         others = [column for column in self.key if column not in ("dialogue", "file", "line")]
@@ -142,7 +151,7 @@ class Dialogues:
             )
         table = declared[metric].table
         values = (
-            self.run.table(table)
+            self.run.scan(table)
             .group_by(self.key)
             .agg(pl.col(metric).cast(pl.Float64).mean().alias("value"))
         )
@@ -161,7 +170,7 @@ class Dialogues:
         """Return the rows of every table of some dialogues, dialogue by dialogue."""
         keys = self.names[list(rows)].select(self.key).with_row_index("_dialogue")
         queries = [
-            self.run.table(table.name).join(
+            self.run.scan(table.name).join(
                 keys.lazy(), on=self.key, how="inner", nulls_equal=True, maintain_order="left"
             )
             for table in self.suite.tables
@@ -270,9 +279,11 @@ class _Logs:
     def __init__(self, run: Run, source: Source) -> None:
         self._source = source
         # of a limited run the last log was read in part
-        inputs = () if "|limit=" in run.signature else run.manifest.inputs
-        self._scored = {about["name"]: about for about in inputs}
+        self._is_whole = "|limit=" not in run.signature
+        self._scored = {about["name"]: about for about in run.manifest.inputs}
+        self._given = None if run.scores is None else run.scores.source
         self._plans: dict[str, Plan] = {}
+        self._formats: dict[str, str] = {}
         self._read: tuple[Shard, Rows] | None = None
 
     def rows_of(self, tables: Mapping[str, pl.DataFrame]) -> Rows:
@@ -281,17 +292,22 @@ class _Logs:
         One row's place is known from its tables; its dialogue is all rows of its key in that file.
         """
         file, line = _place(tables)
-        with tempfile.TemporaryDirectory(prefix="fastscore-") as scratch:
-            shards = self._plan(file, Path(scratch)).shards
-            starts = [shard.file_ranges[0].first_line for shard in shards]
-            place = int(np.searchsorted(starts, line, side="right")) - 1
-            rows = self._rows(shards[max(0, place)])
+        if self._given is not None and self._given.is_frame:
+            rows = join_parts(self._given.read(self._source), self._source)
+            format = "jsonl" if self._given.frame is None else "parquet"
+        else:
+            with tempfile.TemporaryDirectory(prefix="fastscore-") as scratch:
+                plan = self._plan(file, Path(scratch))
+                starts = [shard.file_ranges[0].first_line for shard in plan.shards]
+                place = int(np.searchsorted(starts, line, side="right")) - 1
+                rows = self._rows(plan.shards[max(0, place)])
+            format = self._formats[file]
         row = rows.frame.filter(pl.col("line") == line)
         if row.is_empty():
             raise InputError(f"{file}:{line}: there is no row any more.", "Score the log again.")
         key, source = self._source.dialogue_key, self._source
         unnamed = not key or row[key[0]][0] is None
-        if unnamed and input_format(file, source) in source.row_dialogues:
+        if unnamed and format in source.row_dialogues:
             same = pl.col("line") == line
         elif unnamed:
             same = pl.col(key[0]).is_null() if key else pl.lit(True)
@@ -312,16 +328,15 @@ class _Logs:
 
     def _plan(self, file: str, scratch: Path) -> Plan:
         if file not in self._plans:
-            if not Path(file).exists():
-                raise log_is_gone(file)
-            scored = self._scored.get(file)
-            if scored and scored["bytes"] != Path(file).stat().st_size:
+            about = self._scored.get(file, {"name": file})
+            found = find_log(about, self._source)
+            scored = about if self._is_whole and len(about) > 1 else None
+            if scored and scored["bytes"] != Path(found.location).stat().st_size:
                 raise _log_has_changed(file)
-            files = resolve_inputs((file,), self._source.formats)
-            plan = plan_shards(files, self._source, scratch=scratch)
+            plan = plan_shards((found,), self._source, scratch=scratch)
             if scored and scored["content_hash"] != plan.inputs[0].content_hash:
                 raise _log_has_changed(file)
-            self._plans[file] = plan
+            self._plans[file], self._formats[file] = plan, found.format
         return self._plans[file]
 
     def _rows(self, shard: Shard) -> Rows:
@@ -330,7 +345,29 @@ class _Logs:
         return self._read[1]
 
 
-def log_is_gone(file: str) -> InputError:
+def find_log(about: Mapping[str, Any], source: Source) -> InputFile:
+    """Find a log of a run, under the name that was typed; see `place_of_log`."""
+    (file,) = resolve_inputs((place_of_log(about),), source.formats)
+    name = str(about["name"])
+    return file if file.path == name else replace(file, path=name, stored=file.location)
+
+
+def place_of_log(about: Mapping[str, Any]) -> str:
+    """Return where a log of a run is: where it was when scored, or by the name that was typed.
+
+    Raises
+    ------
+    InputError
+        It is no longer there.
+    """
+    name = str(about["name"])
+    for place in (about.get("path", ""), name):
+        if place and Path(place).exists():
+            return place
+    raise _log_is_gone(name)
+
+
+def _log_is_gone(file: str) -> InputError:
     """Say that a log is not where it was, or never was a file."""
     if file in (STDIN, FRAME_NAME):
         what = "standard input" if file == STDIN else "a frame"
@@ -342,17 +379,12 @@ def log_is_gone(file: str) -> InputError:
     here = "" if Path(file).is_absolute() else f" (looked for from {Path.cwd()})"
     return InputError(
         f"{file}: the log is no longer there{here}.",
-        "Put it back, go to the folder in which it was scored, or score again.",
+        "Put it back, or score again.",
     )
 
 
 def _log_has_changed(file: str) -> InputError:
     return InputError(f"{file}: the log is no longer what was scored.", "Score it again.")
-
-
-def input_format(file: str, source: Source) -> str:
-    """Return the format in which a log is read."""
-    return resolve_inputs((file,), source.formats)[0].format
 
 
 def _place(tables: Mapping[str, pl.DataFrame]) -> tuple[str, int]:
@@ -377,12 +409,9 @@ def run_texts(run: Run) -> Iterator[pl.Series]:
     dialogues = Dialogues(run)
     suite, source = dialogues.suite, dialogues.source
     for about in run.manifest.inputs:
-        name = about["name"]
-        if not Path(name).exists():
-            raise log_is_gone(name)
+        file = find_log(about, source)
         with tempfile.TemporaryDirectory(prefix="fastscore-") as scratch:
-            files = resolve_inputs((name,), source.formats)
-            for shard in plan_shards(files, source, scratch=Path(scratch)).shards:
+            for shard in plan_shards((file,), source, scratch=Path(scratch)).shards:
                 rows = read_shard(shard, source)
                 if suite.texts is not None:
                     yield suite.texts(suite.read(rows.frame, dialogues.options), dialogues.options)

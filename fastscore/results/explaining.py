@@ -10,11 +10,39 @@ import polars as pl
 from fastscore.errors import RunError, UsageError, nearest
 from fastscore.results.dialogue_sums import LABEL_TABLE
 from fastscore.results.dialogues import Dialogues
+from fastscore.results.runs import Run
+from fastscore.results.show_explanations import explanations_text
 from fastscore.suites.declarations import Metric
 from fastscore.suites.showing import Derivation, Dialogue, Explanation, Number, derive
+from fastscore.wording import worded
 
 SEMANTIC_TOLERANCE = 1e-6
 _PLACES = ("utterance_index", "step", "turn", "segment", "shift", "turn_pair_id", "message_id")
+
+
+@dataclasses.dataclass(frozen=True, slots=True, repr=False)
+class Explanations:
+    """Why numbers of a dialogue are what they are.
+
+    Parameters
+    ----------
+    dialogue
+        The dialogue's name.
+    file
+        Its log.
+    explanations
+        One for each value: formula, numbers in it, and evidence.
+    text
+        All of it as text, for people.
+    """
+
+    dialogue: str
+    file: str
+    explanations: tuple[Explanation, ...]
+    text: str
+
+    def __repr__(self) -> str:
+        return self.text
 
 
 def explain(dialogues: Dialogues, row: int, metrics: Sequence[str]) -> list[Explanation]:
@@ -148,6 +176,25 @@ def choose_dialogue(
     if not ranked:
         raise UsageError(f"{dialogues.run.path}: no dialogue has a {metric}.")
     return ranked[0 if worst else -1]
+
+
+def explain_run(
+    run: Run,
+    dialogue: str | None = None,
+    metric: str | None = None,
+    *,
+    worst: str | None = None,
+    best: str | None = None,
+    seed: int | None = None,
+) -> Explanations:
+    """Explain numbers of a dialogue that is named or chosen; see `fastscore.explain`."""
+    dialogues = Dialogues(run)
+    row = choose_dialogue(dialogues, dialogue, worst=worst, best=best, seed=seed)
+    chosen = metric or worst or best
+    found = explain(dialogues, row, [chosen] if chosen else dialogues.explained_metrics)
+    file = dialogues.tables([row])[0][LABEL_TABLE]["file"][0]
+    text = worded(explanations_text(dialogues, row, found))
+    return Explanations(dialogues.names["name"][row], file, tuple(found), text)
 
 
 def explanations_json(name: str, file: str, found: Sequence[Explanation]) -> str:

@@ -494,7 +494,6 @@ def _rejects(run: Run) -> list[Finding]:
         .agg(n=pl.col("count").sum())
         .sort("n", "reason", descending=[True, False])
         .head(1)
-        .collect()
     )
     reason, n = commonest.row(0)
     text = f"{counted(n_rejects, 'rejects')}, most for {reason} ({n:,})."

@@ -82,7 +82,7 @@ def summarise_tables(
     """Summarise a run's tables, or the rows of the dialogues that have these labels."""
     suite = run.suite
     options = build_options(suite.options, run.manifest.options)
-    tables, unit = run.tables, None
+    tables, unit = run.lazy_tables, None
     if cluster:
         unit = f"{cluster}:unit"
         tables = _with_units(run, suite, cluster, unit)
@@ -93,7 +93,7 @@ def summarise_tables(
 
 def require_label(run: Run, column: str) -> None:
     """Refuse a column that table ``dialogues`` lacks, or that cannot name groups or units."""
-    schema = run.table(LABEL_TABLE).collect_schema()
+    schema = run.scan(LABEL_TABLE).collect_schema()
     known = [name for name, dtype in schema.items() if can_label(dtype)]
     if column not in known:
         groups = set(run.summary["group"])
@@ -106,7 +106,7 @@ def require_label(run: Run, column: str) -> None:
 
 def _levels(run: Run, columns: Sequence[str]) -> list[dict[str, Any]]:
     """Return the combinations of labels that dialogues have."""
-    levels = run.table(LABEL_TABLE).select(columns).drop_nulls().unique().sort(columns).collect()
+    levels = run.scan(LABEL_TABLE).select(columns).drop_nulls().unique().sort(columns).collect()
     if levels.height > MOST_GROUPS:
         raise UsageError(
             f"{run.path}: {BETWEEN.join(columns)} has {levels.height:,} values, expected at most "
@@ -120,12 +120,12 @@ def _with_units(run: Run, suite: Suite, cluster: str, unit: str) -> dict[str, pl
     keys_of = {table.name: list(table.dialogue_key) for table in suite.tables}
     own = pl.concat_str(keys_of[LABEL_TABLE], separator=":", ignore_nulls=True)
     unit_of_row = pl.coalesce(pl.col(cluster).cast(pl.String), own)
-    dialogues = run.table(LABEL_TABLE).with_columns(unit_of_row.alias(unit))
+    dialogues = run.scan(LABEL_TABLE).with_columns(unit_of_row.alias(unit))
     tables = {LABEL_TABLE: dialogues}
     for name, keys in keys_of.items():
         if name != LABEL_TABLE:
             units = dialogues.select(*keys, unit).unique(keys)
-            tables[name] = run.table(name).join(units, on=keys, how="left", nulls_equal=True)
+            tables[name] = run.scan(name).join(units, on=keys, how="left", nulls_equal=True)
     return tables
 
 

@@ -82,10 +82,10 @@ def read_headlines(run: Run, *, cluster: str | None = None) -> Headlines:
     summary = summarise_run(run, cluster=cluster)
     whole = set(summary.filter(pl.col("group") == ALL)["metric"])
     metrics = tuple(one for one in headline_metrics(suite.metrics) if one.id in whole)
-    columns = run.table(LABEL_TABLE).collect_schema().names()
+    columns = run.scan(LABEL_TABLE).collect_schema().names()
     groups = summary["group"].unique(maintain_order=True)
     labels = tuple(name for name in groups if name in columns)
-    parts = tuple(defined_parts(suite, run.tables, metrics, labels=labels, cluster=cluster))
+    parts = tuple(defined_parts(suite, run.lazy_tables, metrics, labels=labels, cluster=cluster))
     baselines: Mapping[PartKey, Sequence[Baseline]] = {}
     lacking = ""
     try:

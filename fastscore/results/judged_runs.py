@@ -78,9 +78,9 @@ class JudgedRun(Run):
     judges: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
-    def table(self, name: str) -> pl.LazyFrame:
+    def scan(self, name: str) -> pl.LazyFrame:
         """Scan one table; ``judge`` too."""
-        return self.judged.lazy() if name == JUDGE_TABLE else Run.table(self, name)
+        return self.judged.lazy() if name == JUDGE_TABLE else Run.scan(self, name)
 
 
 def judge_runs(
@@ -135,7 +135,7 @@ def _joined(
     run: Run, file: str, columns: Sequence[str], scale: tuple[float, float]
 ) -> tuple[pl.DataFrame, Judged]:
     """Return the run's dialogues with their labels, and what a file says of them."""
-    dialogues = run.table(LABEL_TABLE)
+    dialogues = run.scan(LABEL_TABLE)
     labels = [name for name, dtype in dialogues.collect_schema().items() if can_label(dtype)]
     rows = dialogues.select(labels).collect(engine="streaming")
     place = pl.format("{}:{}", "file", "line") if "line" in labels else pl.col("file")

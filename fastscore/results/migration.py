@@ -239,7 +239,7 @@ def _summary_numbers(run: Run) -> pl.DataFrame:
     """Read the run's summary as the public script would have written it."""
     suite = run.suite
     options = build_options(suite.options, dict(run.manifest.options) | {"legacy_files": True})
-    tables = {table.name: run.table(table.name) for table in suite.tables}
+    tables = {table.name: run.scan(table.name) for table in suite.tables}
     assert suite.legacy_files is not None
     files = suite.legacy_files(tables, (), options)
     (name,) = (name for name in files if name.endswith(".json"))
@@ -253,8 +253,8 @@ def _summary_numbers(run: Run) -> pl.DataFrame:
 def _long(run: Run, table: str, metrics: Sequence[str]) -> pl.DataFrame:
     if table == "summary":
         return _summary_numbers(run)
-    frame = run.table(table)
-    dialogues = run.table("dialogues")
+    frame = run.scan(table)
+    dialogues = run.scan("dialogues")
     columns = frame.collect_schema()
     if "file" not in columns or "dialogue_uid" in dialogues.collect_schema():
         names = dialogues.select("dialogue", "file", "dialogue_uid").collect()

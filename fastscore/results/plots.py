@@ -1,5 +1,6 @@
 """One figure of a metric: its distribution, or its means by a label."""
 
+import io
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -15,7 +16,16 @@ BINS = 20
 COLOUR = "#0072B2"
 
 
-def plot_metric(run: "Run", metric: str, *, by: str | None = None) -> Figure:
+class Picture(Figure):
+    """A figure of matplotlib that notebooks show as a picture."""
+
+    def _repr_svg_(self) -> str:
+        file = io.StringIO()
+        self.savefig(file, format="svg")
+        return file.getvalue()
+
+
+def plot_metric(run: "Run", metric: str, *, by: str | None = None) -> Picture:
     """Draw a metric of a run.
 
     Parameters
@@ -30,8 +40,8 @@ def plot_metric(run: "Run", metric: str, *, by: str | None = None) -> Figure:
 
     Returns
     -------
-    matplotlib.figure.Figure
-        A figure that notebooks show and ``savefig`` writes.
+    Picture
+        A figure of matplotlib that notebooks show and ``savefig`` writes.
 
     Raises
     ------
@@ -44,12 +54,12 @@ def plot_metric(run: "Run", metric: str, *, by: str | None = None) -> Figure:
             f"Suite {run.manifest.suite!r} has no metric {metric!r}.", nearest(metric, declared)
         )
     about = declared[metric]
-    figure = Figure(figsize=(6.4, 3.2), layout="constrained")
+    figure = Picture(figsize=(6.4, 3.2), layout="constrained")
     axis = figure.add_subplot()
     arrow = {"higher": " ↑", "lower": " ↓", "neither": ""}[about.better]
     figure.suptitle(f"{about.name}{arrow}".replace("$", r"\$"), fontsize=11)
     if by is None:
-        values = run.table(about.table).select(metric).drop_nulls().collect().to_series()
+        values = run.scan(about.table).select(metric).drop_nulls().collect().to_series()
         axis.hist(values.to_numpy(), bins=BINS, color=COLOUR, edgecolor="white")
         axis.set_xlabel(metric)
         axis.set_ylabel(about.table)

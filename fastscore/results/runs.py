@@ -1,14 +1,17 @@
-"""Opening a run directory and reading what it committed, each file compared with its hash first."""
+"""Runs: a directory, whose files are compared with their hashes first, or scores in memory."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from os import PathLike, fspath
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import polars as pl
 
 from fastscore.errors import RunError, UsageError, nearest
+from fastscore.logs.read.given import Given
 from fastscore.paths import check_path
 from fastscore.processors import available_processors
 from fastscore.run.commit import (
@@ -18,6 +21,7 @@ from fastscore.run.commit import (
     SUMMARY_JSON,
     SUMMARY_PARQUET,
     Committed,
+    as_json,
     part_name,
 )
 from fastscore.run.compared_texts import CUT_SCHEMA
@@ -32,29 +36,58 @@ from fastscore.run.receipts import (
 from fastscore.suites.base import Suite
 from fastscore.suites.declarations import REJECTS_TABLE
 from fastscore.suites.registry import load_suite
+from fastscore.wording import worded
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from pandas import DataFrame as PandasFrame
+    from pyarrow import Table as ArrowTable
+
+    from fastscore.results.compare import Comparison
+    from fastscore.results.explaining import Explanations
+    from fastscore.results.plots import Picture
+
+Frame = TypeVar("Frame", pl.DataFrame, pl.LazyFrame)
+
+
+@dataclass(frozen=True, slots=True)
+class Scores:
+    """The scores of a run that wrote no directory.
+
+    Parameters
+    ----------
+    frames
+        The tables by name, with ``rejects`` and ``cut_texts``.
+    summary
+        One row a group and metric.
+    source
+        The logs, frame or rows that were scored.
+    """
+
+    frames: Mapping[str, pl.DataFrame]
+    summary: pl.DataFrame
+    source: Given
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Run:
-    """A complete run.
+    """A complete run: a run directory, or scores in memory.
 
     Parameters
     ----------
     path
-        The run directory.
+        The run directory. Of scores in memory: what was scored, as messages name it.
     manifest
-        Its manifest.
+        The run's manifest.
     verify
-        Whether what is read is compared first with the hash that was committed: a table's parts
-        when the table is first asked for.
+        Whether each file is compared with its committed hash before it is first read.
+    scores
+        The scores in memory. None for a run directory.
     """
 
     path: Path
     manifest: Manifest
     verify: bool = True
+    scores: Scores | None = None
     _verified: set[str] = field(default_factory=set, repr=False, compare=False)
     _committed_files: dict[str, Committed] = field(default_factory=dict, repr=False, compare=False)
 
@@ -74,14 +107,50 @@ class Run:
     ) -> tuple[str, Suite, pl.DataFrame, Mapping[str, pl.LazyFrame], dict[str, int]]:
         counts = {name: table["rows"] for name, table in self.manifest.tables.items()}
         counts["rejects"] = self.manifest.counts.get("rejects", 0)
-        title = f"Run {self.path} of {self.manifest.suite}"
-        return title, self.suite, self.summary, self.tables, counts
+        name = "Scores" if self.scores is not None else f"Run {self.path}"
+        title = f"{name} of {self.manifest.suite}"
+        return title, self.suite, self.summary, self.lazy_tables, counts
 
-    def plot(self, metric: str, *, by: str | None = None) -> "Figure":
+    def plot(self, metric: str, *, by: str | None = None) -> "Picture":
         """Draw the distribution of a metric, or its means by labels (`plots.plot_metric`)."""
         from fastscore.results.plots import plot_metric
 
         return plot_metric(self, metric, by=by)
+
+    def compare(self, *others: "Run | str | PathLike[str]", **how: Any) -> "Comparison":
+        """Compare with other runs, or the levels of this one; see `fastscore.compare`."""
+        from fastscore.results.compare import compare
+
+        return compare(self, *others, **how)
+
+    def explain(
+        self, dialogue: str | None = None, metric: str | None = None, **choice: Any
+    ) -> "Explanations":
+        """Explain why a number is what it is; see `fastscore.explain`."""
+        from fastscore.results.explaining import explain_run
+
+        return explain_run(self, dialogue, metric, **choice)
+
+    def report(
+        self, output: str | PathLike[str] = "report.html", *, cluster: str | None = None
+    ) -> Path:
+        """Write a page about the run; see `fastscore.report`."""
+        from fastscore.results.report.write import write_report
+
+        return write_report([self], output, cluster=cluster)
+
+    def to_pandas(self, table: str = "dialogues") -> "PandasFrame":
+        """Return a table as a pandas frame. This needs pandas."""
+        return self.scan(table).collect().to_pandas()
+
+    def to_arrow(self, table: str = "dialogues") -> "ArrowTable":
+        """Return a table as an Arrow table."""
+        return self.scan(table).collect().to_arrow()
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Metrics that are null in every row, with the columns that they lack, and other notes."""
+        return tuple(map(worded, (*self.manifest.lacking, *self.manifest.notes)))
 
     @property
     def signature(self) -> str:
@@ -107,6 +176,8 @@ class Run:
         from fastscore.results.groups import summarise_tables
         from fastscore.suites.summary import SUMMARY_SCHEMA
 
+        if self.scores is not None:
+            return self.scores.summary
         self._verify_beside_parts(SUMMARY_PARQUET)
         try:
             summary = pl.read_parquet(self.path / SUMMARY_PARQUET, glob=False)
@@ -147,6 +218,8 @@ class Run:
         RunError
             It is missing or not what was committed.
         """
+        if self.scores is not None:
+            return as_json({"signature": self.signature, "summary": self.summary.to_dicts()})
         self._verify_beside_parts(SUMMARY_JSON)
         try:
             return (self.path / SUMMARY_JSON).read_text(encoding="utf-8")
@@ -157,8 +230,8 @@ class Run:
             ) from error
 
     @property
-    def rejects(self) -> pl.LazyFrame:
-        """The rejected rows, in input order.
+    def rejects(self) -> pl.DataFrame:
+        """The rejected rows with place and reason, in input order.
 
         Raises
         ------
@@ -167,27 +240,33 @@ class Run:
         """
         rejects = self._scan(REJECTS)
         self._require(REJECTS, rejects, REJECTS_TABLE)
-        return rejects
+        return rejects.collect()
 
     @property
-    def cut_texts(self) -> pl.LazyFrame:
+    def cut_texts(self) -> pl.DataFrame:
         """The texts of which the embedder's model took the beginning only.
 
         One row each: its id, its tokens, how many the model takes (``limit``) and how it begins.
         Empty without an embedder.
         """
         if self.manifest.embedder is None:
-            return pl.LazyFrame(schema=CUT_SCHEMA)
+            return pl.DataFrame(schema=CUT_SCHEMA)
         # of several shards that have a text each lists it
-        return self._scan(CUT_TEXTS).unique(["id_high", "id_low"], maintain_order=True)
+        texts = self._scan(CUT_TEXTS).unique(["id_high", "id_low"], maintain_order=True)
+        return texts.collect()
 
     @property
-    def tables(self) -> Mapping[str, pl.LazyFrame]:
-        """Every table by name, scanned lazily, rows in input order."""
-        return _Tables(tuple(self.manifest.tables), self.table)
+    def tables(self) -> Mapping[str, pl.DataFrame]:
+        """Every table by name, rows in input order, each read when it is asked for."""
+        return _Tables(tuple(self.manifest.tables), lambda name: self.scan(name).collect())
 
-    def table(self, name: str) -> pl.LazyFrame:
-        """Scan one table.
+    @property
+    def lazy_tables(self) -> Mapping[str, pl.LazyFrame]:
+        """Every table by name, as `scan` scans it."""
+        return _Tables(tuple(self.manifest.tables), self.scan)
+
+    def scan(self, name: str) -> pl.LazyFrame:
+        """Scan one table lazily, rows in input order.
 
         Raises
         ------
@@ -212,7 +291,7 @@ class Run:
         """
         for table in self.suite.tables:
             if table.name in self.manifest.tables:
-                self._require(table.name, self.table(table.name), table.schema)
+                self._require(table.name, self.scan(table.name), table.schema)
         self._require(REJECTS, self._scan(REJECTS), REJECTS_TABLE)
 
     def _require(self, folder: str, frame: pl.LazyFrame, declared: Iterable[str]) -> None:
@@ -227,6 +306,8 @@ class Run:
 
     def damaged(self) -> list[str]:
         """Return the files whose content is no longer what was committed, sorted."""
+        if self.scores is not None:
+            return []
         committed = [Committed(**output) for output in self.manifest.outputs]
         receipts = {path: load_receipt(path) for path in self._receipt_paths()}
         whole = [receipt for receipt in receipts.values() if receipt is not None]
@@ -242,6 +323,8 @@ class Run:
         return sorted(damaged)
 
     def _scan(self, folder: str) -> pl.LazyFrame:
+        if self.scores is not None:
+            return self.scores.frames[folder].lazy()
         parts = [part_name(index) for index in range(self.manifest.shards)]
         if self.verify and folder not in self._verified:
             self._read_receipts()
@@ -289,16 +372,16 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
-class _Tables(Mapping[str, pl.LazyFrame]):
+class _Tables(Mapping[str, Frame]):
     """Tables by name, each opened when it is asked for."""
 
     names: tuple[str, ...]
-    scan: Callable[[str], pl.LazyFrame]
+    open: Callable[[str], Frame]
 
-    def __getitem__(self, name: str) -> pl.LazyFrame:
+    def __getitem__(self, name: str) -> Frame:
         if name not in self.names:
             raise KeyError(name)
-        return self.scan(name)
+        return self.open(name)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.names)
@@ -362,3 +445,33 @@ def open_run(path: str | Path, *, verify: bool = True) -> Run:
             f"{folder}: the run is not complete.", "Run its `fastscore score` command again."
         )
     return Run(folder, manifest, verify)
+
+
+def as_run(run: Run | str | PathLike[str]) -> Run:
+    """Return a run, opened if it is named by its directory.
+
+    Raises
+    ------
+    UsageError
+        It is neither.
+    """
+    if isinstance(run, Run):
+        return run
+    if isinstance(run, str | PathLike):
+        return open_run(fspath(run))
+    raise UsageError(
+        f"The run is of type {type(run).__name__}; expected a run or its directory.",
+        "Runs come first, each as an argument of its own.",
+    )
+
+
+def as_runs(runs: Iterable[Run | str | PathLike[str]]) -> list[Run]:
+    """Return runs, opened. Scores in memory with equal names get a number."""
+    found: list[Run] = []
+    names: Counter[Path] = Counter()
+    for run in map(as_run, runs):
+        names[run.path] += 1
+        number = names[run.path]
+        is_again = run.scores is not None and number > 1
+        found.append(replace(run, path=Path(f"{run.path} ({number})")) if is_again else run)
+    return found

@@ -96,7 +96,7 @@ def show_summary(
             else json.dumps(content, indent=2, ensure_ascii=False) + "\n"
         )
         return
-    summary, more = summarise_defined(suite, run.tables, summary, ids, cluster=cluster)
+    summary, more = summarise_defined(suite, run.lazy_tables, summary, ids, cluster=cluster)
     grids = [groups_grid(suite, summary, ids, average=average, unit=unit)] if by else []
     if not by:
         whole = whole_grid(suite, summary, ids, everything=everything, unit=unit)
@@ -153,7 +153,7 @@ def _cases(suite: Suite, run: Run) -> list[Grid]:
     """Lay out what the suite says that it left aside."""
     if suite.cases is None:
         return []
-    counts = suite.cases(run.tables)
+    counts = suite.cases(run.lazy_tables)
     columns = [
         Column(
             name, tuple(str(cell) for cell in counts[name]), right=counts[name].dtype.is_numeric()
@@ -198,7 +198,7 @@ def _show_files(console: "Console", run: Run) -> None:
     console.print(f"signature  {run.signature}", soft_wrap=True)
     code = (
         f"import fastscore; print(fastscore.open_run({json.dumps(str(run.path))})"
-        f".table({json.dumps(first)}).head().collect())"
+        f".tables[{json.dumps(first)}].head())"
     )
     console.print(
         f"next       fastscore summary {shlex.quote(str(run.path))}\n"

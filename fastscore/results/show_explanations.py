@@ -1,5 +1,6 @@
 """Showing why numbers of a dialogue are what they are, with their evidence."""
 
+import io
 from collections.abc import Mapping, Sequence
 
 from rich.console import Console
@@ -12,6 +13,7 @@ from fastscore.results.number_text import decimals_for, number_text
 from fastscore.suites.showing import Evidence, Explanation, Mark, Number
 from fastscore.terminal import plain
 
+TEXT_WIDTH = 100
 EVIDENCE_SHOWN = 12
 LONGEST_TEXT, LEAD = 600, 200
 
@@ -50,6 +52,16 @@ def print_explanations(
         more = len(one.evidence) - EVIDENCE_SHOWN
         if more > 0:
             console.print(Text(f"  ... and {more:,} more: --json has all"))
+
+
+def explanations_text(dialogues: Dialogues, row: int, found: Sequence[Explanation]) -> str:
+    """Return what `print_explanations` prints, as text."""
+    console = Console(
+        file=io.StringIO(), width=TEXT_WIDTH, highlight=False, markup=False, emoji=False
+    )
+    with console.capture() as capture:
+        print_explanations(console, dialogues, row, found)
+    return "\n".join(line.rstrip() for line in capture.get().rstrip().split("\n"))
 
 
 def _facts(facts: Mapping[str, str]) -> Table:

@@ -70,7 +70,7 @@ def trivial_baselines(
     if not metrics or suite.trivial_agents is None:
         return {}
     options = build_options(suite.options, run.manifest.options)
-    scored = suite.trivial_agents(run.tables, options)
+    scored = suite.trivial_agents(run.lazy_tables, options)
     own = {part_key(part): part for part in parts}
     found: dict[PartKey, list[Baseline]] = {}
     for agent in scored["agent"].unique(maintain_order=True):
@@ -90,11 +90,11 @@ def _with_scores(
     suite = run.suite
     key = next(list(one.dialogue_key) for one in suite.tables if one.name == LABEL_TABLE)
     ids = [metric.id for metric in metrics]
-    dialogues = run.table(LABEL_TABLE).join(
+    dialogues = run.scan(LABEL_TABLE).join(
         scored.lazy().select(*key, *ids), on=key, how="left", nulls_equal=True, suffix=":agent"
     )
     replaced = [pl.when(pl.col(id).is_not_null()).then(f"{id}:agent").alias(id) for id in ids]
-    return {**run.tables, LABEL_TABLE: dialogues.with_columns(replaced)}
+    return {**run.lazy_tables, LABEL_TABLE: dialogues.with_columns(replaced)}
 
 
 def _compare(agent: str, own: Part, other: Part) -> Baseline:

@@ -53,8 +53,12 @@ def commit_file(path: Path) -> Iterator[BinaryIO]:
 
 def commit_json(path: Path, content: Any) -> Committed:
     """Write `content` as indented JSON, atomically."""
-    data = orjson.dumps(content, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
-    return commit_bytes(path, data)
+    return commit_bytes(path, as_json(content).encode())
+
+
+def as_json(content: Any) -> str:
+    """Write a value as indented JSON."""
+    return orjson.dumps(content, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE).decode()
 
 
 def commit_bytes(path: Path, data: bytes) -> Committed:

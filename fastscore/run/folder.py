@@ -15,7 +15,9 @@ import polars as pl
 from fastscore.durable import is_temporary
 from fastscore.errors import RunConflictError, RunError
 from fastscore.logs.inputs.column_map import stored_layout
+from fastscore.logs.inputs.files import STDIN
 from fastscore.logs.inputs.first_bytes import HEAD_BYTES, content_of
+from fastscore.logs.inputs.frames import FRAME_NAME
 from fastscore.logs.plan.shards import Plan
 from fastscore.options import option_values
 from fastscore.plugins import installed_version
@@ -96,8 +98,23 @@ def open_manifest(
     else:
         note(f"{folder / MANIFEST_NAME}: lost or damaged; made anew from this run's receipts")
         remove_temporaries(folder)
-    manifest = Manifest(
-        signature=there or signed,
+    manifest = new_manifest(config, suite, options, identity, there or signed)
+    check_writer()
+    # nothing else is written before: what stands beside a manifest is this run's
+    manifest.save(folder)
+    return manifest
+
+
+def new_manifest(
+    config: RunConfig,
+    suite: Suite,
+    options: Any,
+    identity: EmbedderIdentity | None,
+    signed: str,
+) -> Manifest:
+    """Return the manifest of a run that has scored nothing yet."""
+    return Manifest(
+        signature=signed,
         suite=suite.name,
         suite_version=suite.version,
         options=option_values(options),
@@ -110,10 +127,6 @@ def open_manifest(
         environment=_environment(),
         tables={table.name: {"rows": 0, "parts": 0} for table in suite.tables},
     )
-    check_writer()
-    # nothing else is written before: what stands beside a manifest is this run's
-    manifest.save(folder)
-    return manifest
 
 
 def _settings(config: RunConfig, suite: Suite) -> dict[str, Any]:
@@ -215,14 +228,24 @@ def accept_inputs(folder: Path, manifest: Manifest, plan: Plan) -> None:
             f"{folder} was begun with {gone[0]}, which is not among the inputs now.",
             "Name all its inputs again, choose another folder with -o, or use --overwrite.",
         )
-    manifest.inputs = [
-        {"name": entry.name, "bytes": entry.n_bytes, "content_hash": entry.content_hash}
-        for entry in plan.inputs
-    ]
+    manifest.inputs = describe_inputs(plan)
     manifest.shards = len(plan.shards)
     manifest.status = "running"
     manifest.save(folder)
     _remove_parts_after(folder, manifest, len(plan.shards))
+
+
+def describe_inputs(plan: Plan) -> list[dict[str, Any]]:
+    """Return of each input its name as typed, its absolute path, its size and its hash."""
+    return [
+        {
+            "name": entry.name,
+            "path": "" if entry.name in (STDIN, FRAME_NAME) else os.path.abspath(entry.name),
+            "bytes": entry.n_bytes,
+            "content_hash": entry.content_hash,
+        }
+        for entry in plan.inputs
+    ]
 
 
 def _is_repacked(name: str, given: Iterable[str]) -> bool:

@@ -2,7 +2,7 @@
 
 import resource
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Protocol, TextIO
 
@@ -10,6 +10,12 @@ from fastscore.terminal import note_console, stderr_is_terminal, write_note
 
 if TYPE_CHECKING:
     from rich.progress import Progress
+
+
+OnProgress = Callable[[str, int, int], None]
+"""Called with a stage, its tasks that are done, and all its tasks."""
+
+SECONDS_BETWEEN_LINES = 30.0
 
 
 class StageProgress(Protocol):
@@ -79,8 +85,47 @@ class SilentReporter:
         """Say nothing."""
 
 
+class _CalledStage(_Counter):
+    def __init__(self, name: str, total: int, call: OnProgress) -> None:
+        super().__init__(name, total)
+        self.call = call
+        call(name, 0, total)
+
+    def advance(self, counts: Mapping[str, int]) -> None:
+        super().advance(counts)
+        self.call(self.name, self.done, self.total)
+
+
+class CallingReporter(SilentReporter):
+    """Calls a function with the progress of each stage."""
+
+    def __init__(self, call: OnProgress) -> None:
+        self.call = call
+
+    @contextmanager
+    def stage(self, name: str, total: int) -> Iterator[StageProgress]:
+        """Open a stage whose progress is told."""
+        yield _CalledStage(name, total, self.call)
+
+
+class _LineStage(_Counter):
+    def __init__(self, name: str, total: int, note: Callable[[str], None]) -> None:
+        super().__init__(name, total)
+        self.note, self.told = note, self.started
+
+    def advance(self, counts: Mapping[str, int]) -> None:
+        super().advance(counts)
+        now = time.monotonic()
+        if now - self.told >= SECONDS_BETWEEN_LINES and self.done < self.total:
+            self.told = now
+            self.note(self.line())
+
+
 class LineReporter:
-    """One line a stage, when it ends: for logs and pipes; on stderr, unless a stream is named."""
+    """A line a stage when it ends, and every 30 seconds before: for logs and pipes.
+
+    Lines go to stderr, unless a stream is named.
+    """
 
     def __init__(self, stream: TextIO | None = None) -> None:
         self.stream = stream
@@ -88,7 +133,7 @@ class LineReporter:
     @contextmanager
     def stage(self, name: str, total: int) -> Iterator[StageProgress]:
         """Open a stage that is shown when it ends."""
-        counter = _Counter(name, total)
+        counter = _LineStage(name, total, self.note)
         yield counter
         self.note(counter.line())
 
@@ -150,6 +195,11 @@ def reporter(*, quiet: bool) -> Reporter:
     if quiet:
         return SilentReporter()
     return LiveReporter() if stderr_is_terminal() else LineReporter()
+
+
+def chosen_reporter(progress: bool | OnProgress) -> Reporter:
+    """Return the reporter that a caller asks for: as on the command line, a call, or none."""
+    return CallingReporter(progress) if callable(progress) else reporter(quiet=not progress)
 
 
 def peak_memory_bytes() -> int:

@@ -23,7 +23,7 @@ def written(path: Path, rows: list[Any]) -> Path:
 
 
 def dialogues(run: Path) -> list[str]:
-    return fastscore.open_run(run).table("dialogues").collect()["dialogue"].to_list()
+    return fastscore.open_run(run).scan("dialogues").collect()["dialogue"].to_list()
 
 
 def test_layouts_are_listed_with_an_example_each() -> None:
@@ -114,7 +114,7 @@ def test_many_unpaired_turns_are_refused_with_the_option(tmp_path: Path) -> None
         "preference_shift", tmp_path / "merged", path, "--layout", "openai", "--merge-speakers"
     )
     assert code == 0, said
-    turns = fastscore.open_run(tmp_path / "merged" / "run").table("turns").collect()
+    turns = fastscore.open_run(tmp_path / "merged" / "run").scan("turns").collect()
     assert turns.height == 5
 
 
@@ -140,5 +140,5 @@ def test_headers_of_joined_files_are_no_rows(tmp_path: Path, mark: str) -> None:
     run = fastscore.open_run(tmp_path / "run")
     assert dialogues(tmp_path / "run") == ["a0", "a1", "b0", "b1"]
     assert run.manifest.counts["rejects"] == 0
-    lines = run.table("messages").select(pl.col("line")).collect()["line"].to_list()
+    lines = run.scan("messages").select(pl.col("line")).collect()["line"].to_list()
     assert lines == [2, 3, 5, 6]

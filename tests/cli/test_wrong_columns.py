@@ -33,7 +33,7 @@ def test_what_is_typed_then_scores(tmp_path: Path) -> None:
     run = fastscore.open_run(tmp_path / "run")
     assert run.signature.endswith("|columns=prediction=text")
     expected = fastscore.score(right, fastscore.ScoreDialogue(lex_weight=1.0))
-    steps = run.table("steps").collect()
+    steps = run.scan("steps").collect()
     assert steps.drop("dialogue").equals(expected.tables["steps"].drop("dialogue"))
     # by configuration, and in Python
     config = tmp_path / "config.toml"
@@ -191,7 +191,7 @@ def test_memory_and_runs_say_the_same(form: Any, rows: str, tmp_path: Path) -> N
 
 def test_a_scan_warns_of_what_is_missing_and_leaves_other_files_aside(tmp_path: Path) -> None:
     log = write(tmp_path / "logs" / "a.jsonl", renamed("score_dialogue", "text"))
-    with pytest.warns(fastscore.LogsWarning, match="Type --column prediction=text"):
+    with pytest.warns(fastscore.LogsWarning, match='Give columns={"prediction": "text"}'):
         rows = fastscore.scan(log, "score_dialogue")
     assert rows.collect().height == 3
     with pytest.warns(fastscore.LogsWarning, match="no such column"):
@@ -207,7 +207,7 @@ def test_frames_are_screened_too() -> None:
     frame = pl.DataFrame(renamed("score_dialogue", "text"))
     with pytest.raises(InputError, match="frame: no row has what score_dialogue needs") as caught:
         fastscore.score(frame, fastscore.ScoreDialogue(lex_weight=1.0))
-    assert str(caught.value).endswith("Type --column prediction=text.")
+    assert str(caught.value).endswith('Give columns={"prediction": "text"}.')
     assert (
         fastscore.score(
             frame, fastscore.ScoreDialogue(lex_weight=1.0), columns={"prediction": "text"}

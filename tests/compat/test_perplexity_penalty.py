@@ -98,7 +98,7 @@ def test_variables_count_where_nothing_is_given(
     assert main(["--jsonl", "x.jsonl", "--lex-weight", "1", "--pppl-weight", "0.25"]) == 0
     assert by_hand[-1] == "from-variable"
     monkeypatch.setenv("PPPL_MODEL", "")
-    with pytest.raises(UsageError, match=r"--pppl-weight is 0\.5, but no --pppl-model"):
+    with pytest.raises(UsageError, match=r"pppl_weight is 0\.5, but no pppl_model"):
         score_jsonl("x.jsonl", 1.0)
 
 

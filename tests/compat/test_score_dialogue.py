@@ -182,7 +182,7 @@ def test_a_missing_embedder_says_how_to_get_it(
 @pytest.mark.parametrize("weight", [-0.1, 1.01, float("nan")])
 def test_a_weight_out_of_range_is_refused(weight: float) -> None:
     write_log("x.jsonl")
-    with pytest.raises(FastscoreError, match="--lex-weight"):
+    with pytest.raises(FastscoreError, match="lex_weight"):
         score_jsonl("x.jsonl", lex_weight=weight)
 
 

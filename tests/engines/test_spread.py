@@ -113,7 +113,7 @@ def test_threads_of_a_process_are_set(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_cannot_be_opened_is_explained() -> None:
     with pytest.raises(UsageError, match=r"Unknown engine 'dusk'\. Did you mean 'dask'"):
         open_engine("dusk", None, 1)
-    with pytest.raises(UsageError, match="--address is here, and --engine is local"):
+    with pytest.raises(UsageError, match="address is here, and engine is local"):
         open_engine("local", "here", 1)
 
 

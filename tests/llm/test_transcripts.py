@@ -115,7 +115,7 @@ def test_the_suite_is_the_runs_or_the_only_one_that_reads_the_logs(tmp_path):
     )
     found = find_logs([str(tmp_path / "run")])
     assert (found.suite, found.inputs) == ("score_dialogue", (str(moved),))
-    scored = fastscore.open_run(tmp_path / "run").table("dialogues").collect()["dialogue"]
+    scored = fastscore.open_run(tmp_path / "run").scan("dialogues").collect()["dialogue"]
     said = read_transcripts(found).dialogues
     assert sorted(each.dialogue for each in said) == sorted(scored)
     with pytest.raises(UsageError, match="a run of score_dialogue, not of memory_finance"):

@@ -142,7 +142,7 @@ def test_an_untied_decoder_must_be_there():
 
 def test_not_exported_says_how_and_lists_what_is(tmp_path):
     export_masked("mlm", tmp_path, write_masked_folder(tmp_path / "source", TOKENIZER))
-    with pytest.raises(NotExportedError, match=r"'other'.*Exported: mlm\..*--task fill-mask"):
+    with pytest.raises(NotExportedError, match=r"'other'.*Exported: mlm\..*task fill-mask"):
         find_masked("other", tmp_path)
     (tmp_path / "masked-models" / "mlm" / "manifest.json").write_text("{}")
     with pytest.raises(ModelExportError, match="is damaged"):

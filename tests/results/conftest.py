@@ -59,7 +59,7 @@ class SuiteRuns(Mapping[str, Run]):
     def __getitem__(self, suite: str) -> Run:
         if suite not in self._runs:
             run = self._score_again(suite) if "/" in suite else self._score(suite)
-            assert run.rejects.collect().is_empty()
+            assert run.rejects.is_empty()
             self._runs[suite] = run
         return self._runs[suite]
 

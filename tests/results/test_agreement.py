@@ -118,7 +118,7 @@ def test_raters_that_share_nothing_are_refused(tmp_path: Path, files: list[Path]
     other.write_text("dialogue,tone\nd1,3\n")
     with pytest.raises(InputError, match="no score was found"):
         fastscore.agreement(files[0], other)
-    with pytest.raises(UsageError, match="--judge-range"):
+    with pytest.raises(UsageError, match="judge_scale"):
         fastscore.agreement(*files, scale=(5, 1))
 
 

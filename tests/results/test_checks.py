@@ -326,7 +326,7 @@ def test_a_configuration_may_name_the_suite_and_everything_else(
     assert passed.returncode == 0, passed.stderr
     least, drop, _ = json.loads(passed.stdout)
     assert (least["name"], drop["name"]) == ("PAS at least", "PAS drop at most")
-    names = run.table("dialogues").select("dialogue").collect()["dialogue"].n_unique()
+    names = run.scan("dialogues").select("dialogue").collect()["dialogue"].n_unique()
     assert f"{names} of {names} dialogues compared" in drop["detail"]
 
 

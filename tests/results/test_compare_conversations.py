@@ -40,7 +40,7 @@ def test_ids_of_several_conversations_are_refused(
         fastscore.compare(*stems_at_levels, unpaired=unpaired)
     message = str(refused.value)
     assert "dialogue 'x' stands for several conversations: experiment_level is '3' in" in message
-    assert "--by experiment_level), or ask" in message
+    assert "by experiment_level), or ask" in message
 
 
 def test_conversations_of_one_id_are_paired_level_by_level(

@@ -38,7 +38,7 @@ def both(folder: Path) -> Run:
 
 
 def ids_of(run: Run) -> list[str]:
-    return run.table("dialogues").select("dialogue").collect()["dialogue"].to_list()
+    return run.scan("dialogues").select("dialogue").collect()["dialogue"].to_list()
 
 
 def judge_file(path: Path, rows: list[dict[str, Any]]) -> Path:
@@ -94,7 +94,7 @@ def test_they_stand_beside_the_metrics_and_correct_with_them(
 
 
 def test_levels_of_one_run_are_compared(both: Run, tmp_path: Path) -> None:
-    miners = both.table("dialogues").select("miner_uid").collect()["miner_uid"].to_list()
+    miners = both.scan("dialogues").select("miner_uid").collect()["miner_uid"].to_list()
     scores = [A[place % 8] if miner == "m1" else B[place % 8] for place, miner in enumerate(miners)]
     file = judged(tmp_path / "both.jsonl", both, scores)
     found = fastscore.compare(
@@ -144,7 +144,7 @@ def test_what_is_missing_or_refused_is_null_for_its_reason(
 
 def test_a_place_tells_conversations_of_one_id_apart(folder: Path, tmp_path: Path) -> None:
     run = guests(folder, "levels", ("c", 1, [1.0]), ("c", 2, [0.0]), ("d", 1, [1.0]))
-    places = run.table("dialogues").select("dialogue", "experiment_level", "file", "line").collect()
+    places = run.scan("dialogues").select("dialogue", "experiment_level", "file", "line").collect()
     rows = [
         {
             "dialogue": dialogue,

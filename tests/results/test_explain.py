@@ -95,7 +95,7 @@ def test_numbers_are_the_runs_and_follow_from_their_evidence(
 
 
 def _is_null(dialogues: Dialogues, metric: Metric) -> bool:
-    values = dialogues.run.table(metric.table).select(metric.id).collect()[metric.id]
+    values = dialogues.run.scan(metric.table).select(metric.id).collect()[metric.id]
     return values.null_count() == len(values)
 
 
@@ -361,11 +361,11 @@ def test_a_dialogue_is_chosen_by_name_by_score_or_at_random(
     dialogues = Dialogues(suite_runs["group_travel"])
     name = dialogues.names["name"][3]
     assert choose_dialogue(dialogues, name) == 3
-    values = dialogues.run.table("dialogues").select("M9").collect()["M9"]
+    values = dialogues.run.scan("dialogues").select("M9").collect()["M9"]
     worst = choose_dialogue(dialogues, worst="M9")
     assert values[worst] == values.min()
     assert values[choose_dialogue(dialogues, best="M9")] == values.max()
-    least = dialogues.run.table("dialogues").select("M13").collect()["M13"]
+    least = dialogues.run.scan("dialogues").select("M13").collect()["M13"]
     assert least[choose_dialogue(dialogues, best="M13")] == least.min()  # lower is better
     assert choose_dialogue(dialogues, seed=1) == choose_dialogue(dialogues, seed=1)
     with pytest.raises(UsageError, match=r"names of \d+ dialogues begin with 's0'"):
@@ -374,7 +374,7 @@ def test_a_dialogue_is_chosen_by_name_by_score_or_at_random(
         choose_dialogue(dialogues, "zz")
     with pytest.raises(UsageError, match="dialogues hold '-c'"):
         choose_dialogue(dialogues, "-c")
-    with pytest.raises(UsageError, match=r"'M9'\. That is a metric: .* write --worst M9"):
+    with pytest.raises(UsageError, match=r"'M9'\. That is a metric: .* write worst=M9"):
         choose_dialogue(dialogues, "M9")
     with pytest.raises(UsageError, match="in one way, not in 2"):
         choose_dialogue(dialogues, name, worst="M9")

@@ -55,7 +55,7 @@ def test_a_mean_is_that_of_the_rows_in_which_the_metric_is_defined(
     suite_runs: Mapping[str, Run],
 ) -> None:
     run = suite_runs["group_travel"]
-    dialogues = run.table("dialogues").collect()
+    dialogues = run.scan("dialogues").collect()
     told = {one.metric: one.text for one in find(run) if one.kind == "mean"}
     for id, flag, conditions in (
         ("M5", "enable_feedback", "C5"),
@@ -78,7 +78,7 @@ def test_levels_with_maxima_of_their_own_are_neither_pooled_nor_compared(
     suite_runs: Mapping[str, Run],
 ) -> None:
     run = suite_runs["guest_simulation"]
-    dialogues = run.table("dialogues").collect()
+    dialogues = run.scan("dialogues").collect()
     told = find(run)
     for id, levels in (("DEI", (2, 3, 4, 5)), ("CRRS", (1, 2, 3, 4, 5))):
         (text,) = (one.text for one in told if one.kind == "mean" and one.metric == id)
@@ -116,8 +116,10 @@ def test_shuffled_labels_differ_in_five_reports_of_a_hundred(
     reports = often(80, 400)
     run = suite_runs["preference_shift"]
     suite = load_suite("preference_shift")
-    parts = defined_parts(suite, run.tables, headline_metrics(suite.metrics), labels=("model",))
-    labels = run.table("dialogues").select("model").collect()["model"]
+    parts = defined_parts(
+        suite, run.lazy_tables, headline_metrics(suite.metrics), labels=("model",)
+    )
+    labels = run.scan("dialogues").select("model").collect()["model"]
     most = int(binom.ppf(0.997, reports, 0.05))
     said = 0
     for seed in range(reports):
@@ -232,7 +234,7 @@ def test_units_of_findings_can_be_named(suite_runs: Mapping[str, Run], tmp_path:
     asked = ["report", str(run.path), "-o", str(tmp_path / "page.html"), "--cluster", "dialogue"]
     shown = CliRunner().invoke(cli, asked)
     assert shown.exit_code == 0, shown.output
-    n_users = run.table("dialogues").collect()["dialogue"].n_unique()
+    n_users = run.scan("dialogues").collect()["dialogue"].n_unique()
     assert f"{n_users} values of dialogue" in " ".join(shown.output.split())
     with pytest.raises(UsageError, match="no labels 'nobody'"):
         find(run, cluster="nobody")
@@ -263,8 +265,8 @@ def test_a_summary_for_readers_leaves_out_what_a_definition_gives(
     suite: str, label: str, where: str, id: str, suite_runs: Mapping[str, Run]
 ) -> None:
     run = suite_runs[suite]
-    shown, notes = summarise_defined(load_suite(suite), run.tables, run.summary, [id])
-    rows = run.table("dialogues").collect()
+    shown, notes = summarise_defined(load_suite(suite), run.lazy_tables, run.summary, [id])
+    rows = run.scan("dialogues").collect()
     open_rows = rows.filter(where).drop_nulls(id)
     whole = shown.row(
         by_predicate=(pl.col("group") == "all") & (pl.col("metric") == id), named=True
@@ -289,7 +291,9 @@ def test_a_summary_for_readers_pools_no_levels_and_changes_nothing_else(
 ) -> None:
     run = suite_runs["guest_simulation"]
     ids = ["PAS", "DEI", "ORA"]
-    shown, notes = summarise_defined(load_suite("guest_simulation"), run.tables, run.summary, ids)
+    shown, notes = summarise_defined(
+        load_suite("guest_simulation"), run.lazy_tables, run.summary, ids
+    )
     assert shown.select("group", "value", "metric").equals(
         run.summary.select("group", "value", "metric")
     )

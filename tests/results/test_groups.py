@@ -60,7 +60,7 @@ def test_other_units_change_intervals_alone(suite: str, suite_runs: Mapping[str,
     run, column = suite_runs[suite], CLUSTERS[suite]
     clustered = run.summarise(cluster=column)
     assert_frame_equal(clustered.drop(INTERVAL), run.summary.drop(INTERVAL))
-    dialogues = run.table("dialogues").collect()
+    dialogues = run.scan("dialogues").collect()
     for metric in load_suite(suite).metrics:
         if metric.table == "dialogues" and suite != "memory_finance":
             found = clustered.row(

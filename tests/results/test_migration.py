@@ -191,7 +191,7 @@ def test_rows_that_several_could_mean_are_refused(
     suite_runs: Mapping[str, Run], tmp_path: Path
 ) -> None:
     run = suite_runs["guest_simulation/published"]
-    rows = run.table("dialogues").collect()
+    rows = run.scan("dialogues").collect()
     assert rows["dialogue"].n_unique() < rows.height
     csv = tmp_path / "all_conversations_metrics.csv"
     listed = "".join(f"{name},0.5\n" for name in rows["dialogue"].unique())

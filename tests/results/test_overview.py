@@ -33,7 +33,7 @@ class Tags(HTMLParser):
 
 
 @pytest.fixture
-def shown(tmp_path: Path) -> list[fastscore.Scores | fastscore.Run]:
+def shown(tmp_path: Path) -> list[fastscore.Run]:
     logs = write_logs(tmp_path / "logs")
     traces = [dialog(turn("ok"), dialog_id=f"d{number}") for number in range(3)]
     return [
@@ -44,7 +44,7 @@ def shown(tmp_path: Path) -> list[fastscore.Scores | fastscore.Run]:
 
 
 def test_scores_and_runs_print_on_ten_lines(
-    shown: list[fastscore.Scores | fastscore.Run],
+    shown: list[fastscore.Run],
 ) -> None:
     for each in shown:
         lines = repr(each).splitlines()
@@ -59,7 +59,7 @@ def test_scores_and_runs_print_on_ten_lines(
     assert "more in .summary" in traces
 
 
-def test_notebooks_show_a_table(shown: list[fastscore.Scores | fastscore.Run]) -> None:
+def test_notebooks_show_a_table(shown: list[fastscore.Run]) -> None:
     for each in shown:
         page = Tags()
         page.feed(each._repr_html_())

@@ -48,7 +48,7 @@ def test_intervals_hold_for_all_systems_at_once(runs: list[Run]) -> None:
     one = fastscore.compare(*runs[:2], metrics=["average_U_best_early"])
     assert one.ranking.is_empty()
     for row in found.ranking.to_dicts():
-        values = fastscore.open_run(row["system"]).table("dialogues").collect()
+        values = fastscore.open_run(row["system"]).scan("dialogues").collect()
         sample = values["average_U_best_early"].drop_nulls().to_numpy()
         # in the range from -1 to 1: Wilson's with p (1 - p) / variance units, t at .05 / 4
         p, n = (1 + sample.mean()) / 2, sample.size
@@ -61,7 +61,7 @@ def test_intervals_hold_for_all_systems_at_once(runs: list[Run]) -> None:
 def test_places_are_resampled_by_dialogue_in_pairs(runs: list[Run]) -> None:
     found = fastscore.compare(*runs, metrics=["average_U_best_early"], samples=400, seed=3)
     values = [
-        run.table("dialogues")
+        run.scan("dialogues")
         .select("average_U_best_early", "dialogue")
         .collect()
         .with_columns(key=pl.col("dialogue").str.slice(0, 3))

@@ -61,7 +61,7 @@ def test_summary_fits_and_shows_every_mean(
     assert all(cell_len(line) <= width for line in lines)
     text = "\n".join(lines)
     shown = choose_metrics(load_suite(suite), run.summary, [], everything=False)
-    summary, notes = summarise_defined(load_suite(suite), run.tables, run.summary, shown)
+    summary, notes = summarise_defined(load_suite(suite), run.lazy_tables, run.summary, shown)
     assert set(lines) >= {note for note in notes if cell_len(note) <= width}
     whole = summary.filter(pl.col("group") == "all")
     for row in whole.filter(pl.col("metric").is_in(shown)).iter_rows(named=True):
@@ -221,7 +221,7 @@ def test_memory_finance_counts_eligible_skipped_and_failed(
     lines = [re.sub(r"\s+", " ", line).strip() for line in lines_of(capsys)]
     place = lines.index("of eligible skipped failed")
     run = suite_runs["memory_finance"]
-    turns = run.table("turns").collect()
+    turns = run.scan("turns").collect()
     eligible = int(turns["eligible_m1"].sum())
     assert lines[place + 2] == f"M1, turns {eligible} {turns.height - eligible} 0"
 

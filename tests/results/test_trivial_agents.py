@@ -26,9 +26,9 @@ Record = dict[str, Any]
 def scored(run: Run, agent: str) -> pl.DataFrame:
     """Return what the suite says of an agent, in the order of the run's dialogues."""
     dialogues = Dialogues(run)
-    found = dialogues.suite.trivial_agents(run.tables, dialogues.options)
+    found = dialogues.suite.trivial_agents(run.lazy_tables, dialogues.options)
     key = [name for name in dialogues.key if name in found.columns]
-    rows = run.table("dialogues").select(key).with_row_index().collect()
+    rows = run.scan("dialogues").select(key).with_row_index().collect()
     of_agent = found.filter(pl.col("agent") == agent)
     return rows.join(of_agent, on=key, how="left", nulls_equal=True).sort("index")
 
@@ -57,7 +57,7 @@ def rescored(
 def assert_equal(found: pl.DataFrame, expected: pl.DataFrame, run: Run, agent: str) -> None:
     """Compare the metrics that name the agent, dialogues in one order."""
     metrics = [one for one in load_suite(run.manifest.suite).metrics if agent in one.baselines]
-    own = run.table("dialogues").with_columns(defined_value(one) for one in metrics).collect()
+    own = run.scan("dialogues").with_columns(defined_value(one) for one in metrics).collect()
     assert found.height == expected.height == own.height
     for metric in metrics:
         has_value = own[metric.id].is_not_null() & found[metric.id].is_not_null()
@@ -197,7 +197,7 @@ def test_a_summary_shows_trivial_agents_if_asked(suite_runs: Mapping[str, Run]) 
         for record in records
         if record["metric"] == "topic_recovery_rate" and record["agent"] == "always refusing"
     )
-    own = run.table("dialogues").select("topic_recovery_rate").collect().to_series()
+    own = run.scan("dialogues").select("topic_recovery_rate").collect().to_series()
     of_agent = scored(run, "always refusing")["topic_recovery_rate"].filter(own.is_not_null())
     values = of_agent.to_list()
     assert rate["agent_mean"] == pytest.approx(math.fsum(values) / len(values))

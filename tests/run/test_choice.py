@@ -27,7 +27,7 @@ from tests.suites.memory_finance.tracing import dialog, turn
 SUITE = "score_dialogue"
 
 
-def scored(source: Any, **more: Any) -> fastscore.Scores:
+def scored(source: Any, **more: Any) -> fastscore.Run:
     return score_by_keywords(source, SUITE, lex_weight=1.0, **more)
 
 
@@ -105,12 +105,12 @@ def test_a_limit_takes_the_first_dialogues_whole(
     assert run.signature.endswith(f"|limit={limit}")
     for name, table in expected.tables.items():
         assert (
-            run.table(name)
+            run.scan(name)
             .collect()
             .drop("file", strict=False)
             .equals(table.drop("file", strict=False))
         ), name
-    places = run.rejects.select("line", "reason").collect()
+    places = run.rejects.select("line", "reason")
     assert places.equals(expected.rejects.select("line", "reason"))
     counts = run.manifest.counts
     parts = ("blank", "rows", "rejects", "left_out")
@@ -137,7 +137,7 @@ def test_a_sample_is_the_same_in_any_order_and_shard_size(
         path.write_text("\n".join(interleaved(rng, part)))
     chosen = run_of(paths, folder / "run", Choice(sample=size, seed=seed), shard_bytes)
     again = scored(whole, sample=size, seed=seed)
-    found = set(chosen.table("dialogues").collect()["dialogue"])
+    found = set(chosen.scan("dialogues").collect()["dialogue"])
     assert found == set(again.tables["dialogues"]["dialogue"])
     assert len(found) == min(size, 12)
     assert chosen.signature.endswith(f"|sample={size}|seed={seed}")
@@ -181,7 +181,7 @@ def test_a_sample_of_more_files_is_scored_anew(tmp_path: Path) -> None:
     run_of(paths[:1], tmp_path / "run", choice, 1 << 20)
     more = run_of(paths, tmp_path / "run", choice, 1 << 20)
     anew = run_of(paths, tmp_path / "anew", choice, 1 << 20)
-    assert more.table("dialogues").collect().equals(anew.table("dialogues").collect())
+    assert more.scan("dialogues").collect().equals(anew.scan("dialogues").collect())
 
 
 def pipe(data: bytes, *arguments: str) -> "subprocess.CompletedProcess[bytes]":
@@ -209,7 +209,7 @@ def test_standard_input_is_scored_as_a_file_is(tmp_path: Path, packing: str) -> 
         assert done.returncode == 0, done.stderr.decode()
         found = fastscore.open_run(run)
         assert [entry["name"] for entry in found.manifest.inputs] == ["-"]
-        steps = found.table("steps").collect()
+        steps = found.scan("steps").collect()
         assert steps.drop("line").equals(expected.tables["steps"].drop("line"))
         again = pipe(packed, "-o", str(run), *flags)
         assert b"1 of 1 shards are scored already" in again.stderr

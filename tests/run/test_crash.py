@@ -212,7 +212,7 @@ def test_torn_manifests_and_receipts_are_made_again(tmp_path: Path) -> None:
         for length in range(0, len(whole) - 1, often(97, 1)):
             path.write_bytes(whole[:length])
             with pytest.raises(RunError, match=re.escape(str(path))):
-                open_run(run).table("steps")
+                open_run(run).scan("steps")
             run_lexical(logs, run, shard_bytes=1)
             assert contents(run) == expected
         now = {each: each.stat().st_mtime_ns for each in (run / "receipts").iterdir()}

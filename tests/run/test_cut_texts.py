@@ -68,7 +68,7 @@ def test_the_outcome_says_how_many_texts_were_cut(logs: Path, tmp_path: Path, mo
     assert "2 texts cut at the model's limit" in shown
     run = fastscore.open_run(tmp_path / "run")
     assert run.manifest.counts["cut_texts"] == 2
-    listed = run.cut_texts.sort("tokens").collect()
+    listed = run.cut_texts.sort("tokens")
     assert listed["tokens"].to_list() == [17, 22]
     assert listed["limit"].to_list() == [LIMIT, LIMIT]
     assert listed["text"].to_list() == [LONG, LONGER]
@@ -101,7 +101,7 @@ def test_without_an_embedder_nothing_is_cut(logs: Path, tmp_path: Path) -> None:
         logs, fastscore.ScoreDialogue(lex_weight=1.0), output=tmp_path / "run", embedder=None
     )
     assert "cut_texts" not in run.manifest.counts
-    assert run.cut_texts.collect().is_empty()
+    assert run.cut_texts.is_empty()
     assert not (tmp_path / "run" / "cut_texts").exists()
 
 
@@ -118,7 +118,7 @@ def test_long_texts_of_a_run_are_embedded_once(tmp_path: Path, model: str) -> No
         options = {"embedder": model, "store": tmp_path / "store", "m12_long": long}
         run = score_by_keywords(path, "group_travel", output=tmp_path / long, **options)
         in_memory = score_by_keywords(path, "group_travel", **options)
-        found[long] = run.table("dialogues").collect()["M12"].to_list()
+        found[long] = run.scan("dialogues").collect()["M12"].to_list()
         assert in_memory.tables["dialogues"]["M12"].to_list() == found[long]
         # M8 reads the raw output line by line and still cuts it; M12 as published cuts it too
         assert run.manifest.counts["cut_texts"] == {"windows": 1, "cut": 2}[long]

@@ -46,7 +46,7 @@ COMBINATIONS = list(itertools.product(SHARD_BYTES, WORKERS, FORMATS))
 def numbers(run: Path) -> dict[str, pl.DataFrame]:
     """Return a run's tables without the places that its logs' form decides, and its summary."""
     opened = open_run(run)
-    frames = {name: table.collect() for name, table in opened.tables.items()}
+    frames = {name: table.collect() for name, table in opened.lazy_tables.items()}
     frames = {name: frame.drop("file", "line", strict=False) for name, frame in frames.items()}
     return frames | {"summary": opened.summary}
 
@@ -115,7 +115,7 @@ def test_rejects_within_the_budget_pass_and_beyond_it_do_not(
     assert done.returncode == code, done.stderr
     run = open_run(tmp_path / "run")
     counts = run.manifest.counts
-    assert run.rejects.collect().height == counts["rejects"] == spoiled
+    assert run.rejects.height == counts["rejects"] == spoiled
     assert counts["lines"] == counts["rows"] + counts["rejects"] + counts["blank"] == lines
 
 

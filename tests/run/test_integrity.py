@@ -42,8 +42,8 @@ def run(logs: list[Path], tmp_path: Path) -> Path:
 def shown(run: Path) -> dict[str, bytes]:
     """Return all that a reader is shown of a run, or fail as a reader would."""
     opened = open_run(run)
-    frames = {name: table.collect() for name, table in opened.tables.items()}
-    frames |= {"summary": opened.summary, "rejects": opened.rejects.collect()}
+    frames = {name: table.collect() for name, table in opened.lazy_tables.items()}
+    frames |= {"summary": opened.summary, "rejects": opened.rejects}
     about = orjson.dumps([opened.signature, opened.manifest.counts, opened.manifest.inputs])
     return {"manifest": about, "summary.json": opened.summary_json.encode()} | {
         name: frame.write_ipc(None).getvalue() for name, frame in frames.items()
@@ -120,7 +120,7 @@ def test_what_two_runs_of_one_signature_are_mixed_of_is_refused(
     opened = open_run(run)
     assert "receipts" in opened.damaged()
     with pytest.raises(RunError, match="receipts: missing, or not what was committed"):
-        opened.table("steps")
+        opened.scan("steps")
     if mixed != "all but parts":
         run_lexical(logs, run, shard_bytes=SHARD_BYTES)
         assert contents(run) == before
@@ -139,7 +139,7 @@ def test_an_edited_receipt_is_no_receipt(logs: list[Path], run: Path) -> None:
     receipt["counts"]["rows"] += 1
     path.write_bytes(orjson.dumps(receipt))
     with pytest.raises(RunError, match=r"score-00001\.json: missing, or not what was committed"):
-        open_run(run).table("steps")
+        open_run(run).scan("steps")
     run_lexical(logs, run, shard_bytes=SHARD_BYTES)
     assert contents(run) == before
 
@@ -169,8 +169,8 @@ def test_who_asks_not_to_verify_reads_what_stands_there(run: Path) -> None:
     steps = pl.read_parquet(run / "steps" / "part-00000.parquet")
     steps.head(1).write_parquet(run / "steps" / "part-00000.parquet")
     with pytest.raises(RunError, match="not what was committed"):
-        open_run(run).table("steps")
-    rest = open_run(run, verify=False).table("steps").collect().height
+        open_run(run).scan("steps")
+    rest = open_run(run, verify=False).scan("steps").collect().height
     assert rest < open_run(run, verify=False).manifest.tables["steps"]["rows"]
 
 

@@ -104,7 +104,7 @@ def turn():
         except SystemExit as end:
             assert end.code == 0
         opened = open_run(run)
-        assert sum(table.collect().height for table in opened.tables.values())
+        assert sum(table.collect().height for table in opened.lazy_tables.values())
 
 def held():
     gc.collect()

@@ -41,7 +41,7 @@ def test_work_that_takes_too_much_is_stopped() -> None:
                 time.sleep(2 * interrupt.MEMORY_POLL_SECONDS)
                 raise_if_stopped()
 
-    with pytest.raises(MemoryLimitError, match=r"stage 'some'.*MiB.*--max-memory") as ended:
+    with pytest.raises(MemoryLimitError, match=r"stage 'some'.*MiB.*max_memory") as ended:
         work()
     assert ended.value.exit_code == EXIT_INCOMPLETE
     assert len(kept) < 60

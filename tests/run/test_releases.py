@@ -83,7 +83,7 @@ def test_judged_runs_of_two_releases_are_compared(tmp_path: Path, release: Relea
     run_lexical(logs, runs[0])
     release(LATER)
     run_lexical(logs, runs[1])
-    ids = open_run(runs[0]).table("dialogues").collect()["dialogue"]
+    ids = open_run(runs[0]).scan("dialogues").collect()["dialogue"]
     file = tmp_path / "judgements.jsonl"
     rows = [{"dialogue": id, "judge": {"wit": place % 5 + 1}} for place, id in enumerate(ids)]
     file.write_text("".join(json.dumps(row) + "\n" for row in rows))
@@ -139,7 +139,7 @@ def test_a_shard_whose_table_lacks_a_column_of_this_release_is_scored_again(
         run_lexical(logs, run, shard_bytes=1)
     release(LATER)
     run_lexical(logs, run, shard_bytes=1)
-    assert open_run(run).table(whole.name).collect().columns == list(whole.schema)
+    assert open_run(run).scan(whole.name).collect().columns == list(whole.schema)
     assert open_run(run).damaged() == []
 
 

@@ -74,7 +74,7 @@ def test_results_depend_on_neither_shards_nor_workers(
     run_lexical(logs, tmp_path / "other", shard_bytes=shard_bytes, workers=workers)
     plain, other = open_run(tmp_path / "plain"), open_run(tmp_path / "other")
     for name in plain.manifest.tables:
-        assert plain.table(name).collect().equals(other.table(name).collect()), name
+        assert plain.scan(name).collect().equals(other.scan(name).collect()), name
     assert plain.summary.equals(other.summary)
     assert (tmp_path / "plain" / "summary.json").read_bytes() == (
         tmp_path / "other" / "summary.json"
@@ -216,14 +216,14 @@ def test_bad_lines_lose_no_good_ones(logs: list[Path], tmp_path: Path) -> None:
     logs[1].write_text("\n".join([lines[0], "{broken", *lines[1:], '["a list"]']) + '\n{"event": ')
     outcome = run_lexical(logs, tmp_path / "run")
     run = open_run(tmp_path / "run")
-    rejects = run.rejects.collect()
+    rejects = run.rejects
     assert rejects.select("file", "line", "reason").rows() == [
         (str(logs[1]), 2, "not_json"),
         (str(logs[1]), len(lines) + 2, "not_an_object"),
         (str(logs[1]), len(lines) + 3, "not_json"),
     ]
-    steps = open_run(tmp_path / "clean").table("steps").collect().drop("line")
-    assert run.table("steps").collect().drop("line").equals(steps)
+    steps = open_run(tmp_path / "clean").scan("steps").collect().drop("line")
+    assert run.scan("steps").collect().drop("line").equals(steps)
     assert clean.refusal is None
     assert isinstance(outcome.refusal, InputError)
     assert "3 of" in str(outcome.refusal)
@@ -295,7 +295,7 @@ def test_reading_an_incomplete_or_missing_run_is_refused(logs: list[Path], tmp_p
 def test_a_run_directory_may_have_any_name(logs: list[Path], tmp_path: Path) -> None:
     run = tmp_path / "r[1]*?"
     run_lexical(logs, run, shard_bytes=1)
-    assert open_run(run).table("dialogues").collect().height == 12
+    assert open_run(run).scan("dialogues").collect().height == 12
 
 
 def test_dialogues_without_ground_truth_are_refused(tmp_path: Path) -> None:
@@ -330,7 +330,7 @@ def test_a_log_that_was_moved_or_packed_otherwise_is_the_same_log(
     assert manifest is not None
     assert manifest.inputs[0]["name"] == str(moved)
     assert manifest.status == "complete"
-    files = fastscore.open_run(run).table("dialogues").select("file").collect()["file"]
+    files = fastscore.open_run(run).scan("dialogues").select("file").collect()["file"]
     assert str(moved) in set(files)
     packed = tmp_path / "moved.jsonl.xz"
     packed.write_bytes(lzma.compress(moved.read_bytes()))

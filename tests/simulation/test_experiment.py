@@ -228,4 +228,4 @@ def test_a_file_that_cannot_be_used_is_refused(stub, tmp_path, old, new, message
     path.write_text(path.read_text().replace(old, new, 1))
     with pytest.raises(UsageError) as refused:
         read_experiment(path)
-    assert message in str(refused.value)
+    assert message in f"{refused.value.message} {refused.value.hint}"

@@ -97,7 +97,7 @@ def test_replay_gives_the_same_bytes_without_a_connection(stub, tmp_path, monkey
 
 def test_a_budget_stops_and_the_same_command_goes_on(stub, tmp_path):
     for _ in range(3):
-        with pytest.raises(BudgetError, match="--max-requests 4 does not cover"):
+        with pytest.raises(BudgetError, match="max_requests=4 does not cover"):
             run(stub, tmp_path, models={"max_requests": 4})
     run(stub, tmp_path, models={"max_requests": 4})
     assert len(stub.asked) == 15

@@ -207,7 +207,7 @@ def test_a_worker_that_dies_is_said(tmp_path, own_agents):
 def test_an_agent_that_is_none_is_refused(tmp_path, own_agents, agent, message):
     with pytest.raises(UsageError) as refused:
         run(asked(tmp_path / "logs", agent=agent))
-    assert message in str(refused.value)
+    assert message in f"{refused.value.message} {refused.value.hint}"
 
 
 def test_a_catalogue_without_genres_is_refused(tmp_path):

@@ -163,4 +163,4 @@ def test_a_policy_that_cannot_be_used_is_refused(tmp_path, old, new, message):
     file.write_text(load_text().replace(old, new, 1), encoding="utf-8")
     with pytest.raises(UsageError, match=r"user\.toml") as refused:
         load_policy(file)
-    assert message in str(refused.value)
+    assert message in f"{refused.value.message} {refused.value.hint}"

@@ -98,5 +98,5 @@ def test_a_file_of_ones_own_is_read_anew(tmp_path: Path) -> None:
     for content in (b"a = 'x'", b"a = 'y'"):
         path.write_bytes(content)
         assert lexicon_content(str(path), "none") == content
-    with pytest.raises(UsageError, match=r"^--lexicon .*none\.toml: cannot be read: No such file"):
+    with pytest.raises(UsageError, match=r"^lexicon .*none\.toml: cannot be read: No such file"):
         lexicon_content(str(tmp_path / "none.toml"), "none")

@@ -90,10 +90,10 @@ def test_a_run_without_own_metrics_keeps_its_bytes(logs: Path, tmp_path: Path, m
     assert "own_metrics" not in manifest
     assert "code=" not in manifest["signature"]
     for table in ("steps", "utterances"):
-        one, other = (fastscore.open_run(tmp_path / name).table(table) for name in ("plain", "own"))
+        one, other = (fastscore.open_run(tmp_path / name).scan(table) for name in ("plain", "own"))
         assert one.collect().equals(other.collect())
-    own = fastscore.open_run(tmp_path / "own").table("dialogues").collect()
-    plain = fastscore.open_run(tmp_path / "plain").table("dialogues").collect()
+    own = fastscore.open_run(tmp_path / "own").scan("dialogues").collect()
+    plain = fastscore.open_run(tmp_path / "plain").scan("dialogues").collect()
     assert own.drop("won_early").equals(plain)
 
 
@@ -123,7 +123,7 @@ def test_every_verb_takes_it_as_any_other(logs: Path, tmp_path: Path, mine: str)
     assert "Share of utterances whose best step is the first or second." in page.read_text()
     done = command("explain", run, "--worst", "won_early", "won_early", "--json")
     (found,) = json.loads(done.stdout)["explanations"]
-    table = fastscore.open_run(run).table("dialogues").collect()
+    table = fastscore.open_run(run).scan("dialogues").collect()
     assert found["value"] == table["won_early"].min()
     assert found["working"].endswith("rows of utterances")
     assert "best_step" in found["evidence"][0]["text"]
@@ -165,7 +165,7 @@ def test_a_function_of_a_script_reaches_the_workers(logs: Path, tmp_path: Path) 
     call = (
         f"    run = fastscore.score({str(logs)!r}, fastscore.ScoreDialogue(lex_weight=1.0), "
         f'metrics=[won_early], output={str(tmp_path / "run")!r}, engine="dask", workers=2)\n'
-        '    print(run.table("dialogues").collect()["won_early"].sum())\n'
+        '    print(run.tables["dialogues"]["won_early"].sum())\n'
     )
     script.write_text(f'{FILE}\nif __name__ == "__main__":\n{call}')
     done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False)

@@ -42,7 +42,7 @@ def test_unknown_precision_suggests_the_nearest(tiny_cache):
 
 def test_bf16_is_refused_where_the_processor_lacks_it(tiny_cache, monkeypatch):
     monkeypatch.setattr(precisions, "processor_flags", lambda: frozenset({"avx512f", "fma"}))
-    with pytest.raises(ModelError, match=r"neither amx_bf16 nor avx512_bf16.*--precision fp32"):
+    with pytest.raises(ModelError, match=r"neither amx_bf16 nor avx512_bf16.*precision=.fp32"):
         Embedder("tiny", precision="bf16", cache_dir=tiny_cache)
 
 
@@ -67,7 +67,7 @@ def test_openvino_is_imported_without_what_reports_over_the_network():
 
 def test_int8_is_refused_where_products_would_overflow(tiny_cache, monkeypatch):
     monkeypatch.setattr(precisions, "processor_flags", lambda: frozenset({"avx512f"}))
-    with pytest.raises(ModelError, match=r"VNNI: this one has neither.*--precision fp32"):
+    with pytest.raises(ModelError, match=r"VNNI: this one has neither.*precision=.fp32"):
         Embedder("tiny", precision="int8", cache_dir=tiny_cache)
 
 

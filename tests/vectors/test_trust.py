@@ -28,7 +28,7 @@ def test_one_that_others_can_write_to_is_refused(
 ) -> None:
     folder = (store, store.parent)[above]
     folder.chmod(0o777)
-    with pytest.raises(StoreError, match="--trust-store") as refused:
+    with pytest.raises(StoreError, match="trust_store") as refused:
         VectorStore.open(FINGERPRINT, 4, root=store.parent)
     assert str(store) in str(refused.value)
     monkeypatch.setenv(TRUST_VARIABLE, "1")

@@ -15,6 +15,7 @@ from polars.io.plugins import register_io_source
 from fastscore.logs.integrity.rejects import FileRejects, Reject, reject_frame
 from fastscore.logs.read.rows import Part, row_schema
 from fastscore.suites.declarations import REJECTS_TABLE, Column, Source
+from fastscore.wording import worded
 
 _SPARSE = 4
 """Rows are few where they are less than one such part of a batch."""
@@ -28,6 +29,9 @@ class RejectsWarning(UserWarning):
 
 class LogsWarning(UserWarning):
     """Logs that are scanned lack what a suite needs, or some were left aside as no logs of it."""
+
+    def __str__(self) -> str:
+        return worded(super().__str__())
 
 
 def scan_rows(read: ReadParts, source: Source, name: str) -> pl.LazyFrame:

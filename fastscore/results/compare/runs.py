@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 from math import comb
-from os import PathLike, fspath
+from os import PathLike
 from typing import Any
 
 import polars as pl
@@ -50,7 +50,7 @@ from fastscore.results.dialogue_sums import (
     sum_by_dialogue,
 )
 from fastscore.results.judged_runs import judge_runs
-from fastscore.results.runs import Run, open_run
+from fastscore.results.runs import Run, as_runs
 from fastscore.statistics import SAMPLES
 from fastscore.statistics.bootstrap import SEED
 from fastscore.statistics.significance import holm
@@ -306,7 +306,7 @@ def _opened(runs: Sequence[Run | str | PathLike[str]], alpha: float, test: str) 
         raise UsageError(f"The test is {test!r}, expected one of {', '.join(TESTS)}.")
     if not runs:
         raise UsageError("No run is given.", "Name two runs, or one and a column to compare by.")
-    opened = [run if isinstance(run, Run) else open_run(fspath(run)) for run in runs]
+    opened = as_runs(runs)
     require_one_suite(opened)
     return opened
 

@@ -1,6 +1,7 @@
 """The dialogues of a page: a list of them, and some turn by turn."""
 
 import re
+import warnings
 from collections.abc import Mapping, Sequence
 from itertools import takewhile
 
@@ -8,6 +9,7 @@ import polars as pl
 from markupsafe import Markup, escape
 
 from fastscore.errors import InputError, UsageError
+from fastscore.logs.read.scan import LogsWarning
 from fastscore.results.dialogue_sums import LABEL_TABLE
 from fastscore.results.dialogues import Dialogues
 from fastscore.results.report.values import Named, Values, cell_of, listing_of, value_text
@@ -62,7 +64,7 @@ def dialogues_of(suite: Suite, one: Named) -> Values:
     dialogues = Dialogues(one.run)
     metrics = _whole_metrics(suite, one)
     groups = [name for name in one.run.summary["group"].unique(maintain_order=True) if name != ALL]
-    scored = one.run.table(LABEL_TABLE)
+    scored = one.run.scan(LABEL_TABLE)
     present = scored.collect_schema()
     labels = [name for name in groups if name in present][:2]
     values = (
@@ -209,6 +211,7 @@ def _read(suite: Suite, dialogues: Dialogues, rows: Sequence[int]) -> tuple[list
             return dialogues.read(rows), ""
         except (InputError, UsageError, OSError) as error:
             note = f"The texts of dialogues are not shown. {error}"
+            warnings.warn(note, LogsWarning, stacklevel=2)
             return [Dialogue(tables=tables) for tables in dialogues.tables(rows)], note
     return [Dialogue(tables=tables) for tables in dialogues.tables(rows)], ""
 

@@ -62,7 +62,7 @@ class Shown:
             and metric not in headlines.metrics
             and (metric.fixed_where or metric.scale_by)
         ]
-        more = defined_parts(suite, named.run.tables, others, labels=headlines.labels)
+        more = defined_parts(suite, named.run.lazy_tables, others, labels=headlines.labels)
         parts: dict[str, list[Part]] = {}
         for part in (*headlines.parts, *more):
             parts.setdefault(part.metric.id, []).append(part)
@@ -256,7 +256,7 @@ def _bins(
         ends[metric.id] = (low, high if high > low else low + 1.0)
     chosen = [metric for metric in metrics if metric.id in ends]
     queries = [
-        one.named.run.table(metric.table)
+        one.named.run.scan(metric.table)
         .select(
             (
                 (defined_value(metric).cast(pl.Float64) - ends[metric.id][0])

@@ -3,7 +3,7 @@
 import base64
 import hashlib
 from collections.abc import Mapping, Sequence
-from os import PathLike, fspath
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ from fastscore.results.report.charts import Charts, shortened
 from fastscore.results.report.dialogues import dialogues_of
 from fastscore.results.report.metrics import Shown, metrics_of
 from fastscore.results.report.values import Named, Values, listing_of
-from fastscore.results.runs import Run, common_suite, open_run
+from fastscore.results.runs import Run, as_runs, common_suite
 from fastscore.run.commit import commit_bytes
 from fastscore.suites.base import CommittedRun, Suite
 from fastscore.suites.declarations import NULL_REASONS
@@ -160,7 +160,7 @@ def _sections(suite: Suite, one: Named, charts: Charts, several: bool) -> list[V
     if suite.sections is None:
         return []
     options = Dialogues(one.run).options
-    seen = CommittedRun(name=one.name, signature=one.run.signature, tables=one.run.tables)
+    seen = CommittedRun(name=one.name, signature=one.run.signature, tables=one.run.lazy_tables)
     return [
         {
             "title": f"{section.title}: {one.name}" if several else section.title,
@@ -189,14 +189,13 @@ def _nulls(one: Named) -> Values:
 
 
 def _rejects(one: Named) -> Values:
-    counts = one.run.rejects.group_by("reason").agg(n=pl.col("count").sum())
-    first = one.run.rejects.head(REJECTS_SHOWN)
-    by_reason, rows = pl.collect_all([counts, first], engine="streaming")
+    rejects = one.run.rejects
+    by_reason = rejects.group_by("reason").agg(n=pl.col("count").sum())
     return {
         "run": one.name,
         "n": int(by_reason["n"].sum()),
         "reasons": by_reason.sort("n", "reason", descending=[True, False]).rows(),
-        "rows": rows.to_dicts(),
+        "rows": rejects.head(REJECTS_SHOWN).to_dicts(),
     }
 
 
@@ -238,7 +237,7 @@ def write_report(
     """
     if not runs:
         raise UsageError("No run is named.", "Name one or more run directories.")
-    opened = [run if isinstance(run, Run) else open_run(fspath(run)) for run in runs]
+    opened = as_runs(runs)
     for run in opened:
         run.require_declared()
     path = Path(output)

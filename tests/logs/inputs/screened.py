@@ -9,6 +9,7 @@ from fastscore.logs.inputs.column_map import NO_MAP, ColumnMap, map_source
 from fastscore.logs.inputs.files import resolve_inputs
 from fastscore.logs.inputs.screening import Screened, screen
 from fastscore.suites.registry import load_suite
+from fastscore.wording import command_line_words
 from tests.logs.inputs.wrong_logs import (
     NEEDED,
 )
@@ -40,7 +41,8 @@ def refusal(suite: str, *inputs: Path, columns: ColumnMap = NO_MAP) -> str:
     with pytest.raises(InputError) as caught:
         screened(suite, *inputs, columns=columns)
     assert caught.value.exit_code == 3
-    return str(caught.value)
+    with command_line_words():
+        return str(caught.value)
 
 
 def found(suite: str, key: str) -> str:

@@ -48,7 +48,7 @@ def test_a_faulty_lexicon_is_refused(tmp_path: Path, old: str, new: str, message
     path = changed(tmp_path, old, new)
     with pytest.raises(UsageError, match=r"\S") as refused:
         load_lexicon(path)
-    assert message in str(refused.value)
+    assert message in f"{refused.value.message} {refused.value.hint}"
     assert path in str(refused.value)
 
 

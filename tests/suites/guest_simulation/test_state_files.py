@@ -313,12 +313,12 @@ def test_a_folder_that_holds_no_states_is_refused(tmp_path: Path) -> None:
                         ("logs", "holds a.csv, expected files exp")):  # fmt: skip
         with pytest.raises(UsageError, match=words) as refused:
             SUITE.check(GuestSimulation(states_from=str(tmp_path / name)))
-        assert "--states-from" in str(refused.value)
+        assert "states_from" in str(refused.value)
 
 
 @pytest.mark.parametrize("states", ["tools", "heuristic"])
 def test_files_beside_another_source_are_refused(states: str) -> None:
-    with pytest.raises(UsageError, match=f"--states is '{states}', but --states-from names"):
+    with pytest.raises(UsageError, match=f"states is '{states}', but states_from names"):
         GuestSimulation(states=states, states_from="folder")
 
 

@@ -93,5 +93,5 @@ def test_legacy_files_are_made_only_when_asked_for() -> None:
 
 
 def test_a_dataset_path_without_legacy_files_is_refused() -> None:
-    with pytest.raises(UsageError, match=r"--legacy-dataset-path is 'set\.jsonl', but no legacy"):
+    with pytest.raises(UsageError, match=r"legacy_dataset_path is 'set\.jsonl', but no legacy"):
         MemoryFinance(legacy_dataset_path="set.jsonl")

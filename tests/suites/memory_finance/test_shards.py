@@ -31,7 +31,7 @@ def test_shards_change_nothing(tmp_path: Path) -> None:
     assert whole.manifest.shards == 1
     assert cut.manifest.shards >= COPIES
     for table in whole.manifest.tables:
-        assert whole.table(table).collect().equals(cut.table(table).collect()), table
+        assert whole.scan(table).collect().equals(cut.scan(table).collect()), table
     assert whole.summary.equals(cut.summary)
     files = sorted(path.name for path in (tmp_path / "whole" / "legacy").iterdir())
     assert files

@@ -299,7 +299,7 @@ def test_a_catalogue_that_unpacks_to_too_much_is_refused(tmp_path: Path, suffix:
 
 
 def test_a_missing_file_is_named() -> None:
-    with pytest.raises(UsageError, match=r"--catalogue nowhere\.json: cannot be read"):
+    with pytest.raises(UsageError, match=r"catalogue nowhere\.json: cannot be read"):
         load_catalogue("nowhere.json")
 
 

@@ -322,7 +322,7 @@ def test_rejected_parts_do_not_refuse_the_input(tmp_path: Path, catalogue: str) 
     done = fastscore_command([*words, "--segments", "metadata", "--quiet"])
     assert (done.returncode, done.stderr) == (0, "")
     run = fastscore.open_run(tmp_path / "run")
-    assert run.rejects.collect()["reason"].to_list() == ["unpaired_turn"]
+    assert run.rejects["reason"].to_list() == ["unpaired_turn"]
 
 
 def test_a_run_without_a_good_catalogue_is_refused_at_once(tmp_path: Path, catalogue: str) -> None:

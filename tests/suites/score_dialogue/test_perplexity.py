@@ -85,9 +85,9 @@ def test_weight_0_reports_and_changes_no_number(tmp_path):
 
 
 def test_a_weight_without_a_model_is_refused():
-    with pytest.raises(UsageError, match=r"--pppl-weight is 0\.5, but no --pppl-model"):
+    with pytest.raises(UsageError, match=r"pppl_weight is 0\.5, but no pppl_model"):
         build_options(ScoreDialogue, {"pppl_weight": 0.5})
-    with pytest.raises(UsageError, match=r"--pppl-weight is -1\.0"):
+    with pytest.raises(UsageError, match=r"pppl_weight is -1\.0"):
         build_options(ScoreDialogue, {"pppl_weight": -1.0, "pppl_model": "any"})
 
 

@@ -171,7 +171,7 @@ def test_a_catalogue_that_changed_is_not_used(run: Path, tmp_path: Path) -> None
 def test_what_cannot_be_analysed_is_refused(run: Path, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no run there"):
         analyse(tmp_path)
-    with pytest.raises(UsageError, match="--judge-range"):
+    with pytest.raises(UsageError, match="judge_scale"):
         analyse(run, judge_scale=(5, 1))
     with pytest.raises(UsageError, match="no labels 'modell'"):
         analyse(run, tmp_path / "o", cluster="modell")
@@ -194,7 +194,7 @@ def test_units_are_the_values_of_a_column(run: Path, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     components = pl.read_csv(tmp_path / "out" / "tables" / "components.csv")
     whole = components.filter(group="all", score="tas")
-    models = fastscore.open_run(run).table("dialogues").select("model").collect()
+    models = fastscore.open_run(run).scan("dialogues").select("model").collect()
     assert whole["n_units"].item() == models["model"].n_unique()
     page = (tmp_path / "out" / "analysis.html").read_text()
     assert "the value of column <code>model</code>" in page

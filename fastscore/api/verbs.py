@@ -1,0 +1,200 @@
+"""The verbs of the command line as functions of the same name."""
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import polars as pl
+
+from fastscore.examples import Example, write_example
+from fastscore.logs.inputs.layout import layout_names, layout_text
+from fastscore.results.checks import Check, read_limits
+from fastscore.results.checks import check as check_run
+from fastscore.results.explaining import Explanations, explain_run
+from fastscore.results.metric_cards import metric_range
+from fastscore.results.report.write import write_report
+from fastscore.results.run_list import list_runs
+from fastscore.results.runs import Run, as_run
+from fastscore.suites.registry import load_suite, suite_names
+
+StrPath = str | os.PathLike[str]
+
+
+def example(suite: str, output: StrPath) -> Example:
+    """Write a small real log of a suite into a folder, with its licence and what scores it.
+
+    Returns
+    -------
+    Example
+        Its ``logs`` and ``options`` are what `score` takes.
+    """
+    return write_example(suite, Path(output))
+
+
+def summary(
+    run: Run | StrPath, *, by: str | Sequence[str] = (), cluster: str | None = None
+) -> pl.DataFrame:
+    """Return the summary of a run, one row a group and metric; see `Run.summarise`."""
+    columns = [name.strip() for name in by.split(",")] if isinstance(by, str) else by
+    return as_run(run).summarise(by=columns, cluster=cluster)
+
+
+def check(
+    run: Run | StrPath,
+    *,
+    minimum: Mapping[str, float] | None = None,
+    maximum: Mapping[str, float] | None = None,
+    max_null: Mapping[str, float] | None = None,
+    max_rejects: float | None = None,
+    against: Run | StrPath | None = None,
+    max_drop: Mapping[str, float] | None = None,
+    max_missing: float | None = None,
+    pair_by: str | None = None,
+    cluster: str | None = None,
+    fail_undecided: bool = False,
+    allow_different_signatures: bool = False,
+) -> list[Check]:
+    """Check whether a run keeps to limits.
+
+    Parameters
+    ----------
+    run
+        A run, or its directory.
+    minimum, maximum
+        The least and the largest mean by metric: ``{"cas": 0.4}``.
+    max_null
+        The largest share of null rows by metric.
+    max_rejects
+        The largest share of rejected lines.
+    against
+        The run to compare with.
+    max_drop
+        By metric, how much worse than in that run the mean may be, by a test.
+    max_missing
+        How many dialogues of that run may be missing: a share, or an integer count.
+    pair_by, cluster, allow_different_signatures
+        As in `compare`.
+    fail_undecided
+        Whether an undecided check fails.
+
+    Returns
+    -------
+    list of Check
+        One for each limit, with its ``outcome``: ``"passed"``, ``"failed"`` or ``"undecided"``.
+
+    Raises
+    ------
+    UsageError
+        Nothing to check, an unknown metric, or runs that do not compare.
+    """
+    opened = as_run(run)
+    by_metric = {"min": minimum, "max": maximum, "max_null": max_null, "max_drop": max_drop}
+    given = {name: dict(limits) for name, limits in by_metric.items() if limits}
+    limits = read_limits(
+        opened.manifest.suite,
+        given,
+        minimum=(),
+        maximum=(),
+        nulls=(),
+        drops=(),
+        rejects=None if max_rejects is None else str(max_rejects),
+        missing=None if max_missing is None else str(max_missing),
+        fail_undecided=fail_undecided,
+    )
+    return check_run(
+        opened,
+        limits,
+        None if against is None else as_run(against),
+        pair_by=pair_by,
+        cluster=cluster,
+        different_signatures=allow_different_signatures,
+    )
+
+
+def explain(
+    run: Run | StrPath,
+    dialogue: str | None = None,
+    metric: str | None = None,
+    *,
+    worst: str | None = None,
+    best: str | None = None,
+    seed: int | None = None,
+) -> Explanations:
+    """Explain why a number of a dialogue is what it is: formula, values in it, and evidence.
+
+    Parameters
+    ----------
+    run
+        A run, or its directory.
+    dialogue
+        The dialogue's name, or a unique part of it.
+    metric
+        The metric's id. Default: every metric of dialogues.
+    worst, best
+        Instead of a dialogue: a metric, whose worst or best dialogue is explained.
+    seed
+        Instead of a dialogue: the seed by which one is drawn.
+
+    Raises
+    ------
+    UsageError
+        No such dialogue or metric, or several dialogues.
+    InputError
+        The log is gone, or is no longer what was scored.
+    """
+    return explain_run(as_run(run), dialogue, metric, worst=worst, best=best, seed=seed)
+
+
+def report(
+    *runs: Run | StrPath, output: StrPath = "report.html", cluster: str | None = None
+) -> Path:
+    """Write one self-contained page about a run, or about several of a suite side by side.
+
+    Parameters
+    ----------
+    *runs
+        Runs or run directories. The others are compared with the first.
+    output
+        The HTML file.
+    cluster
+        Unit of the confidence intervals and tests: a column of table ``dialogues``, such as the
+        user. Default: the dialogue.
+
+    Returns
+    -------
+    Path
+        The file. A `LogsWarning` tells if it lacks the texts of dialogues.
+    """
+    return write_report(runs, output, cluster=cluster)
+
+
+def metrics(suite: str | None = None) -> pl.DataFrame:
+    """List the metrics of a suite, or of all installed suites, one row a metric."""
+    names = suite_names() if suite is None else (suite,)
+    rows = [
+        {
+            "suite": name,
+            "metric": one.id,
+            "name": one.name,
+            "table": one.table,
+            "headline": one.headline,
+            "better": one.better,
+            "range": metric_range(one),
+            "formula": one.formula,
+            "null_rule": one.null_rule,
+            "source": one.source,
+        }
+        for name in names
+        for one in load_suite(name).metrics
+    ]
+    return pl.DataFrame(rows)
+
+
+def layouts() -> dict[str, str]:
+    """Return the layouts of other tools' logs by name, each as its TOML file."""
+    return {name: layout_text((name,), as_file=True) for name in layout_names()}
+
+
+def runs(folder: StrPath = ".") -> pl.DataFrame:
+    """List the runs in a folder and below: suite, options, rows, headline metrics and age."""
+    return list_runs(Path(folder))

@@ -1,0 +1,233 @@
+"""Every verb of the command line is a function, for runs on disk and in memory alike."""
+
+import io
+import json
+import os
+import re
+import warnings
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+import fastscore
+from fastscore.cli import VERBS
+from fastscore.run import progress
+from fastscore.wording import IN_PYTHON, in_python
+from tests.conftest import fastscore_command
+
+SHELL_ONLY = {
+    "completion": "for a shell",
+    "doctor": "about the installation",
+    "kernels": "about the installation",
+    "models": "about the installation",
+    "vectors": "about the installation",
+    "annotate": "asks a chat model",
+    "experiment": "asks a chat model",
+    "judge": "asks a chat model",
+    "simulate": "asks a chat model",
+    "migrate": "a group of one command",
+}
+LEXICAL = fastscore.ScoreDialogue(lex_weight=1.0)
+METRIC = "average_U_best_early"
+
+
+@pytest.fixture(scope="module")
+def example(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    return fastscore.example("score_dialogue", tmp_path_factory.mktemp("example"))
+
+
+@pytest.fixture(scope="module")
+def both(example: Any, tmp_path_factory: pytest.TempPathFactory) -> list[fastscore.Run]:
+    output = tmp_path_factory.mktemp("runs") / "run"
+    return [
+        fastscore.score(example.logs, LEXICAL, output=output),
+        fastscore.score(example.logs, LEXICAL),
+    ]
+
+
+def test_every_verb_is_a_function_or_it_is_said_why_not() -> None:
+    assert set(VERBS) == IN_PYTHON | set(SHELL_ONLY)
+    for verb in IN_PYTHON:
+        assert callable(getattr(fastscore, verb)), verb
+
+
+def test_runs_in_memory_and_on_disk_are_alike(both: list[fastscore.Run], tmp_path: Path) -> None:
+    stored, held = both
+    assert stored.signature == held.signature
+    assert stored.suite.name == held.suite.name == "score_dialogue"
+    assert list(stored.tables) == list(held.tables)
+    assert stored.summary.equals(held.summary)
+    assert json.loads(stored.summary_json) == json.loads(held.summary_json)
+    assert stored.rejects.equals(held.rejects)
+    assert stored.notes == held.notes
+    assert stored.cut_texts.equals(held.cut_texts)
+    assert fastscore.summary(stored, by="miner_uid").equals(held.summarise(by=["miner_uid"]))
+    assert repr(held).partition("\n")[2] == repr(stored).partition("\n")[2]
+    assert stored.explain(worst=METRIC).text == held.explain(worst=METRIC).text
+    checks = [
+        fastscore.check(run, minimum={METRIC: 0.0}, max_rejects=0.5, max_null={METRIC: 1.0})
+        for run in both
+    ]
+    assert checks[0] == checks[1]
+    assert {one.outcome for one in checks[0]} == {"passed"}
+    pages = [run.report(tmp_path / "page.html").read_text() for run in both]
+    assert all("<!doctype html>" in page.lower() for page in pages)
+    for frame in (held.to_arrow(), held.to_pandas()):
+        assert pl.DataFrame(frame).equals(stored.tables["dialogues"]) or len(frame) == len(
+            stored.tables["dialogues"]
+        )
+    assert stored.to_arrow("steps").equals(stored.tables["steps"].to_arrow())
+    assert list(held.to_pandas("steps").columns) == stored.tables["steps"].columns
+
+
+def test_scores_in_memory_are_compared(both: list[fastscore.Run], example: Any) -> None:
+    stored, held = both
+    other = fastscore.score(example.logs, LEXICAL)
+    found = fastscore.compare(held, other, metrics=[METRIC], samples=10)
+    assert found.differences["difference"].to_list() == [0.0]
+    named = found.differences.select(pl.col(pl.String)).row(0)
+    assert f"{example.logs} (2)" in named
+    assert held.compare(stored, metrics=[METRIC], samples=10).differences.height == 1
+    assert held.compare(by="miner_uid", metrics=[METRIC], samples=10).suite == "score_dialogue"
+
+
+@pytest.mark.parametrize("form", [list, pl.DataFrame, iter])
+def test_rows_in_memory_are_explained(form: Any, example: Any) -> None:
+    lines = [path.read_text().splitlines() for path in sorted(example.logs.iterdir())]
+    rows = [json.loads(line) for of_file in lines for line in of_file]
+    run = fastscore.score(form(rows), LEXICAL)
+    assert run.tables["dialogues"].height
+    explained = run.explain(best=METRIC)
+    assert explained.file == "frame"
+    (one,) = explained.explanations
+    assert one.value == one.result
+    assert repr(explained).startswith(explained.dialogue[:60])
+
+
+def test_a_run_is_explained_and_reported_from_another_folder(
+    example: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(example.folder)
+    run = fastscore.score("logs", LEXICAL, output=tmp_path / "run")
+    (entry, *_) = run.manifest.inputs
+    assert entry["name"].startswith("logs/")
+    assert entry["path"] == str(example.folder / entry["name"])
+    monkeypatch.chdir(tmp_path)
+    assert fastscore.explain("run", worst=METRIC).file == entry["name"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fastscore.report("run", output="page.html")
+
+
+def test_a_report_without_texts_warns(tmp_path: Path) -> None:
+    example = fastscore.example("memory_finance", tmp_path / "example")
+    run = fastscore.score(example.logs, "memory_finance", output=tmp_path / "run")
+    for path in example.logs.iterdir():
+        path.unlink()
+    with pytest.warns(fastscore.LogsWarning, match="The texts of dialogues are not shown"):
+        run.report(tmp_path / "page.html")
+    done = fastscore_command(["report", tmp_path / "run", "-o", tmp_path / "page.html"])
+    assert "Note: The texts of dialogues are not shown" in done.stderr
+
+
+def test_runs_of_a_folder_are_listed(both: list[fastscore.Run], tmp_path: Path) -> None:
+    folder = both[0].path.parent
+    found = fastscore.runs(folder)
+    (row,) = found.rows(named=True)
+    dialogues = both[0].tables["dialogues"]
+    assert row["suite"] == "score_dialogue"
+    assert row["options"] == "lex_weight=1.0"
+    assert row["rows"] == dialogues.height
+    means = {one["metric"]: one["mean"] for one in row["headline"]}
+    assert means[METRIC] == pytest.approx(float(dialogues[METRIC].mean()))  # type: ignore[arg-type]
+    assert row["problem"] is None
+    shown = " ".join(fastscore_command(["runs", folder], COLUMNS="120").stdout.split())
+    assert f"run score_dialogue {dialogues.height}" in shown
+    assert shown.endswith(f"{METRIC} {means[METRIC]:.3f} lex_weight=1.0")
+    listed = json.loads(fastscore_command(["runs", folder, "--json"]).stdout)
+    assert [one["suite"] for one in listed] == ["score_dialogue"]
+    page = tmp_path / "index.html"
+    assert fastscore_command(["runs", folder, "-o", page]).returncode == 0
+    (link,) = re.findall(r'href="([^"]+)"', page.read_text())
+    assert (tmp_path / link).is_file()
+    (folder / "broken" / "receipts").mkdir(parents=True)
+    (folder / "broken" / "manifest.json").write_text("{}")
+    broken = fastscore.runs(folder).filter(pl.col("problem").is_not_null())
+    assert broken["run"].to_list() == [str(folder / "broken")]
+    assert fastscore.runs(tmp_path).is_empty()
+
+
+def test_metrics_and_layouts_are_listed() -> None:
+    found = fastscore.metrics("score_dialogue")
+    assert METRIC in found["metric"].to_list()
+    assert set(fastscore.metrics()["suite"]) >= {"score_dialogue", "group_travel"}
+    assert "openai" in fastscore.layouts()
+
+
+def test_arguments_in_the_wrong_place_are_answered(both: list[fastscore.Run]) -> None:
+    with pytest.raises(fastscore.FastscoreError, match=r"The run is of type list"):
+        fastscore.report(both)  # type: ignore[arg-type]
+    with pytest.raises(fastscore.FastscoreError, match=r"add a second run|Add a second run"):
+        fastscore.compare(both[0])
+
+
+def test_progress_is_told(example: Any, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    told: list[tuple[str, int, int]] = []
+    for output in (None, tmp_path / "run"):
+        told.clear()
+        fastscore.score(
+            example.logs, LEXICAL, output=output, progress=lambda *stage: told.append(stage)
+        )
+        scored = [(done, total) for stage, done, total in told if stage == "score"]
+        assert scored[0] == (0, 1)
+        assert scored[-1] == (1, 1)
+    assert capfd.readouterr().err == ""
+    fastscore.score(example.logs, LEXICAL, progress=True)
+    assert "score: 1/1 tasks" in capfd.readouterr().err
+
+
+def test_a_long_stage_is_told_of_every_thirty_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    seconds = [0.0]
+    monkeypatch.setattr(progress.time, "monotonic", lambda: seconds[0])
+    stream = io.StringIO()
+    with progress.LineReporter(stream).stage("embed", 4) as stage:
+        for _ in range(4):
+            seconds[0] += 20.0
+            stage.advance({})
+    lines = stream.getvalue().splitlines()
+    assert [line.split(",")[0] for line in lines] == ["embed: 2/4 tasks", "embed: 4/4 tasks"]
+
+
+@pytest.mark.parametrize(
+    ("typed", "called"),
+    [
+        ("Both --limit and --sample are given.", "Both limit and sample are given."),
+        ("Type --column a=b --column c=d.e.", 'Give columns={"a": "b", "c": "d.e"}.'),
+        ("type --value x:user=USER", 'type values={"x": {"user": "USER"}}'),
+        ("or replace it with --overwrite.", "or replace it with overwrite=True."),
+        ("such as --min cas=0.8 or", 'such as minimum={"cas": 0.8} or'),
+        ("look with `fastscore inspect logs`.", 'look with `fastscore.inspect("logs")`.'),
+        ("Run `fastscore models export x`.", "Run `fastscore models export x`."),
+        (
+            "expected one above 0 with --extract ngrams:",
+            'expected one above 0 with extract="ngrams":',
+        ),
+        ("Choose another folder with -o.", "Choose another folder with output=."),
+    ],
+)
+def test_messages_speak_python(typed: str, called: str) -> None:
+    assert in_python(typed) == called
+    assert str(fastscore.FastscoreError(typed)) == called
+
+
+def test_the_command_line_keeps_its_words(tmp_path: Path) -> None:
+    log = tmp_path / "x.jsonl"
+    log.write_text("{}\n")
+    words = ["score", "score_dialogue", log, "-o", tmp_path / "run", "--limit", 1, "--sample", 1]
+    done = fastscore_command(words)
+    assert "Both --limit and --sample are given" in done.stderr
+    with pytest.raises(fastscore.FastscoreError, match="Both limit and sample are given"):
+        fastscore.score(log, LEXICAL, limit=1, sample=1)
+    assert os.path.exists(log)
