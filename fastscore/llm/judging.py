@@ -20,7 +20,7 @@ from fastscore.llm.spending import (
     too_many,
 )
 from fastscore.llm.transcripts import Transcript, Transcripts, find_logs, read_transcripts
-from fastscore.run.lock import sole_writer
+from fastscore.run.lock import run_lock
 from fastscore.run.progress import Reporter
 
 
@@ -115,7 +115,7 @@ def run_judge(asked: Judging, reporter: Reporter, meter: Meter | None = None) ->
     }
     manifest = asked.output / MANIFEST
     with (
-        sole_writer(asked.output),
+        run_lock(asked.output),
         spending_recorded(manifest, described, client.meter) as outcome,
     ):
         found = judge(

@@ -35,7 +35,7 @@ from fastscore.llm.spending import MANIFEST, spending_recorded
 from fastscore.llm.structured import Structured, UnusableError, ask_each, ask_until_read
 from fastscore.llm.transcripts import Transcript, find_logs, read_transcripts
 from fastscore.run.commit import commit_bytes, commit_json
-from fastscore.run.lock import sole_writer
+from fastscore.run.lock import run_lock
 from fastscore.run.progress import Reporter
 from fastscore.statistics.clustered import clustered_mean
 from fastscore.version import __version__
@@ -108,7 +108,7 @@ def run_pairwise(asked: Judging, against: Sequence[str], reporter: Reporter) -> 
         "only_in_b": len(side_b) - len(pairs),
     }
     with (
-        sole_writer(asked.output),
+        run_lock(asked.output),
         spending_recorded(asked.output / MANIFEST, described, client.meter) as outcome,
     ):
         answers = _ask_pairs(pairs, rubric, asked, client, reporter)

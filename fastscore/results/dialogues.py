@@ -21,10 +21,10 @@ from fastscore.logs.read.rows import Rows, join_parts, read_shard
 from fastscore.options import build_options
 from fastscore.results.dialogue_sums import LABEL_TABLE
 from fastscore.results.runs import Run
-from fastscore.run.compared_texts import ComparedTexts
 from fastscore.run.config import RunConfig
 from fastscore.run.context import RunContext, run_context
 from fastscore.run.scoring import vectors_of
+from fastscore.run.texts_to_embed import TextsToEmbed
 from fastscore.signature import deciding_differences, signature_parts
 from fastscore.suites.base import Suite
 from fastscore.suites.declarations import Source
@@ -223,7 +223,7 @@ class Dialogues:
             )
         raw = _Logs(self.run, context.source(self.suite)).rows_of(committed)
         events = self.suite.read(raw.frame, self.options)
-        compared = ComparedTexts.of(self.suite, events, self.options)
+        compared = TextsToEmbed.of(self.suite, events, self.options)
         vectors = vectors_of(context.load(), events, compared)
         scored = self.suite.score(events, vectors, self.options)
         whole = scored[LABEL_TABLE].columns

@@ -24,7 +24,6 @@ from fastscore.run.commit import (
     as_json,
     part_name,
 )
-from fastscore.run.compared_texts import CUT_SCHEMA
 from fastscore.run.manifest import Manifest, read_manifest
 from fastscore.run.receipts import (
     Receipt,
@@ -33,6 +32,7 @@ from fastscore.run.receipts import (
     load_receipt,
     receipt_path,
 )
+from fastscore.run.texts_to_embed import CUT_SCHEMA
 from fastscore.suites.base import Suite
 from fastscore.suites.declarations import REJECTS_TABLE
 from fastscore.suites.registry import load_suite

@@ -48,8 +48,8 @@ from fastscore.run.inputs import (
     Readable,
     chosen_inputs,
     kept_inputs,
-    must_be_kept,
     named_inputs,
+    needs_spooling,
     screened_inputs,
     share_paths,
     unread_inputs,
@@ -57,7 +57,7 @@ from fastscore.run.inputs import (
 )
 from fastscore.run.interrupt import limit_memory, own_stop_flag, stop_if_asked
 from fastscore.run.kernels import WITHOUT_VECTORS, compiled, kernels_of, unread
-from fastscore.run.lock import sole_writer
+from fastscore.run.lock import run_lock
 from fastscore.run.manifest import MANIFEST_NAME, Manifest
 from fastscore.run.notes import notes_on_run
 from fastscore.run.progress import Reporter, StageProgress, peak_memory_bytes
@@ -155,14 +155,14 @@ class _Execution:
         keys: Sequence[Key],
         shown: dict[str, str],
         *,
-        alone: bool = False,
+        exclusive: bool = False,
     ) -> None:
         """Run a stage's open tasks; `shown` names the counts that are shown as rates."""
         if not keys:
             return
         with self.stage(name, len(keys)) as progress:
             here = partial(task, self.context)
-            for receipt in self.engine.map(here, keys, alone=alone, lost=progress.lost):
+            for receipt in self.engine.map(here, keys, exclusive=exclusive, lost=progress.lost):
                 progress.advance({label: receipt.counts[key] for key, label in shown.items()})
 
 
@@ -185,7 +185,7 @@ def execute(config: RunConfig, reporter: Reporter) -> Outcome:
     files = named_inputs(config, config.source(suite))
     config = with_own_turns(config, suite, reporter.note, files)
     source = config.source(suite)
-    kept = not any(must_be_kept(config, file) for file in files)
+    kept = not any(needs_spooling(config, file) for file in files)
     screened = screened_inputs(config, source, files, reporter.note) if kept else None
     without = unread(file.format for file in files)
     if config.embedder is None or not suite.needs_vectors(options):
@@ -194,7 +194,7 @@ def execute(config: RunConfig, reporter: Reporter) -> Outcome:
         identity = embedder_identity(config, suite, options)
         context = run_context(config, suite, options, identity)
     with (
-        sole_writer(config.output) as writer,
+        run_lock(config.output) as writer,
         open_engine(config.engine, config.address, config.workers, config.limits) as engine,
     ):
         context = replace(context, writer=writer)
@@ -203,7 +203,7 @@ def execute(config: RunConfig, reporter: Reporter) -> Outcome:
 
             context = absolute(context)
             model = identity.fingerprint if identity else None
-            seen = [file for file in files if not must_be_kept(config, file)]
+            seen = [file for file in files if not needs_spooling(config, file)]
             if not check_workers(engine, context, seen, model, without):
                 reporter.note(f"no worker has joined {config.address} yet: it is waited for")
             engine = checked(engine, context, model)
@@ -287,9 +287,9 @@ def _score(run: _Execution, plan: Plan) -> None:
     if run.context.perplexity is not None:
         # one shard at a time in a process: the model uses every core by itself
         shown = {"evaluated": "texts"}
-        run.map("perplexity", tasks.evaluate_perplexity, open_shards, shown, alone=True)
+        run.map("perplexity", tasks.evaluate_perplexity, open_shards, shown, exclusive=True)
     shown = {"rows": "rows"}
-    run.map("score", tasks.score_shard, open_shards, shown, alone=_one_by_one(run, open_shards))
+    run.map("score", tasks.score_shard, open_shards, shown, exclusive=_one_by_one(run, open_shards))
 
 
 def _one_by_one(run: _Execution, shards: Sequence[Shard]) -> bool:
@@ -331,14 +331,14 @@ def _embed(run: _Execution, shards: Sequence[Shard]) -> list[Shard]:
         is None
     ]
     shown = {"distinct": "distinct texts", "missing": "to embed", "rows": "rows scored"}
-    alone = _one_by_one(run, waiting)
-    run.map("texts", tasks.score_or_collect_texts, waiting, shown, alone=alone)
+    exclusive = _one_by_one(run, waiting)
+    run.map("texts", tasks.score_or_collect_texts, waiting, shown, exclusive=exclusive)
     left = _open_shards(run, shards)
     counted = [load_receipt(receipt_path(folder, "texts", shard.index)) for shard in left]
     missing = sum(receipt.counts["missing"] for receipt in counted if receipt is not None)
     buckets = tasks.text_buckets(missing, run.engine.processes()) if missing else ()
     # one bucket at a time in a process: the embedder uses every core by itself
-    run.map("embed", tasks.embed_bucket, buckets, {"embedded": "texts"}, alone=True)
+    run.map("embed", tasks.embed_bucket, buckets, {"embedded": "texts"}, exclusive=True)
     return left
 
 

@@ -104,7 +104,7 @@ def with_own_turns(
     return replace(config, columns=found)
 
 
-def must_be_kept(config: RunConfig, file: InputFile) -> bool:
+def needs_spooling(config: RunConfig, file: InputFile) -> bool:
     """Tell whether a file can be read only once, or is none."""
     return config.memory is not None or file.path == STDIN
 
@@ -131,7 +131,7 @@ def kept_inputs(
     if memory is not None:
         return (spool_rows(memory.rows, folder),)
     return tuple(
-        spool_stdin(file, folder) if must_be_kept(config, file) else file for file in files
+        spool_stdin(file, folder) if needs_spooling(config, file) else file for file in files
     )
 
 

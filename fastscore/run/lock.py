@@ -26,7 +26,7 @@ _HOLDER_BYTES = 400
 
 
 @contextmanager
-def sole_writer(folder: Path) -> Iterator[str]:
+def run_lock(folder: Path) -> Iterator[str]:
     """Hold a run directory for writing; yields the writer's token.
 
     Raises

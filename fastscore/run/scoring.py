@@ -10,10 +10,10 @@ from fastscore.logs.file_ranges import Shard
 from fastscore.logs.integrity.limits import Limits
 from fastscore.logs.integrity.rejects import listed_rejects
 from fastscore.logs.read.rows import Part, Rows, join_parts, read_parts
-from fastscore.run.compared_texts import ComparedTexts
 from fastscore.run.context import Loaded
 from fastscore.run.missing import Counted, count_lacks
 from fastscore.run.perplexities import perplexity_texts, perplexity_view
+from fastscore.run.texts_to_embed import TextsToEmbed
 from fastscore.suites.base import Events
 from fastscore.suites.declarations import REJECTS_TABLE, Table
 from fastscore.vectors.view import VectorView
@@ -42,7 +42,7 @@ def compute_tables(loaded: Loaded, shard: Shard) -> ShardScores:
 def compute_rows(loaded: Loaded, rows: Rows, files: Sequence[str]) -> ShardScores:
     """Score rows of whole dialogues, of files named in their order, as `compute_tables` does."""
     events, found = _events(loaded, rows)
-    compared = ComparedTexts.of(loaded.suite, events, loaded.options)
+    compared = TextsToEmbed.of(loaded.suite, events, loaded.options)
     return score_events(loaded, files, events, found, compared)
 
 
@@ -51,7 +51,7 @@ def score_events(
     files: Sequence[str],
     events: Events,
     found: Counted,
-    compared: ComparedTexts,
+    compared: TextsToEmbed,
 ) -> ShardScores:
     """Score what was read, of files named in their order."""
     suite = loaded.suite
@@ -68,7 +68,7 @@ def score_events(
     )
 
 
-def vectors_of(loaded: Loaded, events: Events, compared: ComparedTexts) -> VectorView:
+def vectors_of(loaded: Loaded, events: Events, compared: TextsToEmbed) -> VectorView:
     """Return what a suite scores events by: vectors of texts, and perplexities where asked for."""
     vectors, settings = compared.view(loaded.context.embedder), loaded.context.perplexity
     if settings is None:

@@ -141,11 +141,11 @@ class CheckedEngine:
         task: Callable[[Key], Done],
         keys: Sequence[Key],
         *,
-        alone: bool = False,
+        exclusive: bool = False,
         lost: Lost = lambda worker, tasks: None,
     ) -> Iterator[Done]:
         """Do a task for every key."""
-        return self.engine.map(_Checked(self.expected, task), keys, alone=alone, lost=lost)
+        return self.engine.map(_Checked(self.expected, task), keys, exclusive=exclusive, lost=lost)
 
     def processes(self) -> int:
         """Count the processes that do tasks now."""

@@ -26,13 +26,13 @@ from fastscore.run.commit import (
     receipts_folder,
     texts_part,
 )
-from fastscore.run.compared_texts import TEXT_KEY, ComparedTexts, embed_listed
 from fastscore.run.context import EmbedderSettings, Loaded, RunContext
 from fastscore.run.interrupt import stop_if_asked
 from fastscore.run.model_cache import open_embedder, open_store
 from fastscore.run.perplexities import fill_perplexities, perplexity_texts
 from fastscore.run.receipts import Receipt, attempt_name, committed_receipt, save_receipt
 from fastscore.run.scoring import ShardScores, compute_tables, files_of, read_events, score_events
+from fastscore.run.texts_to_embed import TEXT_KEY, TextsToEmbed, embed_listed
 from fastscore.signature import package_version
 from fastscore.suites.base import Suite
 from fastscore.suites.declarations import Table
@@ -118,7 +118,7 @@ def score_or_collect_texts(context: RunContext, shard: Shard) -> Receipt:
     """Score the shard at once where the store has all of its texts; else commit its texts."""
     loaded = context.load()
     events, found = read_events(loaded, shard)
-    compared = ComparedTexts.of(loaded.suite, events, loaded.options)
+    compared = TextsToEmbed.of(loaded.suite, events, loaded.options)
     listed = compared.listed(_settings(context))
     if context.perplexity is not None or listed["missing"].any():
         return _commit_texts(context, shard, listed)
@@ -137,7 +137,7 @@ def collect_texts(context: RunContext, shard: Shard) -> Receipt:
     """Commit the shard's distinct texts, sorted by id; those that the store has without text."""
     loaded = context.load()
     events, _ = read_events(loaded, shard)
-    compared = ComparedTexts.of(loaded.suite, events, loaded.options)
+    compared = TextsToEmbed.of(loaded.suite, events, loaded.options)
     return _commit_texts(context, shard, compared.listed(_settings(context)))
 
 
@@ -175,7 +175,7 @@ def embed_bucket(context: RunContext, bucket: Bucket) -> Receipt:
         .collect()
     )
     folder = open_store(open_embedder(settings), settings.store).folder
-    with claimed(folder, bucket.low, bucket.high, watch=lambda: stop_if_asked(0, 0)):
+    with claimed(folder, bucket.low, bucket.high, check_cancelled=lambda: stop_if_asked(0, 0)):
         embedded = embed_listed(listed, settings)
     # the store itself says what is done: no receipt is kept
     return Receipt(

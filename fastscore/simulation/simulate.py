@@ -36,7 +36,7 @@ from fastscore.llm.spending import (
 )
 from fastscore.llm.structured import SpendingProgress, as_done, asking_threads
 from fastscore.run.commit import commit_bytes, commit_json, remove_temporaries
-from fastscore.run.lock import sole_writer
+from fastscore.run.lock import run_lock
 from fastscore.run.progress import Reporter, StageProgress
 from fastscore.run.receipts import Receipt, committed_receipt, save_receipt
 from fastscore.simulation.world import Simulation, World, fingerprint, open_world
@@ -112,7 +112,7 @@ def simulate(simulation: Simulation, reporter: Reporter, meter: Meter | None = N
     folder, state = simulation.output, simulation.output / STATE
     described = fingerprint(world)
     check_folder(simulation, described)
-    with sole_writer(state):
+    with run_lock(state):
         remove_temporaries(folder)
         commit_json(state / _DESCRIPTION, {**described, "sessions": simulation.sessions})
         shards = _shards(simulation.sessions, described)
@@ -145,7 +145,7 @@ def check_folder(simulation: Simulation, described: dict[str, Any]) -> None:
     if not differing and not more:
         return
     if simulation.overwrite:
-        with sole_writer(state):
+        with run_lock(state):
             for path in folder.glob("sessions-*.jsonl"):
                 path.unlink()
             for path in state.glob("*.json"):

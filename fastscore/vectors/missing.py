@@ -38,7 +38,7 @@ def claimed(
     high: int,
     *,
     patience: float = PATIENCE_SECONDS,
-    watch: Callable[[], object] = lambda: None,
+    check_cancelled: Callable[[], object] = lambda: None,
 ) -> Iterator[None]:
     """Claim the ids whose high word lies in ``[low, high]`` while the block lasts.
 
@@ -50,7 +50,7 @@ def claimed(
         The range.
     patience
         How many seconds to wait at most for whoever has claimed some of them already.
-    watch
+    check_cancelled
         Called again and again while that lasts; may raise.
     """
     if _SET_LOCK is None:
@@ -69,7 +69,7 @@ def claimed(
                 break
             if waited > _NOTICE_SECONDS:
                 _say_that_we_wait(folder, patience)
-            watch()
+            check_cancelled()
             time.sleep(_POLL_SECONDS)
         yield
     finally:

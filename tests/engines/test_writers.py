@@ -75,12 +75,12 @@ def test_nobody_waits_for_ever_for_a_process_that_was_stopped_nor_for_one_that_d
     assert holder.stdout is not None
     assert holder.stdout.readline() == "held\n"
     waited = []
-    with claimed(tmp_path, 0, 5000, patience=0.3, watch=lambda: waited.append(1)):
+    with claimed(tmp_path, 0, 5000, patience=0.3, check_cancelled=lambda: waited.append(1)):
         assert waited
     holder.kill()
     holder.communicate()
     waited.clear()
-    with claimed(tmp_path, 0, HIGHEST, watch=lambda: waited.append(1)):
+    with claimed(tmp_path, 0, HIGHEST, check_cancelled=lambda: waited.append(1)):
         assert not waited
 
 
@@ -104,7 +104,7 @@ def test_whoever_is_told_to_stop_waits_no_more(tmp_path: Path) -> None:
     with (
         claimed(tmp_path, 0, HIGHEST),
         pytest.raises(KeyboardInterrupt),
-        claimed(tmp_path, 0, HIGHEST, watch=stop),
+        claimed(tmp_path, 0, HIGHEST, check_cancelled=stop),
     ):
         pass
 

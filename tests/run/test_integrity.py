@@ -18,7 +18,7 @@ import pytest
 
 from fastscore.errors import RunConflictError, RunError
 from fastscore.results.runs import open_run
-from fastscore.run.lock import check_writer, sole_writer
+from fastscore.run.lock import check_writer, run_lock
 from tests.conftest import often
 from tests.run.logs import write_logs
 from tests.run.running import contents, run_lexical
@@ -209,12 +209,12 @@ def test_links_in_a_run_are_refused(logs: list[Path], run: Path, name: str) -> N
 
 
 def test_a_writer_whose_lock_was_removed_commits_nothing(tmp_path: Path) -> None:
-    with sole_writer(tmp_path) as first:
+    with run_lock(tmp_path) as first:
         check_writer(tmp_path, first)
         (tmp_path / ".lock").unlink()
         with pytest.raises(RunConflictError, match="lock file was removed"):
             check_writer(tmp_path, first)
-        with sole_writer(tmp_path) as second:
+        with run_lock(tmp_path) as second:
             with pytest.raises(RunConflictError, match=rf"writer {second}"):
                 check_writer(tmp_path, first)
             check_writer(tmp_path, second)
@@ -222,10 +222,10 @@ def test_a_writer_whose_lock_was_removed_commits_nothing(tmp_path: Path) -> None
 
 
 def test_the_end_of_a_writer_that_was_replaced_leaves_the_others_lock(tmp_path: Path) -> None:
-    first = sole_writer(tmp_path)
+    first = run_lock(tmp_path)
     first.__enter__()
     (tmp_path / ".lock").unlink()
-    with sole_writer(tmp_path) as second:
+    with run_lock(tmp_path) as second:
         first.__exit__(None, None, None)
         check_writer(tmp_path, second)
 
@@ -273,9 +273,9 @@ def test_a_run_that_another_replaces_ends_with_one_sentence(
 
 
 def test_what_fails_without_the_lock_is_a_conflict(tmp_path: Path) -> None:
-    with pytest.raises(RunConflictError, match="no longer holds"), sole_writer(tmp_path):
+    with pytest.raises(RunConflictError, match="no longer holds"), run_lock(tmp_path):
         (tmp_path / ".lock").rename(tmp_path / "moved").with_name("gone").read_bytes()
-    with pytest.raises(FileNotFoundError), sole_writer(tmp_path):
+    with pytest.raises(FileNotFoundError), run_lock(tmp_path):
         (tmp_path / "gone").read_bytes()
 
 

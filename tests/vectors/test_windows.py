@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from fastscore.errors import UsageError
-from fastscore.run.compared_texts import ComparedTexts
 from fastscore.run.context import EmbedderSettings
+from fastscore.run.texts_to_embed import TextsToEmbed
 from fastscore.suites.group_travel import SUITE
 from fastscore.vectors import Embedder
 from fastscore.vectors.windows import TokenCounter, WindowEmbedder
@@ -112,7 +112,7 @@ def test_m12_of_a_raw_output_of_many_windows(
         ]
     )
     settings = EmbedderSettings("tiny", "fp32", dim, tmp_path, tiny_cache)
-    view = ComparedTexts.of(SUITE, events, DEFAULTS).view(settings)
+    view = TextsToEmbed.of(SUITE, events, DEFAULTS).view(settings)
     row = SUITE.score(events, view, DEFAULTS)["dialogues"].row(0, named=True)
     # four windows of the raw output, one of the entries, each by its tokens; cut to the width
     windows = [["w16", "w16"], *(raw[at : at + room] for at in range(0, len(raw), room))]

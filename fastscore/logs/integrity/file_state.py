@@ -52,7 +52,7 @@ class FileState:
         What governs a file of CSV or a document from its beginning, once it was asked for.
     stamp
         Of the input before it was read; see `fingerprints.stamp`.
-    watch
+    check_cancelled
         Called with each block that is read; may raise.
     limits
         What it may take.
@@ -70,12 +70,12 @@ class FileState:
     unpacked: bool = False
     header: bytes = b""
     stamp: str = ""
-    watch: Callable[[], object] = lambda: None
+    check_cancelled: Callable[[], object] = lambda: None
     limits: Limits = DEFAULT_LIMITS
 
     def observe(self, block: bytes | memoryview) -> None:
         """Count and hash bytes as they are read from disk."""
-        self.watch()
+        self.check_cancelled()
         self.read += len(block)
         self.digest.update(block)
         self.hash_blocks.update(block)

@@ -298,7 +298,7 @@ def _lines(state: FileState, keys: Source, how: _Indexing) -> Iterator[Lines]:
 
 def _batch_sequences(batch: Batch, source: Source, stride: int) -> list[pl.DataFrame]:
     """Find the sequences of rows of a batch, if it has a row."""
-    if batch.alone:
+    if batch.has_no_lines:
         return []
     columns, stored = key_columns(source), stored_source(source).columns
     keys = wanted_keys(stored)

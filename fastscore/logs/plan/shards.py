@@ -319,7 +319,7 @@ def index_group(
             path=file.location,
             compression=file.compression,
             stamp=stamp(file.location),
-            watch=check_cancelled,
+            check_cancelled=check_cancelled,
             limits=limits,
         )
         for index, file in enumerate(group.files)

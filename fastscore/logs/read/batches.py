@@ -43,8 +43,8 @@ class Batch:
     segments: tuple[Lines, ...]
 
     @property
-    def alone(self) -> bool:
-        """Whether the batch holds no line that can be scanned."""
+    def has_no_lines(self) -> bool:
+        """Whether the batch contains no line that can be scanned."""
         last = self.segments[-1]
         return last.long_line > 0 or last.refused is not None
 

@@ -295,7 +295,7 @@ def _read_batch(
     """Make typed rows and rejects of one batch."""
     declared, source = source, stored_source(source)
     last = batch.segments[-1]
-    if batch.alone:
+    if batch.has_no_lines:
         reject = last.refused or long_line(files[int(batch.parts[0])], last)
         return Part(pl.DataFrame(schema=row_schema(declared)), [reject], lines=1, blank=0)
     scan = batch.scan(keys, array_key(source), fills(source.columns))

@@ -1,7 +1,7 @@
 """The Dask engine: tasks on the workers of a ``dask.distributed`` scheduler.
 
 A worker does as many tasks at once as it has threads, on that many threads in all. What needs all
-of them (an embedding) takes the worker's only `ALONE`.
+of them (an embedding) takes the worker's only `EXCLUSIVE`.
 """
 
 import asyncio
@@ -35,7 +35,7 @@ from fastscore.run.engines.workers import (
     threads_each,
 )
 
-ALONE = "fastscore-alone"
+EXCLUSIVE = "fastscore-exclusive"
 TASKS_PER_SLOT = 2
 """One that is done and one that waits, so that nobody has a queue while others are idle."""
 COUNT_SECONDS = 2.0
@@ -50,7 +50,7 @@ _LOOP = "tornado.application"
 
 
 class WorkerSetup(WorkerPlugin):
-    """Sets up every worker, those too that join later: its threads, and its one `ALONE`.
+    """Sets up every worker, those too that join later: its threads, and its one `EXCLUSIVE`.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ class WorkerSetup(WorkerPlugin):
     async def setup(self, worker: Worker) -> None:
         """Set up a worker; what tasks import is there before the first of them begins."""
         set_threads(self.threads or worker.state.nthreads)
-        await worker.set_resources(**{ALONE: 1})
+        await worker.set_resources(**{EXCLUSIVE: 1})
         await asyncio.to_thread(load_tasks)
 
 
@@ -95,18 +95,18 @@ class DaskEngine:
         task: Callable[[Key], Done],
         keys: Sequence[Key],
         *,
-        alone: bool = False,
+        exclusive: bool = False,
         lost: Lost = lambda worker, tasks: None,
     ) -> Iterator[Done]:
         """Do a task for every key; what has not begun when this ends is cancelled."""
         submit = partial(self._client.submit, partial(attempt, self._limits, task), pure=False)
-        resources = {ALONE: 1} if alone else None
+        resources = {EXCLUSIVE: 1} if exclusive else None
         waiting = iter(keys)
         running = as_completed(loop=self._client.loop)
         open_futures: dict[Any, Any] = {}
         try:
             while True:
-                room = self._slots(alone) * TASKS_PER_SLOT - len(open_futures)
+                room = self._slots(exclusive) * TASKS_PER_SLOT - len(open_futures)
                 for key in islice(waiting, max(0, room)):
                     future = submit(key, resources=resources)
                     open_futures[future.key] = future
@@ -163,12 +163,12 @@ class DaskEngine:
                     "Run the same command again; what is committed is kept.",
                 )
 
-    def _slots(self, alone: bool) -> int:
+    def _slots(self, exclusive: bool) -> int:
         """Return how many tasks the workers do at once; they are counted now and then."""
         if time.monotonic() - self._counted >= COUNT_SECONDS:
             self._workers = self._client.nthreads()
             self._counted = time.monotonic()
-        return max(1, len(self._workers) if alone else sum(self._workers.values()))
+        return max(1, len(self._workers) if exclusive else sum(self._workers.values()))
 
     def _note_removal(self, event: tuple[float, dict[str, Any]]) -> None:
         if event[1].get("action") == "remove-worker" and not event[1]["expected"]:

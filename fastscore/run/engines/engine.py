@@ -42,7 +42,7 @@ class Engine(Protocol):
         task: Callable[[Key], Done],
         keys: Sequence[Key],
         *,
-        alone: bool = False,
+        exclusive: bool = False,
         lost: Lost = lambda worker, tasks: None,
     ) -> Iterator[Done]:
         """Do a task for every key; yields what they return as it comes.
@@ -51,7 +51,7 @@ class Engine(Protocol):
         ----------
         task, keys
             What is done, and for what; both can be pickled.
-        alone
+        exclusive
             Whether a task uses every thread of its process, so that a process does one at a time.
         lost
             Called when a worker has died.
@@ -139,7 +139,7 @@ class LocalEngine:
         task: Callable[[Key], Done],
         keys: Sequence[Key],
         *,
-        alone: bool = False,
+        exclusive: bool = False,
         lost: Lost = lambda worker, tasks: None,
     ) -> Iterator[Done]:
         """Do a task for every key; yields what they return as it comes.
@@ -147,7 +147,7 @@ class LocalEngine:
         An exception in a task, in the consumer, or from the keyboard drops the tasks that have not
         started and asks the others to end; it is raised when they have.
         """
-        workers = 1 if alone else self.workers
+        workers = 1 if exclusive else self.workers
         pool = StoppablePool(max_workers=workers, thread_name_prefix="fastscore")
         waiting: Iterable[Key] = iter(keys)
         running: set[Future[Done]] = set()

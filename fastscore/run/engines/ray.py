@@ -60,7 +60,7 @@ class RayEngine:
         task: Callable[[Key], Done],
         keys: Sequence[Key],
         *,
-        alone: bool = False,
+        exclusive: bool = False,
         lost: Lost = lambda worker, tasks: None,
     ) -> Iterator[Done]:
         """Do a task for every key.

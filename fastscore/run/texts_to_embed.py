@@ -40,14 +40,14 @@ _SHOWN_CHARACTERS = 200
 
 
 @dataclass(frozen=True, slots=True)
-class ComparedTexts:
+class TextsToEmbed:
     """The distinct texts of a shard: those that the model takes or cuts, and those in windows."""
 
     texts: pl.Series
     long_texts: pl.Series
 
     @classmethod
-    def of(cls, suite: Suite, events: Events, options: Any) -> "ComparedTexts":
+    def of(cls, suite: Suite, events: Events, options: Any) -> "TextsToEmbed":
         """Ask a suite for the texts of its events."""
         texts, long_texts = (
             pl.Series("text", [], dtype=pl.String) if of is None else of(events, options)
