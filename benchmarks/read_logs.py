@@ -25,7 +25,7 @@ from benchmarks.harness import SEED, Case, main
 from benchmarks.memory_finance import SAMPLE
 from benchmarks.memory_finance_traces import read_dialogues, write_traces
 from fastscore.logs.file_ranges import whole_file
-from fastscore.logs.read.buffer_pool import keep_buffers
+from fastscore.logs.read.blocks import keep_buffers
 from fastscore.logs.read.rows import read_shard
 from fastscore.suites.declarations import Column, Source
 from fastscore.suites.memory_finance.events import read_traces

@@ -34,7 +34,7 @@ class FileRange:
         Whether more elements of a document follow.
     fingerprint
         Tells whether the file is still as it was planned: the hash of the bytes, or the
-        `fingerprints.stamp` of a Parquet file. Empty if nobody else can change the file.
+        `file_state.stamp` of a Parquet file. Empty if nobody else can change the file.
     limits
         The limits of reading; of unpacking, if nothing was planned.
     """

@@ -15,7 +15,7 @@ import fastscore
 from fastscore.logs.inputs.choice import Choice
 from fastscore.logs.inputs.files import resolve_inputs
 from fastscore.logs.plan.chosen import choose, naming_source
-from fastscore.logs.read.files import read_files
+from fastscore.logs.read.rows import read_files
 from fastscore.suites.registry import load_suite
 from tests.by_keywords import score_by_keywords
 from tests.suites.group_travel.travelling import turn as travel_turn

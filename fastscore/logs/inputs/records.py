@@ -30,7 +30,7 @@ from fastscore.logs.inputs.files import Format, InputFile
 from fastscore.logs.inputs.partitions import partition_of, with_folders
 from fastscore.logs.inputs.separators import find_separator
 from fastscore.logs.integrity.limits import DEFAULT_LIMITS, MAX_RECORD_BYTES
-from fastscore.logs.integrity.unreadable import UNREADABLE_PARQUET, reason_of
+from fastscore.logs.integrity.rejects import UNREADABLE_PARQUET, reason_of
 from fastscore.unpacked import DamageError
 
 BUFFER_BYTES = 1 << 14

@@ -15,6 +15,18 @@ from fastscore_jit.arrays import Int64Array
 
 from fastscore.suites.declarations import REJECTS_TABLE, RejectReason
 
+UNREADABLE_PARQUET = (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException)
+"""polars panics where a footer leads beyond the file's end."""
+
+
+def reason_of(error: BaseException) -> str:
+    """Return in a few words why a file cannot be read."""
+    if isinstance(error, pl.exceptions.PanicException):
+        return "its footer does not fit its content"
+    said = getattr(error, "strerror", None) or str(error)
+    return said.splitlines()[0] if said else type(error).__name__
+
+
 LISTED_REJECTS = 1000
 """So many rejects of a file are listed one by one, of each shard that holds a part of it."""
 

@@ -25,7 +25,6 @@ from fastscore.logs.integrity.file_state import (
     map_stream,
     read_whole,
 )
-from fastscore.logs.read.arrow_series import texts_at
 from fastscore.logs.read.batches import Batch, gather, map_ordered
 from fastscore.logs.read.blocks import BLOCK_BYTES
 from fastscore.logs.read.chat_lines import chat_lines, line_source
@@ -35,7 +34,7 @@ from fastscore.logs.read.json_documents import read_document
 from fastscore.logs.read.lines import Lines, read_lines
 from fastscore.logs.read.mapped_rows import key_places, mapped_rows, stored_source
 from fastscore.logs.read.parquet import parquet_rows, read_parquet
-from fastscore.logs.read.places import Places, array_key, fills, wanted_keys
+from fastscore.logs.read.places import Places, array_key, fills, texts_at, wanted_keys
 from fastscore.suites.declarations import Column, Source
 
 BYTES_PER_FILE = 8 << 10

@@ -19,8 +19,7 @@ from fastscore.content_hash import hash_part, whole_blocks
 from fastscore.errors import InputError
 from fastscore.logs.file_ranges import FileRange, Shard
 from fastscore.logs.inputs.files import InputFile
-from fastscore.logs.integrity.file_state import FileState
-from fastscore.logs.integrity.fingerprints import changed, stamp
+from fastscore.logs.integrity.file_state import FileState, changed, stamp
 from fastscore.logs.integrity.limits import DEFAULT_LIMITS, Limits
 from fastscore.logs.plan.index import (
     BYTES_PER_FILE,

@@ -31,8 +31,7 @@ from fastscore_readers.json.tokens import (
 )
 
 from fastscore.logs.inputs.partitions import folder_value
-from fastscore.logs.read.arrow_series import buffer_series, texts_at
-from fastscore.logs.read.places import Places
+from fastscore.logs.read.places import Places, buffer_series, texts_at
 from fastscore.suites.declarations import REJECT_REASONS, Column, RejectReason
 
 Buffers = list[npt.NDArray[Any]]

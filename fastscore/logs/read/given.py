@@ -15,10 +15,9 @@ from fastscore.logs.inputs.records import Record, frame_records, row_records
 from fastscore.logs.inputs.sampling import read_records
 from fastscore.logs.inputs.screening import screen, screen_rows
 from fastscore.logs.read.chat_lines import chat_lines, line_source
-from fastscore.logs.read.files import read_files
 from fastscore.logs.read.lines import read_lines
 from fastscore.logs.read.mapped_rows import stored_source
-from fastscore.logs.read.rows import Part, mapped_part, put_places, read_streams
+from fastscore.logs.read.rows import Part, mapped_part, put_places, read_files, read_streams
 from fastscore.logs.read.stored_columns import check_stored, convert_stored
 from fastscore.suites.declarations import Source
 

@@ -14,8 +14,17 @@ from fastscore_readers.line_scan import LineScan
 
 from fastscore.logs.integrity.limits import MAX_RECORD_BYTES
 from fastscore.logs.integrity.rejects import Reject
-from fastscore.logs.read.line_ends import first_end
 from fastscore.unpacked import Damage, DamageError
+
+
+def first_end(data: bytes) -> tuple[int, int]:
+    """Bounds of the first line end that surely is one, (-1, -1) without any."""
+    newline = data.find(b"\n")
+    returned = data.find(b"\r", 0, newline if newline >= 0 else max(len(data) - 1, 0))
+    if returned < 0:
+        return (newline, newline + 1) if newline >= 0 else (-1, -1)
+    return returned, returned + (2 if newline == returned + 1 else 1)
+
 
 MOST_LINES = 1 << 18
 """More lines of a block are handed on in several parts: what is noted of each takes memory."""

@@ -9,8 +9,7 @@ from fastscore.errors import InputError
 from fastscore.logs.file_ranges import FileRange
 from fastscore.logs.inputs.arrow_files import arrow_frames, arrow_rows, arrow_schema, is_arrow
 from fastscore.logs.integrity.limits import MAX_RECORD_BYTES
-from fastscore.logs.integrity.rejects import Reject
-from fastscore.logs.integrity.unreadable import UNREADABLE_PARQUET, reason_of
+from fastscore.logs.integrity.rejects import UNREADABLE_PARQUET, Reject, reason_of
 from fastscore.logs.read.stored_columns import StoredColumns, check_stored, convert_stored
 from fastscore.suites.declarations import Column
 

@@ -2,9 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
-from fastscore_jit.arrays import Int64Array, UInt8Array
+import numpy.typing as npt
+import polars as pl
+import pyarrow as pa
+from fastscore_jit.arrays import Int64Array, Mask, UInt8Array
 from fastscore_readers.fill import (
     CELLS,
     FULL_CELLS,
@@ -32,8 +36,34 @@ from fastscore_readers.line_scan import LineScan
 
 from fastscore.logs.inputs.files import Format
 from fastscore.logs.integrity.rejects import FOUND_CHARACTERS, cut
-from fastscore.logs.read.arrow_series import texts_at
 from fastscore.suites.declarations import Column, ColumnKind, Source
+
+
+@dataclass(frozen=True, slots=True)
+class _Exported:
+    """An array by its C interface alone: polars asks nothing else of it."""
+
+    array: pa.Array
+
+    def __arrow_c_array__(self, requested_schema: Any = None) -> Any:
+        return self.array.__arrow_c_array__(requested_schema)
+
+
+def buffer_series(kind: pa.DataType, valid: Mask, *buffers: npt.NDArray[np.generic]) -> pl.Series:
+    """Make a column of Arrow buffers, null where not valid, without copying."""
+    bitmap = pa.py_buffer(np.packbits(valid, bitorder="little"))
+    array = pa.Array.from_buffers(
+        kind, valid.size, [bitmap, *(pa.py_buffer(buffer) for buffer in buffers)]
+    )
+    return pl.Series(_Exported(array))
+
+
+def texts_at(data: UInt8Array, starts: Int64Array, ends: Int64Array, valid: Mask) -> pl.Series:
+    """Make a column of the UTF-8 at some ranges, null where not valid, without copying."""
+    views = np.zeros((valid.size, 4), np.int32)
+    located_values.views(data, np.where(valid, starts, -1), ends, 0, views)
+    return buffer_series(pa.string_view(), valid, views, data)
+
 
 _NUMBER = r"(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?"
 _FORMS = {

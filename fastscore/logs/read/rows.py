@@ -1,12 +1,14 @@
-"""Reading byte ranges: typed rows in input order, rejects with their places, and counts.
+"""Reading file ranges: typed rows in input order, rejects with their places, and counts.
 
 `read_parts` is the one reader: a shard is what it yields, joined; `scan.scan_rows` hands it to
 polars part by part.
 """
 
 import itertools
+import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -15,16 +17,21 @@ from fastscore_readers.line_scan import LineScan
 
 from fastscore.logs.file_ranges import FileRange, Shard
 from fastscore.logs.inputs.chats import array_holds_rows
-from fastscore.logs.inputs.files import Format
+from fastscore.logs.inputs.files import Format, InputFile
 from fastscore.logs.inputs.partitions import (
     Partition,
     check_partition,
     partition_of,
     with_partition,
 )
-from fastscore.logs.integrity.faults import line_fault, long_line, note_damage, raw_line
-from fastscore.logs.integrity.fingerprints import check_stamp, verified_blocks, verified_lines
-from fastscore.logs.integrity.limits import MAX_RECORD_BYTES
+from fastscore.logs.integrity.file_state import (
+    FileState,
+    check_stamp,
+    read_whole,
+    verified_blocks,
+    verified_lines,
+)
+from fastscore.logs.integrity.limits import DEFAULT_LIMITS, MAX_RECORD_BYTES, Limits
 from fastscore.logs.integrity.rejects import (
     FileRejects,
     Reject,
@@ -33,8 +40,16 @@ from fastscore.logs.integrity.rejects import (
     first_of_files,
     reject_frame,
 )
-from fastscore.logs.read.batches import Batch, gather, map_ordered
-from fastscore.logs.read.buffer_pool import buffers_kept
+from fastscore.logs.read.batches import (
+    Batch,
+    gather,
+    line_fault,
+    long_line,
+    map_ordered,
+    note_damage,
+    raw_line,
+)
+from fastscore.logs.read.blocks import buffers_kept
 from fastscore.logs.read.chat_lines import (
     chat_lines,
     document_lines,
@@ -47,7 +62,7 @@ from fastscore.logs.read.csv_records import read_records
 from fastscore.logs.read.json_documents import Entry, is_array_of_rows, read_document
 from fastscore.logs.read.lines import Lines, read_lines
 from fastscore.logs.read.mapped_rows import mapped_rows, stored_source
-from fastscore.logs.read.parquet import read_parquet
+from fastscore.logs.read.parquet import parquet_rows, read_parquet
 from fastscore.logs.read.places import array_key, cell_fills, describe, fills, places, wanted_keys
 from fastscore.suites.declarations import REJECT_REASONS, ROW_SCHEMA, Source
 
@@ -429,3 +444,57 @@ def _names(files: Sequence[str], parts: npt.NDArray[np.int64]) -> pl.Series:
     first = int(parts[0])
     names = pl.Series(files[first : int(parts[-1]) + 1], dtype=pl.String)
     return names.gather(pl.Series(parts - first))
+
+
+def read_files(
+    files: Sequence[InputFile],
+    source: Source,
+    *,
+    threads: int = 1,
+    limits: Limits = DEFAULT_LIMITS,
+) -> Iterator[Part]:
+    """Read files in order; memory is bounded by a few batches.
+
+    Parameters
+    ----------
+    files, source
+        What to read, and by which declared columns.
+    threads
+        How many threads scan at once; the result does not depend on it.
+    limits
+        What the reading may take.
+
+    Raises
+    ------
+    InputError
+        When a file cannot be read, or takes too much.
+    """
+    with tempfile.TemporaryDirectory(prefix="fastscore-") as scratch:
+        for format, group in itertools.groupby(files, lambda file: file.format):
+            if format == "parquet":
+                for file in group:
+                    yield from read_parts([_parquet_range(file, Path(scratch), limits)], source)
+            else:
+                ranges = [
+                    FileRange(
+                        file.path,
+                        file.location,
+                        file.format,
+                        file.compression,
+                        0,
+                        file.size,
+                        limits=limits,
+                    )
+                    for file in group
+                ]
+                yield from read_parts(ranges, source, threads=threads)
+
+
+def _parquet_range(file: InputFile, scratch: Path, limits: Limits) -> FileRange:
+    """Make the range that a whole Parquet file is, unpacked where it is packed once more."""
+    path = file.location
+    if file.compression != "none":
+        state = FileState(file, path=path, compression=file.compression, limits=limits)
+        read_whole(state, scratch)
+        path = state.path
+    return FileRange(file.path, path, "parquet", "none", 0, parquet_rows(path, file.path))

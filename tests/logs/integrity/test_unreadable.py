@@ -5,7 +5,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from fastscore.logs.integrity.unreadable import UNREADABLE_PARQUET, reason_of
+from fastscore.logs.integrity.rejects import UNREADABLE_PARQUET, reason_of
 
 
 @pytest.mark.parametrize(
