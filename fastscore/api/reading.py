@@ -17,9 +17,8 @@ from fastscore.logs.inputs.column_map import ColumnMap, column_map, map_source
 from fastscore.logs.inputs.files import STDIN, InputFile
 from fastscore.logs.inputs.inspection import Inspection, Trial, inspect_logs
 from fastscore.logs.inputs.layout import layout_map
-from fastscore.logs.read.files import read_files
 from fastscore.logs.read.given import Given
-from fastscore.logs.read.rows import Part, join_parts
+from fastscore.logs.read.rows import Part, join_parts, read_files
 from fastscore.logs.read.scan import LogsWarning, scan_rejects, scan_rows
 from fastscore.logs.read.spool import spool_stdin
 from fastscore.options import build_options
