@@ -8,6 +8,7 @@ from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
+import polars as pl
 from fastscore_jit.arrays import Int64Array
 from fastscore_jit.stopping import StoppablePool, raise_if_stopped
 from fastscore_readers.csv_records import (
@@ -37,6 +38,9 @@ from fastscore.unpacked import Damage
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+
+# polars imports numpy when it is first given an array: two threads at once can fail
+pl.Series(np.empty(0))
 
 
 @dataclass(frozen=True, slots=True)

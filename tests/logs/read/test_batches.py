@@ -1,5 +1,7 @@
 """Work on batches by several threads."""
 
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -36,3 +38,9 @@ def test_lines_of_any_length_are_handed_on_a_bounded_number_at_once(
     parts = [bytes(lines.data) for lines in read_lines(iter([data]))]
     assert b"".join(parts) == data
     assert max(part.count(b"\n") for part in parts) <= 1.1 * MOST_LINES
+
+
+def test_polars_has_numpy_before_threads_give_it_arrays() -> None:
+    program = "import polars._dependencies as loaded, fastscore.logs.read.batches, numpy\n"
+    program += "assert loaded.numpy is numpy"
+    subprocess.run([sys.executable, "-c", program], check=True)
