@@ -491,6 +491,13 @@ def raw_texts(values: JsonValues) -> pl.Series:
     return string_views(present, out, (values.data,))
 
 
+def texts_between(data: UInt8Array, start: Indices, end: Indices) -> pl.Series:
+    """Make a String column of ranges of bytes, without copying them."""
+    out = np.zeros((len(start), 4), np.int32)
+    views(data, start, end, 0, out)
+    return string_views(None, out, (data,))
+
+
 def string_views(
     present: Mask | None, out: npt.NDArray[np.int32], data: Sequence[UInt8Array]
 ) -> pl.Series:

@@ -14,7 +14,7 @@ from fastscore_jit.arrays import Indices, Mask
 from fastscore_kernels import count_phrases, keyword_groups, number_hashes, plain_words
 
 from fastscore.suites.grouping import factorize, group_rows
-from fastscore.suites.guest_simulation.nearly_python.item_lists import ITEM
+from fastscore.suites.guest_simulation.item_lists import ITEM
 from fastscore.suites.guest_simulation.orders import Names, normalise
 from fastscore.suites.guest_simulation.rows import Rows
 from fastscore.suites.guest_simulation.terms import DEFAULT_STATE

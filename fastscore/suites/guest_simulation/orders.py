@@ -17,16 +17,14 @@ from fastscore_readers.line_scan import LineScan
 
 from fastscore.suites.columns import gather_or_null, replace_lone_surrogates
 from fastscore.suites.grouping import counts_of, factorize, group_rows, offsets_of, take
-from fastscore.suites.guest_simulation.cell_bytes import (
-    texts_between,
-)
-from fastscore.suites.guest_simulation.nearly_python.item_lists import (
+from fastscore.suites.guest_simulation.item_lists import (
     ITEM,
     MODIFIER,
     item_names,
     list_places,
 )
 from fastscore.suites.guest_simulation.tool_cells import OrderLists
+from fastscore.suites.json_values import texts_between
 
 FILLER_WORDS = ("the", "a", "an", "with", "and", "or", "of", "in", "on", "at")
 FOOD_WORDS = ("chicken", "sandwich", "fries", "burger", "pizza", "salad")
@@ -44,7 +42,7 @@ class Names:
     Parameters
     ----------
     conversation, kind
-        Where each name stands, and what it names (`nearly_python.item_lists`), int64 (n,).
+        Where each name stands, and what it names (`item_lists`), int64 (n,).
     code
         The name, its place in ``values``, int64 (n,).
     values

@@ -12,7 +12,6 @@ from fastscore_readers.json.tokens import ARRAY, OBJECT
 
 from fastscore.suites.columns import gather_or_null
 from fastscore.suites.grouping import factorize, first_of_group
-from fastscore.suites.guest_simulation.cell_bytes import texts_between
 from fastscore.suites.guest_simulation.orders import Names, join_names, read_lists
 from fastscore.suites.guest_simulation.personas import (
     TARGET_KEYS,
@@ -32,6 +31,7 @@ from fastscore.suites.json_values import (
     column_values,
     members,
     texts,
+    texts_between,
 )
 
 _ABSENT = ("", "null", "none", "nan")

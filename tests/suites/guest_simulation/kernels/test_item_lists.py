@@ -5,7 +5,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from fastscore.suites.guest_simulation.nearly_python.item_lists import (
+from fastscore.suites.guest_simulation.item_lists import (
     BARE_ITEM,
     FIELD,
     ITEM,

@@ -1,6 +1,7 @@
 """What cells of tool calls say, against a plain reading of them one by one."""
 
 import numpy as np
+import polars as pl
 import pyarrow as pa
 import pytest
 from fastscore_jit.arrow import text_rows
@@ -9,24 +10,13 @@ from fastscore_kernels.copying import copy_texts
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from fastscore.suites.guest_simulation.nearly_python import _item_lists, _tool_calls, tool_calls
-from fastscore.suites.guest_simulation.nearly_python.distinct_texts import allocate_texts
-from fastscore.suites.guest_simulation.nearly_python.item_lists import list_places
-from fastscore.suites.guest_simulation.nearly_python.tool_calls import ToolFormat, read_tool_cells
+from fastscore.suites.guest_simulation import item_lists, members, tool_cells
+from fastscore.suites.guest_simulation.item_lists import list_places
+from fastscore.suites.guest_simulation.members import find_members
+from fastscore.suites.guest_simulation.tool_cells import read_tool_cells
 from tests.oracles import guest_cells as plain
 
 WORDS = (("order_tracking",), ("message_generation", "message_attributes"), ("get_name",))
-FORMAT = ToolFormat(
-    tool_key=b"tool_name",
-    tool_words=tuple(tuple(word.encode() for word in words) for words in WORDS),
-    attribute_keys=tuple(key.encode() for key in plain.STATE_KEYS),
-    attributes_tool=plain.ATTRIBUTES_TOOL.encode(),
-    list_key=b"current_items_in_order",
-    end_key=b"target_items_to_order",
-    tracking_kind=0,
-    marker=plain.MARKER.encode(),
-    marker_reach=40,
-)
 ATTRIBUTES = (
     "is_ordering_complete=<IsOrderingComplete.NO: 'no'>",
     "'next_message_mood_tone': 'casual'",
@@ -49,6 +39,10 @@ cells = st.lists(
 
 def rows_of(texts):
     return text_rows("cells", pa.array(texts, pa.string_view()), nulls=True)
+
+
+def cells_of(texts):
+    return pl.Series("cells", texts, dtype=pl.String)
 
 
 def texts_of(column):
@@ -77,20 +71,19 @@ def plain_cell(cell):
 
 
 def read_cell(texts):
-    """Return the same of what the kernel reads."""
-    found = read_tool_cells(rows_of(texts), FORMAT)
-    values = texts_of(found.values)
-    assert len(set(values)) == len(values)
+    """Return the same of what the suite reads."""
+    found = read_tool_cells(cells_of(texts), whole_cell=False)
+    values, orders = found.states.values, found.orders
     read = []
     for row, text in enumerate(texts):
-        parts = ["" if code < 0 else values[code].lower() for code in found.attributes[row]]
-        start = int(found.lists[row])
+        parts = ["" if code < 0 else values[code] for code in found.states.code[row].tolist()]
+        start = int(orders.start[row])
         listed = (text or "").encode()[start:].decode() if start >= 0 else None
-        assert not (found.broken[row] and listed)
-        if found.broken[row]:
+        assert not (orders.broken[row] and listed)
+        if orders.broken[row]:
             listed = "broken"
         has_items = listed is not None and not listed[1:].lstrip(" \t\n\v\f\r").startswith("]")
-        assert found.has_items[row] == has_items
+        assert orders.has_items[row] == has_items
         read.append((found.uses[row].tolist(), plain.filled(parts), listed))
     return read
 
@@ -105,37 +98,54 @@ def test_cells_by_hand():
     before = "next_message_mood_tone=sad is_ordering_complete=yes "
     gives = f"'tool_name': '{plain.ATTRIBUTES_TOOL}', "
     after = "next_message_mood_tone=<Mood.CASUAL: 1> next_message_mood_tone=x"
-    found = read_tool_cells(rows_of([before + gives + after, before]), FORMAT)
-    values = texts_of(found.values)
-    named = [[values[code] if code >= 0 else None for code in row] for row in found.attributes]
-    assert named == [[None, None, "CASUAL", None], ["yes", None, "sad", None]]
+    found = read_tool_cells(cells_of([before + gives + after, before]), whole_cell=False)
+    values, codes = found.states.values, found.states.code.tolist()
+    named = [[values[code] if code >= 0 else None for code in row] for row in codes]
+    assert named == [[None, None, "casual", None], ["yes", None, "sad", None]]
     assert found.uses.tolist() == [[False, True, False], [False] * 3]
     result = f"{plain.MARKER} : current_items_in_order=[1] target_items_to_order=[2] "
     cut = result + f"{plain.MARKER} : current_items_in_order=[3] "
     called = "tool_name=order_tracking current_items_in_order=[ ] current_items_in_order=[4]"
-    found = read_tool_cells(rows_of([result, cut, called, "current_items_in_order=[5]"]), FORMAT)
-    assert found.lists.tolist() == [result.index("["), -1, called.index("["), -1]
+    texts = [result, cut, called, "current_items_in_order=[5]"]
+    found = read_tool_cells(cells_of(texts), whole_cell=False).orders
+    assert found.start.tolist() == [result.index("["), -1, called.index("["), -1]
     assert found.broken.tolist() == [False, True, False, False]
     assert found.has_items.tolist() == [True, True, False, False]
 
 
 def test_many_values_are_numbered():
     texts = [f"is_ordering_complete={number % 3_000}" for number in range(9_000)]
-    found = read_tool_cells(rows_of(texts), FORMAT)
-    assert texts_of(found.values) == [str(number) for number in range(3_000)]
-    assert found.attributes[:, 0].tolist() == [number % 3_000 for number in range(9_000)]
+    found = read_tool_cells(cells_of(texts), whole_cell=False).states
+    assert found.values.to_list() == [str(number) for number in range(3_000)]
+    assert found.code[:, 0].tolist() == [number % 3_000 for number in range(9_000)]
 
 
-def test_keys_that_cannot_be_looked_for_are_named():
-    def of(**changed):
-        return ToolFormat(**{name: getattr(FORMAT, name) for name in FORMAT.__slots__} | changed)
+def test_the_keys_are_those_of_the_definitions():
+    assert [key.decode() for key in tool_cells.ATTRIBUTE_KEYS] == list(plain.STATE_KEYS)
+    assert tool_cells.ATTRIBUTES_TOOL == plain.ATTRIBUTES_TOOL
+    assert tool_cells.MARKER.decode() == plain.MARKER
 
-    with pytest.raises(ValueError, match="ASCII identifiers"):
-        read_tool_cells(rows_of([]), of(tool_key=b"a-b"))
-    with pytest.raises(ValueError, match="distinct"):
-        read_tool_cells(rows_of([]), of(tool_key=b"current_items_in_order"))
-    with pytest.raises(ValueError, match="longer ones"):
-        read_tool_cells(rows_of([]), of(tool_key=b"ab"))
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        ((b"a-b",), "ASCII identifiers"),
+        ((b"abc", b"abc"), "distinct"),
+        ((b"ab",), "longer ones"),
+    ],
+)
+def test_keys_that_cannot_be_looked_for_are_named(keys, message):
+    with pytest.raises(ValueError, match=message):
+        find_members(rows_of([]), keys)
+
+
+def test_more_members_than_expected_are_found():
+    cells = ["abc=1 " * 100, None, "abc: 'x'"]
+    found = find_members(rows_of(cells), (b"abc",))
+    assert found.row.tolist() == [0] * 100 + [2]
+    assert found.begin.tolist() == [6 * number for number in range(100)] + [0]
+    assert found.value.tolist() == [6 * number + 4 for number in range(100)] + [5]
+    assert (found.start[-1], found.end[-1]) == (6, 7)
 
 
 @given(st.lists(st.none() | st.text(alphabet=' \t\n\v\r"[]x', max_size=8), max_size=8))
@@ -174,16 +184,12 @@ def test_a_view_out_of_range_is_named():
 
     cells, flags = rows_of(["[1]", 'tool_name="x"']), np.zeros((2, 2), np.bool_)
     begins = np.zeros(1, np.int64)
-    assert touched(_item_lists.find_lists, cells.views, begins, *flags) == "1 items at index 1 of 1"
-    lists = _item_lists.ItemLists(*(np.full(1, place, np.int64) for place in (0, 5, 0)))
-    keys = _item_lists.ItemKeys(np.zeros(0, np.uint8), np.zeros(1, np.int64), np.zeros(0, np.int64))
+    assert touched(item_lists.find_lists, cells.views, begins, *flags) == "1 items at index 1 of 1"
+    lists = item_lists.ItemLists(*(np.full(1, place, np.int64) for place in (0, 5, 0)))
+    keys = item_lists.ItemKeys(np.zeros(0, np.uint8), np.zeros(1, np.int64), np.zeros(0, np.int64))
     found = np.zeros((4, 1), np.int64)
     data = np.frombuffer(b"[ab", np.uint8)
-    assert touched(_item_lists.walk, data, lists, keys, 0, 1, found) == "1 items at index 3 of 3"
-    attributes, places = np.zeros((2, len(plain.STATE_KEYS)), np.int64), np.zeros(2, np.int64)
-    uses = np.zeros((2, len(WORDS)), np.bool_)
-    parsed = _tool_calls.ParsedCells(uses, attributes, places, *flags)
-    values, bits = allocate_texts(2), np.zeros(0, np.uint64)
-    wanted = tool_calls._tables(FORMAT)
-    beyond = touched(_tool_calls.walk_cells, cells.views, wanted, 0, values, bits, 0, parsed)
-    assert beyond == "1 items at index 0 of 0"
+    assert touched(item_lists.walk, data, lists, keys, 0, 1, found) == "1 items at index 3 of 3"
+    sought = members._sought((b"tool_name",))
+    beyond = touched(members._walk, cells.views, sought, np.zeros((5, 1), np.int64))
+    assert beyond == "1 items at index 5 of 5"

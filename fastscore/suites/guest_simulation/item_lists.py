@@ -1,21 +1,42 @@
-"""Compiled walks over cells that are nearly Python or JSON; `item_lists` has the rules.
+r"""Cells that are nearly Python, or nearly JSON: lists of named items.
 
-Comparisons are spelled out, as `in` over a tuple compiles to slower code.
+Logs hold results of tools as Python's ``repr`` wrote them: calls like ``Item(name='...')``, texts
+in either quote, escaped once, twice or, where a backslash was lost, wrongly. No parser takes them,
+and nothing may evaluate them. What these kernels read of them is this:
+
+- A text ends at its own quote where what follows shows it: a bracket's end, a colon, or a comma
+  before a quote, a bracket, or a bare word. Where ``:`` or nothing introduced the text, a quote
+  after more backslashes than the opening one is part of it.
+- Brackets of any kind nest; what stands in texts does not count.
+
+Every byte is read a bounded number of times, whatever the cell holds. Comparisons are spelled out,
+as `in` over a tuple compiles to slower code.
 """
 
 # ruff: noqa: SIM109
 
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from fastscore_jit.arrays import Int64Array, UInt8Array
+from fastscore_jit.arrays import Int64Array, Mask, UInt8Array
+from fastscore_jit.arrow import TextRows
 from fastscore_jit.bits import trailing_zeros
 from fastscore_jit.byte_blocks import BLOCK, equal_bytes, word_bytes
 from fastscore_jit.compiling import always_inlined, kernel
 from fastscore_jit.memory import View, Views, load_byte, subview
+from fastscore_jit.threads import run_chunks
+from fastscore_jit.validation import as_ranges, as_vector, read_only
 
 ITEM, BARE_ITEM, MODIFIER, FIELD = range(4)
+"""What is named: an item, an item that is a text, one of its modifiers, its field ``modifier``."""
+
+_ROWS_PER_CHUNK = 1 << 12
+_NAMES_PER_LIST = 12
+_NAME_TEXTS = (b"name", b"item_name", b"item")
 
 _DOUBLE, _SINGLE, _BACKSLASH, _OPEN_ROUND = 0x22, 0x27, 0x5C, 0x28
 _OPEN_SQUARE, _CLOSE_SQUARE = 0x5B, 0x5D
@@ -52,11 +73,13 @@ def _is_space(byte: int) -> bool:
 
 @always_inlined
 def is_word(byte: int) -> bool:
+    """Tell if a byte is an ASCII letter, a digit or an underscore."""
     return bool(_CLASS[byte] == _LETTER or _CLASS[byte] == _DIGIT)
 
 
 @always_inlined
-def _is_quote(byte: int) -> bool:
+def is_quote(byte: int) -> bool:
+    """Tell if a byte is a quote of either kind."""
     return byte == _SINGLE or byte == _DOUBLE
 
 
@@ -72,13 +95,15 @@ def _is_close(byte: int) -> bool:
 
 @always_inlined
 def after_spaces(data: View, at: int, stop: int) -> int:
+    """Skip white space."""
     while at < stop and _is_space(load_byte(data, at)):
         at += 1
     return at
 
 
 @always_inlined
-def _after_word(data: View, at: int, stop: int) -> int:
+def after_word(data: View, at: int, stop: int) -> int:
+    """Skip the bytes of a word."""
     if at + BLOCK <= stop:
         # nearly every word is short
         others = ~word_bytes(data, at)
@@ -106,54 +131,6 @@ def _key_number(data: View, start: int, end: int, names: Any, offsets: Any) -> i
 
 
 @always_inlined
-def skip_quotes(data: View, at: int, stop: int) -> int:
-    """Skip quotes and backslashes."""
-    while at < stop and (_is_quote(load_byte(data, at)) or load_byte(data, at) == _BACKSLASH):
-        at += 1
-    return at
-
-
-@always_inlined
-def scalar(data: View, at: int, stop: int) -> Any:
-    """Find the text, enumeration member or bare word that begins at a place."""
-    quote = at
-    while quote < stop and load_byte(data, quote) == _BACKSLASH:
-        quote += 1
-    if quote < stop and _is_quote(load_byte(data, quote)):
-        begin = end = quote + 1
-        if end + BLOCK <= stop:
-            marks = equal_bytes(data, end, _DOUBLE) | equal_bytes(data, end, _SINGLE)
-            marks |= equal_bytes(data, end, _BACKSLASH)
-            end += trailing_zeros(marks) if marks != 0 else BLOCK
-        while (
-            end < stop
-            and not _is_quote(load_byte(data, end))
-            and load_byte(data, end) != _BACKSLASH
-        ):
-            end += 1
-        return begin, end
-    if at < stop and load_byte(data, at) == _LESS:
-        point = _after_word(data, at + 1, stop)
-        if point > at + 1 and point < stop and load_byte(data, point) == _POINT:
-            return point + 1, _after_word(data, point + 1, stop)
-        return at, at
-    end = at
-    while end < stop and (
-        is_word(load_byte(data, end))
-        or load_byte(data, end) == _POINT
-        or load_byte(data, end) == _PLUS
-        or load_byte(data, end) == _MINUS
-    ):
-        end += 1
-    return at, end
-
-
-@always_inlined
-def is_separator(byte: int) -> bool:
-    return byte == _COLON or byte == _EQUALS
-
-
-@always_inlined
 def _closes(data: View, quote: int, stop: int) -> bool:
     """Tell whether what follows a quote shows that it ends its text."""
     at = after_spaces(data, quote + 1, stop)
@@ -167,7 +144,7 @@ def _closes(data: View, quote: int, stop: int) -> bool:
     if at >= stop:
         return False
     if (
-        _is_quote(load_byte(data, at))
+        is_quote(load_byte(data, at))
         or _is_open(load_byte(data, at))
         or _is_close(load_byte(data, at))
     ):
@@ -325,7 +302,7 @@ def walk(
             elif byte_class == _SEPARATOR:
                 key, assigned = -1, False
             elif byte_class == _LETTER:
-                end = _after_word(data, at, stop)
+                end = after_word(data, at, stop)
                 after = after_spaces(data, end, stop)
                 if after < stop and load_byte(data, after) == _EQUALS:
                     key = _key_number(data, at, end, names, name_offsets)
@@ -375,3 +352,113 @@ def find_lists(cells: Views, begins: Any, broken: Any, has_items: Any) -> None:
             while blank < stop and _is_blank_or_quote(load_byte(cell, blank)):
                 blank += 1
             broken[row] = has_items[row] = blank < stop
+
+
+@dataclass(frozen=True, slots=True)
+class ItemNames:
+    """Names in lists of items.
+
+    Attributes
+    ----------
+    row, kind : int64 (m,)
+        The list, and what is named: `ITEM`, `BARE_ITEM` (the item is a text), `MODIFIER` (of the
+        item's list) or `FIELD` (the item's own field ``modifier``).
+    start, end : int64 (m,)
+        The name's bytes, inside its quotes and as escaped as it was.
+    ends : int64 (lists,)
+        Where each list ends, its bracket included; -1 where it does not.
+    """
+
+    row: Int64Array
+    kind: Int64Array
+    start: Int64Array
+    end: Int64Array
+    ends: Int64Array
+
+
+def item_names(
+    data: npt.ArrayLike,
+    starts: npt.ArrayLike,
+    stops: npt.ArrayLike,
+    *,
+    option_first: bool = False,
+    threads: int | None = None,
+) -> ItemNames:
+    """Find the names of items and of their modifiers in lists.
+
+    An item is a dictionary, a call with keywords, or a text. Its name stands under ``name``, else
+    ``item_name``, else ``item``; that of each of its ``modifiers`` under ``name``, else
+    ``modifier_option_name``, else ``modifier``. Empty names are none.
+
+    Parameters
+    ----------
+    data : uint8 (bytes,)
+        UTF-8.
+    starts, stops : int64 (n,)
+        Where each list's bracket stands, and where its cell ends.
+    option_first
+        Whether ``modifier_option_name`` goes before ``name``.
+    threads
+        None for one a processor.
+    """
+    flat = as_vector("data", data, np.uint8)
+    first, last = as_ranges("starts", starts, "stops", stops, flat.size)
+    lists = ItemLists(first, last, np.empty(first.size, np.int64))
+    parts: dict[int, npt.NDArray[np.int64]] = {}
+
+    def work(start: int, stop: int) -> None:
+        fill = partial(walk, flat, lists, _ITEM_KEYS[option_first], start, stop)
+        parts[start] = filled(fill, 4, _NAMES_PER_LIST * (stop - start))
+
+    run_chunks(work, first.size, chunk=_ROWS_PER_CHUNK, threads=threads)
+    listed = [np.empty((4, 0), np.int64), *(parts[start] for start in sorted(parts))]
+    row, kind, start, end = np.concatenate(listed, axis=1)
+    return ItemNames(row, kind, start, end, lists.ends)
+
+
+def list_places(cells: TextRows) -> tuple[Int64Array, Mask, Mask]:
+    """Find the list that each cell is, perhaps after a quote.
+
+    Returns
+    -------
+    tuple
+        Where in its cell the list begins, int64 (n,), -1 without one; which cells are neither
+        null, a list, nor blank, bool (n,); and which of all have anything between brackets, or are
+        of the latter, bool (n,).
+    """
+    n_cells = len(cells.lengths)
+    begins, flags = np.empty(n_cells, np.int64), np.empty((2, n_cells), np.bool_)
+    find_lists(cells.views, begins, *flags)
+    return begins, flags[0], flags[1]
+
+
+def key_table(keys: Sequence[bytes]) -> tuple[UInt8Array, Int64Array]:
+    """Flatten keys to their bytes and offsets."""
+    names = np.frombuffer(b"".join(keys), np.uint8)
+    offsets = np.concatenate(([0], np.cumsum([len(key) for key in keys]))).astype(np.int64)
+    return read_only(names), read_only(offsets)
+
+
+def _item_keys(option_first: bool) -> ItemKeys:
+    """Return the keys of items with, for each, its rank as a modifier's name."""
+    keys = (*_NAME_TEXTS, b"modifier_option_name", b"modifier", b"modifiers")
+    order = ("modifier_option_name", "name") if option_first else ("name", "modifier_option_name")
+    ranks = {name.encode(): rank for rank, name in enumerate((*order, "modifier"))}
+    return ItemKeys(
+        *key_table(keys),
+        read_only(np.array([ranks.get(key, len(keys)) for key in keys], np.int64)),
+    )
+
+
+_ITEM_KEYS = {option_first: _item_keys(option_first) for option_first in (False, True)}
+
+
+def filled(fill: Callable[[Int64Array], int], width: int, room: int) -> Int64Array:
+    """Have a kernel fill columns of rows, with more room until all have some."""
+    while True:
+        columns = np.empty((width, room), np.int64)
+        count = fill(columns)
+        if count >= 0:
+            # the memory of the columns, which is still in the cache, serves the next chunk
+            return read_only(columns[:, :count].copy())
+        room *= 4

@@ -1,1 +1,0 @@
-"""Reading cells that are nearly Python, or nearly JSON: no parser takes them."""
