@@ -27,7 +27,7 @@ from benchmarks.preference_shift_logs import DATA, Dialogue, read_source, write_
 from fastscore.suites.preference_shift import PreferenceShift
 from fastscore.suites.preference_shift.catalogue import load_catalogue
 from fastscore.suites.preference_shift.concepts import Concepts, concepts_of
-from fastscore.suites.preference_shift.ngram_nearness import concepts_by_ngrams
+from fastscore.suites.preference_shift.nearness import concepts_by_ngrams
 
 LENGTHS = (77, 443)
 TEXTS_PER_BLOCK = 500

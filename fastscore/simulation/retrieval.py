@@ -25,8 +25,8 @@ from fastscore.suites.preference_shift.catalogue import (
     load_catalogue,
     normalise,
     plot_keywords,
+    read_records,
 )
-from fastscore.suites.preference_shift.catalogue_files import read_records
 from fastscore.suites.preference_shift.matching import is_word_character
 
 GENRE = "genre"

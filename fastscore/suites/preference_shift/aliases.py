@@ -13,8 +13,14 @@ import polars as pl
 
 from fastscore.errors import UsageError, nearest
 from fastscore.option_files import read_option_file
-from fastscore.suites.preference_shift.catalogue import PLOT, YEAR, Catalogue, normalise
-from fastscore.suites.preference_shift.catalogue_files import Record, read_csv
+from fastscore.suites.preference_shift.catalogue import (
+    PLOT,
+    YEAR,
+    Catalogue,
+    Record,
+    normalise,
+    read_csv,
+)
 
 SPELLING, VALUE, FIELD = "spelling", "value", "field"
 ALIAS_SCHEMA = {SPELLING: pl.String(), FIELD: pl.String(), VALUE: pl.String()}

@@ -19,8 +19,7 @@ from fastscore.suites.preference_shift.concepts import (
     gather_sets,
 )
 from fastscore.suites.preference_shift.matching import Matcher, matcher_of
-from fastscore.suites.preference_shift.nearness import nearest_concepts
-from fastscore.suites.preference_shift.ngram_nearness import concepts_by_ngrams
+from fastscore.suites.preference_shift.nearness import concepts_by_ngrams, nearest_concepts
 from fastscore.suites.preference_shift.options import PreferenceShift
 
 if TYPE_CHECKING:

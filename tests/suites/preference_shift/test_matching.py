@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from fastscore.suites.preference_shift import code_points
 from fastscore.suites.preference_shift.aliases import ALIAS_SCHEMA
-from fastscore.suites.preference_shift.catalogue import PLOT_STOP_WORDS, compile_records
-from fastscore.suites.preference_shift.catalogue_files import Record
+from fastscore.suites.preference_shift.catalogue import PLOT_STOP_WORDS, Record, compile_records
 from fastscore.suites.preference_shift.concepts import Concepts, concepts_of
 from fastscore.suites.preference_shift.matching import is_word_character, matcher_of
 from tests.suites.preference_shift.conversing import options

@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 from benchmarks.preference_shift_logs import DATA, read_lines, read_source
 from fastscore.errors import UsageError
 from fastscore.suites.preference_shift import SUITE, PreferenceShift
-from fastscore.suites.preference_shift.catalogue import compile_records, load_catalogue
-from fastscore.suites.preference_shift.catalogue_files import Record
+from fastscore.suites.preference_shift.catalogue import Record, compile_records, load_catalogue
 from fastscore.suites.preference_shift.concepts import Concepts, concepts_of
-from fastscore.suites.preference_shift.ngram_nearness import concepts_by_ngrams
+from fastscore.suites.preference_shift.nearness import concepts_by_ngrams
 from tests.conftest import often
 from tests.oracles.ngrams import Published
 from tests.suites.preference_shift.conversing import (
