@@ -5,11 +5,13 @@ import json
 import re
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from decimal import Decimal
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
+import orjson
 import polars as pl
 from fastscore_jit.arrays import Indices
 
@@ -23,23 +25,25 @@ _HEAD = 64
 _SURROGATE_ESCAPE = re.compile(r"\\u[dD][89a-fA-F]|\\U0000[dD]")
 
 
-def parse_cell(text: str) -> Any:
+def parse_cell(text: str, *, exact_numbers: bool = True) -> Any:
     """Read a cell: None if it is absent, its value, or the text itself if it has none.
 
     JSON comes first, then a Python literal of at most 8 MiB, in the types of JSON: tuples are
     lists, and what JSON has no type for, such as a set, is an empty object. Lone surrogates are
-    U+FFFD. A value that is a string is a cell again, once: exporters put cells in quotes.
+    U+FFFD. A value that is a string is a cell again, once: exporters put cells in quotes. Without
+    exact numbers, those beyond 64 bits may be floats.
     """
-    value = _parse(text)
-    return _parse(value) if isinstance(value, str) and value != text else value
+    value = _parse(text, exact_numbers)
+    is_cell = isinstance(value, str) and value != text
+    return _parse(value, exact_numbers) if is_cell else value
 
 
-def _parse(text: str) -> Any:
+def _parse(text: str, exact_numbers: bool) -> Any:
     stripped = text.strip()
     if len(stripped) <= _LONGEST_ABSENT and stripped.casefold() in ABSENT_CELLS:
         return None
     try:
-        value = _parse_json(stripped)
+        value = _parse_json(stripped, exact_numbers)
     except (ValueError, RecursionError):
         if len(stripped) > LARGEST_LITERAL:
             return text
@@ -56,7 +60,10 @@ def _as_json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, skipkeys=True, default=lambda _: {})
 
 
-def _parse_json(text: str) -> Any:
+def _parse_json(text: str, exact_numbers: bool) -> Any:
+    if not exact_numbers:
+        with suppress(orjson.JSONDecodeError):
+            return orjson.loads(text)
     try:
         return json.loads(text)
     except json.JSONDecodeError:

@@ -177,7 +177,9 @@ def read_days(cells: pl.Series) -> tuple[pl.DataFrame, pl.DataFrame]:
         only stops that are objects have.
     """
     values = _Values([], [], [], [])
-    plans = frame_of([_read_plan(parse_cell(cell), values) for cell in cells], _OF_PLANS)
+    # no number of a plan counts
+    parsed = (parse_cell(cell, exact_numbers=False) for cell in cells)
+    plans = frame_of([_read_plan(value, values) for value in parsed], _OF_PLANS)
     named = {
         "plan": np.repeat(np.arange(plans.height), plans["n_named"]),
         "day": pl.Series(values.day, dtype=pl.Int64),
