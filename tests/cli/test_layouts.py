@@ -142,3 +142,13 @@ def test_headers_of_joined_files_are_no_rows(tmp_path: Path, mark: str) -> None:
     assert run.manifest.counts["rejects"] == 0
     lines = run.scan("messages").select(pl.col("line")).collect()["line"].to_list()
     assert lines == [2, 3, 5, 6]
+
+
+def test_an_object_of_dialogues_by_their_ids_is_not_one_dialogue(tmp_path: Path) -> None:
+    path = tmp_path / "log.json"
+    path.write_text(json.dumps({name: {"messages": CHAT} for name in ("a", "b", "c")}))
+    shown = json.loads(fastscore_command(["inspect", path, "--json"]).stdout)
+    assert "--layout nested" in shown["commands"]["preference_shift"]
+    code, _, said = score("preference_shift", tmp_path, path, "--layout", "nested")
+    assert code == 0, said
+    assert dialogues(tmp_path / "run") == ["a", "b", "c"]

@@ -193,6 +193,24 @@ DOCUMENTS: dict[str, tuple[list[Any], list[tuple[str | None, list[tuple[str, str
         ],
         [("d:1", FOUR), ("d:2", FOUR)],
     ),
+    "nested": (
+        [
+            {"dialogues": [{"id": "a", "messages": OPENAI}, {"id": "b", "messages": OPENAI}]},
+            {"c": {"messages": OPENAI}, "version": 1, "d": {"messages": OPENAI}},
+            {"data": {"conversations": [{"id": "e", "turns": OPENAI}]}},
+        ],
+        [(name, FOUR) for name in "abcde"],
+    ),
+    "openai-batch": (
+        [
+            {
+                "custom_id": "d",
+                "body": {"messages": OPENAI[:3]},
+                "response": {"body": {"choices": [{"index": 0, "message": OPENAI[3]}]}},
+            }
+        ],
+        [("d", FOUR)],
+    ),
     "lm-eval": (
         [
             {"doc_id": 0, "arguments": [[ASK, {"until": []}]], "resps": [[HEAT]]},
