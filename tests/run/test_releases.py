@@ -135,7 +135,7 @@ def test_a_shard_whose_table_lacks_a_column_of_this_release_is_scored_again(
     earlier = dataclasses.replace(suite, tables=(*suite.tables[:-1], fewer), score=score)
     with monkeypatch.context() as before:
         for module in ("config", "context"):
-            before.setattr(f"fastscore.run.{module}.load_suite", lambda name: earlier)
+            before.setattr(f"fastscore.run.{module}.load_suite", lambda name, own=(): earlier)
         run_lexical(logs, run, shard_bytes=1)
     release(LATER)
     run_lexical(logs, run, shard_bytes=1)
@@ -152,7 +152,7 @@ def test_another_suite_version_is_refused_under_any_release(
     raised = dataclasses.replace(suite, version=suite.version + 1)
     release(LATER)
     for module in ("config", "context"):
-        monkeypatch.setattr(f"fastscore.run.{module}.load_suite", lambda name: raised)
+        monkeypatch.setattr(f"fastscore.run.{module}.load_suite", lambda name, own=(): raised)
     with pytest.raises(RunConflictError, match="another signature"):
         run_lexical(logs, run)
 

@@ -192,7 +192,7 @@ def test_a_raised_version_is_another_signature(
     suite = load_suite("score_dialogue")
     raised = dataclasses.replace(suite, version=suite.version + 1)
     for module in ("config", "context"):
-        monkeypatch.setattr(f"fastscore.run.{module}.load_suite", lambda name: raised)
+        monkeypatch.setattr(f"fastscore.run.{module}.load_suite", lambda name, own=(): raised)
     with pytest.raises(RunConflictError, match="another signature"):
         run_lexical(logs, run, shard_bytes=1)
     assert contents(run) == before
