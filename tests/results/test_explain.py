@@ -455,11 +455,10 @@ def test_the_columns_of_a_signature_are_read_back() -> None:
     assert not columns_of("suite=x.1")
 
 
-def test_a_suite_whose_dialogues_name_no_log_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_suite_whose_dialogues_name_no_log_is_said() -> None:
     named = OutputColumn(name="dialogue", dtype=pl.String(), description="Its name.")
     tables = (Table(name="dialogues", grain="one", columns=(named,), dialogue_key=("dialogue",)),)
     suite = SimpleNamespace(name="short", tables=tables)
-    monkeypatch.setattr("fastscore.results.dialogues.load_suite", lambda name: suite)
-    run = SimpleNamespace(manifest=SimpleNamespace(suite="short"))
+    run = SimpleNamespace(suite=suite, manifest=SimpleNamespace(suite="short"))
     with pytest.raises(UsageError, match="Suite 'short': table 'dialogues' has no column 'file'"):
         _ = Dialogues(run).names  # type: ignore[arg-type]
