@@ -30,7 +30,6 @@ _NAMES = {
     "column": "columns",
     "judge_column": "judge_columns",
     "judge_range": "judge_scale",
-    "level": "levels",
     "max": "maximum",
     "metric": "metrics",
     "min": "minimum",
@@ -61,6 +60,7 @@ _PHRASES = (
     ("Run the same `fastscore score` command again", "Score with the same arguments again"),
     ("Run its `fastscore score` command again", "Score with its arguments again"),
     ("Run the same command again", "Score with the same arguments again"),
+    ("Choose some with --level", "Choose some with levels"),
     ("--json has all", "`explanations` has all"),
     ("Type --", "Give --"),
 )

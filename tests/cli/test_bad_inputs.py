@@ -121,8 +121,8 @@ def test_a_second_run_beside_the_first_is_refused(tmp_path: Path) -> None:
     logs = write_logs(tmp_path / "logs", files=2)
     run = tmp_path / "run"
     holder = (
-        "import sys; from pathlib import Path; from fastscore.run.lock import sole_writer\n"
-        f"with sole_writer(Path({str(run)!r})):\n"
+        "import sys; from pathlib import Path; from fastscore.run.lock import run_lock\n"
+        f"with run_lock(Path({str(run)!r})):\n"
         "    print('held', flush=True); sys.stdin.read()\n"
     )
     first = subprocess.Popen(

@@ -8,6 +8,7 @@ import pytest
 import fastscore
 from fastscore.errors import InputError
 from fastscore.examples import write_example
+from fastscore.wording import in_python
 from tests.by_keywords import score_by_keywords
 from tests.cli.scoring import score
 from tests.logs.inputs.wrong_logs import RIGHT, changed, write
@@ -103,8 +104,11 @@ def test_every_closed_vocabulary_is_looked_after(suite: str, tmp_path: Path) -> 
     options = {"score_dialogue": {"lex_weight": 1.0}}.get(suite, {})
     scores = score_by_keywords(log, suite, embedder="none", **options)
     assert list(scores.notes) == [
-        *fastscore.open_run(tmp_path / "run").manifest.lacking,
-        *fastscore.open_run(tmp_path / "run").manifest.notes,
+        in_python(note)
+        for note in (
+            *fastscore.open_run(tmp_path / "run").manifest.lacking,
+            *fastscore.open_run(tmp_path / "run").manifest.notes,
+        )
     ]
 
 
