@@ -125,7 +125,8 @@ def _joined(frame: pl.DataFrame, source: Source) -> dict[str, int]:
 def _repeated(frame: pl.DataFrame, source: Source) -> dict[str, int]:
     """Count the messages that equal an earlier one of their dialogue, if each is a row."""
     rows = source.chat_rows
-    if rows is None or not source.dialogue_key or not frame.height:
+    # turns that are joined are no rows any more
+    if rows is None or not source.dialogue_key or rows.text not in frame.columns:
         return {}
     read = frame.select("file", *(column.name for column in source.columns))
     candidates = read.filter(read.hash_rows().is_duplicated())

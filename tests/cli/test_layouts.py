@@ -152,3 +152,14 @@ def test_an_object_of_dialogues_by_their_ids_is_not_one_dialogue(tmp_path: Path)
     code, _, said = score("preference_shift", tmp_path, path, "--layout", "nested")
     assert code == 0, said
     assert dialogues(tmp_path / "run") == ["a", "b", "c"]
+
+
+def test_rows_that_are_turns_are_scored_as_dialogues(tmp_path: Path) -> None:
+    rows = [
+        {"conversation_id": name, "speaker": speaker, "text": text}
+        for name in ("a", "b", "c")
+        for speaker, text in (("USER", ASK), ("SYSTEM", REPLY))
+    ]
+    code, _, said = score("preference_shift", tmp_path, written(tmp_path / "log.jsonl", rows))
+    assert code == 0, said
+    assert dialogues(tmp_path / "run") == ["a", "b", "c"]
