@@ -179,14 +179,29 @@ def _put(row: Json, path: str, value: Any) -> None:
 def _dialogues(document: Any, layout: ChatLayout) -> Iterator[tuple[str | None, Any]]:
     """Yield the dialogues of a document, each with the key that it has there."""
     for place in layout.dialogues:
-        found = list(_at_place(document, place))
-        if any(_has_turns(dialogue, layout) for _, dialogue in found):
-            if place.endswith(_ALL):
-                # beside the dialogues there may be what is none
-                found = [each for each in found if _has_turns(each[1], layout)]
+        found = list(_dialogues_at(document, place, layout))
+        if found:
             yield from found
             return
     yield None, document
+
+
+def _dialogues_at(
+    document: Any, place: str, layout: ChatLayout
+) -> Iterator[tuple[str | None, Any]]:
+    """Yield the dialogues at a place; in an array all elements, if one of them has turns."""
+    found = list(_at_place(document, place))
+    if not place.endswith(_ALL):
+        has_turns = any(_has_turns(dialogue, layout) for _, dialogue in found)
+        yield from found if has_turns else ()
+        return
+    # beside the dialogues there may be what is none; arrays are dialogues if there is nothing else
+    are_arrays = len(found) > 1 and all(
+        isinstance(dialogue, list) and _are_turns(dialogue, layout) for _, dialogue in found
+    )
+    for key, dialogue in found:
+        if are_arrays or (isinstance(dialogue, dict) and _has_turns(dialogue, layout)):
+            yield key, dialogue
 
 
 def _at_place(document: Any, place: str) -> Iterator[tuple[str | None, Any]]:
@@ -223,9 +238,7 @@ def in_lower_case(layout: ChatLayout) -> ChatLayout:
 def is_dialogue(document: Any, layout: ChatLayout) -> bool:
     """Tell whether a document is an object that contains dialogues."""
     return isinstance(document, dict) and any(
-        _has_turns(dialogue, layout)
-        for place in layout.dialogues
-        for _, dialogue in _at_place(document, place)
+        any(True for _ in _dialogues_at(document, place, layout)) for place in layout.dialogues
     )
 
 

@@ -26,6 +26,7 @@ from fastscore.logs.inputs.layout import layout_map
 from fastscore.logs.inputs.needs import Need, all_columns
 from fastscore.logs.inputs.records import beginning_of, records
 from fastscore.logs.inputs.screening import screen
+from fastscore.logs.inputs.suggestions import ROW_PER_TURN
 from fastscore.suites.declarations import ALL_METRICS, Column, Source
 
 EXAMPLE_CHARACTERS = 60
@@ -214,7 +215,7 @@ def _fits_as(
     """Read a file by the flags of one before it with the same keys; none if that leaves faults."""
     fits = []
     for fit in before.fits:
-        own = _as_read(file, sources[fit.suite])
+        own = _as_read(file, map_source(sources[fit.suite], fit.columns))
         trial = try_reading(own, fit.suite, fit.columns)
         usual = fit.trial.n_rejects if fit.trial else 0
         if not trial.n_scored or trial.n_rejects > usual:
@@ -244,11 +245,14 @@ def _fit(file: InputFile, found: FoundKeys, suite: str, source: Source, try_read
     UsageError, InputError
         The suite cannot read the file.
     """
-    file = _as_read(file, source)
-    if not found.rows:
-        raise InputError(f"{file.path}: no row was found.")
+    rows = source.chat_rows
     columns = NO_MAP
     flags: tuple[str, ...] = ()
+    if file.format == "csv" and rows is not None and rows.can_be_turns:
+        columns, flags = layout_map(ROW_PER_TURN, suite), ("--layout", ROW_PER_TURN)
+    file = _as_read(file, map_source(source, columns))
+    if not found.rows:
+        raise InputError(f"{file.path}: no row was found.")
     for _ in range(_ROUNDS):
         try:
             screen([replace(file, pattern="")], map_source(source, columns), suite)

@@ -14,7 +14,8 @@ _LEAST_SIMILARITY = 0.8
 _MOST_COMPARED = 2_000
 _SYNONYMS = (
     "text content utterance message value body sentence said transcript",
-    "speaker role from author sender actor who name participant member agent user",
+    "speaker role from author sender actor who name participant member agent user party side "
+    "sender_type author_type sender_role author_role speaker_role speaker_id",
     "conversation messages turns dialogue dialog conversations utterances history chat exchanges",
     "prediction pred predicted hypothesis guess output response generated completion text",
     "ground_truth reference target gold label truth expected answer text",
@@ -131,7 +132,10 @@ def json_types(column: Column) -> set[str]:
     if column.kind in ("integer", "number"):
         # what else it accepts are ways of writing a number
         return {"integer", column.kind, *({"number", "string"} & set(column.accepts))}
-    return {"string"} if column.kind == "text" else {column.kind}
+    if column.kind != "text":
+        return {column.kind}
+    # words of a closed list, such as roles, may be written as numbers
+    return {"string", "integer"} if column.expects else {"string"}
 
 
 def _side(path: str) -> int:

@@ -326,12 +326,12 @@ DOCUMENTS: dict[str, tuple[list[Any], list[tuple[str | None, list[tuple[str, str
         [
             {"id": "a", "context": [ASK, FROM, YEARS], "response": HEAT},
             {"id": "b", "context": ASK, "response": HEAT},
-            {"id": "c", "history": [[ASK, FROM]], "question": "no", "response": YEARS},
+            {"id": "c", "history": [[ASK, FROM]], "question": YEARS, "response": HEAT},
         ],
         [
             ("a", FOUR),
             ("b", [(U, ASK), (S, HEAT)]),
-            ("c", [(U, ASK), (S, FROM), (S, YEARS)]),
+            ("c", FOUR),
         ],
     ),
 }
@@ -462,6 +462,18 @@ def test_paths_and_documents_give_the_same_turns(tmp_path: Path, chats: list[lis
         for each in (layout, by_document)
     ]
     assert frames[0].equals(frames[1])
+
+
+def test_an_array_beside_others_is_no_dialogue_by_its_key(tmp_path: Path) -> None:
+    """A document is a map of dialogues if its values are objects with turns, or turns alone."""
+    turns = [{"speaker": who, "text": text} for who, text in FOUR]
+    path = written(tmp_path / "log.jsonl", [{"dialogue_id": "a", "log": turns}])
+    for name in ("multiwoz", "nested"):
+        frame = read(path, "preference_shift", layout_map(name, "preference_shift"))
+        assert dialogues(frame) == [("a", FOUR)]
+    path = written(tmp_path / "map.jsonl", [{"a": turns, "b": turns}])
+    frame = read(path, "preference_shift", layout_map("nested", "preference_shift"))
+    assert dialogues(frame) == [("a", FOUR), ("b", FOUR)]
 
 
 def test_rows_that_are_turns_are_read_from_tables(tmp_path: Path) -> None:
