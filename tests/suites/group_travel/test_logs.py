@@ -38,7 +38,7 @@ TURNS = [
         (" None ", None),
         ('"-"', None),
         ("[1, NaN]", [1.0, pytest.approx(float("nan"), nan_ok=True)]),
-        ("{'a': (1, None)}", {"a": (1, None)}),
+        ("{'a': (1, None)}", {"a": [1, None]}),
         ('"{\\"a\\": 1}"', {"a": 1}),
         ("__import__('os')", "__import__('os')"),
         ("plain text", "plain text"),
