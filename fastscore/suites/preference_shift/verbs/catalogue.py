@@ -1,15 +1,12 @@
 """``fastscore catalogue``: compiling a catalogue of items, and looking at what it holds."""
 
 import json
-from typing import TYPE_CHECKING
 
 import click
+import polars as pl
 
 from fastscore.terminal import result_console, write_line
 from fastscore.terminal.grids import Column, Grid, print_grid
-
-if TYPE_CHECKING:
-    import polars as pl
 
 
 @click.group("catalogue", epilog="Example: fastscore catalogue show movies.jsonl --field genre")
