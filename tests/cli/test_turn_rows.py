@@ -21,10 +21,9 @@ def test_turns_as_rows_become_dialogues(tmp_path: Path) -> None:
     command = next(line for line in told.stdout.splitlines() if "score preference_shift" in line)
     options = command.split(str(log))[1].split()
     layout = options[options.index("--layout") :][:2] if "--layout" in options else []
-    done = fastscore_command(
-        ["score", "preference_shift", log, "-o", tmp_path / "run", *layout]
-        + ["--catalogue", catalogue, "--embedder", "none", "--segments", "metadata"]
-    )
+    settings = ["--catalogue", catalogue, "--embedder", "none", "--segments", "metadata"]
+    target = ["-o", tmp_path / "run", *layout, *settings]
+    done = fastscore_command(["score", "preference_shift", log, *target])
     assert done.returncode == 0, done.stderr
     dialogues = fastscore.open_run(tmp_path / "run").tables["dialogues"]
     assert dialogues["n_turns"].to_list() == [1, 1, 1]

@@ -78,8 +78,9 @@ def test_a_known_layout_is_named(tmp_path: Path) -> None:
 def test_an_array_under_another_name_brings_its_fields(tmp_path: Path) -> None:
     turns = [{"who": "USER", "content": "a comedy"}, {"who": "SYSTEM", "content": "this"}]
     log = write(tmp_path / "log.jsonl", [{"dialogue": turns}])
-    assert refusal("preference_shift", log).endswith("\nType --layout nested.")
-    screened("preference_shift", log, columns=load_layout("nested").of("preference_shift"))
+    assert refusal("preference_shift", log).endswith(
+        "Type --column conversation=dialogue --column speaker=who --column text=content."
+    )
 
 
 def test_the_reference_is_not_proposed_as_the_reply(tmp_path: Path) -> None:
