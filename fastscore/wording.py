@@ -65,7 +65,7 @@ _PHRASES = (
     ("Type --", "Give --"),
 )
 _VALUE = (
-    r"\d+(?:\.\d+)?|[A-Z][A-Z_]*|none|fp32|bf16|llm|embed|ngrams|lexical|published|legacy|dask|ray|"
+    r"\d+(?:\.\d+)?|[A-Z][A-Z0-9_]*|none|fp32|bf16|llm|embed|ngrams|lexical|published|legacy|dask|ray|"
     r"jaccard|cosine|heuristic|metadata|embedding|columns|tools"
 )
 

@@ -19,6 +19,7 @@ import pytest
 import zstandard
 
 from fastscore.examples import write_example
+from fastscore.suites import registry
 from tests.conftest import fastscore_command
 from tests.documented import (
     ROOT,
@@ -279,6 +280,11 @@ def check(
     names: dict[str, Any] = {"__name__": "page"}
     for setup in setups:
         setup(folder)
+    with mock.patch.dict(registry._declared_here):  # a page may declare a suite
+        _take_steps(steps, folder, names, in_shell=in_shell)
+
+
+def _take_steps(steps: list[Step], folder: Path, names: dict[str, Any], *, in_shell: bool) -> None:
     for step in steps:
         is_elsewhere = any(re.search(pattern, step.code) for pattern in ELSEWHERE)
         if step.is_python and is_elsewhere:

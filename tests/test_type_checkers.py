@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any, get_args
 
@@ -32,7 +33,7 @@ def test_mypy_finds_every_mistake(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_pyright_finds_every_mistake() -> None:
     done = subprocess.run(
-        ["basedpyright", "--level", "error", "--outputjson", str(PLANTED)],
+        [sys.executable, "-m", "basedpyright", "--level", "error", "--outputjson", str(PLANTED)],
         cwd=ROOT,
         capture_output=True,
         text=True,

@@ -230,7 +230,7 @@ def test_a_budget_stops_and_the_next_one_goes_on(stub, tmp_path, limit):
 def test_a_retry_is_held_to_the_budget_too(stub, tmp_path):
     stub.fault = lambda number: "broken"
     asking = client(stub, tmp_path, max_requests=2)
-    with pytest.raises(BudgetError, match="max_requests=2 does not cover the next request"):
+    with pytest.raises(BudgetError, match="--max-requests 2 does not cover the next request"):
         asking.ask(request())
     assert len(stub.asked) == 2
 
@@ -259,17 +259,17 @@ def test_a_meter_adds_up_what_is_under_way():
     meter.settle(Bound(40, 10), prompt_tokens=30, completion_tokens=5)
     meter.reserve(Bound(40, 10))
     meter.lose(Bound(40, 10), timeouts=1)  # it may have been charged for
-    with pytest.raises(BudgetError, match=r"max_tokens=100 .* up to 105 would be spent"):
+    with pytest.raises(BudgetError, match=r"--max-tokens 100 .* up to 105 would be spent"):
         meter.reserve(Bound(20, 0))
     meter.reserve(Bound(10, 0))
     assert (meter.spent.requests, meter.spent.tokens, meter.spent.timeouts) == (3, 35, 1)
     cheap = Meter(Limits(cost=0.5, prices=Prices(prompt=1e4, completion=0.0)))
-    with pytest.raises(BudgetError, match=r"max_cost=0\.5 .* up to 0\.51 would be spent"):
+    with pytest.raises(BudgetError, match=r"--max-cost 0\.5 .* up to 0\.51 would be spent"):
         cheap.reserve(Bound(51, 1000))
 
 
 def test_a_cost_needs_prices():
-    with pytest.raises(UsageError, match="max_cost needs prices"):
+    with pytest.raises(UsageError, match="--max-cost needs prices"):
         ModelOptions(base_url="http://x/v1", max_cost=1.0).resolved()
 
 
@@ -283,7 +283,7 @@ def test_failures_are_bounded_by_a_share_or_a_count(given, allowed):
 
 @pytest.mark.parametrize("given", ["", "x", "-1", "1.5", "150%", "nan"])
 def test_a_bound_of_failures_that_is_none_is_refused(given):
-    with pytest.raises(UsageError, match=r"max_failures is .*, expected a count"):
+    with pytest.raises(UsageError, match=r"--max-failures is .*, expected a count"):
         parse_limit(given)
 
 

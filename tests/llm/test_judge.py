@@ -337,7 +337,7 @@ def test_nothing_is_lost_and_nothing_asked_twice(stub, tmp_path, logs):
     ("repeats", "balanced"), [(2, "1 or 3"), (4, "3 or 6"), (5, "3 or 6"), (100, "99 or 102")]
 )
 def test_repeats_that_are_not_balanced_are_refused(stub, tmp_path, logs, repeats, balanced):
-    with pytest.raises(UsageError, match=f"Use repeats={balanced}, or any other multiple of 3"):
+    with pytest.raises(UsageError, match=f"Use --repeats {balanced}, or any other multiple of 3"):
         run(stub, tmp_path, logs, repeats=repeats)
     assert stub.asked == []
 
