@@ -525,12 +525,12 @@ def _explain(
     options: Any,
 ) -> "Derivation":
     """Show what a function computes, and the rows that it takes."""
-    from fastscore.suites.showing import Derivation, Evidence
+    from fastscore.suites.showing import Derivation, Evidence, derive
 
     chosen = next((one for one in own if one.metric.id == metric.id), None)
     if chosen is None:
         if suite.explain is None:
-            return Derivation(text=metric.formula, result=None)
+            return derive(dialogue, metric, row)
         return suite.explain(dialogue, metric, row, options)
     known = {**(dialogue.events.frames if dialogue.events else {}), **dialogue.tables}
     evidence, taken = [], []

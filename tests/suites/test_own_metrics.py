@@ -131,6 +131,34 @@ def test_every_verb_takes_it_as_any_other(logs: Path, tmp_path: Path, mine: str)
     assert "Share of utterances whose best step is the first or second." in shown
 
 
+@fastscore.metric(suite="group_travel", range=(0, None), better="neither", unit="pairs")
+def n_pairs(pairs: pl.LazyFrame, dialogues: pl.LazyFrame) -> pl.LazyFrame:
+    """Pairs of a member and a slot."""
+    counted = pairs.group_by("dialogue_row").agg(value=pl.len())
+    rows = dialogues.select("dialogue_row").join(counted, on="dialogue_row", how="left")
+    return rows.select("dialogue_row", pl.col("value").fill_null(0))
+
+
+def test_metrics_of_the_suite_are_explained_as_without_it(tmp_path: Path) -> None:
+    write_example("group_travel", tmp_path)
+    alone, beside = (
+        fastscore.score(
+            tmp_path / "logs",
+            fastscore.GroupTravel(),
+            output=tmp_path / f"run-{len(metrics)}",
+            metrics=metrics,
+            embedder=None,
+        )
+        for metrics in ([], [n_pairs])
+    )
+    name = alone.tables["dialogues"]["dialogue"][0]
+    before, after = (run.explain(name).explanations for run in (alone, beside))
+    assert len(after[0].evidence) >= 1
+    of_suite = [one for one in after if one.metric != "n_pairs"]
+    assert of_suite == list(before)
+    assert len(after) == len(before) + 1
+
+
 def test_a_run_is_resumed_under_the_same_source_and_refused_under_another(
     logs: Path, tmp_path: Path, mine: str
 ) -> None:
