@@ -33,6 +33,11 @@ class FastscoreError(Exception):
         self.message = message
         self.hint = hint
 
+    @property
+    def reason(self) -> str:
+        """The message in short, for lists of several: its first line."""
+        return self.message.partition("\n")[0]
+
     def __str__(self) -> str:
         between = "\n" if "\n" in self.message else " "
         return worded(f"{self.message}{between}{self.hint}" if self.hint else self.message)

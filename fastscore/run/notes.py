@@ -8,13 +8,12 @@ from typing import Any
 import polars as pl
 
 from fastscore.errors import counted
-from fastscore.logs.inputs.column_map import EACH
+from fastscore.logs.inputs.column_map import EACH, column_flag, typed
 from fastscore.logs.inputs.found_keys import SHOWN, FoundKeys, count_keys, listed
 from fastscore.logs.inputs.needs import Need, all_columns
 from fastscore.logs.inputs.roles import role_flags
 from fastscore.logs.inputs.similar_names import (
     KINDS,
-    column_flag,
     json_types,
     keys_of_others,
     nearest_key,
@@ -73,7 +72,7 @@ def _describe_unknown_words(
     else:
         flags = nearest_words(column.name, unknown.named, column.knows)
     known = ", ".join(word for word in column.knows if word)
-    return f"{note}; known: {known}" + (f"; type {' '.join(flags)}" if flags else "")
+    return f"{note}; known: {known}" + (f"; type {typed(flags)}" if flags else "")
 
 
 def _abbreviate(word: str) -> str:
@@ -195,7 +194,7 @@ class Lacking:
                 return f"{', '.join(lost)}: {place}: found {types}, expected {KINDS[column.kind]}"
         siblings = holder.items if holder else source.columns
         nearest = nearest_key(column, keys, keys_of_others(siblings, column.name))
-        advice = f"; type {column_flag(column.name, nearest)}" if nearest else ""
+        advice = f"; type {typed([column_flag(column.name, nearest)])}" if nearest else ""
         if column.given_by:
             advice += f"; also given by {' or '.join(list_alternatives(column))}"
         return (

@@ -6,12 +6,13 @@ A map changes nothing but the declarations of a `Source`: readers follow `Column
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+import shlex
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 from urllib.parse import quote
 
-from fastscore.errors import UsageError, nearest
+from fastscore.errors import InputError, UsageError, nearest
 from fastscore.suites.chats import (
     ANY_OTHER,
     ASSISTANT_ROLE,
@@ -33,6 +34,9 @@ _TEXT_KEYS = ("content", "parts")
 _CSV = "csv"
 NOWHERE = "\0"
 """The path of a dialogue's name that is in no row: the file is the dialogue."""
+
+Flag = tuple[str, str]
+"""An option of the command line that maps something, and its value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +163,43 @@ def parse_map(columns: Sequence[str], values: Sequence[str]) -> ColumnMap:
             raise UsageError(f"--value is {text!r}, expected {expected}.")
         words.append((name, found, meant))
     return ColumnMap(tuple(paths), tuple(words))
+
+
+def column_flag(name: str, path: str) -> Flag:
+    """Return the option that maps a column to a path."""
+    return "--column", f"{name}={path}"
+
+
+def value_flag(name: str, found: str, meant: str) -> Flag:
+    """Return the option that maps a value of a column."""
+    return "--value", f"{name}:{found}={meant}"
+
+
+def typed(flags: Iterable[Flag]) -> str:
+    """Write options as they are typed in a shell."""
+    return " ".join(map(shlex.join, flags))
+
+
+class UnmappedLogError(InputError):
+    """A log that a suite may read if its columns or values are mapped.
+
+    Parameters
+    ----------
+    message
+        As of any error.
+    flags
+        Options that probably map the log, in part or in full; the hint says to type them.
+    unless
+        The hint if there are no such options.
+    more
+        What else there is to say after them.
+    """
+
+    def __init__(
+        self, message: str, flags: Sequence[Flag], *, unless: str = "", more: str = ""
+    ) -> None:
+        super().__init__(message, f"Type {typed(flags)}.{more}" if flags else unless)
+        self.flags = tuple(flags)
 
 
 def _split_flag(text: str, flag: str, expected: str) -> tuple[str, str]:

@@ -5,11 +5,10 @@ from collections.abc import Iterable, Sequence
 from itertools import islice, pairwise
 from typing import Any
 
-from fastscore.errors import InputError
+from fastscore.logs.inputs.column_map import UnmappedLogError, column_flag
 from fastscore.logs.inputs.files import InputFile
 from fastscore.logs.inputs.records import Record, first_row
 from fastscore.logs.inputs.sampling import FileSample, occurs_in
-from fastscore.logs.inputs.similar_names import column_flag
 from fastscore.suites.declarations import Source
 
 _ROWS = 200
@@ -26,7 +25,7 @@ def check_ids(suite: str, source: Source, seen: FileSample) -> None:
 
     Raises
     ------
-    InputError
+    UnmappedLogError
         No row has the suite's own key, and another one varies within the file as ids do.
     """
     if not seen.other_ids:
@@ -36,11 +35,11 @@ def check_ids(suite: str, source: Source, seen: FileSample) -> None:
     found = _named_ids(records, seen) or _repeated_ids(records, seen.other_ids)
     if found is None:
         return
-    raise InputError(
+    raise UnmappedLogError(
         f"{seen.file.path}: no row has {key.name}, by which {suite} tells dialogues apart, so the "
         f"file would be one dialogue. {found!r} varies within the file as names of dialogues do.",
-        f"Type {column_flag(key.name, found)}. If the file is one dialogue, type --column "
-        f"{key.name}=.",
+        [column_flag(key.name, found)],
+        more=f" If the file is one dialogue, type --column {key.name}=.",
     )
 
 

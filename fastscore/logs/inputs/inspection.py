@@ -6,15 +6,21 @@ would be scored.
 """
 
 import os
-import shlex
 import tempfile
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from fastscore.errors import FastscoreError, InputError, UsageError
-from fastscore.logs.inputs.column_map import NO_MAP, ColumnMap, map_source, parse_map
+from fastscore.errors import FastscoreError, InputError
+from fastscore.logs.inputs.column_map import (
+    NO_MAP,
+    ColumnMap,
+    Flag,
+    UnmappedLogError,
+    map_source,
+    parse_map,
+)
 from fastscore.logs.inputs.files import (
     FORMAT_NAMES,
     InputFile,
@@ -197,7 +203,7 @@ def _inspected(
         try:
             fits.append(_fit(head, found, suite, source, try_reading))
         except FastscoreError as error:
-            unfit[suite] = _reason(error)
+            unfit[suite] = error.reason
     fits.sort(key=_order)
     inspected = InspectedFile(file, found, is_whole, tuple(fits), unfit)
     alike.append(inspected)
@@ -230,15 +236,8 @@ def _as_read(file: InputFile, source: Source) -> InputFile:
     return replace(file, format=own.format)
 
 
-def _reason(error: FastscoreError) -> str:
-    """Say in short what a file lacks, by the message about it."""
-    first, *lines = map(str.strip, error.message.splitlines())
-    lacking = [line for line in lines if not line.startswith(("looked for", "found", "nearest"))]
-    return "; ".join(lacking) or first
-
-
 def _fit(file: InputFile, found: FoundKeys, suite: str, source: Source, try_reading: Try) -> Fit:
-    """Follow the flags that messages propose until there is none, then read with them.
+    """Follow the flags that errors propose until there is none, then read with them.
 
     Raises
     ------
@@ -247,45 +246,33 @@ def _fit(file: InputFile, found: FoundKeys, suite: str, source: Source, try_read
     """
     rows = source.chat_rows
     columns = NO_MAP
-    flags: tuple[str, ...] = ()
+    flags: tuple[Flag, ...] = ()
     if file.format == "csv" and rows is not None and rows.can_be_turns:
-        columns, flags = layout_map(ROW_PER_TURN, suite), ("--layout", ROW_PER_TURN)
+        columns, flags = layout_map(ROW_PER_TURN, suite), (("--layout", ROW_PER_TURN),)
     file = _as_read(file, map_source(source, columns))
     if not found.rows:
         raise InputError(f"{file.path}: no row was found.")
     for _ in range(_ROUNDS):
         try:
             screen([replace(file, pattern="")], map_source(source, columns), suite)
-        except InputError as error:
-            more = _flags(error)
-            if not more or set(more) <= set(flags):
+        except UnmappedLogError as error:
+            if set(error.flags) <= set(flags):
                 raise
-            flags = (*flags, *more)
-            columns = columns | _map_of(more, suite)
+            flags = (*flags, *error.flags)
+            columns = columns | _map_of(error.flags, suite)
         else:
             trial = try_reading(file, suite, columns)
             if not trial.n_scored:
                 raise InputError(trial.fault or "nothing of the first rows would be scored")
             lacking = _lacking(map_source(source, columns), found)
-            return Fit(suite, flags, lacking, columns, trial)
+            words = tuple(word for flag in flags for word in flag)
+            return Fit(suite, words, lacking, columns, trial)
     raise InputError(f"{file.path}: no columns of it were found to serve {suite}.")
 
 
-def _flags(error: InputError) -> tuple[str, ...]:
-    """Return the flags that a message says to type."""
-    hint = error.hint or ""
-    if not hint.startswith("Type "):
-        return ()
-    # what follows the first sentence is another way
-    first = hint.removeprefix("Type ").partition(". ")[0]
-    return tuple(shlex.split(first.removesuffix(".")))
-
-
-def _map_of(flags: Sequence[str], suite: str) -> ColumnMap:
+def _map_of(flags: Sequence[Flag], suite: str) -> ColumnMap:
     given: dict[str, list[str]] = {"--layout": [], "--column": [], "--value": []}
-    for flag, value in zip(flags[::2], flags[1::2], strict=True):
-        if flag not in given:
-            raise UsageError(f"{flag} cannot be tried here.")
+    for flag, value in flags:
         given[flag].append(value)
     columns = NO_MAP
     for layout in given["--layout"]:

@@ -1,9 +1,10 @@
 """Errors of files that are no logs of a suite: what was expected, what was found instead."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from fastscore.errors import InputError
+from fastscore.logs.inputs.column_map import Flag, UnmappedLogError
 from fastscore.logs.inputs.found_keys import count_keys, listed, shortened
 from fastscore.logs.inputs.needs import Need, needs_of
 from fastscore.logs.inputs.occurrences import Occurrences
@@ -11,7 +12,7 @@ from fastscore.logs.inputs.records import begins_with
 from fastscore.logs.inputs.roles import role_flags, role_meanings
 from fastscore.logs.inputs.sampling import FileSample
 from fastscore.logs.inputs.similar_names import KINDS, nearest_words
-from fastscore.logs.inputs.suggestions import keys_beside, suggested, to_type
+from fastscore.logs.inputs.suggestions import flags_to_type, keys_beside, suggested
 from fastscore.suites.chats import USER_ROLE
 from fastscore.suites.declarations import Source
 
@@ -53,18 +54,40 @@ def _what_is_read(seen: FileSample) -> str:
     return "JSON Lines have one object on each line: `jq -c .` writes an indented file so."
 
 
+class MissingColumnsError(UnmappedLogError):
+    """Rows without columns that all metrics need, or that were asked for.
+
+    Parameters
+    ----------
+    absent
+        The place of each column, and in what way it is absent.
+    """
+
+    def __init__(
+        self, message: str, absent: Mapping[str, str], flags: Sequence[Flag], unless: str
+    ) -> None:
+        super().__init__(message, flags, unless=unless)
+        self.absent = absent
+
+    @property
+    def reason(self) -> str:
+        """What is absent, on one line."""
+        return "; ".join(f"{place}: {how}" for place, how in self.absent.items())
+
+
 def lacking_error(
     suite: str, source: Source, lacking: Sequence[Need], seen: Sequence[FileSample]
-) -> InputError:
+) -> MissingColumnsError:
     """Make the error of rows that lack what all metrics need, or what was asked for."""
     found = count_keys(seen[0].read())
     advice = suggested(source, lacking, found)
     what = f"what {suite} needs" if lacking[0] in needs_of(source) else "a column that is asked for"
     lines = [f"{_named(seen)}: no row has {what}."]
     told: set[str] = set()
+    absent = {need.place: _absence(need, seen) for need in lacking}
     for need in lacking:
         lines += [
-            f"  {need.place}: {_absence(need, seen)}",
+            f"  {need.place}: {absent[need.place]}",
             f"    looked for: {', '.join(need.column.keys)}",
         ]
         keys = listed(keys_beside(need, source, advice, found))
@@ -73,30 +96,35 @@ def lacking_error(
             told.add(keys)
         if need.place in advice:
             lines.append(f"    nearest: {advice[need.place]}")
-    return InputError("\n".join(lines), to_type(suite, source, lacking, advice, found, seen[0]))
+    return MissingColumnsError(
+        "\n".join(lines),
+        absent,
+        flags_to_type(suite, source, lacking, advice, found, seen[0]),
+        f"Say where it stands: --column {lacking[0].name}=KEY; `fastscore inspect` lists the keys "
+        "of a log and the suites that it fits.",
+    )
 
 
 def words_error(
     suite: str, source: Source, need: Need, counts: Occurrences, seen: Sequence[FileSample]
-) -> InputError | None:
+) -> UnmappedLogError | None:
     """Make the error of a column in which expected words stand under another name, or none do."""
     absent = [word for word in need.column.expects if word not in counts.known]
     words = sorted(counts.words.items(), key=lambda item: (-item[1], item[0]))
     flags = word_flags(source, need, counts, absent)
     if not words or not absent:
         return None
-    return InputError(
+    return UnmappedLogError(
         f"{_named(seen)}: no row has what {suite} needs: "
         f"{need.place} is never {' or '.join(map(repr, absent))}.\n"
         f"  looked for: {', '.join(need.column.expects)}\n"
         f"  found: {shortened([f'{word!r} ({count:,})' for word, count in words])}",
-        f"Type {' '.join(flags)}."
-        if flags
-        else f"Say what they mean: --value {need.name}:WORD={need.column.expects[0]}.",
+        flags,
+        unless=f"Say what they mean: --value {need.name}:WORD={need.column.expects[0]}.",
     )
 
 
-def word_flags(source: Source, need: Need, counts: Occurrences, known: Sequence[str]) -> list[str]:
+def word_flags(source: Source, need: Need, counts: Occurrences, known: Sequence[str]) -> list[Flag]:
     """Return the flags to type for words: of speakers by their roles, of others by their names."""
     words = [word for word, _ in sorted(counts.words.items(), key=lambda item: (-item[1], item[0]))]
     rows = source.chat_rows
@@ -107,16 +135,16 @@ def word_flags(source: Source, need: Need, counts: Occurrences, known: Sequence[
 
 def speakers_error(
     suite: str, source: Source, need: Need, counts: Occurrences, seen: Sequence[FileSample]
-) -> InputError | None:
+) -> UnmappedLogError | None:
     """Make the error of speakers one of whom the suite takes for another than they are together."""
     rows = source.chat_rows
     if rows is None or need.name != rows.speaker:
         return None
     found = sorted([*counts.words, *counts.known])
-    said = f"{_named(seen)}: {need.place} is {', '.join(map(repr, found))}"
+    message = f"{_named(seen)}: {need.place} is {', '.join(map(repr, found))}"
     if source.chat is not None:
         flags = role_flags([*counts.words], counts.known, rows)
-        return InputError(f"{said}.", f"Type {' '.join(flags)}.") if flags else None
+        return UnmappedLogError(f"{message}.", flags) if flags else None
     if need.column.words:
         return None
     meanings = role_meanings(found)
@@ -125,16 +153,16 @@ def speakers_error(
     if not others or USER_ROLE not in {meanings.get(word) for word in counts.words}:
         return None
     flags = role_flags(found, (), rows)
-    return InputError(
-        f"{said}: beside the others, {others[0]!r} is probably not who {suite} takes it for.",
-        f"Type {' '.join(flags)}. To keep it as it is, type --value "
-        f"{need.name}:{others[0]}={others[0]}.",
+    return UnmappedLogError(
+        f"{message}: beside the others, {others[0]!r} is probably not who {suite} takes it for.",
+        flags,
+        more=f" To keep it as it is, type --value {need.name}:{others[0]}={others[0]}.",
     )
 
 
 def any_word_error(
     suite: str, source: Source, need: Need, counts: Occurrences, seen: Sequence[FileSample]
-) -> InputError | None:
+) -> UnmappedLogError | None:
     """Make the error of a column in which none of the words stands of which one is expected."""
     column = need.column
     has_words = bool(counts.words or counts.known)
@@ -151,14 +179,13 @@ def any_word_error(
         map(repr, sorted(counts.known))
     )
     flags = word_flags(source, need, counts, column.knows)
-    typed = any(flag.rstrip("'").endswith(f"={word}") for flag in flags for word in expected)
-    return InputError(
+    is_mapped = any(value.endswith(f"={word}") for _, value in flags for word in expected)
+    return UnmappedLogError(
         f"{_named(seen)}: no row has what {suite} needs: {need.place} is never "
         f"{', '.join(map(repr, expected[:-1]))} or {expected[-1]!r}{''.join(elsewhere)}.\n"
         f"  found: {shortened(found)}",
-        f"Type {' '.join(flags)}."
-        if typed
-        else f"Say what they mean: --value {need.name}:WORD={expected[0]}.",
+        flags if is_mapped else (),
+        unless=f"Say what they mean: --value {need.name}:WORD={expected[0]}.",
     )
 
 

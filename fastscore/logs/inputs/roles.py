@@ -1,9 +1,8 @@
 """What the words of a role column mean: decided for all words together."""
 
-import shlex
 from collections.abc import Collection
 
-from fastscore.logs.inputs.column_map import LEFT_OUT
+from fastscore.logs.inputs.column_map import LEFT_OUT, Flag, value_flag
 from fastscore.logs.inputs.similar_names import nearest_words
 from fastscore.suites.chats import ASSISTANT_ROLE, SYSTEM_ROLE, TOOL_ROLE, USER_ROLE, ChatRows
 
@@ -44,7 +43,7 @@ def role_meanings(words: Collection[str]) -> dict[str, str]:
 
 def role_flags(
     words: Collection[str], known: Collection[str], rows: ChatRows, knows: Collection[str] = ()
-) -> list[str]:
+) -> list[Flag]:
     """Return the flags to type for the words of speakers.
 
     Parameters
@@ -63,12 +62,12 @@ def role_flags(
     # a word of the suite has the suite's meaning, whatever it means elsewhere
     among = [*words, *(roles.get(word, word) for word in known)]
     meanings = role_meanings(among)
-    flags = []
+    flags: list[Flag] = []
     for word in words:
         if word not in meanings:
             flags += nearest_words(rows.speaker, [word], knows)
             continue
         means = own.get(meanings[word], LEFT_OUT)
         if means != word and (means != LEFT_OUT or rows.array):
-            flags.append("--value " + shlex.quote(f"{rows.speaker}:{word}={means}"))
+            flags.append(value_flag(rows.speaker, word, means))
     return flags

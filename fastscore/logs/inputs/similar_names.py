@@ -3,10 +3,10 @@
 import difflib
 import itertools
 import re
-import shlex
 from collections.abc import Collection, Iterable, Mapping
 from functools import lru_cache
 
+from fastscore.logs.inputs.column_map import Flag, value_flag
 from fastscore.logs.inputs.found_keys import ANY_KEY, FoundKey
 from fastscore.suites.declarations import Column
 
@@ -146,12 +146,7 @@ def _side(path: str) -> int:
     return -1 if any(map(_PREDICTION.fullmatch, words)) else 0
 
 
-def column_flag(name: str, path: str) -> str:
-    """Return the flag to type that says where a column stands."""
-    return "--column " + shlex.quote(f"{name}={path}")
-
-
-def nearest_words(name: str, words: Iterable[str], known: Collection[str]) -> list[str]:
+def nearest_words(name: str, words: Iterable[str], known: Collection[str]) -> list[Flag]:
     """Return the flags to type for words of a column that probably stand for known ones."""
     flags = []
     for word in words:
@@ -159,5 +154,5 @@ def nearest_words(name: str, words: Iterable[str], known: Collection[str]) -> li
             ((name_similarity(each, word), each) for each in known), default=(0.0, "")
         )
         if score > 0.0 and best and not best.endswith("*"):
-            flags.append("--value " + shlex.quote(f"{name}:{word}={best}"))
+            flags.append(value_flag(name, word, best))
     return flags

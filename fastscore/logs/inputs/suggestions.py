@@ -6,14 +6,14 @@ from itertools import islice
 
 from fastscore.errors import UsageError
 from fastscore.logs.inputs.chats import counted_rows
-from fastscore.logs.inputs.column_map import EACH, NO_MAP, ColumnMap, map_source
+from fastscore.logs.inputs.column_map import EACH, NO_MAP, ColumnMap, Flag, column_flag, map_source
 from fastscore.logs.inputs.files import STDIN, InputFile
 from fastscore.logs.inputs.found_keys import ANY_KEY, FoundKey, FoundKeys
 from fastscore.logs.inputs.layout import layout_names, load_layout
 from fastscore.logs.inputs.needs import Need, arrays_of, needs_of
 from fastscore.logs.inputs.records import Record
 from fastscore.logs.inputs.sampling import FileSample, Known, read_records, sample_file, sample_rows
-from fastscore.logs.inputs.similar_names import column_flag, keys_of_others, nearest_key
+from fastscore.logs.inputs.similar_names import keys_of_others, nearest_key
 from fastscore.suites.declarations import Source
 
 _RECORDS_TRIED = 20
@@ -77,15 +77,15 @@ def keys_beside(
     return found.around(source, need.holder)
 
 
-def to_type(
+def flags_to_type(
     suite: str,
     source: Source,
     lacking: Sequence[Need],
     advice: Mapping[str, str],
     found: FoundKeys,
     seen: FileSample,
-) -> str:
-    """Say what to type: a layout that fits, columns, or where to look."""
+) -> list[Flag]:
+    """Return what to type: a layout that fits, else columns; nothing if none is near."""
     has_own_array = any(c.items for c in source.columns) and not any(
         need.column.items for need in lacking
     )
@@ -93,17 +93,12 @@ def to_type(
     if source.chat is None and (not has_own_array or _are_dialogues(records, source)):
         for name in proposed_layouts(records, suite, source):
             if _fits(name, suite, source, seen):
-                return f"Type --layout {name}."
+                return [("--layout", name)]
     flags = [column_flag(need.name, advice[need.place]) for need in lacking if need.place in advice]
     held = [need.holder for need in lacking if need.column.items or need.holder]
     if held and advice:
         flags += _item_flags(lacking, advice, found)
-    if flags:
-        return f"Type {' '.join(dict.fromkeys(flags))}."
-    return (
-        f"Say where it stands: --column {lacking[0].name}=KEY; `fastscore inspect` lists the keys "
-        "of a log and the suites that it fits."
-    )
+    return list(dict.fromkeys(flags))
 
 
 def _are_dialogues(records: Sequence[Record], source: Source) -> bool:
@@ -174,7 +169,7 @@ def _count_turns(records: Sequence[Record], source: Source) -> tuple[int, int]:
     return n_known, n_unknown
 
 
-def _item_flags(lacking: Sequence[Need], advice: Mapping[str, str], found: FoundKeys) -> list[str]:
+def _item_flags(lacking: Sequence[Need], advice: Mapping[str, str], found: FoundKeys) -> list[Flag]:
     """Name the columns of an array that was probably found under another name."""
     flags = []
     for need in lacking:

@@ -2,11 +2,12 @@
 
 from typing import Any
 
+from fastscore.logs.inputs.column_map import Flag, typed
 from fastscore.logs.inputs.files import InputFile
 from fastscore.logs.inputs.found_keys import count_keys
 from fastscore.logs.inputs.needs import Need, all_columns
 from fastscore.logs.inputs.sampling import FileSample
-from fastscore.logs.inputs.suggestions import keys_beside, suggested, to_type
+from fastscore.logs.inputs.suggestions import flags_to_type, keys_beside, suggested
 from fastscore.suites.declarations import ALL_METRICS, Column, Source
 
 TEXT = Column(name="text", kind="text", needed_by=ALL_METRICS)
@@ -20,12 +21,12 @@ def needs(source: Source) -> list[Need]:
     return list(all_columns(source))
 
 
-def typed(source: Source, *rows: dict[str, Any]) -> str:
+def flags_for(source: Source, *rows: dict[str, Any]) -> list[Flag]:
     """Return what to type for rows that lack all that a source needs."""
     found = count_keys(rows)
     advice = suggested(source, needs(source), found)
     sample = FileSample(InputFile("log.jsonl", "jsonl", "none", 0), lambda: iter(rows))
-    return to_type("toy", source, needs(source), advice, found, sample)
+    return flags_to_type("toy", source, needs(source), advice, found, sample)
 
 
 def test_each_column_has_a_key_of_its_own() -> None:
@@ -61,14 +62,15 @@ def test_keys_beside_an_item_are_those_of_the_array_under_its_new_name() -> None
 
 
 def test_what_to_type_names_every_column_that_was_found() -> None:
-    assert typed(FLAT, {"content": "a", "role": "b"}) == (
-        "Type --column text=content --column speaker=role."
-    )
-    assert typed(FLAT, {"zzz": "a"}).startswith("Say where it stands: --column text=KEY")
+    assert flags_for(FLAT, {"content": "a", "role": "b"}) == [
+        ("--column", "text=content"),
+        ("--column", "speaker=role"),
+    ]
+    assert flags_for(FLAT, {"zzz": "a"}) == []
 
 
 def test_a_path_with_blanks_is_quoted() -> None:
-    assert typed(FLAT, {"my text": "a"}) == "Type --column 'text=my text'."
+    assert typed(flags_for(FLAT, {"my text": "a"})) == "--column 'text=my text'"
 
 
 def test_a_layout_that_has_everything_is_named_before_columns() -> None:
@@ -79,5 +81,5 @@ def test_a_layout_that_has_everything_is_named_before_columns() -> None:
     lacking = [need for need in all_columns(SUITE.source) if need.name == "conversation"]
     advice = suggested(SUITE.source, lacking, found)
     sample = FileSample(InputFile("log.jsonl", "jsonl", "none", 0), lambda: iter(rows))
-    told = to_type("preference_shift", SUITE.source, lacking, advice, found, sample)
-    assert told == "Type --layout openai."
+    told = flags_to_type("preference_shift", SUITE.source, lacking, advice, found, sample)
+    assert told == [("--layout", "openai")]
