@@ -12,7 +12,7 @@ import polars as pl
 from fastscore_jit.arrays import Indices, Mask
 
 from fastscore.suites.declarations import NULL_REASONS_DTYPE, Column, Metric, NullReason, NullRule
-from fastscore.suites.grouping import factorize_rows, unique_inverse
+from fastscore.suites.grouping import factorize_rows
 
 BATCH_ROWS = 1 << 17
 _BITS = 62
@@ -62,52 +62,6 @@ def unknown_words(values: pl.Series, column: Column) -> dict[str, int]:
         return {}
     counts = others.value_counts().iter_rows()
     return {word: count for word, count in counts if not column.is_known(word)}
-
-
-def null_reasons(missing: Mapping[str, Mask], reason: NullReason, height: int) -> pl.Series:
-    """Make a column ``null_reasons`` of one reason.
-
-    Parameters
-    ----------
-    missing
-        By metric whether it is null, bool (height,).
-    reason
-        Why, of the closed vocabulary.
-    height
-        The number of rows.
-
-    Returns
-    -------
-    pl.Series
-        `NULL_REASONS_DTYPE` (height,): in each row the metrics that are missing.
-    """
-    return all_null_reasons([(metric, reason, rows) for metric, rows in missing.items()], height)
-
-
-def all_null_reasons(causes: Sequence[tuple[str, NullReason, Mask]], height: int) -> pl.Series:
-    """Make a column ``null_reasons`` of several reasons.
-
-    Parameters
-    ----------
-    causes
-        Metrics, reasons of the closed vocabulary, and where each holds, bool (height,); at most 63.
-    height
-        The number of rows.
-
-    Returns
-    -------
-    pl.Series
-        `NULL_REASONS_DTYPE` (height,): in each row the causes that hold, in their order.
-    """
-    combination = np.zeros(height, np.int64)
-    for bit, (_, _, rows) in enumerate(causes):
-        combination |= rows.astype(np.int64) << bit
-    found, kind = unique_inverse(combination)
-    kinds = [
-        {metric: reason for bit, (metric, reason, _) in enumerate(causes) if number >> bit & 1}
-        for number in found.tolist()
-    ]
-    return _reasons_of_kinds(kinds, kind)
 
 
 def _reasons_of_kinds(kinds: Sequence[Mapping[str, NullReason]], kind: Indices) -> pl.Series:

@@ -4,10 +4,9 @@ from collections.abc import Mapping
 
 import numpy as np
 import polars as pl
-from fastscore_jit.arrays import Float64Array, Indices, Mask
+from fastscore_jit.arrays import Float64Array, Indices
 
-from fastscore.suites.columns import all_null_reasons, list_column
-from fastscore.suites.declarations import NullReason
+from fastscore.suites.columns import find_nulls, list_column
 from fastscore.suites.preference_shift.metrics import DIALOGUE_METRICS
 from fastscore.suites.preference_shift.options import PreferenceShift
 from fastscore.suites.preference_shift.schema import SEGMENT_SOURCE_DTYPE
@@ -22,6 +21,8 @@ _MEANS = {
     "topic_interference": "i",
     "context_adaptation_score": "tas",
 }
+_RATES = ("topic_recovery_rate", "recovery_rate_cosine")
+_METRICS = {metric.id: metric for metric in DIALOGUE_METRICS}
 _GOLD_MEANS = tuple(metric.id for metric in DIALOGUE_METRICS if metric.id.startswith("dst_"))
 
 
@@ -62,7 +63,16 @@ def score_dialogues(
     counts = _counts(n, owner, of_shift, scores, shifts, segments)
     values = _means(owner, scores, counts) | _recovery(counts)
     values |= _conversation_scores(values, _speed_over_all(of_shift, shifts, counts), options)
-    values = _where_nothing(values | dict(of_topics), counts, options)
+    values |= dict(of_topics)
+    if options.zero_without_turns:
+        values |= {id: np.nan_to_num(values[id]) for id in (*_MEANS, *_RATES)}
+    if options.gold_is_user:
+        values |= {id: np.nan_to_num(values[id]) for id in _GOLD_MEANS}
+    profile = ("zero_without_turns", "gold_is_user", "is_legacy")
+    nulls = find_nulls(
+        counts.with_columns(pl.lit(getattr(options, name)).alias(name) for name in profile),
+        [_METRICS[id] for id in values],
+    )
     shift_points = np.searchsorted(of_shift, np.arange(n + 1))
     return pl.concat(
         [
@@ -73,8 +83,11 @@ def score_dialogues(
                     "dialogue_row": np.arange(n),
                     "segments_by": _segments_by(dialogues["has_shift_metadata"], options),
                     "shift_points": list_column(shifts["turn"], shift_points),
-                    **{name: _nullable(column) for name, column in values.items()},
-                    "null_reasons": _null_reasons(values, _lacks_input(counts, scores, shifts)),
+                    **{
+                        id: pl.Series(column).set(nulls.is_null(id), None)
+                        for id, column in values.items()
+                    },
+                    "null_reasons": nulls.column,
                 }
             ),
         ],
@@ -94,10 +107,12 @@ def _counts(
     return pl.DataFrame(
         {
             "n_turns": np.bincount(owner, minlength=n),
+            "n_scored": _total(owner, scores["cc"].is_not_null(), n),
             "n_both_empty": _total(owner, scores["both_empty"], n),
             "n_gold": _total(owner, scores["has_gold"], n),
             "n_segments": np.bincount(owner[segments.start], minlength=n),
             "n_shifts": np.bincount(of_shift, minlength=n),
+            "n_shifts_inside": _total(of_shift, shifts["in_dialogue"], n),
             "n_known_shifts": _total(of_shift, shifts["recovered"].is_not_null(), n),
             "n_known_shifts_cosine": _total(of_shift, shifts["recovered_cosine"].is_not_null(), n),
             "n_recovered": _total(of_shift, shifts["recovered"], n),
@@ -132,8 +147,7 @@ def _means(owner: Indices, scores: pl.DataFrame, counts: pl.DataFrame) -> dict[s
         filled = scores[column].fill_null(0.0).to_numpy()
         return _ratio(np.bincount(owner, filled, n).astype(np.float64), count)
 
-    n_scored = _total(owner, scores["cc"].is_not_null(), n)
-    n_gold = counts["n_gold"].to_numpy()
+    n_scored, n_gold = counts["n_scored"].to_numpy(), counts["n_gold"].to_numpy()
     means = {name: mean(column, n_scored) for name, column in _MEANS.items()}
     return means | {name: mean(name.removesuffix("_mean"), n_gold) for name in _GOLD_MEANS}
 
@@ -194,61 +208,7 @@ def _conversation_scores(
     return {"cas": weigh(of_recovered), "cas_all": weigh(speed_over_all)}
 
 
-def _where_nothing(
-    values: Mapping[str, Float64Array], counts: pl.DataFrame, options: PreferenceShift
-) -> dict[str, Float64Array]:
-    """Fill in what a profile says of conversations without a turn or without a shift."""
-    no_turn = counts["n_turns"].to_numpy() == 0
-    rates = ("topic_recovery_rate", "recovery_rate_cosine")
-    filled = dict(values)
-    for name in (*_MEANS, *rates, *(_GOLD_MEANS if options.gold_is_user else ())):
-        if options.zero_without_turns:
-            filled[name] = np.where(np.isnan(values[name]), 0.0, values[name])
-        else:
-            filled[name] = np.where(no_turn, np.nan, values[name])
-    return filled
-
-
 def _segments_by(metadata: pl.Series, options: PreferenceShift) -> pl.Series:
     instead = "none" if options.segments == "metadata" else options.segments
     found = pl.when(metadata).then(pl.lit("metadata")).otherwise(pl.lit(instead))
     return pl.select(found.cast(SEGMENT_SOURCE_DTYPE)).to_series()
-
-
-def _nullable(column: Float64Array) -> pl.Series:
-    return pl.Series(column).fill_nan(None)
-
-
-def _lacks_input(
-    counts: pl.DataFrame, scores: pl.DataFrame, shifts: pl.DataFrame
-) -> dict[str, Mask]:
-    """Say by metric where it would have a value if turns lacked no text or constraints."""
-    n = counts.height
-    column = {name: counts[name].to_numpy() for name in counts.columns}
-    n_scored = _total(scores["dialogue_row"].to_numpy(), scores["cc"].is_not_null(), n)
-    no_texts = (column["n_turns"] > 0) & (n_scored == 0)
-    in_dialogue = _total(shifts["dialogue_row"].to_numpy(), shifts["in_dialogue"], n)
-    unknown, unknown_cosine = (
-        (column["n_shifts"] > 0) & (column[name] == 0)
-        for name in ("n_known_shifts", "n_known_shifts_cosine")
-    )
-    return {
-        **dict.fromkeys(_MEANS, no_texts),
-        **dict.fromkeys(_GOLD_MEANS, np.ones(n, np.bool_)),
-        **dict.fromkeys(("topic_recovery_rate", "avg_recovery_delay", "cas"), unknown),
-        **dict.fromkeys(("recovery_rate_cosine", "avg_recovery_delay_cosine"), unknown_cosine),
-        "cas_all": unknown | (no_texts & (column["n_shifts"] > 0)),
-        "topic_interference_around_shifts": in_dialogue > 0,
-    }
-
-
-def _null_reasons(values: Mapping[str, Float64Array], lacks_input: Mapping[str, Mask]) -> pl.Series:
-    """List what is null, for want of input or because there is nothing to score."""
-    causes: list[tuple[str, NullReason, Mask]] = []
-    for name, column in values.items():
-        missing, no_input = np.isnan(column), lacks_input[name]
-        causes += [
-            (name, "not_applicable", missing & ~no_input),
-            (name, "missing_input", missing & no_input),
-        ]
-    return all_null_reasons(causes, len(next(iter(values.values()))))

@@ -130,7 +130,7 @@ def _metric_columns(metrics: tuple[Metric, ...], dtype: pl.DataType = REAL) -> l
             dtype,
             f"{metric.name}.",
             metric=metric.id,
-            nullable=metric.null_rule != "never",
+            nullable=metric.can_be_null,
         )
         for metric in metrics
     ]

@@ -16,13 +16,12 @@ from fastscore_kernels import (
 )
 
 from fastscore.suites.base import Events
-from fastscore.suites.columns import all_null_reasons, null_reasons
-from fastscore.suites.declarations import NullReason
+from fastscore.suites.columns import find_nulls
 from fastscore.suites.grouping import first_of_group, place_in_group
 from fastscore.suites.preference_shift.concepts import Concepts, sizes_of
 from fastscore.suites.preference_shift.conversations import score_dialogues
 from fastscore.suites.preference_shift.extraction import Extracted, extract_concepts
-from fastscore.suites.preference_shift.metrics import SHIFT_METRICS, TURN_METRICS
+from fastscore.suites.preference_shift.metrics import SEGMENT_METRICS, SHIFT_METRICS, TURN_METRICS
 from fastscore.suites.preference_shift.options import PreferenceShift
 from fastscore.suites.preference_shift.recovery import recover_shifts
 from fastscore.suites.preference_shift.schema import (
@@ -79,7 +78,7 @@ def score_logs(
     tables = {
         "turns": _turns_table(turns, shifts, concepts, sets, scores, segments, options),
         "segments": _segments_table(turns, concepts, sets, scores, segments, options),
-        "shifts": recovered.with_columns(_shift_reasons(recovered)),
+        "shifts": recovered.with_columns(find_nulls(recovered, SHIFT_METRICS).column),
         "dialogues": score_dialogues(
             dialogues, turns, scores, recovered, segments, of_topics, options
         ),
@@ -104,13 +103,10 @@ _OF_TEXTS = ("cc", "cr", "i", "tas", "n_missing", "n_hallucinated")
 """What a turn has no value of where one of its texts is not there."""
 
 
-_OF_SEGMENTS = ("segment_cc", "segment_cr", "segment_i", "segment_tas")
-
-
 def _score_turns(
     turns: pl.DataFrame, concepts: Concepts, sets: Extracted, options: PreferenceShift
 ) -> pl.DataFrame:
-    """Return CC, CR, I, TAS, the sizes they are made of and the DST scores, a row a turn."""
+    """Return CC, CR, I, TAS, their sizes, the DST scores and reasons of nulls, a row a turn."""
     cc = jaccard_csr(sets.user, sets.system)
     cr = idf_cosine_csr(sets.user, sets.system, concepts.idf)
     copied = ngram_copy_ratio(turns["system_text"], turns["user_text"], options.orders)
@@ -128,19 +124,19 @@ def _score_turns(
             "n_hallucinated": system - common,
         }
     )
-    has_texts = turns["has_user_text"] & turns["has_system_text"]
-    if not has_texts.all():
+    facts = turns.with_columns(gold_is_user=pl.lit(options.gold_is_user))
+    nulls = find_nulls(facts, TURN_METRICS)
+    lacks_text, untracked = nulls.is_null("cc"), nulls.is_null("dst_f1")
+    if lacks_text.any():
         scores = scores.with_columns(
-            pl.when(has_texts).then(pl.col(_OF_TEXTS)).otherwise(None).name.keep(),
-            (pl.col("both_empty") & has_texts).alias("both_empty"),
+            pl.when(lacks_text).then(None).otherwise(pl.col(_OF_TEXTS)).name.keep(),
+            (pl.col("both_empty") & ~lacks_text).alias("both_empty"),
         )
-    has_gold = pl.Series(
-        "has_gold", (turns["has_gold"] | options.gold_is_user) & turns["has_system_text"]
-    )
     dst = _track_state(turns, sets, options).select(
-        pl.when(has_gold).then(pl.all()).otherwise(None).name.keep()
+        pl.when(untracked).then(None).otherwise(pl.all()).name.keep()
     )
-    return pl.concat([scores, has_gold.to_frame(), dst], how="horizontal")
+    has_gold = (~untracked).alias("has_gold").to_frame()
+    return pl.concat([scores, has_gold, dst, nulls.column.to_frame()], how="horizontal")
 
 
 def adaptation_score(
@@ -210,14 +206,6 @@ def _turns_table(
         .then("gold_concepts")
         .otherwise(without_constraints)
         .alias("gold_concepts"),
-        _reasons(
-            {
-                metric.id: scores[metric.id].is_null()
-                for metric in TURN_METRICS
-                if metric.id[:4] == "dst_" or scores[metric.id].null_count()
-            },
-            "missing_input",
-        ),
     )
 
 
@@ -238,56 +226,33 @@ def _segments_table(
 ) -> pl.DataFrame:
     cc, cr, said, answered = segment_scores(segments, sets.user, sets.system, concepts)
     sizes = np.diff(np.append(segments.start, turns.height))
-    copied = _mean_copied(scores["i"], segments)
-    cc, cr = (np.where(np.isnan(copied), np.nan, each) for each in (cc, cr))
+    copied, n_scored = _mean_copied(scores["i"], segments)
     owner = turns["dialogue_row"].to_numpy()[segments.start]
     start = turns["turn"].to_numpy()[segments.start]
-    frame = pl.DataFrame(
+    values = {
+        "segment_cc": cc,
+        "segment_cr": cr,
+        "segment_i": copied,
+        "segment_tas": adaptation_score(cc, cr, copied, options),
+    }
+    nulls = find_nulls(pl.DataFrame({"n_scored": n_scored}), SEGMENT_METRICS)
+    return pl.DataFrame(
         {
             "dialogue_row": owner,
             "segment": 1 + place_in_group(owner),
             "start_turn": start,
             "end_turn": start + sizes - 1,
-            "segment_cc": cc,
-            "segment_cr": cr,
-            "segment_i": copied,
-            "segment_tas": adaptation_score(cc, cr, copied, options),
+            **{id: pl.Series(found).set(nulls.is_null(id), None) for id, found in values.items()},
             "missing_concepts": concepts.names(set_difference_csr(said, answered)),
             "hallucinated_concepts": concepts.names(set_difference_csr(answered, said)),
+            "null_reasons": nulls.column,
         }
     )
-    frame = frame.with_columns(pl.col(*_OF_SEGMENTS).fill_nan(None))
-    null = {name: frame[name].is_null() for name in _OF_SEGMENTS}
-    return frame.with_columns(_reasons(null, "missing_input"))
 
 
-def _mean_copied(copied: pl.Series, segments: Segments) -> Float64Array:
-    """Return the mean of I over the turns of each segment that have one, NaN without any."""
+def _mean_copied(copied: pl.Series, segments: Segments) -> tuple[Float64Array, Indices]:
+    """Return the mean of I over the turns of each segment that have one, and their number."""
     has_one = copied.is_not_null().to_numpy()
     total = np.bincount(segments.of_turn, copied.fill_null(0.0).to_numpy(), len(segments))
-    count = np.bincount(segments.of_turn, has_one, len(segments))
-    mean: Float64Array = np.where(count > 0, total / np.maximum(count, 1), np.nan)
-    return mean
-
-
-def _shift_reasons(shifts: pl.DataFrame) -> pl.Series:
-    """Say why shifts have no value: without texts in the window nobody knows one."""
-    unknown = {
-        "delay": shifts["recovered"].is_null(),
-        "delay_cosine": shifts["recovered_cosine"].is_null(),
-        "i_around_shift": shifts["in_dialogue"],
-    }
-    causes: list[tuple[str, NullReason, Mask]] = []
-    for metric in SHIFT_METRICS:
-        missing = shifts[metric.id].is_null().to_numpy()
-        no_text = unknown[metric.id].to_numpy()
-        causes += [
-            (metric.id, "not_applicable", missing & ~no_text),
-            (metric.id, "missing_input", missing & no_text),
-        ]
-    return all_null_reasons(causes, shifts.height)
-
-
-def _reasons(missing: dict[str, pl.Series], reason: NullReason = "not_applicable") -> pl.Series:
-    masks = {name: mask.to_numpy() for name, mask in missing.items()}
-    return null_reasons(masks, reason, len(next(iter(masks.values()))))
+    count = np.bincount(segments.of_turn, has_one, len(segments)).astype(np.int64)
+    return total / np.maximum(count, 1), count
