@@ -16,9 +16,9 @@ import polars as pl
 
 from fastscore.api.reading import inspect, scan
 from fastscore.errors import InputError, UsageError, nearest
-from fastscore.logs.inputs.column_map import NO_MAP, ColumnMap
+from fastscore.logs.inputs.column_map import NO_MAP, ColumnMap, map_from
 from fastscore.options import build_options
-from fastscore.results.dialogues import columns_of, place_of_log
+from fastscore.results.dialogues import place_of_log
 from fastscore.results.runs import open_run
 from fastscore.run.manifest import MANIFEST_NAME
 from fastscore.suites.registry import load_suite
@@ -117,7 +117,7 @@ def _logs_of_run(inputs: Sequence[str], suite: str | None) -> Logs:
     if found not in _READERS:
         raise UsageError(f"Logs of {found!r} cannot be judged.", nearest(found, _READERS))
     names = tuple(place_of_log(about) for about in run.manifest.inputs)
-    return Logs(names, found, columns_of(run.signature), run.manifest.options)
+    return Logs(names, found, map_from(run.manifest.column_map), run.manifest.options)
 
 
 def _only_suite(inputs: Sequence[str]) -> str:

@@ -6,14 +6,13 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote
 
 import numpy as np
 import polars as pl
 
 from fastscore.errors import InputError, StoreError, UsageError, counted, nearest
 from fastscore.logs.file_ranges import Shard
-from fastscore.logs.inputs.column_map import ColumnMap, layout_from
+from fastscore.logs.inputs.column_map import map_from
 from fastscore.logs.inputs.files import STDIN, InputFile, resolve_inputs
 from fastscore.logs.inputs.frames import FRAME_NAME
 from fastscore.logs.plan.shards import Plan, plan_shards
@@ -25,7 +24,7 @@ from fastscore.run.config import RunConfig
 from fastscore.run.context import RunContext, run_context
 from fastscore.run.scoring import vectors_of
 from fastscore.run.texts_to_embed import TextsToEmbed
-from fastscore.signature import deciding_differences, signature_parts
+from fastscore.signature import deciding_differences
 from fastscore.suites.base import Suite
 from fastscore.suites.declarations import Source
 from fastscore.suites.showing import Dialogue
@@ -244,7 +243,7 @@ class Dialogues:
             embedder=about["recipe"] if about else None,
             precision=about["precision"] if about else "fp32",
             dim=about["dim"] if about else None,
-            columns=replace(columns_of(self.run.signature), chat=layout_from(manifest.layout)),
+            columns=map_from(manifest.column_map),
         )
         identity = None
         if about is not None:
@@ -258,19 +257,6 @@ def _listed(names: pl.Series) -> str:
     more = len(names) - NAMES_LISTED
     first = ", ".join(map(repr, names.head(NAMES_LISTED)))
     return f"{first} and {more:,} more" if more > 0 else first
-
-
-def columns_of(signature: str) -> ColumnMap:
-    """Return the map of columns that a signature names."""
-    named = signature_parts(signature)
-    columns = [pair.partition("=") for pair in named.get("columns", "").split(",") if pair]
-    values = [triple.split(":") for triple in named.get("values", "").split(",") if triple]
-    return ColumnMap(
-        columns=tuple((unquote(name), unquote(path)) for name, _, path in columns),
-        values=tuple(
-            (unquote(column), unquote(found), unquote(meant)) for column, found, meant in values
-        ),
-    )
 
 
 class _Logs:

@@ -14,7 +14,7 @@ import polars as pl
 
 from fastscore.durable import is_temporary
 from fastscore.errors import RunConflictError, RunError
-from fastscore.logs.inputs.column_map import stored_layout
+from fastscore.logs.inputs.column_map import stored_map
 from fastscore.logs.inputs.files import STDIN
 from fastscore.logs.inputs.first_bytes import HEAD_BYTES, content_of
 from fastscore.logs.inputs.frames import FRAME_NAME
@@ -119,7 +119,7 @@ def new_manifest(
         suite_version=suite.version,
         options=option_values(options),
         settings=_settings(config, suite),
-        layout=stored_layout(config.columns.chat),
+        column_map=stored_map(config.columns),
         embedder=None
         if identity is None
         else {name: getattr(identity, name) for name in identity.__slots__},

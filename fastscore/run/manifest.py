@@ -6,7 +6,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from fastscore.errors import RunError
+from fastscore.logs.inputs.column_map import map_from_signature, stored_map
 from fastscore.run.commit import AlteredFileError, commit_checked, read_checked
+from fastscore.signature import signature_parts
 
 MANIFEST_NAME = "manifest.json"
 FORMAT = 2
@@ -28,10 +30,10 @@ class Manifest:
         The suite and its version.
     options
         Every option of the suite by name.
+    column_map
+        Where the suite's columns are in the logs (`map_from`).
     settings
         What does not change numbers: shard size, workers, largest share of rejects.
-    layout
-        Where the parts of chats are in the logs, whose hash is in the signature; None without one.
     own_metrics
         Declarations of metrics beside the suite's own. The file has the field only if there are
         some.
@@ -69,8 +71,8 @@ class Manifest:
     suite: str
     suite_version: int
     options: dict[str, Any]
+    column_map: dict[str, Any]
     settings: dict[str, Any] = field(default_factory=dict)
-    layout: dict[str, Any] | None = None
     own_metrics: list[dict[str, Any]] = field(default_factory=list)
     embedder: dict[str, Any] | None = None
     status: Literal["running", "complete"] = "running"
@@ -123,6 +125,9 @@ def read_manifest(run: Path) -> Manifest | None:
             f"{path}: not a manifest of format {FORMAT}.",
             "Read it with the fastscore that wrote it, or start anew with --overwrite.",
         )
+    if "column_map" not in content:  # releases before had the map in the signature alone
+        parts, layout = signature_parts(content.get("signature", "")), content.pop("layout", None)
+        content["column_map"] = stored_map(map_from_signature(parts, layout))
     try:
         return Manifest(**content)
     except TypeError as error:

@@ -19,7 +19,7 @@ from rich.console import Console
 import fastscore
 from fastscore.errors import InputError, UsageError
 from fastscore.examples import write_example
-from fastscore.results.dialogues import Dialogues, columns_of
+from fastscore.results.dialogues import Dialogues
 from fastscore.results.explaining import (
     choose_dialogue,
     explain,
@@ -446,13 +446,6 @@ def test_alignment_keeps_what_a_shortest_edit_keeps(text: str, other: str, dista
     kept = sum(mark.stop - mark.start for mark in matched_characters(text, other))
     assert kept >= max(len(text), len(other)) - distance
     assert [(m.start, m.stop) for m in occurrences("Abc abc", "ABC")] == [(0, 3), (4, 7)]
-
-
-def test_the_columns_of_a_signature_are_read_back() -> None:
-    read = columns_of("suite=x.1|columns=text=meta.text,role=who|values=speaker:a:b")
-    assert read.columns == (("text", "meta.text"), ("role", "who"))
-    assert read.values == (("speaker", "a", "b"),)
-    assert not columns_of("suite=x.1")
 
 
 def test_a_suite_whose_dialogues_name_no_log_is_said() -> None:

@@ -10,7 +10,7 @@ import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from fastscore.errors import InputError, UsageError, nearest
 from fastscore.suites.chats import (
@@ -98,9 +98,32 @@ def _digest(chat: ChatLayout | None) -> str:
     return hashlib.blake2b(content, digest_size=8).hexdigest()
 
 
-def stored_layout(chat: ChatLayout | None) -> dict[str, Any] | None:
-    """Return a layout as JSON can be made of it."""
-    return None if chat is None else asdict(chat)
+def stored_map(columns: ColumnMap) -> dict[str, Any]:
+    """Return a map as JSON can be made of it."""
+    return asdict(columns) | {"optional": sorted(columns.optional)}
+
+
+def map_from(stored: Mapping[str, Any]) -> ColumnMap:
+    """Return the map that JSON was made of."""
+    return ColumnMap(
+        columns=_as_tuples(stored["columns"]),
+        values=_as_tuples(stored["values"]),
+        optional=frozenset(stored["optional"]),
+        chat=layout_from(stored["chat"]),
+    )
+
+
+def map_from_signature(parts: Mapping[str, str], layout: Mapping[str, Any] | None) -> ColumnMap:
+    """Return the map that the parts of a signature name, with a stored layout beside it."""
+    columns = [pair.split("=") for pair in parts.get("columns", "").split(",") if pair]
+    values = [triple.split(":") for triple in parts.get("values", "").split(",") if triple]
+    return ColumnMap(
+        columns=tuple((unquote(name), unquote(path)) for name, path in columns),
+        values=tuple(
+            (unquote(column), unquote(found), unquote(meant)) for column, found, meant in values
+        ),
+        chat=layout_from(layout),
+    )
 
 
 def layout_from(stored: Mapping[str, Any] | None) -> ChatLayout | None:

@@ -8,7 +8,7 @@ hold for any suite, ``SUITE.columns`` and ``SUITE.values`` for one. The entry po
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from fastscore.errors import UsageError, nearest
-from fastscore.logs.inputs.column_map import NO_MAP, ColumnMap, column_map, stored_layout
+from fastscore.logs.inputs.column_map import NO_MAP, ColumnMap, column_map
 from fastscore.logs.inputs.document_values import dump_json, load_json
 from fastscore.option_files import TEXT_BYTES, read_option_file
 from fastscore.plugins import entry_points
@@ -237,7 +237,7 @@ def layouts_json(names: Sequence[str]) -> str:
         found[name] = {
             "title": layout.title,
             "example": layout.example,
-            "chat": stored_layout(layout.chat),
+            "chat": layout.chat and asdict(layout.chat),
             "columns": {suite: dict(of_suite.columns) for suite, of_suite in layout.maps.items()},
         }
     return dump_json(found).decode()

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fastscore.logs.inputs.column_map import ColumnMap, layout_from, map_source, stored_layout
+from fastscore.logs.inputs.column_map import ColumnMap, map_from, map_source, stored_map
 from fastscore.logs.inputs.files import resolve_inputs
 from fastscore.logs.inputs.layout import as_toml, layout_map, layout_names, load_layout
 from fastscore.logs.plan.shards import plan_shards
@@ -408,7 +408,7 @@ def test_a_layout_is_written_as_it_is_read(name: str, tmp_path: Path) -> None:
     path = tmp_path / "mine.toml"
     path.write_text(as_toml("Mine", columns, "preference_shift"))
     assert load_layout(str(path)).of("preference_shift") == columns
-    assert layout_from(json.loads(json.dumps(stored_layout(columns.chat)))) == columns.chat
+    assert map_from(json.loads(json.dumps(stored_map(columns)))) == columns
 
 
 contents = st.one_of(
