@@ -11,11 +11,10 @@ from fastscore.logs.inputs.layout import layout_names, layout_text
 from fastscore.results.checks import Check, read_limits
 from fastscore.results.checks import check as check_run
 from fastscore.results.explaining import Explanations, explain_run
-from fastscore.results.metric_cards import metric_range
+from fastscore.results.metric_cards import find_metrics, metric_range
 from fastscore.results.report.write import write_report
 from fastscore.results.run_list import list_runs
 from fastscore.results.runs import Run, as_run
-from fastscore.suites.registry import load_suite, suite_names
 
 StrPath = str | os.PathLike[str]
 
@@ -168,12 +167,22 @@ def report(
     return write_report(runs, output, cluster=cluster)
 
 
-def metrics(suite: str | None = None) -> pl.DataFrame:
-    """List the metrics of a suite, or of all installed suites, one row a metric."""
-    names = suite_names() if suite is None else (suite,)
+def metrics(*names: str) -> pl.DataFrame:
+    """List the metrics of all installed suites, or those that are named, one row a metric.
+
+    Parameters
+    ----------
+    names
+        Suites and metrics, as in ``metrics("group_travel")`` and ``metrics("M5")``.
+
+    Raises
+    ------
+    UsageError
+        A name that is neither a suite nor a metric.
+    """
     rows = [
         {
-            "suite": name,
+            "suite": suite.name,
             "metric": one.id,
             "name": one.name,
             "table": one.table,
@@ -184,8 +193,8 @@ def metrics(suite: str | None = None) -> pl.DataFrame:
             "null_rule": one.null_rule,
             "source": one.source,
         }
-        for name in names
-        for one in load_suite(name).metrics
+        for suite in find_metrics(names)
+        for one in suite.metrics
     ]
     return pl.DataFrame(rows)
 

@@ -2,20 +2,19 @@
 
 import click
 
-from fastscore.results.metric_cards import metrics_json, metrics_text
-from fastscore.suites.registry import load_suite, suite_names
+from fastscore.results.metric_cards import find_metrics, metrics_json, metrics_text
 from fastscore.terminal import write_line
 
 
-@click.command("metrics", epilog="Example: fastscore metrics score_dialogue")
-@click.argument("suite", nargs=-1)
+@click.command("metrics", epilog="Examples: fastscore metrics score_dialogue; fastscore metrics M5")
+@click.argument("names", metavar="[SUITE] [METRIC]", nargs=-1)
 @click.option("--json", "as_json", is_flag=True, help="Print the declarations as JSON.")
-def command(suite: tuple[str, ...], as_json: bool) -> None:
-    """List the metrics of SUITE (of every installed suite without one).
+def command(names: tuple[str, ...], as_json: bool) -> None:
+    """List the metrics of SUITE, or METRIC in every suite that has it.
 
-    Each with its formula, range, direction, null rule and source.
+    Each metric is printed with its formula, symbols, range, example, null rule and source.
     """
-    suites = [load_suite(name) for name in suite or suite_names()]
+    suites = find_metrics(names)
     if as_json:
         write_line(metrics_json(suites))
     else:

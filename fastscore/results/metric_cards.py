@@ -2,14 +2,56 @@
 
 import dataclasses
 import json
+import re
 from collections.abc import Sequence
 from typing import Any
 
+from fastscore.errors import UsageError, listed, nearest
 from fastscore.results.readings import bands_text
 from fastscore.suites.base import Suite
 from fastscore.suites.declarations import Metric
 from fastscore.suites.families import headline_metrics
 from fastscore.suites.formulas import plain_formula, plain_words
+from fastscore.suites.registry import load_suite, suite_names
+
+
+def find_metrics(names: Sequence[str]) -> list[Suite]:
+    """Return suites with the metrics that are named.
+
+    Parameters
+    ----------
+    names
+        Names of suites and metrics, in any order. A metric is named by its id or by the name in its
+        source document: ``M5`` finds metrics of two suites. Without a suite, all suites are
+        searched. Without a metric, each suite has all its metrics.
+
+    Raises
+    ------
+    UsageError
+        A name that is neither a suite nor a metric of the suites.
+    """
+    asked = [name for name in names if name not in suite_names()]
+    suites = [load_suite(name) for name in suite_names() if name in names or {*asked} >= {*names}]
+    by_name: dict[str, set[str]] = {}
+    for metric in (metric for suite in suites for metric in suite.metrics):
+        for name in (metric.id, *re.findall(r"\b[A-Z]\d+[a-z]?\b", metric.source)):
+            by_name.setdefault(name, set()).add(metric.id)
+    for name in asked:
+        if name not in by_name:
+            within = (
+                f" of {listed([suite.name for suite in suites])}" if {*names} != {*asked} else ""
+            )
+            known = [*by_name, *(() if within else suite_names())]
+            raise UsageError(f"{name!r} is not a suite or a metric{within}.", nearest(name, known))
+    wanted = set().union(*(by_name[name] for name in asked))
+    found = [
+        dataclasses.replace(
+            suite,
+            metrics=tuple(metric for metric in suite.metrics if not asked or metric.id in wanted),
+        )
+        for suite in suites
+    ]
+    return [suite for suite in found if suite.metrics]
 
 
 def metric_range(metric: Metric) -> str:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+import fastscore
 from fastscore.cli import _run, cli
 from fastscore.errors import EXIT_INCOMPLETE
 from tests.conftest import fastscore_command, fastscore_process
@@ -145,7 +146,8 @@ USAGE_ERRORS = [
         ["score", "score_dialogue", "{logs}", "-o", "{tmp}/r", "--embedder", "minilm-l6"],
         "Did you mean 'minilm-l6-v2'?",
     ),
-    (["metrics", "nope"], "Unknown suite 'nope'"),
+    (["metrics", "nope"], "'nope' is not a suite or a metric."),
+    (["metrics", "group_travel", "U_best"], "'U_best' is not a suite or a metric of group_travel."),
     (["summary", "{tmp}"], "no run there"),
     (["nonsense"], "No such command"),
 ]
@@ -301,6 +303,35 @@ def test_metrics_as_text_and_json() -> None:
     cards = json.loads(fastscore_command(["metrics", "score_dialogue", "--json"]).stdout)
     ids = [card["id"] for card in cards["score_dialogue"]["metrics"]]
     assert "U_step" in ids
+
+
+@pytest.mark.parametrize(
+    ("names", "found"),
+    [
+        (["M9"], {"group_travel": ["M9"]}),
+        (["group_travel", "M5"], {"group_travel": ["M5"]}),
+        (  # the source document of memory_finance calls a family of metrics M5
+            ["M5"],
+            {
+                "group_travel": ["M5"],
+                "memory_finance": ["rubric_hit_rate", "judge_score_mean", "judge_score_1_5"],
+            },
+        ),
+        (
+            ["M7", "group_travel"],
+            {"group_travel": ["M7_total_turns", "M7_turns_per_slot", "M7_feedback_turn_overhead"]},
+        ),
+        (["CRRS", "cas"], {"guest_simulation": ["CRRS"], "preference_shift": ["cas"]}),
+    ],
+)
+def test_metrics_are_found_in_every_suite_that_has_them(
+    names: list[str], found: dict[str, list[str]]
+) -> None:
+    cards = json.loads(fastscore_command(["metrics", *names, "--json"]).stdout)
+    got = {suite: [card["id"] for card in of["metrics"]] for suite, of in cards.items()}
+    assert got == found
+    frame = fastscore.metrics(*names)
+    assert frame["metric"].to_list() == [metric for ids in found.values() for metric in ids]
 
 
 def test_doctor_says_what_is_missing(tmp_path: Path) -> None:
