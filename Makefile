@@ -11,7 +11,7 @@ DEMO := runs/demo
 VERSION := $(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' fastscore/version.py)
 COMPILED := kernels/fastscore_jit/compiled
 LEVELS := x86-64-v3 x86-64-v4 x86-64-v4b
-SOURCES := fastscore kernels models tests benchmarks examples docs/site_pages.py
+SOURCES := fastscore kernels models tests benchmarks examples docs/*.py
 # tests wait for processes and clocks: one more than there are processors keeps those busy
 WORKERS ?= $(shell expr 1 + $$(getconf _NPROCESSORS_ONLN))
 

@@ -1,4 +1,4 @@
-"""Pages that `make docs` generates from declarations: metrics, commands, output tables, Python.
+"""Pages that `make docs` generates from declarations: commands, output tables, Python.
 
 MkDocs calls the functions that begin with ``on_``. Pages keep the paths that they have in the
 repository, so that a link is good in both places or in neither.
@@ -12,6 +12,7 @@ from pathlib import Path
 
 import click
 import fastscore_kernels
+from latex2mathml.converter import convert as to_mathml
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
@@ -20,7 +21,6 @@ from mkdocs.structure.pages import Page
 import fastscore
 from fastscore.cli import cli
 from fastscore.cli.headings import options_by_heading
-from fastscore.results.metric_cards import metric_facts
 from fastscore.suites.base import Suite
 from fastscore.suites.registry import load_suite, suite_names
 
@@ -42,7 +42,6 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
     for path in _generated():
         sections.setdefault(path.split("/")[1], []).append(path)
     titles = {
-        "metrics": "Metrics",
         "commands": "Commands",
         "tables": "Output tables",
         "python": "Python interface",
@@ -70,6 +69,19 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     return files
 
 
+def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Write formulas as MathML, and give each metric its id as an anchor too."""
+    if page.file.src_uri.startswith("docs/suites/"):
+        anchored = r'<a id="\1"></a>\n\n\g<0>'
+        markdown = re.sub(r"^### (\w+): .*$", anchored, markdown, flags=re.MULTILINE)
+    return re.sub(
+        r"^```math\n(.*?)^```$",
+        lambda found: to_mathml(found[1], display="block"),
+        markdown,
+        flags=re.MULTILINE | re.DOTALL,
+    )
+
+
 def on_post_page(output: str, page: Page, config: MkDocsConfig) -> None:
     """Refuse a page that fetches anything from elsewhere."""
     found = re.search(r'<(?:script|link|img|iframe)\b[^>]*\b(?:src|href)="(https?:[^"]*)', output)
@@ -79,12 +91,7 @@ def on_post_page(output: str, page: Page, config: MkDocsConfig) -> None:
 
 @functools.cache
 def _generated() -> dict[str, str]:
-    pages = {
-        f"reference/metrics/{name}.md": metrics_page(load_suite(name)) for name in suite_names()
-    }
-    pages |= {
-        f"reference/tables/{name}.md": tables_page(load_suite(name)) for name in suite_names()
-    }
+    pages = {f"reference/tables/{name}.md": tables_page(load_suite(name)) for name in suite_names()}
     for words, command in _pages_of_commands():
         name = "_".join(words.split()[1:]) or "index"
         pages[f"reference/commands/{name}.md"] = "\n".join(command_section(command, words, 1))
@@ -100,17 +107,6 @@ def _generated() -> dict[str, str]:
         "Kernels", [f"{kernel.__module__}.{name}" for name, kernel in kernels.items()]
     )
     return pages
-
-
-def metrics_page(suite: Suite) -> str:
-    """Return the cards of a suite's metrics, each with its id as the anchor."""
-    lines = [f"# Metrics of {suite.name}", "", f"{suite.title}. Version {suite.version}.", ""]
-    lines += [f"[Examples and options](../../docs/suites/{suite.name}.md)", ""]
-    for metric in suite.metrics:
-        lines += [f"## {metric.id}: {_plain(metric.name)} {{ #{metric.id} }}", ""]
-        for name, fact in metric_facts(metric).items():
-            lines += [name, f":   {_plain(fact)}", ""]
-    return "\n".join(lines)
 
 
 def tables_page(suite: Suite) -> str:

@@ -10,7 +10,6 @@ from fastscore.errors import UsageError, listed, nearest
 from fastscore.results.readings import bands_text
 from fastscore.suites.base import Suite
 from fastscore.suites.declarations import Metric
-from fastscore.suites.families import headline_metrics
 from fastscore.suites.formulas import plain_formula, plain_words
 from fastscore.suites.registry import load_suite, suite_names
 
@@ -77,11 +76,12 @@ def metric_facts(metric: Metric) -> dict[str, str]:
         "reading": metric.reading,
         "bands": bands_text(metric.bands),
         "example": metric.example,
+        "note": metric.note,
         "uses": ", ".join(metric.uses),
         "only in": ", ".join(metric.conditions),
         "headline": "yes" if metric.headline else "",
         "same as": metric.same_test_as,
-        "fixed": _fixed(metric),
+        "fixed": fixed_rows(metric),
         "scale": f"one for each {metric.scale_by}" if metric.scale_by else "",
         "baseline": ", ".join(metric.baselines),
         "null": metric.null_rule,
@@ -90,31 +90,8 @@ def metric_facts(metric: Metric) -> dict[str, str]:
     return {name: fact for name, fact in facts.items() if fact}
 
 
-def headline_table(suite: Suite) -> str:
-    """Return a table of a suite's headline metrics as Markdown, as the suite's page has it."""
-    lines = [
-        "| Metric | Value fixed by definition if | Scale | Baselines: an agent that is |",
-        "|---|---|---|---|",
-    ]
-    for metric in headline_metrics(suite.metrics):
-        scale = f"one for each `{metric.scale_by}`" if metric.scale_by else ""
-        cells = (f"`{metric.id}`", _fixed(metric), scale, ", ".join(metric.baselines))
-        lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines) + "\n"
-
-
-def uses_table(suite: Suite, sources: Sequence[str]) -> str:
-    """Return a Markdown table of what a suite's metrics use: a row a metric, a column a source."""
-    lines = [["metric", *sources, "conditions"], ["---", *(":-:" for _ in sources), "---"]]
-    for metric in suite.metrics:
-        used = ["yes" if source in metric.uses else "" for source in sources]
-        conditions = ", ".join(metric.conditions) or "all"
-        lines.append([f"{metric.id}: {metric.name}", *used, conditions])
-    return "".join(f"| {' | '.join(cells)} |\n" for cells in lines)
-
-
-def _fixed(metric: Metric) -> str:
-    """Write the rows in which a definition gives the value."""
+def fixed_rows(metric: Metric) -> str:
+    """Return the rows in which a definition fixes the value, such as ``multi_user is false``."""
     rules = [f"{column} is {str(value).lower()}" for column, value in metric.fixed_where]
     return " or ".join(rules)
 

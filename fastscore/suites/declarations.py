@@ -444,6 +444,8 @@ class Metric:
         How to read a value, a sentence or two.
     example
         A worked example: inputs and result.
+    note
+        What the source leaves open and how it is decided, or how values differ from the source.
     is_secondary
         Whether it is a part or a count beside the numbers that a reader looks for first: shown
         only where everything is asked for.
@@ -490,6 +492,7 @@ class Metric:
     bands: tuple[Band, ...] = ()
     reading: str = ""
     example: str = ""
+    note: str = ""
     is_secondary: bool = False
     uses: tuple[str, ...] = ()
     conditions: tuple[str, ...] = ()

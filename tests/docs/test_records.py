@@ -12,6 +12,7 @@ import fastscore
 from tests.documented import ROOT
 
 SHOWN = {
+    "group_travel": ("M2", 1.0),
     "guest_simulation": ("ORA", 1.0),
     "memory_finance": ("key_coverage", 0.5),
     "preference_shift": ("cross_coherence", 0.25),
@@ -41,6 +42,7 @@ def test_the_first_record_of_a_suites_page_is_scored(suite: str, tmp_path: Path)
     catalogue = tmp_path / "catalogue.jsonl"
     catalogue.write_text(blocks_of("docs/catalogue.md", "json")[0], "utf-8")
     options = {
+        "group_travel": fastscore.GroupTravel(),
         "guest_simulation": fastscore.GuestSimulation(),
         "memory_finance": fastscore.MemoryFinance(),
         "preference_shift": fastscore.PreferenceShift(

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from fastscore.results.metric_cards import headline_table, metrics_text
+from fastscore.results.metric_cards import metrics_text
 from fastscore.results.readings import band_bounds, bands_text, reading_of
 from fastscore.suites.declarations import Band
 from fastscore.suites.registry import load_suite, suite_names
@@ -93,10 +93,3 @@ def test_cards_and_docs_have_every_band() -> None:
             assert f"  bands    {bands_text(metric.bands)}\n" in card
             assert f"| {metric.id} | {bands_text(metric.bands)} |" in docs
     assert with_bands == 5
-
-
-def test_docs_have_the_headline_metrics_and_their_baselines() -> None:
-    for name in suite_names():
-        page = DOCS / f"{name}.md"
-        if page.exists():
-            assert headline_table(load_suite(name)) in page.read_text(encoding="utf-8"), name

@@ -18,7 +18,7 @@ M1 = Metric(
     name="Member voice coverage",
     table="dialogues",
     symbols=(
-        ("V", "members who stated a preference; of a single user: the user alone"),
+        ("V", "members who stated a preference (a single user: the user alone)"),
         ("n", "`member_count`, else the listed members, else the speakers except the system"),
     ),
     latex=r"\mathrm{M1} = \min\left(1, \frac{|V|}{n}\right)",
@@ -56,6 +56,9 @@ M1 = Metric(
     ),
     reading="1: every member stated a preference. A single user of four members gives 0.25.",
     example="4 of 4 members speak: 4 / 4 = 1. A single user of 4 members: 1 / 4 = 0.25.",
+    note=(
+        "The source does not mention empty utterances. An empty utterance also counts as a voice."
+    ),
     headline=True,
     fixed_where=(("multi_user", False),),
     uses=(use.PREFERENCES, use.METADATA),
@@ -66,8 +69,8 @@ M6 = Metric(
     name="Member acceptance rate",
     table="dialogues",
     symbols=(
-        ("A", "members who accept or approve; a turn of all, everyone or group: all of V"),
-        ("V", "members who stated a preference; of a single user: the user alone"),
+        ("A", "members who accept or approve (a turn of all, everyone or group: all of V)"),
+        ("V", "members who stated a preference (a single user: the user alone)"),
     ),
     latex=r"\mathrm{M6} = \min\left(1, \frac{|A|}{\max(1, |V|)}\right)",
     minimum=0.0,
@@ -191,6 +194,7 @@ M7_FEEDBACK_TURN_OVERHEAD = Metric(
     derivation="{M7_feedback_turn_overhead} turns",
     reading="The turns that feedback adds. Neither direction is better.",
     example="2 turns of members and 1 of the system: 3.",
+    note="The source does not say whether this is a count or a share. It is a count.",
     is_secondary=True,
     uses=(use.TURNS,),
     source="Metric Reference, M7",

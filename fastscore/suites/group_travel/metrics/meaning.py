@@ -18,7 +18,7 @@ _SYNTHESISED = ("C3", "C4", "C5")
 _NOTHING_COMPARED = NullRule(
     when=pl.col("n_compared") == 0,
     reason="not_applicable",
-    text="every actionable preference is a stand-in for none, such as N/A",
+    text="every actionable preference is a placeholder, such as N/A",
 )
 _STATED = ("P", "preferences of all members for all slots")
 _SIMILARITY = (r"\operatorname{sim}(a, b)", "cosine of the vectors of texts a and b, at least 0")
@@ -56,6 +56,12 @@ M8 = Metric(
     evidence=(_of_pairs("addressed", "addressed_synthesis", "addressed_plan"),),
     reading="The share of preferences that the system mentions. M8 >= max(M8a, M8b).",
     example="28 preferences, 16 of them addressed by either text: 16 / 28 = 0.571.",
+    note=(
+        "A preference is addressed by lexical evidence, or by a similarity of at least "
+        "`--address-sim` (0.45) to one of the texts. Of a plan, the first 400 lines are "
+        "compared. M8 also counts lexical evidence over both texts together. Without "
+        "synthesis, M8 is M8b."
+    ),
     headline=True,
     scale_by="enable_synthesis",
     baselines=(use.QUOTING,),
@@ -130,7 +136,7 @@ M12 = Metric(
     name="Semantic preference satisfaction",
     table="dialogues",
     symbols=(
-        ("A", "actionable preferences, except stand-ins for none"),
+        ("A", "actionable preferences, except placeholders such as N/A"),
         ("t_k", "the plan's entries for the slot of preference k, and the raw output"),
         _SIMILARITY,
     ),
@@ -145,6 +151,7 @@ M12 = Metric(
     evidence=(_of_pairs("slot_similarity"),),
     reading="The mean nearness of plan and preferences. The raw output of all slots dilutes it.",
     example="16 cosines from 0.24 to 0.54 in equal steps: 6.24 / 16 = 0.39.",
+    note="A text that is longer than the model takes is read in windows.",
     headline=True,
     uses=(use.PREFERENCES, use.PLAN, use.PLAN_TEXT, use.EMBEDDER),
     source="Metric Reference, M12",
@@ -208,6 +215,7 @@ M14 = Metric(
     evidence=(_of_pairs("resolution_similarity"),),
     reading="The mean nearness of negotiated resolutions and preferences.",
     example="Similarities 0.35 and 0.67: 1.02 / 2 = 0.51.",
+    note="The plan does not replace a missing explanation.",
     headline=True,
     conditions=_SYNTHESISED,
     fixed_where=(("enable_synthesis", False),),

@@ -69,6 +69,7 @@ M9 = Metric(
     evidence=(EvidenceRows(table="places", names=("place",), columns=("grounded",)),),
     reading="The share of places that exist. Names are compared in normal form, never roughly.",
     example="15 places, all of them in the catalogue: 15 / 15 = 1.",
+    note="The 45 published plans of TravelPlanner have 943 of 946 places.",
     headline=True,
     uses=(use.PLAN, use.CATALOGUE),
     source="Metric Reference, M9",
@@ -111,8 +112,12 @@ M15 = Metric(
             where=pl.col("grounded"),
         ),
     ),
-    reading="The share of real places that nobody named and that are near a preference.",
+    reading="The share of real places that no preference names and that are near one.",
     example="12 places, 2 of them named, 8 of the other 10 near a preference: 8 / 12 = 0.667.",
+    note=(
+        "A name is part of a preference if its words follow each other there. A single word "
+        "of fewer than three letters never is."
+    ),
     headline=True,
     uses=(use.PREFERENCES, use.PLAN, use.CATALOGUE, use.EMBEDDER),
     source="Metric Reference, M15",

@@ -33,6 +33,10 @@ M16 = Metric(
     evidence=(EvidenceRows(table="plan_lines", columns=(), text="text"),),
     reading="The share of passed checks. Meals that a day of travel leaves out lower it.",
     example="5 days, 3 of them with times: 5 * 4 + 3 = 23 checks, 21 passed: 21 / 23 = 0.913.",
+    note=(
+        "Lunch and dinner differ if one of them is empty, not if both are. The last stop may "
+        "end after midnight, except with `--strict-overnight`."
+    ),
     headline=True,
     uses=(use.PLAN,),
     source="Metric Reference, M16",

@@ -72,6 +72,7 @@ W1 = Metric(
     derivation="mean of {satisfaction}",
     reading="The average satisfaction. It equals M10 if members state equally many preferences.",
     example="s = 1, 0.75, 0.5, 1: 3.25 / 4 = 0.8125.",
+    note="The source calls W1 identical to M10. M10 counts preferences, W1 averages members.",
     headline=True,
     baselines=(use.QUOTING,),
     uses=_USES,
@@ -146,6 +147,7 @@ M10 = Metric(
     ),
     reading="The share of satisfied preferences. Raw output makes the lexical channel permissive.",
     example="4 members with 4 slots each, 14 satisfied: 14 / 16 = 0.875.",
+    note="Four channels satisfy a preference: room, category, lexical and semantic.",
     uses=_USES,
     source="Metric Reference, M10",
 )

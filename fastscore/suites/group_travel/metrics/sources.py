@@ -24,7 +24,7 @@ SOURCES = {
     PLAN: "the days of the last plan: meals, accommodation, attractions, events, stops",
     PLAN_TEXT: "utterances of `sys_present_plan`, and the plan's raw output",
     CATALOGUE: "the records of `ref_info_*`",
-    EMBEDDER: "the texts' vectors; with `--embedder none` the metric is null or goes without them",
+    EMBEDDER: "the texts' vectors. With `--embedder none` the metric is null or goes without them",
 }
 """What a metric can use, and what is meant by it."""
 

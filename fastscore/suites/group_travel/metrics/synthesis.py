@@ -67,6 +67,12 @@ M2 = Metric(
     evidence=(_of_syntheses("names_conflict", "has_conflict", "description"),),
     reading="The share of real disagreements that the system recognises.",
     example="Members diverge on 3 slots and 2 syntheses name the conflict: 2 / 3 = 0.667.",
+    note=(
+        'The source says "different preferences" and names three words. The similarity, its '
+        "threshold and the other words are ours. Lodging compares room types. The other "
+        "actionable slots compare categories if every member names one, else informative "
+        "tokens. Words that are a label (`Conflict:`) or denied (`no conflict`) do not count."
+    ),
     headline=True,
     conditions=_SYNTHESISED,
     fixed_where=(("enable_synthesis", False),),
@@ -104,6 +110,7 @@ M3 = Metric(
     evidence=(_of_syntheses("is_explained", "explanation"),),
     reading="The share of syntheses with a reason. Most longer utterances count as one.",
     example="4 slots have a synthesis, each with an explanation: 4 / 4 = 1.",
+    note="N/A, none and similar words are not explanations.",
     headline=True,
     conditions=_SYNTHESISED,
     fixed_where=(("enable_synthesis", False),),
@@ -181,6 +188,9 @@ M4B = Metric(
     ),
     reading="The share of turns that quote theory instead of applying it. Lower is better.",
     example="8 turns, one of them with `parental authority`: 1 / 8 = 0.125.",
+    note=(
+        "The source gives four phrases. The snake_case identifiers and the other patterns are ours."
+    ),
     headline=True,
     uses=(use.TURNS, use.SYNTHESIS, use.PLAN_TEXT),
     source="Metric Reference, M4b",

@@ -1,0 +1,89 @@
+"""Write what suites declare into their pages: metrics, headline metrics, sources of metrics.
+
+``python docs/metric_sections.py`` writes the text between each pair of markers in
+``docs/suites/*.md``. A test compares pages with declarations.
+"""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from fastscore.results.metric_cards import fixed_rows, metric_range
+from fastscore.results.readings import bands_text
+from fastscore.suites.base import Suite
+from fastscore.suites.declarations import Metric
+from fastscore.suites.families import headline_metrics
+from fastscore.suites.formulas import plain_formula
+from fastscore.suites.registry import load_suite
+
+PAGES = Path(__file__).parent / "suites"
+MARKED = re.compile(r"(<!-- begin (\w+) -->\n).*?(<!-- end -->\n)", re.DOTALL)
+
+
+def filled(page: str, suite: Suite) -> str:
+    """Return a page with the declarations of its suite between its markers."""
+    return MARKED.sub(lambda found: found[1] + "\n" + WRITERS[found[2]](suite) + found[3], page)
+
+
+def metric_sections(suite: Suite) -> str:
+    """Return a section a metric: formula, symbols, range, example, null rule, source."""
+    return "".join(f"{line}\n" for metric in suite.metrics for line in _section(metric))
+
+
+def _section(metric: Metric) -> Iterator[str]:
+    yield from (f"### {metric.id}: {metric.name}", "")
+    if metric.latex:
+        yield from ("```math", metric.latex, "```", "")
+    for symbol, meaning in metric.symbols:
+        yield f"- {plain_formula(symbol)}: {meaning}"
+    yield from ("",) if metric.symbols else ()
+    better = "no better direction" if metric.better == "neither" else f"{metric.better} is better"
+    yield from (f"**Range.** {metric_range(metric)}, {better}. Table `{metric.table}`.", "")
+    bands = bands_text(metric.bands)
+    for label, text in (
+        ("How to read it.", metric.reading),
+        ("Bands.", f"{bands}." if bands else ""),
+        ("Example.", metric.example),
+        ("Note.", metric.note),
+        ("Null.", _null_text(metric)),
+        ("Source.", f"{metric.source}."),
+    ):
+        if text:
+            yield from (f"**{label}** {text}", "")
+
+
+def _null_text(metric: Metric) -> str:
+    if not metric.null_when:
+        return f"{metric.null_rule[:1].upper()}{metric.null_rule[1:]}."
+    return "".join(f"\n- `{rule.reason}`: {rule.text}" for rule in metric.null_when)
+
+
+def headline_table(suite: Suite) -> str:
+    """Return a table of a suite's headline metrics."""
+    rows = [["Metric", "Value fixed by definition if", "Scale", "Baselines: an agent that is"]]
+    for metric in headline_metrics(suite.metrics):
+        scale = f"one for each `{metric.scale_by}`" if metric.scale_by else ""
+        rows.append([f"`{metric.id}`", fixed_rows(metric), scale, ", ".join(metric.baselines)])
+    return _table(rows, ["---"] * 4)
+
+
+def uses_table(suite: Suite) -> str:
+    """Return a table of what a suite's metrics use: a row a metric, a column a source."""
+    used = {source: None for metric in suite.metrics for source in metric.uses}
+    rows = [["Metric", *used, "Conditions"]]
+    for metric in suite.metrics:
+        cells = ["yes" if source in metric.uses else "" for source in used]
+        rows.append([f"`{metric.id}`", *cells, ", ".join(metric.conditions) or "all"])
+    return _table(rows, ["---", *(":-:" for _ in used), "---"])
+
+
+def _table(rows: list[list[str]], rule: list[str]) -> str:
+    return "".join(f"| {' | '.join(cells)} |\n" for cells in (rows[0], rule, *rows[1:])) + "\n"
+
+
+WRITERS = {"metrics": metric_sections, "headline": headline_table, "uses": uses_table}
+
+if __name__ == "__main__":
+    for path in sorted(PAGES.glob("*.md")):
+        text = path.read_text(encoding="utf-8")
+        path.write_text(filled(text, load_suite(path.stem)), encoding="utf-8")

@@ -1,0 +1,39 @@
+"""Pages of suites contain what the suites declare."""
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from docs.metric_sections import PAGES, filled, metric_sections
+from fastscore.suites.registry import load_suite
+from tests.docs import prose
+
+SUITES = sorted(path.stem for path in PAGES.glob("*.md"))
+
+
+@pytest.mark.parametrize("name", SUITES)
+def test_a_page_has_what_its_suite_declares(name: str) -> None:
+    page = (PAGES / f"{name}.md").read_text(encoding="utf-8")
+    assert filled(page, load_suite(name)) == page, "run python docs/metric_sections.py"
+
+
+def test_a_section_has_every_fact_of_a_metric() -> None:
+    suite = load_suite("group_travel")
+    (metric,) = (one for one in suite.metrics if one.id == "M15")
+    section = metric_sections(replace(suite, metrics=(metric,)))
+    assert section.startswith("### M15: Serendipity score\n\n```math\n\\mathrm{M15} = ")
+    facts = (metric.reading, metric.example, metric.note, metric.source, metric.latex)
+    assert all(fact and fact in section for fact in facts)
+    assert "- θ: threshold" in section
+    for rule in metric.null_when:
+        assert f"- `{rule.reason}`: {rule.text}\n" in section
+
+
+@pytest.mark.parametrize("name", SUITES)
+def test_every_metric_has_a_formula_an_example_and_a_reading(name: str) -> None:
+    for metric in load_suite(name).metrics:
+        assert all((metric.latex, metric.example, metric.reading)), metric.id
+        texts = [prose.Text(1, text) for text in (metric.reading, metric.example, metric.note)]
+        assert not prose.banned_in(texts), metric.id
+        assert not re.search(r"\bsee \[", metric.note), "terminals show no links"
