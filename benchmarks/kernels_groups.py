@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -22,6 +23,7 @@ from fastscore_kernels import (
 )
 
 from benchmarks.harness import SEED, Case, main
+from fastscore import sets
 
 Ragged = tuple[Any, Any]
 
@@ -98,6 +100,26 @@ def set_cases(rng: np.random.Generator, rows: int) -> Iterator[Case]:
         _same_members,
     )
     yield _weighted_case(a, b, sets_a, sets_b)
+
+
+def list_cases(rng: np.random.Generator, rows: int) -> Iterator[Case]:
+    """Compare functions of columns of lists with polars' own."""
+    numbers = [[member.tolist() for member in _sets(rng, rows)[0]] for _ in "ab"]
+    texts = [[[f"item {number}" for number in row] for row in column] for column in numbers]
+    common = pl.col("a").list.set_intersection("b").list.len()
+    union = pl.col("a").list.set_union("b").list.len()
+    for kind, (a, b) in (("numbers", numbers), ("strings", texts)):
+        frame = pl.DataFrame({"a": a, "b": b})
+        yield Case(
+            f"Jaccard, lists of {kind}",
+            rows,
+            {
+                "fastscore": partial(frame.select, sets.jaccard("a", "b")),
+                "polars list.set_*": partial(frame.select, common / union),
+            },
+            ("polars list.set_*", 1.5),
+            _close,
+        )
 
 
 def _weighted_case(
@@ -310,6 +332,7 @@ def cases(scale: float) -> Iterator[Case]:
     """Make the cases."""
     rng = np.random.default_rng(SEED)
     yield from set_cases(rng, int(100_000 * scale))
+    yield from list_cases(rng, int(100_000 * scale))
     yield from group_cases(rng, int(50_000 * scale))
     yield from vector_cases(rng, scale)
 

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from fastscore_kernels import levenshtein_pairs, ngram_copy_ratio, text_hash128
+from fastscore_kernels import text_hash128
 
 from benchmarks.harness import SEED, Case, main
+from fastscore import text
 
 SENTENCE = (
     "i would like to book a table for two people at the restaurant near central station tonight "
@@ -33,9 +34,9 @@ def _letters(rng: random.Random, words: list[str], size: int, rows: int) -> list
     return [" ".join(rng.choices(words, k=size // 3))[:size] for _ in range(rows)]
 
 
-def _edited(rng: random.Random, text: str, edits: int) -> str:
+def _edited(rng: random.Random, said: str, edits: int) -> str:
     """Insert, delete or replace characters at random places."""
-    symbols = list(text)
+    symbols = list(said)
     for _ in range(edits):
         place = rng.randrange(len(symbols))
         symbols[place : place + rng.randint(0, 1)] = rng.choice(["", "e", "t"])
@@ -46,6 +47,12 @@ def _same(outputs: dict[str, Any]) -> None:
     first, *others = outputs.values()
     for other in others:
         np.testing.assert_array_equal(np.asarray(first), np.asarray(other))
+
+
+def _close(outputs: dict[str, Any]) -> None:
+    first, *others = outputs.values()
+    for other in others:
+        np.testing.assert_allclose(np.asarray(first), np.asarray(other), rtol=1e-12)
 
 
 def distances(name: str, columns: Columns, target: tuple[str, float] | None) -> Case:
@@ -62,7 +69,7 @@ def distances(name: str, columns: Columns, target: tuple[str, float] | None) -> 
         f"Levenshtein, {name}",
         len(a),
         {
-            "fastscore": lambda: levenshtein_pairs(series_a, series_b, threads=1),
+            "fastscore": lambda: frame.select(text.levenshtein("a", "b")).to_series(),
             "cpdist, lists ready": lambda: cpdist(a, b, **settings),
             "cpdist from polars": lambda: cpdist(
                 series_a.to_list(), series_b.to_list(), **settings
@@ -71,6 +78,48 @@ def distances(name: str, columns: Columns, target: tuple[str, float] | None) -> 
         },
         target,
         _same,
+    )
+
+
+def similarities(columns: Columns) -> Case:
+    """Compare normalised edit distances of two columns."""
+    import polars_ds
+    from rapidfuzz.distance import Levenshtein
+    from rapidfuzz.process import cpdist
+
+    frame = pl.DataFrame(dict(zip("ab", columns, strict=True)))
+    settings: dict[str, Any] = {"scorer": Levenshtein.normalized_similarity, "workers": 1}
+    return Case(
+        "Levenshtein similarity",
+        frame.height,
+        {
+            "fastscore": lambda: frame.select(text.levenshtein_similarity("a", "b")).to_series(),
+            "cpdist from polars": lambda: cpdist(
+                frame["a"].to_list(), frame["b"].to_list(), dtype=np.float64, **settings
+            ),
+            "polars-ds": lambda: frame.select(
+                polars_ds.str_leven("a", "b", return_sim=True)
+            ).to_series(),
+        },
+        ("best", 2.0),
+        _close,
+    )
+
+
+def overlaps(columns: Columns, n: int) -> Case:
+    """Compare Jaccard indices of the character n-grams of two columns."""
+    import polars_ds
+
+    frame = pl.DataFrame(dict(zip("ab", columns, strict=True)))
+    return Case(
+        f"n-gram overlap, {n} characters",
+        frame.height,
+        {
+            "fastscore": lambda: frame.select(text.ngram_overlap("a", "b", n=n)).to_series(),
+            "polars-ds": lambda: frame.select(polars_ds.str_jaccard("a", "b", n)).to_series(),
+        },
+        ("polars-ds", 1.0),
+        _close,
     )
 
 
@@ -96,7 +145,7 @@ def _long_texts(rng: random.Random, rows: int) -> Iterator[Case]:
         letters = _letters(rng, ENGLISH, size, rows // divisor + 2)
         unlike = _letters(rng, ENGLISH, size, len(letters))
         yield distances(f"ASCII {size:,}", (letters, unlike), ("cpdist, lists ready", 1.0))
-        alike = [_edited(rng, text, size // 50) for text in letters]
+        alike = [_edited(rng, said, size // 50) for said in letters]
         name = f"ASCII {size:,}, a fiftieth edited"
         yield distances(name, (letters, alike), ("cpdist, lists ready", 1.0))
 
@@ -104,15 +153,15 @@ def _long_texts(rng: random.Random, rows: int) -> Iterator[Case]:
 def _copied(rng: random.Random, rows: int) -> Case:
     system = _utterances(rng, rows // 2, 3, 28)
     user = [
-        " ".join([*text.split()[: rng.randint(0, 10)], *rng.choices(ENGLISH, k=rng.randint(2, 18))])
-        for text in system
+        " ".join([*said.split()[: rng.randint(0, 10)], *rng.choices(ENGLISH, k=rng.randint(2, 18))])
+        for said in system
     ]
-    series_system, series_user = pl.Series(system), pl.Series(user)
+    frame = pl.DataFrame({"system": system, "user": user})
     return Case(
         "copy ratio, orders 3 and 4",
         len(system),
         {
-            "fastscore": lambda: ngram_copy_ratio(series_system, series_user, threads=1),
+            "fastscore": lambda: frame.select(text.copy_ratio("system", "user")).to_series(),
             "Python sets, lists ready": lambda: copied_shares(system, user),
         },
         ("Python sets, lists ready", 15.0),
@@ -130,11 +179,14 @@ def cases(scale: float) -> Iterator[Case]:
         (a, _utterances(rng, rows, 16, 16)),
         ("cpdist from polars", 2.0),
     )
+    b = _utterances(rng, rows, 15, 16)
+    yield similarities((a, b))
+    yield from (overlaps((a, b), n) for n in (2, 3, 5))
     continued = [
-        f"{text[: rng.randint(0, len(text))]}{' '.join(rng.choices(ENGLISH, k=8))}" for text in a
+        f"{said[: rng.randint(0, len(said))]}{' '.join(rng.choices(ENGLISH, k=8))}" for said in a
     ]
     yield distances("ASCII 70-80 shared prefix", (a, continued), ("cpdist from polars", 2.0))
-    short = tuple([text[:30] for text in _utterances(rng, rows, 4, 6)] for _ in "ab")
+    short = tuple([said[:30] for said in _utterances(rng, rows, 4, 6)] for _ in "ab")
     yield distances("ASCII short", (short[0], short[1]), ("best", 1.2))
     chinese = tuple(
         ["".join(rng.choices(CHINESE, k=rng.randint(8, 60))) for _ in range(rows)] for _ in "ab"
@@ -148,7 +200,7 @@ def cases(scale: float) -> Iterator[Case]:
         ("cpdist, lists ready", 2.0),
     )
     emoji = tuple(
-        [f"{text[:30]} 😀{text[30:40]}" for text in _utterances(rng, rows, 4, 9)] for _ in "ab"
+        [f"{said[:30]} 😀{said[30:40]}" for said in _utterances(rng, rows, 4, 9)] for _ in "ab"
     )
     yield distances("emoji 30-40", (emoji[0], emoji[1]), None)
     yield from _long_texts(rng, rows)

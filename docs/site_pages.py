@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import click
-import fastscore_kernels
 from latex2mathml.converter import convert as to_mathml
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.exceptions import PluginError
@@ -19,6 +18,7 @@ from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
 import fastscore
+from fastscore import sets, text
 from fastscore.cli import cli
 from fastscore.cli.headings import options_by_heading
 from fastscore.suites.base import Suite
@@ -96,16 +96,15 @@ def _generated() -> dict[str, str]:
         name = "_".join(words.split()[1:]) or "index"
         pages[f"reference/commands/{name}.md"] = "\n".join(command_section(command, words, 1))
     public = [f"fastscore.{name}" for name in fastscore.__all__ if not name.startswith("__")]
+    public = [name for name in public if name not in ("fastscore.sets", "fastscore.text")]
     pages["reference/python/fastscore.md"] = _python_page("From Python", public)
     pages["reference/python/suites.md"] = (
         "# What a suite declares\n\n"
         "::: fastscore.suites.declarations\n    options: {show_root_heading: false}\n\n"
         "::: fastscore.suites.base\n    options: {show_root_heading: false}\n"
     )
-    kernels = {name: getattr(fastscore_kernels, name) for name in fastscore_kernels.__all__}
-    pages["reference/python/kernels.md"] = _python_page(
-        "Kernels", [f"{kernel.__module__}.{name}" for name, kernel in kernels.items()]
-    )
+    columns = [f"{each.__name__}.{name}" for each in (text, sets) for name in each.__all__]
+    pages["reference/python/kernels.md"] = _python_page("Columns of texts and lists", columns)
     return pages
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from fastscore.version import __version__
 
 if TYPE_CHECKING:
+    from fastscore import sets, text
     from fastscore.api.reading import inspect, scan
     from fastscore.api.scoring import score
     from fastscore.api.verbs import (
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from fastscore.vectors.embedder import Embedder
     from fastscore.vectors.store import VectorStore
 
+_SUBMODULES = ("sets", "text")
 _MODULE_OF = {
     "Agreement": "fastscore.results.agreement",
     "Analysis": "fastscore.results.analyse",
@@ -107,13 +109,17 @@ __all__ = [
     "runs",
     "scan",
     "score",
+    "sets",
     "suite",
     "summary",
+    "text",
 ]
 
 
 def __getattr__(name: str) -> Any:
     """Import the module that holds the public name, on first use."""
+    if name in _SUBMODULES:
+        return import_module(f"{__name__}.{name}")
     if name not in _MODULE_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = getattr(import_module(_MODULE_OF[name]), name)

@@ -15,6 +15,8 @@ _MODULE_OF = {
     "checksum_rows": "file_rows",
     "cosine_pairs": "cosine",
     "count_phrases": "words",
+    "count_shared_members": "shared",
+    "count_shared_ngrams": "shared",
     "count_token_hits": "targets",
     "distinct_counts_ragged": "bags",
     "distinct_ids": "ids",

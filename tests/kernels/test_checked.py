@@ -12,6 +12,7 @@ from fastscore_jit.memory import Views
 from fastscore_kernels._lanes import LONG
 from fastscore_kernels.character_ngrams import index_character_ngrams
 from fastscore_kernels.ngrams import _allocate_scratch
+from fastscore_kernels.shared import _Lists, _Texts
 
 pytestmark = pytest.mark.skipif(
     JIT_DISABLED or not CHECKED, reason="kernels are compiled without checks"
@@ -178,6 +179,27 @@ CASES = {
             longs(5),
         ),
         "8 items at index 40 of 16",
+    ),
+    f"{KERNELS}.shared:_count_members": (
+        lambda: (
+            _Lists(empty(1, np.uint64), empty(1, np.uint64), longs(0, 2)),
+            _Lists(empty(2, np.uint64), empty(1, np.uint64), longs(0, 2)),
+            empty((3, 1)),
+            0,
+            1,
+        ),
+        "1 items at index 1 of 1",
+    ),
+    f"{KERNELS}.shared:_count_ngrams": (
+        lambda: (
+            _Texts(octets(CUT), longs(0, 1)),
+            _Texts(octets(b"b"), longs(0, 1)),
+            2,
+            empty((3, 1)),
+            0,
+            1,
+        ),
+        "1 items at index 1 of 1",
     ),
     f"{KERNELS}.ngrams:_copy_ratios": (
         lambda: (

@@ -3,7 +3,7 @@
 import math
 import random
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 MASK = (1 << 64) - 1
@@ -41,13 +41,31 @@ def copy_ratio(system: str, user: str, orders: Iterable[int]) -> float:
     return best
 
 
-def jaccard(a: set[int], b: set[int], both_empty: float) -> float:
+def character_ngrams(text: str, n: int) -> set[str]:
+    return {text[i : i + n] for i in range(len(text) - n + 1)}
+
+
+def jaccard(a: set[Any], b: set[Any], both_empty: float) -> float:
     return len(a & b) / len(a | b) if a | b else both_empty
 
 
 def idf_cosine(a: set[int], b: set[int], idf: Sequence[float]) -> float:
     norms = math.fsum(idf[v] ** 2 for v in a) * math.fsum(idf[v] ** 2 for v in b)
     return math.fsum(idf[v] ** 2 for v in a & b) / math.sqrt(norms) if norms else 0.0
+
+
+def idf(sets: Sequence[set[Any]]) -> dict[Any, float]:
+    members = {member for each in sets for member in each}
+    having = {member: sum(member in each for each in sets) for member in members}
+    return {v: math.log((1 + len(sets)) / (1 + n)) + 1 for v, n in having.items()}
+
+
+def weighted_cosine(a: set[Any], b: set[Any], weights: Mapping[Any, float]) -> float:
+    def squares(members: set[Any]) -> float:
+        return math.fsum(weights.get(member, 0.0) ** 2 for member in members)
+
+    norms = squares(a) * squares(b)
+    return squares(a & b) / math.sqrt(norms) if norms else 0.0
 
 
 def gini(values: Sequence[float], minimum_mean: float = 1e-12) -> float:
