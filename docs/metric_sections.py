@@ -13,7 +13,7 @@ from fastscore.results.readings import bands_text
 from fastscore.suites.base import Suite
 from fastscore.suites.declarations import Metric
 from fastscore.suites.families import headline_metrics
-from fastscore.suites.formulas import plain_formula
+from fastscore.suites.formulas import plain_formula, plain_words
 from fastscore.suites.registry import load_suite
 
 PAGES = Path(__file__).parent / "suites"
@@ -35,7 +35,7 @@ def _section(metric: Metric) -> Iterator[str]:
     if metric.latex:
         yield from ("```math", metric.latex, "```", "")
     for symbol, meaning in metric.symbols:
-        yield f"- {plain_formula(symbol)}: {meaning}"
+        yield f"- {plain_formula(symbol)}: {plain_words(meaning)}"
     yield from ("",) if metric.symbols else ()
     better = "no better direction" if metric.better == "neither" else f"{metric.better} is better"
     yield from (f"**Range.** {metric_range(metric)}, {better}. Table `{metric.table}`.", "")
@@ -45,17 +45,20 @@ def _section(metric: Metric) -> Iterator[str]:
         ("Bands.", f"{bands}." if bands else ""),
         ("Example.", metric.example),
         ("Note.", metric.note),
-        ("Null.", _null_text(metric)),
-        ("Source.", f"{metric.source}."),
     ):
         if text:
-            yield from (f"**{label}** {text}", "")
+            yield from (f"**{label}** {plain_words(text)}", "")
+    yield from (*_null_lines(metric), "", f"**Source.** {metric.source}.", "")
 
 
-def _null_text(metric: Metric) -> str:
+def _null_lines(metric: Metric) -> Iterator[str]:
     if not metric.null_when:
-        return f"{metric.null_rule[:1].upper()}{metric.null_rule[1:]}."
-    return "".join(f"\n- `{rule.reason}`: {rule.text}" for rule in metric.null_when)
+        yield f"**Null.** {metric.null_rule[:1].upper()}{metric.null_rule[1:]}."
+        return
+    yield from ("**Null if**", "")
+    for rule in metric.null_when:
+        reason = f"`{rule.reason}`" if rule.reason else "without a reason"
+        yield f"- {reason}: {rule.text}"
 
 
 def headline_table(suite: Suite) -> str:
