@@ -87,6 +87,7 @@ LEXICAL_SIMILARITY = Metric(
     derivation="max(0, 1 - {edits} edits / {longest} characters)",
     reading="1 for equal texts, 0 if no character can stay. Two empty texts have 0.",
     example="p = 'hello word', g = 'hello world': 1 - 1 / 11 = 0.9091.",
+    note="Edits have unit costs. Case and punctuation count.",
     source=f"{_SOURCE}, Scoring overview",
 )
 SEMANTIC_COSINE_RAW = Metric(
@@ -102,6 +103,7 @@ SEMANTIC_COSINE_RAW = Metric(
     derivation="e(prediction) · e(ground truth)",
     reading="The cosine before calibration. With `--semantic cosine` two empty texts have 0.",
     example="e(p) = (0.6, 0.8), e(g) = (1, 0): 0.6.",
+    note="`--dim` keeps the first dimensions of e(t) and scales them to length 1 again.",
     source=f"{_SOURCE}, Output fields",
     is_secondary=True,
 )
@@ -125,6 +127,10 @@ SEMANTIC_SIMILARITY = Metric(
     evidence=(EvidenceRows(columns=("semantic_cosine_raw",)),),
     reading="0 for a prediction as near as random texts of the dialogue, 1 for the same meaning.",
     example="c = 0.70, b = 0.20: (0.70 - 0.20) / (1 - 0.20) = 0.625.",
+    note=(
+        "The range is [0, 1], and [-1, 1] with `--semantic cosine`. Words are separated by white "
+        "space. Two texts without words have 0 with `--semantic jaccard`."
+    ),
     source=f"{_SOURCE}, section 1",
 )
 EARLINESS = Metric(
@@ -166,6 +172,10 @@ def _perplexity(id: str, name: str, rule: NullRule, *, is_of_model: bool) -> Met
         derivation="exp(mean of -ln P over the tokens)",
         reading="Low for fluent text: 1 if the model is certain of every token.",
         example="Two tokens with P = 0.5 and 0.125: exp(-(ln 0.5 + ln 0.125) / 2) = 4.",
+        note=(
+            "The published score has no perplexity. Texts that are longer than the model allows "
+            "are truncated."
+        ),
         source=_EXTENSION,
         is_secondary=True,
     )
@@ -201,6 +211,7 @@ PPPL_PENALTY = Metric(
     evidence=(EvidenceRows(columns=("pppl_prediction", "pppl_ground_truth")),),
     reading="The factor of U_step: 1 without a penalty. U_step is not penalised if it is null.",
     example=r"$\lambda$ = 0.5, PPPL of 8 and 2: (2 / 8)^0.5 = 0.5.",
+    note="Predictions that are more fluent than the ground truth are not rewarded.",
     source=_EXTENSION,
 )
 U_STEP = Metric(
@@ -227,6 +238,7 @@ U_STEP = Metric(
     ),
     reading="How good and how early the prediction is: 1 for the right text at the first step.",
     example="lex = 0.8, sem = 0.6, w = 0.5, s = 1: (0.4 + 0.3) / 2 = 0.35.",
+    note="The range is [0, 1], and [-1, 1] with `--semantic cosine`.",
     source=f"{_SOURCE}, Scoring overview",
 )
 U_BEST = Metric(
@@ -243,6 +255,7 @@ U_BEST = Metric(
     evidence=(_BY_STEP,),
     reading="The utterance's score. `best_step` is the earliest step that reaches it.",
     example="Utilities 0.20, 0.35, 0.30: 0.35 at step 1.",
+    note="The `status` of an utterance without a step is `no_steps`.",
     source=f"{_SOURCE}, Scoring overview",
     same_test_as="average_U_best_early",
 )
@@ -272,6 +285,7 @@ AVERAGE_U_BEST_EARLY = Metric(
     ),
     reading="The dialogue's score, the headline number of the published scorer.",
     example="Three utterances with 0.28, 0.55, 0.20: 1.03 / 3 = 0.3433.",
+    note="`micro` of a summary is the sum over all utterances / their number.",
     source=f"{_SOURCE}, Scoring overview",
     headline=True,
 )
@@ -301,6 +315,10 @@ SEMANTIC_BASELINE_B = Metric(
     ),
     reading="The cosine of unrelated texts of the dialogue. 0 with fewer than two texts.",
     example="Two texts with a cosine of 0.25: every pair has 0.25, so b = 0.25.",
+    note=(
+        "Empty ground truths are left out, and equal ones are kept. Pairs are drawn in the order "
+        "of Python's `random`, from `--baseline-seed`."
+    ),
     source=f"{_SOURCE}, section 1",
     is_secondary=True,
 )
