@@ -205,12 +205,14 @@ def _filled(template: str, row: Row, evidence: Sequence[Evidence]) -> str:
 
 def _pieces(dialogue: Dialogue, row: Row, of: EvidenceRows) -> Iterator[Evidence]:
     if not of.table and not of.within:
+        text = (row[of.text] or "") if of.text else ""
         for name in of.columns:
-            yield Evidence(what=_spaced(name), found=_shown(row[name]), values={name: row[name]})
+            found, values = _shown(row[name]), {name: row[name]}
+            yield Evidence(what=_spaced(name), found=found, text=text, values=values)
         return
     for one in _rows(dialogue, row, of):
         values = {name: one[name] for name in of.columns}
-        named = [str(one[name]) for name in of.names if one[name] not in (None, "")]
+        named = [_named(name, one[name]) for name in of.names if one[name] not in (None, "")]
         yield Evidence(
             what=", ".join(named) or _spaced(of.table or of.within),
             found=", ".join(f"{_spaced(name)} {_shown(value)}" for name, value in values.items()),
@@ -234,6 +236,10 @@ def _rows(dialogue: Dialogue, row: Row, of: EvidenceRows) -> Iterator[Row]:
     for name in of.same:
         frame = frame.filter(pl.col(name).eq_missing(row[name]))
     yield from frame.drop_nulls(of.columns[:1]).iter_rows(named=True)
+
+
+def _named(name: str, value: object) -> str:
+    return f"{_spaced(name)} {value}" if isinstance(value, int) else str(value)
 
 
 def _spaced(name: str) -> str:

@@ -60,12 +60,14 @@ NO_RATIOS = {
         "pppl_penalty",
     ),
     *("W2", "W3", "M13", "M7_total_turns", "M7_feedback_turn_overhead"),
-    *("tas", "segment_tas", "delay", "delay_cosine"),
+    *("tas", "segment_tas", "delay", "delay_cosine", "cr", "segment_cr", "i", "cas", "cas_all"),
+    *("segment_i", "i_around_shift", "topic_interference", "context_adaptation_score"),
+    *("cross_coherence", "context_retention", *(id for id in _DST if id.endswith("_mean"))),
     *("missing_concepts_total", "hallucinated_concepts_total"),
     "judge_score_1_5",
     *("PAS", "BVS", "ORA", "DEI", "CRRS"),
 }
-"""Maxima, products, sums and counts."""
+"""Maxima, products, sums, means of rows and counts."""
 
 
 @pytest.mark.parametrize("suite", [*SUITES, *PROFILES])
@@ -177,8 +179,7 @@ def test_shifts_recover_by_the_test_of_the_metric(suite_runs: Mapping[str, Run])
         shifts = dialogues.tables([row])[0]["shifts"]
         for metric, column in rates.items():
             for one in explain(dialogues, row, [metric]):
-                found = [str(evidence.found) for evidence in one.evidence]
-                recovered = sum(text.startswith("recovered after") for text in found)
+                recovered = sum(part.values.get(column) is True for part in one.evidence)
                 assert recovered == (shifts[column].sum() if one.value is not None else 0)
         differing += int((shifts["recovered"] != shifts["recovered_cosine"]).sum())
     assert differing
@@ -255,6 +256,113 @@ def test_evidence_of_score_dialogue_adds_up_to_its_numbers(
             assert one.value == pytest.approx(expected, abs=1e-6), one
             seen.add(one.metric)
     assert seen >= {"lexical_similarity", "U_step", "U_best"}
+
+
+_MEAN_OF = {
+    "cross_coherence": ("cc", "cosine"),
+    "context_retention": ("cr", "cosine"),
+    "topic_interference": ("i", ""),
+    "context_adaptation_score": ("tas", ""),
+    "segment_i": ("i", "i"),
+    "i_around_shift": ("i", "i"),
+    **{f"dst_{part}_mean": (f"dst_{part}", f"dst_{part}") for part in ("precision", "f1")},
+}
+"""What a metric is the mean of, and in the profile legacy."""
+_PLAIN = ("cr", "segment_cr", "tas", "segment_tas", "cas", "cas_all", "delay", "delay_cosine")
+_LISTED = ("missing_concepts_total", "hallucinated_concepts_total", "dst_joint_accuracy", "i")
+
+
+@pytest.mark.parametrize("run", ["preference_shift", *(p for p in PROFILES if "shift" in p)])
+def test_evidence_of_preference_shift_adds_up_to_its_numbers(
+    run: str, suite_runs: Mapping[str, Run]
+) -> None:
+    """Means, cosines, maxima, weighted sums, first turns and counts of what is shown."""
+    dialogues = Dialogues(suite_runs[run])
+    legacy = run.endswith("legacy")
+    seen: set[str] = set()
+    for row in range(0, dialogues.names.height, 2):
+        for one in explain(dialogues, row, [*_MEAN_OF, *_PLAIN, *_LISTED]):
+            if one.value is None:
+                continue
+            parts = [part.values for part in one.evidence if part.values]
+            merged: dict[str, Any] = {name: value for part in parts for name, value in part.items()}
+            if one.metric in _MEAN_OF and (column := _MEAN_OF[one.metric][legacy]):
+                values = [part[column] for part in parts if column in part]
+                expected = sum(values) / len(values) if values else 0.0
+            elif one.metric in ("cr", "segment_cr"):
+                expected = _weighted_cosine([part for part in parts if "idf" in part])
+            elif one.metric == "i":
+                expected = max(part["share"] for part in parts if "share" in part)
+            elif one.metric == "dst_joint_accuracy":
+                expected = float(set(merged["gold_concepts"]) == set(merged["system_concepts"]))
+            elif one.metric in ("tas", "segment_tas"):
+                cc, cr, copied = merged.values()
+                expected = min(1.0, max(-1.0, cc + cr - copied))
+            elif one.metric in ("cas", "cas_all", "context_adaptation_score"):
+                expected = _conversation_score(one, parts, merged, legacy)
+            elif one.metric in ("delay", "delay_cosine"):
+                expected = _first(one, parts, dialogues.options)
+            elif one.metric == "topic_interference":
+                expected = _mean_interference(dialogues.tables([row])[0]["shifts"].height, parts)
+            else:
+                column = one.metric.removesuffix("_total")
+                expected = sum(len(part[column]) for part in parts)
+            assert one.value == pytest.approx(expected, abs=1e-6), one
+            seen.add(one.metric)
+    missing = set() if "structured" in run else {id for id in (*_MEAN_OF, *_LISTED) if id in _DST}
+    assert seen | missing | ({"cas_all"} if legacy else set()) == {*_MEAN_OF, *_PLAIN, *_LISTED}
+
+
+def _weighted_cosine(concepts: list[Any]) -> float:
+    user, system = ([part[side] * part["idf"] for part in concepts] for side in ("user", "system"))
+    lengths = math.hypot(*user) * math.hypot(*system)
+    return sum(a * b for a, b in zip(user, system, strict=True)) / lengths if lengths else 0.0
+
+
+def _conversation_score(
+    one: Explanation, parts: list[Any], merged: dict[str, Any], legacy: bool
+) -> float:
+    """Add up CAS by its weights, by which legacy divides without a delay."""
+    late = merged.get("avg_recovery_delay")
+    speed = None if late is None else 1 - min(1.0, max(0.0, (late - legacy) / 5))
+    if one.metric == "cas_all":
+        known = [part for part in parts if "recovered" in part]
+        speeds = [1 - min(1, part["delay"] / 5) if part["recovered"] else 0 for part in known]
+        speed = sum(speeds) / len(speeds)
+    found = [
+        (0.02, merged["topic_recovery_rate"]),
+        (0.04, speed),
+        (0.04, 1 - min(1.0, merged["topic_interference"])),
+        (0.60, merged["cross_coherence"]),
+        (0.30, merged["context_retention"]),
+    ]
+    there = [(weight, value) for weight, value in found if value is not None]
+    return sum(weight * value for weight, value in there) / sum(weight for weight, _ in there)
+
+
+def _first(one: Explanation, parts: list[Any], options: Any) -> int:
+    """Find the first turn that meets the test; of legacy, the number of the answer that does."""
+    if "like_new" in parts[0]:
+        return 1 + next(place for place, part in enumerate(parts) if part["like_new"] >= 0.65)
+    by_both = options.recovery == "cc-or-cr"
+    return next(
+        place
+        for place, part in enumerate(parts)
+        if (part["cr"] >= 0.65 and (one.metric == "delay_cosine" or by_both))
+        or (one.metric == "delay" and part["cc"] >= options.recovery_cc)
+    )
+
+
+def _mean_interference(n_shifts: int, answers: list[Any]) -> float:
+    """Average over shifts the share of answers that are like the topics of before."""
+    shares: list[float] = []
+    for number in range(1, n_shifts + 1):
+        of_shift = [part for part in answers if part["shift"] == number]
+        hits = sum(part["like_old"] >= 0.65 for part in of_shift)
+        recovered = any(part["like_new"] >= 0.65 for part in of_shift)
+        n = len(of_shift) if recovered else min(4, len(of_shift))
+        shares.append(hits / max(1, n))
+    return sum(shares) / len(shares) if shares else 0.0
 
 
 _SHOWN_TEXTS = ("prediction", "ground truth")

@@ -11,14 +11,14 @@ first turn has no topics before it, and where nothing was recovered the delay is
 which would be the best one.
 """
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import polars as pl
 from fastscore_jit.arrays import Float64Array, Indices
 from fastscore_kernels import cosine_pairs, jaccard_csr
 
-from fastscore.suites.grouping import place_in_group
+from fastscore.suites.grouping import first_of_each, place_in_group
 from fastscore.suites.preference_shift.concepts import Sets, gather_sets, sizes_of
 from fastscore.suites.preference_shift.options import PreferenceShift
 from fastscore.suites.preference_shift.segments import Segments
@@ -94,8 +94,8 @@ def recover_topics(
     )
     for low, high in zip(edges, [*edges[1:], len(inside)], strict=True):
         part = slice(low, high)
-        found = _recover(topics, owner, begins[part], ends[part], segments)
-        delay[inside[part]], interference[inside[part]] = found
+        answers = _follow(topics, owner, begins[part], ends[part], segments)
+        delay[inside[part]], interference[inside[part]] = _recover(answers, high - low)
     recovered = pl.Series(delay > 0)
     table = shifts.with_columns(
         recovered.alias("recovered"), pl.Series("delay", delay).set(~recovered, None)
@@ -138,35 +138,93 @@ class _Topics:
         return found
 
 
-def _recover(
+class _Answers(NamedTuple):
+    """System's turns with topics after shifts, in order: which shift, which turn, how alike."""
+
+    shift: Indices
+    turn: Indices
+    old: Indices
+    like_new: Float64Array
+    like_old: Float64Array
+
+
+def _follow(
     topics: _Topics, owner: Indices, begins: Indices, ends: Indices, segments: Segments
-) -> tuple[Indices, Float64Array]:
-    """Return delay (0 without recovery) and interference of shifts that begin at these turns."""
-    n = len(begins)
+) -> _Answers:
+    """Compare the answers of turns ``[begin, end)`` with the topics after and before a shift."""
     count = ends - begins
-    shift = np.repeat(np.arange(n), count)
+    shift = np.repeat(np.arange(len(begins)), count)
     turn = begins[shift] + place_in_group(shift)
     spoken = topics.has_any[turn + topics.height]
     shift, turn = shift[spoken], turn[spoken]
-    seen = 1 + place_in_group(shift)
 
     segment = segments.of_turn[begins]
     before = segments.start[np.maximum(segment - 1, 0)]
     is_before = (
         (segment > 0) & (owner[before] == owner[begins]) & (segments.start[segment] == begins)
     )
-    old = np.where(is_before, before, -1)
+    old = np.where(is_before, before, -1)[shift]
+    new = begins[shift]
+    return _Answers(
+        shift, turn, old, topics.similarities(turn, new), topics.similarities(turn, old)
+    )
 
-    aligned = topics.similarities(turn, begins[shift]) >= ALIGNED
+
+def _recover(answers: _Answers, n: int) -> tuple[Indices, Float64Array]:
+    """Return delay (0 without recovery) and interference of n shifts."""
+    shift, seen = answers.shift, 1 + place_in_group(answers.shift)
     delay = np.zeros(n, np.int64)
-    at = np.flatnonzero(aligned)[::-1]
+    at = np.flatnonzero(answers.like_new >= ALIGNED)[::-1]
     delay[shift[at]] = seen[at]  # of several the first stays: numpy assigns in order
     counted = (delay[shift] == 0) | (seen <= delay[shift])
-    leaks = counted & (topics.similarities(turn, old[shift]) >= ALIGNED)
+    leaks = counted & (answers.like_old >= ALIGNED)
     hits = np.bincount(shift[leaks], minlength=n)
     n_seen = np.minimum(np.bincount(shift, minlength=n), LONGEST_SEEN)
     share: Float64Array = hits / np.maximum(1, np.where(delay > 0, delay, n_seen))
     return delay, share
+
+
+def answers_after_shifts(
+    turns: pl.DataFrame, shifts: pl.DataFrame, vectors: "VectorView"
+) -> pl.DataFrame:
+    """Return the answers with topics after the shifts of one conversation, up to the recovery.
+
+    Parameters
+    ----------
+    turns, shifts
+        Its rows of these tables.
+    vectors
+        Vectors of joined topic words.
+
+    Returns
+    -------
+    pl.DataFrame
+        ``shift``, ``turn``, their topics, those of the user's text at the shift and those of before
+        it, and ``like_new`` and ``like_old``, how alike they are.
+    """
+    inside = shifts.filter(pl.col("turn") <= turns.height)
+    of_turn = turns["segment"].to_numpy() - 1
+    segments = Segments(of_turn, first_of_each(of_turn))
+    begins = inside["turn"].to_numpy() - 1
+    topics = _Topics(turns, vectors)
+    one = np.zeros(turns.height, np.int64)
+    found = _follow(topics, one, begins, np.full(len(begins), turns.height), segments)
+    words = pl.concat([topics.joined, pl.Series([""], dtype=pl.String)])
+    of_user = np.where(found.old < 0, len(topics.joined), found.old)
+    frame = pl.DataFrame(
+        {
+            "shift": inside["shift"].gather(found.shift),
+            "turn": found.turn + 1,
+            "topics": words.gather(found.turn + turns.height),
+            "new_topics": words.gather(begins[found.shift]),
+            "old_topics": words.gather(of_user),
+            "like_new": found.like_new,
+            "like_old": found.like_old,
+        }
+    )
+    met = (pl.col("like_new") >= ALIGNED).cast(pl.Int64)
+    before = (met.cum_sum() - met).over("shift") == 0
+    return frame.filter(before)
 
 
 def topic_scores(

@@ -1,7 +1,11 @@
 """Metrics of conversations: means over turns, recovery over shifts, CAS over both."""
 
+import polars as pl
+
+from fastscore.suites.declarations import EvidenceRows
 from fastscore.suites.preference_shift.metrics import sources as use
 from fastscore.suites.preference_shift.metrics.turns import TURN_METRICS
+from fastscore.suites.preference_shift.options import CAS_PARTS
 
 DIALOGUE_METRICS = (
     use.metric(
@@ -18,6 +22,8 @@ DIALOGUE_METRICS = (
         example="CC of 0.5 and 1.0: 0.75.",
         null_when=use.OF_MEANS,
         fixed_where=(use.NO_TURN,),
+        evidence=(use.of_turns("cc"),),
+        derivation="mean of {cc}",
     ),
     use.metric(
         "dialogues",
@@ -33,6 +39,8 @@ DIALOGUE_METRICS = (
         example="CR of 0.8 and 0.4: 0.6.",
         null_when=use.OF_MEANS,
         fixed_where=(use.NO_TURN,),
+        evidence=(use.of_turns("cr"),),
+        derivation="mean of {cr}",
     ),
     use.metric(
         "dialogues",
@@ -46,6 +54,8 @@ DIALOGUE_METRICS = (
         better="lower",
         null_when=use.OF_MEANS,
         fixed_where=(use.NO_TURN,),
+        evidence=(use.of_turns("i"),),
+        derivation="mean of {i}",
     ),
     use.metric(
         "dialogues",
@@ -64,6 +74,7 @@ DIALOGUE_METRICS = (
         null_when=(use.NO_SHIFT_INSIDE, use.NONE_AROUND),
         numerator="i_around_shifts_sum",
         denominator="n_turns_around_shifts",
+        evidence=(use.of_shifts("i_around_shift"),),
     ),
     use.metric(
         "dialogues",
@@ -80,6 +91,8 @@ DIALOGUE_METRICS = (
         minimum=-1.0,
         null_when=use.OF_MEANS,
         fixed_where=(use.NO_TURN,),
+        evidence=(use.of_turns("tas"),),
+        derivation="mean of {tas}",
     ),
     use.metric(
         "dialogues",
@@ -97,6 +110,7 @@ DIALOGUE_METRICS = (
         numerator="n_recovered",
         denominator="n_known_shifts",
         fixed_where=(use.NO_TURN, use.NO_SHIFT),
+        evidence=(use.of_shifts("recovered", "delay"),),
     ),
     use.metric(
         "dialogues",
@@ -116,6 +130,7 @@ DIALOGUE_METRICS = (
         unit="turns",
         numerator="delay_sum",
         denominator="n_recovered",
+        evidence=(use.of_shifts("delay"),),
     ),
     use.metric(
         "dialogues",
@@ -133,6 +148,7 @@ DIALOGUE_METRICS = (
         numerator="n_recovered_cosine",
         denominator="n_known_shifts_cosine",
         fixed_where=(use.NO_TURN, use.NO_SHIFT),
+        evidence=(use.of_shifts("recovered_cosine", "delay_cosine"),),
     ),
     use.metric(
         "dialogues",
@@ -152,6 +168,7 @@ DIALOGUE_METRICS = (
         unit="turns",
         numerator="delay_cosine_sum",
         denominator="n_recovered_cosine",
+        evidence=(use.of_shifts("delay_cosine"),),
     ),
     use.metric(
         "dialogues",
@@ -168,6 +185,7 @@ DIALOGUE_METRICS = (
         reading="Recovery, copying and coherence in one number. Weights: `--cas-weights`.",
         example="0.02 * 1 + 0.04 * 0.8 + 0.04 * 0.9 + 0.60 * 0.5 + 0.30 * 0.6 = 0.568.",
         null_when=use.OF_CAS,
+        evidence=(EvidenceRows(columns=CAS_PARTS),),
     ),
     use.metric(
         "dialogues",
@@ -186,6 +204,7 @@ DIALOGUE_METRICS = (
         reading="As CAS, but shifts that were never recovered count against the system.",
         example="0.02 * 0.5 + 0.04 * 0.4 + 0.04 * 0.9 + 0.60 * 0.5 + 0.30 * 0.6 = 0.542.",
         null_when=use.OF_CAS_ALL,
+        evidence=(EvidenceRows(columns=CAS_PARTS), use.of_shifts("recovered", "delay")),
     ),
     *(
         use.metric(
@@ -201,6 +220,8 @@ DIALOGUE_METRICS = (
             reading=metric.reading,
             example="Values 0.5 and 1.0: 0.75.",
             null_when=(use.NONE_TRACKED,),
+            evidence=(use.of_turns(metric.id),),
+            derivation=f"mean of {{{metric.id}}}",
         )
         for metric in TURN_METRICS
         if metric.id.startswith("dst_")
@@ -217,6 +238,8 @@ DIALOGUE_METRICS = (
         maximum=None,
         better="lower",
         unit="concepts",
+        evidence=(use.of_turns("missing_concepts", where=pl.col("cc").is_not_null()),),
+        derivation="{missing_concepts_total} concepts",
     ),
     use.metric(
         "dialogues",
@@ -230,5 +253,7 @@ DIALOGUE_METRICS = (
         maximum=None,
         better="lower",
         unit="concepts",
+        evidence=(use.of_turns("hallucinated_concepts", where=pl.col("cc").is_not_null()),),
+        derivation="{hallucinated_concepts_total} concepts",
     ),
 )

@@ -1,10 +1,11 @@
 """What the records of metrics share: symbols, rules of nulls, sources."""
 
-from typing import Literal
+from collections.abc import Callable, Mapping
+from typing import Any, Literal
 
 import polars as pl
 
-from fastscore.suites.declarations import Metric, NullReason, NullRule
+from fastscore.suites.declarations import EvidenceRows, Metric, NullReason, NullRule
 
 HEADLINE = (
     "cross_coherence",
@@ -32,6 +33,24 @@ MEAN_OF_DIALOGUES = {
 NO_TURN, NO_SHIFT = ("n_turns", 0), ("n_shifts", 0)
 
 
+def of_turns(*columns: str, **which: Any) -> EvidenceRows:
+    """Show columns of the turns of the conversation."""
+    return EvidenceRows(table="turns", names=("turn",), columns=columns, **which)
+
+
+def of_shifts(*columns: str) -> EvidenceRows:
+    """Show columns of the shifts of the conversation."""
+    return EvidenceRows(table="shifts", names=("turn",), columns=columns)
+
+
+IN_TEXTS = (
+    EvidenceRows(columns=("user_concepts",), text="user_text"),
+    EvidenceRows(columns=("system_concepts",), text="system_text"),
+)
+GOLD_AND_TEXTS = (EvidenceRows(columns=("gold_concepts",)), *IN_TEXTS)
+IN_SEGMENT = (of_turns("user_concepts", "system_concepts", same=("segment",)),)
+
+
 def metric(
     table: str,
     id: str,
@@ -50,6 +69,8 @@ def metric(
     numerator: str | None = None,
     denominator: str | None = None,
     fixed_where: tuple[tuple[str, int], ...] = (),
+    evidence: tuple[EvidenceRows, ...] = (),
+    derivation: str | Callable[[Mapping[str, Any]], str] = "",
 ) -> Metric:
     """Make the record of a metric."""
     return Metric(
@@ -72,6 +93,8 @@ def metric(
         headline=id in HEADLINE,
         same_test_as=MEAN_OF_DIALOGUES.get(id, ""),
         fixed_where=fixed_where,
+        evidence=evidence,
+        derivation=derivation,
         baselines=(REFUSING, ECHOING) if id in HEADLINE else (),
     )
 
@@ -218,3 +241,6 @@ TAS_FORMULA = (
     r"\mathrm{TAS} = "
     r"\min(1, \max(-1, \alpha \mathrm{CC} + \beta \mathrm{CR} - \gamma I))"
 )
+COSINE = "a_U · a_S / (|a_U| |a_S|), by the weights of the concepts"
+ADAPTATION = "min(1, max(-1, {{alpha}} * {cc} + {{beta}} * {cr} - {{gamma}} * {i}))"
+FIRST_TURN = "{test} from turn {turn} to {last}: turn {first} is the first"

@@ -1,5 +1,6 @@
 """Metrics of turns, segments and shifts."""
 
+from fastscore.suites.declarations import EvidenceRows
 from fastscore.suites.preference_shift.metrics import sources as use
 
 TURN_METRICS = (
@@ -13,6 +14,8 @@ TURN_METRICS = (
         reading="1 if user and system name the same concepts, also if neither names one.",
         example="User: comedy, Tom Hanks. System: comedy. 1 / 2 = 0.5.",
         null_when=(use.NO_TEXTS,),
+        evidence=use.IN_TEXTS,
+        derivation="{n_shared} / {n_either} concepts",
     ),
     use.metric(
         "turns",
@@ -29,6 +32,8 @@ TURN_METRICS = (
         reading="As CC, but rare concepts weigh more. 0 if one of the sets is empty.",
         example="Weights 3 and 4, the system names the second only: 16 / (5 * 4) = 0.8.",
         null_when=(use.NO_TEXTS,),
+        evidence=use.IN_TEXTS,
+        derivation=use.COSINE,
     ),
     use.metric(
         "turns",
@@ -41,6 +46,8 @@ TURN_METRICS = (
         example="S = 'the quick brown fox jumps', U = 'a quick brown fox': max(1/3, 0/2) = 0.333.",
         better="lower",
         null_when=(use.NO_TEXTS,),
+        evidence=use.IN_TEXTS,
+        derivation="max({shares})",
     ),
     use.metric(
         "turns",
@@ -53,6 +60,8 @@ TURN_METRICS = (
         example="CC = 0.5, CR = 0.8, I = 0.4: 0.5 + 0.8 - 0.4 = 0.9.",
         minimum=-1.0,
         null_when=(use.NO_TEXTS,),
+        evidence=(EvidenceRows(columns=("cc", "cr", "i")),),
+        derivation=use.ADAPTATION.format(cc="{cc}", cr="{cr}", i="{i}"),
     ),
     use.metric(
         "turns",
@@ -64,6 +73,7 @@ TURN_METRICS = (
         reading="The share of its concepts that are gold. Of none: 1 without gold, else 0.",
         example="System names 3 concepts, 2 of them gold: 2 / 3 = 0.667.",
         null_when=use.NO_GOLD,
+        evidence=use.GOLD_AND_TEXTS,
     ),
     use.metric(
         "turns",
@@ -75,6 +85,7 @@ TURN_METRICS = (
         reading="The share of the constraints that the system takes up. 1 without a constraint.",
         example="4 gold concepts, the system names 2 of them: 2 / 4 = 0.5.",
         null_when=use.NO_GOLD,
+        evidence=use.GOLD_AND_TEXTS,
     ),
     use.metric(
         "turns",
@@ -89,6 +100,8 @@ TURN_METRICS = (
         reading="1 if system and constraints name the same concepts. 0 if both P and R are 0.",
         example="P = 2 / 3, R = 1 / 2: 0.571.",
         null_when=use.NO_GOLD,
+        evidence=use.GOLD_AND_TEXTS,
+        derivation="2 * {n_hits} / ({n_system} + {n_gold})",
     ),
     use.metric(
         "turns",
@@ -100,6 +113,8 @@ TURN_METRICS = (
         reading="1 if the system names all constraints and nothing else.",
         example="Gold: comedy. System: comedy, Tom Hanks. J = 0.",
         null_when=use.NO_GOLD,
+        evidence=use.GOLD_AND_TEXTS,
+        derivation=lambda row: f"the sets are {'' if row['dst_joint_accuracy'] else 'not '}equal",
     ),
 )
 
@@ -114,6 +129,8 @@ SEGMENT_METRICS = (
         reading="CC of all that is said in a segment.",
         example="4 concepts of the user, 3 of them in the answers: 3 / 4 = 0.75.",
         null_when=(use.NONE_SCORED,),
+        evidence=use.IN_SEGMENT,
+        derivation="{n_shared} / {n_either} concepts",
     ),
     use.metric(
         "segments",
@@ -128,6 +145,8 @@ SEGMENT_METRICS = (
         reading="CR of all that is said in a segment. Repeated concepts weigh more.",
         example="Sums (3, 4) and (0, 4): 16 / (5 * 4) = 0.8.",
         null_when=(use.NONE_SCORED,),
+        evidence=use.IN_SEGMENT,
+        derivation=use.COSINE,
     ),
     use.metric(
         "segments",
@@ -143,6 +162,8 @@ SEGMENT_METRICS = (
         example="I of 0.2 and 0.4: 0.3.",
         better="lower",
         null_when=(use.NONE_SCORED,),
+        evidence=(use.of_turns("i", same=("segment",)),),
+        derivation="mean of {i}",
     ),
     use.metric(
         "segments",
@@ -160,6 +181,8 @@ SEGMENT_METRICS = (
         example="CC = 0.75, CR = 0.8, I = 0.6: 0.75 + 0.8 - 0.6 = 0.95.",
         minimum=-1.0,
         null_when=(use.NONE_SCORED,),
+        evidence=(EvidenceRows(columns=("segment_cc", "segment_cr", "segment_i")),),
+        derivation=use.ADAPTATION.format(cc="{segment_cc}", cr="{segment_cr}", i="{segment_i}"),
     ),
 )
 
@@ -182,6 +205,8 @@ SHIFT_METRICS = (
         better="lower",
         null_when=(use.UNKNOWN_DELAY, use.NOT_RECOVERED),
         unit="turns",
+        evidence=(use.of_turns("cc", "cr"),),
+        derivation=use.FIRST_TURN,
     ),
     use.metric(
         "shifts",
@@ -201,6 +226,8 @@ SHIFT_METRICS = (
         better="lower",
         null_when=(use.UNKNOWN_DELAY_COSINE, use.NOT_RECOVERED_COSINE),
         unit="turns",
+        evidence=(use.of_turns("cr"),),
+        derivation=use.FIRST_TURN,
     ),
     use.metric(
         "shifts",
@@ -218,5 +245,7 @@ SHIFT_METRICS = (
         example="I of 0.0, 0.3 and 0.6: 0.3.",
         better="lower",
         null_when=(use.AFTER_THE_END, use.NONE_IN_WINDOW),
+        evidence=(use.of_turns("i"),),
+        derivation="mean of {i}",
     ),
 )
