@@ -235,6 +235,7 @@ SETUPS: dict[str, tuple[Setup, ...]] = {
     "docs/explain.md": (chats, chats_run),
     "docs/footguns.md": (logs, scored("score_dialogue", "scored")),
     "docs/models.md": (example("score_dialogue", "example"), logs),
+    "docs/run_directory.md": (scored("score_dialogue", "run"),),
     "docs/scale.md": (plain_logs,),
     "docs/engines.md": (plain_logs,),
     "docs/faq.md": (scored("memory_finance", "run"), logs),

@@ -1,11 +1,9 @@
-"""User pages and `--help` keep to the limits of plain prose; exceptions may only shrink."""
+"""User pages and `--help` keep to the limits of plain prose."""
 
 import functools
 import inspect
-import tomllib
 from collections.abc import Iterator
 from itertools import chain
-from pathlib import Path
 from typing import Any
 
 import click
@@ -17,11 +15,6 @@ from tests.documented import ROOT, commands_by_words
 
 PROJECT = ("design", "decisions", "benchmarks", "dependencies", "reliability")
 """Pages of docs/ for the people who develop fastscore."""
-
-_RECORD = tomllib.loads((Path(__file__).parent / "exceptions.toml").read_text(encoding="utf-8"))
-
-EXCEPTIONS: dict[str, dict[str, float]] = _RECORD["above"]
-"""Texts above a limit, with the figures that they may not exceed."""
 
 HELP = "help"
 
@@ -58,7 +51,7 @@ def texts_of_help() -> Iterator[prose.Text]:
 
 
 def figures_of(name: str) -> dict[str, Any]:
-    """Return the figures of a page, or of all `--help`, as exceptions record them."""
+    """Return the figures of a page, or of all `--help`."""
     texts, blocks = texts_of(name)
     found = prose.measure([each.text for each in texts], blocks)
     return {
@@ -101,17 +94,8 @@ def message(name: str) -> str:
 @pytest.mark.parametrize("name", [*user_pages(), HELP])
 def test_a_text_keeps_to_the_limits(name: str) -> None:
     found = figures_of(name)
-    allowed = {**LIMITS, **EXCEPTIONS.get(name, {})}
-    above = {key: value for key, value in found.items() if value > allowed[key]}
-    assert not above, f"{name} has {found}, allowed {allowed}{message(name)}"
-
-
-@pytest.mark.parametrize("name", EXCEPTIONS)
-def test_an_exception_is_still_needed(name: str) -> None:
-    found = figures_of(name)
-    for key, value in EXCEPTIONS[name].items():
-        assert value > LIMITS[key], f"{name}: {key} is no exception"
-        assert found[key] > LIMITS[key], f"{name}: remove {key} from exceptions.toml"
+    above = {key: value for key, value in found.items() if value > LIMITS[key]}
+    assert not above, f"{name} has {found}, allowed {LIMITS}{message(name)}"
 
 
 def test_user_pages_show_code() -> None:

@@ -67,7 +67,7 @@ def test_analyses_name_reasons_of_statistics_that_their_page_explains() -> None:
 
 
 def test_every_reason_stands_in_the_documentation() -> None:
-    section = FORMATS.read_text().split("**Rejects.**")[1].split("Columns:")[0]
+    section = FORMATS.read_text().split("\n## Rejects\n")[1].split("| Column |")[0]
     cells = re.findall(r"^\| (`.*?) \|", section, re.MULTILINE)
     documented = [reason for cell in cells for reason in re.findall(r"`(\w+)`", cell)]
     assert sorted(documented) == sorted(REJECT_REASONS)

@@ -14,19 +14,19 @@ class GroupTravel:
 
     address_sim: float = option(
         0.45,
-        help="Similarity from which a text addresses a preference (M8).",
+        help="Minimum similarity of a text that addresses a preference (M8).",
         minimum=0.0,
         maximum=1.0,
     )
     satisfy_sim: float = option(
         0.42,
-        help="Similarity from which a place satisfies a preference (M10).",
+        help="Minimum similarity of a place that satisfies a preference (M10).",
         minimum=0.0,
         maximum=1.0,
     )
     serendipity_sim: float = option(
         0.30,
-        help="Similarity from which a place that nobody named is serendipitous (M15).",
+        help="Minimum similarity of a serendipitous place, which no preference names (M15).",
         minimum=0.0,
         maximum=1.0,
     )
@@ -37,13 +37,13 @@ class GroupTravel:
     )
     m12_long: Literal["windows", "cut"] = option(
         "windows",
-        help="How M12 reads what is longer than the model takes: in windows whose vectors are "
-        "averaged by tokens, or, as published, cut at the model's limit.",
+        help="How M12 reads texts that are longer than the model takes: in windows whose vectors "
+        "are averaged by tokens, or cut at the model's limit, as published.",
     )
     negation: Literal["rooms", "all"] = option(
         "rooms",
-        help="Where negations count: in wishes for rooms, or for categories too: one that stands "
-        "after a negator in its clause is then not wished for.",
+        help="Where negations count: in wishes for rooms, or also in wishes for categories. A "
+        "category after a negator in its clause is then not a wish.",
     )
     strict_overnight: bool = option(
         False,
@@ -51,7 +51,7 @@ class GroupTravel:
     )
     lexicon: str = option(
         "",
-        help="A TOML file of words that replaces the built-in lexicon as a whole.",
+        help="A TOML file of words that replaces the whole built-in lexicon.",
         names_file=True,
         built_in="lexicon.toml",
     )

@@ -15,30 +15,30 @@ class GuestSimulation:
 
     profile: Literal["default", "published"] = option(
         "default",
-        help="default: exits and messages without a state are no behaviour, nothing to score is "
-        "null, tools count by name; published: as the public evaluation does it.",
+        help="default: exits and messages without a state do not count as behaviour, unscored "
+        "cases are null, and tools count by name. published: the rules of the public evaluation.",
     )
     states: Literal["auto", "columns", "tools", "heuristic", "llm"] = option(
         "auto",
-        help="Where a guest's states come from; auto takes the first that a conversation has, llm "
-        "is what a chat model read into files (--states-from).",
+        help="Source of a guest's states. auto: the first source that a conversation has. llm: "
+        "files that a chat model wrote (--states-from).",
     )
     states_from: str = option(
         "",
-        help="A folder of the published files of states, exp<k>/<conversation>_states.csv, which "
-        "count instead of the log's state columns.",
+        help="A folder of published files of states, exp<k>/<conversation>_states.csv. They "
+        "replace the log's state columns.",
         names_folder="exp*/*_states.csv",
     )
     personas: str = option(
         "",
-        help="A JSON file of persona attributes by full name, and of test cases, for logs that "
-        "do not hold them.",
+        help="A JSON file of persona attributes by full name, and of test cases, for logs without "
+        "them.",
         names_file=True,
     )
     level: int = option(
         0,
-        help="The experiment level of conversations that neither a column nor a folder exp<k> "
-        "gives one; 0 for none.",
+        help="The experiment level of conversations without a level in a column or a folder "
+        "exp<k>. 0: no level.",
         minimum=0,
     )
 

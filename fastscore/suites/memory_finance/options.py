@@ -15,17 +15,17 @@ class MemoryFinance:
 
     profile: Literal["default", "published"] = option(
         "default",
-        help="What a reply that is null counts as in a turn of status ok: missing, so that the "
-        "turn counts for no metric (default), or empty, so that it complies (published).",
+        help="How a null reply in a turn of status ok counts. default: as missing, so the turn "
+        "counts for no metric. published: as empty, so the turn complies.",
     )
     ignore_memory_keys: bool = option(
         False,
-        help="Empty every turn's required memory keys first, as for a baseline without memory: "
-        "then no turn counts for M1.",
+        help="Ignore the required memory keys of every turn, as for a baseline without memory. No "
+        "turn counts for M1 then.",
     )
     lexicon: str = option(
         "",
-        help="A TOML file of words that replaces the built-in lexicon as a whole.",
+        help="A TOML file of words that replaces the whole built-in lexicon.",
         names_file=True,
         built_in="lexicon.toml",
     )
@@ -37,8 +37,8 @@ class MemoryFinance:
     )
     legacy_dataset_path: str = option(
         "",
-        help="The dataset that the legacy files name, which no log knows.  [default: the input as "
-        "given]",
+        help="The dataset path in the legacy files, which logs do not contain.  [default: the "
+        "input as given]",
         signed=False,
     )
 

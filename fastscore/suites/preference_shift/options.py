@@ -64,9 +64,9 @@ class PreferenceShift:
 
     profile: Literal["default", "published", "structured", "legacy"] = option(
         "default",
-        help="published: the public evaluation (V4); structured: its successor; legacy: its "
-        "predecessor, by topics instead of concepts; default: the "
-        "published formulas with values matched as whole words and no plot keywords.",
+        help="published: the public evaluation (V4). structured: its successor. legacy: its "
+        "predecessor, with topics instead of concepts. default: the published formulas, with "
+        "values matched as whole words and without plot keywords.",
     )
     catalogue: str = option(
         "",
@@ -78,9 +78,9 @@ class PreferenceShift:
     )
     extract: Literal["lexical", "embed", "ngrams", "llm"] = option(
         "lexical",
-        help="How concepts are found: values that stand in the text, or the values nearest to it "
-        "in meaning by vectors (embed) or in spelling by character n-grams (ngrams), or those that "
-        "a chat model read, in a file (llm).",
+        help="How concepts are found. lexical: values in the text. embed: values with the most "
+        "similar vectors. ngrams: values with the most similar character n-grams. llm: values in a "
+        "file that a chat model wrote.",
         heading=CONCEPTS,
     )
     annotations: str = option(
@@ -96,32 +96,32 @@ class PreferenceShift:
     )
     aliases: str = option(
         "",
-        help="A CSV table of other spellings of the catalogue's values: spelling, value and, where "
-        "it means one field only, field.",
+        help="A CSV table of other spellings of the catalogue's values, with the columns spelling, "
+        "value and optionally field.",
         names_file=True,
         heading=CONCEPTS,
     )
     fields: str | None = option(
         None,
-        help="The catalogue's fields whose values are concepts, with commas between.  "
+        help="The catalogue's fields whose values are concepts, separated by commas.  "
         "[default: by the profile]",
         heading=CONCEPTS,
     )
     plot_keywords: bool | None = option(
         None,
-        help="Take keywords of the plots for concepts too.  [default: by the profile]",
+        help="Use keywords of the plots as concepts too.  [default: by the profile]",
         heading=CONCEPTS,
     )
     embed_threshold: float = option(
         0.35,
-        help="With --extract embed or ngrams: the least cosine of a text and a value.",
+        help="With --extract embed or ngrams: minimum cosine of a text and a value.",
         minimum=-1.0,
         maximum=1.0,
         heading=CONCEPTS,
     )
     embed_top: int = option(
         3,
-        help="With --extract embed or ngrams: the most values of one field.",
+        help="With --extract embed or ngrams: maximum number of values of one field.",
         minimum=1,
         maximum=1000,
         heading=CONCEPTS,
@@ -130,7 +130,7 @@ class PreferenceShift:
     beta: float = option(1.0, help="Weight of CR in TAS.")
     gamma: float = option(1.0, help="Weight of copying (I) in TAS, subtracted.")
     copy_orders: str = option(
-        "3,4", help="Orders of the n-grams of copying, with commas between.", unit="words"
+        "3,4", help="Orders of the n-grams of copying, separated by commas.", unit="words"
     )
     recovery: Literal["cc", "cc-or-cr"] | None = option(
         None,
@@ -145,28 +145,28 @@ class PreferenceShift:
     )
     recovery_cr: float = option(
         0.65,
-        help="The threshold of CR, also that of recovery by CR alone.",
+        help="The threshold of CR, also for recovery by CR alone.",
         minimum=0.0,
         maximum=1.0,
     )
     window: int = option(
         3,
-        help="Turns in which a shift can be recovered, its own the first; below 1 counts as 1.",
+        help="Turns in which a shift can be recovered, from the turn of the shift on. Values below "
+        "1 count as 1.",
         unit="turns",
     )
     cas_weights: str = option(
         "0.01,0.02,0.02,0.30,0.15",
-        help="Weights in CAS of recovery rate, delay, copying, CC and CR; scaled to sum 1.",
+        help="Weights in CAS of recovery rate, delay, copying, CC and CR. They are scaled to sum ",
     )
     segments: Literal["embedding", "heuristic", "metadata"] = option(
         "embedding",
-        help="Where a conversation without shift metadata is cut: by the user's texts, compared by "
-        "vectors and concepts (embedding) or topic words (heuristic), or not at all (metadata).",
+        help="How a conversation without shift metadata is cut: where the user's texts change in "
+        "vectors and concepts (embedding) or in topic words (heuristic), or not at all (metadata).",
     )
     merge_speakers: bool = option(
         False,
-        help="First join consecutive turns of one speaker; a system turn at the start is left "
-        "aside.",
+        help="Join consecutive turns of one speaker first. A system turn at the start is skipped.",
     )
     legacy_files: bool = option(
         False,

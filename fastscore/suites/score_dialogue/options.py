@@ -18,46 +18,46 @@ class ScoreDialogue:
 
     lex_weight: float = option(
         0.5,
-        help="Weight of the lexical part; the semantic part has the rest. A part without weight "
-        "is not computed, and at 1 no embedder is needed.",
+        help="Weight of the lexical part. The semantic part has the rest. A part without weight is "
+        "not computed, and at 1 no embedder is needed.",
         minimum=0.0,
         maximum=1.0,
     )
     semantic: Literal["calibrated", "cosine", "jaccard"] = option(
         "calibrated",
-        help="What semantic similarity is: the cosine calibrated by the dialogue's own baseline, "
-        "the bare cosine, or the Jaccard index of the words (no embedder).",
+        help="Semantic similarity: the cosine calibrated by the dialogue's baseline, the plain "
+        "cosine, or the Jaccard index of the words (no embedder).",
     )
     baseline_pairs: int = option(
         20_000,
-        help="Random pairs of ground truths whose mean cosine is a dialogue's baseline; below 1 "
-        "counts as 1.",
+        help="Random pairs of ground truths whose mean cosine is a dialogue's baseline. Values "
+        "below 1 count as 1.",
         maximum=10_000_000,
         unit="pairs",
     )
     baseline_seed: int = option(
         0,
-        help="Seed of those pairs, as Python's random.Random takes it.",
+        help="Seed of the random pairs, for Python's random.Random.",
         minimum=-(2**63),
         maximum=2**63 - 1,
     )
 
     max_text: int = option(
         MAXIMUM_TEXT,
-        help="The most characters of a prediction or a ground truth; a row with more is a reject. "
-        "Edit distances of longer texts take minutes.",
+        help="Maximum length of a prediction or a ground truth. A longer one is a reject. Edit "
+        "distances of longer texts take minutes.",
         minimum=1,
         unit="characters",
     )
     pppl_model: str = option(
         "",
-        help="A masked language model (`fastscore models export FOLDER --task fill-mask`): reports "
+        help="A masked language model (`fastscore models export FOLDER --task fill-mask`), for "
         "the pseudo-perplexity of predictions and ground truths.",
         names_masked_model=True,
     )
     pppl_weight: float = option(
         0.0,
-        help="How much a prediction that reads worse than the ground truth is penalised: U_step is "
+        help="Penalty for predictions with a higher perplexity than the ground truth. U_step is "
         "multiplied by (PPPL of the ground truth / PPPL of the prediction) to this power, at most "
         "1. Not part of the published scorer.",
         minimum=0.0,
