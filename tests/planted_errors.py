@@ -1,4 +1,6 @@
-"""Uses of `fastscore.score`: each line with ``# error`` has one mistake, the others have none."""
+"""Uses of fastscore: each line with ``# error`` has one mistake, the others have none."""
+
+import polars as pl
 
 import fastscore
 from fastscore import Run
@@ -9,6 +11,13 @@ stored: Run = fastscore.score(logs, fastscore.MemoryFinance(ignore_memory_keys=T
 weights = fastscore.ScoreDialogue(lex_weight=1, semantic="jaccard")
 shift = fastscore.PreferenceShift(catalogue="items.csv", match=None, window=5)
 fastscore.score(logs, shift, embedder=None, columns={"text": "content"})
+column = pl.Series(["a", None])
+embedder = fastscore.Embedder("minilm-l6-v2", threads=2)
+vectors: pl.Series = embedder.embed(column, dim=64)
+kept: pl.Series = fastscore.VectorStore.of(embedder, root="store").get_or_embed(["a", "b"])
+distance: pl.Expr = fastscore.text.levenshtein("a", pl.col("b"))
+distances: pl.Series = fastscore.text.levenshtein(column, column)
+cosine: pl.Expr = fastscore.sets.idf_cosine("a", "b", idf={"x": 1.0})
 
 misspelt = fastscore.ScoreDialogue(lexweight=1.0)  # error
 text = fastscore.ScoreDialogue(lex_weight="1")  # error
@@ -20,3 +29,8 @@ fastscore.score(logs, weights, workers="2")  # error
 fastscore.score(logs, "score_dialog")  # error
 fastscore.score("score_dialogue", logs)  # error
 fastscore.score(logs, fastscore.ScoreDialogue)  # error
+fastscore.VectorStore.of("minilm-l6-v2")  # error
+embedder.embed([1, 2])  # error
+fastscore.text.levenshtein("a", column)  # error
+fastscore.text.ngram_overlap("a", "b", n="2")  # error
+fastscore.sets.idf_cosine("a", "b")  # error

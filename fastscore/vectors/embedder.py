@@ -10,7 +10,7 @@ import hashlib
 import json
 import threading
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
@@ -44,7 +44,8 @@ from fastscore.vectors.precisions import (
     load_inference,
 )
 from fastscore.vectors.runtimes import Calls, Inference, Inputs
-from fastscore.vectors.text_ids import as_series
+from fastscore.vectors.text_ids import as_series, as_texts
+from fastscore.vectors.view import VectorView
 
 if TYPE_CHECKING:
     import polars as pl
@@ -265,10 +266,50 @@ class Embedder:
         }
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
+    def embed(
+        self,
+        texts: "pl.Series | Sequence[str | None]",
+        *,
+        dim: int | None = None,
+        progress: Progress | None = None,
+    ) -> "pl.Series":
+        """Embed a column of texts, each distinct text once.
+
+        Parameters
+        ----------
+        texts
+            Strings. `VectorStore.get_or_embed` keeps their vectors for later calls.
+        dim
+            Keep the leading `dim` components and normalise anew. Default: all.
+        progress
+            Called with (texts done, texts in all), of distinct texts.
+
+        Returns
+        -------
+        pl.Series
+            Of dtype ``Array(Float32, dim)``, each vector of length 1. Null if the text is.
+
+        Raises
+        ------
+        ModelError
+            If the model's files are damaged.
+        UsageError
+            If `dim` is not within the model's width, or the texts are not strings.
+
+        Examples
+        --------
+        >>> embedder = fastscore.Embedder("minilm-l6-v2")  # doctest: +SKIP
+        >>> frame.with_columns(vector=embedder.embed(frame["text"]))  # doctest: +SKIP
+        """
+        series = as_texts(texts)
+        distinct = series.drop_nulls().unique(maintain_order=True)
+        vectors = self.encode(distinct, dim=dim, progress=progress)
+        return VectorView.from_texts(distinct, vectors).series(series)
+
     def encode(
         self, texts: "Texts", *, dim: int | None = None, progress: Progress | None = None
     ) -> Vectors:
-        """Embed texts.
+        """Embed texts into a matrix.
 
         Parameters
         ----------

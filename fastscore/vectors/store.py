@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -30,6 +30,7 @@ from fastscore.vectors.description import (
     describe_or_create,
 )
 from fastscore.vectors.embedder import check_dim
+from fastscore.vectors.missing import embed_missing
 from fastscore.vectors.segments import (
     DAMAGED_SUFFIX,
     IDS_SUFFIX,
@@ -46,12 +47,16 @@ from fastscore.vectors.text_ids import (
     SortedIds,
     TextIds,
     as_series,
+    as_texts,
     distinct_ids,
     text_ids,
 )
 from fastscore.vectors.view import VectorView
 
 if TYPE_CHECKING:
+    import polars as pl
+
+    from fastscore.vectors.embedder import Embedder, Progress
     from fastscore.vectors.text_ids import Texts
 
 Keep = npt.NDArray[np.bool_]
@@ -191,7 +196,7 @@ _SEGMENT_BYTES = 128 * 2**20
 
 
 class VectorStore:
-    """Vectors of one model by text id. Make one with `VectorStore.open`.
+    """Vectors of one model by text id. Make one with `VectorStore.of` or `VectorStore.open`.
 
     Attributes
     ----------
@@ -208,6 +213,39 @@ class VectorStore:
         self.dim = dim
         self.vector_dtype = vector_dtype
         self._segments = OpenSegments(folder, dim, vector_dtype)
+        self._embedder: Embedder | None = None
+
+    @classmethod
+    def of(
+        cls,
+        embedder: "Embedder",
+        *,
+        root: str | os.PathLike[str] | None = None,
+        vector_dtype: Literal["fp32", "fp16"] = "fp32",
+    ) -> "VectorStore":
+        """Open the store of an embedder, in which `get_or_embed` embeds what is missing.
+
+        Parameters
+        ----------
+        embedder
+            The model.
+        root, vector_dtype
+            As for `open`. Runs use the same store if their ``store`` is the same folder.
+
+        Raises
+        ------
+        StoreError, UsageError
+            As for `open`.
+
+        Examples
+        --------
+        >>> store = fastscore.VectorStore.of(fastscore.Embedder())  # doctest: +SKIP
+        >>> store.get_or_embed(pl.Series(["tea", None, "tea"]))  # doctest: +SKIP
+        """
+        folder = None if root is None else Path(root)
+        store = cls.open(embedder.fingerprint, embedder.dim, root=folder, vector_dtype=vector_dtype)
+        store._embedder = embedder
+        return store
 
     @classmethod
     def open(
@@ -322,6 +360,48 @@ class VectorStore:
         if len(positions) == len(ids):
             return self._gather(wanted, positions, width)
         return self._gather(wanted, np.arange(len(positions)), width)[inverse]
+
+    def get_or_embed(
+        self,
+        texts: "pl.Series | Sequence[str | None]",
+        *,
+        dim: int | None = None,
+        progress: "Progress | None" = None,
+    ) -> "pl.Series":
+        """Read the vectors of a column of texts, and embed those that the store lacks.
+
+        Parameters
+        ----------
+        texts
+            Strings in any order, with repeats and nulls.
+        dim
+            Keep the leading `dim` components and normalise anew. Default: all.
+        progress
+            Called with (texts embedded, texts to embed). Texts with a vector do not count.
+
+        Returns
+        -------
+        pl.Series
+            Of dtype ``Array(Float32, dim)``, each vector of length 1. Null if the text is.
+
+        Raises
+        ------
+        UsageError
+            If the store has no embedder, or the texts are not strings.
+        ModelError
+            If the model's files are damaged.
+        StoreError
+            If vectors cannot be read or written.
+        """
+        if self._embedder is None:
+            raise UsageError(
+                f"The store {self.folder} has no embedder.",
+                "Open it by `VectorStore.of(embedder)`.",
+            )
+        check_dim(dim, self.dim)
+        series = as_texts(texts)
+        embed_missing(series, self._embedder, self, progress=progress)
+        return self.view(series, dim).series(series)
 
     def view(self, texts: "Texts", dim: int | None = None) -> VectorView:
         """Gather the vectors of texts, each distinct text once.
@@ -472,7 +552,7 @@ class VectorStore:
             if absent.any():
                 raise StoreError(
                     f"{absent.sum()} of {len(rows)} texts have no vector in {self.folder}.",
-                    "Embed them first."
+                    "Embed them first: `VectorStore.get_or_embed` does."
                     if not self._segments.damaged()
                     else "Embed them again: damaged segments were set aside.",
                 )

@@ -12,6 +12,8 @@ import numpy.typing as npt
 from fastscore_jit.arrays import UInt64Array
 from fastscore_kernels import bucket_starts, find_ids, text_hash128
 
+from fastscore.errors import UsageError
+
 if TYPE_CHECKING:
     import polars as pl
 
@@ -35,9 +37,11 @@ def as_series(texts: "Texts") -> "pl.Series":
     """
     import polars as pl
 
+    if isinstance(texts, str):
+        raise TypeError("One text is given: expected a column of them.")
     if isinstance(texts, pl.Series):
         series = texts
-    elif isinstance(texts, Sequence) and not isinstance(texts, str):
+    elif isinstance(texts, Sequence):
         series = pl.Series(texts, dtype=pl.String, strict=True)
     else:
         series = pl.Series(texts)
@@ -48,6 +52,23 @@ def as_series(texts: "Texts") -> "pl.Series":
             return series.cast(pl.String)
         raise TypeError(f"Texts have dtype {series.dtype}: expected strings.")
     return series
+
+
+def as_texts(texts: object) -> "pl.Series":
+    """Take texts of a user as `as_series` does.
+
+    Raises
+    ------
+    UsageError
+        If the values are not strings.
+    """
+    try:
+        return as_series(texts)
+    except TypeError as error:
+        found = f"type {type(texts).__name__}"
+        if hasattr(texts, "dtype"):
+            found = f"dtype {texts.dtype}"
+        raise UsageError(f"`texts` is of {found}; expected a Series or list of strings.") from error
 
 
 def text_ids(texts: "Texts") -> TextIds:

@@ -18,6 +18,8 @@ from fastscore.vectors.text_ids import (
 )
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from fastscore.vectors.text_ids import Texts
 
 
@@ -129,8 +131,33 @@ class VectorView:
             raise StoreError(
                 f"{known.filter(absent).n_unique()} distinct texts have no vector, "
                 f"the first is {first[:80]!r}.",
-                "Embed them first.",
+                "Embed them first: `VectorStore.get_or_embed` does.",
             )
         codes = np.full(len(series), -1, np.int32)
         codes[present] = found
         return codes
+
+    def series(self, texts: "Texts") -> "pl.Series":
+        """Return the vector of each text.
+
+        Parameters
+        ----------
+        texts
+            Strings in any order, with repeats and nulls.
+
+        Returns
+        -------
+        pl.Series
+            Of dtype ``Array(Float32, dim)``, with the name of the texts. Null if the text is.
+
+        Raises
+        ------
+        StoreError
+            If a text that is not null has no vector here.
+        """
+        import polars as pl
+
+        column = as_series(texts)
+        rows = pl.Series(self.codes(column))
+        vectors = pl.Series(column.name, self.matrix, pl.Array(pl.Float32, self.dim))
+        return vectors.gather(rows.set(rows < 0, None))

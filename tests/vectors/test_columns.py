@@ -1,0 +1,69 @@
+"""Columns of texts to columns of vectors, with and without a store."""
+
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from fastscore.errors import StoreError, UsageError
+from fastscore.vectors import Embedder, VectorStore
+
+TEXTS = pl.Series("said", ["b", None, "a", "b", "a b"])
+
+
+def as_rows(vectors: pl.Series) -> list[list[float] | None]:
+    return [None if each is None else list(each) for each in vectors.to_list()]
+
+
+def test_a_column_of_texts_becomes_a_column_of_vectors(tiny: Embedder) -> None:
+    vectors = tiny.embed(TEXTS)
+    assert vectors.name == "said"
+    assert vectors.dtype == pl.Array(pl.Float32, tiny.dim)
+    b, a, both = tiny.encode(["b", "a", "a b"]).tolist()
+    assert as_rows(vectors) == [b, None, a, b, both]
+    assert as_rows(tiny.embed(["a", None])) == [a, None]
+    cut = tiny.embed(TEXTS, dim=2)
+    assert cut.dtype == pl.Array(pl.Float32, 2)
+    np.testing.assert_array_equal(cut.drop_nulls().to_numpy()[1], tiny.encode(["a"], dim=2)[0])
+    frame = pl.DataFrame(TEXTS).with_columns(vector=vectors)
+    assert frame.filter(pl.col("said") == "b")["vector"].n_unique() == 1
+
+
+def test_no_text_is_no_vector(tiny: Embedder, tmp_path: Path) -> None:
+    for texts in (pl.Series([], dtype=pl.String), pl.Series([None, None])):
+        for found in (tiny.embed(texts), VectorStore.of(tiny, root=tmp_path).get_or_embed(texts)):
+            assert found.to_list() == texts.to_list()
+            assert found.dtype == pl.Array(pl.Float32, tiny.dim)
+
+
+def test_a_store_embeds_what_it_lacks_alone(tiny: Embedder, tmp_path: Path) -> None:
+    calls: list[tuple[int, int]] = []
+    store = VectorStore.of(tiny, root=tmp_path)
+    first = store.get_or_embed(TEXTS, progress=lambda *each: calls.append(each))
+    assert as_rows(first) == as_rows(tiny.embed(TEXTS))
+    assert calls[-1] == (3, 3)
+    calls.clear()
+    again = VectorStore.of(tiny, root=str(tmp_path))
+    assert again.get_or_embed(TEXTS, progress=lambda *each: calls.append(each)).equals(first)
+    assert calls == []
+    more = pl.Series(["a", "c"])
+    again.get_or_embed(more, progress=lambda *each: calls.append(each))
+    assert calls == [(1, 1)]
+    assert store.get_or_embed(TEXTS, dim=2).dtype == pl.Array(pl.Float32, 2)
+    assert store.stats().vectors == 4
+
+
+def test_errors_name_what_to_do(tiny: Embedder, tmp_path: Path) -> None:
+    store = VectorStore.open(tiny.fingerprint, tiny.dim, root=tmp_path)
+    with pytest.raises(UsageError, match=r"no embedder\. Open it by `VectorStore\.of\(embedder\)`"):
+        store.get_or_embed(TEXTS)
+    with pytest.raises(StoreError, match=r"Embed them first: `VectorStore\.get_or_embed` does"):
+        store.view(TEXTS)
+    with pytest.raises(StoreError, match=r"Embed them first: `VectorStore\.get_or_embed` does"):
+        store.view(pl.Series([], dtype=pl.String)).codes(TEXTS)
+    for wrong, found in ((pl.Series([1]), "dtype Int64"), ("a", "type str"), ([1], "type list")):
+        with pytest.raises(UsageError, match=f"`texts` is of {found}; expected a Series or list"):
+            tiny.embed(wrong)  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match=r"The dimension asked for is 9999"):
+        VectorStore.of(tiny, root=tmp_path).get_or_embed(TEXTS, dim=9_999)
