@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from fastscore.results.metric_cards import fixed_rows, metric_range
-from fastscore.results.readings import bands_text
+from fastscore.results.number_text import bands_text
 from fastscore.suites.base import Suite
 from fastscore.suites.declarations import Metric
 from fastscore.suites.families import headline_metrics

@@ -21,9 +21,14 @@ from fastscore.run.context import RunContext, embedder_identity, run_context
 from fastscore.run.folder import describe_inputs, new_manifest
 from fastscore.run.inputs import readable_inputs, with_own_turns
 from fastscore.run.interrupt import own_stop_flag
-from fastscore.run.notes import notes_on_run
+from fastscore.run.notes import (
+    describe_reject,
+    no_row_error,
+    notes_on_run,
+    nothing_error,
+    strict_error,
+)
 from fastscore.run.progress import Reporter
-from fastscore.run.refusals import describe_reject, no_row_error, nothing_error, strict_error
 from fastscore.run.scoring import ShardScores, compute_rows, compute_tables
 from fastscore.suites.declarations import Source
 

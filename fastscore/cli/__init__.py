@@ -13,7 +13,7 @@ from typing import NoReturn, cast
 
 import click
 
-from fastscore.cli.groups import SuggestingGroup
+from fastscore.cli.command_types import SuggestingGroup
 from fastscore.errors import EXIT_INCOMPLETE, EXIT_INTERRUPTED, FastscoreError
 from fastscore.paths import check_path
 from fastscore.plugins import entry_points

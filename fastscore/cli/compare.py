@@ -5,7 +5,7 @@ from typing import Literal
 
 import click
 
-from fastscore.cli.headings import HeadedCommand, HeadedOption
+from fastscore.cli.command_types import HeadedCommand, HeadedOption
 from fastscore.statistics import SAMPLES
 from fastscore.terminal.grids import FORMATS, Format
 

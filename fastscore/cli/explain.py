@@ -45,9 +45,9 @@ def command(
         choose_dialogue,
         explain,
         explanations_json,
+        print_explanations,
     )
     from fastscore.results.runs import open_run
-    from fastscore.results.show_explanations import print_explanations
     from fastscore.terminal import result_console
 
     dialogues = Dialogues(open_run(run))

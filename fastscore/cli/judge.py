@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from fastscore.cli.headings import HeadedCommand
+from fastscore.cli.command_types import HeadedCommand
 from fastscore.cli.model_options import model_options, read_model_options
 from fastscore.terminal import write_note
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from fastscore.cli.groups import SuggestingGroup
+from fastscore.cli.command_types import SuggestingGroup
 from fastscore.terminal import write_line, write_note
 
 

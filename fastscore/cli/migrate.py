@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from fastscore.cli.groups import SuggestingGroup
+from fastscore.cli.command_types import SuggestingGroup
 from fastscore.errors import EXIT_CHECK_FAILED
 
 

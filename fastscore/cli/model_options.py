@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from fastscore.cli.headings import HeadedOption
+from fastscore.cli.command_types import HeadedOption
 
 if TYPE_CHECKING:
     from fastscore.llm.options import ModelOptions

@@ -1,27 +1,291 @@
 """``fastscore score``: one command a suite, its flags made from the suite's declared options."""
 
 import dataclasses
+import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_type_hints
 
 import click
 
-from fastscore.cli.config_file import configured_columns
-from fastscore.cli.headings import HeadedCommand
-from fastscore.cli.score_options import HEADINGS, MIB, run_options, suite_options
+from fastscore.cli.config_file import configured_columns, read_config
+from fastscore.cli.command_types import HeadedCommand, HeadedOption
 from fastscore.errors import UsageError
 from fastscore.examples import example_names, example_options
 from fastscore.logs.inputs.choice import Choice
 from fastscore.logs.inputs.column_map import ColumnMap, parse_map
-from fastscore.logs.inputs.layout import layout_map
-from fastscore.logs.integrity.limits import Limits
-from fastscore.run.config import NO_EMBEDDER, RunConfig
+from fastscore.logs.inputs.files import FORMAT_NAMES
+from fastscore.logs.inputs.layout import layout_map, layout_names
+from fastscore.logs.integrity.limits import DEFAULT_LIMITS, MEMORY_SHARE, Limits
+from fastscore.options import (
+    CHANGES_SCORE,
+    WRITES_MORE,
+    allowed_values,
+    environment_name,
+    flag_name,
+    value_type,
+)
+from fastscore.processors import available_processors
+from fastscore.run.config import DEFAULT_EMBEDDER, DEFAULT_MAX_REJECTS, NO_EMBEDDER, RunConfig
+from fastscore.run.engines.engine import ENGINES, LOCAL
 from fastscore.suites.base import Suite
 from fastscore.suites.registry import load_suite, suite_names
+from fastscore.vectors.description import TRUST_VARIABLE
+from fastscore.vectors.precisions import EXACT, PRECISIONS
 
 if TYPE_CHECKING:
     from fastscore.suites.own_metrics import OwnMetric
+
+MIB = 1024 * 1024
+
+WHERE_THINGS_ARE = "Where things are"
+WHAT_IS_SCORED = "What is scored, and what is refused"
+HOW_IT_RUNS = "How it runs"
+HEADINGS = (CHANGES_SCORE, WHERE_THINGS_ARE, WHAT_IS_SCORED, WRITES_MORE, HOW_IT_RUNS)
+"""The headings of a suite's ``--help``; those that a suite declares besides follow the first."""
+
+
+def _option(*flags: str, **declared: Any) -> click.Option:
+    """Declare an option that also listens to its environment variable."""
+    long_flag = next(flag for flag in flags if flag.startswith("--")).split("/")[0]
+    return HeadedOption(
+        flags,
+        envvar=environment_name(long_flag.removeprefix("--").replace("-", "_")),
+        show_envvar=True,
+        show_default=declared.get("default") is not None,
+        **declared,
+    )
+
+
+def _trust_store(ctx: click.Context, parameter: click.Parameter, is_trusted: bool) -> None:
+    """Have this process, and the workers that it starts, trust stores."""
+    if is_trusted:
+        os.environ[TRUST_VARIABLE] = "1"
+
+
+_CHANGING = (
+    _option(
+        "--embedder",
+        heading=CHANGES_SCORE,
+        default=DEFAULT_EMBEDDER,
+        help="Embedding model: a name of `fastscore models list` or a recipe file. "
+        f"'{NO_EMBEDDER}' uses none.",
+    ),
+    _option(
+        "--precision",
+        heading=CHANGES_SCORE,
+        default=EXACT,
+        type=click.Choice(PRECISIONS),
+        help="Number format of the model. The signature contains the accuracy of bf16 and int8.",
+    ),
+    _option(
+        "--dim",
+        heading=CHANGES_SCORE,
+        type=int,
+        help="Truncate vectors to this width.  [default: the model's width]",
+    ),
+)
+
+_PLACES = (
+    _option(
+        "-o",
+        "--output",
+        heading=WHERE_THINGS_ARE,
+        type=click.Path(path_type=Path),
+        help="The run directory.",
+    ),
+    _option(
+        "--store",
+        heading=WHERE_THINGS_ARE,
+        type=click.Path(path_type=Path),
+        help="The folder of vector stores.  [default: in the cache]",
+    ),
+    _option(
+        "--trust-store",
+        heading=WHERE_THINGS_ARE,
+        is_flag=True,
+        callback=_trust_store,
+        expose_value=False,
+        help="Read a vector store that is another user's, or that others can write to.",
+    ),
+    _option(
+        "--format",
+        heading=WHERE_THINGS_ARE,
+        type=click.Choice(tuple(FORMAT_NAMES)),
+        help="Format of standard input (-) and of files without a known suffix. For standard "
+        "input the default is jsonl.",
+    ),
+    _option(
+        "--layout",
+        heading=WHERE_THINGS_ARE,
+        metavar="NAME|FILE",
+        help=f"Layout of the logs: a TOML file or one of {', '.join(layout_names())}.",
+    ),
+    _option(
+        "--column",
+        "columns",
+        heading=WHERE_THINGS_ARE,
+        multiple=True,
+        metavar="NAME=PATH",
+        help="Read column NAME from PATH: text=content, text=turns[].content. Repeatable.",
+    ),
+    _option(
+        "--value",
+        "values",
+        heading=WHERE_THINGS_ARE,
+        multiple=True,
+        metavar="COLUMN:FROM=TO",
+        help="Replace a value of the log, such as speaker:user=USER. Repeatable.",
+    ),
+    HeadedOption(
+        ["--config"],
+        heading=WHERE_THINGS_ARE,
+        type=click.Path(exists=True, dir_okay=False, path_type=Path),
+        is_eager=True,
+        expose_value=False,
+        callback=read_config,
+        envvar="FASTSCORE_CONFIG",
+        show_envvar=True,
+        help="TOML file with options. Flags and environment variables win over it.",
+    ),
+)
+
+_SCORED = (
+    _option(
+        "--metrics",
+        heading=WHAT_IS_SCORED,
+        multiple=True,
+        metavar="FILE|NAME",
+        help="Metrics of your own: a Python file, or the name of an installed one. Repeatable.",
+    ),
+    _option(
+        "--limit",
+        heading=WHAT_IS_SCORED,
+        type=click.IntRange(min=1),
+        help="Score only the first N dialogues.",
+    ),
+    _option(
+        "--sample",
+        heading=WHAT_IS_SCORED,
+        type=click.IntRange(min=1),
+        help="Score a random sample of N dialogues. It does not depend on the order of the log.",
+    ),
+    _option("--seed", heading=WHAT_IS_SCORED, type=int, help="Seed of --sample. Default: 0."),
+    _option(
+        "--max-rejects",
+        heading=WHAT_IS_SCORED,
+        type=click.FloatRange(0.0, 1.0),
+        default=DEFAULT_MAX_REJECTS,
+        help="Maximum share of rejected lines. Above it the exit code is 3.",
+    ),
+    _option(
+        "--strict",
+        heading=WHAT_IS_SCORED,
+        is_flag=True,
+        help="Exit with code 3 if a metric is null in every row because its column is missing.",
+    ),
+)
+
+_WORKERS = (
+    _option(
+        "--workers",
+        heading=HOW_IT_RUNS,
+        type=click.IntRange(min=1),
+        default=available_processors(),
+        help="Number of shards scored at once. Default: the number of processors.",
+    ),
+    _option(
+        "--engine",
+        heading=HOW_IT_RUNS,
+        default=LOCAL,
+        type=click.Choice(tuple(ENGINES)),
+        help="Where tasks run: in this process, or on workers of Dask or Ray.",
+    ),
+    _option(
+        "--address",
+        heading=HOW_IT_RUNS,
+        help="Address of the engine's scheduler.  [default: workers on this machine]",
+    ),
+)
+
+_RUNNING = (
+    _option(
+        "--max-memory",
+        heading=HOW_IT_RUNS,
+        type=click.IntRange(min=256),
+        help="Maximum memory of the process in MiB. Above it the run exits with code 4. The "
+        "same command continues it. With an engine: of each worker process.  "
+        f"[default: {MEMORY_SHARE:.0%} of the machine]",
+    ),
+    _option(
+        "--max-unpacked",
+        heading=HOW_IT_RUNS,
+        type=click.IntRange(min=1),
+        default=DEFAULT_LIMITS.unpacked,
+        help="Maximum unpacked size of one compressed file in MiB.",
+    ),
+    _option(
+        "--max-ratio",
+        heading=HOW_IT_RUNS,
+        type=click.FloatRange(min=1.0),
+        default=DEFAULT_LIMITS.ratio,
+        help="Maximum ratio of unpacked and compressed size, beyond 64 MiB.",
+    ),
+    _option(
+        "--overwrite",
+        heading=HOW_IT_RUNS,
+        is_flag=True,
+        help="Replace an existing run in -o.",
+    ),
+    _option(
+        "--dry-run",
+        heading=HOW_IT_RUNS,
+        is_flag=True,
+        help="Show the planned work and write nothing.",
+    ),
+    _option("-q", "--quiet", heading=HOW_IT_RUNS, is_flag=True, help="Print nothing but errors."),
+    _option(
+        "--json",
+        "as_json",
+        heading=HOW_IT_RUNS,
+        is_flag=True,
+        help="Print the summary as JSON.",
+    ),
+)
+
+
+def run_options(suite: Suite) -> list[click.Option]:
+    """Return the options of every run; a shard's default size is the suite's."""
+    shard_size = _option(
+        "--shard-size",
+        heading=HOW_IT_RUNS,
+        type=click.IntRange(min=1),
+        help=f"Maximum MiB of input in a shard.  [default: {suite.source.shard_bytes // MIB}]",
+    )
+    return [*_CHANGING, *_PLACES, *_SCORED, *_WORKERS, shard_size, *_RUNNING]
+
+
+def suite_options(suite: Suite) -> list[click.Option]:
+    """Return the options that a suite declares, one a field."""
+    types = get_type_hints(suite.options)
+    options = []
+    for field in dataclasses.fields(suite.options):
+        rules = field.metadata
+        unit = f" ({rules['unit']})" if rules["unit"] else ""
+        flag = flag_name(field.name)
+        kind, choices = value_type(types[field.name]), allowed_values(types[field.name])
+        is_flag = kind is bool
+        options.append(
+            _option(
+                f"{flag}/{flag_name('no_' + field.name)}" if is_flag else flag,
+                field.name,
+                type=click.Choice(choices) if choices else kind,
+                heading=rules["heading"],
+                default=field.default,
+                help=rules["help"] + unit,
+            )
+        )
+    return options
 
 
 class _Suites(click.Group):
@@ -113,7 +377,7 @@ def _callback(suite: Suite) -> Any:
         progress = reporter(quiet=quiet)
         if dry_run:
             from fastscore.results.show import show_plan
-            from fastscore.run.preview import preview
+            from fastscore.run.drive import preview
 
             show_plan(preview(config, progress), as_json=as_json)
             return 0

@@ -5,8 +5,7 @@ from typing import Any
 
 import click
 
-from fastscore.cli.groups import SuggestingGroup
-from fastscore.cli.headings import HeadedCommand
+from fastscore.cli.command_types import HeadedCommand, SuggestingGroup
 from fastscore.cli.model_options import model_options, read_model_options
 from fastscore.processors import available_processors
 from fastscore.terminal import write_note

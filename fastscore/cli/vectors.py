@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from fastscore.cli.groups import SuggestingGroup
+from fastscore.cli.command_types import SuggestingGroup
 from fastscore.errors import EXIT_CHECK_FAILED
 from fastscore.terminal import write_line, write_note
 from fastscore.vectors.precisions import EXACT, PRECISIONS

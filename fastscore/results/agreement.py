@@ -18,7 +18,7 @@ import polars as pl
 
 from fastscore.errors import InputError, UsageError, counted
 from fastscore.results.judged_runs import read_judgements
-from fastscore.results.spreadsheet import write_csv
+from fastscore.results.number_text import write_csv
 from fastscore.statistics.agreement import Level, krippendorff_alpha, weighted_kappa
 from fastscore.suites.judged import judge_source, list_ratings
 from fastscore.terminal import result_console, write

@@ -10,8 +10,8 @@ from fastscore.errors import UsageError
 from fastscore.options import build_options
 from fastscore.results.groups import require_label
 from fastscore.results.judged_runs import read_judgements
+from fastscore.results.number_text import write_csv
 from fastscore.results.runs import Run, as_run
-from fastscore.results.spreadsheet import write_csv
 from fastscore.run.commit import commit_bytes, commit_table
 from fastscore.run.manifest import MANIFEST_NAME
 from fastscore.suites.base import AnalysisContents, AnalysisSettings, CommittedRun

@@ -19,6 +19,7 @@ from fastscore.results.headlines import (
     Headlines,
     baseline_text,
     part_estimate,
+    part_key,
     read_headlines,
 )
 from fastscore.results.number_text import (
@@ -26,11 +27,10 @@ from fastscore.results.number_text import (
     decimals_for,
     estimate_text,
     number_text,
+    reading_of,
 )
-from fastscore.results.readings import reading_of
 from fastscore.results.runs import Run
 from fastscore.results.summary_table import main_reason
-from fastscore.results.trivial_baselines import part_key
 from fastscore.statistics.clustered import (
     LEAST_UNITS,
     Clusters,

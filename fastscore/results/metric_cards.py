@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from fastscore.errors import UsageError, listed, nearest
-from fastscore.results.readings import bands_text
+from fastscore.results.number_text import bands_text
 from fastscore.suites.base import Suite
 from fastscore.suites.declarations import Metric
 from fastscore.suites.formulas import plain_formula, plain_words

@@ -1,9 +1,12 @@
-"""Numbers as a person reads them."""
+"""Numbers as a person or a spreadsheet reads them, and what a source document calls them."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+
+import polars as pl
 
 from fastscore.errors import counted as counted
 from fastscore.statistics.clustered import Estimate
+from fastscore.suites.declarations import Band
 
 NONE = "-"
 
@@ -40,3 +43,76 @@ def p_text(p: float | None) -> str:
     if p is None:
         return NONE
     return f"{p:.4f}" if p >= 1e-4 else f"{p:.0e}"
+
+
+def reading_of(
+    value: float | None, low: float | None, high: float | None, bands: Sequence[Band]
+) -> str | None:
+    """Return the reading of the first band that holds a mean and its whole interval.
+
+    Parameters
+    ----------
+    value
+        A mean of the metric, as it is: not rounded.
+    low, high
+        The ends of its interval.
+    bands
+        The metric's bands, in their order.
+
+    Returns
+    -------
+    str or None
+        None without an interval, or if no band holds all of it.
+    """
+    if value is None or low is None or high is None:
+        return None
+    return next(
+        (band.reading for band in bands if all(_holds(band, end) for end in (low, value, high))),
+        None,
+    )
+
+
+def band_bounds(band: Band) -> str:
+    """Write the bounds of a band: ``above 0.8``, ``0.7 to 0.85``, ``1``."""
+    if band.at_least is not None and band.at_least == band.at_most:
+        return f"{band.at_least:g}"
+    if band.at_least is not None and band.at_most is not None:
+        return f"{band.at_least:g} to {band.at_most:g}"
+    named = (
+        ("at least", band.at_least),
+        ("above", band.above),
+        ("at most", band.at_most),
+        ("below", band.below),
+    )
+    return " and ".join(f"{word} {bound:g}" for word, bound in named if bound is not None)
+
+
+def bands_text(bands: Sequence[Band]) -> str:
+    """Write all bands of a metric in a line: ``above 0.8 excellent; below 0.5 poor``."""
+    return ", ".join(f"{band_bounds(band)} {band.reading}" for band in bands)
+
+
+def _holds(band: Band, value: float) -> bool:
+    return (
+        (band.at_least is None or value >= band.at_least)
+        and (band.above is None or value > band.above)
+        and (band.at_most is None or value <= band.at_most)
+        and (band.below is None or value < band.below)
+    )
+
+
+FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
+"""What a spreadsheet takes for the start of a formula, or strips before one."""
+
+
+def write_csv(frame: pl.DataFrame) -> str:
+    """Write a frame as CSV; an apostrophe goes before text that a spreadsheet would compute.
+
+    Only text is touched: a negative number stays a number.
+    """
+    text = pl.col(pl.String)
+    is_formula = text.str.slice(0, 1).is_in(FORMULA_STARTS)
+    safe = frame.with_columns(pl.when(is_formula).then("'" + text).otherwise(text).name.keep())
+    return safe.rename(
+        {name: f"'{name}" for name in frame.columns if name.startswith(FORMULA_STARTS)}
+    ).write_csv()

@@ -10,9 +10,8 @@ import polars as pl
 
 from fastscore.results.defined_rows import summarise_defined
 from fastscore.results.headlines import baseline_grid, baseline_records, read_headlines
-from fastscore.results.number_text import counted
+from fastscore.results.number_text import counted, write_csv
 from fastscore.results.runs import Run, open_run
-from fastscore.results.spreadsheet import write_csv
 from fastscore.results.summary_table import (
     DIALOGUES,
     choose_metrics,

@@ -16,8 +16,8 @@ from fastscore.results.number_text import (
     estimate_text,
     interval_text,
     number_text,
+    reading_of,
 )
-from fastscore.results.readings import reading_of
 from fastscore.statistics.clustered import LEAST_UNITS
 from fastscore.suites.base import Suite
 from fastscore.suites.declarations import NULL_REASONS, Band, Metric

@@ -2,10 +2,11 @@
 
 Each stage is a map of tasks whose committed outputs are skipped, so a rerun of the same command
 finishes what an interrupted one began. Vectors live in a store outside the run: what was embedded
-stays, whatever becomes of the run.
+stays, whatever becomes of the run. `preview` tells what a run would do.
 """
 
 import shutil
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -50,6 +51,7 @@ from fastscore.run.inputs import (
     kept_inputs,
     named_inputs,
     needs_spooling,
+    readable_inputs,
     screened_inputs,
     share_paths,
     unread_inputs,
@@ -58,8 +60,8 @@ from fastscore.run.inputs import (
 from fastscore.run.interrupt import limit_memory, own_stop_flag, stop_if_asked
 from fastscore.run.kernels import WITHOUT_VECTORS, compiled, kernels_of, unread
 from fastscore.run.lock import run_lock
-from fastscore.run.manifest import MANIFEST_NAME, Manifest
-from fastscore.run.notes import notes_on_run
+from fastscore.run.manifest import MANIFEST_NAME, Manifest, read_manifest
+from fastscore.run.notes import notes_on_run, refusal
 from fastscore.run.progress import Reporter, StageProgress, peak_memory_bytes
 from fastscore.run.receipts import (
     Receipt,
@@ -70,7 +72,8 @@ from fastscore.run.receipts import (
     receipt_path,
     scan_unknown_words,
 )
-from fastscore.run.refusals import refusal
+from fastscore.run.shared_files import absolute, check_workers
+from fastscore.signature import deciding_differences
 from fastscore.suites.base import Suite
 
 Key = TypeVar("Key")
@@ -416,3 +419,79 @@ def _describe(
     run.manifest.all_null = said.nothing_scored
     run.manifest.counts = counts
     run.manifest.parts_hash = hash_of_outputs(receipts)
+
+
+@own_stop_flag()
+def preview(config: RunConfig, reporter: Reporter) -> dict[str, Any]:
+    """Say what a run would do, reading the input but writing nothing that stays.
+
+    Returns
+    -------
+    dict
+        ``signature``, ``conflict`` (why the run would be refused, where it would) and counts:
+        ``files``, ``bytes``, ``shards``, ``scored_shards`` (committed
+        already), ``texts`` (distinct), ``cached_texts`` and ``missing_texts``.
+    """
+    with limit_memory(config.limits, "Reading the options"):
+        suite, options = config.load()
+        config = with_own_turns(config, suite, reporter.note)
+    identity = embedder_identity(config, suite, options)
+    with (
+        open_engine(config.engine, config.address, config.workers, config.limits) as engine,
+        limit_memory(config.limits, "The stage 'plan'"),
+        tempfile.TemporaryDirectory(prefix="fastscore-", dir=_scratch_parent(config)) as scratch,
+    ):
+        context = replace(run_context(config, suite, options, identity), run=Path(scratch))
+        readable = readable_inputs(
+            config, context.source(suite), Path(scratch) / "inputs", reporter.note
+        )
+        unread_inputs(config, suite, readable.files, reporter.note)
+        context = replace(context, chosen=readable.chosen)
+        if config.engine != LOCAL:
+            context = absolute(context)
+            model = identity.fingerprint if identity else None
+            check_workers(engine, context, readable.files, model)
+        plan = plan_shards(
+            share_paths(readable.files, config.engine),
+            context.source(suite),
+            shard_bytes=config.shard_bytes,
+            scratch=context.run / "unpacked",
+            threads=max(config.workers, engine.processes()),
+            map_tasks=engine.map,
+            check_cancelled=partial(stop_if_asked, 0, 0),
+            limits=config.limits,
+        )
+        texts = _preview_texts(engine, context, plan, reporter) if identity else {}
+    earlier = None if config.overwrite else read_manifest(config.output)
+    conflict = {}
+    if earlier is not None and deciding_differences(earlier.signature, context.signature):
+        conflict = {"conflict": f"{config.output} holds a run signed {earlier.signature}"}
+    elif earlier is not None:
+        context = replace(context, signature=earlier.signature)
+    scored = [tasks.committed_scores(context, suite, config.output, shard) for shard in plan.shards]
+    return {
+        "signature": context.signature,
+        **conflict,
+        "files": len(plan.inputs),
+        "bytes": sum(shard.n_bytes for shard in plan.shards),
+        "shards": len(plan.shards),
+        "scored_shards": sum(receipt is not None for receipt in scored),
+        **texts,
+    }
+
+
+def _scratch_parent(config: RunConfig) -> Path | None:
+    """Return a folder that all workers see; None, the system's, where we are the only one."""
+    if config.engine == LOCAL:
+        return None
+    return next(folder for folder in config.output.absolute().parents if folder.is_dir())
+
+
+def _preview_texts(
+    engine: Engine, context: RunContext, plan: Plan, reporter: Reporter
+) -> dict[str, int]:
+    collect = partial(tasks.collect_texts, context)
+    with reporter.stage("texts", len(plan.shards)) as progress:
+        for receipt in engine.map(collect, plan.shards, lost=progress.lost):
+            progress.advance({"distinct texts": receipt.counts["distinct"]})
+    return tasks.count_texts(context.run)

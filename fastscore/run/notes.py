@@ -1,14 +1,19 @@
-"""What is said at the end of a run of what its rows lack, and which metrics that costs."""
+"""Notes and errors at the end of a run: what its rows lack, and why it counts as refused."""
 
-from collections.abc import Collection, Iterable, Mapping
+import shlex
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
+from pathlib import Path, PurePath
 from typing import Any
 
 import polars as pl
 
-from fastscore.errors import counted
+from fastscore.errors import FastscoreError, InputError, counted
+from fastscore.logs.inputs.archives import open_unpacked
 from fastscore.logs.inputs.column_map import EACH, column_flag, typed
+from fastscore.logs.inputs.first_bytes import content_of, read_head
 from fastscore.logs.inputs.found_keys import SHOWN, FoundKeys, count_keys, listed
 from fastscore.logs.inputs.needs import Need, all_columns
 from fastscore.logs.inputs.roles import role_flags
@@ -20,6 +25,9 @@ from fastscore.logs.inputs.similar_names import (
     nearest_words,
 )
 from fastscore.options import list_alternatives
+from fastscore.run.commit import REJECTS, part_name
+from fastscore.run.config import RunConfig
+from fastscore.run.manifest import Manifest
 from fastscore.run.missing import (
     JOINED_DIALOGUES,
     JOINED_LINES,
@@ -29,8 +37,17 @@ from fastscore.run.missing import (
     missing_columns,
 )
 from fastscore.suites.chats import ChatRows
-from fastscore.suites.declarations import ALL_METRICS, REPLACED_ROWS, Column, Source
+from fastscore.suites.declarations import (
+    ALL_METRICS,
+    PAIRED_TURNS,
+    PARTIAL_REJECTS,
+    REPLACED_ROWS,
+    UNPAIRED_TURNS,
+    Column,
+    Source,
+)
 from fastscore.suites.summary import ALL
+from fastscore.unpacked import Compression, DamageError
 
 _LONGEST_WORD = 40
 _ROWS_COUNTED = 100
@@ -312,3 +329,205 @@ def notes_on_run(
         any(each.need.column.needed_by == ALL_METRICS for each in lacking)
         or (whole.height > 0 and not (whole["n"] > 0).any()),
     )
+
+
+MOST_UNPAIRED = 0.1
+"""The share of messages that may pair with nothing, beside one for each dialogue."""
+
+
+def no_row_error(
+    table: str,
+    counts: Mapping[str, int],
+    notes: Sequence[str],
+    inputs: str,
+    rejects: str | None,
+) -> InputError:
+    """Make the error of a run without a row.
+
+    Parameters
+    ----------
+    table
+        The table that is empty.
+    counts
+        The run's counts.
+    notes
+        What else there is to say of its rows.
+    inputs
+        What was read.
+    rejects
+        What to say of its rejects.
+    """
+    lines = counts.get("lines", 0) - counts.get("blank", 0)
+    found = ", ".join(counted(value, name) for name, value in counts.items() if value)
+    return InputError(
+        f"Nothing was scored: there is no row for {table} in {counted(lines, 'lines')} of "
+        f"{inputs} ({found or 'nothing was read'})." + "".join(f"\n  {each}" for each in notes),
+        rejects,
+    )
+
+
+def describe_reject(reject: Mapping[str, Any]) -> str:
+    """Tell of a reject, a row of `REJECT_SCHEMA`."""
+    field = f", field {reject['field']}" if reject["field"] else ""
+    return (
+        f"The first: {reject['file']}:{reject['line']}{field}: {reject['reason']} (found "
+        f"{reject['found']}, expected {reject['expected']})"
+    )
+
+
+def nothing_error(suite: str, lacking: Sequence[str]) -> InputError:
+    """Make the error of a run in which every metric is null."""
+    return InputError(
+        f"Nothing was scored: every metric of {suite} is null in every row."
+        + "".join(f"\n  {each}" for each in lacking),
+        "The tables say why, row by row, in null_reasons.",
+    )
+
+
+def strict_error(notes: Sequence[str]) -> InputError:
+    """Make the error of ``--strict``."""
+    return InputError(
+        "Metrics lack a column in every row, and --strict is given; all else is scored.\n  "
+        + "\n  ".join(notes),
+        "Map the columns, or leave --strict out.",
+    )
+
+
+def refusal(config: RunConfig, manifest: Manifest) -> InputError | None:
+    """Make the error of a run that counts as refused, None of any other.
+
+    Parameters
+    ----------
+    config
+        What was asked for.
+    manifest
+        The run's manifest, complete.
+    """
+    counts = manifest.counts
+    rejects = counts.get("rejects", 0) - counts.get(PARTIAL_REJECTS, 0)
+    lines = counts.get("lines", 0) - counts.get("blank", 0)
+    where = _first_reject(config.output, manifest) if counts.get("rejects") else None
+    finest = next(iter(manifest.tables))
+    if not manifest.tables[finest]["rows"]:
+        return no_row_error(finest, counts, manifest.notes, _named_inputs(manifest), where)
+    if manifest.all_null:
+        return nothing_error(manifest.suite, manifest.lacking)
+    if config.strict and manifest.lacking:
+        return strict_error(manifest.lacking)
+    if rejects > config.max_rejects * max(lines, 1):
+        return InputError(
+            f"{rejects:,} of {counted(lines, 'lines')} "
+            f"{'is a reject' if rejects == 1 else 'are rejects'}, more than --max-rejects "
+            f"{config.max_rejects:g} allows; the others are scored.",
+            where,
+        )
+    return _unpaired_error(counts, manifest.options)
+
+
+def _unpaired_error(counts: Mapping[str, int], options: Mapping[str, Any]) -> InputError | None:
+    """Make the error of logs many of whose messages pair with nothing; None of others.
+
+    The last request of each dialogue may have no reply.
+    """
+    unpaired, pairs = counts.get(UNPAIRED_TURNS, 0), counts.get(PAIRED_TURNS, 0)
+    messages = 2 * pairs + unpaired
+    if unpaired - counts.get("dialogues", 0) <= MOST_UNPAIRED * messages:
+        return None
+    merged = options.get("merge_speakers")
+    return InputError(
+        f"{unpaired:,} of {counted(messages, 'messages')} pair with nothing, more than "
+        f"{MOST_UNPAIRED:.0%} and one for each dialogue; the others are scored.",
+        "Look at the speakers in the rejects: words may need --value."
+        if merged
+        else "Type --merge-speakers to join messages of one speaker that follow each other.",
+    )
+
+
+def _named_inputs(manifest: Manifest) -> str:
+    first, *others = (entry["name"] for entry in manifest.inputs)
+    return f"{first} and {counted(len(others), 'more files')}" if others else str(first)
+
+
+def _first_reject(run: Path, manifest: Manifest) -> str:
+    parts = [run / REJECTS / part_name(index) for index in range(manifest.shards)]
+    rejects = pl.scan_parquet(parts, glob=False)
+    first = rejects.head(1).collect().row(0, named=True)
+    encoded = rejects.filter(pl.col("reason") == "not_utf8").head(1).collect()
+    advice = [
+        suggest_conversion(str(row["file"]), row["byte_offset"] or 0) for row in encoded.to_dicts()
+    ]
+    return f"{describe_reject(first)}; all are listed in {run / REJECTS}." + "".join(advice)
+
+
+_SAMPLE_BYTES = 1 << 15
+_FARTHEST = 64 << 20
+_ENCODINGS = {
+    "cp1252": "WINDOWS-1252",
+    "cp1250": "WINDOWS-1250",
+    "cp1251": "WINDOWS-1251",
+    "cp1253": "WINDOWS-1253",
+    "cp1254": "WINDOWS-1254",
+    "cp1255": "WINDOWS-1255",
+    "cp1256": "WINDOWS-1256",
+    "koi8_r": "KOI8-R",
+    "gb18030": "GB18030",
+    "big5": "BIG5",
+    "shift_jis": "SHIFT_JIS",
+    "euc_jp": "EUC-JP",
+    "euc_kr": "EUC-KR",
+}
+"""Encodings that logs have, by Python's names, and what ``iconv`` calls them."""
+
+
+def suggest_conversion(path: str, offset: int) -> str:
+    """Say how a file is converted to UTF-8, by its text around a byte that is not UTF-8.
+
+    Returns
+    -------
+    str
+        Sentences, empty if the text tells nothing.
+    """
+    compression, text = _text_around(path, offset)
+    name = likely_encoding(text) if text else ""
+    if not name:
+        return ""
+    written = PurePath(path)
+    if compression != "none":
+        return f" Its encoding is probably {name}. Unpack it and convert it to UTF-8."
+    target = written.with_name(f"{written.stem}.utf8{written.suffix}")
+    command = shlex.join(["iconv", "-f", name, "-t", "UTF-8", path])
+    return f" Its encoding is probably {name}. Type {command} > {shlex.quote(str(target))}."
+
+
+def likely_encoding(text: bytes) -> str:
+    """Name the encoding that bytes probably have, empty if none fits."""
+    from charset_normalizer import from_bytes  # late: it loads tables of languages
+
+    found = from_bytes(text, cp_isolation=[*_ENCODINGS], preemptive_behaviour=False)
+    scores = {
+        name: (round(match.chaos, 2), -round(match.coherence, 2))
+        for match in found
+        for name in match.could_be_from_charset
+    }
+    # of equals the more common one
+    known = [name for name in _ENCODINGS if name in scores]
+    return _ENCODINGS[min(known, key=scores.__getitem__)] if known else ""
+
+
+def _text_around(path: str, offset: int) -> tuple[Compression, bytes]:
+    """Return some text around a byte of the unpacked file, none if it cannot be read again.
+
+    How it is packed comes first.
+    """
+    with suppress(OSError, DamageError, FastscoreError):
+        compression = content_of(read_head(path)).compression
+        if offset > _FARTHEST and compression != "none":
+            return compression, b""
+        with open_unpacked(path, compression) as file:
+            before = max(offset - _SAMPLE_BYTES, 0)
+            if compression == "none":
+                before -= file.seek(before)
+            while before > 0 and (skipped := file.read(min(before, 1 << 20))):
+                before -= len(skipped)
+            return compression, file.read(2 * _SAMPLE_BYTES)
+    return "none", b""

@@ -12,8 +12,7 @@ from fastscore.logs.integrity.rejects import listed_rejects
 from fastscore.logs.read.rows import Part, Rows, join_parts, read_parts
 from fastscore.run.context import Loaded
 from fastscore.run.missing import Counted, count_lacks
-from fastscore.run.perplexities import perplexity_texts, perplexity_view
-from fastscore.run.texts_to_embed import TextsToEmbed
+from fastscore.run.texts_to_embed import TextsToEmbed, perplexity_texts, perplexity_view
 from fastscore.suites.base import Events
 from fastscore.suites.declarations import REJECTS_TABLE, Table
 from fastscore.vectors.view import VectorView

@@ -29,10 +29,15 @@ from fastscore.run.commit import (
 from fastscore.run.context import EmbedderSettings, Loaded, RunContext
 from fastscore.run.interrupt import stop_if_asked
 from fastscore.run.model_cache import open_embedder, open_store
-from fastscore.run.perplexities import fill_perplexities, perplexity_texts
 from fastscore.run.receipts import Receipt, attempt_name, committed_receipt, save_receipt
 from fastscore.run.scoring import ShardScores, compute_tables, files_of, read_events, score_events
-from fastscore.run.texts_to_embed import TEXT_KEY, TextsToEmbed, embed_listed
+from fastscore.run.texts_to_embed import (
+    TEXT_KEY,
+    TextsToEmbed,
+    embed_listed,
+    fill_perplexities,
+    perplexity_texts,
+)
 from fastscore.signature import package_version
 from fastscore.suites.base import Suite
 from fastscore.suites.declarations import Table

@@ -9,7 +9,7 @@ from typing import Any
 import click
 import pytest
 
-from fastscore.cli.headings import options_by_heading
+from fastscore.cli.command_types import options_by_heading
 from tests.docs import prose
 from tests.documented import ROOT, commands_by_words
 

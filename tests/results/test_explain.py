@@ -24,9 +24,10 @@ from fastscore.results.explaining import (
     choose_dialogue,
     explain,
     explanations_json,
+    print_evidence,
+    print_explanations,
 )
 from fastscore.results.runs import Run
-from fastscore.results.show_explanations import print_evidence, print_explanations
 from fastscore.suites.alignment import matched_characters, occurrences
 from fastscore.suites.declarations import Metric, OutputColumn, Table
 from fastscore.suites.showing import Evidence, Explanation

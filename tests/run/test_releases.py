@@ -16,8 +16,7 @@ from fastscore.logs.inputs.layout import layout_map
 from fastscore.results.runs import open_run
 from fastscore.run.commit import commit_checked, read_checked
 from fastscore.run.config import RunConfig
-from fastscore.run.drive import execute
-from fastscore.run.preview import preview
+from fastscore.run.drive import execute, preview
 from fastscore.run.progress import LineReporter, SilentReporter
 from fastscore.signature import deciding_differences, differences
 from fastscore.suites.registry import load_suite

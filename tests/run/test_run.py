@@ -16,9 +16,8 @@ from fastscore.errors import InputError, RunConflictError, RunError, UsageError
 from fastscore.results.runs import open_run
 from fastscore.run.config import RunConfig
 from fastscore.run.context import RunContext
-from fastscore.run.drive import execute
+from fastscore.run.drive import execute, preview
 from fastscore.run.manifest import read_manifest
-from fastscore.run.preview import preview
 from fastscore.run.progress import LineReporter
 from fastscore.suites.registry import load_suite
 from tests.run.logs import dialogue_lines, write_logs

@@ -19,6 +19,7 @@ from fastscore.logs.inputs.archives import (
 from fastscore.logs.inputs.first_bytes import (
     Content,
     content_of,
+    find_separator,
     is_text,
     read_head,
     text_format,
@@ -28,7 +29,6 @@ from fastscore.logs.inputs.first_bytes import (
     Format as Format,
 )
 from fastscore.logs.inputs.folders import expand_glob, walk
-from fastscore.logs.inputs.separators import find_separator
 from fastscore.paths import check_path
 from fastscore.unpacked import (
     SUFFIXES,

@@ -27,8 +27,8 @@ from fastscore.logs.inputs.archives import open_unpacked
 from fastscore.logs.inputs.arrow_files import arrow_frames, is_arrow
 from fastscore.logs.inputs.document_values import dump_json
 from fastscore.logs.inputs.files import Format, InputFile
+from fastscore.logs.inputs.first_bytes import find_separator
 from fastscore.logs.inputs.partitions import partition_of, with_folders
-from fastscore.logs.inputs.separators import find_separator
 from fastscore.logs.integrity.limits import DEFAULT_LIMITS, MAX_RECORD_BYTES
 from fastscore.logs.integrity.rejects import UNREADABLE_PARQUET, reason_of
 from fastscore.unpacked import DamageError

@@ -19,7 +19,7 @@ from fastscore_readers.json.faults import NOT_UTF8
 from fastscore_readers.json.tokens import ESCAPED
 from fastscore_readers.line_scan import LineScan
 
-from fastscore.logs.inputs.separators import find_separator
+from fastscore.logs.inputs.first_bytes import find_separator
 from fastscore.logs.integrity.limits import MAX_RECORD_BYTES
 from fastscore.logs.integrity.rejects import FOUND_CHARACTERS, Reject, cut, decode
 from fastscore.logs.read.blocks import read_blocks

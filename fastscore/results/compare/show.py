@@ -16,8 +16,8 @@ from fastscore.results.number_text import (
     interval_text,
     number_text,
     p_text,
+    write_csv,
 )
-from fastscore.results.spreadsheet import write_csv
 from fastscore.results.summary_table import ARROWS, main_reason
 from fastscore.suites.declarations import Metric
 from fastscore.terminal import plain, result_console, write

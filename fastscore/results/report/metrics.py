@@ -8,14 +8,19 @@ from markupsafe import Markup
 
 from fastscore.results.compare import Comparison
 from fastscore.results.defined_rows import Part, defined_parts, defined_value
-from fastscore.results.headlines import Headlines, baseline_text, part_estimate
+from fastscore.results.headlines import Headlines, baseline_text, part_estimate, part_key
 from fastscore.results.metric_cards import metric_range
-from fastscore.results.number_text import decimals_for, estimate_text, interval_text, p_text
-from fastscore.results.readings import bands_text, reading_of
+from fastscore.results.number_text import (
+    bands_text,
+    decimals_for,
+    estimate_text,
+    interval_text,
+    p_text,
+    reading_of,
+)
 from fastscore.results.report.charts import Charts
 from fastscore.results.report.values import Named, Values
 from fastscore.results.summary_table import ARROWS, main_reason
-from fastscore.results.trivial_baselines import part_key
 from fastscore.statistics.clustered import Estimate
 from fastscore.suites.base import Suite
 from fastscore.suites.declarations import Metric

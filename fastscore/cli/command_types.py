@@ -1,9 +1,11 @@
-"""Options under headings: which heading an option stands under is part of its declaration."""
+"""Kinds of commands: with options under headings, and groups that suggest the nearest name."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import click
+
+from fastscore.errors import UsageError, nearest
 
 HEADING = "Options"
 """The heading of options where a command names no headings."""
@@ -48,3 +50,19 @@ def options_by_heading(
         if isinstance(parameter, click.Option) and not parameter.hidden:
             found.setdefault(getattr(parameter, "heading", headings[-1]), []).append(parameter)
     return {heading: options for heading, options in found.items() if options}
+
+
+class SuggestingGroup(click.Group):
+    """A group that suggests the nearest of its commands."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command that is named, or say which was probably meant."""
+        name = args[0] if args else ""
+        if name and not name.startswith("-") and self.get_command(ctx, name) is None:
+            raise UsageError(
+                f"No such command {name!r} of `{ctx.command_path}`.",
+                nearest(name, self.list_commands(ctx)),
+            )
+        return super().resolve_command(ctx, args)
