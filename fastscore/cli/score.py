@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, get_type_hints
 
 import click
 
-from fastscore.cli.config_file import configured_columns, read_config
 from fastscore.cli.command_types import HeadedCommand, HeadedOption
+from fastscore.cli.config_file import configured_columns, read_config
 from fastscore.errors import UsageError
 from fastscore.examples import example_names, example_options
 from fastscore.logs.inputs.choice import Choice

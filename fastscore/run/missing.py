@@ -63,12 +63,12 @@ def count_lacks(frame: pl.DataFrame, source: Source, events: Events) -> Counted:
     nulls = {
         column.name: _nulls(frame, column, source, rows_where)
         for column in source.columns
-        if column.needed_by or column.knows
+        if column.needed_by or column.allowed_values
     }
     said = {
         each.place
         for each in all_columns(source)
-        if each.column.kind == "text" and not each.column.knows
+        if each.column.kind == "text" and not each.column.allowed_values
     }
     unknown = []
     for path, found in (nulls | dict(events.nulls)).items():
@@ -96,7 +96,7 @@ def _nulls(
     known = sum(
         rows.sum()
         for (name, word), rows in rows_where.items()
-        if name == column.name and word in column.knows
+        if name == column.name and word in column.allowed_values
     )
     all_known = known + values.null_count() == frame.height
     unknown = {} if all_known else unknown_words(values, column)

@@ -85,10 +85,10 @@ def _describe_unknown_words(
     if column is None:
         return note + ", which no rule knows"
     if chat_rows is not None and column.name == chat_rows.speaker:
-        flags = role_flags(unknown.named, column.expects, chat_rows, column.knows)
+        flags = role_flags(unknown.named, column.expects, chat_rows, column.allowed_values)
     else:
-        flags = nearest_words(column.name, unknown.named, column.knows)
-    known = ", ".join(word for word in column.knows if word)
+        flags = nearest_words(column.name, unknown.named, column.allowed_values)
+    known = ", ".join(word for word in column.allowed_values if word)
     return f"{note}; known: {known}" + (f"; type {typed(flags)}" if flags else "")
 
 

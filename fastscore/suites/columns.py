@@ -55,9 +55,9 @@ def filled(values: pl.Series, value: Any) -> pl.Series:
 
 def unknown_words(values: pl.Series, column: Column) -> dict[str, int]:
     """Count the words in a column that its suite does not know."""
-    if not column.knows:
+    if not column.allowed_values:
         return {}
-    others = values.filter(~values.is_in(column.knows))
+    others = values.filter(~values.is_in(column.allowed_values))
     if others.is_empty():
         return {}
     counts = others.value_counts().iter_rows()

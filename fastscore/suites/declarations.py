@@ -99,14 +99,14 @@ class Column:
     items
         Of a ``json`` column that holds an array of objects: the fields that the suite reads of
         each, by the same declarations; only ``name``, ``kind``, ``aliases``, ``needed_by``,
-        ``affects``, ``expects``, ``knows``, ``path``, ``is_asked_for`` and ``words`` count.
+        ``affects``, ``expects``, ``allowed_values``, ``path`` and ``value_map`` count.
     expects
         Of a text column that metrics need: words without each of which little can be scored.
     expects_any
         Columns and words of which one at least must stand in a row, or nothing can be scored: this
         column's, or another's that serves as well. A word that ends in ``*`` stands for all that
         begin so.
-    knows
+    allowed_values
         Of a text column: all words that mean something to the suite; one that ends in ``*`` stands
         for all that begin so. Others are counted while rows are scored, and named.
     in_any_case
@@ -118,9 +118,7 @@ class Column:
     path
         Where the value is when a column map says so, in place of the name: a key, or keys joined by
         dots that lead into nested objects. Of an item, from its object on.
-    is_asked_for
-        Whether the user said so: a path that leads nowhere is then an error.
-    words
+    value_map
         Values of a text column that a column map replaces: as found, as the suite knows them. An
         object of an array in which the empty word is meant is left out.
     from_folder
@@ -140,13 +138,12 @@ class Column:
     items: tuple["Column", ...] = ()
     expects: tuple[str, ...] = ()
     expects_any: tuple[tuple[str, str], ...] = ()
-    knows: tuple[str, ...] = ()
+    allowed_values: tuple[str, ...] = ()
     in_any_case: bool = False
     given_by: tuple[str, ...] = ()
     needed_where: tuple[str, str] | None = None
     path: str = ""
-    is_asked_for: bool = False
-    words: tuple[tuple[str, str], ...] = ()
+    value_map: tuple[tuple[str, str], ...] = ()
     from_folder: str | None = None
 
     @property
@@ -157,8 +154,9 @@ class Column:
     def is_known(self, word: str) -> bool:
         """Tell whether a word means something to the suite."""
         plain = word.strip().casefold() if self.in_any_case else word
-        begins = tuple(known[:-1] for known in self.knows if known.endswith("*"))
-        return not self.knows or plain in self.knows or (begins != () and plain.startswith(begins))
+        allowed = self.allowed_values
+        begins = tuple(each[:-1] for each in allowed if each.endswith("*"))
+        return not allowed or plain in allowed or (begins != () and plain.startswith(begins))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -219,6 +217,9 @@ class Source:
         The path of an array in each line whose elements are the rows, when a column map says so:
         columns whose path begins with it and ``[].`` stand in the element, the others beside the
         array. Each line is then a dialogue of its own unless a key names it.
+    asked_for
+        The names of columns that the user said the place of: a path that leads nowhere is then an
+        error.
     chat_rows
         How chats become rows of the suite; None if the suite does not score chats.
     chat
@@ -234,6 +235,7 @@ class Source:
     array_column: str | None = None
     shard_bytes: int = 32 << 20
     rows: str = ""
+    asked_for: frozenset[str] = frozenset()
     chat_rows: ChatRows | None = None
     chat: "Chat | None" = None
 

@@ -1,7 +1,7 @@
 """Other people's columns: where a suite's columns stand in their logs, and what their words mean.
 
 A map changes nothing but the declarations of a `Source`: readers follow `Column.path` and
-`Column.words`, whatever format the log has.
+`Column.value_map`, whatever format the log has.
 """
 
 import hashlib
@@ -242,6 +242,8 @@ def map_source(source: Source, columns: ColumnMap) -> Source:
         of chats for a suite that does not score chats.
     """
     chat = columns.chat or _own_layout(source, columns)
+    asked = {name for name, path in columns.columns if path and name not in columns.optional}
+    source = replace(source, asked_for=frozenset(asked))
     if chat is None:
         return _map_columns(source, columns)
     rows = source.chat_rows
@@ -254,21 +256,18 @@ def map_source(source: Source, columns: ColumnMap) -> Source:
     native = _map_columns(source, _inside(others, rows))
     if chat.is_row_per_turn and rows.can_be_turns:
         native = _turn_source(native, rows)
-    asked = {
-        name.rpartition(EACH)[2] for name, _ in columns.columns if name not in columns.optional
-    }
     if _is_plain(chat, rows):
-        mapped = _map_columns(source, _compiled(chat, rows, asked) | others)
+        mapped = _map_columns(source, _compiled(chat, rows) | others)
         read = Chat(layout=chat, rows=rows, native=native, is_plain=True)
         return replace(mapped, chat=read)
     read = Chat(layout=chat, rows=rows, native=native, is_plain=False)
-    return replace(_shown(source, chat, rows, others, asked), chat=read)
+    return replace(_shown(source, chat, rows, others), chat=read)
 
 
 def _map_columns(source: Source, columns: ColumnMap) -> Source:
     """Read columns at paths."""
     for name, path in columns.columns:
-        source = _read_from_path(source, name, path, is_asked_for=name not in columns.optional)
+        source = _read_from_path(source, name, path)
     for name, found, meant in columns.values:
         source = _map_word(source, name, found, meant)
     return source
@@ -300,10 +299,10 @@ def _known_targets(source: Source, name: str) -> list[tuple[Column | None, Colum
     return targets
 
 
-def _read_from_path(source: Source, name: str, path: str, *, is_asked_for: bool) -> Source:
+def _read_from_path(source: Source, name: str, path: str) -> Source:
     """Read the columns of a name from a path."""
     if not path and name in source.dialogue_key[:1]:
-        return _with_column(source, _moved(source.column(name), NOWHERE, is_asked_for=False))
+        return _with_column(source, _moved(source.column(name), NOWHERE))
     array, each, inner = _checked_path(name, path)
     targets = _known_targets(source, name)
     if each and any(holder is not None for holder, _ in targets):
@@ -316,21 +315,21 @@ def _read_from_path(source: Source, name: str, path: str, *, is_asked_for: bool)
                     f"The column {name!r} names a whole dialogue, not each element of {array!r}.",
                     "Map it to a key beside the array.",
                 )
-            source = _with_column(source, _moved(column, path, is_asked_for))
+            source = _with_column(source, _moved(column, path))
             source = _of_rows(source, name, array) if each else source
         else:
-            item = _moved(column, inner if each else path, is_asked_for)
+            item = _moved(column, inner if each else path)
             items = tuple(item if each_.name == item.name else each_ for each_ in holder.items)
             found = next(each_ for each_ in source.columns if each_.name == holder.name)
             moved = replace(found, items=items)
             if each:
-                moved = replace(moved, path=array, aliases=())
+                moved = _moved(moved, array)
             source = _with_column(source, moved)
     return source
 
 
-def _moved(column: Column, path: str, is_asked_for: bool) -> Column:
-    return replace(column, path=path, aliases=(), is_asked_for=is_asked_for)
+def _moved(column: Column, path: str, *others: str) -> Column:
+    return replace(column, path=path, aliases=others)
 
 
 def _checked_path(name: str, path: str) -> tuple[str, str, str]:
@@ -379,10 +378,10 @@ def _map_word(source: Source, name: str, found: str, meant: str) -> Source:
         if meant != LEFT_OUT and not column.is_known(meant):
             raise UsageError(
                 f"The word {found!r} of {name!r} means {meant!r}, which is none.",
-                nearest(meant, filter(None, column.knows)),
+                nearest(meant, filter(None, column.allowed_values)),
             )
-        words = (*((a, b) for a, b in column.words if a != found), (found, meant))
-        column = replace(column, words=words)
+        words = (*((a, b) for a, b in column.value_map if a != found), (found, meant))
+        column = replace(column, value_map=words)
         if holder is None:
             source = _with_column(source, column)
         else:
@@ -517,7 +516,7 @@ def _is_short(path: str) -> bool:
     return bool(path) and len(parts) <= 2 and not any(part.isdigit() for part in parts)
 
 
-def _compiled(chat: ChatLayout, rows: ChatRows, asked: set[str]) -> ColumnMap:
+def _compiled(chat: ChatLayout, rows: ChatRows) -> ColumnMap:
     """Write a plain layout as columns at paths, and words."""
     array = chat.turns[0][0]
     inner = {rows.speaker: chat.speaker[0], rows.text: chat.text[0]}
@@ -534,7 +533,6 @@ def _compiled(chat: ChatLayout, rows: ChatRows, asked: set[str]) -> ColumnMap:
     return ColumnMap(
         tuple(paths.items()),
         tuple((rows.speaker, found, meant) for found, meant in words.items()),
-        frozenset(name for name in paths if name.rpartition(EACH)[2] not in asked),
     )
 
 
@@ -545,9 +543,7 @@ def role_words(chat: ChatLayout, rows: ChatRows) -> dict[str, str]:
     return {word: known.get(meant, meant) for word, meant in (own | dict(chat.roles)).items()}
 
 
-def _shown(
-    source: Source, chat: ChatLayout, rows: ChatRows, others: ColumnMap, asked: set[str]
-) -> Source:
+def _shown(source: Source, chat: ChatLayout, rows: ChatRows, others: ColumnMap) -> Source:
     """Return the source that messages describe: its columns have the paths of the layout."""
     paths = {rows.speaker: chat.speaker, rows.text: chat.text, rows.model: chat.model}
     paths |= {rows.condition: chat.condition}
@@ -556,7 +552,7 @@ def _shown(
     if len(chat.id) == 1:
         paths |= {rows.id: chat.id[0]}
     source = _map_columns(source, _inside(others, rows))
-    columns = tuple(_at_paths(column, paths, asked) for column in source.columns)
+    columns = tuple(_at_paths(column, paths) for column in source.columns)
     source = replace(source, columns=columns)
     if not rows.array and not chat.is_row_per_turn:
         source = replace(source, row_dialogues=source.formats)
@@ -566,11 +562,8 @@ def _shown(
     return replace(source, formats=formats, dialogue_key=(rows.id,), row_dialogues=())
 
 
-def _at_paths(column: Column, paths: Mapping[str, tuple[str, ...]], asked: set[str]) -> Column:
-    items = tuple(_at_paths(item, paths, asked) for item in column.items)
+def _at_paths(column: Column, paths: Mapping[str, tuple[str, ...]]) -> Column:
+    items = tuple(_at_paths(item, paths) for item in column.items)
     column = replace(column, items=items)
     found = paths.get(column.name)
-    if not found:
-        return column
-    is_asked_for = column.name in asked
-    return replace(column, path=found[0], aliases=found[1:], is_asked_for=is_asked_for)
+    return _moved(column, *found) if found else column

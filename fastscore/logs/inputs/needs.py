@@ -54,5 +54,7 @@ def list_asked_for(source: Source) -> tuple[Need, ...]:
     return tuple(
         need
         for need in all_columns(source)
-        if need.column.is_asked_for and need.column.needed_by != ALL_METRICS
+        if need.column.path
+        and not source.asked_for.isdisjoint((need.name, need.place))
+        and need.column.needed_by != ALL_METRICS
     )

@@ -126,7 +126,7 @@ def _has_any(row: Record, column: Column, source: Source) -> bool:
         other = source.column(name)
         found = stored(row, other)[1]
         if isinstance(found, str):
-            meant = dict(other.words).get(found, found)
+            meant = dict(other.value_map).get(found, found)
             if meant == word or (word.endswith("*") and meant.startswith(word[:-1])):
                 return True
     return False
@@ -150,11 +150,13 @@ def _is_asked(row: Record, column: Column, source: Source) -> bool:
     name, value = where
     other = source.column(name)
     found = stored(row, other)[1]
-    return bool(dict(other.words).get(found, found) == value) if isinstance(found, str) else False
+    return (
+        bool(dict(other.value_map).get(found, found) == value) if isinstance(found, str) else False
+    )
 
 
 def _count(counts: Occurrences, column: Column, is_there: bool, value: Any) -> None:
-    meant = dict(column.words).get(value) if isinstance(value, str) else None
+    meant = dict(column.value_map).get(value) if isinstance(value, str) else None
     if meant == LEFT_OUT:
         return
     counts.asked += 1
@@ -162,9 +164,9 @@ def _count(counts: Occurrences, column: Column, is_there: bool, value: Any) -> N
     if value is None:
         return
     counts.given += 1
-    if (column.expects or column.knows) and isinstance(value, str):
+    if (column.expects or column.allowed_values) and isinstance(value, str):
         word = meant or value
-        if word in column.expects or (column.knows and column.is_known(word)):
+        if word in column.expects or (column.allowed_values and column.is_known(word)):
             counts.known.add(word)
         elif len(counts.words) < _MOST_ELEMENTS or word in counts.words:
             counts.words[word] = counts.words.get(word, 0) + 1

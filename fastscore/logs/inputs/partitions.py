@@ -73,7 +73,7 @@ def folder_value(column: Column) -> str | int | float | bool | None:
     if text is None:
         return None
     if column.kind == "text":
-        return dict(column.words).get(text, text)
+        return dict(column.value_map).get(text, text)
     if column.kind == "boolean":
         return _BOOLEANS.get(text.lower())
     try:

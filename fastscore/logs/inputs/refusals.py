@@ -145,7 +145,7 @@ def speakers_error(
     if source.chat is not None:
         flags = role_flags([*counts.words], counts.known, rows)
         return UnmappedLogError(f"{message}.", flags) if flags else None
-    if need.column.words:
+    if need.column.value_map:
         return None
     meanings = role_meanings(found)
     own = dict(rows.words)
@@ -178,7 +178,7 @@ def any_word_error(
     found = [f"{word!r} ({count:,})" for word, count in words] + list(
         map(repr, sorted(counts.known))
     )
-    flags = word_flags(source, need, counts, column.knows)
+    flags = word_flags(source, need, counts, column.allowed_values)
     is_mapped = any(value.endswith(f"={word}") for _, value in flags for word in expected)
     return UnmappedLogError(
         f"{_named(seen)}: no row has what {suite} needs: {need.place} is never "

@@ -288,7 +288,7 @@ def _any_may_follow(file: InputFile, source: Source, column: Column) -> bool:
     """Tell whether a word of which a column expects any stands anywhere in a file's text."""
     texts = []
     for name, word in column.expects_any:
-        if source.column(name).words or source.chat is not None:
+        if source.column(name).value_map or source.chat is not None:
             return True  # other words are meant
         end = b"" if word.endswith("*") else rb'\\?"'
         texts.append(re.escape(word.removesuffix("*").encode()) + end)

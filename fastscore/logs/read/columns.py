@@ -95,7 +95,7 @@ def convert(found: Places, column: Column) -> Converted:
 
 def with_words(values: pl.Series, column: Column) -> pl.Series:
     """Put the words that a suite knows in the place of those that its column map names."""
-    return values.replace(dict(column.words)) if column.words else values
+    return values.replace(dict(column.value_map)) if column.value_map else values
 
 
 def _masked(found: Places, where: Mask | None) -> Places:

@@ -166,7 +166,9 @@ def mapped_rows(
 def _rebuilt_columns(source: Source) -> tuple[Column, ...]:
     """Return the columns of arrays whose fields have other names, or other words."""
     return tuple(
-        column for column in source.columns if any(item.path or item.words for item in column.items)
+        column
+        for column in source.columns
+        if any(item.path or item.value_map for item in column.items)
     )
 
 
@@ -309,7 +311,7 @@ def rebuilt(
         plain = _plain_arrays(texts, tags, elements, chat)
         if plain is not None:
             return rebuilt(plain, column, rows=rows)
-    words = {item.name: dict(item.words) for item in column.items if item.words}
+    words = {item.name: dict(item.value_map) for item in column.items if item.value_map}
     user_begins = rows if rows is not None and rows.user_begins else None
     fields, left_out = [], np.zeros(len(elements.tags), np.bool_)
     for path, name in keys.items():

@@ -66,7 +66,7 @@ def _read_stated_ids(rows: pl.DataFrame) -> pl.Series:
 
 INTENT = replace(
     _text("intent", "What the turn does, and for which slot: user_provide_cuisine."),
-    knows=("", *(f"{intent}_*" for intent in INTENTS_OF_SLOTS), *PLAIN_INTENTS),
+    allowed_values=("", *(f"{intent}_*" for intent in INTENTS_OF_SLOTS), *PLAIN_INTENTS),
     in_any_case=True,
 )
 TURN_TEXTS = (

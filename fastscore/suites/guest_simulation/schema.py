@@ -35,7 +35,7 @@ def _text(
     *aliases: str,
     needed_by: tuple[str, ...] = (),
     expects_any: tuple[tuple[str, str], ...] = (),
-    knows: tuple[str, ...] = (),
+    allowed_values: tuple[str, ...] = (),
 ) -> Column:
     return Column(
         name=name,
@@ -45,7 +45,7 @@ def _text(
         description=description,
         needed_by=needed_by,
         expects_any=expects_any,
-        knows=knows,
+        allowed_values=allowed_values,
     )
 
 
@@ -75,7 +75,7 @@ SOURCE = Source(
             "Who speaks; agent, guest and guest_simulation_* are the guest.",
             needed_by=ALL_METRICS,
             expects_any=(*(("role", word) for word in GUEST_ROLES), ("name", f"{GUEST_NAMES}*")),
-            knows=(*GUEST_ROLES, *OTHER_ROLES),
+            allowed_values=(*GUEST_ROLES, *OTHER_ROLES),
         ),
         _text("name", "The speaker's name; one that begins with guest is the guest."),
         _text(

@@ -92,13 +92,13 @@ TURN_STATUS = Column(
     description="ok, or why there is no reply.",
     needed_by=ALL_METRICS,
     expects=("ok",),
-    knows=("ok", "timeout", "error"),
+    allowed_values=("ok", "timeout", "error"),
 )
 COMPLIANCE_LABEL = Column(
     name="compliance_label_gt",
     kind="text",
     description="In gt_turn_tags; any other word is compliant.",
-    knows=("", *COMPLIANCE_LABELS),
+    allowed_values=("", *COMPLIANCE_LABELS),
     in_any_case=True,
 )
 SOURCE = Source(

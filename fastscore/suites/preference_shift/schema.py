@@ -77,7 +77,7 @@ SOURCE = Source(
                     description="USER or SYSTEM.",
                     needed_by=ALL_METRICS,
                     expects=SPEAKERS,
-                    knows=SPEAKERS,
+                    allowed_values=SPEAKERS,
                 ),
                 Column(
                     name="text",

@@ -24,7 +24,7 @@ SOURCE = Source(
             "name their utterance.",
             needed_by=ALL_METRICS,
             expects=("predicted", "utterance_complete"),
-            knows=("predicted", "revealed", "utterance_complete"),
+            allowed_values=("predicted", "revealed", "utterance_complete"),
         ),
         Column(
             name="utterance_index",

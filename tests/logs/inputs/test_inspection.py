@@ -31,7 +31,11 @@ SAID = Source(
 EVENTS = Source(
     columns=(
         Column(
-            name="event", kind="text", needed_by=ALL_METRICS, expects=("guess",), knows=("guess",)
+            name="event",
+            kind="text",
+            needed_by=ALL_METRICS,
+            expects=("guess",),
+            allowed_values=("guess",),
         ),
     ),
     formats=("jsonl", "csv"),

@@ -59,8 +59,8 @@ def test_words_are_those_that_mean_something_or_foreign() -> None:
         name="event",
         kind="text",
         expects=("guess",),
-        knows=("guess", "end", "sys_*"),
-        words=(("prediction", "guess"), ("noise", "")),
+        allowed_values=("guess", "end", "sys_*"),
+        value_map=(("prediction", "guess"), ("noise", "")),
     )
     source = Source(columns=(column,))
     rows = [{"event": word} for word in ("end", "sys_a", "note", "note", "prediction", "noise")]
@@ -91,7 +91,7 @@ def test_one_of_several_columns_may_have_the_word_that_is_enough() -> None:
 
 def test_a_column_is_asked_only_where_it_is_read() -> None:
     columns = (
-        Column(name="event", kind="text", words=(("prediction", "guess"),)),
+        Column(name="event", kind="text", value_map=(("prediction", "guess"),)),
         Column(name="step", kind="integer", only_where=("event", "guess")),
         Column(name="line", kind="integer", needed_where=("event", "end")),
     )

@@ -149,7 +149,7 @@ def test_where_any_of_several_words_is_enough_all_are_told() -> None:
         kind="text",
         needed_by=ALL_METRICS,
         expects_any=(("role", "user"), ("role", "guest"), ("name", "guest_*")),
-        knows=("user", "guest", "waiter"),
+        allowed_values=("user", "guest", "waiter"),
     )
     need = Need("role", None, column)
     error = any_word_error(
