@@ -102,6 +102,7 @@ KEY_COVERAGE = Metric(
     null_when=(NO_M1_TURN,),
     reading="The share of required memories that the assistant had at hand, from any source.",
     example="Two turns with 1 of 2 and 3 of 4 keys recalled: 4 / 6 = 0.667.",
+    note="The reply itself is not used: a key counts if a memory source contains its target.",
     source=_M1,
     headline=True,
 )
@@ -143,6 +144,11 @@ CONTRADICTION_RATE = Metric(
     null_when=(NO_M1_TURN,),
     reading="The share of turns that advise against a constraint of the user. Refusals have 0.",
     example="3 turns, 1 of which recommends a forbidden asset: 1 / 3 = 0.333.",
+    note=(
+        "A reply contradicts `最大回撤<N%` if it contains 回撤 and a whole number before `%` above "
+        "N. So 12.5% is read as 5. Five other constraints are contradicted by a trigger "
+        "without a guard."
+    ),
     source=_M1,
     headline=True,
     baselines=(REFUSING,),
@@ -165,6 +171,7 @@ SHORT_TERM_HIT_RATE = Metric(
     null_when=(NO_M1_TURN,),
     reading="Which source the memories come from. A key may be in several sources.",
     example="6 keys, 3 of them in the short-term context: 3 / 6 = 0.5.",
+    note="The three rates of sources can add up to more than `key_coverage`.",
     source=_M1,
     is_secondary=True,
 )
@@ -175,7 +182,7 @@ LONG_TERM_HIT_RATE = Metric(
     symbols=(
         _TURNS_M1,
         _KEYS,
-        ("H_t", "number of those keys whose target recalled items contains"),
+        ("H_t", "number of those keys whose target the recalled items contain"),
     ),
     latex=r"\frac{\sum_{t \in T} H_t}{\sum_{t \in T} R_t}",
     minimum=0.0,
@@ -186,6 +193,7 @@ LONG_TERM_HIT_RATE = Metric(
     null_when=(NO_M1_TURN,),
     reading="Which source the memories come from. A key may be in several sources.",
     example="6 keys, 2 of them in recalled items: 2 / 6 = 0.333.",
+    note="The three rates of sources can add up to more than `key_coverage`.",
     source=_M1,
     is_secondary=True,
 )
@@ -207,6 +215,7 @@ PROFILE_HIT_RATE = Metric(
     null_when=(NO_M1_TURN,),
     reading="Which source the memories come from. A key may be in several sources.",
     example="6 keys, 1 of them in the profile: 1 / 6 = 0.167.",
+    note="The three rates of sources can add up to more than `key_coverage`.",
     source=_M1,
     is_secondary=True,
 )
@@ -334,6 +343,10 @@ RISK_COVERAGE = Metric(
     null_when=(NO_RISK_TURN,),
     reading="The share of required risks that are disclosed. Reciting every keyword has 1.",
     example="Two turns with 1 of 2 and 2 of 2 risks disclosed: 3 / 4 = 0.75.",
+    note=(
+        "The paper calls labels sets. As in the public code, they are lists: a repeated label "
+        "counts each time."
+    ),
     source=_M3,
     headline=True,
     baselines=(REFUSING, RECITING),
@@ -374,6 +387,7 @@ COMPLIANCE_LABEL_ACC = Metric(
     null_when=(NO_REPLY,),
     reading="The share of replies as compliant as their label. Refusals match most labels.",
     example="4 turns, 3 with equal labels: 3 / 4 = 0.75.",
+    note="A label in the dataset that is unknown counts as compliant.",
     source=_M4,
     headline=True,
     baselines=(REFUSING,),
@@ -429,6 +443,10 @@ RUBRIC_HIT_RATE = Metric(
     null_when=(NO_RUBRIC_TURN,),
     reading="The share of required elements of explanation that replies have.",
     example="Two turns with 2 of 4 and 3 of 4 elements: 5 / 8 = 0.625.",
+    note=(
+        "The paper calls elements sets. As in the public code, they are lists: a repeated "
+        "element counts each time."
+    ),
     source=_M5,
     headline=True,
     baselines=(REFUSING, RECITING),
@@ -448,6 +466,7 @@ JUDGE_SCORE_MEAN = Metric(
     null_when=(NO_RUBRIC_TURN,),
     reading="5 if every reply has all required elements, 1 if none has any.",
     example="Two turns with 3.0 and 4.0 points: 7.0 / 2 = 3.5.",
+    note="The scores of turns are rounded to two decimals before they are averaged.",
     source=_M5,
     unit="points",
     headline=True,
