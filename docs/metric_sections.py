@@ -11,7 +11,7 @@ from pathlib import Path
 from fastscore.results.metric_cards import fixed_rows, metric_range
 from fastscore.results.number_text import bands_text
 from fastscore.suites.base import Suite
-from fastscore.suites.declarations import Metric
+from fastscore.suites.declarations import Metric, null_rules_in_words
 from fastscore.suites.families import headline_metrics
 from fastscore.suites.formulas import plain_formula, plain_words
 from fastscore.suites.registry import load_suite
@@ -52,7 +52,7 @@ def _section(metric: Metric) -> Iterator[str]:
 
 
 def _null_lines(metric: Metric) -> Iterator[str]:
-    if not metric.null_when:
+    if metric.null_rule != null_rules_in_words(metric.null_when) or not metric.null_when:
         yield f"**Null.** {metric.null_rule[:1].upper()}{metric.null_rule[1:]}."
         return
     yield from ("**Null if**", "")

@@ -509,7 +509,7 @@ class Metric:
         if self.latex and not self.formula:
             object.__setattr__(self, "formula", plain_formula(self.latex))
         if not self.null_rule:
-            object.__setattr__(self, "null_rule", _in_words(self.null_when))
+            object.__setattr__(self, "null_rule", null_rules_in_words(self.null_when))
 
     @property
     def can_be_null(self) -> bool:
@@ -517,7 +517,7 @@ class Metric:
         return self.null_rule != "never"
 
 
-def _in_words(rules: tuple[NullRule, ...]) -> str:
+def null_rules_in_words(rules: tuple[NullRule, ...]) -> str:
     """Write null rules as one sentence: ``missing_input if A, or if B; not_applicable if C``."""
     sentences = []
     for reason, of_reason in groupby(rules, key=lambda rule: rule.reason):

@@ -91,5 +91,5 @@ def test_cards_and_docs_have_every_band() -> None:
                 continue
             with_bands += 1
             assert f"  bands    {bands_text(metric.bands)}\n" in card
-            assert f"| {metric.id} | {bands_text(metric.bands)} |" in docs
+            assert f"**Bands.** {bands_text(metric.bands)}.\n" in docs
     assert with_bands == 5

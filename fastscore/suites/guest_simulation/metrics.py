@@ -89,6 +89,11 @@ PAS = Metric(
     reading="The share of state components that fit the persona. Messages after a complete order "
     "lose a quarter if the persona expects none.",
     example="Two states with 4 and 3 of 4 components as expected: (4/4 + 3/4) / 2 = 0.875.",
+    note=(
+        "Components are exploration, mood, ordering and completion. A mood fits if it is one "
+        "of the expected moods. Completion is expected to be `no` by default. The source "
+        "divides by all messages, its code and fastscore by messages with a state."
+    ),
     headline=True,
     baselines=(UNCHANGING,),
     fixed_where=(("n_scored_messages", 0),),
@@ -149,6 +154,10 @@ BVS = Metric(
     reading="1: a fifth of all possible transitions. Two rates, below and above 0.2, give the same "
     "value.",
     example="6 states, 4 transitions: a = 4/15, 1 - (4/15 - 1/5) / (4/5) = 0.917.",
+    note=(
+        "Too few and too many changes can have the same value. Of 11 states, 3 changes and 18 "
+        "changes both give 0.5."
+    ),
     headline=True,
     baselines=(UNCHANGING,),
     fixed_where=(("n_states", 0), ("n_states", 1)),
@@ -198,9 +207,7 @@ ORA = Metric(
             reason="missing_input",
             text="words are compared and no message of the guest has a content (published: 0)",
         ),
-        _nothing(
-            pl.col("nothing_to_order"), "both sets of names are empty or the guest says nothing"
-        ),
+        _nothing(pl.col("nothing_to_order"), "both sets of names are empty or the guest is silent"),
     ),
     evidence=(
         EvidenceRows(columns=("ORA_source", "n_final_names", "n_target_names", "n_common_names")),
@@ -227,6 +234,11 @@ ORA = Metric(
     reading="F1 of ordered and wanted names. Without an order, the Jaccard index of food words "
     "that the guest says and words of the target (`ORA_source` is `text`).",
     example="C = {cola, fries}, T = {cola, soup}: 2 * 1 / (2 + 2) = 0.5.",
+    note=(
+        "The expanded formula of the source is wrong: 2k^2 / (ct + k (c + t - k)) with k "
+        "common, c ordered and t wanted names. For c = t = 2 and k = 1 it gives 0.286, and "
+        "the steps of the source give 0.5. fastscore and the public code use the steps."
+    ),
     headline=True,
     source=f"{_SOURCE} 3",
 )
@@ -293,6 +305,12 @@ DEI = Metric(
     ),
     reading="The maximum depends on the level: a comparison of levels compares maxima.",
     example="Level 3, 4 messages, 1 with an order tracking tool: 0.5 * 1 / 4 = 0.125.",
+    note=(
+        "A message counts once for each kind of tool. Tools are found by their names, also "
+        "tools of sub-agents. o: `order_tracking`. m: `message_generation` or "
+        "`message_attributes`. b: `get_name`, `get_persona`, `get_target` or "
+        "`get_past_messages`."
+    ),
     headline=True,
     baselines=(CALLING,),
     fixed_where=(("experiment_level", 1), ("n_guest_messages", 0)),
@@ -328,6 +346,7 @@ CRRS = Metric(
     ),
     reading="At levels 1 to 5 at most 0.80, 0.84, 0.90, 0.90 and 1, by the maxima of DEI.",
     example="PAS 7/8, BVS 5/6, ORA 2/3, DEI 1/2: 7/32 + 1/6 + 7/30 + 1/10 = 0.71875.",
+    note="The gravest reason is `bad_input`, then `missing_input`, then `not_applicable`.",
     headline=True,
     scale_by="experiment_level",
     source=f"{_SOURCE} 6",
