@@ -171,7 +171,6 @@ SHORT_TERM_HIT_RATE = Metric(
     null_when=(NO_M1_TURN,),
     reading="Which source the memories come from. A key may be in several sources.",
     example="6 keys, 3 of them in the short-term context: 3 / 6 = 0.5.",
-    note="The three rates of sources can add up to more than `key_coverage`.",
     source=_M1,
     is_secondary=True,
 )
@@ -193,7 +192,6 @@ LONG_TERM_HIT_RATE = Metric(
     null_when=(NO_M1_TURN,),
     reading="Which source the memories come from. A key may be in several sources.",
     example="6 keys, 2 of them in recalled items: 2 / 6 = 0.333.",
-    note="The three rates of sources can add up to more than `key_coverage`.",
     source=_M1,
     is_secondary=True,
 )
@@ -215,7 +213,6 @@ PROFILE_HIT_RATE = Metric(
     null_when=(NO_M1_TURN,),
     reading="Which source the memories come from. A key may be in several sources.",
     example="6 keys, 1 of them in the profile: 1 / 6 = 0.167.",
-    note="The three rates of sources can add up to more than `key_coverage`.",
     source=_M1,
     is_secondary=True,
 )
@@ -223,10 +220,7 @@ RISK_LEVEL_ACC = Metric(
     id="risk_level_acc",
     name="Accuracy of the risk level",
     table="dialogues",
-    symbols=(
-        ("z", "labelled risk level"),
-        _PREDICTED_LEVEL,
-    ),
+    symbols=(("z", "labelled risk level"), _PREDICTED_LEVEL),
     latex=_ACCURACY,
     minimum=0.0,
     maximum=1.0,
@@ -241,10 +235,7 @@ HORIZON_ACC = Metric(
     id="horizon_acc",
     name="Accuracy of the investment horizon",
     table="dialogues",
-    symbols=(
-        ("z", "labelled investment horizon"),
-        _PREDICTED_LEVEL,
-    ),
+    symbols=(("z", "labelled investment horizon"), _PREDICTED_LEVEL),
     latex=_ACCURACY,
     minimum=0.0,
     maximum=1.0,
@@ -259,10 +250,7 @@ LIQUIDITY_ACC = Metric(
     id="liquidity_acc",
     name="Accuracy of the need for liquidity",
     table="dialogues",
-    symbols=(
-        ("z", "labelled need for liquidity"),
-        _PREDICTED_LEVEL,
-    ),
+    symbols=(("z", "labelled need for liquidity"), _PREDICTED_LEVEL),
     latex=_ACCURACY,
     minimum=0.0,
     maximum=1.0,
@@ -343,10 +331,7 @@ RISK_COVERAGE = Metric(
     null_when=(NO_RISK_TURN,),
     reading="The share of required risks that are disclosed. Reciting every keyword has 1.",
     example="Two turns with 1 of 2 and 2 of 2 risks disclosed: 3 / 4 = 0.75.",
-    note=(
-        "The paper calls labels sets. As in the public code, they are lists: a repeated label "
-        "counts each time."
-    ),
+    note="A repeated label counts each time, as in the public code.",
     source=_M3,
     headline=True,
     baselines=(REFUSING, RECITING),
@@ -443,10 +428,7 @@ RUBRIC_HIT_RATE = Metric(
     null_when=(NO_RUBRIC_TURN,),
     reading="The share of required elements of explanation that replies have.",
     example="Two turns with 2 of 4 and 3 of 4 elements: 5 / 8 = 0.625.",
-    note=(
-        "The paper calls elements sets. As in the public code, they are lists: a repeated "
-        "element counts each time."
-    ),
+    note="A repeated element counts each time, as in the public code.",
     source=_M5,
     headline=True,
     baselines=(REFUSING, RECITING),
