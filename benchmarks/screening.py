@@ -24,11 +24,11 @@ from benchmarks.miner_logs import Layout, generate
 from fastscore.logs.inputs.screening import Screened
 from fastscore.run.config import RunConfig
 from fastscore.run.drive import execute
-from fastscore.run.missing import UNKNOWN_SCHEMA, Counted
+from fastscore.run.missing import UNKNOWN_SCHEMA, RowCounts
 from fastscore.run.progress import SilentReporter
 
 MOST_SHARE = 0.01
-CHECKS = ("fastscore.run.drive.screened_inputs", "fastscore.run.scoring.count_lacks")
+CHECKS = ("fastscore.run.drive.screened_inputs", "fastscore.run.scoring.count_missing")
 LAYOUTS: tuple[tuple[str, Layout, int], ...] = (
     ("few large files", "shards", 4_000),
     ("a file a dialogue", "dialogue", 2_000),
@@ -62,7 +62,7 @@ def _left_out() -> Iterator[None]:
     """Score what is named as it is, and count nothing."""
     with (
         mock.patch(CHECKS[0], lambda config, source, files, note: Screened(tuple(files), (), ())),
-        mock.patch(CHECKS[1], return_value=Counted({}, pl.DataFrame(schema=UNKNOWN_SCHEMA))),
+        mock.patch(CHECKS[1], return_value=RowCounts({}, pl.DataFrame(schema=UNKNOWN_SCHEMA))),
     ):
         yield
 

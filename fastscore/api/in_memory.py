@@ -12,8 +12,8 @@ from fastscore.logs.inputs.choice import Choice
 from fastscore.logs.inputs.frames import FRAME_NAME
 from fastscore.logs.plan.chosen import choose, naming_source
 from fastscore.logs.plan.shards import plan_shards
-from fastscore.logs.read.given import Given
 from fastscore.logs.read.rows import Part, join_parts
+from fastscore.logs.read.score_input import ScoreInput
 from fastscore.results.runs import Run, Scores
 from fastscore.run.commit import CUT_TEXTS, REJECTS
 from fastscore.run.config import RunConfig
@@ -34,7 +34,7 @@ from fastscore.suites.declarations import Source
 
 
 @own_stop_flag()
-def score_in_memory(config: RunConfig, given: Given, reporter: Reporter) -> Run:
+def score_in_memory(config: RunConfig, given: ScoreInput, reporter: Reporter) -> Run:
     """Score what was given, and keep the tables."""
     suite, options = config.load()
     config = with_own_turns(config, suite)
@@ -61,20 +61,20 @@ def score_in_memory(config: RunConfig, given: Given, reporter: Reporter) -> Run:
             counts[name] = counts.get(name, 0) + value
     unknown = pl.concat([part.unknown_words for part in parts]).lazy()
     dialogues = tables.get("dialogues", pl.DataFrame()).lazy()
-    said = notes_on_run(
+    run_notes = notes_on_run(
         counts, unknown, declared, summary, options, given.records(declared), dialogues
     )
     finest = suite.tables[0].name
     if tables[finest].is_empty():
         where = None if rejects.is_empty() else describe_reject(rejects.row(0, named=True)) + "."
-        raise no_row_error(finest, counts, said.notes, str(given), where)
-    if said.nothing_scored:
-        raise nothing_error(suite.name, said.lacking)
-    if config.strict and said.lacking:
-        raise strict_error(said.lacking)
+        raise no_row_error(finest, counts, run_notes.notes, str(given), where)
+    if run_notes.nothing_scored:
+        raise nothing_error(suite.name, run_notes.lacking)
+    if config.strict and run_notes.lacking:
+        raise strict_error(run_notes.lacking)
     manifest = new_manifest(config, suite, options, identity, context.signature)
     manifest.status, manifest.inputs = "complete", inputs
-    manifest.lacking, manifest.notes, manifest.counts = said.lacking, said.notes, counts
+    manifest.lacking, manifest.notes, manifest.counts = run_notes.lacking, run_notes.notes, counts
     manifest.tables = {name: {"rows": table.height, "parts": 1} for name, table in tables.items()}
     frames = {**tables, REJECTS: rejects, CUT_TEXTS: cut}
     return Run(Path(str(given)), manifest, scores=Scores(frames, summary, given))
@@ -84,7 +84,7 @@ def _joined(parts: Sequence[ShardScores], name: str, schema: Mapping[str, Any]) 
     return pl.concat([pl.DataFrame(schema=schema), *(part.tables[name] for part in parts)])
 
 
-def _chosen(given: Given, source: Source, choice: Choice) -> Iterator[Part]:
+def _chosen(given: ScoreInput, source: Source, choice: Choice) -> Iterator[Part]:
     parts = given.read(source)
     if not choice:
         return parts

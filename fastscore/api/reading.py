@@ -17,9 +17,9 @@ from fastscore.logs.inputs.column_map import ColumnMap, column_map, map_source
 from fastscore.logs.inputs.files import STDIN, InputFile
 from fastscore.logs.inputs.inspection import Inspection, Trial, inspect_logs
 from fastscore.logs.inputs.layout import layout_map
-from fastscore.logs.read.given import Given
 from fastscore.logs.read.rows import Part, join_parts, read_files
 from fastscore.logs.read.scan import LogsWarning, scan_rejects, scan_rows
+from fastscore.logs.read.score_input import ScoreInput
 from fastscore.logs.read.spool import spool_stdin
 from fastscore.options import build_options
 from fastscore.processors import available_processors
@@ -87,7 +87,7 @@ def scan(
     """
     moved = layout_map(layout, suite) | column_map(columns, values)
     declared = map_source(load_suite(suite).source, moved)
-    given = Given.of(source)
+    given = ScoreInput.of(source)
     if STDIN in given.paths:
         raise UsageError("Standard input can be read only once.", "Name files, or score it.")
     given, note = given.logs(declared, suite)

@@ -13,7 +13,7 @@ from fastscore.logs.inputs.column_map import column_map
 from fastscore.logs.inputs.files import Format
 from fastscore.logs.inputs.layout import layout_map
 from fastscore.logs.integrity.limits import DEFAULT_LIMITS, Limits
-from fastscore.logs.read.given import Given
+from fastscore.logs.read.score_input import ScoreInput
 from fastscore.options import SuiteOptions, option_values
 from fastscore.processors import available_processors
 from fastscore.results.runs import Run, open_run
@@ -139,7 +139,7 @@ def score(
         The model is not exported.
     """
     name, options = _named_options(source, suite)
-    given = Given.of(list(source) if _is_generator(source) else source, format)
+    given = ScoreInput.of(list(source) if _is_generator(source) else source, format)
     config = RunConfig(
         suite=name,
         inputs=given.paths,

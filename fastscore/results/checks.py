@@ -258,13 +258,13 @@ def _drops(
             outcome = "failed"
         elif drop.is_within(allowed):
             outcome = "passed"
-        said = [
+        details = [
             _verdict(drop, outcome, corrected, sum(p is not None for p in p_values)),
             f"{row['n_a']:,} of {counted(there[id], 'dialogues')} compared",
             f"was {number_text(row['mean_a'])}, is {number_text(row['mean_b'])}",
         ]
         if drop.n_units != row["n_a"]:
-            said.insert(2, f"{counted(drop.n_units, 'values')} of {compared.unit}")
+            details.insert(2, f"{counted(drop.n_units, 'values')} of {compared.unit}")
         value = interval_text(drop.value, drop.low, drop.high)
         found.append(
             Check(
@@ -272,7 +272,7 @@ def _drops(
                 found="no value" if drop.value is None else value,
                 limit=f"{allowed:g}",
                 outcome=outcome,
-                detail="; ".join(said),
+                detail="; ".join(details),
                 numbers={
                     "drop": drop.value,
                     "low": drop.low,
@@ -369,17 +369,17 @@ def _missing(
     if limit is not None:
         within = len(lost) <= limit if isinstance(limit, int) else share <= limit
     outcome: Outcome = "passed" if within else "undecided" if limit is None else "failed"
-    said = [f"such as {lost[0]!r}"] if len(lost) else []
-    said += notes
+    details = [f"such as {lost[0]!r}"] if len(lost) else []
+    details += notes
     if outcome == "undecided":
-        said.append("--max-missing sets how many may be missing")
+        details.append("--max-missing sets how many may be missing")
     allowed = "" if limit is None else str(limit) if isinstance(limit, int) else _percent(limit)
     return Check(
         name="missing dialogues" + (" at most" if allowed else ""),
         found=f"{len(lost):,} of {len(there):,} ({_percent(share)})",
         limit=allowed,
         outcome=outcome,
-        detail="; ".join(said),
+        detail="; ".join(details),
         numbers={"n_missing": len(lost), "n_against": len(there), "n_run": len(here)},
     )
 
@@ -421,8 +421,8 @@ def github_lines(found: Sequence[Check]) -> list[str]:
             continue
         level = "error" if one.outcome == "failed" else "warning"
         detail = f" ({one.detail})" if one.detail else ""
-        said = plain(f"{_asked(one)}: found {one.found}{detail}")
-        lines.append(f"::{level} title=fastscore check::{said.replace('%', '%25')}")
+        message = plain(f"{_asked(one)}: found {one.found}{detail}")
+        lines.append(f"::{level} title=fastscore check::{message.replace('%', '%25')}")
     return lines
 
 

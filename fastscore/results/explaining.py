@@ -239,9 +239,9 @@ def print_explanations(
         value = _written(one.value)
         place = f", {one.place}" if one.place else ""
         console.print()
-        said = f"{metric.name} ({metric.id}){place}: {value}"
+        heading = f"{metric.name} ({metric.id}){place}: {value}"
         console.print(
-            Text(plain(said if one.value is not None else f"{said} {one.reason}"), "bold")
+            Text(plain(heading if one.value is not None else f"{heading} {one.reason}"), "bold")
         )
         facts = {"formula": metric.formula}
         if one.value is None:

@@ -339,10 +339,10 @@ def _means(headlines: Headlines, metric: Metric, record: Mapping[str, Any]) -> s
             _reason_text(estimate),
             _at_end(part),
         ]
-        said = ", ".join(fact for fact in facts if fact)
+        shown = ", ".join(fact for fact in facts if fact)
         baselines = baseline_text(headlines.baselines.get(part_key(part), ()))
         where = f"{', in' if len(parts) == 1 else ''} {part.where}: " if part.where else ": "
-        texts.append(f"{where}{said}{f' ({baselines})' if baselines else ''}")
+        texts.append(f"{where}{shown}{f' ({baselines})' if baselines else ''}")
     return texts[0] if len(texts) == 1 else ":" + ";".join(texts) if texts else ""
 
 
@@ -445,15 +445,15 @@ def _untested(headlines: Headlines) -> list[Finding]:
 def _difference_text(one: GroupDifference, family: str) -> str:
     test: GroupTest = one.test
     where = f", in {test.where}," if test.where else ""
-    said = f"{_named(test.metric)}{where} differs by {test.label} ({_p(one.p)}, {family})"
+    message = f"{_named(test.metric)}{where} differs by {test.label} ({_p(one.p)}, {family})"
     if one.difference is None or one.means is None or one.pair_p is None:
-        return f"{said}; no pair of its {len(test.names):,} groups is clear by itself."
+        return f"{message}; no pair of its {len(test.names):,} groups is clear by itself."
     decimals = max(1, decimals_for(one.means) - 1)
     low, high = (number_text(mean, decimals) for mean in one.means)
     n_pairs = len(test.names) * (len(test.names) - 1) // 2
     corrected = f", Holm over {n_pairs} pairs" if n_pairs > 1 else ""
     return (
-        f"{said}: {one.high} has {high}, {one.low} {low}, difference "
+        f"{message}: {one.high} has {high}, {one.low} {low}, difference "
         f"{estimate_text(one.difference)} ({_p(one.pair_p)}{corrected})."
     )
 

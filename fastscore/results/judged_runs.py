@@ -152,9 +152,9 @@ def _joined(
         conversations, read_judgements(Path(file), judge_source(columns)), scale, columns
     )
     if judged.scores.is_empty():
-        said = describe_rejects(judged)
+        rejected = describe_rejects(judged)
         raise UsageError(
-            f"{file}: it has no score of a dialogue of {run.path}. {said}".rstrip(),
+            f"{file}: it has no score of a dialogue of {run.path}. {rejected}".rstrip(),
             "A row names its dialogue as the run does, for one "
             f"{conversations[KEY].first()!r}; --judge-column names columns with scores.",
         )

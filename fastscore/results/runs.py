@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import polars as pl
 
 from fastscore.errors import RunError, UsageError, nearest
-from fastscore.logs.read.given import Given
+from fastscore.logs.read.score_input import ScoreInput
 from fastscore.paths import check_path
 from fastscore.processors import available_processors
 from fastscore.run.commit import (
@@ -65,7 +65,7 @@ class Scores:
 
     frames: Mapping[str, pl.DataFrame]
     summary: pl.DataFrame
-    source: Given
+    source: ScoreInput
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -17,7 +17,7 @@ from fastscore.suites.declarations import Source
 from fastscore.suites.registry import load_suite
 
 if TYPE_CHECKING:
-    from fastscore.logs.read.given import Given
+    from fastscore.logs.read.score_input import ScoreInput
     from fastscore.suites.own_metrics import OwnMetric
 
 DEFAULT_EMBEDDER = "minilm-l6-v2"
@@ -97,7 +97,7 @@ class RunConfig:
     strict: bool = False
     format: Format | None = None
     choice: Choice = EVERYTHING
-    memory: "Given | None" = None
+    memory: "ScoreInput | None" = None
     metrics: tuple["OwnMetric", ...] = ()
     limits: Limits = DEFAULT_LIMITS
 

@@ -411,12 +411,12 @@ def _describe(
     rows = (row for file in files for row in read_records(file, source))
     unknown = scan_unknown_words(run.folder, receipts)
     dialogues = _scanned_tables(run, receipts).get("dialogues", pl.LazyFrame())
-    said = notes_on_run(
+    run_notes = notes_on_run(
         *(counts, unknown, source, summary, run.options, rows, dialogues, run.manifest.inputs)
     )
-    run.manifest.lacking = said.lacking
-    run.manifest.notes = said.notes
-    run.manifest.all_null = said.nothing_scored
+    run.manifest.lacking = run_notes.lacking
+    run.manifest.notes = run_notes.notes
+    run.manifest.all_null = run_notes.nothing_scored
     run.manifest.counts = counts
     run.manifest.parts_hash = hash_of_outputs(receipts)
 

@@ -30,7 +30,7 @@ MOST_NAMED = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Counted:
+class RowCounts:
     """What was counted of rows.
 
     Parameters
@@ -45,7 +45,7 @@ class Counted:
     unknown: pl.DataFrame
 
 
-def count_lacks(frame: pl.DataFrame, source: Source, events: Events) -> Counted:
+def count_missing(frame: pl.DataFrame, source: Source, events: Events) -> RowCounts:
     """Count what rows lack: nulls, names of their own, words that the suite knows.
 
     Parameters
@@ -65,7 +65,7 @@ def count_lacks(frame: pl.DataFrame, source: Source, events: Events) -> Counted:
         for column in source.columns
         if column.needed_by or column.allowed_values
     }
-    said = {
+    text_places = {
         each.place
         for each in all_columns(source)
         if each.column.kind == "text" and not each.column.allowed_values
@@ -73,12 +73,12 @@ def count_lacks(frame: pl.DataFrame, source: Source, events: Events) -> Counted:
     unknown = []
     for path, found in (nulls | dict(events.nulls)).items():
         counts[NULL + path], counts[ASKED + path] = found.null, found.asked
-        as_empty = events.nulls_are_empty and path in said
+        as_empty = events.nulls_are_empty and path in text_places
         counts[EMPTY + path] = found.null if as_empty else 0
         unknown += [(path, word, count) for word, count in found.unknown.items()]
     words = pl.DataFrame(unknown, schema=UNKNOWN_SCHEMA, orient="row")
     counts |= _joined(frame, source) | _repeated(frame, source)
-    return Counted(counts, words.sort("column", "word"))
+    return RowCounts(counts, words.sort("column", "word"))
 
 
 def _where(column: Column) -> tuple[str, str] | None:
@@ -156,7 +156,7 @@ class UnknownWords:
 
 
 @dataclass(frozen=True, slots=True)
-class Missing:
+class NullCounts:
     """What a column lacks.
 
     Parameters
@@ -178,7 +178,7 @@ class Missing:
     unknown: UnknownWords | None = None
 
 
-def missing_columns(counts: dict[str, int], unknown: pl.LazyFrame) -> list[Missing]:
+def take_null_counts(counts: dict[str, int], unknown: pl.LazyFrame) -> list[NullCounts]:
     """Take what columns lack out of a run's counts.
 
     Parameters
@@ -191,7 +191,7 @@ def missing_columns(counts: dict[str, int], unknown: pl.LazyFrame) -> list[Missi
     words = _unknown_words(unknown)
     paths = [name.removeprefix(NULL) for name in counts if name.startswith(NULL)]
     return [
-        Missing(
+        NullCounts(
             path,
             counts.pop(NULL + path),
             counts.pop(ASKED + path),

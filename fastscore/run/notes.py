@@ -32,9 +32,9 @@ from fastscore.run.missing import (
     JOINED_DIALOGUES,
     JOINED_LINES,
     REPEATED_ROWS,
-    Missing,
+    NullCounts,
     UnknownWords,
-    missing_columns,
+    take_null_counts,
 )
 from fastscore.suites.chats import ChatRows
 from fastscore.suites.declarations import (
@@ -53,7 +53,7 @@ _LONGEST_WORD = 40
 _ROWS_COUNTED = 100
 
 
-def notes_on_missing(missing: Iterable[Missing], source: Source) -> list[str]:
+def notes_on_missing(missing: Iterable[NullCounts], source: Source) -> list[str]:
     """Say of columns how often they are null, where all metrics need them, and of their words."""
     columns = {each.place: each.column for each in all_columns(source)}
     notes = []
@@ -66,8 +66,8 @@ def notes_on_missing(missing: Iterable[Missing], source: Source) -> list[str]:
             taken = "; counted as empty, as published" if each.n_empty else ""
             notes.append(note + taken)
         if each.unknown:
-            said = _describe_unknown_words(each.unknown, of_all, column, source.chat_rows)
-            notes.append(f"{each.path}: {said}")
+            description = _describe_unknown_words(each.unknown, of_all, column, source.chat_rows)
+            notes.append(f"{each.path}: {description}")
     return notes
 
 
@@ -176,7 +176,7 @@ def _note_on_dialogues(
 
 
 @dataclass(frozen=True, slots=True)
-class Lacking:
+class MissingColumn:
     """A column that is null everywhere, and the metrics that lack it in every row.
 
     Parameters
@@ -220,9 +220,9 @@ class Lacking:
         )
 
 
-def lacking_columns(
-    missing: Iterable[Missing], source: Source, summary: pl.DataFrame, options: Any
-) -> list[Lacking]:
+def missing_columns(
+    missing: Iterable[NullCounts], source: Source, summary: pl.DataFrame, options: Any
+) -> list[MissingColumn]:
     """Find the columns that are null everywhere and leave metrics that need them null.
 
     Parameters
@@ -253,7 +253,7 @@ def lacking_columns(
             lost = ("every metric",)
         affected = tuple(name for name in column.affects if name not in null)
         if lost or affected:
-            found.append(Lacking(need, lost, affected))
+            found.append(MissingColumn(need, lost, affected))
     # what is null comes before what has another value
     return sorted(found, key=lambda each: not each.null)
 
@@ -312,8 +312,8 @@ def notes_on_run(
     -------
     NotesOnRun
     """
-    missing = missing_columns(counts, unknown)
-    lacking = lacking_columns(missing, source, summary, options)
+    missing = take_null_counts(counts, unknown)
+    lacking = missing_columns(missing, source, summary, options)
     found = count_keys(rows, _ROWS_COUNTED) if lacking else FoundKeys()
     whole = summary.filter(pl.col("group") == ALL)
     copies, notes_on_copies = _notes_on_copies(inputs)

@@ -11,7 +11,7 @@ from fastscore.logs.integrity.limits import Limits
 from fastscore.logs.integrity.rejects import listed_rejects
 from fastscore.logs.read.rows import Part, Rows, join_parts, read_parts
 from fastscore.run.context import Loaded
-from fastscore.run.missing import Counted, count_lacks
+from fastscore.run.missing import RowCounts, count_missing
 from fastscore.run.texts_to_embed import TextsToEmbed, perplexity_texts, perplexity_view
 from fastscore.suites.base import Events
 from fastscore.suites.declarations import REJECTS_TABLE, Table
@@ -49,7 +49,7 @@ def score_events(
     loaded: Loaded,
     files: Sequence[str],
     events: Events,
-    found: Counted,
+    found: RowCounts,
     compared: TextsToEmbed,
 ) -> ShardScores:
     """Score what was read, of files named in their order."""
@@ -76,7 +76,7 @@ def vectors_of(loaded: Loaded, events: Events, compared: TextsToEmbed) -> Vector
     return replace(vectors, log_perplexities=perplexity_view(settings, judged))
 
 
-def read_events(loaded: Loaded, shard: Shard) -> tuple[Events, Counted]:
+def read_events(loaded: Loaded, shard: Shard) -> tuple[Events, RowCounts]:
     """Read a shard's rows as the suite's events, and count what they lack."""
     return _events(loaded, _read_rows(loaded, shard))
 
@@ -104,11 +104,11 @@ def _within_limits(parts: Iterator[Part], limits: Limits, shard: Shard) -> Itera
         yield part
 
 
-def _events(loaded: Loaded, rows: Rows) -> tuple[Events, Counted]:
+def _events(loaded: Loaded, rows: Rows) -> tuple[Events, RowCounts]:
     raise_if_stopped()
     events = loaded.suite.read(rows.frame, loaded.options)
     raise_if_stopped()
-    found = count_lacks(rows.frame, loaded.source, events)
+    found = count_missing(rows.frame, loaded.source, events)
     found = replace(found, counts={**rows.counts, **events.counts, **found.counts})
     of_suite = events.rejects.with_columns(pl.lit(1, pl.Int64).alias("count"), last_line="line")
     rejects = pl.concat([rows.rejects, of_suite])

@@ -23,8 +23,8 @@ def reason_of(error: BaseException) -> str:
     """Return in a few words why a file cannot be read."""
     if isinstance(error, pl.exceptions.PanicException):
         return "its footer does not fit its content"
-    said = getattr(error, "strerror", None) or str(error)
-    return said.splitlines()[0] if said else type(error).__name__
+    message = getattr(error, "strerror", None) or str(error)
+    return message.splitlines()[0] if message else type(error).__name__
 
 
 LISTED_REJECTS = 1000

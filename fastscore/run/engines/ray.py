@@ -136,9 +136,10 @@ class RayEngine:
         return True
 
     def _failed(self, error: Exception) -> RunError:
-        said = " ".join(str(error).split())[:_QUOTED]
+        reason = " ".join(str(error).split())[:_QUOTED]
         return RunError(
-            f"The Ray cluster at {self._address} did not do a task: {type(error).__name__}: {said}",
+            f"The Ray cluster at {self._address} did not do a task: "
+            f"{type(error).__name__}: {reason}",
             "Its logs say more; run the same command again, what is committed is kept.",
         )
 

@@ -16,8 +16,8 @@ from fastscore.logs.inputs.column_map import NO_MAP, ColumnMap, column_map, map_
 from fastscore.logs.inputs.files import resolve_inputs
 from fastscore.logs.inputs.layout import load_layout
 from fastscore.logs.plan.shards import plan_shards
-from fastscore.logs.read.given import Given
 from fastscore.logs.read.rows import join_parts, read_shard
+from fastscore.logs.read.score_input import ScoreInput
 from fastscore.suites.registry import load_suite
 from tests.conftest import often
 
@@ -239,7 +239,7 @@ def test_frames_and_rows_are_mapped_alike(tmp_path: Path) -> None:
     source = map_source(load_suite("guest_simulation").source, columns)
     expected = read(written(tmp_path / "log.jsonl", rows), "guest_simulation", columns)
     for held in (rows, pl.DataFrame(rows)):
-        found = join_parts(Given.of(held).read(source), source).frame
+        found = join_parts(ScoreInput.of(held).read(source), source).frame
         assert found.select("role", "content").equals(expected.select("role", "content"))
 
 

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from fastscore.logs.inputs.files import resolve_inputs
 from fastscore.logs.plan.shards import plan_shards
-from fastscore.logs.read.given import Given
 from fastscore.logs.read.rows import join_parts, read_shard
+from fastscore.logs.read.score_input import ScoreInput
 from fastscore.suites.declarations import Coercion, Column, ColumnKind, Source
 from tests.conftest import often
 
@@ -112,7 +112,7 @@ def test_every_format_takes_and_rejects_the_same(
         write(path)
         found[name] = read_file(path, source, tmp_path / "scratch")
     for name, memory in (("frame", frame), ("rows", [{"a": value} for value in values])):
-        rows = join_parts(Given.of(memory).read(source), source)
+        rows = join_parts(ScoreInput.of(memory).read(source), source)
         found[name] = told(rows.frame, rows.rejects)
     assert all(each == found["jsonl"] for each in found.values()), found
 

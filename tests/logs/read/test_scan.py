@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from fastscore.errors import InputError
 from fastscore.logs.read import batches, blocks
-from fastscore.logs.read.given import Given
 from fastscore.logs.read.scan import RejectsWarning, scan_rejects, scan_rows
+from fastscore.logs.read.score_input import ScoreInput
 from fastscore.suites.declarations import REJECTS_TABLE, Source
 from tests.conftest import often
 from tests.logs.read.test_rows import SOURCE, files
@@ -40,7 +40,7 @@ FEW = Source(
 def scanned(
     paths: list[Path], threads: int, source: Source = SOURCE
 ) -> tuple[pl.LazyFrame, pl.LazyFrame]:
-    logs = Given.of(paths)
+    logs = ScoreInput.of(paths)
 
     def read(declared: Source) -> Any:
         return logs.read(declared, threads=threads)
@@ -137,7 +137,7 @@ def test_what_is_asked_for_is_all_that_is_read(tmp_path: Path) -> None:
 
     def read(declared: Any) -> Any:
         seen.append(tuple(column.name for column in declared.columns))
-        return Given.of(path).read(declared)
+        return ScoreInput.of(path).read(declared)
 
     scan_rows(read, SOURCE, "logs").select("line").head(1).collect()
     asked = {"event", "index", "text", "label", "flag", "score", "plain", "done", "said", "count"}
@@ -153,7 +153,7 @@ def test_a_row_limit_ends_the_reading(tmp_path: Path, monkeypatch: pytest.Monkey
 
     def read(declared: Any) -> Any:
         nonlocal parts
-        for part in Given.of(path).read(declared):
+        for part in ScoreInput.of(path).read(declared):
             parts += 1
             yield part
 

@@ -25,7 +25,7 @@ _ROWS_AT_ONCE = 1 << 18
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class ScoreInput:
     """One of three.
 
     Parameters
@@ -49,7 +49,7 @@ class Given:
     left_aside: frozenset[str] = frozenset()
 
     @classmethod
-    def of(cls, source: Any, format: Format | None = None) -> "Given":
+    def of(cls, source: Any, format: Format | None = None) -> "ScoreInput":
         """Tell what a source is; the format is that of paths whose suffix names none.
 
         Raises
@@ -89,7 +89,7 @@ class Given:
     def __str__(self) -> str:
         return FRAME_NAME if self.is_frame else ", ".join(self.paths)
 
-    def logs(self, source: Source, suite: str) -> tuple["Given", str]:
+    def logs(self, source: Source, suite: str) -> tuple["ScoreInput", str]:
         """Return what of it is read as a suite's logs, and what there is to say of that.
 
         Raises
