@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 import polars as pl
-import scipy  # whose parts are imported when they are first used
 
 from fastscore.errors import RunError, UsageError, nearest
 from fastscore.results.compare import Comparison, compare
@@ -17,6 +16,7 @@ from fastscore.results.number_text import counted, interval_text, number_text, p
 from fastscore.results.runs import Run
 from fastscore.statistics.clustered import LEAST_UNITS
 from fastscore.statistics.significance import holm
+from fastscore.statistics.student import t_below
 from fastscore.suites.base import Suite
 from fastscore.suites.declarations import Metric
 from fastscore.suites.summary import ALL
@@ -336,8 +336,8 @@ class Drop:
             return None
         if self.standard_error == 0.0:  # all units dropped alike: a sign test is left
             return 2.0**-self.n_units if self.value > allowed else 1.0
-        t = (self.value - allowed) / self.standard_error
-        return float(scipy.special.stdtr(self.degrees_of_freedom, -t))
+        assert self.degrees_of_freedom is not None
+        return t_below(self.degrees_of_freedom, (allowed - self.value) / self.standard_error)
 
     def is_within(self, allowed: float) -> bool:
         """Return whether the whole interval is at most `allowed`."""

@@ -11,10 +11,10 @@ from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
-import scipy  # whose parts are imported when they are first used: `stats` takes half a second
 
 from fastscore.statistics.samples import Values
 from fastscore.statistics.significance import LEVEL
+from fastscore.statistics.student import t_inverse
 
 Level = Literal["interval", "ordinal"]
 AgreementReason = Literal["too_few_values", "zero_variance", "no_disagreement"]
@@ -181,6 +181,6 @@ def _with_interval(
     if not np.isfinite(left).all():
         return Coefficient(n, value, None, None, "zero_variance")
     variance = (groups - 1) / groups * ((left - left.mean()) ** 2).sum()
-    width = scipy.special.stdtrit(groups - 1, (1 + LEVEL) / 2) * np.sqrt(variance) / (1 - value**2)
+    width = t_inverse(groups - 1, (1 + LEVEL) / 2) * np.sqrt(variance) / (1 - value**2)
     low, high = np.tanh(np.arctanh(value) + np.array([-width, width]))
     return Coefficient(n, value, float(low), float(high), None)

@@ -20,13 +20,13 @@ reason.
 
 import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, cast
 
 import numpy as np
 import numpy.typing as npt
-import scipy  # whose parts are imported when they are first used: `stats` takes half a second
 
 from fastscore.statistics.samples import Values, finite
+from fastscore.statistics.student import gamma_ratio, noncentrality, t_below, t_inverse
 
 LEVEL = 0.95
 LEAST_UNITS = 3
@@ -233,7 +233,7 @@ def t_p_value(estimate: Estimate) -> float | None:
     if estimate.value is None or not estimate.standard_error:
         return None
     t = abs(estimate.value) / estimate.standard_error
-    return 2 * float(scipy.special.stdtr(estimate.degrees_of_freedom, -t))
+    return 2 * t_below(cast("float", estimate.degrees_of_freedom), -t)
 
 
 def satterthwaite_degrees(shares: Values) -> float:
@@ -256,7 +256,7 @@ def satterthwaite_degrees(shares: Values) -> float:
 
 def t_quantile(degrees_of_freedom: float, level: float = LEVEL) -> float:
     """Return the quantile of t that leaves ``(1 - level) / 2`` above it."""
-    return -float(scipy.special.stdtrit(degrees_of_freedom, (1.0 - level) / 2))
+    return -t_inverse(degrees_of_freedom, (1.0 - level) / 2)
 
 
 def least_detectable(
@@ -281,7 +281,7 @@ def least_detectable(
     if not estimate.standard_error or estimate.degrees_of_freedom is None:
         return None
     degrees = estimate.degrees_of_freedom
-    quantiles = t_quantile(degrees, 1 - alpha) + float(scipy.special.stdtrit(degrees, power))
+    quantiles = t_quantile(degrees, 1 - alpha) + t_inverse(degrees, power)
     return quantiles * estimate.standard_error
 
 
@@ -321,13 +321,9 @@ def hedges_g(
     if deviation <= 1e-12 * max(1.0, abs(difference)):
         return None
     t = difference / deviation * scale
-    gamma = scipy.special.gammaln
-    unbiased = math.sqrt(2 / degrees) * math.exp(gamma(degrees / 2) - gamma((degrees - 1) / 2))
+    unbiased = math.sqrt(2 / degrees) * gamma_ratio((degrees - 1) / 2)
     tail = (1 - level) / 2
-    low, high = (float(scipy.special.nctdtrinc(degrees, p, t)) for p in (1 - tail, tail))
-    if not low <= t <= high:  # the inversion fails far out, where the normal one is close
-        reach = -float(scipy.special.ndtri(tail)) * math.sqrt(1 + t * t / (2 * degrees))
-        low, high = t - reach, t + reach
+    low, high = (noncentrality(degrees, p, t) for p in (1 - tail, tail))
     return tuple(float(unbiased * end / scale) for end in (t, low, high))  # type: ignore[return-value]
 
 

@@ -14,12 +14,13 @@ from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
-import scipy  # whose parts are imported when they are first used: `stats` takes half a second
 
+from fastscore.extras import scipy_stats
 from fastscore.statistics.bootstrap import quotients
 from fastscore.statistics.clustered import LEAST_UNITS, EstimateReason
 from fastscore.statistics.samples import Values, is_constant, paired
 from fastscore.statistics.significance import LEVEL, Significance
+from fastscore.statistics.student import t_below, t_inverse
 
 EXACT_UNITS = 8
 """The most units of which every order is counted: 8! = 40,320."""
@@ -163,8 +164,8 @@ def detectable_correlation(found: Correlation, *, alpha: float = 1 - LEVEL) -> f
     if found.error is None or (found.smallest_p or 0.0) > alpha:
         return None
     freedom = min(found.clusters, JACKKNIFE_PARTS) - 1
-    quantiles = scipy.special.stdtrit(freedom, [1 - alpha / 2, POWER])
-    return math.tanh(float(quantiles.sum()) * found.error)
+    quantiles = [t_inverse(freedom, one) for one in (1 - alpha / 2, POWER)]
+    return math.tanh(sum(quantiles) * found.error)
 
 
 def _independent(measure: Measure, a: npt.ArrayLike, b: npt.ArrayLike) -> Significance:
@@ -175,7 +176,7 @@ def _independent(measure: Measure, a: npt.ArrayLike, b: npt.ArrayLike) -> Signif
         return Significance(None, None, reason="zero_variance")
     order = np.lexsort((second, first))
     first, second = first[order], second[order]
-    of_scipy = scipy.stats.spearmanr if measure == "spearman" else scipy.stats.kendalltau
+    of_scipy = scipy_stats().spearmanr if measure == "spearman" else scipy_stats().kendalltau
     result = of_scipy(first, second)
     p_value = float(result.pvalue)
     if first.size <= EXACT_UNITS:
@@ -256,13 +257,13 @@ def _jackknifed(value: float, replicates: Values, pairs: _Pairs) -> Correlation:
     z, error = float(pseudovalues.mean()), float(pseudovalues.std(ddof=1)) / math.sqrt(parts)
     if error < _LEAST_ERROR:
         return undecided
-    half = -float(scipy.special.stdtrit(parts - 1, (1 - LEVEL) / 2)) * error
+    half = -t_inverse(parts - 1, (1 - LEVEL) / 2) * error
     return Correlation(
         value,
         *counts,
         low=min(math.tanh(z - half), value),
         high=max(math.tanh(z + half), value),
-        p_value=2 * float(scipy.special.stdtr(parts - 1, -abs(z / error))),
+        p_value=2 * t_below(parts - 1, -abs(z / error)),
         method="jackknife",
         error=error,
         smallest_p=0.0,
@@ -293,7 +294,7 @@ def _exact_test(measure: Measure, first: Values, second: Values) -> tuple[float,
     orders = _all_orders(units)
     sums = np.zeros(len(orders))
     if measure == "spearman":
-        x, y = (scipy.stats.rankdata(side, axis=0) - (units + 1) / 2 for side in (first, second))
+        x, y = (scipy_stats().rankdata(side, axis=0) - (units + 1) / 2 for side in (first, second))
         products = x @ y.T
         for i in range(units):
             sums += products[i][orders[:, i]]
@@ -372,7 +373,7 @@ def _repeated_comparisons(x: Values, y: Values, part: Codes, parts: int) -> Valu
         rest = part != omitted
         untied = np.array([_untied_pairs(x[rest]), _untied_pairs(y[rest])])
         if untied.all():
-            tau = scipy.stats.kendalltau(x[rest], y[rest], method="asymptotic").statistic
+            tau = scipy_stats().kendalltau(x[rest], y[rest], method="asymptotic").statistic
             found[:, 1 + omitted] = [tau * math.sqrt(untied.prod()), *untied]
     return 2 * found
 

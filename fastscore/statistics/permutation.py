@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-import scipy  # whose parts are imported when they are first used: `stats` takes half a second
 
 from fastscore.statistics.clustered import LEAST_UNITS, Clusters
 from fastscore.statistics.samples import Values
+from fastscore.statistics.student import chi_squared_above
 
 MOST_EXACT = 10_000
 DRAWS = 9_999
@@ -133,7 +133,7 @@ def omnibus_test(
     observed = float((totals[present] ** 2 / rows[present]).sum())
     if blocks is None and order.size > MOST_SHUFFLED:
         scale = residuals.var(ddof=1) / counts.mean()
-        return float(scipy.special.chdtrc(present.sum() - 1, observed / scale))
+        return chi_squared_above(int(present.sum()) - 1, observed / scale)
     # whole numbers part the blocks, what is drawn shuffles within them
     keys = np.zeros(order.size)
     if blocks is not None:

@@ -12,8 +12,8 @@ from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
-import scipy  # whose parts are imported when they are first used: `stats` takes half a second
 
+from fastscore.extras import scipy_stats
 from fastscore.statistics.samples import (
     Values,
     ascending,
@@ -22,6 +22,7 @@ from fastscore.statistics.samples import (
     pair_differences,
     pooled_deviation,
 )
+from fastscore.statistics.student import t_below, t_inverse
 
 StatisticReason = Literal["too_few_values", "zero_variance"]
 LEVEL = 0.95
@@ -107,11 +108,7 @@ def mean_interval(
     if sample.size < 2:
         return Interval(float(sample[0]) if sample.size else None, None, None, "too_few_values")
     mean = float(sample.mean())
-    quantile = (
-        NORMAL_QUANTILE
-        if method == "normal"
-        else -float(scipy.special.stdtrit(sample.size - 1, 0.025))
-    )
+    quantile = NORMAL_QUANTILE if method == "normal" else -t_inverse(sample.size - 1, 0.025)
     half = quantile * deviation(sample, ddof) / np.sqrt(sample.size)
     return Interval(mean, float(mean - half), float(mean + half))
 
@@ -206,7 +203,7 @@ def mann_whitney_u(a: npt.ArrayLike, b: npt.ArrayLike) -> Significance:
         return Significance(None, None, reason="zero_variance")
     is_tied = np.unique(together).size < together.size
     if is_tied or min(first.size, second.size) > EXACT_AGAINST_MANY:
-        return _significance(scipy.stats.mannwhitneyu(first, second, method="asymptotic"))
+        return _significance(scipy_stats().mannwhitneyu(first, second, method="asymptotic"))
     return _exact_mann_whitney(first, second)
 
 
@@ -273,11 +270,11 @@ def wilcoxon_signed_rank(a: npt.ArrayLike, b: npt.ArrayLike) -> Significance:
     differing = differences[differences != 0.0]
     if not differing.size:
         return Significance(None, None, reason="zero_variance")
-    ranks = scipy.stats.rankdata(np.abs(differing))
+    ranks = scipy_stats().rankdata(np.abs(differing))
     is_tied = np.unique(ranks).size < ranks.size
     if is_tied and differing.size <= EXACT_WITH_TIES:
         return _exact_signed_rank(differing, ranks)
-    return _significance(scipy.stats.wilcoxon(differing))
+    return _significance(scipy_stats().wilcoxon(differing))
 
 
 def holm(p_values: Sequence[float | None]) -> list[float | None]:
@@ -315,9 +312,7 @@ def _no_spread(*samples: Values) -> StatisticReason | None:
 
 def _t_test(difference: float, standard_error: float, degrees_of_freedom: float) -> Significance:
     t = float(difference / standard_error)
-    return Significance(
-        t, 2 * float(scipy.special.stdtr(degrees_of_freedom, -abs(t))), degrees_of_freedom
-    )
+    return Significance(t, 2 * t_below(degrees_of_freedom, -abs(t)), degrees_of_freedom)
 
 
 def _exact_signed_rank(differences: Values, ranks: Values) -> Significance:

@@ -1,0 +1,100 @@
+"""Packages that come with an extra: imported when they are used, and named if they are missing."""
+
+import importlib
+import importlib.util
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from fastscore.errors import UsageError
+
+EXTRAS = {
+    "compile": ("numba", "llvmlite"),
+    "dask": ("distributed",),
+    "datasets": ("datasets",),
+    "embed": ("faiss", "onnx", "onnxruntime", "safetensors", "tokenizers"),
+    "llm": ("openai",),
+    "mlflow": ("mlflow",),
+    "openvino": ("openvino",),
+    "plots": ("matplotlib",),
+    "ray": ("ray",),
+    "stats": ("scipy",),
+    "wandb": ("wandb",),
+}
+"""The modules that each extra installs."""
+
+_EXTRA_OF = {module: extra for extra, modules in EXTRAS.items() for module in modules}
+
+
+def install_command(extra: str) -> str:
+    """Return the command that installs an extra."""
+    return f"pip install 'fastscore-dialogue[{extra}]'"
+
+
+def missing_package(module: str, purpose: str) -> UsageError:
+    """Return the error for a module that is not installed.
+
+    Parameters
+    ----------
+    module
+        One of `EXTRAS`.
+    purpose
+        What needs it, as the beginning of a sentence: ``"The test"``.
+    """
+    return UsageError(
+        f"{purpose} needs the package {module}, which is not installed.",
+        f"Run: {install_command(_EXTRA_OF[module])}",
+    )
+
+
+def is_installed(module: str) -> bool:
+    """Return whether a module of an extra can be imported."""
+    return importlib.util.find_spec(module) is not None
+
+
+def require(extra: str, purpose: str) -> None:
+    """Refuse to go on if a module of an extra is missing.
+
+    Raises
+    ------
+    UsageError
+        Names the first that is missing, and the command that installs it.
+    """
+    for module in EXTRAS[extra]:
+        if not is_installed(module):
+            raise missing_package(module, purpose)
+
+
+def load(module: str, purpose: str) -> Any:
+    """Import a module of an extra, or a part of one (``"scipy.stats"``).
+
+    Raises
+    ------
+    UsageError
+        It is not installed.
+    """
+    with explained(purpose):
+        return importlib.import_module(module)
+
+
+@contextmanager
+def explained(purpose: str) -> Iterator[None]:
+    """Turn the failed import of an extra's module into a sentence with the command.
+
+    Raises
+    ------
+    UsageError
+        The body imported a module that is not installed.
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        package = (error.name or "").partition(".")[0]
+        if package not in _EXTRA_OF:
+            raise
+        raise missing_package(package, purpose) from error
+
+
+def scipy_stats() -> Any:
+    """Import `scipy.stats`, whose tests of ranks are not reimplemented here."""
+    return load("scipy.stats", "This statistic")
