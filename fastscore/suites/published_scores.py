@@ -30,6 +30,7 @@ def score_dialogue_scores(name: str, content: bytes) -> pl.DataFrame:
     """Read a ``*-score.json`` of score_dialogue.py."""
     document = json.loads(content, parse_float=_Written)
     log, dialogue = document.get("log_file"), document.get("dialogue_uid")
+    log = log.rpartition("/")[2] if isinstance(log, str) else log
     rows = []
     for utterance in document["utterances"]:
         place = str(utterance["utterance_number"])

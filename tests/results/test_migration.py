@@ -42,6 +42,13 @@ def test_published_scores_agree_but_for_their_rounding(lexical: Run, golden: Pat
     assert rows["U_best"]["differs"] == rows["U_best"]["only_old"] == 0
 
 
+def test_scores_of_a_log_in_a_folder_are_found(lexical: Run, golden: Path, tmp_path: Path) -> None:
+    document = json.loads((golden / "a.lex1.0.expected.json").read_text())
+    document["log_file"] = "logs/of/a.jsonl"
+    (tmp_path / "a-score.json").write_text(json.dumps(document))
+    assert check_migration(lexical, [tmp_path / "a-score.json"]).agrees
+
+
 def test_what_differs_is_named_with_the_option(lexical: Run, golden: Path, tmp_path: Path) -> None:
     found = check_migration(lexical, [golden / "a.lex0.5.expected.json"])
     assert not found.agrees
