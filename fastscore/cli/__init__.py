@@ -14,6 +14,7 @@ from typing import NoReturn, cast
 import click
 
 from fastscore.cli.command_types import SuggestingGroup
+from fastscore.cli.words import with_words
 from fastscore.errors import EXIT_INCOMPLETE, EXIT_INTERRUPTED, FastscoreError
 from fastscore.paths import check_path
 from fastscore.plugins import entry_points
@@ -72,7 +73,7 @@ class _Verbs(SuggestingGroup):
             return None if entry is None else cast("click.Command", entry.load())
         module = importlib.import_module(f"fastscore.cli.{VERBS[cmd_name][0]}")
         command: click.Command = module.command
-        return command
+        return with_words(command)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
@@ -206,11 +207,14 @@ def _run(*, ends_process: bool = False) -> int:
         # whoever read has seen enough; python must not complain of it at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    except BaseException:
+    except BaseException as error:
         # a panic is no Exception: Rust makes one of what is raised while it calls Python
         if _signal_codes:
             return _report_interruption()
-        raise
+        if type(error).__name__ != "CompilationError":  # whose module is imported late
+            raise
+        write_note(f"Error: {error}")
+        return EXIT_INCOMPLETE
     return code if isinstance(code, int) else 0
 
 

@@ -10,6 +10,7 @@ import click
 
 from fastscore.cli.command_types import HeadedCommand, HeadedOption
 from fastscore.cli.config_file import configured_columns, read_config
+from fastscore.cli.words import with_words
 from fastscore.errors import UsageError
 from fastscore.examples import example_names, example_options
 from fastscore.logs.inputs.choice import Choice
@@ -295,7 +296,7 @@ class _Suites(click.Group):
         return list(suite_names())
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        return _suite_command(load_suite(cmd_name))
+        return with_words(_suite_command(load_suite(cmd_name)))
 
 
 @click.command(

@@ -1,0 +1,118 @@
+"""What a shell completes beside flags: metrics, labels, layouts, models and suites."""
+
+import contextlib
+import os
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import click
+from click.shell_completion import CompletionItem
+
+from fastscore.errors import FastscoreError
+
+Words = Callable[[click.Context], Iterable[str]]
+
+
+def with_words(command: click.Command) -> click.Command:
+    """Have a command and its subcommands complete the values of their parameters.
+
+    Only a shell that asks for words (``_FASTSCORE_COMPLETE``) needs this.
+    """
+    if "_FASTSCORE_COMPLETE" not in os.environ:
+        return command
+    for parameter in command.params:
+        words = _WORDS.get(_called(parameter))
+        if parameter.param_type_name == "argument" and parameter.name == "name":
+            words = _NAMES.get(command.name or "")
+        if words is not None and not isinstance(parameter.type, click.Choice):
+            vars(parameter)["shell_complete"] = _completion(words)
+    if isinstance(command, click.Group):
+        for each in command.commands.values():
+            with_words(each)
+    return command
+
+
+def _called(parameter: click.Parameter) -> str:
+    """Return the long flag of an option, the name of an argument."""
+    return next((name for name in parameter.opts if name.startswith("--")), parameter.name or "")
+
+
+def _completion(words: Words) -> Callable[[click.Context, str], list[CompletionItem]]:
+    def complete(ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        with contextlib.suppress(FastscoreError, OSError):
+            begun, comma, last = incomplete.rpartition(",")
+            return [
+                CompletionItem(f"{begun}{comma}{word}")
+                for word in words(ctx)
+                if word.startswith(last)
+            ]
+        return []
+
+    return complete
+
+
+def _runs(ctx: click.Context) -> list[Path]:
+    """Return the paths that were typed before, as far as they are folders."""
+    given: list[Any] = [Path(word) for word in ctx.args]  # not parsed yet, before a bare flag
+    for value in ctx.params.values():
+        given += value if isinstance(value, tuple | list) else [value]
+    return [each for each in given if isinstance(each, Path) and each.is_dir()]
+
+
+def _metrics(ctx: click.Context) -> list[str]:
+    from fastscore.results.runs import open_run
+    from fastscore.suites.registry import load_suite, suite_names
+
+    runs = _runs(ctx)
+    suites = [open_run(runs[0]).suite] if runs else [load_suite(name) for name in suite_names()]
+    return sorted({metric.id for suite in suites for metric in suite.metrics})
+
+
+def _labels(ctx: click.Context) -> list[str]:
+    import polars as pl
+
+    from fastscore.results.runs import open_run
+
+    found: set[str] = set()
+    for run in _runs(ctx):
+        schema = open_run(run).scan("dialogues").collect_schema()
+        found |= {name for name, dtype in schema.items() if dtype == pl.String}
+    return sorted(found)
+
+
+def _layouts(ctx: click.Context) -> list[str]:
+    from fastscore.logs.inputs.layout import layout_names
+
+    return sorted(layout_names())
+
+
+def _models(ctx: click.Context) -> list[str]:
+    from fastscore.vectors.models import list_models
+
+    return [each.name for each in list_models()]
+
+
+def _embedders(ctx: click.Context) -> list[str]:
+    return ["none", *_models(ctx)]
+
+
+def _suites(ctx: click.Context) -> list[str]:
+    from fastscore.suites.registry import suite_names
+
+    return list(suite_names())
+
+
+_NAMES: dict[str, Words] = {"export": _models, "layouts": _layouts, "verify": _models}
+_WORDS: dict[str, Words] = {
+    "--by": _labels,
+    "--cluster": _labels,
+    "--embedder": _embedders,
+    "--group-by": _labels,
+    "--layout": _layouts,
+    "--metric": _metrics,
+    "--pair-by": _labels,
+    "--suite": _suites,
+    "metric": _metrics,
+    "suite": _suites,
+}

@@ -1,0 +1,57 @@
+"""What a shell completes: names that the command line knows, and those of the run that is typed."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import fastscore
+
+PROGRAM = "import sys; sys.argv[0] = 'fastscore'; from fastscore.cli import main; main()"
+
+
+def completed(*words: str) -> set[str]:
+    """Return what bash would complete the last word to."""
+    asked = {
+        "COMP_WORDS": " ".join(["fastscore", *words]),
+        "COMP_CWORD": str(len(words)),
+        "_FASTSCORE_COMPLETE": "bash_complete",
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM],
+        env={**os.environ, **asked},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return {line.partition(",")[2] for line in done.stdout.splitlines()}
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["metrics", "group"], {"group_travel"}),
+        (["layouts", "openai-"], {"openai-batch"}),
+        (["score", "score_dialogue", "--layout", "openai-"], {"openai-batch"}),
+        (["score", "score_dialogue", "--embedder", "no"], {"none"}),
+        (["models", "export", "mxbai"], {"mxbai-embed-large-v1"}),
+        (["judge", "logs", "--suite", "memory"], {"memory_finance"}),
+    ],
+)
+def test_names_are_completed(words: list[str], expected: set[str]) -> None:
+    assert completed(*words) == expected
+
+
+def test_metrics_and_labels_of_the_run_are_completed(golden: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    options = fastscore.ScoreDialogue(lex_weight=1.0)
+    fastscore.score(golden / "a.jsonl", options, output=run, max_rejects=1.0)
+    assert completed("summary", str(run), "--metric", "average") == {"average_U_best_early"}
+    assert completed("summary", str(run), "--by", "miner_") == {"miner_uid", "miner_hotkey"}
+    assert completed("compare", str(run), "--by", "miner_uid,chall") == {
+        "miner_uid,challenge_uid",
+        "miner_uid,challenge_type",
+    }
+    assert completed("explain", str(run), "any", "U_s") == {"U_step"}
