@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from hatch_build import without_relative_links
+
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
@@ -20,3 +22,11 @@ def test_links_lead_somewhere(page: str) -> None:
     text = (ROOT / page).read_text(encoding="utf-8")
     for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", text):
         assert (ROOT / page).parent.joinpath(target).exists(), f"{page}: {target}"
+
+
+def test_the_page_of_the_package_has_no_link_into_the_source_tree() -> None:
+    page = without_relative_links(README)
+    links = re.findall(r"\]\(([^)]*)\)", page)
+    assert all(link.startswith(("https://", "http://")) for link in links), links
+    assert "- Install: extras" in page
+    assert "docs/report.png" not in page

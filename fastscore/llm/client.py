@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import orjson
 
-from fastscore.errors import EXIT_INCOMPLETE, FastscoreError, RunError, UsageError
+from fastscore.errors import EXIT_INCOMPLETE, FastscoreError, RunError
+from fastscore.extras import missing_package
 from fastscore.llm.options import KEY_VARIABLES, ModelOptions, api_key
 from fastscore.llm.requests import Answer, ChatRequest, parse_response, read_answer
 from fastscore.llm.spending import (
@@ -304,10 +305,7 @@ class ChatClient:
             import httpx2
             import openai
         except ImportError as error:
-            raise UsageError(
-                "Chat models need the package openai, which is not installed.",
-                "Install it by `pip install 'fastscore-dialogue[llm]'`.",
-            ) from error
+            raise missing_package("openai", "A chat model") from error
         meter, closed, under_way = self.meter, self._closed, self._under_way
         answer_tokens, no_connection = self.options.answer_tokens, self._no_connection
 

@@ -14,10 +14,10 @@ from itertools import pairwise as neighbours
 from typing import Any
 
 import polars as pl
-import scipy  # whose parts are imported when they are first used: `stats` takes half a second
 
 from fastscore.content_hash import hash_bytes
 from fastscore.errors import UsageError
+from fastscore.extras import scipy_stats
 from fastscore.llm.client import ChatClient
 from fastscore.llm.judge import transcript_lines
 from fastscore.llm.judgements import FAILURES, SUMMARY, as_lines
@@ -364,7 +364,7 @@ def summarise_pairs(name: str, lines: Sequence[Mapping[str, Any]]) -> dict[str, 
     )
     answers = [tuple(order["answer"][name] for order in line["orders"]) for line in lines]
     decided = wins + losses
-    test = scipy.stats.binomtest(wins, decided) if decided else None
+    test = scipy_stats().binomtest(wins, decided) if decided else None
 
     def share(*wanted: tuple[str, str]) -> float | None:
         return sum(one in wanted for one in answers) / len(answers) if answers else None

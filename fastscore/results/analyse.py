@@ -7,6 +7,7 @@ from pathlib import Path
 import polars as pl
 
 from fastscore.errors import UsageError
+from fastscore.extras import explained
 from fastscore.options import build_options
 from fastscore.results.groups import require_label
 from fastscore.results.judged_runs import read_judgements
@@ -110,7 +111,8 @@ def analyse(
         name=opened.path.name, signature=opened.signature, tables=opened.lazy_tables
     )
     options = build_options(suite.options, opened.manifest.options)
-    found = suite.analyse(committed, judgements, options, settings)
+    with explained("The analysis"):
+        found = suite.analyse(committed, judgements, options, settings)
     _write(folder, found, opened.signature)
     return Analysis(folder / PAGE, found.tables, tuple(found.figures), found.notes)
 

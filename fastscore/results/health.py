@@ -10,6 +10,7 @@ from pathlib import Path
 from fastscore_jit.objects import cache_folder, processor_level
 
 from fastscore.errors import FastscoreError
+from fastscore.extras import install_command
 from fastscore.paths import cache_root
 from fastscore.processors import available_processors
 from fastscore.run.config import DEFAULT_EMBEDDER
@@ -20,14 +21,16 @@ from fastscore.version import __version__
 PACKAGES = (
     "polars",
     "numpy",
-    "numba",
     "pyarrow",
-    "onnxruntime",
-    "tokenizers",
-    "faiss-cpu",
     "orjson",
     "click",
 )
+OF_EXTRAS = {
+    "embed": ("onnxruntime", "tokenizers", "faiss-cpu"),
+    "stats": ("scipy",),
+    "plots": ("matplotlib",),
+    "compile": ("numba", "llvmlite"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +68,9 @@ def examine(*, warm: bool) -> Iterator[Diagnosis]:
     )
     for name in PACKAGES:
         yield _package(name)
+    for extra, names in OF_EXTRAS.items():
+        for name in names:
+            yield _package(name, extra)
     for name in suite_names():
         yield _checked(f"suite {name}", lambda name=name: load_suite(name).title)  # type: ignore[misc]
     yield _checked("cache", lambda: _writable(cache_root()))
@@ -73,10 +79,12 @@ def examine(*, warm: bool) -> Iterator[Diagnosis]:
     yield _checked("kernels", lambda: _compiled(warm=warm))
 
 
-def _package(name: str) -> Diagnosis:
+def _package(name: str, extra: str | None = None) -> Diagnosis:
     try:
         return Diagnosis(name, True, version(name))
     except PackageNotFoundError:
+        if extra is not None:
+            return Diagnosis(name, True, f"not installed; {install_command(extra)} adds it")
         return Diagnosis(name, False, f"not installed; run `pip install {name}`")
 
 

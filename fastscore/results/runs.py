@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import polars as pl
 
 from fastscore.errors import RunError, UsageError, nearest
+from fastscore.extras import explained
 from fastscore.logs.read.score_input import ScoreInput
 from fastscore.paths import check_path
 from fastscore.processors import available_processors
@@ -113,7 +114,8 @@ class Run:
 
     def plot(self, metric: str, *, by: str | None = None) -> "Picture":
         """Draw the distribution of a metric, or its means by labels (`plots.plot_metric`)."""
-        from fastscore.results.plots import plot_metric
+        with explained("A picture"):
+            from fastscore.results.plots import plot_metric
 
         return plot_metric(self, metric, by=by)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_type_hints
 
-from fastscore.errors import UsageError
+from fastscore.errors import FastscoreError, UsageError
 from fastscore.logs.inputs.column_map import NO_MAP, ColumnMap, map_source
 from fastscore.logs.integrity.limits import DEFAULT_LIMITS, Limits
 from fastscore.logs.plan.chosen import ChosenDialogues
@@ -181,7 +181,16 @@ def embedder_identity(config: RunConfig, suite: Suite, options: Any) -> Embedder
     from fastscore.vectors.accuracy import stated_accuracy
     from fastscore.vectors.embedder import Embedder, check_dim
 
-    embedder = Embedder(config.embedder, precision=config.precision)
+    try:
+        embedder = Embedder(config.embedder, precision=config.precision)
+    except FastscoreError as error:
+        changes = [
+            f"{flag_name(name)} {value}" for name, _, value in _without_vectors(suite, options)
+        ]
+        without = ["--embedder none"] if suite.runs_without_embedder else changes
+        if without:
+            error.hint = f"{error.hint or ''} Without a model: {' or '.join(without)}.".strip()
+        raise
     accuracy = stated_accuracy(embedder)
     return EmbedderIdentity(
         recipe=embedder.name,

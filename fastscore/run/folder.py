@@ -7,6 +7,7 @@ import platform
 import shutil
 import socket
 from collections.abc import Callable, Iterable
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 from typing import Any
 
@@ -175,7 +176,7 @@ def _environment() -> dict[str, Any]:
         "python": platform.python_version(),
         "host": socket.gethostname(),
         "processors": available_processors(),
-        **{name: installed_version(name) for name in REPORTED_PACKAGES},
+        **_versions(REPORTED_PACKAGES),
     }
 
 
@@ -284,3 +285,12 @@ def _remove_parts_after(folder: Path, manifest: Manifest, n_shards: int) -> None
     for path in receipts.glob("score-*.json"):
         if path.name not in kept:
             path.unlink()
+
+
+def _versions(packages: Iterable[str]) -> dict[str, str]:
+    """Return the versions of packages, of those that are installed."""
+    found = {}
+    for name in packages:
+        with contextlib.suppress(PackageNotFoundError):
+            found[name] = installed_version(name)
+    return found

@@ -6,6 +6,7 @@ import shutil
 import sys
 import types
 from collections.abc import Iterable, Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from typing import Any
 from fastscore_jit.compiling import Kernel, declared_kernels
 from fastscore_jit.objects import find_library, platform_folder
 from fastscore_jit.stopping import result_of
-from fastscore_jit.workers import CompilationError, Progress, missing_kernels, request
+from fastscore_jit.workers import CompilationError, Listener, Progress, missing_kernels, request
 
 from fastscore.errors import FastscoreError
 from fastscore.run.progress import Reporter, SilentReporter
@@ -55,7 +56,7 @@ def compiled(kernels: Iterable[Kernel], reporter: Reporter) -> Iterator[None]:
                 progress.advance({})
             done = compiled.done
 
-        asked = request(missing, listen)
+        asked = _requested(missing, listen)
         yield
         try:
             for future in asked:
@@ -65,6 +66,13 @@ def compiled(kernels: Iterable[Kernel], reporter: Reporter) -> Iterator[None]:
                 f"A kernel cannot be compiled. {error}",
                 "`fastscore doctor` says what is installed; please report what it says.",
             ) from error
+
+
+def _requested(kernels: list[Kernel], listener: Listener) -> list[Future[Path]]:
+    try:
+        return request(kernels, listener)
+    except CompilationError as error:
+        raise FastscoreError(str(error)) from error
 
 
 def every_kernel() -> list[Kernel]:

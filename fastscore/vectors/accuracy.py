@@ -16,6 +16,7 @@ from fastscore_jit.arrays import Vectors
 
 from fastscore.durable import committed
 from fastscore.errors import ModelError
+from fastscore.extras import scipy_stats
 from fastscore.vectors.embedder import (
     Embedder,
 )
@@ -222,6 +223,5 @@ def _pair_similarities(vectors: Vectors) -> npt.NDArray[np.float64]:
 
 
 def _spearman(found: npt.NDArray[np.float64], expected: npt.NDArray[np.float64]) -> float:
-    from scipy.stats import spearmanr
 
-    return float(spearmanr(found, expected).statistic)
+    return float(scipy_stats().spearmanr(found, expected).statistic)

@@ -34,6 +34,7 @@ from fastscore_models import (
 )
 
 from fastscore.errors import ModelError, UsageError
+from fastscore.extras import require
 from fastscore.paths import cache_root
 from fastscore.processors import available_processors
 from fastscore.vectors.precisions import (
@@ -221,6 +222,7 @@ class Embedder:
         threads: int | None = None,
         cache_dir: Path | None = None,
     ) -> None:
+        require("embed", "Comparing texts by meaning")
         check_precision(precision)
         if threads is not None and threads < 1:
             raise UsageError(f"The number of threads is {threads}: expected at least 1.")

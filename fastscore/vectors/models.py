@@ -16,6 +16,7 @@ from fastscore_models import (
 )
 
 from fastscore.errors import ModelError, UsageError
+from fastscore.extras import require
 from fastscore.paths import cache_root
 from fastscore.vectors.accuracy import (
     BATCH_DEPENDENCE_LIMIT,
@@ -103,6 +104,7 @@ def export_model(name: str, folder: Path | None) -> ExportedModel:
     ModelError
         The recipe is unknown, or its weights are missing, damaged or of another kind.
     """
+    require("embed", "Exporting a model")
     with _explained():
         recipe = fastscore_models.load_recipe(name)
         return fastscore_models.export(recipe, cache_root(), folder=folder)
@@ -130,6 +132,7 @@ def export_masked_model(folder: Path, name: str | None = None) -> MaskedModel:
             f"There is no folder {folder}: a masked language model is exported from the folder of "
             "its config.json, model.safetensors and tokenizer.json."
         )
+    require("embed", "Exporting a model")
     with _explained():
         return fastscore_models.export_masked(
             name if name is not None else folder.resolve().name, cache_root(), folder

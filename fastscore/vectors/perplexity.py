@@ -19,6 +19,7 @@ from fastscore_jit.arrays import Vectors
 from fastscore_models import MaskedModel, ModelExportError, find_masked
 
 from fastscore.errors import ModelError, UsageError
+from fastscore.extras import require
 from fastscore.paths import cache_root
 from fastscore.processors import available_processors
 from fastscore.vectors.embedder import (
@@ -61,6 +62,7 @@ class PerplexityModel:
     def __init__(
         self, name: str, *, threads: int | None = None, cache_dir: Path | None = None
     ) -> None:
+        require("embed", "Pseudo-perplexity")
         try:
             self._model: MaskedModel = find_masked(name, cache_dir or cache_root())
         except ModelExportError as error:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from fastscore_jit.objects import processor_flags
 
 from fastscore.errors import ModelError, UsageError, nearest
+from fastscore.extras import install_command, is_installed
 
 if TYPE_CHECKING:
     from fastscore_models import ExportedModel
@@ -47,7 +48,11 @@ def check_precision(precision: str) -> None:
             f"{' nor '.join(sorted(_BFLOAT16_FLAGS))} among its flags.",
             f"Use --precision {EXACT}.",
         )
-
+    if precision == "bf16" and not is_installed("openvino"):
+        raise ModelError(
+            "Precision bf16 needs the package openvino, which is not installed.",
+            f"Run: {install_command('openvino')}",
+        )
     if precision == "int8" and not _INT8_FLAGS & processor_flags():
         raise ModelError(
             "The precision int8 needs a processor with VNNI: this one has neither "

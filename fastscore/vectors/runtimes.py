@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastscore.errors import ModelError
+from fastscore.extras import install_command
 
 Inputs = Mapping[str, npt.NDArray[np.int64]]
 Inference = Callable[[Inputs], npt.NDArray[np.float32]]
@@ -163,7 +164,7 @@ def import_openvino() -> Any:
         except ImportError as error:
             raise ModelError(
                 f"Precision bf16 needs the package openvino, which cannot be imported: {error}.",
-                "Run `pip install 'fastscore-dialogue[openvino]'`.",
+                f"Run: {install_command('openvino')}",
             ) from error
 
 

@@ -7,7 +7,6 @@ garbage. Every vector read is compared with its checksum, so damage never reache
 """
 
 import contextlib
-import importlib
 import json
 import logging
 import os
@@ -27,6 +26,7 @@ from fastscore_kernels import checksum_rows, read_rows
 
 from fastscore.durable import committed, sync_folder
 from fastscore.errors import StoreError
+from fastscore.extras import load
 from fastscore.processors import available_processors
 from fastscore.vectors.description import StoreStats
 from fastscore.vectors.embedder import truncate
@@ -98,7 +98,7 @@ def write_segment(
     OSError
         If a file could not be written; no part of the segment is visible then.
     """
-    faiss: Any = importlib.import_module("faiss")
+    faiss: Any = load("faiss", "A store of vectors")
     name = segment_name()
     index, checksums = _filled_index(vectors, positions, dtype)
     index_path = folder / (name + INDEX_SUFFIX)
@@ -195,7 +195,7 @@ class Segment:
         self, vector: npt.NDArray[np.float32], k: int, positions: npt.NDArray[np.int64]
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]:
         """Return the positions, among those given, of the k largest inner products, and these."""
-        faiss: Any = importlib.import_module("faiss")
+        faiss: Any = load("faiss", "A store of vectors")
         index = faiss.read_index(str(self._index_path), faiss.IO_FLAG_MMAP_IFC)
         query = np.ascontiguousarray(vector, np.float32).reshape(1, -1)
         chosen = faiss.SearchParameters(sel=faiss.IDSelectorBatch(positions))
@@ -338,7 +338,7 @@ def _read_header(raw: bytes, path: Path) -> tuple[int, int, str, int, int]:
 
 
 def _new_index(dim: int, dtype: str) -> Any:
-    faiss: Any = importlib.import_module("faiss")
+    faiss: Any = load("faiss", "A store of vectors")
 
     if dtype == "fp16":
         return faiss.IndexScalarQuantizer(
@@ -373,7 +373,7 @@ def _filled_index(
 
 def _codes(index: Any, dtype: str) -> npt.NDArray[np.uint8]:
     """View an index's vectors as bytes (n, bytes each), without a copy; keep the index alive."""
-    faiss: Any = importlib.import_module("faiss")
+    faiss: Any = load("faiss", "A store of vectors")
 
     width = index.d * _STORED[dtype].itemsize
     if not index.ntotal:
@@ -384,7 +384,7 @@ def _codes(index: Any, dtype: str) -> npt.NDArray[np.uint8]:
 
 def _check_index(path: Path, count: int, dim: int, dtype: str) -> None:
     """Have FAISS open an index, its vectors only mapped, and compare it with what its ids say."""
-    faiss: Any = importlib.import_module("faiss")
+    faiss: Any = load("faiss", "A store of vectors")
 
     try:
         # The plain IO_FLAG_MMAP would read the whole file.

@@ -1,6 +1,5 @@
 """A shard's vectors: one matrix, and a row number for every text of a column."""
 
-import importlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -8,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastscore.errors import StoreError
+from fastscore.extras import load
 from fastscore.vectors.text_ids import (
     IdIndex,
     SortedIds,
@@ -96,7 +96,7 @@ class VectorView:
             Places in `among`, int64 (n, k), the nearest first, and their cosines, float32 (n, k),
             which may be off by the rounding of float32: compare again what is nearly equal.
         """
-        faiss: Any = importlib.import_module("faiss")
+        faiss: Any = load("faiss", "A search for near vectors")
         index = faiss.IndexFlatIP(self.dim)
         index.add(self.matrix[among])
         cosines, found = index.search(self.matrix[rows], k)

@@ -7,6 +7,7 @@ being compiled lets other runs wait for it instead of compiling it too: for a wh
 they compile it themselves, for a lock may be held by a process that was stopped.
 """
 
+import importlib.util
 import os
 import subprocess
 import sys
@@ -28,6 +29,12 @@ _MOST_QUOTED = 2_000
 
 _lock = threading.Lock()
 _requested: dict[str, Future[Path]] = {}
+
+
+NO_COMPILER = (
+    "Compiling kernels for this processor needs the packages numba and llvmlite. "
+    "Run: pip install 'fastscore-dialogue[compile]'"
+)
 
 
 class CompilationError(RuntimeError):
@@ -81,6 +88,8 @@ def request(kernels: Iterable[Kernel], listener: Listener) -> list[Future[Path]]
         The library of each kernel, to come.
     """
     wanted = list(kernels)
+    if importlib.util.find_spec("llvmlite") is None or importlib.util.find_spec("numba") is None:
+        raise CompilationError(NO_COMPILER)
     with _lock:
         new = [each for each in wanted if each.identity not in _requested]
         for kernel in new:

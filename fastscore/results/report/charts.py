@@ -9,16 +9,18 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from html import escape
 from itertools import count
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import matplotlib as mpl
 import numpy as np
 import polars as pl
 from markupsafe import Markup
-from matplotlib.figure import Figure
 
+from fastscore.extras import explained
 from fastscore.suites.showing import Chart, Series
 from fastscore.svg import svg_of, with_new_letters, with_own_ids
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 WIDTH = 5.4
 INK, RULE = "#010203", "#040506"
@@ -152,7 +154,7 @@ class Charts:
         named = _named(svg, f"d{next(self._numbers)}", title)
         return Markup(with_new_letters(named, self._letters))
 
-    def _drawn(self, figure: Figure, title: str) -> Markup:
+    def _drawn(self, figure: "Figure", title: str) -> Markup:
         svg = svg_of(figure)
         for colour, name in _PAGE_COLOURS.items():
             svg = svg.replace(colour, name)
@@ -161,7 +163,10 @@ class Charts:
 
 
 @contextmanager
-def _figure(height: float) -> Iterator[Figure]:
+def _figure(height: float) -> Iterator["Figure"]:
+    with explained("A report with charts"):
+        import matplotlib as mpl
+        from matplotlib.figure import Figure
     with mpl.rc_context():
         mpl.rcdefaults()
         parameters: Any = mpl.rcParams
@@ -183,7 +188,7 @@ def _draw_series(axis: Any, series: Series, place: int, *, bars: bool, flat: boo
         axis.plot(x, y, color=colour, ls=LINES[place], marker=MARKERS[place], label=series.name)
 
 
-def _add_legend(figure: Figure) -> None:
+def _add_legend(figure: "Figure") -> None:
     """Name the series above the drawing, where the legend hides no value."""
     figure.legend(loc="outside upper left", ncols=2)
 

@@ -5,7 +5,6 @@ set of mapped vectors.
 """
 
 import importlib
-import importlib.util
 import os
 import secrets
 import sys
@@ -18,6 +17,7 @@ from typing import Any, Protocol, TypeVar
 from fastscore_jit.stopping import POLL_SECONDS, StoppablePool
 
 from fastscore.errors import UsageError, nearest
+from fastscore.extras import require
 from fastscore.logs.integrity.limits import DEFAULT_LIMITS, Limits
 from fastscore.run.interrupt import clear_stop, request_stop
 
@@ -102,11 +102,8 @@ def open_engine(
     if name not in ENGINES:
         raise UsageError(f"Unknown engine {name!r}.", nearest(name, ENGINES))
     package = ENGINES[name]
-    if package and importlib.util.find_spec(package) is None:
-        raise UsageError(
-            f"--engine {name} needs the package {package}, which is not installed.",
-            f"Install it: pip install 'fastscore-dialogue[{name}]'.",
-        )
+    if package:
+        require(name, f"--engine {name}")
     if name == "ray" and address is None:
         _make_ray_token()
     if name == LOCAL:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from fastscore.extras import explained
 from fastscore.suites.alignment import disjoint, occurrences
 from fastscore.suites.base import AnalysisSettings, CommittedRun
 from fastscore.suites.preference_shift.options import PreferenceShift
@@ -77,7 +78,8 @@ def mark_concepts(text: str, concepts: Sequence[str], others: set[str]) -> tuple
 
 def report_sections(run: CommittedRun, options: PreferenceShift) -> list[Section]:
     """Show the suite's own analysis: figures with their captions, and what it could not do."""
-    from fastscore.suites.preference_shift.analysis import analyse_run  # late: it draws figures
+    with explained("The analysis of preference_shift"):
+        from fastscore.suites.preference_shift.analysis import analyse_run  # late: it draws figures
 
     found = analyse_run(run, None, options, AnalysisSettings())
     kept = ("components", "construct_validity", "ablations")

@@ -1,0 +1,164 @@
+"""What the core alone does: every module of an extra is hidden from a process of its own."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fastscore.extras import EXTRAS, install_command
+from fastscore.suites.registry import load_suite
+
+PROGRAM = """
+import contextlib, importlib.machinery, io, json, sys
+hidden, commands = json.load(sys.stdin)
+
+class Finder(importlib.machinery.PathFinder):
+    @classmethod
+    def find_spec(cls, name, path=None, target=None):
+        if name.partition(".")[0] in hidden:
+            return None
+        return super().find_spec(name, path, target)
+
+sys.meta_path[sys.meta_path.index(importlib.machinery.PathFinder)] = Finder
+from fastscore.cli import _run
+found = []
+for command in commands:
+    sys.argv = ["fastscore", *command]
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        code = _run()
+    found.append([code, out.getvalue(), err.getvalue()])
+assert not set(hidden) & set(sys.modules)
+print(json.dumps(found))
+"""
+CORE = sorted({module for modules in EXTRAS.values() for module in modules})
+
+
+def run_without(modules: list[str], *commands: list[str], cwd: Path) -> list[Any]:
+    """Run commands in a process that finds none of some modules: code, stdout, stderr of each."""
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM],
+        input=json.dumps([modules, commands]),
+        capture_output=True,
+        text=True,
+        cwd=cwd,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    found: list[Any] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+OPTIONS = {
+    "score_dialogue": ["--lex-weight", "1"],
+    "memory_finance": [],
+    "preference_shift": ["--segments", "metadata", "--embedder", "none"],
+    "guest_simulation": [],
+    "group_travel": ["--embedder", "none"],
+}
+
+
+@pytest.mark.parametrize("suite", OPTIONS)
+def test_the_core_scores_shows_explains_and_compares(suite: str, tmp_path: Path) -> None:
+    (example,) = run_without(CORE, ["example", suite, "-o", "example"], cwd=tmp_path)
+    named = next(line for line in example[1].splitlines() if f"fastscore score {suite}" in line)
+    options = [word for word in named.split()[4:] if word not in ("-o", "run")]
+    score = ["score", suite, "example/logs", *options, *OPTIONS[suite], "-q"]
+    metric = load_suite(suite).metrics[0].id
+    commands = [
+        [*score, "-o", "run"],
+        ["summary", "run"],
+        ["check", "run", "--max-null", f"{metric}=1"],
+        ["compare", "run", "run", "--metric", metric, "--pair-by", "dialogue"],
+    ]
+    for command, (code, out, err) in zip(
+        commands, run_without(CORE, *commands, cwd=tmp_path), strict=True
+    ):
+        assert code == 0, (command, out, err)
+    rows = json.loads(run_without(CORE, ["summary", "run", "--format", "json"], cwd=tmp_path)[0][1])
+    assert rows
+
+
+def test_explain_needs_no_extra(tmp_path: Path) -> None:
+    run_without(CORE, ["example", "score_dialogue", "-o", "example"], cwd=tmp_path)
+    commands = [
+        ["score", "score_dialogue", "example/logs", "-o", "run", "--lex-weight", "1", "-q"],
+        ["explain", "run", "sgd_sample-1_00002/challenge=challenge-00000/miner=1"],
+    ]
+    found = run_without(CORE, *commands, cwd=tmp_path)
+    assert [code for code, *_ in found] == [0, 0], found
+    assert "average_U_best_early" in found[1][1] or "Dialogue average U" in found[1][1]
+
+
+def refusal(tmp_path: Path, extra: str, *commands: list[str]) -> str:
+    *before, (code, out, err) = run_without(list(EXTRAS[extra]), *commands, cwd=tmp_path)
+    assert all(each[0] == 0 for each in before), before
+    assert code == 2, (out, err)
+    assert install_command(extra) in err
+    assert "Traceback" not in err
+    return str(err)
+
+
+EXAMPLE = ["example", "score_dialogue", "-o", "example"]
+SCORE = ["score", "score_dialogue", "example/logs", "-o", "run", "-q"]
+
+
+def test_a_model_needs_embed_and_the_way_without_is_named(tmp_path: Path) -> None:
+    message = refusal(tmp_path, "embed", EXAMPLE, SCORE)
+    assert "--lex-weight 1" in message
+
+
+def test_exporting_a_model_needs_embed(tmp_path: Path) -> None:
+    refusal(tmp_path, "embed", ["models", "export", "minilm-l6-v2"])
+
+
+def test_a_report_needs_plots(tmp_path: Path) -> None:
+    report = ["report", "run", "-o", "report.html"]
+    refusal(tmp_path, "plots", EXAMPLE, [*SCORE, "--lex-weight", "1"], report)
+    assert not (tmp_path / "report.html").exists()
+
+
+def test_another_engine_needs_its_extra(tmp_path: Path) -> None:
+    refusal(tmp_path, "dask", EXAMPLE, [*SCORE, "--lex-weight", "1", "--engine", "dask"])
+
+
+def test_bf16_needs_its_package(tmp_path: Path) -> None:
+    command = [*SCORE, "--precision", "bf16"]
+    (_, (code, _, err)) = run_without(["openvino"], EXAMPLE, command, cwd=tmp_path)
+    assert code == 2
+    assert "Traceback" not in err
+    assert install_command("openvino") in err or "needs a processor" in err
+
+
+def test_compiling_needs_its_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FASTSCORE_CACHE", str(tmp_path / "empty"))
+    monkeypatch.setenv("FASTSCORE_PROCESSOR", "x86-64")
+    command = [*SCORE, "--lex-weight", "1"]
+    _, (code, _, err) = run_without(["numba", "llvmlite"], EXAMPLE, command, cwd=tmp_path)
+    assert code != 0
+    assert install_command("compile") in err
+    assert "Traceback" not in err
+
+
+def test_python_names_the_command_too(tmp_path: Path) -> None:
+    program = """
+import sys, importlib.machinery
+class Finder(importlib.machinery.PathFinder):
+    @classmethod
+    def find_spec(cls, name, path=None, target=None):
+        return None if name == "scipy" else super().find_spec(name, path, target)
+sys.meta_path[sys.meta_path.index(importlib.machinery.PathFinder)] = Finder
+import fastscore
+from fastscore.statistics.correlation import spearman
+try:
+    spearman([1, 2, 3, 4], [2, 1, 4, 3])
+except fastscore.FastscoreError as error:
+    print(error)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
+    assert install_command("stats") in done.stdout, done.stderr
