@@ -23,8 +23,7 @@ def with_words(command: click.Command) -> click.Command:
         return command
     for parameter in command.params:
         words = _WORDS.get(_called(parameter))
-        if parameter.param_type_name == "argument" and parameter.name == "name":
-            words = _NAMES.get(command.name or "")
+        words = _ARGUMENTS.get((command.name or "", parameter.name or ""), words)
         if words is not None and not isinstance(parameter.type, click.Choice):
             vars(parameter)["shell_complete"] = _completion(words)
     if isinstance(command, click.Group):
@@ -103,7 +102,12 @@ def _suites(ctx: click.Context) -> list[str]:
     return list(suite_names())
 
 
-_NAMES: dict[str, Words] = {"export": _models, "layouts": _layouts, "verify": _models}
+_ARGUMENTS: dict[tuple[str, str], Words] = {
+    ("export", "name"): _models,
+    ("layouts", "name"): _layouts,
+    ("metrics", "names"): _suites,
+    ("verify", "name"): _models,
+}
 _WORDS: dict[str, Words] = {
     "--by": _labels,
     "--cluster": _labels,
