@@ -4,13 +4,10 @@ import csv
 import io
 import itertools
 import json
-import math
 import random
 from collections.abc import Mapping
-from fractions import Fraction
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import polars as pl
 import pytest
@@ -33,7 +30,6 @@ from fastscore.suites.declarations import Metric, OutputColumn, Table
 from fastscore.suites.showing import Evidence, Explanation
 from tests.by_keywords import score_by_keywords
 from tests.conftest import fastscore_command, often
-from tests.oracles.score_dialogue import lexical_similarity
 from tests.results.conftest import PROFILES, SUITES
 from tests.vectors.conftest import masked_cache, masked_folder  # noqa: F401
 
@@ -65,7 +61,7 @@ NO_RATIOS = {
     *("segment_i", "i_around_shift", "topic_interference", "context_adaptation_score"),
     *("cross_coherence", "context_retention", *(id for id in _DST if id.endswith("_mean"))),
     *("missing_concepts_total", "hallucinated_concepts_total"),
-    "judge_score_1_5",
+    *("judge_score_1_5", "profile_score"),
     *("PAS", "BVS", "ORA", "DEI", "CRRS"),
 }
 """Maxima, products, sums, means of rows and counts."""
@@ -170,270 +166,6 @@ def test_every_metric_is_printed_and_written(suite: str, suite_runs: Mapping[str
         assert f"({id})" in text.replace("\n", "")
     content = json.loads(explanations_json("name", "file", found))
     assert len(content["explanations"]) == len(found)
-
-
-def test_shifts_recover_by_the_test_of_the_metric(suite_runs: Mapping[str, Run]) -> None:
-    dialogues = Dialogues(suite_runs["preference_shift"])
-    differing = 0
-    for row in range(dialogues.names.height):
-        rates = {"topic_recovery_rate": "recovered", "recovery_rate_cosine": "recovered_cosine"}
-        shifts = dialogues.tables([row])[0]["shifts"]
-        for metric, column in rates.items():
-            for one in explain(dialogues, row, [metric]):
-                recovered = sum(part.values.get(column) is True for part in one.evidence)
-                assert recovered == (shifts[column].sum() if one.value is not None else 0)
-        differing += int((shifts["recovered"] != shifts["recovered_cosine"]).sum())
-    assert differing
-
-
-def test_turns_that_quote_theory_are_as_many_as_counted(suite_runs: Mapping[str, Run]) -> None:
-    dialogues = Dialogues(suite_runs["group_travel"])
-    seen = 0
-    for row in range(dialogues.names.height):
-        for one in explain(dialogues, row, ["M4b"]):
-            quoting = sum(part.found == "quotes theory yes" for part in one.evidence)
-            assert quoting == (one.numerator or 0)
-            seen += quoting
-    assert seen
-
-
-def test_evidence_of_group_travel_adds_up_to_its_numbers(suite_runs: Mapping[str, Run]) -> None:
-    """Counts and means of the first column of the evidence, welfare and Gini in plain Python."""
-    dialogues = Dialogues(suite_runs["group_travel"])
-    seen: set[str] = set()
-    shares = {"M8", "M8a", "M8b", "M9", "M10", "M10b", "M12", "M14", "M4b"}
-    for row in range(dialogues.names.height):
-        for one in explain(dialogues, row, [*shares, "W1", "W2", "W3", "M11", "M13", "M15"]):
-            if one.value is None:
-                continue
-            first = [next(iter(part.values.values())) for part in one.evidence if part.values]
-            if one.metric in shares:
-                expected = sum(first) / len(first)
-                assert one.denominator == len(first)
-            elif one.metric == "M15":
-                marked = [bool(part.values["serendipitous"]) for part in one.evidence]
-                expected = sum(marked) / len(marked)
-            else:
-                expected = {
-                    "W1": lambda s: sum(s) / len(s),
-                    "W2": min,
-                    "W3": lambda s: math.prod(s) ** (1 / len(s)),
-                    "M11": lambda s: sum(share == 1 for share in s) / len(s),
-                    "M13": _gini,
-                }[one.metric](first)
-            assert one.value == pytest.approx(expected, abs=1e-6), one
-            seen.add(one.metric)
-    assert seen == shares | {"W1", "W2", "W3", "M11", "M13", "M15"}
-
-
-def test_evidence_of_score_dialogue_adds_up_to_its_numbers(
-    suite_runs: Mapping[str, Run],
-) -> None:
-    """Similarity of the shown texts, utility of the shown parts, the best of the shown steps."""
-    dialogues = Dialogues(suite_runs["score_dialogue"])
-    weight = dialogues.options.lex_weight
-    asked = ["lexical_similarity", "semantic_similarity", "U_step", "U_best"]
-    seen: set[str] = set()
-    for row in range(0, dialogues.names.height, 7):
-        baseline = dialogues.tables([row])[0]["dialogues"]["semantic_baseline_b"][0]
-        for one in explain(dialogues, row, asked):
-            if one.value is None:
-                continue
-            values: dict[str, Any] = {}
-            for part in one.evidence:
-                values |= part.values
-            if one.metric == "lexical_similarity":
-                texts = [part.text for part in one.evidence if part.what in _SHOWN_TEXTS]
-                expected = lexical_similarity(*texts)
-            elif one.metric == "semantic_similarity":
-                calibrated = (values["semantic_cosine_raw"] - baseline) / (1 - baseline)
-                expected = min(1.0, max(0.0, calibrated))
-            elif one.metric == "U_step":
-                mixed = weight * (values["lexical_similarity"] or 0.0)
-                mixed += (1 - weight) * (values["semantic_similarity"] or 0.0)
-                expected = mixed * values["earliness"]
-            else:
-                expected = max(part.values["U_step"] for part in one.evidence)
-            assert one.value == pytest.approx(expected, abs=1e-6), one
-            seen.add(one.metric)
-    assert seen >= {"lexical_similarity", "U_step", "U_best"}
-
-
-_MEAN_OF = {
-    "cross_coherence": ("cc", "cosine"),
-    "context_retention": ("cr", "cosine"),
-    "topic_interference": ("i", ""),
-    "context_adaptation_score": ("tas", ""),
-    "segment_i": ("i", "i"),
-    "i_around_shift": ("i", "i"),
-    **{f"dst_{part}_mean": (f"dst_{part}", f"dst_{part}") for part in ("precision", "f1")},
-}
-"""What a metric is the mean of, and in the profile legacy."""
-_PLAIN = ("cr", "segment_cr", "tas", "segment_tas", "cas", "cas_all", "delay", "delay_cosine")
-_LISTED = ("missing_concepts_total", "hallucinated_concepts_total", "dst_joint_accuracy", "i")
-
-
-@pytest.mark.parametrize("run", ["preference_shift", *(p for p in PROFILES if "shift" in p)])
-def test_evidence_of_preference_shift_adds_up_to_its_numbers(
-    run: str, suite_runs: Mapping[str, Run]
-) -> None:
-    """Means, cosines, maxima, weighted sums, first turns and counts of what is shown."""
-    dialogues = Dialogues(suite_runs[run])
-    legacy = run.endswith("legacy")
-    seen: set[str] = set()
-    for row in range(0, dialogues.names.height, 2):
-        for one in explain(dialogues, row, [*_MEAN_OF, *_PLAIN, *_LISTED]):
-            if one.value is None:
-                continue
-            parts = [part.values for part in one.evidence if part.values]
-            merged: dict[str, Any] = {name: value for part in parts for name, value in part.items()}
-            if one.metric in _MEAN_OF and (column := _MEAN_OF[one.metric][legacy]):
-                values = [part[column] for part in parts if column in part]
-                expected = sum(values) / len(values) if values else 0.0
-            elif one.metric in ("cr", "segment_cr"):
-                expected = _weighted_cosine([part for part in parts if "idf" in part])
-            elif one.metric == "i":
-                expected = max(part["share"] for part in parts if "share" in part)
-            elif one.metric == "dst_joint_accuracy":
-                expected = float(set(merged["gold_concepts"]) == set(merged["system_concepts"]))
-            elif one.metric in ("tas", "segment_tas"):
-                cc, cr, copied = merged.values()
-                expected = min(1.0, max(-1.0, cc + cr - copied))
-            elif one.metric in ("cas", "cas_all", "context_adaptation_score"):
-                expected = _conversation_score(one, parts, merged, legacy)
-            elif one.metric in ("delay", "delay_cosine"):
-                expected = _first(one, parts, dialogues.options)
-            elif one.metric == "topic_interference":
-                expected = _mean_interference(dialogues.tables([row])[0]["shifts"].height, parts)
-            else:
-                column = one.metric.removesuffix("_total")
-                expected = sum(len(part[column]) for part in parts)
-            assert one.value == pytest.approx(expected, abs=1e-6), one
-            seen.add(one.metric)
-    missing = set() if "structured" in run else {id for id in (*_MEAN_OF, *_LISTED) if id in _DST}
-    assert seen | missing | ({"cas_all"} if legacy else set()) == {*_MEAN_OF, *_PLAIN, *_LISTED}
-
-
-def _weighted_cosine(concepts: list[Any]) -> float:
-    user, system = ([part[side] * part["idf"] for part in concepts] for side in ("user", "system"))
-    lengths = math.hypot(*user) * math.hypot(*system)
-    return sum(a * b for a, b in zip(user, system, strict=True)) / lengths if lengths else 0.0
-
-
-def _conversation_score(
-    one: Explanation, parts: list[Any], merged: dict[str, Any], legacy: bool
-) -> float:
-    """Add up CAS by its weights, by which legacy divides without a delay."""
-    late = merged.get("avg_recovery_delay")
-    speed = None if late is None else 1 - min(1.0, max(0.0, (late - legacy) / 5))
-    if one.metric == "cas_all":
-        known = [part for part in parts if "recovered" in part]
-        speeds = [1 - min(1, part["delay"] / 5) if part["recovered"] else 0 for part in known]
-        speed = sum(speeds) / len(speeds)
-    found = [
-        (0.02, merged["topic_recovery_rate"]),
-        (0.04, speed),
-        (0.04, 1 - min(1.0, merged["topic_interference"])),
-        (0.60, merged["cross_coherence"]),
-        (0.30, merged["context_retention"]),
-    ]
-    there = [(weight, value) for weight, value in found if value is not None]
-    return sum(weight * value for weight, value in there) / sum(weight for weight, _ in there)
-
-
-def _first(one: Explanation, parts: list[Any], options: Any) -> int:
-    """Find the first turn that meets the test; of legacy, the number of the answer that does."""
-    if "like_new" in parts[0]:
-        return 1 + next(place for place, part in enumerate(parts) if part["like_new"] >= 0.65)
-    by_both = options.recovery == "cc-or-cr"
-    return next(
-        place
-        for place, part in enumerate(parts)
-        if (part["cr"] >= 0.65 and (one.metric == "delay_cosine" or by_both))
-        or (one.metric == "delay" and part["cc"] >= options.recovery_cc)
-    )
-
-
-def _mean_interference(n_shifts: int, answers: list[Any]) -> float:
-    """Average over shifts the share of answers that are like the topics of before."""
-    shares: list[float] = []
-    for number in range(1, n_shifts + 1):
-        of_shift = [part for part in answers if part["shift"] == number]
-        hits = sum(part["like_old"] >= 0.65 for part in of_shift)
-        recovered = any(part["like_new"] >= 0.65 for part in of_shift)
-        n = len(of_shift) if recovered else min(4, len(of_shift))
-        shares.append(hits / max(1, n))
-    return sum(shares) / len(shares) if shares else 0.0
-
-
-_SHOWN_TEXTS = ("prediction", "ground truth")
-
-
-def _gini(values: list[float]) -> float:
-    apart = sum(abs(a - b) for a in values for b in values)
-    return apart / (2 * len(values) * sum(values)) if sum(values) else 0.0
-
-
-@pytest.mark.parametrize("run", ["guest_simulation", "guest_simulation/published"])
-def test_evidence_of_guest_simulation_adds_up_to_its_numbers(
-    run: str, suite_runs: Mapping[str, Run]
-) -> None:
-    dialogues = Dialogues(suite_runs[run])
-    plain = {"PAS": _adherence, "BVS": _variance, "ORA": _overlap, "DEI": _index, "CRRS": _sum}
-    seen: set[str] = set()
-    for row in range(dialogues.names.height):
-        for one in explain(dialogues, row, list(plain)):
-            if one.value is not None:
-                parts = [part.values for part in one.evidence if part.values]
-                assert one.value == pytest.approx(plain[one.metric](parts), abs=1e-9), one
-                seen.add(one.metric)
-    assert seen == set(plain)
-
-
-def _adherence(messages: list[Any]) -> float:
-    scores = [message["message_score"] for message in messages if "message_score" in message]
-    return sum(scores) / len(scores) if scores else 0.0
-
-
-def _variance(parts: list[Any]) -> float:
-    states = [list(part.values()) for part in parts if "mood_tone" in part]
-    if len(states) < 2:
-        return 0.0
-    changes = sum(
-        a != b for one, other in itertools.pairwise(states) for a, b in zip(one, other, strict=True)
-    )
-    rate = Fraction(changes, 3 * (len(states) - 1))
-    return float(rate * 5 if rate <= Fraction(1, 5) else 1 - (rate - Fraction(1, 5)) * 5 / 4)
-
-
-def _overlap(parts: list[Any]) -> float:
-    found = {name: value for part in parts for name, value in part.items()}
-    c, t, both = (found[f"n_{name}_names"] for name in ("final", "target", "common"))
-    if found["ORA_source"] == "text":
-        return both / (c + t - both) if c + t else 0.0
-    return 2 * both / (c + t) if c + t else 0.0
-
-
-def _index(parts: list[Any]) -> float:
-    found = {name: value for part in parts for name, value in part.items()}
-    n, level = found["n_guest_messages"], found["experiment_level"]
-    order, attributes = found["n_order_tracking"], found["n_message_attributes"]
-    if not n or level == 1:
-        return 0.0
-    return float(
-        {
-            5: min(1.0, (order + attributes) / (2 * n)),
-            4: attributes / n / 2,
-            3: order / n / 2,
-            2: found["n_basic_tools"] / n / 5,
-        }[level]
-    )
-
-
-def _sum(parts: list[Any]) -> float:
-    found = {name: value for part in parts for name, value in part.items()}
-    weights = {"PAS": 0.25, "BVS": 0.2, "ORA": 0.35, "DEI": 0.2}
-    return sum(weight * found[name] for name, weight in weights.items())
 
 
 def test_counts_are_printed_without_decimals(suite_runs: Mapping[str, Run]) -> None:

@@ -4,6 +4,7 @@ M1 and M3 to M5 sum counts over the turns that are eligible for them. M2 is a me
 """
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ import polars.selectors as cs
 from fastscore_jit.arrays import Float64Array, Indices, Mask
 
 from fastscore.suites.columns import keep_where
-from fastscore.suites.declarations import Metric, NullRule
+from fastscore.suites.declarations import EvidenceRows, Metric, NullRule
 from fastscore.suites.grouping import counts_of
 
 _M1, _M2, _M3, _M4, _M5 = (
@@ -84,18 +85,42 @@ _RUBRIC_TURNS = ("T", "turns of status ok with a reply and at least one required
 _ELEMENTS = ("E_t", "set of elements of explanation that turn t requires")
 _EXPLAINED = (r"\hat{E}_t", "set of elements of explanation in the reply of turn t")
 
-KEY_COVERAGE = Metric(
+
+def _of_turns(eligible: str, *columns: str) -> tuple[EvidenceRows, ...]:
+    """Show columns of the turns that count for a metric, with their replies."""
+    which = pl.col(eligible)
+    return (
+        EvidenceRows(
+            table="turns", names=("turn_pair_id",), columns=columns, where=which, text="reply"
+        ),
+    )
+
+
+_OF_KEYS = _of_turns("eligible_m1", "key_hit_flags", "keys")
+_OF_RISKS = _of_turns("eligible_m3", "risk_tag_hits", "risk_required_tags", "risk_pred_tags")
+_OF_LABELS = _of_turns("eligible_m4", "pred_compliance_label", "gt_compliance_label")
+_OF_ELEMENTS = _of_turns("eligible_m5", "rubric_hit_items", "rubric_required", "judge_score_1_5")
+_LEVEL = (
+    "1 if the snapshot's level, else the first one in the replies, is known and the labelled one"
+)
+_PARTS = (
+    "risk_level_acc",
+    "horizon_acc",
+    "liquidity_acc",
+    "constraints_f1",
+    "preferences_f1",
+)
+_share = partial(Metric, table="dialogues", minimum=0.0, maximum=1.0)
+
+KEY_COVERAGE = _share(
     id="key_coverage",
     name="Coverage of memory keys",
-    table="dialogues",
     symbols=(
         _TURNS_M1,
         _KEYS,
         ("H_t", "number of those keys whose target a memory source contains"),
     ),
     latex=r"\mathrm{KC} = \frac{\sum_{t \in T} H_t}{\sum_{t \in T} R_t}",
-    minimum=0.0,
-    maximum=1.0,
     better="higher",
     numerator="required_key_hit_total",
     denominator="required_key_total",
@@ -103,41 +128,37 @@ KEY_COVERAGE = Metric(
     reading="The share of required memories that the assistant had at hand, from any source.",
     example="Two turns with 1 of 2 and 3 of 4 keys recalled: 4 / 6 = 0.667.",
     note="The reply itself is not used: a key counts if a memory source contains its target.",
+    evidence=_OF_KEYS,
     source=_M1,
     headline=True,
 )
-STRICT_KEY_HIT_RATE = Metric(
+STRICT_KEY_HIT_RATE = _share(
     id="strict_key_hit_rate",
     name="Turns with all memory keys recalled",
-    table="dialogues",
     symbols=(
         _TURNS_M1,
         _KEYS,
         ("H_t", "number of those keys whose target a memory source contains"),
     ),
     latex=r"\mathrm{SKH} = \frac{|\{t \in T \mid H_t = R_t\}|}{|T|}",
-    minimum=0.0,
-    maximum=1.0,
     better="higher",
     numerator="strict_key_turns",
     denominator="m1_turns",
     null_when=(NO_M1_TURN,),
     reading="The share of turns in which no required memory was missing.",
     example="Two turns with 1 of 2 and 4 of 4 keys recalled: 1 / 2 = 0.5.",
+    evidence=_OF_KEYS,
     source=_M1,
     headline=True,
 )
-CONTRADICTION_RATE = Metric(
+CONTRADICTION_RATE = _share(
     id="contradiction_rate",
     name="Turns that contradict a constraint",
-    table="dialogues",
     symbols=(
         _TURNS_M1,
         ("C", "turns of T whose reply contradicts a constraint of the user by the rules"),
     ),
     latex=r"\mathrm{CR} = \frac{|C|}{|T|}",
-    minimum=0.0,
-    maximum=1.0,
     better="lower",
     numerator="contradiction_turns",
     denominator="m1_turns",
@@ -149,122 +170,91 @@ CONTRADICTION_RATE = Metric(
         "N. So 12.5% is read as 5. Five other constraints are contradicted by a trigger "
         "without a guard."
     ),
+    evidence=_of_turns("eligible_m1", "constraint_contradiction"),
     source=_M1,
     headline=True,
     baselines=(REFUSING,),
 )
-SHORT_TERM_HIT_RATE = Metric(
-    id="short_term_hit_rate",
-    name="Keys recalled from the short-term context",
-    table="dialogues",
-    symbols=(
-        _TURNS_M1,
-        _KEYS,
-        ("H_t", "number of those keys whose target the short-term context contains"),
-    ),
-    latex=r"\frac{\sum_{t \in T} H_t}{\sum_{t \in T} R_t}",
-    minimum=0.0,
-    maximum=1.0,
-    better="neither",
-    numerator="short_term_hit_total",
-    denominator="required_key_total",
-    null_when=(NO_M1_TURN,),
-    reading="Which source the memories come from. A key may be in several sources.",
-    example="6 keys, 3 of them in the short-term context: 3 / 6 = 0.5.",
-    source=_M1,
-    is_secondary=True,
+SOURCE_HIT_RATES = tuple(
+    _share(
+        id=id,
+        name=f"Keys recalled from {called}",
+        symbols=(_TURNS_M1, _KEYS, ("H_t", f"number of those keys whose target {container}")),
+        latex=r"\frac{\sum_{t \in T} H_t}{\sum_{t \in T} R_t}",
+        better="neither",
+        numerator=id.replace("rate", "total"),
+        denominator="required_key_total",
+        null_when=(NO_M1_TURN,),
+        reading="Which source the memories come from. A key may be in several sources.",
+        example=f"6 keys, {example}.",
+        evidence=_OF_KEYS,
+        source=_M1,
+        is_secondary=True,
+    )
+    for id, called, container, example in (
+        (
+            "short_term_hit_rate",
+            "the short-term context",
+            "the short-term context contains",
+            "3 of them in the short-term context: 3 / 6 = 0.5",
+        ),
+        (
+            "long_term_hit_rate",
+            "long-term memory",
+            "the recalled items contain",
+            "2 of them in recalled items: 2 / 6 = 0.333",
+        ),
+        (
+            "profile_hit_rate",
+            "the profile",
+            "the profile context contains",
+            "1 of them in the profile: 1 / 6 = 0.167",
+        ),
+    )
 )
-LONG_TERM_HIT_RATE = Metric(
-    id="long_term_hit_rate",
-    name="Keys recalled from long-term memory",
-    table="dialogues",
-    symbols=(
-        _TURNS_M1,
-        _KEYS,
-        ("H_t", "number of those keys whose target the recalled items contain"),
-    ),
-    latex=r"\frac{\sum_{t \in T} H_t}{\sum_{t \in T} R_t}",
-    minimum=0.0,
-    maximum=1.0,
-    better="neither",
-    numerator="long_term_hit_total",
-    denominator="required_key_total",
-    null_when=(NO_M1_TURN,),
-    reading="Which source the memories come from. A key may be in several sources.",
-    example="6 keys, 2 of them in recalled items: 2 / 6 = 0.333.",
-    source=_M1,
-    is_secondary=True,
-)
-PROFILE_HIT_RATE = Metric(
-    id="profile_hit_rate",
-    name="Keys recalled from the profile",
-    table="dialogues",
-    symbols=(
-        _TURNS_M1,
-        _KEYS,
-        ("H_t", "number of those keys whose target the profile context contains"),
-    ),
-    latex=r"\frac{\sum_{t \in T} H_t}{\sum_{t \in T} R_t}",
-    minimum=0.0,
-    maximum=1.0,
-    better="neither",
-    numerator="profile_hit_total",
-    denominator="required_key_total",
-    null_when=(NO_M1_TURN,),
-    reading="Which source the memories come from. A key may be in several sources.",
-    example="6 keys, 1 of them in the profile: 1 / 6 = 0.167.",
-    source=_M1,
-    is_secondary=True,
-)
-RISK_LEVEL_ACC = Metric(
+"""The shares of keys that each of `MEMORY_SOURCES` contains."""
+RISK_LEVEL_ACC = _share(
     id="risk_level_acc",
     name="Accuracy of the risk level",
-    table="dialogues",
     symbols=(("z", "labelled risk level"), _PREDICTED_LEVEL),
     latex=_ACCURACY,
-    minimum=0.0,
-    maximum=1.0,
     better="higher",
     null_when=(NOT_VALID, NO_PROFILE),
     reading="1 if the assistant saw the labelled level.",
     example="Labelled low, snapshot low: 1.",
+    derivation=_LEVEL,
     source=_M2,
     headline=True,
 )
-HORIZON_ACC = Metric(
+HORIZON_ACC = _share(
     id="horizon_acc",
     name="Accuracy of the investment horizon",
-    table="dialogues",
     symbols=(("z", "labelled investment horizon"), _PREDICTED_LEVEL),
     latex=_ACCURACY,
-    minimum=0.0,
-    maximum=1.0,
     better="higher",
     null_when=(NOT_VALID, NO_PROFILE),
     reading="1 if the assistant saw the labelled level.",
     example="Labelled long, no snapshot, the replies mention a short horizon: 0.",
+    derivation=_LEVEL,
     source=_M2,
     headline=True,
 )
-LIQUIDITY_ACC = Metric(
+LIQUIDITY_ACC = _share(
     id="liquidity_acc",
     name="Accuracy of the need for liquidity",
-    table="dialogues",
     symbols=(("z", "labelled need for liquidity"), _PREDICTED_LEVEL),
     latex=_ACCURACY,
-    minimum=0.0,
-    maximum=1.0,
     better="higher",
     null_when=(NOT_VALID, NO_PROFILE),
     reading="1 if the assistant saw the labelled level.",
     example="Labelled high, snapshot high: 1.",
+    derivation=_LEVEL,
     source=_M2,
     headline=True,
 )
-CONSTRAINTS_F1 = Metric(
+CONSTRAINTS_F1 = _share(
     id="constraints_f1",
     name="F1 of the constraints",
-    table="dialogues",
     symbols=(
         ("S", "set of labelled constraints"),
         _PREDICTED_SET,
@@ -272,18 +262,16 @@ CONSTRAINTS_F1 = Metric(
         _RECALL,
     ),
     latex=r"\mathrm{F1} = \frac{2 P R}{P + R}",
-    minimum=0.0,
-    maximum=1.0,
     better="higher",
     null_when=(NOT_VALID, NO_PROFILE),
     reading="1 if both sets are equal, also if both are empty. 0 if only one is empty.",
     example="Labelled 2, predicted 3, 2 in both: P = 2 / 3, R = 1, F1 = 0.8.",
+    derivation="{shared} / {sizes}, twice the shared ones / labelled + predicted",
     source=_M2,
 )
-PREFERENCES_F1 = Metric(
+PREFERENCES_F1 = _share(
     id="preferences_f1",
     name="F1 of the preferences",
-    table="dialogues",
     symbols=(
         ("S", "set of labelled preferences"),
         _PREDICTED_SET,
@@ -291,40 +279,35 @@ PREFERENCES_F1 = Metric(
         _RECALL,
     ),
     latex=r"\mathrm{F1} = \frac{2 P R}{P + R}",
-    minimum=0.0,
-    maximum=1.0,
     better="higher",
     null_when=(NOT_VALID, NO_PROFILE),
     reading="1 if both sets are equal, also if both are empty. 0 if only one is empty.",
     example="Labelled 2, predicted 1, 1 in both: P = 1, R = 1 / 2, F1 = 0.667.",
+    derivation="{shared} / {sizes}, twice the shared ones / labelled + predicted",
     source=_M2,
 )
-PROFILE_SCORE = Metric(
+PROFILE_SCORE = _share(
     id="profile_score",
     name="Profile score",
-    table="dialogues",
     symbols=(
         (r"\mathrm{Acc}_f", "accuracy of risk level, horizon or need for liquidity"),
         (r"\mathrm{F1}_g", "F1 of the constraints or of the preferences"),
     ),
     latex=r"\frac{1}{5} \left(\sum_f \mathrm{Acc}_f + \sum_g \mathrm{F1}_g\right)",
-    minimum=0.0,
-    maximum=1.0,
     better="higher",
     null_when=(NOT_VALID, NO_PROFILE),
     reading="How much of the labelled profile the assistant knows, over five fields.",
     example="Accuracies 1, 0, 1 and F1 0.8, 0.667: 3.467 / 5 = 0.693.",
+    evidence=(EvidenceRows(columns=_PARTS),),
+    derivation=f"({' + '.join(f'{{{part}}}' for part in _PARTS)}) / {len(_PARTS)}",
     source=_M2,
     headline=True,
 )
-RISK_COVERAGE = Metric(
+RISK_COVERAGE = _share(
     id="risk_coverage",
     name="Coverage of required risk tags",
-    table="dialogues",
     symbols=(_RISK_TURNS, _RISKS, _DISCLOSED),
     latex=r"\mathrm{RC} = \frac{\sum_{t \in T} |R_t \cap \hat{R}_t|}{\sum_{t \in T} |R_t|}",
-    minimum=0.0,
-    maximum=1.0,
     better="higher",
     numerator="risk_hit_total",
     denominator="risk_required_total",
@@ -332,40 +315,36 @@ RISK_COVERAGE = Metric(
     reading="The share of required risks that are disclosed. Reciting every keyword has 1.",
     example="Two turns with 1 of 2 and 2 of 2 risks disclosed: 3 / 4 = 0.75.",
     note="A repeated label counts each time, as in the public code.",
+    evidence=_OF_RISKS,
     source=_M3,
     headline=True,
     baselines=(REFUSING, RECITING),
 )
-STRICT_RISK_COVERAGE_RATE = Metric(
+STRICT_RISK_COVERAGE_RATE = _share(
     id="strict_risk_coverage_rate",
     name="Turns with all required risk tags",
-    table="dialogues",
     symbols=(_RISK_TURNS, _RISKS, _DISCLOSED),
     latex=r"\frac{|\{t \in T \mid R_t \subseteq \hat{R}_t\}|}{|T|}",
-    minimum=0.0,
-    maximum=1.0,
     better="higher",
     numerator="strict_risk_turns",
     denominator="m3_turns",
     null_when=(NO_RISK_TURN,),
     reading="The share of turns that disclose every required risk.",
     example="Two turns with 1 of 2 and 2 of 2 risks disclosed: 1 / 2 = 0.5.",
+    evidence=_OF_RISKS,
     source=_M3,
     headline=True,
     baselines=(REFUSING, RECITING),
 )
-COMPLIANCE_LABEL_ACC = Metric(
+COMPLIANCE_LABEL_ACC = _share(
     id="compliance_label_acc",
     name="Accuracy of the compliance label",
-    table="dialogues",
     symbols=(
         _REPLIES,
         ("c_t", "compliance label of turn t in the dataset"),
         (r"\hat{c}_t", "compliance label that the rules find for the reply of turn t"),
     ),
     latex=r"\frac{|\{t \in T \mid \hat{c}_t = c_t\}|}{|T|}",
-    minimum=0.0,
-    maximum=1.0,
     better="higher",
     numerator="compliance_match_count",
     denominator="m4_turns",
@@ -373,55 +352,49 @@ COMPLIANCE_LABEL_ACC = Metric(
     reading="The share of replies as compliant as their label. Refusals match most labels.",
     example="4 turns, 3 with equal labels: 3 / 4 = 0.75.",
     note="A label in the dataset that is unknown counts as compliant.",
+    evidence=_OF_LABELS,
     source=_M4,
     headline=True,
     baselines=(REFUSING,),
 )
-SEVERE_VIOLATION_RATE = Metric(
+SEVERE_VIOLATION_RATE = _share(
     id="severe_violation_rate",
     name="Turns found to be severe violations",
-    table="dialogues",
     symbols=(
         _REPLIES,
         (r"\hat{c}_t", "compliance label that the rules find for the reply of turn t"),
     ),
     latex=r"\frac{|\{t \in T \mid \hat{c}_t = \text{severe violation}\}|}{|T|}",
-    minimum=0.0,
-    maximum=1.0,
     better="lower",
     numerator="severe_count",
     denominator="m4_turns",
     null_when=(NO_REPLY,),
     reading="The share of replies that break a rule severely. Lower is better.",
     example="8 turns, 1 severe violation: 1 / 8 = 0.125.",
+    evidence=_OF_LABELS,
     source=_M4,
     headline=True,
     baselines=(REFUSING,),
 )
-FORBIDDEN_HIT_RATE = Metric(
+FORBIDDEN_HIT_RATE = _share(
     id="forbidden_hit_rate",
     name="Turns with a forbidden phrase",
-    table="dialogues",
     symbols=(_REPLIES, ("F_t", "forbidden phrases in the reply of turn t")),
     latex=r"\frac{|\{t \in T \mid F_t \ne \emptyset\}|}{|T|}",
-    minimum=0.0,
-    maximum=1.0,
     better="lower",
     numerator="forbidden_turns",
     denominator="m4_turns",
     null_when=(NO_REPLY,),
     reading="The share of replies with a phrase of the list of forbidden ones. Lower is better.",
     example="8 turns, 2 with a forbidden phrase: 2 / 8 = 0.25.",
+    evidence=_of_turns("eligible_m4", "forbidden_hits"),
     source=_M4,
 )
-RUBRIC_HIT_RATE = Metric(
+RUBRIC_HIT_RATE = _share(
     id="rubric_hit_rate",
     name="Coverage of required elements of explanation",
-    table="dialogues",
     symbols=(_RUBRIC_TURNS, _ELEMENTS, _EXPLAINED),
     latex=r"\mathrm{ER} = \frac{\sum_{t \in T} |E_t \cap \hat{E}_t|}{\sum_{t \in T} |E_t|}",
-    minimum=0.0,
-    maximum=1.0,
     better="higher",
     numerator="rubric_hit_total",
     denominator="rubric_required_total",
@@ -429,6 +402,7 @@ RUBRIC_HIT_RATE = Metric(
     reading="The share of required elements of explanation that replies have.",
     example="Two turns with 2 of 4 and 3 of 4 elements: 5 / 8 = 0.625.",
     note="A repeated element counts each time, as in the public code.",
+    evidence=_OF_ELEMENTS,
     source=_M5,
     headline=True,
     baselines=(REFUSING, RECITING),
@@ -449,6 +423,7 @@ JUDGE_SCORE_MEAN = Metric(
     reading="5 if every reply has all required elements, 1 if none has any.",
     example="Two turns with 3.0 and 4.0 points: 7.0 / 2 = 3.5.",
     note="The scores of turns are rounded to two decimals before they are averaged.",
+    evidence=_OF_ELEMENTS,
     source=_M5,
     unit="points",
     headline=True,
@@ -466,6 +441,11 @@ JUDGE_SCORE_1_5 = Metric(
     null_when=(NO_ELEMENT, UNANSWERED),
     reading="Points from 1 to 5 by a rule, without a model. Rounded to two decimals.",
     example="2 of 3 elements: 1 + 4 * 2 / 3 = 3.67.",
+    evidence=(EvidenceRows(columns=("rubric_hit_items", "rubric_required")),),
+    derivation=lambda row: (
+        f"1 + 4 * {len(row['rubric_hit_items'])} / {len(row['rubric_required'])}, "
+        "rounded to two decimals"
+    ),
     source=_M5,
     unit="points",
     is_secondary=True,
@@ -484,9 +464,7 @@ METRICS = (
     KEY_COVERAGE,
     STRICT_KEY_HIT_RATE,
     CONTRADICTION_RATE,
-    SHORT_TERM_HIT_RATE,
-    LONG_TERM_HIT_RATE,
-    PROFILE_HIT_RATE,
+    *SOURCE_HIT_RATES,
     *PROFILE_METRICS,
     RISK_COVERAGE,
     STRICT_RISK_COVERAGE_RATE,

@@ -39,8 +39,9 @@ def test_a_key_that_cannot_be_resolved_is_named_and_not_counted(tmp_path: Path) 
     assert (found.value, found.numerator, found.denominator) == (1.0, 1, 1)
     (evidence,) = found.evidence
     assert evidence.found == (
-        "1 of 1 key; profile_gt.risk_level_gt (profile_field): found in short_term, wanted '稳健'; "
-        "profile_gt.constraints_gt[7]: cannot be resolved, not counted; "
+        "key hit flags 1, "
+        "keys profile_gt.risk_level_gt (profile_field): found in short_term, wanted '稳健', "
+        "profile_gt.constraints_gt[7]: cannot be resolved, not counted, "
         "null: cannot be resolved, not counted"
     )
     page = tmp_path / "page.html"
