@@ -16,6 +16,9 @@ SUITES = sorted(path.stem for path in PAGES.glob("*.md"))
 def test_a_page_has_what_its_suite_declares(name: str) -> None:
     page = (PAGES / f"{name}.md").read_text(encoding="utf-8")
     assert filled(page, load_suite(name)) == page, "run python docs/metric_sections.py"
+    markers = re.findall(r"<!-- begin (\w+) -->", page)
+    assert sorted(set(markers) - {"uses"}) == ["headline", "metrics"]
+    assert len(markers) == len(set(markers)) == page.count("<!-- end -->")
 
 
 def test_a_section_has_every_fact_of_a_metric() -> None:

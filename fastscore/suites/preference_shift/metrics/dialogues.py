@@ -64,7 +64,7 @@ DIALOGUE_METRICS = (
         use.SEGMENTS,
         symbols=(
             use.COPIED,
-            ("W", "windows of all shifts; a turn in two windows counts twice"),
+            ("W", "windows of all shifts (a turn in two windows counts twice)"),
             ("n", "number of turns in these windows that have both texts"),
         ),
         latex=r"\frac{1}{n} \sum_{w \in W} \sum_{t \in w} I_t",
@@ -144,6 +144,7 @@ DIALOGUE_METRICS = (
         latex=r"r = \frac{|R|}{|K|}",
         reading="As the recovery rate, by CR alone.",
         example="3 shifts, 1 of them recovered: 1 / 3 = 0.333.",
+        note="The test is CR >= `--recovery-cr` (0.65). Nothing else counts.",
         null_when=(use.UNKNOWN_COSINE, use.NO_SHIFTS, use.NO_TURNS),
         numerator="n_recovered_cosine",
         denominator="n_known_shifts_cosine",
@@ -184,6 +185,10 @@ DIALOGUE_METRICS = (
         r"+ .04 (1 - \bar{I}) + .60 \bar{C} + .30 \bar{R}",
         reading="Recovery, copying and coherence in one number. Weights: `--cas-weights`.",
         example="0.02 * 1 + 0.04 * 0.8 + 0.04 * 0.9 + 0.60 * 0.5 + 0.30 * 0.6 = 0.568.",
+        note=(
+            "CAS leaves out conversations that fail, because they have no delay. So a mean of "
+            "CAS is over a model's better conversations. Compare models by `cas_all`."
+        ),
         null_when=use.OF_CAS,
         evidence=(EvidenceRows(columns=CAS_PARTS),),
     ),
@@ -194,15 +199,17 @@ DIALOGUE_METRICS = (
         use.PUBLIC + " (legacy), every shift counted",
         symbols=(
             use.RATE,
+            ("K", "known shifts (no missing text in the window, or a turn that passes the test)"),
             (
                 "v",
-                r"mean over shifts of $1 - \frac{\min(d_k, 5)}{5}$, 0 for those not recovered",
+                r"mean over shifts of K of $1 - \frac{\min(d_k, 5)}{5}$, 0 for those not recovered",
             ),
             *use.MEANS,
         ),
         latex=r"\mathrm{CAS} = .02 r + .04 v + .04 (1 - \bar{I}) + .60 \bar{C} + .30 \bar{R}",
         reading="As CAS, but shifts that were never recovered count against the system.",
         example="0.02 * 0.5 + 0.04 * 0.4 + 0.04 * 0.9 + 0.60 * 0.5 + 0.30 * 0.6 = 0.542.",
+        note="It equals CAS if every shift was recovered within five turns.",
         null_when=use.OF_CAS_ALL,
         evidence=(EvidenceRows(columns=CAS_PARTS), use.of_shifts("recovered", "delay")),
     ),
@@ -210,7 +217,7 @@ DIALOGUE_METRICS = (
         use.metric(
             "dialogues",
             f"{metric.id}_mean",
-            f"Mean of {metric.name[0].lower()}{metric.name[1:]}",
+            f"{metric.name}, mean over turns",
             use.CONSISTENT,
             symbols=(
                 ("T", f"turns with a value of `{metric.id}`"),
@@ -235,6 +242,7 @@ DIALOGUE_METRICS = (
         latex=r"\sum_{t \in T} |E_U \setminus E_S|",
         reading="Concepts of the user that the answers leave out.",
         example="Two turns with 1 and 2 missing concepts: 3.",
+        note="The column `missing_concepts` of the table `turns` lists them.",
         maximum=None,
         better="lower",
         unit="concepts",
@@ -250,6 +258,7 @@ DIALOGUE_METRICS = (
         latex=r"\sum_{t \in T} |E_S \setminus E_U|",
         reading="Concepts that answers bring in although the user did not name them.",
         example="Two turns with 0 and 4 such concepts: 4.",
+        note="The column `hallucinated_concepts` of the table `turns` lists them.",
         maximum=None,
         better="lower",
         unit="concepts",

@@ -61,6 +61,7 @@ def metric(
     latex: str,
     reading: str,
     example: str,
+    note: str = "",
     minimum: float | None = 0.0,
     maximum: float | None = 1.0,
     better: Literal["higher", "lower", "neither"] = "higher",
@@ -81,6 +82,7 @@ def metric(
         latex=latex,
         reading=reading,
         example=example,
+        note=note,
         minimum=minimum,
         maximum=maximum,
         better=better,
@@ -106,8 +108,8 @@ UNION_U = ("E_U", "union of the concepts of the user turns of the segment")
 UNION_S = ("E_S", "union of the concepts of the system turns of the segment")
 WEIGHTS = ("a_U", "vector with the inverse document frequency of each concept of $E_U$, else 0")
 WEIGHTS_S = ("a_S", "the vector of $E_S$")
-GRAMS = ("G_n(t)", "set of n-grams of words of text t; n = 3 and 4 (`--copy-orders`)")
-GOLD = ("G", "gold concepts: those of the constraints in the user turn's metadata")
+GRAMS = ("G_n(t)", "set of n-grams of words of text t, for n = 3 and 4 (`--copy-orders`)")
+GOLD = ("G", "gold concepts: concepts of the constraints in the user turn's metadata")
 COPIED = ("I_t", "copying of turn t (`i`)")
 PARTS = ((r"\mathrm{CC}", "`cc`"), (r"\mathrm{CR}", "`cr`"), ("I", "`i`"))
 ALPHA = (
@@ -179,7 +181,7 @@ NO_TURN_SCORED = _null(
 NO_SHIFTS = _null(
     ~_ZERO & (pl.col("n_shifts") == 0),
     "not_applicable",
-    "there is no shift (0 in every profile but default)",
+    "the conversation has no shift (0 in every profile but default)",
 )
 UNKNOWN, UNKNOWN_COSINE = (
     _null(
@@ -197,7 +199,7 @@ NONE_RECOVERED, NONE_RECOVERED_COSINE = (
 NO_SHIFT_INSIDE = _null(
     pl.col("n_shifts_inside") == 0,
     "not_applicable",
-    "there is no shift at a turn of the conversation",
+    "no turn of the conversation has a shift",
 )
 NONE_AROUND = _null(
     pl.col("n_turns_around_shifts") == 0,
@@ -221,7 +223,7 @@ OF_CAS = (
 OF_CAS_ALL = (
     _null(pl.col("is_legacy"), "not_applicable", "the profile is legacy"),
     UNKNOWN,
-    _null(pl.col("n_shifts") == 0, "not_applicable", "there is no shift"),
+    _null(pl.col("n_shifts") == 0, "not_applicable", "the conversation has no shift"),
     _null(pl.col("n_turns") == 0, "not_applicable", "the conversation has no turn"),
     NO_TURN_SCORED,
 )

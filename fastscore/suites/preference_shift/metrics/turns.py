@@ -13,6 +13,10 @@ TURN_METRICS = (
         latex=r"\mathrm{CC} = \frac{|E_U \cap E_S|}{|E_U \cup E_S|}",
         reading="1 if user and system name the same concepts, also if neither names one.",
         example="User: comedy, Tom Hanks. System: comedy. 1 / 2 = 0.5.",
+        note=(
+            "Turns in which neither side names a concept have 1, and can dominate a mean. "
+            "`n_both_empty` counts them."
+        ),
         null_when=(use.NO_TEXTS,),
         evidence=use.IN_TEXTS,
         derivation="{n_shared} / {n_either} concepts",
@@ -31,6 +35,11 @@ TURN_METRICS = (
         latex=r"\mathrm{CR} = \frac{a_U \cdot a_S}{\lVert a_U \rVert \lVert a_S \rVert}",
         reading="As CC, but rare concepts weigh more. 0 if one of the sets is empty.",
         example="Weights 3 and 4, the system names the second only: 16 / (5 * 4) = 0.8.",
+        note=(
+            "idf(c) = ln((1 + N) / (1 + df(c))) + 1, with N items in the catalogue and df(c) "
+            "items with concept c. With 4 items, idf is 1.916 for a concept of one item and "
+            "1.511 for a concept of two."
+        ),
         null_when=(use.NO_TEXTS,),
         evidence=use.IN_TEXTS,
         derivation=use.COSINE,
@@ -58,6 +67,10 @@ TURN_METRICS = (
         latex=use.TAS_FORMULA,
         reading="High if the answer takes up the user's concepts in words of its own.",
         example="CC = 0.5, CR = 0.8, I = 0.4: 0.5 + 0.8 - 0.4 = 0.9.",
+        note=(
+            "alpha + beta is 2 by default, so good turns are clipped to 1. The mean of TAS "
+            "therefore differs from the sum of the means of CC, CR and I."
+        ),
         minimum=-1.0,
         null_when=(use.NO_TEXTS,),
         evidence=(EvidenceRows(columns=("cc", "cr", "i")),),
