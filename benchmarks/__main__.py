@@ -202,6 +202,7 @@ QUICK = {
     "verification": ["--scale", "0.02"],
     "report_page": ["--quick"],
     "coverage": ["--quick"],
+    "scorer": ["--quick"],
 }
 
 

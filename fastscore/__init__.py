@@ -13,6 +13,7 @@ from fastscore.version import __version__
 if TYPE_CHECKING:
     from fastscore import sets, text
     from fastscore.api.reading import inspect, scan
+    from fastscore.api.scorer import Scorer
     from fastscore.api.scoring import score
     from fastscore.api.verbs import (
         check,
@@ -57,6 +58,7 @@ _MODULE_OF = {
     "RejectsWarning": "fastscore.logs.read.scan",
     "Run": "fastscore.results.runs",
     "ScoreDialogue": "fastscore.suites.score_dialogue.options",
+    "Scorer": "fastscore.api.scorer",
     "VectorStore": "fastscore.vectors.store",
     "agreement": "fastscore.results.agreement",
     "analyse": "fastscore.results.analyse",
@@ -92,6 +94,7 @@ __all__ = [
     "RejectsWarning",
     "Run",
     "ScoreDialogue",
+    "Scorer",
     "VectorStore",
     "__version__",
     "agreement",

@@ -41,6 +41,7 @@ ELSEWHERE = {
     r"python -m benchmarks": "minutes of both cores, and peers that only benchmarks install",
     r"\bmake ": "make",
     r"dask_jobqueue": "a cluster of SLURM",
+    r"import (duckdb|dask|ray|daft)|pyspark": "engines, whose recipes have tests of their own",
     r"fastscore migrate": "files of a public script; migration has tests of its own",
 }
 """What cannot be run here, and why; its flags are checked all the same."""
@@ -237,6 +238,7 @@ SETUPS: dict[str, tuple[Setup, ...]] = {
     "docs/models.md": (example("score_dialogue", "example"), logs),
     "docs/run_directory.md": (scored("score_dialogue", "run"),),
     "docs/scale.md": (plain_logs,),
+    "docs/scorer.md": (plain_logs,),
     "docs/engines.md": (plain_logs,),
     "docs/faq.md": (scored("memory_finance", "run"), logs),
     "docs/install.md": (

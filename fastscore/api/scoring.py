@@ -138,7 +138,7 @@ def score(
     ModelError
         The model is not exported.
     """
-    name, options = _named_options(source, suite)
+    name, options = named_options(suite, source)
     given = ScoreInput.of(list(source) if _is_generator(source) else source, format)
     config = RunConfig(
         suite=name,
@@ -180,8 +180,14 @@ def score(
     return open_run(config.output)
 
 
-def _named_options(source: Any, suite: Any) -> tuple[str, dict[str, Any]]:
-    """Return a suite's name and its options by name."""
+def named_options(suite: Any, source: Any = None) -> tuple[str, dict[str, Any]]:
+    """Return a suite's name and its options by name.
+
+    Raises
+    ------
+    UsageError
+        It is no suite, or `source` is one.
+    """
     if _is_suite(suite):
         if isinstance(suite, str | Suite):
             return str(getattr(suite, "name", suite)), {}

@@ -109,6 +109,8 @@ def cap_rejects(rejects: Iterable[Reject]) -> list[Reject]:
 
 def listed_rejects(rejects: pl.DataFrame) -> pl.DataFrame:
     """Return a frame of rejects, in `REJECTS_TABLE`, with no more of a file than are listed."""
+    if rejects.is_empty():
+        return rejects
     place = pl.int_range(pl.len()).over("file", order_by=("count", "line"))
     is_listed = (place < LISTED_REJECTS) & (pl.col("count") == 1)
     kept = rejects.with_columns(is_listed=is_listed)

@@ -163,6 +163,8 @@ def join_parts(parts: Iterable[Part], source: Source) -> Rows:
 
 def _concatenated(frames: Sequence[pl.DataFrame]) -> pl.DataFrame:
     """Join frames to one of one chunk; columns of nulls are made anew, which takes no memory."""
+    if len(frames) == 1:
+        return frames[0].rechunk()
     frame = pl.concat(frames, rechunk=False)
     nulls = [column.clear(frame.height) for column in frame if column.null_count() == column.len()]
     present = frame.drop(column.name for column in nulls).rechunk()

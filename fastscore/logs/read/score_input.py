@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import polars as pl
@@ -108,11 +109,15 @@ class ScoreInput:
         left = frozenset(file.path for file in screened.left_aside)
         return replace(self, left_aside=left), screened.notes[0] if left else ""
 
-    def screen(self, source: Source, suite: str) -> None:
-        """Raise `InputError` where what is in memory lacks what every metric needs."""
+    def screen(self, source: Source, suite: str, *, is_part: bool = False) -> None:
+        """Raise `InputError` where what is in memory lacks what every metric needs.
+
+        Of a part of a log (`is_part`) that is what its columns are called.
+        """
         if self.is_frame:
             format: Format = "jsonl" if self.frame is None else "parquet"
-            screen_rows(lambda: self.records(source), format, FRAME_NAME, source, suite)
+            read = partial(self.records, source)
+            screen_rows(read, format, FRAME_NAME, source, suite, is_part=is_part)
 
     def records(self, source: Source) -> Iterator[Record]:
         """Yield its rows as Python reads them: to see what they hold, never to score."""
@@ -133,7 +138,7 @@ class ScoreInput:
             When something of it cannot be read.
         """
         if self.frame is not None:
-            return _read_frame(self.frame, source)
+            return read_frame(self.frame, source)
         if self.rows:
             return _read_objects(self.rows, source)
         return read_files(self._files(source), source, threads=threads)
@@ -143,8 +148,20 @@ class ScoreInput:
         return tuple(file for file in files if file.path not in self.left_aside)
 
 
-def _read_frame(frame: pl.DataFrame, source: Source) -> Iterator[Part]:
+def read_frame(
+    frame: pl.DataFrame, source: Source, *, first_line: int = 1, has_places: bool = False
+) -> Iterator[Part]:
     """Read a frame; its lines are its rows.
+
+    Parameters
+    ----------
+    frame, source
+        What to read, and by which declared columns.
+    first_line
+        The line of the first row.
+    has_places
+        Whether the columns ``file`` (text) and ``line`` (integers), if the frame has both, are the
+        places of its rows. Rows in which one is null keep their own.
 
     Raises
     ------
@@ -154,13 +171,37 @@ def _read_frame(frame: pl.DataFrame, source: Source) -> Iterator[Part]:
     advice = "Cast the column to that type first."
     held = stored_source(source)
     stored = check_stored(FRAME_NAME, frame.schema, held.columns, advice)
+    has_places = has_places and _has_places(frame.schema)
     for start in range(0, frame.height, _ROWS_AT_ONCE):
         raw = frame.slice(start, _ROWS_AT_ONCE)
         # a selection of no column has no rows
-        raw = raw.select(*stored.dtypes) if stored.dtypes else pl.DataFrame(height=raw.height)
-        rows, rejects = convert_stored(stored, raw, start + 1)
+        read = raw.select(*stored.dtypes) if stored.dtypes else pl.DataFrame(height=raw.height)
+        rows, rejects = convert_stored(stored, read, first_line + start)
         part = Part(put_places(rows, FRAME_NAME, held), rejects, raw.height, 0, format="parquet")
+        if has_places:
+            part = _with_places(part, raw, first_line + start)
         yield mapped_part(part, source, "parquet")
+
+
+def _has_places(schema: pl.Schema) -> bool:
+    file, line = schema.get("file"), schema.get("line")
+    return file == pl.String and line is not None and line.is_integer()
+
+
+def _with_places(part: Part, raw: pl.DataFrame, first_line: int) -> Part:
+    """Put the places that a frame has of its rows in place of the numbers of these."""
+    places = raw.select(
+        pl.col("file").fill_null(FRAME_NAME),
+        pl.col("line")
+        .cast(pl.Int64, strict=False)
+        .fill_null(pl.int_range(first_line, first_line + raw.height)),
+    )
+    found = places[part.frame["line"] - first_line]
+    rejects = []
+    for reject in part.rejects:
+        file, line = places.row(reject.line - first_line)
+        rejects.append(replace(reject, file=file, line=line))
+    return replace(part, frame=part.frame.with_columns(found), rejects=rejects)
 
 
 def _read_objects(rows: Iterable[Any], source: Source) -> Iterator[Part]:

@@ -18,7 +18,7 @@ from fastscore_jit.arrays import Indices, Mask
 from fastscore_kernels import outer_whitespace, string_changes
 
 from fastscore.suites.base import Events
-from fastscore.suites.declarations import REJECT_SCHEMA, REPLACED_ROWS
+from fastscore.suites.declarations import REJECT_SCHEMA, REPLACED_ROWS, empty_rejects
 from fastscore.suites.grouping import offsets_of
 from fastscore.suites.score_dialogue.metrics import PYTHON_WHITESPACE
 from fastscore.suites.score_dialogue.options import ScoreDialogue
@@ -350,6 +350,8 @@ def _revealed_too_far(raw: pl.DataFrame) -> pl.Series:
 def _rejects(
     raw: pl.DataFrame, too_far: pl.Series, too_long: pl.Series, max_text: int
 ) -> pl.DataFrame:
+    if not (too_far | too_long).any():
+        return empty_rejects()
     return pl.concat(
         [
             _reject_too_far(raw.filter(too_far & ~too_long)),

@@ -1,0 +1,339 @@
+"""Scoring Arrow batches, for engines that map a function over data of their own."""
+
+import dataclasses
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+
+from fastscore.api.scoring import StrPath, SuiteName, named_options
+from fastscore.errors import InputError, UsageError, nearest
+from fastscore.logs.inputs.column_map import column_map
+from fastscore.logs.inputs.frames import as_frame
+from fastscore.logs.inputs.layout import layout_map
+from fastscore.logs.plan.chosen import dialogue_ids
+from fastscore.logs.read.rows import Part, join_parts
+from fastscore.logs.read.scan import RejectsWarning
+from fastscore.logs.read.score_input import ScoreInput, read_frame
+from fastscore.options import SuiteOptions
+from fastscore.run.commit import REJECTS
+from fastscore.run.config import DEFAULT_EMBEDDER, NO_EMBEDDER, RunConfig
+from fastscore.run.context import Loaded, embedder_identity, run_context
+from fastscore.run.notes import describe_reject
+from fastscore.run.scoring import ShardScores, compute_rows
+from fastscore.suites.base import Suite
+from fastscore.suites.declarations import REJECTS_TABLE, Source
+from fastscore.suites.own_metrics import OwnMetric, load_metrics
+from fastscore.suites.registry import is_installed
+
+ROWS_AT_ONCE = 100_000
+"""How many rows of a stream are scored together: a call costs some milliseconds beyond its rows."""
+
+
+class Scorer:
+    """A function from batches of rows to the scores of their dialogues.
+
+    It can be pickled. What it needs is loaded at the first batch, once in a process.
+
+    Parameters
+    ----------
+    suite
+        The suite's options, or its name.
+    table
+        The table that calls and streams return, or ``"rejects"``. Default: the suite's first.
+    metrics, embedder, precision, dim, store, columns, values, layout
+        As of `fastscore.score`.
+    **options
+        Options of the suite by name, if `suite` is its name: ``lex_weight=1.0``.
+
+    Raises
+    ------
+    UsageError
+        An unknown suite or table, or an option that cannot be used.
+
+    Examples
+    --------
+    >>> scorer = fastscore.Scorer("score_dialogue", "steps", lex_weight=1.0)  # doctest: +SKIP
+    >>> steps = pa.Table.from_batches(scorer.map_batches(batches), scorer.schema)  # doctest: +SKIP
+    """
+
+    def __init__(
+        self,
+        suite: SuiteName | SuiteOptions | Suite,
+        table: str | None = None,
+        *,
+        metrics: Sequence[OwnMetric | str] = (),
+        embedder: str | None = DEFAULT_EMBEDDER,
+        precision: Literal["fp32", "bf16"] = "fp32",
+        dim: int | None = None,
+        store: StrPath | None = None,
+        columns: Mapping[str, str] | None = None,
+        values: Mapping[str, Mapping[str, str]] | None = None,
+        layout: str | None = None,
+        **options: Any,
+    ) -> None:
+        name, given = named_options(suite)
+        if options and dataclasses.is_dataclass(suite) and not isinstance(suite, Suite):
+            raise UsageError(
+                f"The suite is given by its options, and {next(iter(options))!r} beside them.",
+                f"Give all options in {type(suite).__name__}(...).",
+            )
+        self._config = RunConfig(
+            suite=name,
+            inputs=(),
+            output=Path(),
+            options={**given, **options},
+            embedder=None if embedder == NO_EMBEDDER else embedder,
+            precision=precision,
+            dim=dim,
+            store=None if store is None else Path(store),
+            columns=layout_map(layout, name) | column_map(columns, values),
+            metrics=load_metrics(metrics, name),
+        )
+        self._screened = False
+        declared, _ = self._config.load()
+        tables = [each.name for each in declared.tables]
+        self.table = tables[0] if table is None else table
+        if self.table not in (*tables, REJECTS):
+            raise UsageError(
+                f"Unknown table {table!r} of {name}.", nearest(self.table, [*tables, REJECTS])
+            )
+
+    def __getstate__(self) -> dict[str, Any]:
+        if not is_installed(self._config.suite):
+            raise UsageError(
+                f"Suite {self._config.suite!r} is declared in this process alone, and workers do "
+                "not find it.",
+                "Install it by an entry point of the group fastscore.suites.",
+            )
+        return {"_config": self._config, "_screened": self._screened, "table": self.table}
+
+    def __repr__(self) -> str:
+        return f"Scorer({self._config.suite!r}, {self.table!r})"
+
+    @cached_property
+    def _loaded(self) -> Loaded:
+        suite, options = self._config.load()
+        identity = embedder_identity(self._config, suite, options)
+        return run_context(self._config, suite, options, identity).load()
+
+    @property
+    def signature(self) -> str:
+        """Versions, options and the model: equal signatures mean equal numbers."""
+        return self._loaded.context.signature
+
+    @property
+    def key(self) -> list[str]:
+        """The columns that name a dialogue: engines sort and repartition rows by them."""
+        suite, _ = self._config.load()
+        source = self._config.source(suite)
+        return [source.column(name).keys[0] for name in source.dialogue_key]
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        """The Arrow schema of what calls and streams return, before anything is scored."""
+        suite, _ = self._config.load()
+        schemas = {table.name: table.schema for table in suite.tables} | {REJECTS: REJECTS_TABLE}
+        return _plain(pl.DataFrame(schema=schemas[self.table])).schema
+
+    def scores(self, batch: Any) -> ShardScores:
+        """Score a batch of whole dialogues.
+
+        Parameters
+        ----------
+        batch
+            A frame as `fastscore.score` takes one. If it has columns ``file`` (text) and ``line``
+            (integers), they are the places of its rows.
+
+        Returns
+        -------
+        ShardScores
+            ``tables`` by name and ``rejects``, frames of polars, and ``counts``.
+
+        Raises
+        ------
+        InputError
+            The batch lacks what every metric needs.
+        """
+        return self._score(list(self._read(_as_frame(batch), 1)))
+
+    def __call__(self, batch: Any) -> pa.Table:
+        """Score a batch of whole dialogues; return the rows of the table.
+
+        Rows that cannot be scored are counted in a `RejectsWarning`. `scores` returns them too.
+        """
+        return self._chosen(self.scores(batch))
+
+    def map_batches(
+        self, batches: Iterable[Any], *, rows: int = ROWS_AT_ONCE
+    ) -> Iterator[pa.RecordBatch]:
+        """Score a stream of batches in which the rows of each dialogue stand together.
+
+        A dialogue that a batch ends in is scored with its rows in the next batches.
+
+        Parameters
+        ----------
+        batches
+            Batches, as `scores` takes.
+        rows
+            How many rows are scored together, at least: memory grows with them.
+
+        Yields
+        ------
+        pa.RecordBatch
+            Rows of the table, in the order of the stream.
+
+        Raises
+        ------
+        InputError
+            A dialogue comes again after others.
+        """
+        stream = _Stream(self._loaded.source)
+        n_read = 0
+        for frame in _regrouped(map(_as_frame, batches), rows):
+            complete: list[Part] = []
+            for part in self._read(frame, n_read + 1):
+                n_read += part.lines
+                complete += stream.complete(part)
+            if complete:
+                yield from self._chosen(self._score(complete)).to_batches()
+        if n_read:
+            yield from self._chosen(self._score(stream.last)).to_batches()
+
+    def _read(self, frame: pl.DataFrame, first_line: int) -> Iterator[Part]:
+        """Read rows by the suite's columns; the first ones are looked at before."""
+        if not frame.height:
+            return iter(())
+        source = self._loaded.source
+        if not self._screened:
+            ScoreInput(frame=frame).screen(source, self._config.suite, is_part=True)
+            self._screened = True
+        return read_frame(frame, source, first_line=first_line, has_places=True)
+
+    def _score(self, parts: Sequence[Part]) -> ShardScores:
+        rows = join_parts(parts, self._loaded.source)
+        files = pl.concat([rows.frame["file"], rows.rejects["file"]]).unique(maintain_order=True)
+        return compute_rows(self._loaded, rows, files.to_list())
+
+    def _chosen(self, scores: ShardScores) -> pa.Table:
+        if self.table == REJECTS:
+            return _plain(scores.rejects)
+        if scores.rejects.height:
+            first = describe_reject(scores.rejects.row(0, named=True))
+            warnings.warn(
+                f"Not scored: {scores.counts['rejects']:,} of {scores.counts['lines']:,} rows. The "
+                f"first: {first}. All of them: Scorer(..., table={REJECTS!r}).",
+                RejectsWarning,
+                stacklevel=3,
+            )
+        return _plain(scores.tables[self.table])
+
+
+class _Stream:
+    """Parts rows of whole dialogues from those of the last one, which may go on.
+
+    Parameters
+    ----------
+    source
+        What names a dialogue.
+    """
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._seen: set[bytes] = set()
+        self._last_id = b""
+        self.last: list[Part] = []
+
+    def complete(self, part: Part) -> list[Part]:
+        """Take the next rows; return what is complete, and keep the last dialogue in `last`."""
+        starts, ids = _runs(part, self._source)
+        if ids and ids[0] == self._last_id:
+            starts, ids = starts[1:], ids[1:]
+        for start, id in zip(starts, ids, strict=True):
+            if id in self._seen:
+                raise _scattered(part.frame.row(start, named=True), self._source.dialogue_key)
+            self._seen.add(id)
+        if not starts:
+            self.last.append(part)
+            return []
+        self._last_id = ids[-1]
+        rest = part.frame[starts[-1] :]
+        n_before = part.lines - rest.height
+        complete = [*self.last, replace(part, frame=part.frame[: starts[-1]], lines=n_before)]
+        self.last = [replace(part, frame=rest, rejects=[], lines=rest.height, blank=0)]
+        return complete
+
+
+def _runs(part: Part, source: Source) -> tuple[list[int], list[bytes]]:
+    """Return where the runs of rows of one dialogue begin, and the id of each."""
+    # most rows have the key of the row before, and cost no id
+    key = [pl.col(name) for name in ("file", *source.dialogue_key)]
+    begins = pl.any_horizontal(each.ne_missing(each.shift()) for each in key)
+    begins |= pl.col(source.dialogue_key[0]).is_null() if source.dialogue_key else pl.lit(True)
+    rows = part.frame.select(begins | (pl.int_range(pl.len()) == 0)).to_series().arg_true()
+    if rows.is_empty():
+        return [], []
+    ids = dialogue_ids(part.frame[rows], source, part.format, None)
+    changes = np.append(True, (ids[1:] != ids[:-1]).any(axis=1))
+    return rows.filter(changes).to_list(), [id.tobytes() for id in ids[changes]]
+
+
+def _regrouped(frames: Iterable[pl.DataFrame], rows: int) -> Iterator[pl.DataFrame]:
+    """Put frames together until they have so many rows: reading costs some milliseconds."""
+    held: list[pl.DataFrame] = []
+    for frame in frames:
+        held.append(frame)
+        if sum(each.height for each in held) >= rows:
+            yield _joined(held)
+            held = []
+    if held:
+        yield _joined(held)
+
+
+def _joined(frames: Sequence[pl.DataFrame]) -> pl.DataFrame:
+    # a batch in which a column is null throughout may have another type of it
+    return pl.concat(frames, how="diagonal_relaxed") if len(frames) > 1 else frames[0]
+
+
+def _as_frame(batch: Any) -> pl.DataFrame:
+    frame = as_frame(batch)
+    if frame is None:
+        raise UsageError(
+            f"The batch is of type {type(batch).__name__}, expected a frame.",
+            "Give an Arrow batch or table, or a frame of polars or pandas.",
+        )
+    return frame
+
+
+def _scattered(row: Mapping[str, Any], key: Sequence[str]) -> InputError:
+    name = ", ".join(f"{column} {row[column]!r}" for column in key if row[column] is not None)
+    return InputError(
+        f"{row['file']}:{row['line']}: the dialogue ({name or 'of rows without a name'}) comes "
+        "again after rows of others, so a part of it is scored already.",
+        f"Sort the stream by {', '.join(key) or 'file'} first, and within it by the order of the "
+        "log.",
+    )
+
+
+def _plain(frame: pl.DataFrame) -> pa.Table:
+    """Return Arrow of types that every engine reads: no large offsets, views or dictionaries."""
+    table = frame.to_arrow(compat_level=pl.CompatLevel.oldest())
+    return table.cast(pa.schema([(field.name, _small(field.type)) for field in table.schema]))
+
+
+def _small(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_large_string(kind):
+        return pa.string()
+    if pa.types.is_large_list(kind):
+        return pa.list_(_small(kind.value_type))
+    if pa.types.is_dictionary(kind):
+        return _small(kind.value_type)
+    if pa.types.is_struct(kind):
+        return pa.struct([(field.name, _small(field.type)) for field in kind])
+    return kind
