@@ -153,7 +153,12 @@ def _fault(rejects: pl.DataFrame) -> str:
     if rejects.is_empty():
         return ""
     first = rejects.row(0, named=True)
+    advice = (
+        ". To join messages of one speaker that follow each other, add --merge-speakers"
+        if first["reason"] == "unpaired_turn"
+        else ""
+    )
     return (
         f"line {first['line']}: {first['field'] or 'row'}: {first['reason']} (found "
-        f"{first['found']}, expected {first['expected']})"
+        f"{first['found']}, expected {first['expected']}){advice}"
     )

@@ -127,7 +127,12 @@ def chats(*roles: str, times: int = 1) -> list[dict[str, Any]]:
         ),
         ("csv", chats("user", "assistant"), "'user' (1), 'assistant'", "role:user=guest."),
         # all that is looked at of a longer file, in which no text says otherwise
-        ("jsonl", chats("u", "b", times=150), "'b' (100), 'u' (100)", "role:WORD=agent."),
+        (
+            "jsonl",
+            chats("u", "b", times=150),
+            "'b' (100), 'u' (100)",
+            "Say what they mean, for example --value role:u=guest --value role:b=assistant.",
+        ),
         ("parquet", chats("bot"), "'bot' (1)", "Say what they mean: --value role:WORD=agent."),
     ],
 )

@@ -28,11 +28,12 @@ from fastscore.logs.inputs.document_values import (
     text_of,
     value_at,
 )
+from fastscore.logs.inputs.speaker_keys import speaker_key
 from fastscore.suites.chats import ANY_OTHER, ASSISTANT_ROLE, NOT_A_TURN, USER_ROLE, ChatLayout
 from fastscore.suites.declarations import Chat, Column, Source
 
 _ALL = "*"
-_BARE = ""
+BARE = ""
 """The key of an array that is a document by itself."""
 _EACH = "[]"
 _PAIR = 2
@@ -85,7 +86,7 @@ def chat_rows(document: Any, chat: Chat, name: str) -> list[Any]:
         return [document]
     if chat.layout.is_row_per_turn:
         return _turn_rows(document, chat)
-    if isinstance(document, list) and document and is_dialogue(document[0], chat.layout):
+    if isinstance(document, list) and _are_dialogues(document, chat.layout):
         return [
             row
             for number, each in enumerate(document, 1)
@@ -155,7 +156,7 @@ def plain_turns(text: str, chat: Chat) -> str | None:
         return None
     speaker, said = chat.layout.speaker[0], chat.layout.text[0]
     written = []
-    for turn in _with_roles(turns):
+    for turn in _with_roles(turns, chat.layout):
         if _is_no_turn(turn, chat):
             continue
         row = dict(turn.found)
@@ -236,10 +237,24 @@ def in_lower_case(layout: ChatLayout) -> ChatLayout:
 
 
 def is_dialogue(document: Any, layout: ChatLayout) -> bool:
-    """Tell whether a document is an object that contains dialogues."""
+    """Tell whether a document is an object that contains dialogues, or an array of turns."""
+    if isinstance(document, list):
+        return is_array_of_turns(document)
     return isinstance(document, dict) and any(
         any(True for _ in _dialogues_at(document, place, layout)) for place in layout.dialogues
     )
+
+
+def is_array_of_turns(document: Any) -> bool:
+    """Tell whether a document is an array of objects or of arrays; one of texts may be a turn."""
+    return isinstance(document, list) and any(isinstance(each, list | dict) for each in document)
+
+
+def _are_dialogues(documents: Sequence[Any], layout: ChatLayout) -> bool:
+    """Tell by its first element whether an array contains dialogues; one array may be wrapped."""
+    if not documents or (isinstance(documents[0], list) and len(documents) == 1):
+        return False
+    return is_dialogue(documents[0], layout)
 
 
 def array_holds_rows(source: Source) -> Callable[[Any], bool]:
@@ -254,6 +269,8 @@ def array_holds_rows(source: Source) -> Callable[[Any], bool]:
         if source.array_column is None:
             return True
         keys = source.column(source.array_column).keys
+        if isinstance(element, list):
+            return is_array_of_turns(element)
         return isinstance(element, dict) and any(key in element for key in keys)
 
     return holds_rows
@@ -261,7 +278,7 @@ def array_holds_rows(source: Source) -> Callable[[Any], bool]:
 
 def array_name(source: Source) -> str | None:
     """Return the key of arrays that are rows by themselves; None if arrays are never rows."""
-    return _BARE if source.array_column is None and source.chat else source.array_column
+    return BARE if source.array_column is None and source.chat else source.array_column
 
 
 def counted_rows(record: Json, source: Source) -> Iterator[Json]:
@@ -269,12 +286,28 @@ def counted_rows(record: Json, source: Source) -> Iterator[Json]:
     chat = source.chat
     if chat is None:
         raise TypeError("the source reads no chats")
-    name = array_name(source)
-    document = record[name] if name is not None and set(record) == {name} else record
-    for row in chat_rows(document, chat, ""):
+    for row in chat_rows(_document_of(record, source), chat, ""):
         if not isinstance(row, dict):
             continue
         yield row | {chat.rows.array: [row]} if source.joins_turns else row
+
+
+def _document_of(record: Json, source: Source) -> Any:
+    """Return the document that is seen as a record: an array may be a row by itself."""
+    name = array_name(source)
+    return record[name] if name is not None and set(record) == {name} else record
+
+
+def names_no_speaker(record: Json, source: Source) -> bool:
+    """Tell whether a dialogue consists of objects none of which says who speaks."""
+    chat = source.chat
+    if chat is None or chat.layout.is_row_per_turn or chat.layout.replies:
+        return False
+    found = (
+        _turns(each, chat.layout)
+        for _, each in _dialogues(_document_of(record, source), chat.layout)
+    )
+    return any(turns and all(turn.role is None and turn.found for turn in turns) for turns in found)
 
 
 def counted_source(source: Source) -> Source:
@@ -310,12 +343,12 @@ def _threads(dialogue: Any, layout: ChatLayout) -> Iterator[tuple[str, list[Turn
         paths = list(_paths(root, layout.replies)) if isinstance(root, dict) else []
         for number, path in enumerate(paths, 1):
             turns = [_turn(each, layout, None) for each in path]
-            yield str(number) if len(paths) > 1 else "", _with_roles(turns)
+            yield str(number) if len(paths) > 1 else "", _with_roles(turns, layout)
         if not paths:
             yield "", None
         return
     found = _turns(dialogue, layout)
-    yield "", None if found is None else _with_roles(found)
+    yield "", None if found is None else _with_roles(found, layout)
 
 
 def _paths(root: Json, replies: str) -> Iterator[list[Json]]:
@@ -422,16 +455,22 @@ def _turn(value: Any, layout: ChatLayout, said_by: str | None) -> Turn:
     role = first_at(value, layout.speaker)
     if isinstance(role, dict | list):
         role = None
+    if isinstance(role, bool):
+        role = str(role).lower()
     return Turn(said_by if role is None else role, text_of(first_at(value, layout.text)), value)
 
 
-def _with_roles(turns: list[Turn]) -> list[Turn]:
+def _with_roles(turns: list[Turn], layout: ChatLayout) -> list[Turn]:
     """Name the speakers of turns that take turns: no turn says who speaks, or only the last ones.
 
-    The last one before a turn with a role is the other speaker's; without any the user begins.
+    The last one before a turn with a role is the other speaker's; without any the user begins. None
+    is named if another key than the layout's probably says who speaks.
     """
     named = next((place for place, turn in enumerate(turns) if turn.role is not None), len(turns))
     if not named or any(turn.role is None for turn in turns[named:]):
+        return turns
+    unnamed = [turn.found for turn in turns[:named] if turn.found]
+    if layout.speaker and unnamed and speaker_key(unnamed, layout.text) is not None:
         return turns
     begins = USER_ROLE
     if named < len(turns):

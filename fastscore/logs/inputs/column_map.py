@@ -422,6 +422,9 @@ def _edited(chat: ChatLayout, rows: ChatRows, columns: ColumnMap) -> tuple[ChatL
     others = []
     arrays: dict[str, str] = {}
     for full_name, full_path in columns.columns:
+        if not full_path and full_name.rpartition(EACH)[2] == rows.speaker:
+            chat = replace(chat, speaker=())
+            continue
         array, each, path = _checked_path(full_name, full_path)
         name = full_name.rpartition(EACH)[2]
         if each and name in (rows.id, rows.model, rows.condition):

@@ -44,12 +44,15 @@ class FoundKey:
         The JSON types of its other values, each with its number.
     example
         The first value that is not null.
+    names_speakers
+        Whether its values say who speaks; see `speaker_keys`.
     """
 
     count: int = 0
     nulls: int = 0
     types: Counter[str] = field(default_factory=Counter)
     example: Any = None
+    names_speakers: bool = False
 
 
 @dataclass(slots=True)

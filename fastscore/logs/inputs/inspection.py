@@ -20,6 +20,7 @@ from fastscore.logs.inputs.column_map import (
     UnmappedLogError,
     map_source,
     parse_map,
+    typed,
 )
 from fastscore.logs.inputs.files import (
     FORMAT_NAMES,
@@ -31,6 +32,7 @@ from fastscore.logs.inputs.found_keys import FoundKey, FoundKeys, count_keys, fo
 from fastscore.logs.inputs.layout import layout_map
 from fastscore.logs.inputs.needs import Need, all_columns
 from fastscore.logs.inputs.records import beginning_of, records
+from fastscore.logs.inputs.refusals import UnknownWordsError
 from fastscore.logs.inputs.screening import screen
 from fastscore.logs.inputs.suggestions import ROW_PER_TURN
 from fastscore.suites.declarations import ALL_METRICS, Column, Source
@@ -257,7 +259,7 @@ def _fit(file: InputFile, found: FoundKeys, suite: str, source: Source, try_read
             screen([replace(file, pattern="")], map_source(source, columns), suite)
         except UnmappedLogError as error:
             if set(error.flags) <= set(flags):
-                raise
+                raise _with_question(error, flags) from error
             flags = (*flags, *error.flags)
             columns = columns | _map_of(error.flags, suite)
         else:
@@ -268,6 +270,14 @@ def _fit(file: InputFile, found: FoundKeys, suite: str, source: Source, try_read
             words = tuple(word for flag in flags for word in flag)
             return Fit(suite, words, lacking, columns, trial)
     raise InputError(f"{file.path}: no columns of it were found to serve {suite}.")
+
+
+def _with_question(error: UnmappedLogError, flags: Sequence[Flag]) -> InputError:
+    """Add to an error what it asks, after the flags that were followed before."""
+    if not isinstance(error, UnknownWordsError) or error.flags:
+        return error
+    begin = f"Type {typed(flags)}. " if flags else ""
+    return InputError(f"{error.reason} {begin}{error.hint}", error.hint)
 
 
 def _map_of(flags: Sequence[Flag], suite: str) -> ColumnMap:

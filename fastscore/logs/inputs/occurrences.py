@@ -1,5 +1,6 @@
 """What one row shows of the columns that a suite needs: keys, values and words."""
 
+import json
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -105,10 +106,8 @@ def count_occurrences(
     for need in needs:
         counts = occurrences[need.place]
         if need.holder is not None:
-            array = arrays[need.holder.name]
-            for element in array[:_MOST_ELEMENTS] if isinstance(array, list) else ():
-                if isinstance(element, dict):
-                    _count(counts, need.column, *stored(element, need.column))
+            for element in _objects_of(arrays[need.holder.name]):
+                _count(counts, need.column, *stored(element, need.column))
         elif not (nested and need.name in named) and _is_asked(row, need.column, source):
             is_there, value = stored(row, need.column)
             empty = of_cells and value == "" and need.column.kind != "text"
@@ -118,6 +117,12 @@ def count_occurrences(
             _count(counts, need.column, is_there, value if of_type and not empty else None)
             if need.column.expects_any and not counts.any_expected:
                 counts.any_expected = _has_any(row, need.column, source)
+
+
+def _objects_of(array: Any) -> list[Record]:
+    """Return the objects in an array; an array of other values lacks all that they should have."""
+    elements = array[:_MOST_ELEMENTS] if isinstance(array, list) else []
+    return [each for each in elements if isinstance(each, dict)] or [{} for _ in elements]
 
 
 def _has_any(row: Record, column: Column, source: Source) -> bool:
@@ -164,6 +169,8 @@ def _count(counts: Occurrences, column: Column, is_there: bool, value: Any) -> N
     if value is None:
         return
     counts.given += 1
+    if isinstance(value, int) and column.expects:
+        value = json.dumps(value)  # a word that the suite does not know
     if (column.expects or column.allowed_values) and isinstance(value, str):
         word = meant or value
         if word in column.expects or (column.allowed_values and column.is_known(word)):

@@ -250,11 +250,13 @@ def _documents(file: InputFile, *, holds_rows: Callable[[Any], bool]) -> Iterato
         data = stream.read(BUFFER_BYTES).removeprefix(_BOM)
         is_read, text, at = not data, decode(data), 0
         opens_rows: bool | None = None
+        is_open = False
         while True:
-            at = _next(text, at)
-            opens = text[at : at + 1] == "["
+            begin, at = at, _next(text, at)
+            is_open = is_open and "]" not in text[begin:at]
+            opens = text[at : at + 1] == "[" and not is_open
             if opens and opens_rows:
-                at += 1
+                at, is_open = at + 1, True
                 continue
             begin = _next(text, at + 1) if opens and opens_rows is None else at
             try:

@@ -4,7 +4,13 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from fastscore.errors import InputError
-from fastscore.logs.inputs.column_map import Flag, UnmappedLogError
+from fastscore.logs.inputs.column_map import (
+    Flag,
+    UnmappedLogError,
+    column_flag,
+    typed,
+    value_flag,
+)
 from fastscore.logs.inputs.found_keys import count_keys, listed, shortened
 from fastscore.logs.inputs.needs import Need, needs_of
 from fastscore.logs.inputs.occurrences import Occurrences
@@ -12,7 +18,13 @@ from fastscore.logs.inputs.records import begins_with
 from fastscore.logs.inputs.roles import role_flags, role_meanings
 from fastscore.logs.inputs.sampling import FileSample
 from fastscore.logs.inputs.similar_names import KINDS, nearest_words
-from fastscore.logs.inputs.suggestions import flags_to_type, keys_beside, suggested
+from fastscore.logs.inputs.speaker_keys import mark_speakers
+from fastscore.logs.inputs.suggestions import (
+    flags_to_type,
+    keys_beside,
+    layout_of_arrays,
+    suggested,
+)
 from fastscore.suites.chats import USER_ROLE
 from fastscore.suites.declarations import Source
 
@@ -35,8 +47,11 @@ def foreign_error(
     if lacking:
         return lacking_error(suite, source, lacking, [seen for seen, needs in foreign if needs])
     first = foreign[0][0]
-    return InputError(
-        f"{_named([seen for seen, _ in foreign])}: {describe_no_row(first)}.", _what_is_read(first)
+    layout = layout_of_arrays(suite, source, first) if beginning(first).startswith("[") else None
+    return UnmappedLogError(
+        f"{_named([seen for seen, _ in foreign])}: {describe_no_row(first)}.",
+        [("--layout", layout)] if layout else [],
+        unless=_what_is_read(first),
     )
 
 
@@ -49,6 +64,8 @@ def describe_no_row(seen: FileSample) -> str:
 def _what_is_read(seen: FileSample) -> str:
     if seen.file.format == "json":
         return "A JSON document holds an object, or an array of them."
+    if beginning(seen).startswith("[{"):
+        return "JSON Lines have one object on each line: `jq -c '{messages: .}'` names its array."
     if beginning(seen).startswith("["):
         return "JSON Lines have one object on each line: `jq -c '.[]'` writes those of an array so."
     return "JSON Lines have one object on each line: `jq -c .` writes an indented file so."
@@ -80,6 +97,7 @@ def lacking_error(
 ) -> MissingColumnsError:
     """Make the error of rows that lack what all metrics need, or what was asked for."""
     found = count_keys(seen[0].read())
+    mark_speakers(found, seen[0].read())
     advice = suggested(source, lacking, found)
     what = f"what {suite} needs" if lacking[0] in needs_of(source) else "a column that is asked for"
     lines = [f"{_named(seen)}: no row has {what}."]
@@ -114,14 +132,32 @@ def words_error(
     flags = word_flags(source, need, counts, absent)
     if not words or not absent:
         return None
-    return UnmappedLogError(
+    return UnknownWordsError(
         f"{_named(seen)}: no row has what {suite} needs: "
         f"{need.place} is never {' or '.join(map(repr, absent))}.\n"
         f"  looked for: {', '.join(need.column.expects)}\n"
         f"  found: {shortened([f'{word!r} ({count:,})' for word, count in words])}",
         flags,
-        unless=f"Say what they mean: --value {need.name}:WORD={need.column.expects[0]}.",
+        unless=_question(source, need, counts, need.column.expects[0]),
     )
+
+
+class UnknownWordsError(UnmappedLogError):
+    """Words of a column that lacks the words it needs; if no flags map them, the hint asks."""
+
+
+def _question(source: Source, need: Need, counts: Occurrences, meant: str) -> str:
+    """Ask what words mean: of two speakers with what to type if the user is the first."""
+    rows, words = source.chat_rows, [*counts.words][:2]
+    if rows is None or need.name != rows.speaker or len(words) < len(rows.words[:2]):
+        return f"Say what they mean: --value {need.name}:WORD={meant}."
+    example = [
+        value_flag(need.name, word, own) for word, (_, own) in zip(words, rows.words, strict=False)
+    ]
+    if source.chat is None and need.holder is not None:
+        # in the suite's own arrays only texts are words
+        example.insert(0, column_flag(need.name, need.name))
+    return f"Say what they mean, for example {typed(example)}."
 
 
 def word_flags(source: Source, need: Need, counts: Occurrences, known: Sequence[str]) -> list[Flag]:
@@ -180,12 +216,12 @@ def any_word_error(
     )
     flags = word_flags(source, need, counts, column.allowed_values)
     is_mapped = any(value.endswith(f"={word}") for _, value in flags for word in expected)
-    return UnmappedLogError(
+    return UnknownWordsError(
         f"{_named(seen)}: no row has what {suite} needs: {need.place} is never "
         f"{', '.join(map(repr, expected[:-1]))} or {expected[-1]!r}{''.join(elsewhere)}.\n"
         f"  found: {shortened(found)}",
         flags if is_mapped else (),
-        unless=f"Say what they mean: --value {need.name}:WORD={expected[0]}.",
+        unless=_question(source, need, counts, expected[0]),
     )
 
 

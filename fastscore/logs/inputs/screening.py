@@ -8,7 +8,9 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
+from fastscore.logs.inputs.chats import names_no_speaker
 from fastscore.logs.inputs.dialogue_ids import check_ids
 from fastscore.logs.inputs.files import STDIN, Format, InputFile
 from fastscore.logs.inputs.found_keys import SHOWN, count_keys, listed, shortened
@@ -24,7 +26,14 @@ from fastscore.logs.inputs.refusals import (
     speakers_error,
     words_error,
 )
-from fastscore.logs.inputs.sampling import FileSample, Known, may_follow, sample_file, sample_rows
+from fastscore.logs.inputs.sampling import (
+    ROWS_SAMPLED,
+    FileSample,
+    Known,
+    may_follow,
+    sample_file,
+    sample_rows,
+)
 from fastscore.suites.declarations import Source
 
 
@@ -88,6 +97,7 @@ def screen(files: Sequence[InputFile], source: Source, suite: str) -> Screened:
     for seen in kept:
         check_ids(suite, source, seen)
     notes = [_left_note(suite, left)] if left else []
+    notes += _alternating_notes(source, kept)
     aside = {seen.file.path for seen, _ in left}
     read = tuple(file for file in files if file.path not in aside)
     notes += _pooled_notes(read, kept)
@@ -164,6 +174,23 @@ def _left_note(suite: str, left: Sequence[tuple[FileSample, Sequence[Need]]]) ->
     more = f"; and {len(left) - SHOWN:,} more" if len(left) > SHOWN else ""
     what = "1 file is no log" if len(left) == 1 else f"{len(left):,} files are no logs"
     return f"left aside, as {what} of {suite}: {'; '.join(names)}{more}"
+
+
+def _alternating_notes(source: Source, kept: Sequence[FileSample]) -> list[str]:
+    """Name the files in which no turn says who speaks, so that turns alternate."""
+    if source.chat is None:
+        return []
+    named = [
+        seen.file.path
+        for seen in kept
+        if any(names_no_speaker(row, source) for row in islice(seen.read(), ROWS_SAMPLED))
+    ]
+    if not named:
+        return []
+    return [
+        f"no turn says who speaks in {shortened(named)}: turns alternate, the user begins. If a "
+        f"key names the speaker, type --column {source.chat.rows.speaker}=KEY"
+    ]
 
 
 def _pooled_notes(files: Sequence[InputFile], kept: Sequence[FileSample]) -> list[str]:

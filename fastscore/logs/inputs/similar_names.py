@@ -135,7 +135,7 @@ def json_types(column: Column) -> set[str]:
     if column.kind != "text":
         return {column.kind}
     # words of a closed list, such as roles, may be written as numbers
-    return {"string", "integer"} if column.expects else {"string"}
+    return {"string", "integer"} if column.expects or column.expects_any else {"string"}
 
 
 def _side(path: str) -> int:

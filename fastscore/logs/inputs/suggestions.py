@@ -1,20 +1,21 @@
 """Where what a suite lacks probably stands in a log, and what to type."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import islice
 
 from fastscore.errors import UsageError
-from fastscore.logs.inputs.chats import counted_rows
+from fastscore.logs.inputs.chats import BARE, counted_rows, is_array_of_turns
 from fastscore.logs.inputs.column_map import EACH, NO_MAP, ColumnMap, Flag, column_flag, map_source
 from fastscore.logs.inputs.files import STDIN, InputFile
 from fastscore.logs.inputs.found_keys import ANY_KEY, FoundKey, FoundKeys
 from fastscore.logs.inputs.layout import layout_names, load_layout
 from fastscore.logs.inputs.needs import Need, arrays_of, needs_of
-from fastscore.logs.inputs.records import Record
+from fastscore.logs.inputs.occurrences import stored
+from fastscore.logs.inputs.records import Record, json_of, records
 from fastscore.logs.inputs.sampling import FileSample, Known, read_records, sample_file, sample_rows
 from fastscore.logs.inputs.similar_names import keys_of_others, nearest_key
-from fastscore.suites.declarations import Source
+from fastscore.suites.declarations import Column, Source
 
 _RECORDS_TRIED = 20
 _ARRAYS_TRIED = 20
@@ -58,10 +59,22 @@ def _suggested(
             path = nearest_key(need.column, arrays) or next(iter(arrays), None)
         else:
             keys = {**keys_beside(need, source, advice, found), **in_array}
-            path = nearest_key(need.column, keys, taken | set(advice.values()))
+            path = _nearest_key(need.column, source, keys, taken | set(advice.values()))
         if path is not None:
             advice[need.place] = path
     return advice
+
+
+def _nearest_key(
+    column: Column, source: Source, keys: Mapping[str, FoundKey], taken: Collection[str]
+) -> str | None:
+    """Return the key that a column probably is: of speakers by its values, else by its name."""
+    rows = source.chat_rows
+    if rows is not None and column.name == rows.speaker:
+        for path, key in keys.items():
+            if key.names_speakers and path not in taken:
+                return path
+    return nearest_key(column, keys, taken)
 
 
 def _array_key() -> FoundKey:
@@ -90,25 +103,44 @@ def flags_to_type(
         need.column.items for need in lacking
     )
     records = list(islice(seen.read(), _RECORDS_TRIED))
-    if source.chat is None and (not has_own_array or _are_dialogues(records, source)):
+    if source.chat is None and (not has_own_array or not _are_turns(records, source)):
         for name in proposed_layouts(records, suite, source):
             if _fits(name, suite, source, seen):
                 return [("--layout", name)]
     flags = [column_flag(need.name, advice[need.place]) for need in lacking if need.place in advice]
     held = [need.holder for need in lacking if need.column.items or need.holder]
     if held and advice:
-        flags += _item_flags(lacking, advice, found)
+        flags += _item_flags(source, lacking, advice, found)
     return list(dict.fromkeys(flags))
 
 
-def _are_dialogues(records: Sequence[Record], source: Source) -> bool:
-    """Tell whether the elements of arrays that are rows by themselves contain arrays of objects."""
-    array = source.array_column
-    if array is None or any(set(record) != {array} for record in records):
-        return False
-    firsts = (next(iter(record[array]), None) for record in records)
+def _are_turns(records: Sequence[Record], source: Source) -> bool:
+    """Tell whether the suite's own array contains objects that are turns.
+
+    Others are lists, texts, or objects that contain arrays of objects as dialogues do.
+    """
+    arrays = [
+        json_of(stored(record, column)[1]) for record in records for column in arrays_of(source)
+    ]
+    firsts = [array[0] for array in arrays if isinstance(array, list) and array]
     values = (value for first in firsts if isinstance(first, dict) for value in first.values())
-    return any(isinstance(each, list) and each and isinstance(each[0], dict) for each in values)
+    is_bare = all(set(record) == {source.array_column} for record in records)
+    if is_bare and any(
+        isinstance(each, list) and each and isinstance(each[0], dict) for each in values
+    ):
+        return False
+    return not firsts or any(isinstance(first, dict) for first in firsts)
+
+
+def layout_of_arrays(suite: str, source: Source, seen: FileSample) -> str | None:
+    """Return the layout that reads the arrays of a file in which no object is; None without one."""
+    if source.chat_rows is None or source.chat is not None:
+        return None
+    rows = records(seen.file, BARE, holds_rows=is_array_of_turns)
+    for name in proposed_layouts(list(islice(rows, _RECORDS_TRIED)), suite, source):
+        if _fits(name, suite, source, seen):
+            return name
+    return None
 
 
 def proposed_layouts(records: Sequence[Record], suite: str, source: Source) -> list[str]:
@@ -117,19 +149,24 @@ def proposed_layouts(records: Sequence[Record], suite: str, source: Source) -> l
     The best finds most turns, then has fewest speakers that it does not know, then is the simplest.
     """
     ranked = []
+    holds_arrays = any(set(record) <= {BARE, source.array_column} for record in records)
     for name in layout_names():
         layout = load_layout(name)
         if layout.chat is None or source.chat_rows is None:
             continue
-        if layout.chat.is_row_per_turn and not source.chat_rows.can_be_turns:
+        if layout.chat.is_row_per_turn and (holds_arrays or not source.chat_rows.can_be_turns):
             continue
         mapped = map_source(source, layout.of(suite))
+        is_compiled = mapped.chat is not None and mapped.chat.is_plain
+        if is_compiled and holds_arrays and not source.chat_rows.array:
+            continue  # paths begin at keys
         n_known, n_unknown = _count_turns(records, mapped)
         if n_known:
             chat = layout.chat
             steps = (*chat.turns, *chat.id, chat.speaker, chat.text, chat.dialogues)
-            is_compiled = mapped.chat is not None and mapped.chat.is_plain
-            ranked.append((-n_known, n_unknown, not is_compiled, sum(map(len, steps)), name))
+            is_of_texts = not chat.speaker and not chat.text
+            simplicity = (not is_of_texts, not is_compiled, sum(map(len, steps)))
+            ranked.append((-n_known, n_unknown, simplicity, name))
     return [name for *_, name in sorted(ranked)]
 
 
@@ -169,7 +206,9 @@ def _count_turns(records: Sequence[Record], source: Source) -> tuple[int, int]:
     return n_known, n_unknown
 
 
-def _item_flags(lacking: Sequence[Need], advice: Mapping[str, str], found: FoundKeys) -> list[Flag]:
+def _item_flags(
+    source: Source, lacking: Sequence[Need], advice: Mapping[str, str], found: FoundKeys
+) -> list[Flag]:
     """Name the columns of an array that was probably found under another name."""
     flags = []
     for need in lacking:
@@ -178,7 +217,8 @@ def _item_flags(lacking: Sequence[Need], advice: Mapping[str, str], found: Found
         keys = found.below(advice[need.place])
         for item in need.column.items:
             if item.needed_by and item.needed_by == need.column.needed_by and item.name not in keys:
-                path = nearest_key(item, keys, keys_of_others(need.column.items, item.name))
+                taken = keys_of_others(need.column.items, item.name)
+                path = _nearest_key(item, source, keys, taken)
                 if path is not None:
                     flags.append(column_flag(item.name, path))
     return flags

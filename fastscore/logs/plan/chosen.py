@@ -97,7 +97,7 @@ def dialogue_ids(rows: pl.DataFrame, source: Source, format: Format, seed: int |
         Hashed before each name. None for the first dialogues of a log: without a key these are
         named by their place.
     """
-    named = name_elements(rows, source)
+    named = name_elements(rows, source, format)
     named = named.with_columns(_row_ids(named, source, format, seed))
     name = _place_name(source, format)
     if source.row_id is not None and seed is not None:

@@ -63,8 +63,10 @@ def _rewritten(lines: Lines, chat: Chat, file: str) -> Lines:
     written = bytearray()
     places: list[tuple[int, int, int]] = []
     for begin, number, text in _documents(lines):
-        for row in _row_texts(text, chat, f"{file}:{number}"):
-            places.append((len(written), number, lines.offset + begin))
+        place = lines.offset + begin
+        name = f"{file}:{number}:{place}" if lines.in_document and place else f"{file}:{number}"
+        for row in _row_texts(text, chat, name):
+            places.append((len(written), number, place))
             written += row
             written += b"\n"
     found = np.array(places, np.int64).reshape(-1, 3)

@@ -214,7 +214,8 @@ def _element_lines(
         own = damage if after == found.start.size else None
         data = found.data[begin:end].tobytes()
         many = len(many_edges) > 1
-        yield Lines(data, offset + begin, line, damage=own, numbers=numbers, dense=many)
+        found_at = offset + begin
+        yield Lines(data, found_at, line, damage=own, numbers=numbers, dense=many, in_document=True)
     if damage is not None and not found.start.size:
         numbers = np.empty((0, 2), np.int64)
         yield Lines(b"", offset + found.data.size, 1, damage=damage, numbers=numbers)

@@ -63,6 +63,8 @@ class Lines:
         Why a part of the file is no line at all; there are no data then.
     dense
         Whether they are very many for their bytes, so that no others are joined to them.
+    in_document
+        Whether they are values of JSON documents, of which one line may contain many.
     """
 
     data: bytes | memoryview
@@ -75,6 +77,7 @@ class Lines:
     records: LineScan | None = None
     refused: Reject | None = None
     dense: bool = False
+    in_document: bool = False
 
 
 def read_lines(

@@ -121,7 +121,7 @@ def mapped_rows(
         The good rows, and what was wrong with the others.
     """
     if not (_derived_columns(source) or source.rows or _rebuilt_columns(source)):
-        return frame, []
+        return name_elements(frame, source, format), []
     rejects: list[Reject] = []
     element = _NO_ELEMENTS
     if source.rows:
@@ -149,7 +149,7 @@ def mapped_rows(
         for row in np.flatnonzero(fresh).tolist():
             found[row] = (found_at, column)
         faults[fresh] = converted.faults[fresh]
-    frame = name_elements(frame, source)
+    frame = name_elements(frame, source, format)
     for row in np.flatnonzero(faults).tolist():
         rejects.append(_reject(frame, row, *found[row], int(faults[row])))
     if faults.any():
@@ -270,12 +270,23 @@ def _located_elements(
     return arrays, place.elements
 
 
-def name_elements(frame: pl.DataFrame, source: Source) -> pl.DataFrame:
-    """Name the dialogues that the elements of an array in each row make, if they have no key."""
-    if not (source.rows and source.dialogue_key):
+def name_elements(frame: pl.DataFrame, source: Source, format: Format) -> pl.DataFrame:
+    """Name dialogues without a name that share their file, or in a JSON document their line."""
+    rows = source.chat_rows
+    is_key = bool(source.rows and source.dialogue_key)
+    if is_key:
+        key = source.dialogue_key[0]
+    elif rows is not None and source.row_id is not None and source.row_id.columns == (rows.id,):
+        key = rows.id
+    else:
         return frame
-    key = source.dialogue_key[0]
-    return frame.with_columns(pl.coalesce(key, pl.format("{}:{}", "file", "line")).alias(key))
+    if not is_key and (format != "json" or key not in frame.columns):
+        return frame
+    name = pl.format("{}:{}", "file", "line") if is_key else pl.lit(None, pl.String)
+    if format == "json":
+        by_byte = pl.format("{}:{}:{}", "file", "line", "byte_offset")
+        name = pl.when(pl.col("byte_offset") > 0).then(by_byte).otherwise(name)
+    return frame.with_columns(pl.coalesce(key, name).alias(key))
 
 
 def rebuilt(

@@ -350,7 +350,9 @@ def _read_batch(
         lines += note_damage(last.damage, rejects, scan, batch, files)
     rejects.sort(key=lambda placed: placed[0])
     part = Part(frame, [reject for _, reject in rejects], lines=lines, blank=scan.n_blank)
-    return mapped_part(part, declared, scan.syntax)
+    # what documents became has the syntax of their elements too
+    format = "jsonl" if scan.syntax == "json" and not last.in_document else scan.syntax
+    return mapped_part(part, declared, format)
 
 
 def _first_faults(

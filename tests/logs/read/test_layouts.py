@@ -322,6 +322,7 @@ DOCUMENTS: dict[str, tuple[list[Any], list[tuple[str | None, list[tuple[str, str
         ],
         [("a", FOUR), ("b", FOUR), ("c", [(U, ASK), (S, HEAT)])],
     ),
+    "pairs": ([{"id": "d", "history": [[ASK, FROM], [YEARS, HEAT]]}], [("d", FOUR)]),
     "context-response": (
         [
             {"id": "a", "context": [ASK, FROM, YEARS], "response": HEAT},
