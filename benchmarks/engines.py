@@ -36,12 +36,12 @@ from benchmarks.miner_logs import generate
 from benchmarks.processes import measure
 from fastscore.logs.inputs.files import resolve_inputs
 from fastscore.logs.plan.shards import plan_shards
+from fastscore.run.commit import Receipt
 from fastscore.run.config import RunConfig
 from fastscore.run.drive import execute
 from fastscore.run.engines.engine import ENGINES, open_engine
 from fastscore.run.inputs import share_paths
 from fastscore.run.progress import SilentReporter, peak_memory_bytes
-from fastscore.run.receipts import Receipt
 from fastscore.suites.registry import load_suite
 
 LEXICAL = ("--lex-weight", "1")

@@ -21,12 +21,11 @@ import fastscore
 from benchmarks.harness import Case, main
 from benchmarks.miner_logs import generate
 from fastscore.run import receipts
-from fastscore.run.commit import RECEIPTS, part_name
+from fastscore.run.commit import RECEIPTS, load_receipt, part_name, receipt_path, save_receipt
 from fastscore.run.config import RunConfig
 from fastscore.run.drive import execute
 from fastscore.run.manifest import read_manifest
 from fastscore.run.progress import SilentReporter
-from fastscore.run.receipts import load_receipt, receipt_path, save_receipt
 
 _DIALOGUES = 2000
 _TABLE_BYTES = 1 << 30

@@ -6,11 +6,11 @@ import sys
 
 import pytest
 
-from fastscore.allocation import give_back_freed_memory
+from fastscore.logs.integrity.limits import give_back_freed_memory
 
 FREED = """
 import numpy as np
-from fastscore.allocation import give_back_freed_memory
+from fastscore.logs.integrity.limits import give_back_freed_memory
 
 def held():
     with open("/proc/self/statm") as file:

@@ -13,9 +13,8 @@ import pytest
 import fastscore
 from fastscore.errors import FastscoreError, UsageError
 from fastscore.logs.inputs.files import resolve_inputs
-from fastscore.option_files import read_option_file
+from fastscore.option_files import read_option_file, read_toml
 from fastscore.run.config import RunConfig
-from fastscore.toml_files import read_toml
 
 COMMAND = [sys.executable, "-m", "fastscore"]
 BAD_NAME = os.fsdecode(b"caf\xe9")

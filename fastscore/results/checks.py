@@ -9,6 +9,7 @@ from typing import Any, Literal
 import polars as pl
 
 from fastscore.errors import RunError, UsageError, nearest
+from fastscore.option_files import read_toml
 from fastscore.results.compare import Comparison, compare
 from fastscore.results.compare.differences import Selection
 from fastscore.results.dialogue_sums import LABEL_TABLE, dialogue_keys
@@ -22,7 +23,6 @@ from fastscore.suites.declarations import Metric
 from fastscore.suites.summary import ALL
 from fastscore.terminal import plain
 from fastscore.terminal.grids import Column, Grid
-from fastscore.toml_files import read_toml
 
 Outcome = Literal["passed", "failed", "undecided"]
 

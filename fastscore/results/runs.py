@@ -22,17 +22,15 @@ from fastscore.run.commit import (
     SUMMARY_JSON,
     SUMMARY_PARQUET,
     Committed,
-    as_json,
-    part_name,
-)
-from fastscore.run.manifest import Manifest, read_manifest
-from fastscore.run.receipts import (
     Receipt,
+    as_json,
     hash_of_outputs,
     is_intact,
     load_receipt,
+    part_name,
     receipt_path,
 )
+from fastscore.run.manifest import Manifest, read_manifest
 from fastscore.run.texts_to_embed import CUT_SCHEMA
 from fastscore.suites.base import Suite
 from fastscore.suites.declarations import REJECTS_TABLE

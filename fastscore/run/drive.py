@@ -33,12 +33,19 @@ from fastscore.run.commit import (
     SUMMARY_JSON,
     SUMMARY_PARQUET,
     WORK,
+    Receipt,
     commit_bytes,
     commit_json,
     commit_table,
+    committed_receipt,
+    count_cut_texts,
+    hash_of_outputs,
+    load_receipt,
     part_name,
+    receipt_path,
     receipts_folder,
     remove_temporaries,
+    scan_unknown_words,
     texts_part,
 )
 from fastscore.run.config import RunConfig
@@ -63,15 +70,6 @@ from fastscore.run.lock import run_lock
 from fastscore.run.manifest import MANIFEST_NAME, Manifest, read_manifest
 from fastscore.run.notes import notes_on_run, refusal
 from fastscore.run.progress import Reporter, StageProgress, peak_memory_bytes
-from fastscore.run.receipts import (
-    Receipt,
-    committed_receipt,
-    count_cut_texts,
-    hash_of_outputs,
-    load_receipt,
-    receipt_path,
-    scan_unknown_words,
-)
 from fastscore.run.shared_files import absolute, check_workers
 from fastscore.signature import deciding_differences
 from fastscore.suites.base import Suite

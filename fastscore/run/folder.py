@@ -32,7 +32,10 @@ from fastscore.run.commit import (
     SUMMARY_PARQUET,
     UNKNOWN_WORDS,
     WORK,
+    is_intact,
+    load_receipt,
     part_name,
+    receipt_path,
     receipts_folder,
     remove_temporaries,
 )
@@ -44,7 +47,6 @@ from fastscore.run.manifest import (
     Manifest,
     read_manifest,
 )
-from fastscore.run.receipts import is_intact, load_receipt, receipt_path
 from fastscore.signature import EmbedderIdentity, deciding_differences, package_version
 from fastscore.suites.base import Suite
 from fastscore.unpacked import DamageError, unpacked

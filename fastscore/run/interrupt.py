@@ -23,8 +23,7 @@ from fastscore_jit.stopping import (
     request_stop,
 )
 
-from fastscore.allocation import give_back_freed_memory
-from fastscore.logs.integrity.limits import Limits, own_memory
+from fastscore.logs.integrity.limits import Limits, give_back_freed_memory, own_memory
 
 __all__ = [
     "POLL_SECONDS",

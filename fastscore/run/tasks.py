@@ -21,15 +21,18 @@ from fastscore.run.commit import (
     UNKNOWN_WORDS,
     WORK,
     Committed,
+    Receipt,
+    attempt_name,
     commit_table,
+    committed_receipt,
     part_name,
     receipts_folder,
+    save_receipt,
     texts_part,
 )
 from fastscore.run.context import EmbedderSettings, Loaded, RunContext
 from fastscore.run.interrupt import stop_if_asked
 from fastscore.run.model_cache import open_embedder, open_store
-from fastscore.run.receipts import Receipt, attempt_name, committed_receipt, save_receipt
 from fastscore.run.scoring import ShardScores, compute_tables, files_of, read_events, score_events
 from fastscore.run.texts_to_embed import (
     TEXT_KEY,

@@ -105,7 +105,7 @@ class TextsToEmbed:
         """Return the texts of which the model takes the beginning only, in `CUT_SCHEMA`."""
         if settings is None:
             return pl.DataFrame(schema=CUT_SCHEMA)
-        from fastscore.vectors.windows import TokenCounter  # late: it loads what runs models
+        from fastscore.vectors.embedder import TokenCounter  # late: it loads what runs models
 
         counter = TokenCounter(open_embedder(settings))
         texts = self.texts.filter(pl.Series(counter.may_be_cut(self.texts)))
@@ -137,7 +137,7 @@ def embed_listed(listed: pl.DataFrame, settings: EmbedderSettings) -> int:
 
 
 def _encoder(settings: EmbedderSettings, *, windowed: bool) -> StoredEncoder:
-    from fastscore.vectors.windows import WindowEmbedder
+    from fastscore.vectors.embedder import WindowEmbedder
 
     embedder = open_embedder(settings)
     return WindowEmbedder(embedder) if windowed else embedder

@@ -11,10 +11,9 @@ from typing import Any
 
 from fastscore.content_hash import hash_bytes
 from fastscore.errors import UsageError, nearest
-from fastscore.option_files import TEXT_BYTES, read_option_file
+from fastscore.option_files import TEXT_BYTES, parse_toml, read_option_file
 from fastscore.simulation.retrieval import ATTRIBUTES
 from fastscore.suites.preference_shift.catalogue import PLOT
-from fastscore.toml_files import parse_toml
 
 Phrases = tuple[str, ...]
 

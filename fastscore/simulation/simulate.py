@@ -35,10 +35,16 @@ from fastscore.llm.spending import (
     too_many,
 )
 from fastscore.llm.structured import SpendingProgress, as_done, asking_threads
-from fastscore.run.commit import commit_bytes, commit_json, remove_temporaries
+from fastscore.run.commit import (
+    Receipt,
+    commit_bytes,
+    commit_json,
+    committed_receipt,
+    remove_temporaries,
+    save_receipt,
+)
 from fastscore.run.lock import run_lock
 from fastscore.run.progress import Reporter, StageProgress
-from fastscore.run.receipts import Receipt, committed_receipt, save_receipt
 from fastscore.simulation.world import Simulation, World, fingerprint, open_world
 
 STATE, FAILURES = ".simulation", "failures.jsonl"

@@ -9,8 +9,7 @@ from typing import Any
 import polars as pl
 
 from fastscore.errors import UsageError, nearest
-from fastscore.option_files import TEXT_BYTES, read_option_file
-from fastscore.toml_files import parse_toml
+from fastscore.option_files import TEXT_BYTES, parse_toml, read_option_file
 
 _FILE = "lexicon.toml"
 

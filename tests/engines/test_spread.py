@@ -18,9 +18,9 @@ from fastscore.errors import InputError, MemoryLimitError, UsageError
 from fastscore.logs.integrity.limits import Limits
 from fastscore.processors import THREADS_VARIABLE, available_processors
 from fastscore.run import tasks
+from fastscore.run.commit import Receipt, load_receipt
 from fastscore.run.engines.engine import open_engine
 from fastscore.run.engines.workers import Failure, TaskError, attempt, result_of, set_threads
-from fastscore.run.receipts import Receipt, load_receipt
 from fastscore.run.tasks import text_buckets
 from fastscore.vectors.text_ids import text_ids
 from tests.run.logs import write_logs

@@ -20,7 +20,7 @@ from fastscore.results.findings import (
     group_tests,
     is_better,
 )
-from fastscore.results.report.dialogues import _places
+from fastscore.results.report.write import _places
 from fastscore.results.runs import Run
 from fastscore.statistics.clustered import Estimate
 from fastscore.suites.declarations import Metric

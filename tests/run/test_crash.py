@@ -224,7 +224,7 @@ KILLING = """
 import os, signal, sys
 from pathlib import Path
 import fastscore.run.drive, fastscore.run.tasks
-from fastscore.run import commit, manifest, receipts
+from fastscore.run import manifest
 from tests.run.running import run_lexical
 
 name, when, number, output, *logs = sys.argv[1:]

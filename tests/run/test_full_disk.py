@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from fastscore.errors import FastscoreError
-from fastscore.run.receipts import load_receipt
+from fastscore.run.commit import load_receipt
 from tests.conftest import fastscore_command, often
 from tests.run.logs import write_logs
 from tests.run.mounts import make_read_only, small_disk

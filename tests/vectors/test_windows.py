@@ -12,7 +12,7 @@ from fastscore.run.context import EmbedderSettings
 from fastscore.run.texts_to_embed import TextsToEmbed
 from fastscore.suites.group_travel import SUITE
 from fastscore.vectors import Embedder
-from fastscore.vectors.windows import TokenCounter, WindowEmbedder
+from fastscore.vectors.embedder import TokenCounter, WindowEmbedder
 from tests.suites.group_travel.travelling import DEFAULTS, opening, read, turn
 from tests.vectors.conftest import WORDS
 

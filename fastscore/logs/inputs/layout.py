@@ -18,10 +18,9 @@ from typing import Any
 from fastscore.errors import UsageError, nearest
 from fastscore.logs.inputs.column_map import NO_MAP, ColumnMap, column_map
 from fastscore.logs.inputs.document_values import dump_json, load_json
-from fastscore.option_files import TEXT_BYTES, read_option_file
+from fastscore.option_files import TEXT_BYTES, parse_toml, read_option_file
 from fastscore.plugins import entry_points
 from fastscore.suites.chats import NOT_A_TURN, ROLES, ChatLayout
-from fastscore.toml_files import parse_toml
 
 GROUP = "fastscore.layouts"
 SUFFIX = ".toml"

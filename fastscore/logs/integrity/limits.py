@@ -5,11 +5,12 @@ The memory is what this process has taken from the system for itself, looked at 
 that are read; files that are mapped do not count.
 """
 
+import contextlib
+import ctypes
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from fastscore.allocation import give_back_freed_memory
 from fastscore.errors import InputError, MemoryLimitError
 from fastscore.unpacked import SMALL_BYTES, USUAL_RATIO
 
@@ -118,3 +119,9 @@ def _read(path: Path) -> str:
         return path.read_text(encoding="ascii", errors="replace")
     except OSError:
         return ""
+
+
+def give_back_freed_memory() -> None:
+    """Give back what is freed, where the C library is glibc."""
+    with contextlib.suppress(AttributeError, OSError, TypeError):
+        ctypes.CDLL(None).malloc_trim(0)
