@@ -85,7 +85,7 @@ def test_what_a_run_does_not_use_is_left_out(suite):
 
 
 def test_a_suite_may_have_kernels_of_its_own():
-    own = "fastscore.suites.guest_simulation.members:_walk"
+    own = "fastscore.suites.guest_simulation.tool_cells:_walk"
     assert own in identities(kernels_of("guest_simulation"))
 
 

@@ -28,6 +28,6 @@ SUITE = Suite(
     score="score:score_dialogues",
     summarise="summarise:summarise_dialogues",
     show="show:show_dialogue",
-    trivial_agents="trivial_agents:score_trivial_agents",
+    trivial_agents="summarise:score_trivial_agents",
     sections="show:report_sections",
 )

@@ -26,6 +26,6 @@ SUITE = Suite(
     read="events:read_conversations",
     score="score:score_conversations",
     show="show:show_dialogue",
-    trivial_agents="trivial_agents:score_trivial_agents",
+    trivial_agents="score:score_trivial_agents",
     sections="show:report_sections",
 )

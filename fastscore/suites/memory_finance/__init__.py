@@ -27,7 +27,7 @@ SUITE = Suite(
     cases="summarise:count_cases",
     legacy_files="legacy:legacy_files",
     show="show:show_dialogue",
-    explain="explain:explain",
-    trivial_agents="trivial_agents:score_trivial_agents",
+    explain="show:explain",
+    trivial_agents="summarise:score_trivial_agents",
     sections="show:report_sections",
 )

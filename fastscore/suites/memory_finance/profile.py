@@ -8,9 +8,9 @@ from fastscore.suites.grouping import counts_of, first_of_each, number_keys
 from fastscore.suites.memory_finance.events import Frames
 from fastscore.suites.memory_finance.labels import of_labels
 from fastscore.suites.memory_finance.lexicon import PROFILE_FIELDS, UNKNOWN, Lexicon, ProfileField
-from fastscore.suites.memory_finance.matching import contains
 from fastscore.suites.memory_finance.replies import (
     Replies,
+    contains,
     expand,
 )
 

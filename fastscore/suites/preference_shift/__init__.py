@@ -28,8 +28,8 @@ SUITE = Suite(
     summarise="summarise:summarise_logs",
     legacy_files="legacy:legacy_files",
     show="show:show_dialogue",
-    explain="explain:explain",
-    trivial_agents="trivial_agents:score_trivial_agents",
+    explain="show:explain",
+    trivial_agents="summarise:score_trivial_agents",
     sections="show:report_sections",
     analyse="analysis:analyse_run",
 )

@@ -1,16 +1,39 @@
-"""From texts to sets of concepts: each distinct text once, by the extractor of the options."""
+"""From texts to sets of concepts: each distinct text once, by the extractor of the options.
 
+Aliases are other spellings of the catalogue's values. Texts are searched for a spelling as for the
+value itself, and both mean the same concept. An alias adds to what is found and removes nothing.
+
+Annotations are concepts that a chat model, or a person, has read from texts. A line of the file
+has a ``text`` and its ``concepts``, lists of values by field as they were written. Values are
+normalised as the catalogue's are. A value that is not in the catalogue is replaced by the first
+value of its field, in the catalogue's order, that contains it or is contained in it. Otherwise it
+is ignored. A text without any concept has the concepts that words find in it, as published.
+"""
+
+import difflib
 import threading
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path, PurePath
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import orjson
 import polars as pl
+from fastscore_jit.arrays import Indices
 
+from fastscore.errors import UsageError, nearest
+from fastscore.option_files import read_option_file
 from fastscore.suites.grouping import factorize
-from fastscore.suites.preference_shift.aliases import read_aliases
-from fastscore.suites.preference_shift.annotated import annotated_concepts
-from fastscore.suites.preference_shift.catalogue import load_catalogue
+from fastscore.suites.preference_shift.catalogue import (
+    PLOT,
+    YEAR,
+    Catalogue,
+    Record,
+    load_catalogue,
+    normalise,
+    read_csv,
+)
 from fastscore.suites.preference_shift.concepts import (
     Concepts,
     Sets,
@@ -136,3 +159,257 @@ def prepared_matcher(options: PreferenceShift) -> tuple[Concepts, Matcher]:
             matcher = matcher_of(concepts, aliases, words=options.match == "word")
             _latest[:] = [(key, concepts, matcher)]
         return _latest[0][1:]
+
+
+SPELLING, VALUE, FIELD = "spelling", "value", "field"
+ALIAS_SCHEMA = {SPELLING: pl.String(), FIELD: pl.String(), VALUE: pl.String()}
+
+
+def read_aliases(path: str, catalogue: Catalogue) -> pl.DataFrame:
+    """Read a table of aliases.
+
+    Parameters
+    ----------
+    path
+        A CSV file with the columns ``spelling`` and ``value``, and perhaps ``field``; in cells of
+        the first two ``|`` stands between several. Empty for no aliases.
+    catalogue
+        Whose values they are.
+
+    Returns
+    -------
+    pl.DataFrame
+        In `ALIAS_SCHEMA`, distinct rows: the spelling in lower case, and field and normalised value
+        of the catalogue. Without a field a spelling stands for every field that has the value; for
+        the year only where the value is nothing but digits.
+
+    Raises
+    ------
+    UsageError
+        The file cannot be read, or a line is no alias of a value: names line, field, what was found
+        and the nearest value.
+    """
+    if not path:
+        return pl.DataFrame(schema=ALIAS_SCHEMA)
+    if PurePath(path).suffix.lower() != ".csv":
+        raise UsageError(f"--aliases {path}: expected a CSV file with spelling, value and field.")
+    try:
+        content = read_option_file(path)
+    except OSError as error:
+        raise UsageError(f"--aliases {path}: cannot be read: {error.strerror}.") from error
+    values = {
+        name: set(terms["value"])
+        for (name,), terms in catalogue.terms.group_by("field", maintain_order=True)
+        if name != PLOT
+    }
+    records = list(read_csv(path, content))
+    if not records:
+        raise UsageError(f"{path}: holds no alias, expected a header and at least one line.")
+    rows = [row for record in records for row in _aliases(path, record, values)]
+    return pl.DataFrame(rows, schema=ALIAS_SCHEMA, orient="row").unique(maintain_order=True)
+
+
+def _aliases(
+    path: str, record: Record, values: dict[str, set[str]]
+) -> Iterator[tuple[str, str, str]]:
+    place = f"{path}: {record.place}"
+    unknown = record.fields.keys() - ALIAS_SCHEMA.keys()
+    if unknown or not {SPELLING, VALUE} <= record.fields.keys():
+        found = ", ".join(record.fields)
+        raise UsageError(
+            f"{path}: line 1: the columns are {found}, expected {SPELLING}, {VALUE} and perhaps "
+            f"{FIELD}.",
+            nearest(min(unknown), ALIAS_SCHEMA) if unknown else None,
+        )
+    field = str(record.fields.get(FIELD, "")).strip()
+    if field and field not in values:
+        raise UsageError(
+            f"{place}: {FIELD} is {field!r}, expected a field of the catalogue or nothing.",
+            nearest(field, values),
+        )
+    spellings = [_text(place, SPELLING, cell).lower() for cell in _cells(record, SPELLING)]
+    for cell in _cells(record, VALUE):
+        value = _text(place, VALUE, cell)
+        of_fields = [
+            (name, normalise(name, value))
+            for name in ([field] if field else _fields_of(value, values))
+            if normalise(name, value) in values[name]
+        ]
+        if not of_fields:
+            raise UsageError(_unknown(place, field, value), _hint(field, value, values))
+        for spelling in spellings:
+            for name, normal in of_fields:
+                yield spelling, name, normal
+
+
+def _fields_of(value: str, values: dict[str, set[str]]) -> list[str]:
+    """Return the fields that a value may be of: a year's digits stand in other values, too."""
+    return [name for name in values if name != YEAR or (value.isascii() and value.isdigit())]
+
+
+def _cells(record: Record, name: str) -> list[Any]:
+    cell = record.fields[name]
+    return cell if isinstance(cell, list) else [cell]
+
+
+def _text(place: str, name: str, cell: Any) -> str:
+    if not isinstance(cell, str) or not cell.strip():
+        raise UsageError(f"{place}: {name} is {cell!r}, expected a text.")
+    return cell.strip()
+
+
+def _unknown(place: str, field: str, value: str) -> str:
+    where = f"the catalogue's field {field!r}" if field else "a field of the catalogue"
+    return f"{place}: {VALUE} is {value!r}, expected a value of {where}."
+
+
+def _hint(field: str, value: str, values: dict[str, set[str]]) -> str:
+    known = sorted(values[field]) if field else sorted(set().union(*values.values()))
+    close = difflib.get_close_matches(value.lower(), known, n=1, cutoff=0.5)
+    listing = "`fastscore catalogue show` lists the values."
+    return f"Did you mean {close[0]!r}? {listing}" if close else listing
+
+
+_SCHEMA = {
+    "text": pl.String(),
+    "concepts": pl.List(pl.Struct({"field": pl.String(), "value": pl.String()})),
+}
+_reading = threading.Lock()
+_annotations: dict[tuple[str, int, int], pl.DataFrame] = {}
+
+
+def read_annotations(path: str) -> pl.DataFrame:
+    """Read a file of annotations; once for all shards.
+
+    Returns
+    -------
+    pl.DataFrame
+        ``text``, each once, and ``concepts``: a list of pairs of a field and a value.
+
+    Raises
+    ------
+    UsageError
+        The file cannot be read, or a line in it is no annotation; names the line.
+    """
+    try:
+        state = Path(path).stat()
+        key = (path, state.st_mtime_ns, state.st_size)
+        with _reading:
+            if key not in _annotations:
+                rows = list(_parse(path, read_option_file(path)))
+                _annotations.clear()
+                frame = pl.DataFrame(rows, schema=_SCHEMA, orient="row")
+                _annotations[key] = frame.unique("text", keep="first", maintain_order=True)
+            return _annotations[key]
+    except OSError as error:
+        raise UsageError(f"--annotations {path}: cannot be read: {error.strerror}.") from error
+
+
+def _parse(path: str, content: bytes) -> Iterator[tuple[str, list[dict[str, str]]]]:
+    for number, line in enumerate(content.splitlines(), 1):
+        if not line.strip():
+            continue
+        try:
+            found = orjson.loads(line)
+            text, concepts = found["text"], found["concepts"]
+            pairs = [
+                {"field": name, "value": value}
+                for name, values in concepts.items()
+                for value in values
+            ]
+        except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError) as error:
+            raise _odd_line(path, number) from error
+        if not isinstance(text, str) or not all(isinstance(pair["value"], str) for pair in pairs):
+            raise _odd_line(path, number)
+        yield text, pairs
+
+
+def _odd_line(path: str, number: int) -> UsageError:
+    return UsageError(
+        f"--annotations {path}:{number}: no annotation, expected an object with a text and, under "
+        "'concepts', lists of texts by field."
+    )
+
+
+def annotated_concepts(
+    texts: pl.Series, matched: Sets, concepts: Concepts, options: PreferenceShift
+) -> Sets:
+    """Return the concepts of texts by the annotations of the options.
+
+    Parameters
+    ----------
+    texts
+        Distinct strings without nulls.
+    matched
+        What words find in them, for texts without any annotated concept.
+    concepts, options
+        The concepts that there are; the file of annotations.
+
+    Raises
+    ------
+    UsageError
+        A text stands in no annotation.
+    """
+    given = read_annotations(options.annotations)
+    rows = (
+        texts.to_frame("text")
+        .with_row_index("row")
+        .join(given.with_columns(known=True), on="text", how="left", maintain_order="left")
+    )
+    unknown = rows.filter(pl.col("known").is_null() & (pl.col("text").str.strip_chars() != ""))
+    if unknown.height:
+        raise UsageError(
+            f"--annotations {options.annotations}: has no line for {unknown.height:,} texts of the "
+            f"logs, the first {unknown['text'][0]!r:.60}.",
+            "Annotate these logs: `fastscore annotate concepts`, with the same --merge-speakers.",
+        )
+    pairs = (
+        rows.select("row", "concepts")
+        .explode("concepts")
+        .drop_nulls("concepts")
+        .unnest("concepts")
+        .join(_meanings(given, concepts, options), on=["field", "value"], how="inner")
+    )
+    row, concept = (pairs[name].cast(pl.Int64).to_numpy() for name in ("row", "concept"))
+    return _or_matched(row, concept, matched, len(texts))
+
+
+def _or_matched(row: Indices, concept: Indices, matched: Sets, n_texts: int) -> Sets:
+    """Put what words find where there is nothing else."""
+    members, offsets = matched
+    owner = np.repeat(np.arange(n_texts), np.diff(offsets))
+    has_any = np.zeros(n_texts, np.bool_)
+    has_any[row] = True
+    instead = ~has_any[owner]
+    return as_sets(
+        np.concatenate((row, owner[instead])),
+        np.concatenate((concept, members[instead].astype(np.int64))),
+        n_texts,
+    )
+
+
+def _meanings(given: pl.DataFrame, concepts: Concepts, options: PreferenceShift) -> pl.DataFrame:
+    """Say which concept each distinct pair of a field and a written value stands for."""
+    pairs = given.select(pl.col("concepts").explode()).drop_nulls().unnest("concepts").unique()
+    catalogue = load_catalogue(options.catalogue)
+    numbers: dict[str, dict[str, int]] = {}
+    rows = concepts.terms.with_row_index("concept_row").filter(~pl.col("is_plot"))
+    for name, value, number in rows.select("field", "value", "concept_row").iter_rows():
+        numbers.setdefault(name, {})[value] = number
+    order = {name: catalogue.field_terms(name)["value"].to_list() for name in numbers}
+    found: list[tuple[str, str, int]] = []
+    for name, value in pairs.select("field", "value").iter_rows():
+        number = _meaning(normalise(name, value), numbers.get(name, {}), order.get(name, []))
+        if number is not None:
+            found.append((name, value, number))
+    schema: Mapping[str, Any] = {"field": pl.String, "value": pl.String, "concept": pl.Int64}
+    return pl.DataFrame(found, schema=schema, orient="row")
+
+
+def _meaning(normal: str, numbers: Mapping[str, int], order: list[str]) -> int | None:
+    if not normal:
+        return None
+    if normal in numbers:
+        return numbers[normal]
+    near = next((value for value in order if normal in value or value in normal), None)
+    return None if near is None else numbers.get(near)

@@ -1,28 +1,63 @@
 """Lexical extraction: one pass of one automaton over all texts, for every value at once.
 
-Texts are joined, each after a separator that no value holds, so that Python is called once for
-thousands of them; matches are then places in one array of code points, and what they mean
-(which text, whether a word is cut, which keyword comes first) is arithmetic on whole arrays.
+Texts are lowered by Python and joined, thousands in one string. The separator is in no value and is
+no letter, so no text changes because of its neighbour. Matches are places in one array of code
+points. Which text, whether a word is cut, and which keyword comes first is array arithmetic.
 """
 
 import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, pairwise
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 from fastscore_jit.arrays import Indices, Mask
 
 from fastscore.suites.grouping import place_in_group
-from fastscore.suites.preference_shift.code_points import (
-    CodePoints,
-    code_points,
-    cut_in_parts,
-    join_lower,
-)
 from fastscore.suites.preference_shift.concepts import Concepts, Sets, as_sets
+
+CodePoints = npt.NDArray[np.uint32]
+
+_CHARACTERS_PER_PART = 1 << 18
+_GROWS = "\u0130"
+"""The one character whose lower case is two code points."""
+
+
+def cut_in_parts(texts: pl.Series) -> list[pl.Series]:
+    """Cut texts into parts of about as many characters as should be joined at once."""
+    ends = texts.str.len_chars().cast(pl.Int64).cum_sum().to_numpy()
+    marks = np.arange(_CHARACTERS_PER_PART, ends[-1] if len(ends) else 0, _CHARACTERS_PER_PART)
+    edges = [0, *np.searchsorted(ends, marks).tolist(), len(texts)]
+    return [texts[low:high] for low, high in pairwise(edges) if low < high]
+
+
+def join_lower(texts: pl.Series, mark: str) -> tuple[str, Indices]:
+    """Join texts in lower case.
+
+    Parameters
+    ----------
+    texts
+        At least one string, without nulls.
+    mark
+        A character that is no letter; it is put before each text and after the last.
+
+    Returns
+    -------
+    tuple
+        The joined text, and the place in it of each mark that was put there, int64 (texts + 1,).
+    """
+    sizes = texts.str.len_chars() + texts.str.count_matches(_GROWS, literal=True)
+    marks = np.concatenate(([0], np.cumsum(sizes.cast(pl.Int64).to_numpy() + 1)))
+    return f"{mark}{texts.str.join(mark).item()}{mark}".lower(), marks
+
+
+def code_points(text: str) -> CodePoints:
+    """Return the code points of a text, read-only."""
+    return np.frombuffer(text.encode("utf-32-le"), np.uint32)
+
 
 PLOT_LIMIT = 3
 """The most plot keywords of a text: the first ones, as published."""

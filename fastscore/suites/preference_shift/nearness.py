@@ -22,13 +22,13 @@ from fastscore_kernels import (
 from fastscore.suites.base import Events
 from fastscore.suites.grouping import place_in_group
 from fastscore.suites.preference_shift.catalogue import load_catalogue
-from fastscore.suites.preference_shift.code_points import (
+from fastscore.suites.preference_shift.concepts import Concepts, Sets, as_sets, concepts_of
+from fastscore.suites.preference_shift.matching import (
     CodePoints,
     code_points,
     cut_in_parts,
     join_lower,
 )
-from fastscore.suites.preference_shift.concepts import Concepts, Sets, as_sets, concepts_of
 from fastscore.suites.preference_shift.options import PreferenceShift
 from fastscore.suites.preference_shift.topics import joined_topics
 

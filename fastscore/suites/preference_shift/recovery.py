@@ -1,17 +1,34 @@
 """Recovery: whether, and how soon after a shift, user and system agree again.
 
-What is compared is a turn's own pair of texts: the test asks whether the system follows what the
-user says then, not whether it still serves the preference stated at the shift. Beside it stands
-how much of the user's wording the system copies in the same turns.
+By concepts, the texts of one turn are compared: the test asks whether the system follows what the
+user writes then, not whether it still serves the preference stated at the shift. The share of the
+user's phrases that the system copies is measured in the same turns.
+
+By topics, as the profile legacy has it, shifts are those of the metadata or, without any, the
+boundaries that the user's texts show. After each, the system's turns are read to the end of the
+conversation. Turns without topic words are skipped. The first turn whose topics are aligned with
+the new ones recovers the shift. Until then each turn with the former topics counts as interference.
+Topics are those of the published heuristic. A segment has the topics of its first user text.
+
+The public code leaves two cases undefined: a shift at the first turn has no topics before it, and
+without a recovery the delay is null here instead of 0, which would be the best delay.
 """
+
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import polars as pl
 from fastscore_jit.arrays import Float64Array, Indices, Mask
-from fastscore_kernels import first_recovery
+from fastscore_kernels import cosine_pairs, first_recovery, jaccard_csr
 
-from fastscore.suites.grouping import place_in_group
+from fastscore.suites.grouping import first_of_each, place_in_group
+from fastscore.suites.preference_shift.concepts import Sets, gather_sets, sizes_of
 from fastscore.suites.preference_shift.options import PreferenceShift
+from fastscore.suites.preference_shift.segments import Segments
+from fastscore.suites.preference_shift.topics import joined_topics, topic_sets
+
+if TYPE_CHECKING:
+    from fastscore.vectors.view import VectorView
 
 
 def recover_shifts(
@@ -97,3 +114,274 @@ def _sum_in_windows(
     total = np.bincount(shift, values.fill_null(0.0).to_numpy()[rows], len(owner))
     found = np.bincount(shift, values.is_not_null().to_numpy()[rows], len(owner))
     return total.astype(np.float64), found.astype(np.int64), count
+
+
+ALIGNED = 0.65
+"""The least likeness of topics that recovers a shift, or interferes."""
+
+OVERLAP_DECIDES = 0.3
+"""Below this overlap the likeness is that of the topic words' meaning."""
+
+LONGEST_SEEN = 4
+"""Without a recovery interference is a share of so many turns at most."""
+
+FIRST_DELAY, DELAY_SPAN = 1.0, 5.0
+_PAIRS_AT_ONCE = 1 << 20
+
+
+def with_boundaries(
+    turns: pl.DataFrame, dialogues: pl.DataFrame, shifts: pl.DataFrame, segments: Segments
+) -> pl.DataFrame:
+    """Add to the shifts the boundaries of conversations without shift metadata.
+
+    Returns
+    -------
+    pl.DataFrame
+        ``dialogue_row`` and ``turn``, sorted.
+    """
+    owner = turns["dialogue_row"].to_numpy()
+    start = segments.start
+    begins_later = turns["turn"].to_numpy()[start] > 1
+    detected = ~dialogues["has_shift_metadata"].to_numpy()[owner[start]]
+    rows = start[begins_later & detected]
+    known = shifts.select("dialogue_row", "turn")
+    found = turns.select("dialogue_row", "turn").gather(rows)
+    return pl.concat([known, found], how="vertical_relaxed").sort("dialogue_row", "turn")
+
+
+def recover_topics(
+    turns: pl.DataFrame, shifts: pl.DataFrame, segments: Segments, vectors: "VectorView"
+) -> tuple[pl.DataFrame, Float64Array]:
+    """Look for each shift's recovery by topics.
+
+    Parameters
+    ----------
+    turns, segments
+        All turns, and the segments that they lie in.
+    shifts
+        The rows of `recover_shifts`.
+    vectors
+        Vectors of joined topic words.
+
+    Returns
+    -------
+    tuple
+        The rows with ``recovered`` and ``delay`` by topics, from 1 and counted in system turns with
+        topics; and the interference of each shift, float64 (shifts,).
+    """
+    delay = np.zeros(shifts.height, np.int64)
+    interference = np.zeros(shifts.height)
+    inside = np.flatnonzero(shifts["in_dialogue"].to_numpy())
+    owner = turns["dialogue_row"].to_numpy()
+    of_shift = shifts["dialogue_row"].to_numpy()[inside]
+    begins = np.searchsorted(owner, of_shift) + shifts["turn"].to_numpy()[inside] - 1
+    ends = np.searchsorted(owner, of_shift, side="right")
+    topics = _Topics(turns, vectors)
+    edges = np.searchsorted(
+        np.cumsum(ends - begins), np.arange(0, (ends - begins).sum() + 1, _PAIRS_AT_ONCE)
+    )
+    for low, high in zip(edges, [*edges[1:], len(inside)], strict=True):
+        part = slice(low, high)
+        answers = _follow(topics, owner, begins[part], ends[part], segments)
+        delay[inside[part]], interference[inside[part]] = _recover(answers, high - low)
+    recovered = pl.Series(delay > 0)
+    table = shifts.with_columns(
+        recovered.alias("recovered"), pl.Series("delay", delay).set(~recovered, None)
+    )
+    return table, interference
+
+
+class _Topics:
+    """Topics of the user's and the system's texts, and how alike they are."""
+
+    def __init__(self, turns: pl.DataFrame, vectors: "VectorView") -> None:
+        self.height = turns.height
+        texts = pl.concat([turns["user_text"], turns["system_text"]])
+        self.sets: Sets = topic_sets(texts)
+        self.joined = joined_topics(texts)
+        self.has_any = sizes_of(self.sets) > 0
+        self.vectors = vectors
+
+    def similarities(self, system: Indices, user: Indices) -> Float64Array:
+        """Compare the topics of the system's texts in turns with those of the user's in others.
+
+        A user's turn of -1 has no topics. Alike are topics by their overlap or, where that is
+        small, by the cosine of their words; what has none is like nothing.
+        """
+        of_user, of_system = np.maximum(user, 0), system + self.height
+        both = (user >= 0) & self.has_any[of_user] & self.has_any[of_system]
+        found: Float64Array = np.zeros(len(system))
+        found[both] = jaccard_csr(
+            gather_sets(self.sets, of_system[both]),
+            gather_sets(self.sets, of_user[both]),
+            both_empty=0.0,
+        )
+        far = np.flatnonzero(both & (found < OVERLAP_DECIDES))
+        if len(far):
+            found[far] = cosine_pairs(
+                self.vectors.matrix,
+                self.vectors.codes(self.joined.gather(pl.Series(of_system[far]))),
+                self.vectors.codes(self.joined.gather(pl.Series(of_user[far]))),
+            )
+        return found
+
+
+class _Answers(NamedTuple):
+    """System's turns with topics after shifts, in order: which shift, which turn, how alike."""
+
+    shift: Indices
+    turn: Indices
+    old: Indices
+    like_new: Float64Array
+    like_old: Float64Array
+
+
+def _follow(
+    topics: _Topics, owner: Indices, begins: Indices, ends: Indices, segments: Segments
+) -> _Answers:
+    """Compare the answers of turns ``[begin, end)`` with the topics after and before a shift."""
+    count = ends - begins
+    shift = np.repeat(np.arange(len(begins)), count)
+    turn = begins[shift] + place_in_group(shift)
+    spoken = topics.has_any[turn + topics.height]
+    shift, turn = shift[spoken], turn[spoken]
+
+    segment = segments.of_turn[begins]
+    before = segments.start[np.maximum(segment - 1, 0)]
+    is_before = (
+        (segment > 0) & (owner[before] == owner[begins]) & (segments.start[segment] == begins)
+    )
+    old = np.where(is_before, before, -1)[shift]
+    new = begins[shift]
+    return _Answers(
+        shift, turn, old, topics.similarities(turn, new), topics.similarities(turn, old)
+    )
+
+
+def _recover(answers: _Answers, n: int) -> tuple[Indices, Float64Array]:
+    """Return delay (0 without recovery) and interference of n shifts."""
+    shift, seen = answers.shift, 1 + place_in_group(answers.shift)
+    delay = np.zeros(n, np.int64)
+    at = np.flatnonzero(answers.like_new >= ALIGNED)[::-1]
+    delay[shift[at]] = seen[at]  # of several the first stays: numpy assigns in order
+    counted = (delay[shift] == 0) | (seen <= delay[shift])
+    leaks = counted & (answers.like_old >= ALIGNED)
+    hits = np.bincount(shift[leaks], minlength=n)
+    n_seen = np.minimum(np.bincount(shift, minlength=n), LONGEST_SEEN)
+    share: Float64Array = hits / np.maximum(1, np.where(delay > 0, delay, n_seen))
+    return delay, share
+
+
+def answers_after_shifts(
+    turns: pl.DataFrame, shifts: pl.DataFrame, vectors: "VectorView"
+) -> pl.DataFrame:
+    """Return the answers with topics after the shifts of one conversation, up to the recovery.
+
+    Parameters
+    ----------
+    turns, shifts
+        Its rows of these tables.
+    vectors
+        Vectors of joined topic words.
+
+    Returns
+    -------
+    pl.DataFrame
+        ``shift``, ``turn``, their topics, those of the user's text at the shift and those of before
+        it, and ``like_new`` and ``like_old``, how alike they are.
+    """
+    inside = shifts.filter(pl.col("turn") <= turns.height)
+    of_turn = turns["segment"].to_numpy() - 1
+    segments = Segments(of_turn, first_of_each(of_turn))
+    begins = inside["turn"].to_numpy() - 1
+    topics = _Topics(turns, vectors)
+    one = np.zeros(turns.height, np.int64)
+    found = _follow(topics, one, begins, np.full(len(begins), turns.height), segments)
+    words = pl.concat([topics.joined, pl.Series([""], dtype=pl.String)])
+    of_user = np.where(found.old < 0, len(topics.joined), found.old)
+    frame = pl.DataFrame(
+        {
+            "shift": inside["shift"].gather(found.shift),
+            "turn": found.turn + 1,
+            "topics": words.gather(found.turn + turns.height),
+            "new_topics": words.gather(begins[found.shift]),
+            "old_topics": words.gather(of_user),
+            "like_new": found.like_new,
+            "like_old": found.like_old,
+        }
+    )
+    met = (pl.col("like_new") >= ALIGNED).cast(pl.Int64)
+    before = (met.cum_sum() - met).over("shift") == 0
+    return frame.filter(before)
+
+
+def topic_scores(
+    turns: pl.DataFrame,
+    n_dialogues: int,
+    shifts: pl.DataFrame,
+    interference: Float64Array,
+    vectors: "VectorView",
+    options: PreferenceShift,
+) -> dict[str, Float64Array]:
+    """Return what conversations have in place of the grounded scores.
+
+    Returns
+    -------
+    dict of numpy.ndarray
+        ``cross_coherence``: mean cosine of a user's text and the answer; ``context_retention``:
+        mean cosine of consecutive answers; ``topic_interference``: mean over shifts; 0 each where
+        there is none. ``context_adaptation_score`` and ``cas``: the weighted mean of the parts
+        that there are; ``cas_all``: NaN. Rates and delays follow from the shifts.
+    """
+    owner, of_shift = turns["dialogue_row"].to_numpy(), shifts["dialogue_row"].to_numpy()
+    user, system = (vectors.codes(turns[f"{who}_text"]) for who in ("user", "system"))
+    follows = np.flatnonzero(owner[1:] == owner[:-1]) + 1
+
+    def mean(values: Float64Array, rows: Indices) -> Float64Array:
+        total = np.bincount(rows, values, n_dialogues)
+        found: Float64Array = total / np.maximum(np.bincount(rows, minlength=n_dialogues), 1)
+        return found
+
+    recovered = shifts["recovered"].cast(pl.Float64).to_numpy()
+    parts = {
+        "topic_recovery_rate": mean(recovered, of_shift),
+        "topic_interference": mean(interference, of_shift),
+        "cross_coherence": mean(cosine_pairs(vectors.matrix, user, system), owner),
+        "context_retention": mean(
+            cosine_pairs(vectors.matrix, system[follows - 1], system[follows]), owner[follows]
+        ),
+    }
+    cas = _adaptation(parts, _mean_delay(of_shift, shifts, n_dialogues), options)
+    cas[np.bincount(owner, minlength=n_dialogues) == 0] = np.nan
+    shown = {name: parts[name] for name in ("cross_coherence", "context_retention")}
+    return {
+        **shown,
+        "topic_interference": parts["topic_interference"],
+        "context_adaptation_score": cas,
+        "cas": cas,
+        "cas_all": np.full(n_dialogues, np.nan),
+    }
+
+
+def _mean_delay(of_shift: Indices, shifts: pl.DataFrame, n_dialogues: int) -> Float64Array:
+    delay = shifts["delay"].fill_null(0).to_numpy()
+    count = np.bincount(of_shift[delay > 0], minlength=n_dialogues)
+    total = np.bincount(of_shift, delay, n_dialogues)
+    found: Float64Array = np.where(count > 0, total / np.maximum(count, 1), np.nan)
+    return found
+
+
+def _adaptation(
+    parts: dict[str, Float64Array], delay: Float64Array, options: PreferenceShift
+) -> Float64Array:
+    """Return the weighted mean of the parts of CAS that there are."""
+    speed = 1.0 - np.clip((delay - FIRST_DELAY) / DELAY_SPAN, 0.0, 1.0)
+    copied = 1.0 - np.clip(parts["topic_interference"], 0.0, 1.0)
+    values = {**parts, "avg_recovery_delay": speed, "topic_interference": copied}
+    total, weights = np.zeros(len(delay)), np.zeros(len(delay))
+    for name, share in options.cas_shares.items():
+        there = ~np.isnan(values[name])
+        total += np.where(there, share * np.nan_to_num(values[name]), 0.0)
+        weights += np.where(there, share, 0.0)
+    found: Float64Array = total / np.where(weights > 0, weights, np.nan)
+    return found

@@ -23,7 +23,12 @@ from fastscore.suites.preference_shift.conversations import score_dialogues
 from fastscore.suites.preference_shift.extraction import Extracted, extract_concepts
 from fastscore.suites.preference_shift.metrics import SEGMENT_METRICS, SHIFT_METRICS, TURN_METRICS
 from fastscore.suites.preference_shift.options import PreferenceShift
-from fastscore.suites.preference_shift.recovery import recover_shifts
+from fastscore.suites.preference_shift.recovery import (
+    recover_shifts,
+    recover_topics,
+    topic_scores,
+    with_boundaries,
+)
 from fastscore.suites.preference_shift.schema import (
     DIALOGUES,
     SEGMENTS,
@@ -35,11 +40,6 @@ from fastscore.suites.preference_shift.segments import (
     find_segments,
     segment_scores,
     shift_rows,
-)
-from fastscore.suites.preference_shift.topic_recovery import (
-    recover_topics,
-    topic_scores,
-    with_boundaries,
 )
 
 if TYPE_CHECKING:

@@ -23,6 +23,6 @@ SUITE = Suite(
     score="score:score_events",
     summarise="score:summarise_dialogues",
     show="show:show_dialogue",
-    explain="explain:explain",
+    explain="show:explain",
     sections="show:report_sections",
 )

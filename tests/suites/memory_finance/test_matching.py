@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from fastscore.suites.grouping import factorize
 from fastscore.suites.json_values import Problems, column_values, elements, line_values, members
 from fastscore.suites.memory_finance import replies
-from fastscore.suites.memory_finance.matching import contains, match_groups
+from fastscore.suites.memory_finance.replies import contains, match_groups
 from tests.suites.memory_finance.tracing import dialog, first_turn, turn
 
 letters = st.text(alphabet="ab波动é😀", max_size=8)

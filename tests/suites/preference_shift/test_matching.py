@@ -10,10 +10,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fastscore.suites.preference_shift import code_points
-from fastscore.suites.preference_shift.aliases import ALIAS_SCHEMA
+from fastscore.suites.preference_shift import matching
 from fastscore.suites.preference_shift.catalogue import PLOT_STOP_WORDS, Record, compile_records
 from fastscore.suites.preference_shift.concepts import Concepts, concepts_of
+from fastscore.suites.preference_shift.extraction import ALIAS_SCHEMA
 from fastscore.suites.preference_shift.matching import is_word_character, matcher_of
 from tests.suites.preference_shift.conversing import options
 
@@ -124,7 +124,7 @@ def test_the_first_three_plot_keywords_count(texts: list[str], plot: str) -> Non
 
 @pytest.mark.parametrize("limit", [1, 7, 1 << 18])
 def test_neither_parts_nor_order_change_a_text(limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(code_points, "_CHARACTERS_PER_PART", limit)
+    monkeypatch.setattr(matching, "_CHARACTERS_PER_PART", limit)
     concepts = concepts_from({"name": ["war", "her", "star wars"]}, "war hunted crew")
     texts = ["Star Wars", "", "her war", "İ her", "toward", "", "the crew hunted her war crew"]
     expected = [brute_force(text, concepts, words=True) for text in texts]
@@ -186,7 +186,7 @@ def test_one_value_of_several_fields_is_a_concept_of_each() -> None:
 
 def test_only_one_character_grows_in_lower_case() -> None:
     growing = [chr(code) for code in range(0x110000) if len(chr(code).lower()) != 1]
-    assert growing == [code_points._GROWS]
+    assert growing == [matching._GROWS]
 
 
 def test_characters_of_words_are_those_of_the_specification() -> None:

@@ -8,8 +8,8 @@ from fastscore_jit.compiling import CHECKED, JIT_DISABLED
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fastscore.suites.group_travel import plain_intervals as module
-from fastscore.suites.group_travel.plain_intervals import plain_intervals
+from fastscore.suites.group_travel import plans as module
+from fastscore.suites.group_travel.plans import plain_intervals
 from tests.oracles import texts as naive_texts
 
 LEADS = [", visit from ", ", check-in from "]

@@ -10,10 +10,9 @@ from fastscore_kernels.copying import copy_texts
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from fastscore.suites.guest_simulation import item_lists, members, tool_cells
+from fastscore.suites.guest_simulation import item_lists, tool_cells
 from fastscore.suites.guest_simulation.item_lists import list_places
-from fastscore.suites.guest_simulation.members import find_members
-from fastscore.suites.guest_simulation.tool_cells import read_tool_cells
+from fastscore.suites.guest_simulation.tool_cells import find_members, read_tool_cells
 from tests.oracles import guest_cells as plain
 
 WORDS = (("order_tracking",), ("message_generation", "message_attributes"), ("get_name",))
@@ -190,6 +189,6 @@ def test_a_view_out_of_range_is_named():
     found = np.zeros((4, 1), np.int64)
     data = np.frombuffer(b"[ab", np.uint8)
     assert touched(item_lists.walk, data, lists, keys, 0, 1, found) == "1 items at index 3 of 3"
-    sought = members._sought((b"tool_name",))
-    beyond = touched(members._walk, cells.views, sought, np.zeros((5, 1), np.int64))
+    sought = tool_cells._sought((b"tool_name",))
+    beyond = touched(tool_cells._walk, cells.views, sought, np.zeros((5, 1), np.int64))
     assert beyond == "1 items at index 5 of 5"
