@@ -118,13 +118,13 @@ class _Execution:
         return self.folder / WORK
 
     @contextmanager
-    def stage(self, name: str, total: int) -> Iterator[StageProgress]:
+    def stage(self, name: str, total: int, texts: int | None = None) -> Iterator[StageProgress]:
         """Show a stage and add its tasks and seconds to the manifest, however it ends."""
         started = time.monotonic()
         try:
             with (
                 limit_memory(self.config.limits, f"The stage {name!r}"),
-                self.reporter.stage(name, total) as progress,
+                self.reporter.stage(name, total, texts) as progress,
             ):
                 yield progress
         finally:
@@ -157,11 +157,12 @@ class _Execution:
         shown: dict[str, str],
         *,
         exclusive: bool = False,
+        texts: int | None = None,
     ) -> None:
         """Run a stage's open tasks; `shown` names the counts that are shown as rates."""
         if not keys:
             return
-        with self.stage(name, len(keys)) as progress:
+        with self.stage(name, len(keys), texts) as progress:
             here = partial(task, self.context)
             for receipt in self.engine.map(here, keys, exclusive=exclusive, lost=progress.lost):
                 progress.advance({label: receipt.counts[key] for key, label in shown.items()})
@@ -331,15 +332,17 @@ def _embed(run: _Execution, shards: Sequence[Shard]) -> list[Shard]:
         )
         is None
     ]
-    shown = {"distinct": "distinct texts", "missing": "to embed", "rows": "rows scored"}
+    shown = {"distinct": "texts", "rows": "rows scored"}
     exclusive = _one_by_one(run, waiting)
     run.map("texts", tasks.score_or_collect_texts, waiting, shown, exclusive=exclusive)
     left = _open_shards(run, shards)
     counted = [load_receipt(receipt_path(folder, "texts", shard.index)) for shard in left]
     missing = sum(receipt.counts["missing"] for receipt in counted if receipt is not None)
     buckets = tasks.text_buckets(missing, run.engine.processes()) if missing else ()
+    shown = {"embedded": "texts"}
+    texts = tasks.count_texts_to_embed(run.context, missing)
     # one bucket at a time in a process: the embedder uses every core by itself
-    run.map("embed", tasks.embed_bucket, buckets, {"embedded": "texts"}, exclusive=True)
+    run.map("embed", tasks.embed_bucket, buckets, shown, exclusive=True, texts=texts)
     return left
 
 

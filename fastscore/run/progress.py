@@ -1,9 +1,12 @@
 """Progress on stderr: live bars on a terminal, one line a stage elsewhere, or nothing."""
 
 import resource
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
+from contextvars import ContextVar
+from datetime import timedelta
 from typing import TYPE_CHECKING, Protocol, TextIO
 
 from fastscore.terminal import note_console, stderr_is_terminal, write_note
@@ -13,9 +16,12 @@ if TYPE_CHECKING:
 
 
 OnProgress = Callable[[str, int, int], None]
-"""Called with a stage, its tasks that are done, and all its tasks."""
+"""Called with a stage, its tasks that are done, and all its tasks; while texts are embedded with
+``"embed"``, the texts that are embedded, and all that are to be embedded."""
 
 SECONDS_BETWEEN_LINES = 30.0
+POLL_SECONDS = 0.5
+"""How often it is looked whether a line is due."""
 
 
 class StageProgress(Protocol):
@@ -24,6 +30,19 @@ class StageProgress(Protocol):
     def advance(self, counts: Mapping[str, int]) -> None:
         """One more task is done; `counts` (rows, texts, ...) add up to rates."""
 
+    def embedded(self, texts: int, cost: float, begun: int) -> None:
+        """Count texts that a task has embedded before it is done.
+
+        Parameters
+        ----------
+        texts
+            How many more.
+        cost
+            What they cost, in texts of mean length: short ones come first.
+        begun
+            How many more the task has begun to embed.
+        """
+
     def lost(self, worker: str, tasks: int) -> None:
         """Count a worker that died, and the tasks that are done again for it."""
 
@@ -31,44 +50,110 @@ class StageProgress(Protocol):
 class Reporter(Protocol):
     """Shows the progress of a run's stages."""
 
-    def stage(self, name: str, total: int) -> AbstractContextManager[StageProgress]:
-        """Open a stage of `total` tasks."""
+    def stage(
+        self, name: str, total: int, texts: int | None = None
+    ) -> AbstractContextManager[StageProgress]:
+        """Open a stage of `total` tasks, or of so many texts that it embeds."""
 
     def note(self, text: str) -> None:
         """Say something that is worth a line."""
 
 
+_STAGE: ContextVar[StageProgress | None] = ContextVar("fastscore_stage", default=None)
+
+
+def current_stage() -> StageProgress | None:
+    """Return the stage that this thread works for; None in a process of its own."""
+    return _STAGE.get()
+
+
+@contextmanager
+def _as_current(stage: StageProgress) -> Iterator[None]:
+    token = _STAGE.set(stage)
+    try:
+        yield
+    finally:
+        _STAGE.reset(token)
+
+
 class _Counter:
-    def __init__(self, name: str, total: int) -> None:
-        self.name, self.total, self.done = name, total, 0
+    """What a stage has done, and what is left of it.
+
+    Texts whose vectors are in the store are in no count: neither in rates nor in what is left.
+    """
+
+    def __init__(self, name: str, total: int, texts: int | None = None) -> None:
+        self.name, self.total, self.texts, self.done = name, total, texts, 0
         self.counts: dict[str, int] = {}
         self.deaths = self.retries = 0
+        self.ticked = self.begun = 0  # texts, of all tasks
+        self.open_cost, self.open_begun = 0.0, 0  # of tasks that are not done
         self.started = time.monotonic()
+        self.base: tuple[float, float] | None = None
 
     def advance(self, counts: Mapping[str, int]) -> None:
         self.done += 1
+        self.open_cost, self.open_begun = 0.0, 0
         for name, value in counts.items():
             self.counts[name] = self.counts.get(name, 0) + value
+
+    def embedded(self, texts: int, cost: float, begun: int) -> None:
+        self.ticked += texts
+        self.begun += begun
+        self.open_cost += cost
+        self.open_begun += begun
+        if self.base is None:
+            self.base = time.monotonic(), self.share()
 
     def lost(self, worker: str, tasks: int) -> None:
         self.deaths += 1
         self.retries += tasks
 
+    @property
+    def embedded_texts(self) -> int:
+        return max(self.ticked, self.counts.get("texts", 0) if self.texts is not None else 0)
+
+    def share(self) -> float:
+        """Return which share of the stage is done."""
+        if self.texts is not None:
+            done = self.counts.get("texts", 0) + self.open_cost
+            return min(1.0, done / self.texts) if self.texts else 1.0
+        part = self.open_cost / self.open_begun if self.open_begun else 0.0
+        return (self.done + min(part, 1.0)) / self.total if self.total else 1.0
+
+    @property
+    def eta(self) -> str:
+        """How long the rest takes at the mean rate so far, without the loading of the model."""
+        then, share_then = self.base or (self.started, 0.0)
+        share, seconds = self.share(), time.monotonic() - then
+        if share <= share_then or seconds <= 0.0:
+            return "-:--:--"
+        left = seconds * (1.0 - share) / (share - share_then)
+        return str(timedelta(seconds=round(left)))
+
+    @property
     def rates(self) -> str:
+        """What is done of everything that is counted, and how much a second."""
         seconds = max(time.monotonic() - self.started, 1e-9)
-        parts = [
-            f"{value:,} {name} ({value / seconds:,.0f}/s)" for name, value in self.counts.items()
-        ]
+        counts = {name: f"{value:,} {name}" for name, value in self.counts.items()}
+        values = dict(self.counts)
+        if self.texts is not None:
+            counts["texts"] = f"{self.embedded_texts:,}/{self.texts:,} texts"
+            values["texts"] = self.embedded_texts
+        elif self.begun:
+            counts["embedded"] = f"{self.ticked:,}/{self.begun:,} texts embedded"
+            values["embedded"] = self.ticked
+        parts = [f"{count} ({values[name] / seconds:,.0f}/s)" for name, count in counts.items()]
         if self.deaths:
             parts.append(f"{self.deaths} workers died, {self.retries} tasks done again")
         return ", ".join(parts)
 
     def line(self) -> str:
-        seconds = time.monotonic() - self.started
-        parts = [f"{self.done}/{self.total} tasks", f"{seconds:.1f} s"]
-        rates = self.rates()
-        if rates:
-            parts.append(rates)
+        parts = [f"{self.done}/{self.total} tasks", f"{time.monotonic() - self.started:.1f} s"]
+        if self.rates:
+            parts.append(self.rates)
+        if self.done < self.total:
+            parts.append(f"eta {self.eta}")
         parts.append(f"peak memory {peak_memory_bytes() / 2**20:,.0f} MiB")
         return f"{self.name}: " + ", ".join(parts)
 
@@ -77,23 +162,36 @@ class SilentReporter:
     """Shows nothing."""
 
     @contextmanager
-    def stage(self, name: str, total: int) -> Iterator[StageProgress]:
+    def stage(self, name: str, total: int, texts: int | None = None) -> Iterator[StageProgress]:
         """Open a stage that is not shown."""
-        yield _Counter(name, total)
+        yield _Counter(name, total, texts)
 
     def note(self, text: str) -> None:
         """Say nothing."""
 
 
 class _CalledStage(_Counter):
-    def __init__(self, name: str, total: int, call: OnProgress) -> None:
-        super().__init__(name, total)
+    def __init__(self, name: str, total: int, texts: int | None, call: OnProgress) -> None:
+        super().__init__(name, total, texts)
         self.call = call
-        call(name, 0, total)
+        self._tell()
 
     def advance(self, counts: Mapping[str, int]) -> None:
         super().advance(counts)
-        self.call(self.name, self.done, self.total)
+        self._tell()
+
+    def embedded(self, texts: int, cost: float, begun: int) -> None:
+        super().embedded(texts, cost, begun)
+        if self.texts is None:
+            self.call("embed", self.ticked, self.begun)
+        else:
+            self._tell()
+
+    def _tell(self) -> None:
+        if self.texts is None:
+            self.call(self.name, self.done, self.total)
+        else:
+            self.call(self.name, min(self.embedded_texts, self.texts), self.texts)
 
 
 class CallingReporter(SilentReporter):
@@ -103,22 +201,32 @@ class CallingReporter(SilentReporter):
         self.call = call
 
     @contextmanager
-    def stage(self, name: str, total: int) -> Iterator[StageProgress]:
+    def stage(self, name: str, total: int, texts: int | None = None) -> Iterator[StageProgress]:
         """Open a stage whose progress is told."""
-        yield _CalledStage(name, total, self.call)
+        stage = _CalledStage(name, total, texts, self.call)
+        with _as_current(stage):
+            yield stage
 
 
 class _LineStage(_Counter):
-    def __init__(self, name: str, total: int, note: Callable[[str], None]) -> None:
-        super().__init__(name, total)
+    def __init__(
+        self, name: str, total: int, texts: int | None, note: Callable[[str], None]
+    ) -> None:
+        super().__init__(name, total, texts)
         self.note, self.told = note, self.started
+        self._telling = threading.Lock()
 
     def advance(self, counts: Mapping[str, int]) -> None:
         super().advance(counts)
-        now = time.monotonic()
-        if now - self.told >= SECONDS_BETWEEN_LINES and self.done < self.total:
-            self.told = now
-            self.note(self.line())
+        self.tell_if_due()
+
+    def tell_if_due(self) -> None:
+        """Print a line if the last one is long ago, whether or not a task was done since."""
+        with self._telling:
+            now = time.monotonic()
+            if now - self.told >= SECONDS_BETWEEN_LINES and self.done < self.total:
+                self.told = now
+                self.note(self.line())
 
 
 class LineReporter:
@@ -131,11 +239,24 @@ class LineReporter:
         self.stream = stream
 
     @contextmanager
-    def stage(self, name: str, total: int) -> Iterator[StageProgress]:
-        """Open a stage that is shown when it ends."""
-        counter = _LineStage(name, total, self.note)
-        yield counter
-        self.note(counter.line())
+    def stage(self, name: str, total: int, texts: int | None = None) -> Iterator[StageProgress]:
+        """Open a stage that is shown when it ends, and while it lasts."""
+        stage = _LineStage(name, total, texts, self.note)
+        ended = threading.Event()
+
+        def watch() -> None:
+            while not ended.wait(POLL_SECONDS):
+                stage.tell_if_due()
+
+        watcher = threading.Thread(target=watch, name="fastscore-progress", daemon=True)
+        watcher.start()
+        try:
+            with _as_current(stage):
+                yield stage
+        finally:
+            ended.set()
+            watcher.join()
+        self.note(stage.line())
 
     def note(self, text: str) -> None:
         """Print a line."""
@@ -143,14 +264,18 @@ class LineReporter:
 
 
 class _LiveStage(_Counter):
-    def __init__(self, name: str, total: int, bars: "Progress") -> None:
-        super().__init__(name, total)
+    def __init__(self, name: str, total: int, texts: int | None, bars: "Progress") -> None:
+        super().__init__(name, total, texts)
         self.bars = bars
-        self.task = bars.add_task(name, total=total, rates="")
+        self.task = bars.add_task(name, total=1.0, stage=self)
 
     def advance(self, counts: Mapping[str, int]) -> None:
         super().advance(counts)
-        self.bars.update(self.task, completed=self.done, rates=self.rates())
+        self.bars.update(self.task, completed=self.share())
+
+    def embedded(self, texts: int, cost: float, begun: int) -> None:
+        super().embedded(texts, cost, begun)
+        self.bars.update(self.task, completed=self.share())
 
 
 class LiveReporter:
@@ -160,30 +285,24 @@ class LiveReporter:
         self.console = note_console()
 
     @contextmanager
-    def stage(self, name: str, total: int) -> Iterator[StageProgress]:
+    def stage(self, name: str, total: int, texts: int | None = None) -> Iterator[StageProgress]:
         """Open a stage that is shown live."""
-        from rich.progress import (
-            BarColumn,
-            MofNCompleteColumn,
-            Progress,
-            TextColumn,
-            TimeElapsedColumn,
-            TimeRemainingColumn,
-        )
+        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
         columns = (
             TextColumn("{task.description:<8}"),
             BarColumn(bar_width=24),
-            MofNCompleteColumn(),
+            TextColumn("{task.fields[stage].done}/{task.fields[stage].total}"),
             TimeElapsedColumn(),
             TextColumn("eta"),
-            TimeRemainingColumn(),
-            TextColumn("{task.fields[rates]}"),
+            TextColumn("{task.fields[stage].eta}", style="progress.remaining"),
+            TextColumn("{task.fields[stage].rates}"),
         )
         with Progress(*columns, console=self.console, transient=True) as bars:
-            counter = _LiveStage(name, total, bars)
-            yield counter
-        self.note(counter.line())
+            stage = _LiveStage(name, total, texts, bars)
+            with _as_current(stage):
+                yield stage
+        self.note(stage.line())
 
     def note(self, text: str) -> None:
         """Print a line."""

@@ -37,6 +37,7 @@ from fastscore.run.scoring import ShardScores, compute_tables, files_of, read_ev
 from fastscore.run.texts_to_embed import (
     TEXT_KEY,
     TextsToEmbed,
+    count_lacking,
     embed_listed,
     fill_perplexities,
     perplexity_texts,
@@ -51,6 +52,8 @@ TEXTS_PER_BUCKET = 16_384
 LARGEST_BUCKET_COUNT = 4096
 BUCKETS_PER_PROCESS = 4
 LEAST_TEXTS_PER_BUCKET = 1024
+TEXTS_PER_COUNT = 1 << 22
+"""Bounds memory: ids are compared with the store's for so many texts at a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +121,10 @@ def text_buckets(n_texts: int, processes: int = 1) -> tuple[Bucket, ...]:
         most = max(1, n_texts // LEAST_TEXTS_PER_BUCKET)
         count = max(count, min(BUCKETS_PER_PROCESS * processes, most))
         count = min(-(-count // processes) * processes, max(count, most))
+    return _equal_buckets(count)
+
+
+def _equal_buckets(count: int) -> tuple[Bucket, ...]:
     edges = [(index << 64) // count for index in range(count + 1)]
     return tuple(Bucket(index, edges[index], edges[index + 1] - 1) for index in range(count))
 
@@ -174,14 +181,7 @@ def embed_bucket(context: RunContext, bucket: Bucket) -> Receipt:
     Other runs that fill the same store meanwhile leave the bucket's ids to this one.
     """
     settings = _settings(context)
-    in_bucket = pl.col("id_high").is_between(pl.lit(bucket.low, pl.UInt64), bucket.high)
-    listed = (
-        pl.scan_parquet(collected_parts(context.run), glob=False)
-        .filter(in_bucket, "missing")
-        .unique(TEXT_KEY, keep="any")
-        .sort(TEXT_KEY)
-        .collect()
-    )
+    listed = _missing_texts(context, bucket).sort(TEXT_KEY).collect()
     folder = open_store(open_embedder(settings), settings.store).folder
     with claimed(folder, bucket.low, bucket.high, check_cancelled=lambda: stop_if_asked(0, 0)):
         embedded = embed_listed(listed, settings)
@@ -192,6 +192,29 @@ def embed_bucket(context: RunContext, bucket: Bucket) -> Receipt:
         fingerprint=f"{bucket.low:x}-{bucket.high:x}",
         counts={"texts": listed.height, "embedded": embedded},
     )
+
+
+def count_texts_to_embed(context: RunContext, missing: int) -> int:
+    """Count the distinct texts of all shards that the store still lacks.
+
+    Parameters
+    ----------
+    context
+        The run, whose texts are collected.
+    missing
+        How many there are at most.
+    """
+    settings = _settings(context)
+    buckets = _equal_buckets(-(-missing // TEXTS_PER_COUNT))
+    keys = (_missing_texts(context, bucket).select(TEXT_KEY).collect() for bucket in buckets)
+    return sum(count_lacking(each, settings) for each in keys)
+
+
+def _missing_texts(context: RunContext, bucket: Bucket) -> pl.LazyFrame:
+    """Scan the bucket's distinct texts that the store lacked when they were collected."""
+    in_bucket = pl.col("id_high").is_between(pl.lit(bucket.low, pl.UInt64), bucket.high)
+    parts = pl.scan_parquet(collected_parts(context.run), glob=False)
+    return parts.filter(in_bucket, "missing").unique(TEXT_KEY, keep="any")
 
 
 def evaluate_perplexity(context: RunContext, shard: Shard) -> Receipt:

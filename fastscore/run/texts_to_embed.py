@@ -1,5 +1,6 @@
 """The texts of which a suite needs vectors or pseudo-perplexities, and what the store lacks."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ from fastscore.run.model_cache import (
     open_perplexity_model,
     open_store,
 )
+from fastscore.run.progress import current_stage
 from fastscore.suites.base import Events, Suite
 from fastscore.vectors.missing import embed_missing
 from fastscore.vectors.text_ids import text_ids
@@ -45,6 +47,8 @@ CUT_SCHEMA: dict[str, pl.DataType] = {
 takes, and how it begins."""
 
 _SHOWN_CHARACTERS = 200
+_BYTES_OF_ANY_TEXT = 16
+"""What a text costs beside its bytes: the tokens that the model puts around it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +140,17 @@ def embed_listed(listed: pl.DataFrame, settings: EmbedderSettings) -> int:
     return embedded
 
 
+def count_lacking(keys: pl.DataFrame, settings: EmbedderSettings) -> int:
+    """Count the texts, given by `TEXT_KEY`, that their stores lack."""
+    lacking = 0
+    for windowed in (False, True):
+        ids = keys.filter(pl.col("windowed") == windowed).select("id_high", "id_low")
+        if len(ids):
+            store = open_store(_encoder(settings, windowed=windowed), settings.store)
+            lacking += int(store.missing(np.ascontiguousarray(ids.to_numpy())).sum())
+    return lacking
+
+
 def _encoder(settings: EmbedderSettings, *, windowed: bool) -> StoredEncoder:
     from fastscore.vectors.embedder import WindowEmbedder
 
@@ -145,7 +160,25 @@ def _encoder(settings: EmbedderSettings, *, windowed: bool) -> StoredEncoder:
 
 def _embed(encoder: StoredEncoder, settings: EmbedderSettings, texts: pl.Series) -> int:
     store = open_store(encoder, settings.store)
-    return embed_missing(texts, encoder, store, progress=stop_if_asked)
+    return embed_missing(texts, encoder, store, progress=_told(texts))
+
+
+def _told(texts: pl.Series) -> Callable[[int, int], None]:
+    """Return what tells the stage how many of the texts are embedded, shortest first."""
+    costs = np.cumsum(np.sort(texts.str.len_bytes().to_numpy()) + _BYTES_OF_ANY_TEXT)
+    stage = current_stage()
+    told, cost = 0, 0.0
+
+    def progress(done: int, total: int) -> None:
+        nonlocal told, cost
+        stop_if_asked(done, total)
+        if stage is None:
+            return
+        now = total * float(costs[len(costs) * done // total - 1] / costs[-1])
+        stage.embedded(done - told, now - cost, 0 if told else total)
+        told, cost = done, now
+
+    return progress
 
 
 def _filled_view(

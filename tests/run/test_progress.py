@@ -1,0 +1,201 @@
+"""Progress of stages: lines, bars and calls; rates and the time left, by a clock of the tests."""
+
+import io
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from rich.console import Console
+
+import fastscore
+from fastscore.run import progress, tasks
+from tests.run.logs import write_logs
+
+OPTIONS = fastscore.ScoreDialogue(lex_weight=0.5)
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Return the time, which a test moves."""
+    seconds = [0.0]
+    monkeypatch.setattr(progress.time, "monotonic", lambda: seconds[0])
+    return seconds
+
+
+@pytest.fixture
+def logs(tmp_path: Path) -> list[Path]:
+    return write_logs(tmp_path / "logs")
+
+
+class Lines(io.StringIO):
+    """A stream that tells when a line comes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.written = threading.Event()
+
+    def flush(self) -> None:
+        super().flush()
+        if self.getvalue().endswith("\n"):
+            self.written.set()
+
+    def wait(self) -> str:
+        assert self.written.wait(60)
+        return self.getvalue()
+
+
+def without_memory(text: str) -> list[str]:
+    return [line.partition(", peak memory")[0] for line in text.splitlines()]
+
+
+def test_a_line_comes_though_no_task_ends(
+    clock: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(progress, "POLL_SECONDS", 0.001)
+    stream = Lines()
+    with progress.LineReporter(stream).stage("score", 2):
+        clock[0] = 29.9
+        assert stream.getvalue() == ""
+        clock[0] = 30.0
+        assert without_memory(stream.wait()) == ["score: 0/2 tasks, 30.0 s, eta -:--:--"]
+
+
+def test_what_is_left_is_told_of_the_texts_that_are_left(clock: list[float]) -> None:
+    stream = io.StringIO()
+    with progress.LineReporter(stream).stage("embed", 3, 400) as stage:
+        stage.advance({"texts": 0})  # an earlier run has embedded all of its texts
+        clock[0] = 10.0  # the model is loaded, and its first batch done
+        stage.embedded(100, 50.0, 200)
+        clock[0] = 40.0  # 100 texts more, which cost as much as 150 of mean length
+        stage.embedded(100, 150.0, 0)
+        stage.tell_if_due()  # type: ignore[attr-defined]
+        # 200 of 400 are embedded in 40 s; 150 took 30 s, so that 200 take 40 s
+        stage.advance({"texts": 200})
+        clock[0] = 70.0
+        stage.embedded(200, 200.0, 200)
+        stage.tell_if_due()  # type: ignore[attr-defined]
+        clock[0] = 80.0
+        stage.advance({"texts": 200})
+    assert without_memory(stream.getvalue()) == [
+        "embed: 1/3 tasks, 40.0 s, 200/400 texts (5/s), eta 0:00:40",
+        "embed: 2/3 tasks, 70.0 s, 400/400 texts (6/s), eta 0:00:00",
+        "embed: 3/3 tasks, 80.0 s, 400/400 texts (5/s)",
+    ]
+
+
+def test_workers_elsewhere_tell_of_whole_tasks(clock: list[float]) -> None:
+    stream = io.StringIO()
+    with progress.LineReporter(stream).stage("embed", 2, 300) as stage:
+        clock[0] = 30.0
+        stage.advance({"texts": 100})
+        clock[0] = 60.0
+        stage.lost("worker", 1)
+        stage.advance({"texts": 200})
+    assert without_memory(stream.getvalue()) == [
+        # 100 of 300 in 30 s
+        "embed: 1/2 tasks, 30.0 s, 100/300 texts (3/s), eta 0:01:00",
+        "embed: 2/2 tasks, 60.0 s, 300/300 texts (5/s), 1 workers died, 1 tasks done again",
+    ]
+
+
+def test_texts_that_are_embedded_while_a_shard_is_scored_count(clock: list[float]) -> None:
+    stream = io.StringIO()
+    with progress.LineReporter(stream).stage("score", 2) as stage:
+        clock[0] = 1.0
+        stage.embedded(10, 10.0, 100)
+        clock[0] = 31.0
+        stage.embedded(30, 30.0, 0)
+        stage.tell_if_due()  # type: ignore[attr-defined]
+        # 40 of 100 of the first of two: 0.2, of which 0.15 took 30 s
+        stage.advance({"rows": 62})
+        clock[0] = 62.0
+        stage.advance({"rows": 62})
+    assert without_memory(stream.getvalue()) == [
+        "score: 0/2 tasks, 31.0 s, 40/100 texts embedded (1/s), eta 0:02:40",
+        "score: 2/2 tasks, 62.0 s, 124 rows (2/s), 40/100 texts embedded (1/s)",
+    ]
+
+
+def test_a_bar_shows_what_is_done_and_left(
+    clock: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stream = io.StringIO()
+    console = Console(file=stream, force_terminal=True, width=160, get_time=lambda: clock[0])
+    monkeypatch.setattr(progress, "note_console", lambda: console)
+    with progress.LiveReporter().stage("embed", 2, 400) as stage:
+        clock[0] = 1.0
+        stage.embedded(100, 100.0, 200)
+        clock[0] = 2.0
+        stage.embedded(100, 100.0, 0)
+        stage.bars.refresh()  # type: ignore[attr-defined]
+        shown = stream.getvalue()
+        stage.advance({"texts": 200})
+    assert "0/2" in shown
+    # 100 of 400 took a second; 200 are left
+    assert "0:00:02" in shown
+    assert "200/400 texts (100/s)" in shown
+
+
+Told = list[tuple[str, int, int]]
+
+
+def call(told: Told) -> Callable[[str, int, int], None]:
+    return lambda *each: told.append(each)
+
+
+@pytest.fixture
+def distinct(logs: list[Path]) -> list[str]:
+    """Return the distinct texts of the logs."""
+    rows = pl.concat(
+        [pl.read_ndjson(path, infer_schema_length=None) for path in logs], how="diagonal"
+    )
+    texts = pl.concat([rows["prediction"], rows["ground_truth"]]).drop_nulls().unique().sort()
+    return texts.to_list()
+
+
+def test_embedding_is_told_of_text_by_text(
+    logs: list[Path], distinct: list[str], tmp_path: Path, default_model: str
+) -> None:
+    told: Told = []
+    fastscore.score(
+        logs, OPTIONS, output=tmp_path / "run", store=tmp_path / "store", progress=call(told)
+    )
+    embedded = [(done, total) for stage, done, total in told if stage == "embed"]
+    assert embedded[0] == (0, len(distinct))
+    assert embedded[-1] == (len(distinct), len(distinct))
+    assert len({done for done, _ in embedded}) > 2
+    assert embedded == sorted(embedded)
+    told.clear()
+    fastscore.score(logs, OPTIONS, store=tmp_path / "other", progress=call(told))
+    embedded = [(done, total) for stage, done, total in told if stage == "embed"]
+    assert embedded[-1] == (len(distinct), len(distinct))
+    assert next(each for each in told if each[0] == "score") == ("score", 0, 1)
+
+
+def test_texts_that_the_store_has_are_not_left(
+    logs: list[Path],
+    distinct: list[str],
+    tmp_path: Path,
+    default_model: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def interrupted(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    embed_bucket = tasks.embed_bucket
+    monkeypatch.setattr(tasks, "embed_bucket", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        fastscore.score(logs, OPTIONS, output=tmp_path / "run", store=tmp_path / "store")
+    monkeypatch.setattr(tasks, "embed_bucket", embed_bucket)
+    store = fastscore.VectorStore.of(fastscore.Embedder(default_model), root=tmp_path / "store")
+    store.get_or_embed(distinct[:3])
+    told: Told = []
+    fastscore.score(
+        logs, OPTIONS, output=tmp_path / "run", store=tmp_path / "store", progress=call(told)
+    )
+    left = len(distinct) - 3
+    embedded = [(done, total) for stage, done, total in told if stage == "embed"]
+    assert (embedded[0], embedded[-1]) == ((0, left), (left, left))
