@@ -61,6 +61,7 @@ _PHRASES = (
     ("Run its `fastscore score` command again", "Score with its arguments again"),
     ("Run the same command again", "Score with the same arguments again"),
     ("Choose some with --level", "Choose some with levels"),
+    ("METRIC=0.01; or a --config.", "METRIC=0.01."),
     ("--json has all", "`explanations` has all"),
     ("Type --", "Give --"),
 )

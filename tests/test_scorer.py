@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 import fastscore
-from fastscore.api.scoring import SuiteName
+from fastscore.api.arguments import SuiteName
 from fastscore.errors import InputError, UsageError
 from fastscore.suites import registry
 from fastscore.suites.registry import load_suite

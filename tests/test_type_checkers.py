@@ -11,7 +11,7 @@ import pytest
 from mypy import api
 
 import fastscore
-from fastscore.api.scoring import SuiteName
+from fastscore.api.arguments import SuiteName
 from fastscore.suites.registry import load_suite
 
 PLANTED = Path(__file__).with_name("planted_errors.py")

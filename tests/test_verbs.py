@@ -166,6 +166,68 @@ def test_metrics_and_layouts_are_listed() -> None:
     assert "openai" in fastscore.layouts()
 
 
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (
+            lambda run: fastscore.scan("score_dialogue", "logs"),
+            "The logs come first: fastscore.scan(logs, 'score_dialogue').",
+        ),
+        (
+            lambda run: fastscore.score(LEXICAL, [{"step": 0}]),
+            "The logs come first: fastscore.score(logs, options).",
+        ),
+        (lambda run: fastscore.score("logs", LEXICAL, columns=["a"]), "columns is of type list"),
+        (lambda run: fastscore.scan("logs", LEXICAL, values="a"), "values is of type str"),
+        (lambda run: fastscore.score("logs", LEXICAL, limit="3"), "limit is '3', expected an int"),
+        (lambda run: fastscore.score("logs", LEXICAL, workers=0), "workers is 0, expected an int"),
+        (lambda run: fastscore.score("logs", LEXICAL, metrics="a.py"), "metrics is of type str"),
+        (lambda run: fastscore.score(iter([]), LEXICAL), "there is nothing to read"),
+        (
+            lambda run: fastscore.inspect([{"step": 0}]),
+            "expected files, folders and globs. Give each as an argument of its own: "
+            "fastscore.inspect(*logs).",
+        ),
+        (lambda run: fastscore.check(run, minimum=0.4), "expected a dict: {'METRIC': 0.4}"),
+        (lambda run: fastscore.check(run), 'max_drop={"METRIC": 0.01}.'),
+        (
+            lambda run: fastscore.example(Path("folder"), "score_dialogue"),
+            'The suite comes first: fastscore.example("score_dialogue", folder).',
+        ),
+        (
+            lambda run: fastscore.metrics(LEXICAL),
+            "A name is of type ScoreDialogue; expected suites",
+        ),
+        (lambda run: fastscore.open_run(run), "type Run; expected a run directory"),
+        (lambda run: fastscore.agreement(), "No file is named"),
+    ],
+)
+def test_other_arguments_are_refused_in_a_sentence(
+    call: Any, message: str, both: list[fastscore.Run]
+) -> None:
+    with pytest.raises(fastscore.FastscoreError) as refused:
+        call(both[1])
+    assert message in str(refused.value)
+    assert "--" not in str(refused.value)
+
+
+def test_a_generator_of_rows_is_scanned_as_often_as_it_is_asked_for(example: Any) -> None:
+    lines = [path.read_text().splitlines() for path in sorted(example.logs.iterdir())]
+    rows = [json.loads(line) for of_file in lines for line in of_file]
+    expected = fastscore.scan(rows, "score_dialogue").collect()
+    scanned = fastscore.scan((row for row in rows), LEXICAL)
+    assert scanned.collect().equals(expected)
+    assert scanned.collect().equals(expected)
+    by_path = fastscore.scan((path for path in [example.logs]), LEXICAL).collect()
+    assert by_path["prediction"].equals(expected["prediction"])
+
+
+def test_scores_in_memory_are_plotted(both: list[fastscore.Run]) -> None:
+    pictures = [run.plot(METRIC)._repr_svg_() for run in both]
+    assert all(re.search(r"<svg\b", picture) for picture in pictures)
+    assert [picture.count("<path") for picture in pictures] == [pictures[0].count("<path")] * 2
+
+
 def test_arguments_in_the_wrong_place_are_answered(both: list[fastscore.Run]) -> None:
     with pytest.raises(fastscore.FastscoreError, match=r"The run is of type list"):
         fastscore.report(both)  # type: ignore[arg-type]

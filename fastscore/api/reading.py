@@ -12,6 +12,13 @@ from typing import Any
 
 import polars as pl
 
+from fastscore.api.arguments import (
+    SuiteName,
+    check_mapping,
+    check_number,
+    check_paths,
+    named_options,
+)
 from fastscore.errors import UsageError
 from fastscore.logs.inputs.column_map import ColumnMap, column_map, map_source
 from fastscore.logs.inputs.files import STDIN, InputFile
@@ -21,8 +28,9 @@ from fastscore.logs.read.rows import Part, join_parts, read_files
 from fastscore.logs.read.scan import LogsWarning, scan_rejects, scan_rows
 from fastscore.logs.read.score_input import ScoreInput
 from fastscore.logs.read.spool import spool_stdin
-from fastscore.options import build_options
+from fastscore.options import SuiteOptions, build_options
 from fastscore.processors import available_processors
+from fastscore.suites.base import Suite
 from fastscore.suites.declarations import REJECT_SCHEMA
 from fastscore.suites.registry import load_suite, suite_names
 
@@ -32,7 +40,7 @@ ROWS_TRIED = 200
 
 def scan(
     source: Any,
-    suite: str,
+    suite: SuiteName | SuiteOptions | Suite,
     *,
     columns: Mapping[str, str] | None = None,
     values: Mapping[str, Mapping[str, str]] | None = None,
@@ -51,7 +59,7 @@ def scan(
     source
         A file, folder or glob, several of them, a frame, or rows, as `score` takes.
     suite
-        The suite whose columns are read.
+        The suite whose columns are read: its name or its options.
     columns
         Where columns stand whose key is another: ``{"prediction": "guess.text"}``.
     values
@@ -85,16 +93,20 @@ def scan(
     >>> turns = fastscore.scan("logs/", "score_dialogue")  # doctest: +SKIP
     >>> turns.filter(pl.col("step") == 0).select("file", "line", "prediction")  # doctest: +SKIP
     """
-    moved = layout_map(layout, suite) | column_map(columns, values)
-    declared = map_source(load_suite(suite).source, moved)
+    name, _ = named_options(suite, source, "scan")
+    check_mapping("columns", columns, {"prediction": "guess.text"})
+    check_mapping("values", values, {"event": {"guess": "predicted"}})
+    check_number("workers", workers)
+    moved = layout_map(layout, name) | column_map(columns, values)
+    declared = map_source(load_suite(name).source, moved)
     given = ScoreInput.of(source)
     if STDIN in given.paths:
         raise UsageError("Standard input can be read only once.", "Name files, or score it.")
-    given, note = given.logs(declared, suite)
+    given, note = given.logs(declared, name)
     if note:
         warnings.warn(note, LogsWarning, stacklevel=2)
     read = partial(given.read, threads=workers or available_processors())
-    return (scan_rejects if rejects else scan_rows)(read, declared, f"{suite}: {given}")
+    return (scan_rejects if rejects else scan_rows)(read, declared, f"{name}: {given}")
 
 
 def inspect(*logs: str | os.PathLike[str]) -> Inspection:
@@ -111,7 +123,7 @@ def inspect(*logs: str | os.PathLike[str]) -> Inspection:
         Nothing is there.
     """
     sources = {name: load_suite(name).source for name in suite_names()}
-    inputs = [os.fspath(log) for log in logs]
+    inputs = check_paths("inspect", logs)
     if STDIN not in inputs:
         return inspect_logs(inputs, sources, _try_reading)
     with tempfile.TemporaryDirectory() as folder:

@@ -12,7 +12,8 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from fastscore.api.scoring import StrPath, SuiteName, named_options
+from fastscore.api.arguments import SuiteName, named_options
+from fastscore.api.scoring import StrPath
 from fastscore.errors import InputError, UsageError, nearest
 from fastscore.logs.inputs.column_map import column_map
 from fastscore.logs.inputs.frames import as_frame

@@ -3,13 +3,20 @@
 import os
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import is_dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
 import polars as pl
 
-from fastscore.errors import UsageError, nearest
+from fastscore.api.arguments import (
+    SuiteName,
+    check_list,
+    check_mapping,
+    check_number,
+    named_options,
+)
+from fastscore.errors import UsageError
 from fastscore.logs.inputs.choice import Choice
 from fastscore.logs.inputs.column_map import column_map
 from fastscore.logs.inputs.files import Format
@@ -20,7 +27,7 @@ from fastscore.logs.plan.chosen import choose, naming_source
 from fastscore.logs.plan.shards import plan_shards
 from fastscore.logs.read.rows import Part, join_parts
 from fastscore.logs.read.score_input import ScoreInput
-from fastscore.options import SuiteOptions, option_values
+from fastscore.options import SuiteOptions
 from fastscore.processors import available_processors
 from fastscore.results.runs import Run, Scores, open_run
 from fastscore.run.commit import CUT_TEXTS, REJECTS
@@ -43,13 +50,9 @@ from fastscore.run.scoring import ShardScores, compute_rows, compute_tables
 from fastscore.suites.base import Suite
 from fastscore.suites.declarations import Source
 from fastscore.suites.own_metrics import OwnMetric, load_metrics
-from fastscore.suites.registry import is_installed, suite_names
+from fastscore.suites.registry import is_installed
 
 StrPath = str | os.PathLike[str]
-SuiteName = Literal[
-    "group_travel", "guest_simulation", "memory_finance", "preference_shift", "score_dialogue"
-]
-"""The suites that come with the package. Others are chosen by their options."""
 
 
 def score(
@@ -159,7 +162,12 @@ def score(
         The model is not exported.
     """
     name, options = named_options(suite, source)
-    given = ScoreInput.of(list(source) if _is_generator(source) else source, format)
+    check_mapping("columns", columns, {"text": "content"})
+    check_mapping("values", values, {"speaker": {"user": "USER"}})
+    for argument, number in (("workers", workers), ("limit", limit), ("sample", sample)):
+        check_number(argument, number)
+    check_list("metrics", metrics)
+    given = ScoreInput.of(source, format)
     config = RunConfig(
         suite=name,
         inputs=given.paths,
@@ -200,51 +208,6 @@ def score(
     return open_run(config.output)
 
 
-def named_options(suite: Any, source: Any = None) -> tuple[str, dict[str, Any]]:
-    """Return a suite's name and its options by name.
-
-    Raises
-    ------
-    UsageError
-        It is no suite, or `source` is one.
-    """
-    if _is_suite(suite):
-        if isinstance(suite, str | Suite):
-            return str(getattr(suite, "name", suite)), {}
-        return str(suite.suite), option_values(suite)
-    if _is_suite(source):
-        raise UsageError(
-            "The suite is given first and the logs second.",
-            f"The logs come first: fastscore.score(logs, {source!r}).",
-        )
-    if isinstance(suite, type) and hasattr(suite, "suite"):
-        raise UsageError(
-            f"{suite.__name__} is a class of options.", f"Make options of it: {suite.__name__}()."
-        )
-    if isinstance(suite, str):
-        raise UsageError(f"Unknown suite {suite!r}.", nearest(suite, suite_names()))
-    raise UsageError(
-        f"The suite is of type {type(suite).__name__}; expected its name or its options.",
-        "For example: fastscore.score(logs, fastscore.ScoreDialogue()).",
-    )
-
-
-def _is_suite(given: Any) -> bool:
-    """Tell whether an argument is the name of a suite, or options of one."""
-    if isinstance(given, str):
-        return given in suite_names()
-    if isinstance(given, Suite):
-        return True
-    return is_dataclass(given) and not isinstance(given, type) and hasattr(given, "suite")
-
-
-def _is_generator(source: Any) -> bool:
-    """Tell whether rows or paths can be read only once. Readers of Arrow are frames."""
-    return isinstance(source, Iterator) and not (
-        hasattr(source, "__arrow_c_stream__") or hasattr(source, "to_polars")
-    )
-
-
 @own_stop_flag()
 def score_in_memory(config: RunConfig, given: ScoreInput, reporter: Reporter) -> Run:
     """Score what was given, and keep the tables."""
@@ -259,7 +222,7 @@ def score_in_memory(config: RunConfig, given: ScoreInput, reporter: Reporter) ->
         rows = join_parts(_chosen(given, declared, config.choice), declared)
         with reporter.stage("score", 1) as progress:
             parts = [compute_rows(context.load(), rows, [FRAME_NAME])]
-            progress.advance(parts[0].counts)
+            progress.advance({"rows": parts[0].counts["rows"]})
     else:
         parts, inputs = _scored_shards(config, context, declared, reporter)
     tables = {table.name: _joined(parts, table.name, table.schema) for table in suite.tables}
@@ -320,5 +283,5 @@ def _scored_shards(
         with reporter.stage("score", len(plan.shards)) as progress:
             for shard in plan.shards:
                 parts.append(compute_tables(loaded, shard))
-                progress.advance(parts[-1].counts)
+                progress.advance({"rows": parts[-1].counts["rows"]})
         return parts, describe_inputs(plan)

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import polars as pl
 
+from fastscore.api.arguments import check_mapping
+from fastscore.errors import UsageError
 from fastscore.examples import Example, write_example
 from fastscore.logs.inputs.layout import layout_names, layout_text
 from fastscore.results.checks import Check, read_limits
@@ -27,6 +29,11 @@ def example(suite: str, output: StrPath) -> Example:
     Example
         Its ``logs`` and ``options`` are what `score` takes.
     """
+    if not isinstance(suite, str):
+        raise UsageError(
+            f"The suite is of type {type(suite).__name__}, expected its name.",
+            'The suite comes first: fastscore.example("score_dialogue", folder).',
+        )
     return write_example(suite, Path(output))
 
 
@@ -87,6 +94,9 @@ def check(
         Nothing to check, an unknown metric, or runs that do not compare.
     """
     opened = as_run(run)
+    named = {"minimum": minimum, "maximum": maximum, "max_null": max_null, "max_drop": max_drop}
+    for name, values in named.items():
+        check_mapping(name, values, {"METRIC": 0.4})
     by_metric = {"min": minimum, "max": maximum, "max_null": max_null, "max_drop": max_drop}
     given = {name: dict(limits) for name, limits in by_metric.items() if limits}
     limits = read_limits(
@@ -180,6 +190,12 @@ def metrics(*names: str) -> pl.DataFrame:
     UsageError
         A name that is neither a suite nor a metric.
     """
+    for name in names:
+        if not isinstance(name, str):
+            raise UsageError(
+                f"A name is of type {type(name).__name__}; expected suites and metrics.",
+                'For example: fastscore.metrics("group_travel").',
+            )
     rows = [
         {
             "suite": suite.name,

@@ -21,6 +21,7 @@ from typing import Any, TypeVar
 import orjson
 import polars as pl
 
+from fastscore.api.arguments import SuiteName
 from fastscore.api.reading import scan
 from fastscore.errors import InputError
 from fastscore.llm.client import ChatClient
@@ -257,7 +258,7 @@ def _write_states(
         commit_bytes(path, text.getvalue().encode())
 
 
-def _rows(inputs: Sequence[str], suite: str, reporter: Reporter) -> pl.DataFrame:
+def _rows(inputs: Sequence[str], suite: SuiteName, reporter: Reporter) -> pl.DataFrame:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # rejects are counted below
         rows = scan(list(inputs), suite).collect()

@@ -154,8 +154,9 @@ def read_transcripts(logs: Logs) -> Transcripts:
 
     def scanned(*, rejects: bool) -> pl.DataFrame:
         columns = dict(logs.columns.columns)
+        suite = load_suite(logs.suite)
         return scan(
-            list(logs.inputs), logs.suite, columns=columns, values=values, rejects=rejects
+            list(logs.inputs), suite, columns=columns, values=values, rejects=rejects
         ).collect()
 
     with warnings.catch_warnings():

@@ -115,6 +115,10 @@ def agreement(
     >>> found = fastscore.agreement("judged/judgements.jsonl", "people.csv")  # doctest: +SKIP
     >>> found.pairs.select("dimension", "kappa", "low", "high")  # doctest: +SKIP
     """
+    if not files:
+        raise UsageError(
+            "No file is named.", "Name two files or more with the scores of judges or people."
+        )
     if not scale[0] < scale[1]:
         raise UsageError(f"--judge-range is {scale}, expected a smaller and a larger number.")
     rated = [_ratings(fspath(file), columns, scale) for file in files]

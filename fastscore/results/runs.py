@@ -410,7 +410,7 @@ def _damaged(path: Path) -> RunError:
     )
 
 
-def open_run(path: str | Path, *, verify: bool = True) -> Run:
+def open_run(path: str | PathLike[str], *, verify: bool = True) -> Run:
     """Open a complete run.
 
     Parameters
@@ -427,6 +427,8 @@ def open_run(path: str | Path, *, verify: bool = True) -> Run:
     RunError
         The run is not complete, or its manifest is damaged.
     """
+    if not isinstance(path, str | PathLike):
+        raise UsageError(f"The run is of type {type(path).__name__}; expected a run directory.")
     check_path(path)
     folder = Path(path)
     manifest = read_manifest(folder)

@@ -494,5 +494,5 @@ def _preview_texts(
     collect = partial(tasks.collect_texts, context)
     with reporter.stage("texts", len(plan.shards)) as progress:
         for receipt in engine.map(collect, plan.shards, lost=progress.lost):
-            progress.advance({"distinct texts": receipt.counts["distinct"]})
+            progress.advance({"texts": receipt.counts["distinct"]})
     return tasks.count_texts(context.run)

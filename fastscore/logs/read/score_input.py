@@ -62,6 +62,8 @@ class ScoreInput:
         """
         if isinstance(source, str | os.PathLike):
             return cls(paths=(os.fspath(source),), format=format)
+        if isinstance(source, Iterator) and not _is_frame(source):
+            source = list(source)  # it can be read only once
         if isinstance(source, Sequence) and not source:
             raise InputError(
                 f"The source is an empty {type(source).__name__}: there is nothing to read.",
@@ -219,3 +221,8 @@ def _read_objects(rows: Iterable[Any], source: Source) -> Iterator[Part]:
         frame = part.frame.with_columns(byte_offset=pl.lit(None, pl.Int64))
         rejects = [replace(reject, byte_offset=None) for reject in part.rejects]
         yield replace(part, frame=frame, rejects=rejects)
+
+
+def _is_frame(source: Any) -> bool:
+    """Tell whether an iterator is a frame, as readers of Arrow are."""
+    return hasattr(source, "__arrow_c_stream__") or hasattr(source, "to_polars")

@@ -1,0 +1,95 @@
+"""What arguments may be: one sentence for each that is something else."""
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import is_dataclass
+from typing import Any, Literal
+
+from fastscore.errors import UsageError, nearest
+from fastscore.options import option_values
+from fastscore.suites.base import Suite
+from fastscore.suites.registry import suite_names
+
+SuiteName = Literal[
+    "group_travel", "guest_simulation", "memory_finance", "preference_shift", "score_dialogue"
+]
+"""The suites that come with the package. Others are chosen by their options."""
+
+
+def named_options(
+    suite: Any, source: Any = None, call: str = "score"
+) -> tuple[str, dict[str, Any]]:
+    """Return a suite's name and its options by name.
+
+    Parameters
+    ----------
+    suite
+        A suite, its name, or its options.
+    source, call
+        The first argument, in case both are swapped, and the function that was called.
+
+    Raises
+    ------
+    UsageError
+        It is no suite, or `source` is one.
+    """
+    if _is_suite(suite):
+        if isinstance(suite, str | Suite):
+            return str(getattr(suite, "name", suite)), {}
+        return str(suite.suite), option_values(suite)
+    if _is_suite(source):
+        name = repr(source) if isinstance(source, str) else "options"
+        raise UsageError(
+            "The suite is given first and the logs second.",
+            f"The logs come first: fastscore.{call}(logs, {name}).",
+        )
+    if isinstance(suite, type) and hasattr(suite, "suite"):
+        raise UsageError(
+            f"{suite.__name__} is a class of options.", f"Make options of it: {suite.__name__}()."
+        )
+    if isinstance(suite, str):
+        raise UsageError(f"Unknown suite {suite!r}.", nearest(suite, suite_names()))
+    raise UsageError(
+        f"The suite is of type {type(suite).__name__}; expected its name or its options.",
+        f"For example: fastscore.{call}(logs, fastscore.ScoreDialogue()).",
+    )
+
+
+def _is_suite(given: Any) -> bool:
+    """Tell whether an argument is a suite, its name, or options of one."""
+    if isinstance(given, str):
+        return given in suite_names()
+    if isinstance(given, Suite):
+        return True
+    return is_dataclass(given) and not isinstance(given, type) and hasattr(given, "suite")
+
+
+def check_mapping(name: str, value: object, example: Mapping[str, Any]) -> None:
+    """Refuse what is no mapping; None is none."""
+    if value is not None and not isinstance(value, Mapping):
+        raise UsageError(f"{name} is of type {type(value).__name__}, expected a dict: {example}.")
+
+
+def check_number(name: str, value: object) -> None:
+    """Refuse what is no integer of at least 1; None is none."""
+    if value is None:
+        return
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise UsageError(f"{name} is {value!r}, expected an integer of at least 1.")
+
+
+def check_list(name: str, value: object) -> None:
+    """Refuse one text, whose characters would be taken one by one, and what is no sequence."""
+    if isinstance(value, str) or not isinstance(value, Sequence):
+        raise UsageError(f"{name} is of type {type(value).__name__}, expected a list.")
+
+
+def check_paths(call: str, paths: Sequence[object]) -> list[str]:
+    """Return paths that are given one by one."""
+    for path in paths:
+        if not isinstance(path, str | os.PathLike):
+            raise UsageError(
+                f"A log is of type {type(path).__name__}; expected files, folders and globs.",
+                f"Give each as an argument of its own: fastscore.{call}(*logs).",
+            )
+    return [os.fspath(path) for path in paths if isinstance(path, str | os.PathLike)]
