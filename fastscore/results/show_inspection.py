@@ -8,10 +8,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from rich.console import Console
 
 from fastscore.errors import UsageError
+from fastscore.logs.inputs.column_samples import RequiredColumn
 from fastscore.logs.inputs.files import FORMAT_NAMES
 from fastscore.logs.inputs.inspection import InspectedFile, Inspection, key_rows, shapes
 from fastscore.logs.inputs.layout import as_toml
-from fastscore.logs.inputs.needs import Need
 from fastscore.options import flag_name, list_alternatives
 from fastscore.results.number_text import counted
 from fastscore.suites.base import Suite
@@ -137,7 +137,7 @@ def _show_shape(console: Console, group: Sequence[InspectedFile]) -> None:
     console.print()
 
 
-def _show_lack(console: Console, need: Need) -> None:
+def _show_lack(console: Console, need: RequiredColumn) -> None:
     without = f"  without {' or '.join((need.place, *list_alternatives(need.column)))}"
     if need.column.needed_by:
         console.print(f"{without}, null everywhere: {', '.join(need.column.needed_by)}")

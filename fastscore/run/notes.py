@@ -13,16 +13,16 @@ import polars as pl
 from fastscore.errors import FastscoreError, InputError, counted
 from fastscore.logs.inputs.archives import open_unpacked
 from fastscore.logs.inputs.column_map import EACH, column_flag, typed
+from fastscore.logs.inputs.column_samples import RequiredColumn, all_columns
 from fastscore.logs.inputs.first_bytes import content_of, read_head
 from fastscore.logs.inputs.found_keys import SHOWN, FoundKeys, count_keys, listed
-from fastscore.logs.inputs.needs import Need, all_columns
-from fastscore.logs.inputs.roles import role_flags
 from fastscore.logs.inputs.similar_names import (
     KINDS,
     json_types,
     keys_of_others,
     nearest_key,
     nearest_words,
+    role_flags,
 )
 from fastscore.options import list_alternatives
 from fastscore.run.commit import REJECTS, part_name
@@ -189,7 +189,7 @@ class MissingColumn:
         The metrics that have another value without it.
     """
 
-    need: Need
+    need: RequiredColumn
     null: tuple[str, ...]
     affected: tuple[str, ...]
 

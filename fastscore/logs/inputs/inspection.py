@@ -22,6 +22,7 @@ from fastscore.logs.inputs.column_map import (
     parse_map,
     typed,
 )
+from fastscore.logs.inputs.column_samples import RequiredColumn, all_columns
 from fastscore.logs.inputs.files import (
     FORMAT_NAMES,
     InputFile,
@@ -30,10 +31,8 @@ from fastscore.logs.inputs.files import (
 )
 from fastscore.logs.inputs.found_keys import FoundKey, FoundKeys, count_keys, fold_maps
 from fastscore.logs.inputs.layout import layout_map
-from fastscore.logs.inputs.needs import Need, all_columns
 from fastscore.logs.inputs.records import beginning_of, records
-from fastscore.logs.inputs.refusals import UnknownWordsError
-from fastscore.logs.inputs.screening import screen
+from fastscore.logs.inputs.screening import UnknownWordsError, screen
 from fastscore.logs.inputs.suggestions import ROW_PER_TURN
 from fastscore.suites.declarations import ALL_METRICS, Column, Source
 
@@ -89,7 +88,7 @@ class Fit:
 
     suite: str
     flags: tuple[str, ...]
-    lacking: tuple[Need, ...]
+    lacking: tuple[RequiredColumn, ...]
     columns: ColumnMap
     trial: Trial | None
 
@@ -290,9 +289,9 @@ def _map_of(flags: Sequence[Flag], suite: str) -> ColumnMap:
     return columns | parse_map(given["--column"], given["--value"])
 
 
-def _lacking(source: Source, found: FoundKeys) -> tuple[Need, ...]:
+def _lacking(source: Source, found: FoundKeys) -> tuple[RequiredColumn, ...]:
     """Return the columns that stand nowhere, neither in rows nor in an array's objects."""
-    lacking: dict[str, Need] = {}
+    lacking: dict[str, RequiredColumn] = {}
     given: set[str] = set()
     for need in all_columns(source):
         column, keys = need.column, found.around(source, need.holder)

@@ -21,15 +21,19 @@ from fastscore.logs.inputs.chats import (
     in_lower_case,
 )
 from fastscore.logs.inputs.column_map import NOWHERE, role_words
-from fastscore.logs.inputs.files import InputFile
-from fastscore.logs.inputs.needs import Need, all_columns, arrays_of, list_asked_for, needs_of
-from fastscore.logs.inputs.occurrences import (
-    Occurrences,
+from fastscore.logs.inputs.column_samples import (
+    ColumnSample,
+    RequiredColumn,
+    all_columns,
+    arrays_of,
     count_occurrences,
     is_among,
+    list_asked_for,
+    needs_of,
     rows_of,
     stored,
 )
+from fastscore.logs.inputs.files import InputFile
 from fastscore.logs.inputs.records import Record, first_row, json_of, records
 from fastscore.logs.integrity.limits import DEFAULT_LIMITS
 from fastscore.suites.declarations import Column, Source
@@ -80,7 +84,7 @@ class FileSample:
     read: Callable[[], Iterator[Record]]
     rows: int = 0
     is_whole: bool = False
-    occurrences: dict[str, Occurrences] = field(default_factory=dict)
+    occurrences: dict[str, ColumnSample] = field(default_factory=dict)
     columns: frozenset[str] = frozenset()
     other_ids: tuple[str, ...] = ()
     given_up: bool = False
@@ -91,19 +95,19 @@ class FileSample:
         """The file and those that begin as it does."""
         return [self.file, *self.alike]
 
-    def open(self, needs: Iterable[Need]) -> list[Need]:
+    def open(self, needs: Iterable[RequiredColumn]) -> list[RequiredColumn]:
         """Return the needs of which no value was seen, here or in an array."""
         given = {need.name for need in needs if self.occurrences[need.place].given}
         return [need for need in needs if need.name not in given]
 
-    def unproven(self, needs: Iterable[Need]) -> list[Need]:
+    def unproven(self, needs: Iterable[RequiredColumn]) -> list[RequiredColumn]:
         """Return the needs of which there are values, but not the words that are expected."""
         occurrences = {need: self.occurrences[need.place] for need in needs}
         return [
             need for need, counts in occurrences.items() if counts.given and not counts.proves(need)
         ]
 
-    def lacks(self, needs: Iterable[Need]) -> list[Need]:
+    def lacks(self, needs: Iterable[RequiredColumn]) -> list[RequiredColumn]:
         """Return the needs whose keys stand in no row, though rows should have them."""
         if not self.occurrences:
             return []
@@ -187,7 +191,7 @@ def sample_rows(
         known.shapes[shape].alike.append(file)
         return known.shapes[shape]
     needs = needs_of(source)
-    seen.occurrences = {need.place: Occurrences() for need in (*needs, *list_asked_for(source))}
+    seen.occurrences = {need.place: ColumnSample() for need in (*needs, *list_asked_for(source))}
     _sample_first_rows(itertools.chain([first], rows), source, needs, seen)
     open_needs = seen.open(needs)
     if not seen.is_whole:
@@ -203,7 +207,7 @@ def sample_rows(
 
 
 def _sample_first_rows(
-    rows: Iterable[Record], source: Source, needs: Iterable[Need], seen: FileSample
+    rows: Iterable[Record], source: Source, needs: Iterable[RequiredColumn], seen: FileSample
 ) -> None:
     """Look at the first rows, and at more where something that is needed has no value in them."""
     keys: dict[str, None] = {}
@@ -246,7 +250,9 @@ def _names_dialogue(record: Record, source: Source) -> bool:
     )
 
 
-def _search_words(source: Source, needs: Iterable[Need], seen: FileSample, known: Known) -> None:
+def _search_words(
+    source: Source, needs: Iterable[RequiredColumn], seen: FileSample, known: Known
+) -> None:
     """Look for words that are expected and stood in no row of this file or of one before it."""
     for need in needs:
         counts = seen.occurrences[need.place]
@@ -273,7 +279,7 @@ def _words_for(word: str, source: Source) -> Iterator[str]:
         yield from (found for found, meant in meanings.items() if meant == word)
 
 
-def may_follow(file: InputFile, need: Need) -> bool:
+def may_follow(file: InputFile, need: RequiredColumn) -> bool:
     """Tell whether one of a need's keys stands with a value anywhere in a file's text.
 
     Of what is no text, and of frames, that is not known: it may.

@@ -5,35 +5,55 @@ itself, or a run in which nothing has it, is an error that says what to type.
 """
 
 import os
+import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, pairwise
+from typing import Any
 
+from fastscore.errors import InputError
 from fastscore.logs.inputs.chats import names_no_speaker
-from fastscore.logs.inputs.dialogue_ids import check_ids
+from fastscore.logs.inputs.column_map import (
+    Flag,
+    UnmappedLogError,
+    column_flag,
+    typed,
+    value_flag,
+)
+from fastscore.logs.inputs.column_samples import (
+    ColumnSample,
+    RequiredColumn,
+    arrays_of,
+    list_asked_for,
+    needs_of,
+)
 from fastscore.logs.inputs.files import STDIN, Format, InputFile
 from fastscore.logs.inputs.found_keys import SHOWN, count_keys, listed, shortened
-from fastscore.logs.inputs.needs import Need, arrays_of, list_asked_for, needs_of
-from fastscore.logs.inputs.occurrences import Occurrences
-from fastscore.logs.inputs.records import Record
-from fastscore.logs.inputs.refusals import (
-    any_word_error,
-    beginning,
-    describe_no_row,
-    foreign_error,
-    lacking_error,
-    speakers_error,
-    words_error,
-)
+from fastscore.logs.inputs.records import Record, begins_with, first_row
 from fastscore.logs.inputs.sampling import (
     ROWS_SAMPLED,
     FileSample,
     Known,
     may_follow,
+    occurs_in,
     sample_file,
     sample_rows,
 )
+from fastscore.logs.inputs.similar_names import (
+    KINDS,
+    mark_speakers,
+    nearest_words,
+    role_flags,
+    role_meanings,
+)
+from fastscore.logs.inputs.suggestions import (
+    flags_to_type,
+    keys_beside,
+    layout_of_arrays,
+    suggested,
+)
+from fastscore.suites.chats import USER_ROLE
 from fastscore.suites.declarations import Source
 
 
@@ -77,7 +97,7 @@ def screen(files: Sequence[InputFile], source: Source, suite: str) -> Screened:
     if not needs:
         return Screened(tuple(files), (), ())
     kept: list[FileSample] = []
-    left: list[tuple[FileSample, list[Need]]] = []
+    left: list[tuple[FileSample, list[RequiredColumn]]] = []
     known = Known(arrays_of(source))
     for file in files:
         seen = sample_file(file, source, known)
@@ -129,7 +149,7 @@ def screen_rows(
 def _check_together(suite: str, source: Source, kept: Sequence[FileSample]) -> None:
     """Refuse files in no row of which something needed has a value, or a word that is known."""
     needs, others = needs_of(source), list_asked_for(source)
-    total = {need.place: Occurrences() for need in (*needs, *others)}
+    total = {need.place: ColumnSample() for need in (*needs, *others)}
     for seen in kept:
         for place, counts in seen.occurrences.items():
             total[place].add(counts)
@@ -153,7 +173,7 @@ def _check_together(suite: str, source: Source, kept: Sequence[FileSample]) -> N
             raise lacking_error(suite, source, [need], kept)
 
 
-def _may_occur(seen: FileSample, need: Need) -> bool:
+def _may_occur(seen: FileSample, need: RequiredColumn) -> bool:
     """Tell whether a key may stand after the rows that were looked at."""
     in_columns = seen.file.format in ("csv", "parquet") and need.holder is None
     if in_columns or (seen.is_whole and not seen.alike):
@@ -161,7 +181,7 @@ def _may_occur(seen: FileSample, need: Need) -> bool:
     return any(may_follow(file, need) for file in seen.files)
 
 
-def _left_note(suite: str, left: Sequence[tuple[FileSample, Sequence[Need]]]) -> str:
+def _left_note(suite: str, left: Sequence[tuple[FileSample, Sequence[RequiredColumn]]]) -> str:
     names = []
     for seen, lacking in left[:SHOWN]:
         if not lacking:
@@ -220,3 +240,318 @@ def _pooled_notes(files: Sequence[InputFile], kept: Sequence[FileSample]) -> lis
                 f"{' and '.join(parts)} (first: {first})"
             )
     return notes
+
+
+_ROWS = 200
+_TABLE_ROWS = 20_000
+_DIALOGUE_ID = re.compile(
+    r"(dialog(ue)?|conv(ersation)?|session|chat|thread|episode|call)[ _-]?(id|uid|uuid|key|name|no|"
+    r"num(ber)?)?",
+    re.IGNORECASE,
+)
+
+
+def check_ids(suite: str, source: Source, seen: FileSample) -> None:
+    """Refuse a file that would be one dialogue although a key of its rows names several.
+
+    Raises
+    ------
+    UnmappedLogError
+        No row has the suite's own key, and another one varies within the file as ids do.
+    """
+    if not seen.other_ids:
+        return
+    key = source.column(source.dialogue_key[0])
+    records = list(islice(seen.read(), _ROWS))
+    found = _named_ids(records, seen) or _repeated_ids(records, seen.other_ids)
+    if found is None:
+        return
+    raise UnmappedLogError(
+        f"{seen.file.path}: no row has {key.name}, by which {suite} tells dialogues apart, so the "
+        f"file would be one dialogue. {found!r} varies within the file as names of dialogues do.",
+        [column_flag(key.name, found)],
+        more=f" If the file is one dialogue, type --column {key.name}=.",
+    )
+
+
+def _named_ids(records: Sequence[Record], seen: FileSample) -> str | None:
+    """Return a key that is called as names of dialogues are, if it has several values."""
+    for name in filter(_DIALOGUE_ID.fullmatch, seen.other_ids):
+        values = _values(records, name)
+        others = ((first_row(file) or {}).get(name) for file in seen.alike)
+        if len(set(values)) > 1 or (values and _has_other(seen, seen.file, name, values[0])):
+            return name
+        if any(
+            _has_other(seen, file, name, value)
+            for file, value in zip(seen.alike, others, strict=True)
+            if isinstance(value, str | int)
+        ):
+            return name
+    return None
+
+
+def _has_other(seen: FileSample, file: InputFile, name: str, value: str | int) -> bool:
+    """Tell whether a key has another value than one in a file, of tables in their first rows."""
+    if not file.size:
+        return False
+    if file.format not in ("json", "jsonl"):
+        rows = islice(seen.read(), _TABLE_ROWS)
+        return any(record.get(name) not in (None, "", value) for record in rows)
+    spelled = re.escape(f'"{value}"' if isinstance(value, str) else str(value)).encode()
+    pattern = rb'"%s"\s*:\s*(?!%s|null\b)["\d]' % (re.escape(name).encode(), spelled)
+    return occurs_in(file, pattern)
+
+
+def _repeated_ids(records: Sequence[Record], names: Iterable[str]) -> str | None:
+    """Return a key that is called an id and has the same value in neighbouring rows only."""
+    for name in names:
+        values = _values(records, name)
+        changes = sum(a != b for a, b in pairwise(values))
+        if 1 < len(set(values)) == changes + 1 < len(records) == len(values):
+            return name
+    return None
+
+
+def _values(records: Sequence[Record], name: str) -> list[Any]:
+    found = (record.get(name) for record in records)
+    return [value for value in found if isinstance(value, str | int) and value != ""]
+
+
+_SHOWN_CHARACTERS = 40
+
+
+def beginning(seen: FileSample) -> str:
+    """Return how a file begins that holds text but no row; nothing of any other."""
+    if seen.rows or seen.file.format not in ("json", "jsonl"):
+        return ""
+    text = begins_with(seen.file).decode(errors="replace").partition("\n")[0].rstrip()
+    return text if len(text) <= _SHOWN_CHARACTERS else text[: _SHOWN_CHARACTERS - 1] + "…"
+
+
+def foreign_error(
+    suite: str, source: Source, foreign: Sequence[tuple[FileSample, Sequence[RequiredColumn]]]
+) -> InputError:
+    """Make the error of files that are no logs of a suite."""
+    lacking = next((lacking for _, lacking in foreign if lacking), ())
+    if lacking:
+        return lacking_error(suite, source, lacking, [seen for seen, needs in foreign if needs])
+    first = foreign[0][0]
+    layout = layout_of_arrays(suite, source, first) if beginning(first).startswith("[") else None
+    return UnmappedLogError(
+        f"{_named([seen for seen, _ in foreign])}: {describe_no_row(first)}.",
+        [("--layout", layout)] if layout else [],
+        unless=_what_is_read(first),
+    )
+
+
+def describe_no_row(seen: FileSample) -> str:
+    """Say that a file holds no row, and how it begins."""
+    what = "no line is a JSON object" if seen.file.format == "jsonl" else "no JSON object"
+    return f"{what}; it begins with {beginning(seen)!r}"
+
+
+def _what_is_read(seen: FileSample) -> str:
+    if seen.file.format == "json":
+        return "A JSON document holds an object, or an array of them."
+    if beginning(seen).startswith("[{"):
+        return "JSON Lines have one object on each line: `jq -c '{messages: .}'` names its array."
+    if beginning(seen).startswith("["):
+        return "JSON Lines have one object on each line: `jq -c '.[]'` writes those of an array so."
+    return "JSON Lines have one object on each line: `jq -c .` writes an indented file so."
+
+
+class MissingColumnsError(UnmappedLogError):
+    """Rows without columns that all metrics need, or that were asked for.
+
+    Parameters
+    ----------
+    absent
+        The place of each column, and in what way it is absent.
+    """
+
+    def __init__(
+        self, message: str, absent: Mapping[str, str], flags: Sequence[Flag], unless: str
+    ) -> None:
+        super().__init__(message, flags, unless=unless)
+        self.absent = absent
+
+    @property
+    def reason(self) -> str:
+        """What is absent, on one line."""
+        return "; ".join(f"{place}: {how}" for place, how in self.absent.items())
+
+
+def lacking_error(
+    suite: str, source: Source, lacking: Sequence[RequiredColumn], seen: Sequence[FileSample]
+) -> MissingColumnsError:
+    """Make the error of rows that lack what all metrics need, or what was asked for."""
+    found = count_keys(seen[0].read())
+    mark_speakers(found, seen[0].read())
+    advice = suggested(source, lacking, found)
+    what = f"what {suite} needs" if lacking[0] in needs_of(source) else "a column that is asked for"
+    lines = [f"{_named(seen)}: no row has {what}."]
+    told: set[str] = set()
+    absent = {need.place: _absence(need, seen) for need in lacking}
+    for need in lacking:
+        lines += [
+            f"  {need.place}: {absent[need.place]}",
+            f"    looked for: {', '.join(need.column.keys)}",
+        ]
+        keys = listed(keys_beside(need, source, advice, found))
+        if keys not in told:
+            lines.append(f"    found: {keys}")
+            told.add(keys)
+        if need.place in advice:
+            lines.append(f"    nearest: {advice[need.place]}")
+    return MissingColumnsError(
+        "\n".join(lines),
+        absent,
+        flags_to_type(suite, source, lacking, advice, found, seen[0]),
+        f"Say where it stands: --column {lacking[0].name}=KEY; `fastscore inspect` lists the keys "
+        "of a log and the suites that it fits.",
+    )
+
+
+def words_error(
+    suite: str,
+    source: Source,
+    need: RequiredColumn,
+    counts: ColumnSample,
+    seen: Sequence[FileSample],
+) -> UnmappedLogError | None:
+    """Make the error of a column in which expected words stand under another name, or none do."""
+    absent = [word for word in need.column.expects if word not in counts.known]
+    words = sorted(counts.words.items(), key=lambda item: (-item[1], item[0]))
+    flags = word_flags(source, need, counts, absent)
+    if not words or not absent:
+        return None
+    return UnknownWordsError(
+        f"{_named(seen)}: no row has what {suite} needs: "
+        f"{need.place} is never {' or '.join(map(repr, absent))}.\n"
+        f"  looked for: {', '.join(need.column.expects)}\n"
+        f"  found: {shortened([f'{word!r} ({count:,})' for word, count in words])}",
+        flags,
+        unless=_question(source, need, counts, need.column.expects[0]),
+    )
+
+
+class UnknownWordsError(UnmappedLogError):
+    """Words of a column that lacks the words it needs; if no flags map them, the hint asks."""
+
+
+def _question(source: Source, need: RequiredColumn, counts: ColumnSample, meant: str) -> str:
+    """Ask what words mean: of two speakers with what to type if the user is the first."""
+    rows, words = source.chat_rows, [*counts.words][:2]
+    if rows is None or need.name != rows.speaker or len(words) < len(rows.words[:2]):
+        return f"Say what they mean: --value {need.name}:WORD={meant}."
+    example = [
+        value_flag(need.name, word, own) for word, (_, own) in zip(words, rows.words, strict=False)
+    ]
+    if source.chat is None and need.holder is not None:
+        # in the suite's own arrays only texts are words
+        example.insert(0, column_flag(need.name, need.name))
+    return f"Say what they mean, for example {typed(example)}."
+
+
+def word_flags(
+    source: Source, need: RequiredColumn, counts: ColumnSample, known: Sequence[str]
+) -> list[Flag]:
+    """Return the flags to type for words: of speakers by their roles, of others by their names."""
+    words = [word for word, _ in sorted(counts.words.items(), key=lambda item: (-item[1], item[0]))]
+    rows = source.chat_rows
+    if rows is not None and need.name == rows.speaker:
+        return role_flags(words, counts.known, rows, known)
+    return nearest_words(need.name, words, known)
+
+
+def speakers_error(
+    suite: str,
+    source: Source,
+    need: RequiredColumn,
+    counts: ColumnSample,
+    seen: Sequence[FileSample],
+) -> UnmappedLogError | None:
+    """Make the error of speakers one of whom the suite takes for another than they are together."""
+    rows = source.chat_rows
+    if rows is None or need.name != rows.speaker:
+        return None
+    found = sorted([*counts.words, *counts.known])
+    message = f"{_named(seen)}: {need.place} is {', '.join(map(repr, found))}"
+    if source.chat is not None:
+        flags = role_flags([*counts.words], counts.known, rows)
+        return UnmappedLogError(f"{message}.", flags) if flags else None
+    if need.column.value_map:
+        return None
+    meanings = role_meanings(found)
+    own = dict(rows.words)
+    others = [word for word in counts.known if own.get(meanings.get(word, ""), word) != word]
+    if not others or USER_ROLE not in {meanings.get(word) for word in counts.words}:
+        return None
+    flags = role_flags(found, (), rows)
+    return UnmappedLogError(
+        f"{message}: beside the others, {others[0]!r} is probably not who {suite} takes it for.",
+        flags,
+        more=f" To keep it as it is, type --value {need.name}:{others[0]}={others[0]}.",
+    )
+
+
+def any_word_error(
+    suite: str,
+    source: Source,
+    need: RequiredColumn,
+    counts: ColumnSample,
+    seen: Sequence[FileSample],
+) -> UnmappedLogError | None:
+    """Make the error of a column in which none of the words stands of which one is expected."""
+    column = need.column
+    has_words = bool(counts.words or counts.known)
+    if not (column.expects_any and has_words) or counts.any_expected:
+        return None
+    expected = [word for name, word in column.expects_any if name == column.name]
+    elsewhere = [
+        f", and {name} never begins with {word.removesuffix('*')!r}"
+        for name, word in column.expects_any
+        if name != column.name
+    ]
+    words = sorted(counts.words.items(), key=lambda item: (-item[1], item[0]))
+    found = [f"{word!r} ({count:,})" for word, count in words] + list(
+        map(repr, sorted(counts.known))
+    )
+    flags = word_flags(source, need, counts, column.allowed_values)
+    is_mapped = any(value.endswith(f"={word}") for _, value in flags for word in expected)
+    return UnknownWordsError(
+        f"{_named(seen)}: no row has what {suite} needs: {need.place} is never "
+        f"{', '.join(map(repr, expected[:-1]))} or {expected[-1]!r}{''.join(elsewhere)}.\n"
+        f"  found: {shortened(found)}",
+        flags if is_mapped else (),
+        unless=_question(source, need, counts, expected[0]),
+    )
+
+
+def _named(seen: Sequence[FileSample]) -> str:
+    first = seen[0].file.path
+    count = sum(len(each.files) for each in seen)
+    return first if count == 1 else f"{first} and {count - 1:,} more"
+
+
+def _absence(need: RequiredColumn, seen: Sequence[FileSample]) -> str:
+    """Say how a need is absent; files of columns lack one as a whole."""
+    occurrences = [each.occurrences[need.place] for each in seen if each.occurrences]
+    asked = sum(counts.asked for counts in occurrences)
+    unusable = sum((counts.unusable for counts in occurrences), Counter[str]())
+    if unusable:
+        found = ", ".join(f"{kind}s ({count:,})" for kind, count in unusable.most_common())
+        return f"found {found}, expected {KINDS[need.column.kind]}, in {_objects(need, asked)}"
+    in_columns = all(each.file.format in ("csv", "parquet") for each in seen)
+    if need.holder is None and in_columns and not any(counts.keyed for counts in occurrences):
+        return "no such column"
+    if not all(each.is_whole and not each.alike for each in seen):
+        return f"absent or null in all {_objects(need, 0).removeprefix('0 ')}"
+    return f"absent or null in {_objects(need, asked)}"
+
+
+def _objects(need: RequiredColumn, asked: int) -> str:
+    if need.holder is None:
+        return "1 row" if asked == 1 else f"{asked:,} rows"
+    what = f"{need.holder.name}[]"
+    return f"1 object of {what}" if asked == 1 else f"{asked:,} objects of {what}"

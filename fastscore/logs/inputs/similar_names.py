@@ -1,13 +1,17 @@
-"""Which of the keys that were found a declared column probably is: for messages, never to read."""
+"""Which key a declared column probably is, which role a word, and which key names speakers."""
 
 import difflib
 import itertools
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
+from itertools import islice, pairwise
+from typing import Any
 
-from fastscore.logs.inputs.column_map import Flag, value_flag
-from fastscore.logs.inputs.found_keys import ANY_KEY, FoundKey
+from fastscore.logs.inputs.column_map import EACH, LEFT_OUT, Flag, value_flag
+from fastscore.logs.inputs.document_values import json_of_text, value_at
+from fastscore.logs.inputs.found_keys import ANY_KEY, FoundKey, FoundKeys
+from fastscore.suites.chats import ASSISTANT_ROLE, SYSTEM_ROLE, TOOL_ROLE, USER_ROLE, ChatRows
 from fastscore.suites.declarations import Column
 
 _LEAST_SIMILARITY = 0.8
@@ -155,4 +159,143 @@ def nearest_words(name: str, words: Iterable[str], known: Collection[str]) -> li
         )
         if score > 0.0 and best and not best.endswith("*"):
             flags.append(value_flag(name, word, best))
+    return flags
+
+
+_MOST_SPEAKERS = 8
+_FEWEST_TURNS = 4
+"""From how many turns on two values that alternate are speakers."""
+_SPEAKERS = 2
+_RECORDS = 20
+
+
+def speaker_key(turns: Sequence[Mapping[str, Any]], read: Collection[str] = ()) -> str | None:
+    """Return the path of the value that says who speaks in the turns of one dialogue.
+
+    Its values are few: known words for roles, or two that alternate, or those of a key that is
+    called as speakers are. None if there is none.
+
+    Parameters
+    ----------
+    turns
+        The turns as they were found.
+    read
+        Paths that have another meaning.
+    """
+    found: dict[str, list[str]] = {}
+    for turn in turns:
+        for path, value in _scalars(turn):
+            if path not in read:
+                found.setdefault(path, []).append(str(value))
+    by_rank: dict[int, str] = {}
+    for path, words in found.items():
+        if 2 * len(words) >= len(turns):
+            by_rank.setdefault(_rank(path, words), path)
+    by_rank.pop(0, None)
+    return by_rank[max(by_rank)] if by_rank else None
+
+
+def _scalars(turn: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Yield the texts, integers and truth values of a turn and of the objects in it."""
+    for key, value in turn.items():
+        if isinstance(value, str | int):
+            yield key, value
+        elif isinstance(value, dict):
+            yield from ((f"{key}.{k}", v) for k, v in value.items() if isinstance(v, str | int))
+
+
+def _rank(path: str, words: Sequence[str]) -> int:
+    """Return how surely the values of a path are speakers; 0 if they are none."""
+    distinct = set(words)
+    if len(distinct) > _MOST_SPEAKERS:
+        return 0
+    meanings = set(role_meanings(distinct).values())
+    if USER_ROLE in meanings or (ASSISTANT_ROLE in meanings and len(distinct) > 1):
+        return 3
+    if not _SPEAKERS <= len(distinct) <= max(_SPEAKERS, len(words) // 2):
+        return 0
+    if name_similarity("speaker", path.rpartition(".")[2]):
+        return 2
+    alternate = len(distinct) == _SPEAKERS and all(a != b for a, b in pairwise(words))
+    return int(alternate and len(words) >= _FEWEST_TURNS)
+
+
+def mark_speakers(found: FoundKeys, rows: Iterable[Mapping[str, Any]]) -> None:
+    """Mark the keys of arrays whose values are speakers in some of the first rows."""
+    arrays = [array for array in found.arrays if EACH not in array]
+    for row in islice(rows, _RECORDS):
+        for array in arrays:
+            value = value_at(row, array)
+            value = json_of_text(value) if isinstance(value, str) else value
+            turns = [each for each in value if isinstance(each, dict)] if value else []
+            path = speaker_key(turns) if isinstance(value, list) else None
+            key = found.keys.get(f"{array}{EACH}{path}") if path else None
+            if key is not None:
+                key.names_speakers = True
+
+
+_ROLE_WORDS = {
+    USER_ROLE: "user users human customer client guest seeker prompter person caller tourist "
+    "traveler patient buyer initiator",
+    ASSISTANT_ROLE: "assistant bot ai gpt chatgpt bing bard claude gemini model recommender "
+    "chatbot wizard operator respondent",
+    TOOL_ROLE: "tool tools function function_call observation tool_call tool_result action slot "
+    "ipython environment",
+    SYSTEM_ROLE: "developer instruction instructions metadata",
+}
+_MEANINGS = {word: role for role, words in _ROLE_WORDS.items() for word in words.split()}
+_SYSTEMS = ("system", "sys")
+_LETTERS = {"u": USER_ROLE, "a": ASSISTANT_ROLE, "s": ASSISTANT_ROLE}
+_AGENTS = ("agent",)
+
+
+def role_meanings(words: Collection[str]) -> dict[str, str]:
+    """Return the roles of words; a word that nothing is known of has none.
+
+    ``agent`` replies, except beside an assistant, where it is nobody that is known; ``system``
+    replies, except beside another word that does: then it is a prompt.
+    """
+    plain = {word: word.strip().casefold() for word in words}
+    found = {word: _MEANINGS[name] for word, name in plain.items() if name in _MEANINGS}
+    letters = {word: _LETTERS[name] for word, name in plain.items() if name in _LETTERS}
+    if {USER_ROLE, ASSISTANT_ROLE} <= set(letters.values()):
+        found |= letters
+    replies = ASSISTANT_ROLE in found.values()
+    agents = [word for word, name in plain.items() if name in _AGENTS]
+    if not replies and USER_ROLE in found.values():
+        found |= dict.fromkeys(agents, ASSISTANT_ROLE)
+    replies = ASSISTANT_ROLE in found.values()
+    systems = [word for word, name in plain.items() if name in _SYSTEMS]
+    return found | dict.fromkeys(systems, SYSTEM_ROLE if replies else ASSISTANT_ROLE)
+
+
+def role_flags(
+    words: Collection[str], known: Collection[str], rows: ChatRows, knows: Collection[str] = ()
+) -> list[Flag]:
+    """Return the flags to type for the words of speakers.
+
+    Parameters
+    ----------
+    words
+        Words that the suite does not know.
+    known
+        Words of the column that it does know.
+    rows
+        The suite's words for roles.
+    knows
+        Words of the suite that other words may be similar to, if they are no role's.
+    """
+    own = dict(rows.words)
+    roles = {word: role for role, word in own.items()}
+    # a word of the suite has the suite's meaning, whatever it means elsewhere
+    among = [*words, *(roles.get(word, word) for word in known)]
+    meanings = role_meanings(among)
+    flags: list[Flag] = []
+    for word in words:
+        if word not in meanings:
+            flags += nearest_words(rows.speaker, [word], knows)
+            continue
+        means = own.get(meanings[word], LEFT_OUT)
+        if means != word and (means != LEFT_OUT or rows.array):
+            flags.append(value_flag(rows.speaker, word, means))
     return flags

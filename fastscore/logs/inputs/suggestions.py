@@ -7,11 +7,10 @@ from itertools import islice
 from fastscore.errors import UsageError
 from fastscore.logs.inputs.chats import BARE, counted_rows, is_array_of_turns
 from fastscore.logs.inputs.column_map import EACH, NO_MAP, ColumnMap, Flag, column_flag, map_source
+from fastscore.logs.inputs.column_samples import RequiredColumn, arrays_of, needs_of, stored
 from fastscore.logs.inputs.files import STDIN, InputFile
 from fastscore.logs.inputs.found_keys import ANY_KEY, FoundKey, FoundKeys
 from fastscore.logs.inputs.layout import layout_names, load_layout
-from fastscore.logs.inputs.needs import Need, arrays_of, needs_of
-from fastscore.logs.inputs.occurrences import stored
 from fastscore.logs.inputs.records import Record, json_of, records
 from fastscore.logs.inputs.sampling import FileSample, Known, read_records, sample_file, sample_rows
 from fastscore.logs.inputs.similar_names import keys_of_others, nearest_key
@@ -23,7 +22,9 @@ ROW_PER_TURN = "turns"
 """The layout of rows that are turns."""
 
 
-def suggested(source: Source, lacking: Sequence[Need], found: FoundKeys) -> dict[str, str]:
+def suggested(
+    source: Source, lacking: Sequence[RequiredColumn], found: FoundKeys
+) -> dict[str, str]:
     """Return for what is lacking the paths at which it probably stands, by its place.
 
     Parameters
@@ -44,7 +45,10 @@ def suggested(source: Source, lacking: Sequence[Need], found: FoundKeys) -> dict
 
 
 def _suggested(
-    source: Source, lacking: Sequence[Need], found: FoundKeys, in_array: Mapping[str, FoundKey]
+    source: Source,
+    lacking: Sequence[RequiredColumn],
+    found: FoundKeys,
+    in_array: Mapping[str, FoundKey],
 ) -> dict[str, str]:
     advice: dict[str, str] = {}
     for need in lacking:
@@ -82,7 +86,7 @@ def _array_key() -> FoundKey:
 
 
 def keys_beside(
-    need: Need, source: Source, advice: Mapping[str, str], found: FoundKeys
+    need: RequiredColumn, source: Source, advice: Mapping[str, str], found: FoundKeys
 ) -> dict[str, FoundKey]:
     """Return the keys of the objects in which a need should stand, in an array by its new name."""
     if need.holder is not None and need.holder.name in advice:
@@ -93,7 +97,7 @@ def keys_beside(
 def flags_to_type(
     suite: str,
     source: Source,
-    lacking: Sequence[Need],
+    lacking: Sequence[RequiredColumn],
     advice: Mapping[str, str],
     found: FoundKeys,
     seen: FileSample,
@@ -207,7 +211,7 @@ def _count_turns(records: Sequence[Record], source: Source) -> tuple[int, int]:
 
 
 def _item_flags(
-    source: Source, lacking: Sequence[Need], advice: Mapping[str, str], found: FoundKeys
+    source: Source, lacking: Sequence[RequiredColumn], advice: Mapping[str, str], found: FoundKeys
 ) -> list[Flag]:
     """Name the columns of an array that was probably found under another name."""
     flags = []

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from fastscore.logs.inputs.column_samples import ColumnSample, RequiredColumn, needs_of
 from fastscore.logs.inputs.files import Format, InputFile
-from fastscore.logs.inputs.needs import Need, needs_of
-from fastscore.logs.inputs.occurrences import Occurrences
-from fastscore.logs.inputs.refusals import (
+from fastscore.logs.inputs.sampling import FileSample
+from fastscore.logs.inputs.screening import (
     any_word_error,
     beginning,
     describe_no_row,
@@ -17,7 +17,6 @@ from fastscore.logs.inputs.refusals import (
     lacking_error,
     words_error,
 )
-from fastscore.logs.inputs.sampling import FileSample
 from fastscore.suites.declarations import ALL_METRICS, Column, Source
 
 TEXT = Column(name="text", kind="text", needed_by=ALL_METRICS, aliases=("said",))
@@ -33,19 +32,23 @@ def written(folder: Path, content: bytes, format: Format = "jsonl") -> FileSampl
 
 
 def sample(
-    need: Need, counts: Occurrences, *rows: dict[str, Any], format: Format = "jsonl", **more: Any
+    need: RequiredColumn,
+    counts: ColumnSample,
+    *rows: dict[str, Any],
+    format: Format = "jsonl",
+    **more: Any,
 ) -> FileSample:
     file = InputFile(f"log.{format}", format, "none", 0)
     seen = FileSample(file, lambda: iter(rows), rows=len(rows), is_whole=True, **more)
-    seen.occurrences = {NEED_TEXT.place: Occurrences(), NEED_EVENT.place: Occurrences()}
+    seen.occurrences = {NEED_TEXT.place: ColumnSample(), NEED_EVENT.place: ColumnSample()}
     seen.occurrences[need.place] = counts
     return seen
 
 
-SEEN = [sample(NEED_TEXT, Occurrences())]
+SEEN = [sample(NEED_TEXT, ColumnSample())]
 
 
-def absence(seen: FileSample, need: Need = NEED_TEXT) -> str:
+def absence(seen: FileSample, need: RequiredColumn = NEED_TEXT) -> str:
     """Return what is told of the place of a need."""
     lines = lacking_error("toy", SOURCE, [need], [seen]).message.splitlines()
     return lines[1].strip()
@@ -89,7 +92,7 @@ def test_files_that_begin_alike_are_counted(tmp_path: Path) -> None:
 
 def test_of_files_some_of_which_have_rows_those_are_told(tmp_path: Path) -> None:
     empty = written(tmp_path, b"7")
-    rows = sample(NEED_TEXT, Occurrences(asked=1), {"other": 1})
+    rows = sample(NEED_TEXT, ColumnSample(asked=1), {"other": 1})
     error = foreign_error("toy", SOURCE, [(empty, []), (rows, [NEED_TEXT])])
     assert error.message.splitlines() == [
         "log.jsonl: no row has what toy needs.",
@@ -100,29 +103,29 @@ def test_of_files_some_of_which_have_rows_those_are_told(tmp_path: Path) -> None
 
 
 def test_absence_is_told_by_what_was_looked_at() -> None:
-    asked = Occurrences(asked=1_200)
+    asked = ColumnSample(asked=1_200)
     assert absence(sample(NEED_TEXT, asked)) == "text: absent or null in 1,200 rows"
     part = sample(NEED_TEXT, asked)
     part.is_whole = False
     assert absence(part) == "text: absent or null in all rows"
     assert absence(sample(NEED_TEXT, asked, format="csv")) == "text: no such column"
-    null = Occurrences(asked=2, keyed=2)
+    null = ColumnSample(asked=2, keyed=2)
     assert absence(sample(NEED_TEXT, null, format="csv")) == "text: absent or null in 2 rows"
-    other = Occurrences(asked=3, keyed=3, unusable=Counter(array=2, object=1))
+    other = ColumnSample(asked=3, keyed=3, unusable=Counter(array=2, object=1))
     assert absence(sample(NEED_TEXT, other)) == (
         "text: found arrays (2), objects (1), expected strings, in 3 rows"
     )
 
 
 def test_a_key_that_probably_is_the_column_is_named_with_its_flag() -> None:
-    rows = sample(NEED_TEXT, Occurrences(asked=1), {"content": "a"})
+    rows = sample(NEED_TEXT, ColumnSample(asked=1), {"content": "a"})
     error = lacking_error("toy", SOURCE, [NEED_TEXT], [rows])
     assert error.message.splitlines()[-1] == "    nearest: content"
     assert error.hint == "Type --column text=content."
 
 
 def test_words_under_another_name_are_told_with_their_numbers() -> None:
-    foreign = Occurrences(asked=9, given=9, known={"end"}, words={"note": 2, "hypothesis": 5})
+    foreign = ColumnSample(asked=9, given=9, known={"end"}, words={"note": 2, "hypothesis": 5})
     error = words_error("toy", SOURCE, NEED_EVENT, foreign, SEEN)
     assert error is not None
     assert error.message.splitlines() == [
@@ -132,14 +135,14 @@ def test_words_under_another_name_are_told_with_their_numbers() -> None:
     ]
     # both words mean what a model wrote
     assert error.hint == "Type --value event:hypothesis=guess."
-    strange = words_error("toy", SOURCE, NEED_EVENT, Occurrences(words={"qqq": 1}), SEEN)
+    strange = words_error("toy", SOURCE, NEED_EVENT, ColumnSample(words={"qqq": 1}), SEEN)
     assert strange is not None
     assert strange.hint == "Say what they mean: --value event:WORD=guess."
 
 
 def test_without_foreign_words_or_absent_ones_there_is_no_error() -> None:
-    assert words_error("toy", SOURCE, NEED_EVENT, Occurrences(known={"end"}), SEEN) is None
-    known = Occurrences(known={"guess", "end"}, words={"note": 1})
+    assert words_error("toy", SOURCE, NEED_EVENT, ColumnSample(known={"end"}), SEEN) is None
+    known = ColumnSample(known={"guess", "end"}, words={"note": 1})
     assert words_error("toy", SOURCE, NEED_EVENT, known, SEEN) is None
 
 
@@ -151,9 +154,9 @@ def test_where_any_of_several_words_is_enough_all_are_told() -> None:
         expects_any=(("role", "user"), ("role", "guest"), ("name", "guest_*")),
         allowed_values=("user", "guest", "waiter"),
     )
-    need = Need("role", None, column)
+    need = RequiredColumn("role", None, column)
     error = any_word_error(
-        "toy", SOURCE, need, Occurrences(known={"waiter"}, words={"human": 3}), SEEN
+        "toy", SOURCE, need, ColumnSample(known={"waiter"}, words={"human": 3}), SEEN
     )
     assert error is not None
     assert error.message.splitlines() == [
@@ -163,8 +166,8 @@ def test_where_any_of_several_words_is_enough_all_are_told() -> None:
     ]
     assert error.hint == "Type --value role:human=user."
     assert (
-        any_word_error("toy", SOURCE, need, Occurrences(known={"waiter"}, any_expected=True), SEEN)
+        any_word_error("toy", SOURCE, need, ColumnSample(known={"waiter"}, any_expected=True), SEEN)
         is None
     )
-    assert any_word_error("toy", SOURCE, need, Occurrences(), SEEN) is None
-    assert any_word_error("toy", SOURCE, NEED_TEXT, Occurrences(words={"x": 1}), SEEN) is None
+    assert any_word_error("toy", SOURCE, need, ColumnSample(), SEEN) is None
+    assert any_word_error("toy", SOURCE, NEED_TEXT, ColumnSample(words={"x": 1}), SEEN) is None

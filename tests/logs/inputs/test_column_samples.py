@@ -3,9 +3,9 @@
 from collections import Counter
 from typing import Any
 
-from fastscore.logs.inputs.needs import all_columns
-from fastscore.logs.inputs.occurrences import (
-    Occurrences,
+from fastscore.logs.inputs.column_samples import (
+    ColumnSample,
+    all_columns,
     count_occurrences,
     is_among,
     rows_of,
@@ -16,15 +16,15 @@ from fastscore.suites.declarations import Column, Source
 
 def counted(
     source: Source, *rows: dict[str, Any], of_cells: bool = False
-) -> dict[str, Occurrences]:
+) -> dict[str, ColumnSample]:
     needs = list(all_columns(source))
-    found = {need.place: Occurrences() for need in needs}
+    found = {need.place: ColumnSample() for need in needs}
     for row in rows:
         count_occurrences(row, source, needs, found, of_cells=of_cells)
     return found
 
 
-def numbers(counts: Occurrences) -> tuple[int, int, int]:
+def numbers(counts: ColumnSample) -> tuple[int, int, int]:
     return counts.asked, counts.keyed, counts.given
 
 
@@ -121,9 +121,9 @@ def test_items_are_asked_of_objects_and_a_column_of_their_name_then_is_not() -> 
 
 
 def test_occurrences_of_two_files_add_up() -> None:
-    first = Occurrences(2, 1, 1, {"a"}, {"x": 1}, False, Counter(string=1), False)
-    first.add(Occurrences(3, 3, 0, {"b"}, {"x": 2, "y": 1}, True, Counter(string=1), True))
-    assert first == Occurrences(
+    first = ColumnSample(2, 1, 1, {"a"}, {"x": 1}, False, Counter(string=1), False)
+    first.add(ColumnSample(3, 3, 0, {"b"}, {"x": 2, "y": 1}, True, Counter(string=1), True))
+    assert first == ColumnSample(
         5, 4, 1, {"a", "b"}, {"x": 3, "y": 1}, True, Counter(string=2), True
     )
 

@@ -1,4 +1,4 @@
-"""What one row shows of the columns that a suite needs: keys, values and words."""
+"""The columns of a suite and where they should be, and what sampled rows show of them."""
 
 import json
 from collections import Counter
@@ -9,16 +9,69 @@ from typing import Any
 from fastscore.logs.inputs.chats import counted_rows
 from fastscore.logs.inputs.column_map import EACH, LEFT_OUT
 from fastscore.logs.inputs.found_keys import json_type
-from fastscore.logs.inputs.needs import Need, arrays_of
 from fastscore.logs.inputs.records import Record, json_of
 from fastscore.logs.inputs.similar_names import json_types
-from fastscore.suites.declarations import Column, Source
+from fastscore.suites.declarations import ALL_METRICS, Column, Source
+
+
+@dataclass(frozen=True, slots=True)
+class RequiredColumn:
+    """A column and where it should stand.
+
+    Parameters
+    ----------
+    name
+        Its name.
+    holder
+        The column whose array's objects hold it, None where rows do.
+    column
+        Its declaration.
+    """
+
+    name: str
+    holder: Column | None
+    column: Column
+
+    @property
+    def place(self) -> str:
+        """Its name with the array that holds it."""
+        return f"{self.holder.name}{EACH}{self.name}" if self.holder else self.name
+
+
+def all_columns(source: Source) -> Iterator[RequiredColumn]:
+    """Yield the columns of a source, arrays before what they hold."""
+    for column in source.columns:
+        yield RequiredColumn(column.name, None, column)
+        for item in column.items:
+            yield RequiredColumn(item.name, column, item)
+
+
+def arrays_of(source: Source) -> tuple[Column, ...]:
+    """Return the columns that hold arrays of objects."""
+    return tuple(column for column in source.columns if column.items)
+
+
+def needs_of(source: Source) -> tuple[RequiredColumn, ...]:
+    """Return what all metrics of a suite need, arrays before what they hold."""
+    return tuple(need for need in all_columns(source) if need.column.needed_by == ALL_METRICS)
+
+
+def list_asked_for(source: Source) -> tuple[RequiredColumn, ...]:
+    """Return what else the user said the place of."""
+    return tuple(
+        need
+        for need in all_columns(source)
+        if need.column.path
+        and not source.asked_for.isdisjoint((need.name, need.place))
+        and need.column.needed_by != ALL_METRICS
+    )
+
 
 _MOST_ELEMENTS = 1000
 
 
 @dataclass(slots=True)
-class Occurrences:
+class ColumnSample:
     """What was seen of a need in some rows.
 
     Parameters
@@ -50,7 +103,7 @@ class Occurrences:
     unusable: Counter[str] = field(default_factory=Counter)
     may_follow: bool = False
 
-    def add(self, other: "Occurrences") -> None:
+    def add(self, other: "ColumnSample") -> None:
         """Count what was seen elsewhere as well."""
         self.asked += other.asked
         self.keyed += other.keyed
@@ -62,7 +115,7 @@ class Occurrences:
         for word, count in other.words.items():
             self.words[word] = self.words.get(word, 0) + count
 
-    def proves(self, need: Need) -> bool:
+    def proves(self, need: RequiredColumn) -> bool:
         """Whether there is a value, and every word that is expected, or any where one is enough."""
         return (
             self.given > 0
@@ -93,8 +146,8 @@ def rows_of(record: Record, source: Source) -> Iterator[Record]:
 def count_occurrences(
     row: Record,
     source: Source,
-    needs: Iterable[Need],
-    occurrences: Mapping[str, Occurrences],
+    needs: Iterable[RequiredColumn],
+    occurrences: Mapping[str, ColumnSample],
     *,
     of_cells: bool,
 ) -> None:
@@ -160,7 +213,7 @@ def _is_asked(row: Record, column: Column, source: Source) -> bool:
     )
 
 
-def _count(counts: Occurrences, column: Column, is_there: bool, value: Any) -> None:
+def _count(counts: ColumnSample, column: Column, is_there: bool, value: Any) -> None:
     meant = dict(column.value_map).get(value) if isinstance(value, str) else None
     if meant == LEFT_OUT:
         return
