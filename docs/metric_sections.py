@@ -13,7 +13,6 @@ from fastscore.results.number_text import bands_text
 from fastscore.suites.base import Suite
 from fastscore.suites.declarations import Metric, null_rules_in_words
 from fastscore.suites.families import headline_metrics
-from fastscore.suites.formulas import plain_formula, plain_words
 from fastscore.suites.registry import load_suite
 
 PAGES = Path(__file__).parent / "suites"
@@ -35,7 +34,7 @@ def _section(metric: Metric) -> Iterator[str]:
     if metric.latex:
         yield from ("```math", metric.latex, "```", "")
     for symbol, meaning in metric.symbols:
-        yield f"- {plain_formula(symbol)}: {plain_words(meaning)}"
+        yield f"- ${symbol}$: {meaning}"
     yield from ("",) if metric.symbols else ()
     better = "no better direction" if metric.better == "neither" else f"{metric.better} is better"
     yield from (f"**Range.** {metric_range(metric)}, {better}. Table `{metric.table}`.", "")
@@ -47,7 +46,7 @@ def _section(metric: Metric) -> Iterator[str]:
         ("Note.", metric.note),
     ):
         if text:
-            yield from (f"**{label}** {plain_words(text)}", "")
+            yield from (f"**{label}** {text}", "")
     yield from (*_null_lines(metric), "", f"**Source.** {metric.source}.", "")
 
 

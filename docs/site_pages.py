@@ -74,12 +74,18 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     if page.file.src_uri.startswith("docs/suites/"):
         anchored = r'<a id="\1"></a>\n\n\g<0>'
         markdown = re.sub(r"^### (\w+): .*$", anchored, markdown, flags=re.MULTILINE)
+        markdown = re.sub(r"\$([^$\n]+)\$", lambda found: _formula(found[1]), markdown)
     return re.sub(
         r"^```math\n(.*?)^```$",
-        lambda found: to_mathml(found[1], display="block"),
+        lambda found: f'<div class="formula">{_formula(found[1], display="block")}</div>',
         markdown,
         flags=re.MULTILINE | re.DOTALL,
     )
+
+
+def _formula(latex: str, display: str = "inline") -> str:
+    """Return a formula as MathML, with the set minus that common fonts have."""
+    return to_mathml(latex, display=display).replace("&#x029F5;", "&#x02216;")
 
 
 def on_post_page(output: str, page: Page, config: MkDocsConfig) -> None:

@@ -28,7 +28,7 @@ def test_a_section_has_every_fact_of_a_metric() -> None:
     assert section.startswith("### M15: Serendipity score\n\n```math\n\\mathrm{M15} = ")
     facts = (metric.reading, metric.example, metric.note, metric.source, metric.latex)
     assert all(fact and fact in section for fact in facts)
-    assert "- θ: threshold" in section
+    assert "- $\\theta$: threshold" in section
     for rule in metric.null_when:
         assert f"- `{rule.reason}`: {rule.text}\n" in section
 
