@@ -340,7 +340,7 @@ def _embed(run: _Execution, shards: Sequence[Shard]) -> list[Shard]:
     missing = sum(receipt.counts["missing"] for receipt in counted if receipt is not None)
     buckets = tasks.text_buckets(missing, run.engine.processes()) if missing else ()
     shown = {"embedded": "texts"}
-    texts = tasks.count_texts_to_embed(run.context, missing)
+    texts = tasks.count_texts_to_embed(run.context, missing) if missing else 0
     # one bucket at a time in a process: the embedder uses every core by itself
     run.map("embed", tasks.embed_bucket, buckets, shown, exclusive=True, texts=texts)
     return left

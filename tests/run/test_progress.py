@@ -169,6 +169,11 @@ def test_embedding_is_told_of_text_by_text(
     assert len({done for done, _ in embedded}) > 2
     assert embedded == sorted(embedded)
     told.clear()
+    fastscore.score(
+        logs, OPTIONS, output=tmp_path / "warm", store=tmp_path / "store", progress=call(told)
+    )
+    assert "embed" not in {stage for stage, _, _ in told}
+    told.clear()
     fastscore.score(logs, OPTIONS, store=tmp_path / "other", progress=call(told))
     embedded = [(done, total) for stage, done, total in told if stage == "embed"]
     assert embedded[-1] == (len(distinct), len(distinct))
