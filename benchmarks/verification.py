@@ -20,7 +20,7 @@ import polars as pl
 import fastscore
 from benchmarks.harness import Case, main
 from benchmarks.miner_logs import generate
-from fastscore.run import receipts
+from fastscore.run import commit
 from fastscore.run.commit import RECEIPTS, load_receipt, part_name, receipt_path, save_receipt
 from fastscore.run.config import RunConfig
 from fastscore.run.drive import execute
@@ -49,12 +49,12 @@ def _resumed(config: RunConfig) -> list[Any]:
 
 def _unverified(config: RunConfig) -> list[Any]:
     """Resume a run as if every file were as it was committed."""
-    found: Callable[..., bool] = receipts.is_intact
-    receipts.is_intact = lambda run, output: True
+    found: Callable[..., bool] = commit.is_intact
+    commit.is_intact = lambda run, output: True
     try:
         return _resumed(config)
     finally:
-        receipts.is_intact = found
+        commit.is_intact = found
 
 
 def _same(outputs: dict[str, Any]) -> None:
@@ -86,7 +86,7 @@ def _repeated(run: Path, target: Path, times: int) -> Path:
         repeated.append(dataclasses.replace(receipt, index=index, outputs=tuple(outputs)))
         save_receipt(target / RECEIPTS, repeated[-1])
     manifest.shards *= times
-    manifest.parts_hash = receipts.hash_of_outputs(repeated)
+    manifest.parts_hash = commit.hash_of_outputs(repeated)
     manifest.save(target)
     return target
 

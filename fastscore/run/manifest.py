@@ -62,7 +62,7 @@ class Manifest:
     outputs
         Name, size and content hash of the files beside the parts, which receipts name.
     parts_hash
-        Hash of what all receipts state (`receipts.hash_of_outputs`), in a complete run.
+        Hash of what all receipts state (`commit.hash_of_outputs`), in a complete run.
     peak_memory_bytes
         The largest resident memory of a process of the run.
     """
