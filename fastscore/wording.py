@@ -4,6 +4,7 @@ Messages are written for the command line. Read from Python, `worded` rewrites t
 """
 
 import re
+import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -101,9 +102,13 @@ def in_python(text: str) -> str:
 
 def _call(command: str) -> str:
     """Write a command as a call, if the package has the verb."""
-    _, verb, *words = command.strip("`").split()
+    _, verb, *words = shlex.split(command.strip("`"))
     if verb not in IN_PYTHON:
         return command
+    if verb == "score" and "-o" in words:
+        suite, *logs = words[: words.index("-o")]
+        inputs = repr(logs[0] if len(logs) == 1 else logs).replace("'", '"')
+        return f'`fastscore.score({inputs}, "{suite}")`'
     arguments = [word.lower() if word.isupper() else f'"{word}"' for word in words]
     return f"`fastscore.{verb}({', '.join(arguments)})`" if words else f"`fastscore.{verb}`"
 

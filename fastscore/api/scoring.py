@@ -16,6 +16,7 @@ from fastscore.api.arguments import (
     check_number,
     named_options,
 )
+from fastscore.api.fitting import fitting_suite_named
 from fastscore.errors import UsageError
 from fastscore.logs.inputs.choice import Choice
 from fastscore.logs.inputs.column_map import column_map
@@ -201,8 +202,10 @@ def score(
             "Name a run directory that all workers see.",
         )
     if output is None:
-        return score_in_memory(config, given, chosen_reporter(progress))
-    outcome = execute(config, chosen_reporter(progress))
+        with fitting_suite_named(config):
+            return score_in_memory(config, given, chosen_reporter(progress))
+    with fitting_suite_named(config):
+        outcome = execute(config, chosen_reporter(progress))
     if outcome.refusal is not None:
         raise outcome.refusal
     return open_run(config.output)

@@ -432,6 +432,7 @@ def _callback(suite: Suite) -> Any:
         as_json: bool,
         **given: Any,
     ) -> int:
+        from fastscore.api.fitting import fitting_suite_named
         from fastscore.run.drive import execute
         from fastscore.run.progress import reporter
 
@@ -445,9 +446,12 @@ def _callback(suite: Suite) -> Any:
             from fastscore.results.show import show_plan
             from fastscore.run.drive import preview
 
-            show_plan(preview(config, progress), as_json=as_json)
+            with fitting_suite_named(config):
+                plan = preview(config, progress)
+            show_plan(plan, as_json=as_json)
             return 0
-        outcome = execute(config, progress)
+        with fitting_suite_named(config):
+            outcome = execute(config, progress)
         if outcome.is_scored and (as_json or not quiet):
             from fastscore.results.show import show_outcome
 

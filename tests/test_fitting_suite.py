@@ -1,0 +1,38 @@
+"""Logs of one suite scored by another: the error names the suite that fits, and what to type."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+import fastscore
+from tests.conftest import fastscore_command
+
+
+@pytest.fixture
+def logs(tmp_path: Path) -> Path:
+    return fastscore.example("group_travel", tmp_path / "example").folder / "logs"
+
+
+def test_the_command_line_names_the_suite_and_the_command(logs: Path, tmp_path: Path) -> None:
+    for more in ([], ["--dry-run"]):
+        options = ["-o", tmp_path / "run", "--lex-weight", "1", *more]
+        done = fastscore_command(["score", "score_dialogue", logs, *options])
+        assert done.returncode == 3
+        named = f"These logs fit group_travel. Type: `fastscore score group_travel {logs} -o run`"
+        assert named in done.stderr
+
+
+def test_python_names_the_call(logs: Path) -> None:
+    with pytest.raises(fastscore.FastscoreError) as caught:
+        fastscore.score(logs, fastscore.ScoreDialogue(lex_weight=1.0))
+    assert str(caught.value).endswith(
+        f'These logs fit group_travel. Type: `fastscore.score("{logs}", "group_travel")`'
+    )
+
+
+def test_logs_that_fit_no_suite_keep_the_advice(tmp_path: Path) -> None:
+    (tmp_path / "other.jsonl").write_text(json.dumps({"speed": 3, "colour": "red"}) + "\n")
+    with pytest.raises(fastscore.FastscoreError) as caught:
+        fastscore.score(tmp_path / "other.jsonl", fastscore.ScoreDialogue(lex_weight=1.0))
+    assert "These logs fit" not in str(caught.value)
