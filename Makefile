@@ -17,7 +17,7 @@ WORKERS ?= $(shell expr 1 + $$(getconf _NPROCESSORS_ONLN))
 
 PYTHONS := $(shell sed -n 's/.*:: Python :: \(3\.[0-9]*\)",/\1/p' pyproject.toml)
 
-.PHONY: help setup kernels kernels-checked demo browser fuzz mutations test test-pythons test-checked collect test-slow test-llm test-nightly test-weekly test-ray test-numba wheel lint docs picture bench bench-full clean
+.PHONY: help setup kernels kernels-checked demo browser fuzz mutations test test-pythons test-checked collect test-slow test-llm test-nightly test-weekly test-loggers test-numba test-ray wheel lint docs picture bench bench-full clean
 
 help:  ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -88,6 +88,13 @@ $(VENV)/ray.installed: requirements/bench.constraints $(VENV)/dev.installed
 
 test-ray: $(VENV)/ray.installed  ## The tests of engines on Ray, which is too large for every development environment
 	$(BIN)/python -m pytest -q -n 2 -m "not slow" -k ray tests/engines
+
+$(VENV)/loggers.installed: $(VENV)/dev.installed
+	$(INSTALL) 'mlflow-skinny==3.17.*' 'wandb==0.31.*' 'datasets==5.2.*'
+	@touch $@
+
+test-loggers: $(VENV)/loggers.installed  ## The tests of loggers beside the real clients, offline
+	$(BIN)/python -m pytest -q tests/loggers
 
 test-numba: $(VENV)/dev.installed  ## Kernels made by the oldest Numba that pyproject.toml allows
 	$(INSTALL) --target $(VENV)/oldest-numba "numba==$(OLDEST_NUMBA).*"

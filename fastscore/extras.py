@@ -11,7 +11,6 @@ from fastscore.errors import UsageError
 EXTRAS = {
     "compile": ("numba", "llvmlite"),
     "dask": ("distributed",),
-    "datasets": ("datasets",),
     "embed": ("faiss", "onnx", "onnxruntime", "safetensors", "tokenizers"),
     "llm": ("openai",),
     "mlflow": ("mlflow",),
