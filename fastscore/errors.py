@@ -93,7 +93,7 @@ def listed(names: Sequence[str]) -> str:
     return ", ".join(names[:MOST_LISTED]) + more
 
 
-def nearest(name: str, known: Iterable[str]) -> str:
+def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Say which known name an unknown one probably meant, and list what is known.
 
     Returns

@@ -10,7 +10,7 @@ from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
 
-from fastscore.errors import RunError, UsageError, nearest
+from fastscore.errors import RunError, UsageError, did_you_mean
 
 _LOGS = "logs"
 
@@ -76,7 +76,7 @@ def write_example(suite: str, folder: Path) -> Example:
     """
     declared = _declared()
     if suite not in declared:
-        raise UsageError(f"There is no example of {suite!r}.", nearest(suite, declared))
+        raise UsageError(f"There is no example of {suite!r}.", did_you_mean(suite, declared))
     found = dict(_contents(_folder() / suite))
     try:
         for name, data in found.items():

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from types import NoneType
 from typing import Any, ClassVar, Literal, Protocol, get_args, get_origin, get_type_hints
 
-from fastscore.errors import UsageError, nearest
+from fastscore.errors import UsageError, did_you_mean
 from fastscore.suites.declarations import Column
 
 CHANGES_SCORE = "Options that change the score"
@@ -114,7 +114,7 @@ def build_options(declared: type[Any], values: Mapping[str, Any]) -> Any:
     fields = [field.name for field in dataclasses.fields(declared)]
     for name in values:
         if name not in fields:
-            raise UsageError(f"Unknown option {name!r}.", nearest(name, fields))
+            raise UsageError(f"Unknown option {name!r}.", did_you_mean(name, fields))
     options = declared(**values)
     check_values(options)
     return options
@@ -150,7 +150,7 @@ def _checked(name: str, value: Any, hint: Any, rules: Mapping[str, Any]) -> Any:
         if wanted:
             raise UsageError(f"{flag} is {value!r}, expected {wanted}.")
     if choices and value not in choices:
-        raise UsageError(f"{flag} is {value!r}.", nearest(str(value), choices))
+        raise UsageError(f"{flag} is {value!r}.", did_you_mean(str(value), choices))
     return value
 
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import is_dataclass
 from typing import Any, Literal
 
-from fastscore.errors import UsageError, nearest
+from fastscore.errors import UsageError, did_you_mean
 from fastscore.options import option_values
 from fastscore.suites.base import Suite
 from fastscore.suites.registry import suite_names
@@ -48,7 +48,7 @@ def named_options(
             f"{suite.__name__} is a class of options.", f"Make options of it: {suite.__name__}()."
         )
     if isinstance(suite, str):
-        raise UsageError(f"Unknown suite {suite!r}.", nearest(suite, suite_names()))
+        raise UsageError(f"Unknown suite {suite!r}.", did_you_mean(suite, suite_names()))
     raise UsageError(
         f"The suite is of type {type(suite).__name__}; expected its name or its options.",
         f"For example: fastscore.{call}(logs, fastscore.ScoreDialogue()).",

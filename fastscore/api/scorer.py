@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from fastscore.api.arguments import SuiteName, named_options
 from fastscore.api.scoring import StrPath
-from fastscore.errors import InputError, UsageError, nearest
+from fastscore.errors import InputError, UsageError, did_you_mean
 from fastscore.logs.inputs.column_map import column_map
 from fastscore.logs.inputs.frames import as_frame
 from fastscore.logs.inputs.layout import layout_map
@@ -103,7 +103,7 @@ class Scorer:
         self.table = tables[0] if table is None else table
         if self.table not in (*tables, REJECTS):
             raise UsageError(
-                f"Unknown table {table!r} of {name}.", nearest(self.table, [*tables, REJECTS])
+                f"Unknown table {table!r} of {name}.", did_you_mean(self.table, [*tables, REJECTS])
             )
 
     def __getstate__(self) -> dict[str, Any]:

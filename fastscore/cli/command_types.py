@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from fastscore.errors import UsageError, nearest
+from fastscore.errors import UsageError, did_you_mean
 
 HEADING = "Options"
 """The heading of options where a command names no headings."""
@@ -63,6 +63,6 @@ class SuggestingGroup(click.Group):
         if name and not name.startswith("-") and self.get_command(ctx, name) is None:
             raise UsageError(
                 f"No such command {name!r} of `{ctx.command_path}`.",
-                nearest(name, self.list_commands(ctx)),
+                did_you_mean(name, self.list_commands(ctx)),
             )
         return super().resolve_command(ctx, args)

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from fastscore.suites.own_metrics import OwnMetric
 from collections.abc import Mapping
 
-from fastscore.errors import nearest
+from fastscore.errors import did_you_mean
 from fastscore.logs.inputs.column_map import NO_MAP, column_map
 from fastscore.option_files import read_toml
 
@@ -61,7 +61,7 @@ def read_config(ctx: click.Context, parameter: click.Parameter, path: Path | Non
     known_tables = (*suite_names(), *MAP_TABLES)
     for name in tables:
         if name not in known_tables:
-            raise UsageError(f"{path}: unknown table [{name}].", nearest(name, known_tables))
+            raise UsageError(f"{path}: unknown table [{name}].", did_you_mean(name, known_tables))
     values = {name: value for name, value in content.items() if name not in tables}
     own = tables.get(str(ctx.info_name), {})
     values |= {name: value for name, value in own.items() if name not in MAP_TABLES}
@@ -70,7 +70,7 @@ def read_config(ctx: click.Context, parameter: click.Parameter, path: Path | Non
     known = {_config_key(option): option for option in ctx.command.params if option.expose_value}
     for name, value in values.items():
         if name not in known:
-            raise UsageError(f"{path}: unknown key {name!r}.", nearest(name, known))
+            raise UsageError(f"{path}: unknown key {name!r}.", did_you_mean(name, known))
         _check_config_value(path, name, value, known[name])
     ctx.default_map = {str(known[name].name): value for name, value in values.items()}
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
-from fastscore.errors import UsageError, nearest
+from fastscore.errors import UsageError, did_you_mean
 from fastscore.llm.requests import JSON_SCHEMA, STRUCTURED
 from fastscore.llm.spending import DEFAULT_MAX_FAILURES, FailureLimit, Limits, Prices, parse_limit
 from fastscore.paths import cache_root
@@ -75,7 +75,8 @@ class ModelOptions:
         """
         if self.structured not in STRUCTURED:
             raise UsageError(
-                f"Unknown structured {self.structured!r}.", nearest(self.structured, STRUCTURED)
+                f"Unknown structured {self.structured!r}.",
+                did_you_mean(self.structured, STRUCTURED),
             )
         url = self.base_url or _variable(URL_VARIABLES)
         if url is None:

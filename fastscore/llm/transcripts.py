@@ -15,7 +15,7 @@ import orjson
 import polars as pl
 
 from fastscore.api.reading import inspect, scan
-from fastscore.errors import InputError, UsageError, nearest
+from fastscore.errors import InputError, UsageError, did_you_mean
 from fastscore.logs.inputs.column_map import NO_MAP, ColumnMap, map_from
 from fastscore.options import build_options
 from fastscore.results.dialogues import place_of_log
@@ -103,7 +103,7 @@ def find_logs(inputs: Sequence[str], suite: str | None = None) -> Logs:
     if suite is None:
         suite = _only_suite(inputs)
     elif suite not in _READERS:
-        raise UsageError(f"Logs of {suite!r} cannot be judged.", nearest(suite, _READERS))
+        raise UsageError(f"Logs of {suite!r} cannot be judged.", did_you_mean(suite, _READERS))
     return Logs(tuple(inputs), suite)
 
 
@@ -115,7 +115,7 @@ def _logs_of_run(inputs: Sequence[str], suite: str | None) -> Logs:
     if suite not in (None, found):
         raise UsageError(f"{run.path} is a run of {found}, not of {suite}.", "Leave out --suite.")
     if found not in _READERS:
-        raise UsageError(f"Logs of {found!r} cannot be judged.", nearest(found, _READERS))
+        raise UsageError(f"Logs of {found!r} cannot be judged.", did_you_mean(found, _READERS))
     names = tuple(place_of_log(about) for about in run.manifest.inputs)
     return Logs(names, found, map_from(run.manifest.column_map), run.manifest.options)
 

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import polars as pl
 
-from fastscore.errors import RunError, UsageError, nearest
+from fastscore.errors import RunError, UsageError, did_you_mean
 from fastscore.option_files import read_toml
 from fastscore.results.compare import Comparison, compare
 from fastscore.results.compare.differences import Selection
@@ -197,7 +197,7 @@ def _declared(suite: Suite, limits: CheckLimits) -> dict[str, Metric]:
         for id in metrics:
             if id not in declared:
                 raise UsageError(
-                    f"Suite {suite.name!r} has no metric {id!r}.", nearest(id, declared)
+                    f"Suite {suite.name!r} has no metric {id!r}.", did_you_mean(id, declared)
                 )
     for id in limits.drops:
         if declared[id].better == "neither":
@@ -467,7 +467,7 @@ def read_table(path: Path) -> Mapping[str, Any]:
         raise UsageError(f"{path}: check is {table!r}, expected a table.")
     for name, value in table.items():
         if name not in KEYS:
-            raise UsageError(f"{path}: table check has no key {name!r}.", nearest(name, KEYS))
+            raise UsageError(f"{path}: table check has no key {name!r}.", did_you_mean(name, KEYS))
         kinds = {**dict.fromkeys(TABLES, dict), **dict.fromkeys(TEXTS, str), "fail_undecided": bool}
         if not isinstance(value, kinds.get(name, object)):
             raise UsageError(

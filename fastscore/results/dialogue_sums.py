@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import polars as pl
 
-from fastscore.errors import RunError, UsageError, nearest
+from fastscore.errors import RunError, UsageError, did_you_mean
 from fastscore.results.runs import Run
 from fastscore.suites.declarations import Metric
 from fastscore.suites.summary import choose_grids, fixed_point
@@ -244,7 +244,9 @@ def _with_column(run: Run, table: str, rows: pl.LazyFrame, column: str) -> pl.La
     labels = run.scan(LABEL_TABLE)
     known = [name for name, dtype in labels.collect_schema().items() if can_label(dtype)]
     if column not in known:
-        raise UsageError(f"{run.path}: no table has labels {column!r}.", nearest(column, known))
+        raise UsageError(
+            f"{run.path}: no table has labels {column!r}.", did_you_mean(column, known)
+        )
     found = labels.select(KEY, column).drop_nulls(KEY).unique()
     several = found.filter(pl.col(KEY).is_duplicated()).select(pl.col(KEY).min()).collect().item()
     if several is not None:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from fastscore.errors import InputError, StoreError, UsageError, counted, nearest
+from fastscore.errors import InputError, StoreError, UsageError, counted, did_you_mean
 from fastscore.logs.file_ranges import Shard
 from fastscore.logs.inputs.column_map import map_from
 from fastscore.logs.inputs.files import STDIN, InputFile, resolve_inputs
@@ -146,7 +146,8 @@ class Dialogues:
         declared = {one.id: one for one in self.suite.metrics}
         if metric not in declared:
             raise UsageError(
-                f"Suite {self.suite.name!r} has no metric {metric!r}.", nearest(metric, declared)
+                f"Suite {self.suite.name!r} has no metric {metric!r}.",
+                did_you_mean(metric, declared),
             )
         table = declared[metric].table
         values = (

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from fastscore.errors import RunError, UsageError, nearest
+from fastscore.errors import RunError, UsageError, did_you_mean
 from fastscore.results.dialogue_sums import LABEL_TABLE
 from fastscore.results.dialogues import Dialogues
 from fastscore.results.number_text import decimals_for, number_text
@@ -83,7 +83,7 @@ def explain(dialogues: Dialogues, row: int, metrics: Sequence[str]) -> list[Expl
     for id in metrics:
         if id not in declared:
             raise UsageError(
-                f"Suite {dialogues.suite.name!r} has no metric {id!r}.", nearest(id, declared)
+                f"Suite {dialogues.suite.name!r} has no metric {id!r}.", did_you_mean(id, declared)
             )
     dialogues.run.require_declared()
     (committed,) = dialogues.tables([row])

@@ -6,7 +6,7 @@ from typing import Any
 
 import polars as pl
 
-from fastscore.errors import UsageError, nearest
+from fastscore.errors import UsageError, did_you_mean
 from fastscore.options import build_options
 from fastscore.results.dialogue_sums import LABEL_TABLE, can_label
 from fastscore.results.runs import Run
@@ -100,7 +100,8 @@ def require_label(run: Run, column: str) -> None:
         # counts are labels too, but seldom meant
         likely = [name for name in known if name in groups or not schema[name].is_integer()]
         raise UsageError(
-            f"{run.path}: table {LABEL_TABLE!r} has no labels {column!r}.", nearest(column, likely)
+            f"{run.path}: table {LABEL_TABLE!r} has no labels {column!r}.",
+            did_you_mean(column, likely),
         )
 
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from fastscore.errors import UsageError, listed, nearest
+from fastscore.errors import UsageError, did_you_mean, listed
 from fastscore.results.number_text import bands_text
 from fastscore.suites.base import Suite
 from fastscore.suites.declarations import Metric
@@ -41,7 +41,9 @@ def find_metrics(names: Sequence[str]) -> list[Suite]:
                 f" of {listed([suite.name for suite in suites])}" if {*names} != {*asked} else ""
             )
             known = [*by_name, *(() if within else suite_names())]
-            raise UsageError(f"{name!r} is not a suite or a metric{within}.", nearest(name, known))
+            raise UsageError(
+                f"{name!r} is not a suite or a metric{within}.", did_you_mean(name, known)
+            )
     wanted = set().union(*(by_name[name] for name in asked))
     found = [
         dataclasses.replace(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 from matplotlib.figure import Figure
 
-from fastscore.errors import UsageError, nearest
+from fastscore.errors import UsageError, did_you_mean
 from fastscore.suites.summary import ALL
 
 if TYPE_CHECKING:
@@ -51,7 +51,8 @@ def plot_metric(run: "Run", metric: str, *, by: str | None = None) -> Picture:
     declared = {one.id: one for one in run.suite.metrics}
     if metric not in declared:
         raise UsageError(
-            f"Suite {run.manifest.suite!r} has no metric {metric!r}.", nearest(metric, declared)
+            f"Suite {run.manifest.suite!r} has no metric {metric!r}.",
+            did_you_mean(metric, declared),
         )
     about = declared[metric]
     figure = Picture(figsize=(6.4, 3.2), layout="constrained")

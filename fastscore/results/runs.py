@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import polars as pl
 
-from fastscore.errors import RunError, UsageError, nearest
+from fastscore.errors import RunError, UsageError, did_you_mean
 from fastscore.extras import explained
 from fastscore.logs.read.score_input import ScoreInput
 from fastscore.paths import check_path
@@ -277,7 +277,7 @@ class Run:
         """
         if name not in self.manifest.tables:
             raise UsageError(
-                f"{self.path} has no table {name!r}.", nearest(name, self.manifest.tables)
+                f"{self.path} has no table {name!r}.", did_you_mean(name, self.manifest.tables)
             )
         return self._scan(name)
 

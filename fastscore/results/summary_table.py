@@ -6,7 +6,7 @@ from typing import Any
 
 import polars as pl
 
-from fastscore.errors import UsageError, nearest
+from fastscore.errors import UsageError, did_you_mean
 from fastscore.results.defined_rows import Part, defined_parts
 from fastscore.results.dialogue_sums import LABEL_TABLE
 from fastscore.results.number_text import (
@@ -49,7 +49,9 @@ def choose_metrics(
     present = summary["metric"].unique(maintain_order=True).to_list()
     for metric in ids:
         if metric not in present:
-            raise UsageError(f"The summary has no metric {metric!r}.", nearest(metric, present))
+            raise UsageError(
+                f"The summary has no metric {metric!r}.", did_you_mean(metric, present)
+            )
     declared = {metric.id: metric for metric in suite.metrics}
     if not ids:
         ids = [

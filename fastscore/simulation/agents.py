@@ -16,7 +16,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, Protocol
 
-from fastscore.errors import UsageError, nearest
+from fastscore.errors import UsageError, did_you_mean
 from fastscore.plugins import entry_points
 from fastscore.simulation.draws import Draws
 from fastscore.simulation.retrieval import GENRE, Retrieval
@@ -180,7 +180,8 @@ def local_agent(name: str, retrieval: Retrieval) -> Agent:
     if name not in installed:
         raise UsageError(
             f"Unknown agent {name!r}.",
-            f"{nearest(name, (OFFLINE, *installed))} Others: openai:MODEL, python:module.object.",
+            did_you_mean(name, (OFFLINE, *installed))
+            + " Others: openai:MODEL, python:module.object.",
         )
     return CallableAgent(name, _callable(name, installed[name].load()))
 

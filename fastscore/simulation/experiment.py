@@ -15,7 +15,7 @@ from typing import Any, get_type_hints
 
 import orjson
 
-from fastscore.errors import FastscoreError, RunConflictError, UsageError, nearest
+from fastscore.errors import FastscoreError, RunConflictError, UsageError, did_you_mean
 from fastscore.llm.judge import check_repeats, judge_request
 from fastscore.llm.judgements import JUDGEMENTS
 from fastscore.llm.judging import Judging, run_judge
@@ -134,7 +134,7 @@ def _make(path: Path, key: str, kind: type[Any], values: Mapping[str, Any], **mo
     given = {}
     for name, value in values.items():
         if name not in known:
-            raise UsageError(f"{path}: unknown key {key}{name}.", nearest(name, known))
+            raise UsageError(f"{path}: unknown key {key}{name}.", did_you_mean(name, known))
         given[name] = _typed(path, f"{key}{name}", value, str(types[name]))
     for name in known:
         is_required = (

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from fastscore.content_hash import hash_bytes
-from fastscore.errors import UsageError, nearest
+from fastscore.errors import UsageError, did_you_mean
 from fastscore.option_files import TEXT_BYTES, parse_toml, read_option_file
 from fastscore.simulation.retrieval import ATTRIBUTES
 from fastscore.suites.preference_shift.catalogue import PLOT
@@ -126,7 +126,7 @@ class _Table:
         for name in self.values:
             if name not in required:
                 raise UsageError(
-                    f"{self.source}: unknown key {self.key}{name}.", nearest(name, required)
+                    f"{self.source}: unknown key {self.key}{name}.", did_you_mean(name, required)
                 )
         for name in required:
             if name not in self.values:

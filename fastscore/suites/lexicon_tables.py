@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from fastscore.errors import UsageError, nearest
+from fastscore.errors import UsageError, did_you_mean
 from fastscore.option_files import TEXT_BYTES, parse_toml, read_option_file
 
 _FILE = "lexicon.toml"
@@ -107,7 +107,7 @@ class LexiconTable:
         for name in self.values:
             if name not in known:
                 raise UsageError(
-                    f"{self.source}: unknown key {self._full(name)}.", nearest(name, known)
+                    f"{self.source}: unknown key {self._full(name)}.", did_you_mean(name, known)
                 )
         for name in required:
             if name not in self.values:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import polars as pl
 
-from fastscore.errors import UsageError, counted, nearest
+from fastscore.errors import UsageError, counted, did_you_mean
 from fastscore.plugins import entry_points
 from fastscore.suites.base import Events, Suite
 from fastscore.suites.declarations import (
@@ -282,7 +282,7 @@ def _metrics_of_file(path: Path) -> list[OwnMetric]:
 def _installed(name: str) -> OwnMetric:
     entries = {entry.name: entry for entry in entry_points(group=GROUP)}
     if name not in entries:
-        hint = nearest(name, entries) if entries else "A file's name ends in .py."
+        hint = did_you_mean(name, entries) if entries else "A file's name ends in .py."
         raise UsageError(f"--metrics {name}: no installed metric of this name.", hint)
     found = entries[name].load()
     if not isinstance(found, OwnMetric):
@@ -382,7 +382,7 @@ def _input(suite: Suite, one: OwnMetric, name: str, tables: Frames, events: Even
         raise UsageError(
             f"Metric {one.metric.id!r}: parameter {name!r} is no table of {suite.name} and no "
             f"frame of its events with {ROW!r}. There are: {', '.join(known)}.",
-            nearest(name, known),
+            did_you_mean(name, known),
         )
     return frame.lazy()
 

@@ -6,7 +6,7 @@ from functools import cache
 from importlib.metadata import EntryPoint
 from typing import TYPE_CHECKING
 
-from fastscore.errors import UsageError, nearest
+from fastscore.errors import UsageError, did_you_mean
 from fastscore.plugins import entry_points
 from fastscore.suites.base import Suite
 
@@ -78,7 +78,7 @@ def load_suite(name: str, own: "Sequence[OwnMetric]" = ()) -> Suite:
 def _installed(name: str) -> Suite:
     entries = _entries()
     if name not in entries:
-        raise UsageError(f"Unknown suite {name!r}.", nearest(name, suite_names()))
+        raise UsageError(f"Unknown suite {name!r}.", did_you_mean(name, suite_names()))
     entry = entries[name]
     try:
         suite = entry.load()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from fastscore_jit.objects import processor_flags
 
-from fastscore.errors import ModelError, UsageError, nearest
+from fastscore.errors import ModelError, UsageError, did_you_mean
 from fastscore.extras import install_command, is_installed
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def check_precision(precision: str) -> None:
         If the processor cannot compute in it.
     """
     if precision not in PRECISIONS:
-        raise UsageError(f"Unknown precision {precision!r}.", nearest(precision, PRECISIONS))
+        raise UsageError(f"Unknown precision {precision!r}.", did_you_mean(precision, PRECISIONS))
     if precision == "bf16" and not _BFLOAT16_FLAGS & processor_flags():
         raise ModelError(
             "The precision bf16 needs a processor with AMX or AVX512-BF16: this one has neither "

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from fastscore.content_hash import hash_bytes
-from fastscore.errors import UsageError, nearest
+from fastscore.errors import UsageError, did_you_mean
 from fastscore.option_files import TEXT_BYTES, parse_toml, read_option_file
 
 _TABLES = ("title", "scale", "prompt", "shown", "dimension")
@@ -101,7 +101,9 @@ def load_rubric(name: str) -> Rubric:
         except OSError as error:
             raise UsageError(f"--rubric {name}: cannot be read: {error.strerror}.") from error
     else:
-        raise UsageError(f"Unknown rubric {name!r}.", nearest(name, rubric_names()) + " Or a file.")
+        raise UsageError(
+            f"Unknown rubric {name!r}.", did_you_mean(name, rubric_names()) + " Or a file."
+        )
     values = parse_toml(content, f"--rubric {name}")
     return _parse(_File(name), path.stem, hash_bytes(content), values)
 

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 from urllib.parse import quote, unquote
 
-from fastscore.errors import InputError, UsageError, nearest
+from fastscore.errors import InputError, UsageError, did_you_mean
 from fastscore.suites.chats import (
     ANY_OTHER,
     ASSISTANT_ROLE,
@@ -294,7 +294,7 @@ def _known_targets(source: Source, name: str) -> list[tuple[Column | None, Colum
     targets = list(_targets(source, name))
     if not targets:
         raise UsageError(
-            f"There is no column {name!r} to map.", nearest(name, _short_names(source))
+            f"There is no column {name!r} to map.", did_you_mean(name, _short_names(source))
         )
     return targets
 
@@ -378,7 +378,7 @@ def _map_word(source: Source, name: str, found: str, meant: str) -> Source:
         if meant != LEFT_OUT and not column.is_known(meant):
             raise UsageError(
                 f"The word {found!r} of {name!r} means {meant!r}, which is none.",
-                nearest(meant, filter(None, column.allowed_values)),
+                did_you_mean(meant, filter(None, column.allowed_values)),
             )
         words = (*((a, b) for a, b in column.value_map if a != found), (found, meant))
         column = replace(column, value_map=words)

@@ -1,5 +1,6 @@
 """Which files an input names: files, members of archives, folders and globs, in a stable order."""
 
+import codecs
 import glob
 import json
 import os
@@ -9,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from fastscore.errors import InputError, UsageError, nearest
+from fastscore.errors import InputError, UsageError, did_you_mean
 from fastscore.logs.inputs.archives import (
     ARCHIVE_SUFFIXES,
     list_members,
@@ -142,7 +143,7 @@ def resolve_inputs(
     if not patterns:
         raise InputError("No input was given.", "Name a file, a folder or a glob.")
     if named_format is not None and named_format not in formats:
-        raise UsageError(f"--format is {named_format!r}.", nearest(named_format, formats))
+        raise UsageError(f"--format is {named_format!r}.", did_you_mean(named_format, formats))
     found: dict[str, InputFile] = {}
     folders: dict[str, str] = {}
     for pattern in [os.fspath(each) for each in patterns]:
@@ -260,7 +261,7 @@ def _member_of(path: str, files: Sequence[InputFile]) -> InputFile:
         if file.path == path:
             return file
     names = [file.path for file in files]
-    raise InputError(f"No file {path!r} is read in that archive.", nearest(path, names))
+    raise InputError(f"No file {path!r} is read in that archive.", did_you_mean(path, names))
 
 
 def _nothing_read(
@@ -388,7 +389,7 @@ def _named_format(
 
 def _is_document(head: bytes) -> bool:
     """Tell whether JSON begins with an array, or with an object of several lines."""
-    first = head.removeprefix(b"\xef\xbb\xbf").lstrip()
+    first = head.removeprefix(codecs.BOM_UTF8).lstrip()
     line, end, _ = first.partition(b"\n")
     if first[:1] != b"{" or not end:
         return first[:1] == b"["
@@ -448,5 +449,5 @@ def _suggestion(path: str) -> str | None:
         names = [entry.name for entry in folder.iterdir()]
     except OSError:
         return f"The folder {str(folder)!r} does not exist either."
-    hint = nearest(Path(path).name, names)
+    hint = did_you_mean(Path(path).name, names)
     return hint.split(" Known:")[0] if hint.startswith("Did you mean") else None

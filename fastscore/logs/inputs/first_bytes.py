@@ -131,7 +131,7 @@ def content_of(head: bytes) -> Content:
         return Content("tar")
     if head[:1] == b"\x80" and head[1:2] in (b"\x02", b"\x03", b"\x04", b"\x05"):
         return Content(other="a pickle", advice="Write its data as JSON Lines or Parquet.")
-    start = head[:64].removeprefix(b"\xef\xbb\xbf").lstrip().lower()
+    start = head[:64].removeprefix(codecs.BOM_UTF8).lstrip().lower()
     for magic, other in _MARKUP:
         if start.startswith(magic):
             return Content(other=other, advice="Export its data as CSV or JSON.")
@@ -167,7 +167,7 @@ def zipped_document(names: list[str]) -> Content | None:
 
 def text_format(head: bytes, formats: tuple[str, ...]) -> Format | None:
     """Tell the format of text, unpacked, by its first bytes; None where none of ``formats`` is."""
-    text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
+    text = head.removeprefix(codecs.BOM_UTF8).lstrip()
     if content_of(head).stored:
         found: tuple[Format, ...] = ("parquet",)
     elif text[:1] == b"[":
@@ -219,7 +219,6 @@ def read_head(path: str, size: int | None = None) -> bytes:
 
 SEPARATOR_NAMES = {b",": "commas", b";": "semicolons", b"\t": "tabs"}
 _MOST_HEADER = 1 << 16
-_BOM = b"\xef\xbb\xbf"
 _SEPARATOR_LINE = re.compile(rb'"?sep=([!-~\t])"?[,;\t]*(?:\r\n|\r|\n|$)', re.IGNORECASE)
 _QUOTED = re.compile(rb'"[^"]*(?:"|$)')
 _LINE_END = re.compile(rb"\r\n|\r|\n")
@@ -252,7 +251,7 @@ def find_separator(text: bytes) -> Separator:
     It is the one that a line ``sep=`` names, else the one of commas, semicolons and tabs that
     stands most often in the header, outside of quotes; of equals the comma.
     """
-    begin = len(_BOM) if text.startswith(_BOM) else 0
+    begin = len(codecs.BOM_UTF8) if text.startswith(codecs.BOM_UTF8) else 0
     named = _SEPARATOR_LINE.match(text, begin)
     if named is not None and named[1] != b'"':
         return Separator(named[1], named.end() - begin)

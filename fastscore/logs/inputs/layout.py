@@ -15,7 +15,7 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 
-from fastscore.errors import UsageError, nearest
+from fastscore.errors import UsageError, did_you_mean
 from fastscore.logs.inputs.column_map import NO_MAP, ColumnMap, column_map
 from fastscore.logs.inputs.document_values import dump_json, load_json
 from fastscore.option_files import TEXT_BYTES, parse_toml, read_option_file
@@ -93,7 +93,7 @@ def load_layout(name: str) -> Layout:
     if name not in places:
         raise UsageError(
             f"There is no layout {name!r}.",
-            nearest(name, places) + f" Or name a file that ends in {SUFFIX}.",
+            did_you_mean(name, places) + f" Or name a file that ends in {SUFFIX}.",
         )
     return _read(name, places[name])
 
@@ -160,7 +160,9 @@ def _chat(place: Traversable, table: Any) -> ChatLayout:
     found: dict[str, Any] = {}
     for key, value in table.items():
         if key not in _CHAT_KEYS:
-            raise UsageError(f"{place}: unknown key {key!r} of chat.", nearest(key, _CHAT_KEYS))
+            raise UsageError(
+                f"{place}: unknown key {key!r} of chat.", did_you_mean(key, _CHAT_KEYS)
+            )
         found[key] = _chat_value(key, value)
         if found[key] is None:
             raise UsageError(f"{place}: {key} of chat is {value!r}, expected {_expected(key)}.")
@@ -169,9 +171,9 @@ def _chat(place: Traversable, table: Any) -> ChatLayout:
         raise UsageError(f"{place}: chat has no turns, nor is_row_per_turn = true.")
     for _, meant in (*found.get("said_by", ()), *found.get("beside", ())):
         if meant not in ROLES:
-            raise UsageError(f"{place}: there is no role {meant!r}.", nearest(meant, ROLES))
+            raise UsageError(f"{place}: there is no role {meant!r}.", did_you_mean(meant, ROLES))
     if any(not isinstance(meant, str) for _, meant in roles):
-        raise UsageError(f"{place}: roles are words.", nearest("", (*ROLES, NOT_A_TURN)))
+        raise UsageError(f"{place}: roles are words.", did_you_mean("", (*ROLES, NOT_A_TURN)))
     return ChatLayout(**found)
 
 
@@ -292,7 +294,9 @@ def _map(place: Traversable, suite: str, tables: Any) -> ColumnMap:
         raise UsageError(f"{place}: {suite!r} is {tables!r}, expected a table of a suite.")
     for key, table in tables.items():
         if key not in _TABLES:
-            raise UsageError(f"{place}: unknown table {key!r} of {suite!r}.", nearest(key, _TABLES))
+            raise UsageError(
+                f"{place}: unknown table {key!r} of {suite!r}.", did_you_mean(key, _TABLES)
+            )
         if not isinstance(table, Mapping):
             raise UsageError(f"{place}: {key} is {table!r}, expected a table.")
     try:

@@ -25,7 +25,7 @@ import pyarrow as pa
 from fastscore.errors import InputError
 from fastscore.logs.inputs.archives import open_unpacked
 from fastscore.logs.inputs.arrow_files import arrow_frames, is_arrow
-from fastscore.logs.inputs.document_values import dump_json
+from fastscore.logs.inputs.document_values import dump_json, load_json
 from fastscore.logs.inputs.files import Format, InputFile
 from fastscore.logs.inputs.first_bytes import find_separator
 from fastscore.logs.inputs.partitions import partition_of, with_folders
@@ -45,7 +45,6 @@ _MOST_LINES = 20_000
 _MOST_BYTES = 64 << 20
 """So much without a row is looked at."""
 _ROWS_AT_ONCE = 256
-_BOM = b"\xef\xbb\xbf"
 
 Record = dict[str, Any]
 
@@ -202,7 +201,7 @@ def begins_with(file: InputFile) -> bytes:
     """
     with suppress(OSError, DamageError), open_unpacked(file.location, file.compression) as stream:
         while part := stream.read(BUFFER_BYTES):
-            text = part.removeprefix(_BOM).strip()
+            text = part.removeprefix(codecs.BOM_UTF8).strip()
             if text:
                 return b"" if b"".join(text.split()) == b"[]" and not stream.read(1) else text
     return b""
@@ -225,21 +224,13 @@ def _lines(file: InputFile) -> Iterator[Any]:
             n_lines, n_bytes = n_lines + 1, n_bytes + len(line)
             # a file of carriage returns alone is one line to Python
             for part in line.splitlines() if b"\r" in line else (line,):
-                text = part.removeprefix(_BOM).strip()
+                text = part.removeprefix(codecs.BOM_UTF8).strip()
                 if text:
-                    with suppress(ValueError, RecursionError):
-                        yield _value(text)
+                    with suppress(ValueError):
+                        yield load_json(text)
                         n_lines = n_bytes = 0
             if n_lines > _MOST_LINES or n_bytes > _MOST_BYTES:
                 raise _GivenUpError
-
-
-def _value(text: bytes) -> Any:
-    """Read one JSON value; orjson knows no NaN and no numbers of any length."""
-    try:
-        return orjson.loads(text)
-    except orjson.JSONDecodeError:
-        return json.loads(text)
 
 
 def _documents(file: InputFile, *, holds_rows: Callable[[Any], bool]) -> Iterator[Any]:
@@ -247,7 +238,7 @@ def _documents(file: InputFile, *, holds_rows: Callable[[Any], bool]) -> Iterato
     decoder = json.JSONDecoder()
     decode = codecs.getincrementaldecoder("utf-8")(errors="replace").decode
     with open_unpacked(file.location, file.compression) as stream:
-        data = stream.read(BUFFER_BYTES).removeprefix(_BOM)
+        data = stream.read(BUFFER_BYTES).removeprefix(codecs.BOM_UTF8)
         is_read, text, at = not data, decode(data), 0
         opens_rows: bool | None = None
         is_open = False
@@ -363,6 +354,6 @@ def frame_records(frame: pl.DataFrame) -> Iterator[Record]:
 def json_of(value: Any) -> Any:
     """Return the array or object that a text is, the value itself otherwise."""
     if isinstance(value, str) and value[:1] in "[{" and value:
-        with suppress(ValueError, RecursionError):
-            return _value(value.encode("utf-8", "surrogatepass"))
+        with suppress(ValueError):
+            return load_json(value.encode("utf-8", "surrogatepass"))
     return value

@@ -4,6 +4,7 @@ Memory is bounded by the blocks' size and by the longest line that is read (`MAX
 longer lines are skipped and named.
 """
 
+import codecs
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field, replace
 
@@ -31,7 +32,7 @@ MOST_LINES = 1 << 18
 _SAMPLE_STRIDE = 1021
 """A prime: of what comes again every few bytes all are met."""
 _HEAD_BYTES = 1 << 10
-BOM = b"\xef\xbb\xbf"
+BOM = codecs.BOM_UTF8
 _NEWLINE, _RETURN = 10, 13
 
 

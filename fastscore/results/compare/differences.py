@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 import polars as pl
 
-from fastscore.errors import UsageError, counted, nearest
+from fastscore.errors import UsageError, counted, did_you_mean
 from fastscore.results.dialogue_sums import (
     CLUSTER,
     KEY,
@@ -419,7 +419,7 @@ def choose_metrics(
         for name in names:
             if name not in known:
                 message = f"Suite {suite!r} has no {kind} {name!r} with numbers."
-                raise UsageError(message, nearest(name, set(known)))
+                raise UsageError(message, did_you_mean(name, set(known)))
     summarised = {name for run in runs for name in run.summary["metric"]}
     summarised.update(metric.id for metric in judged)
     chosen = [

@@ -13,7 +13,7 @@ from typing import Any
 
 import polars as pl
 
-from fastscore.errors import UsageError, counted, nearest
+from fastscore.errors import UsageError, counted, did_you_mean
 from fastscore.results.compare.differences import (
     TESTS,
     Inference,
@@ -411,7 +411,9 @@ def _levels_of(
     levels = values[LABEL].unique(maintain_order=True).to_list()
     for level in selection.levels:
         if level not in levels:
-            raise UsageError(f"{run.path}: no {selection.by} is {level!r}.", nearest(level, levels))
+            raise UsageError(
+                f"{run.path}: no {selection.by} is {level!r}.", did_you_mean(level, levels)
+            )
     levels = list(selection.levels) or levels
     if len(levels) > MOST_LEVELS:
         raise UsageError(

@@ -16,7 +16,7 @@ from typing import Any, Protocol, TypeVar
 
 from fastscore_jit.stopping import POLL_SECONDS, StoppablePool
 
-from fastscore.errors import UsageError, nearest
+from fastscore.errors import UsageError, did_you_mean
 from fastscore.extras import require
 from fastscore.logs.integrity.limits import DEFAULT_LIMITS, Limits
 from fastscore.run.interrupt import clear_stop, request_stop
@@ -100,7 +100,7 @@ def open_engine(
             "Name the engine that runs there: --engine dask or --engine ray.",
         )
     if name not in ENGINES:
-        raise UsageError(f"Unknown engine {name!r}.", nearest(name, ENGINES))
+        raise UsageError(f"Unknown engine {name!r}.", did_you_mean(name, ENGINES))
     package = ENGINES[name]
     if package:
         require(name, f"--engine {name}")

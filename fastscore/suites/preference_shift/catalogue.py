@@ -27,7 +27,7 @@ import polars as pl
 from fastscore_jit.stopping import raise_if_stopped
 
 from fastscore.content_hash import hash_bytes
-from fastscore.errors import UsageError, listed, nearest
+from fastscore.errors import UsageError, did_you_mean, listed
 from fastscore.option_files import read_option_file
 from fastscore.paths import cache_root
 from fastscore.unpacked import SUFFIXES, UnpackingError, unpack
@@ -462,7 +462,7 @@ def check_fields(catalogue: Catalogue, names: Iterable[str], usual: Iterable[str
     wanted, there = tuple(names), set(catalogue.fields)
     for name in wanted:
         if name not in there and name not in usual and name not in catalogue.unusable:
-            raise UsageError(f"The catalogue has no field {name!r}.", nearest(name, there))
+            raise UsageError(f"The catalogue has no field {name!r}.", did_you_mean(name, there))
     if wanted and not there.union(catalogue.unusable).intersection(wanted):
         raise UsageError(
             f"The catalogue has none of the fields {', '.join(wanted)}.",
@@ -514,7 +514,9 @@ def list_values(catalogue: Catalogue, field: str) -> pl.DataFrame:
     """
     terms = catalogue.field_terms(field)
     if terms.is_empty():
-        raise UsageError(f"The catalogue has no field {field!r}.", nearest(field, catalogue.fields))
+        raise UsageError(
+            f"The catalogue has no field {field!r}.", did_you_mean(field, catalogue.fields)
+        )
     idf = [inverse_document_frequency(len(catalogue), n) for n in terms["n_items"].to_list()]
     return terms.select("value", "surface", "n_items", pl.Series("idf", idf)).sort(
         "n_items", descending=True, maintain_order=True

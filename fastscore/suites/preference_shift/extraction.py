@@ -22,7 +22,7 @@ import orjson
 import polars as pl
 from fastscore_jit.arrays import Indices
 
-from fastscore.errors import UsageError, nearest
+from fastscore.errors import UsageError, did_you_mean
 from fastscore.option_files import read_option_file
 from fastscore.suites.grouping import factorize
 from fastscore.suites.preference_shift.catalogue import (
@@ -219,13 +219,13 @@ def _aliases(
         raise UsageError(
             f"{path}: line 1: the columns are {found}, expected {SPELLING}, {VALUE} and perhaps "
             f"{FIELD}.",
-            nearest(min(unknown), ALIAS_SCHEMA) if unknown else None,
+            did_you_mean(min(unknown), ALIAS_SCHEMA) if unknown else None,
         )
     field = str(record.fields.get(FIELD, "")).strip()
     if field and field not in values:
         raise UsageError(
             f"{place}: {FIELD} is {field!r}, expected a field of the catalogue or nothing.",
-            nearest(field, values),
+            did_you_mean(field, values),
         )
     spellings = [_text(place, SPELLING, cell).lower() for cell in _cells(record, SPELLING)]
     for cell in _cells(record, VALUE):
