@@ -299,6 +299,11 @@ def _expand(pattern: str, aside: dict[str, str]) -> Iterator[str]:
     """Yield the files of a folder or glob; ``aside`` takes what is passed over."""
     if os.path.isdir(pattern):
         yield from walk(pattern, aside)
+    elif "://" in pattern and not os.path.exists(pattern):
+        raise InputError(
+            f"{pattern!r} is an address. Only local files and folders are read.",
+            "Download the files first, or pipe one file into standard input (the input -).",
+        )
     elif glob.has_magic(pattern):
         matches = expand_glob(pattern)
         folders = [match for match in matches if os.path.isdir(match)]
