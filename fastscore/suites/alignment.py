@@ -45,7 +45,7 @@ def matched_characters(text: str, other: str) -> tuple[Mark, ...]:
 
 
 def occurrences(text: str, words: str, *, good: bool = True, label: str = "") -> tuple[Mark, ...]:
-    """Return where words stand in a text, whatever their case."""
+    """Return the places of words in a text, whatever their case."""
     if not words:
         return ()
     found = []

@@ -287,7 +287,7 @@ class OutputColumn:
     metric
         The id of the `Metric` that it holds, or None.
     nullable
-        Whether nulls may stand in it.
+        Whether it may contain nulls.
     """
 
     name: str
@@ -306,7 +306,7 @@ class Table:
     name
         The table's name and that of its folder in a run directory.
     grain
-        What one row stands for.
+        What one row is.
     columns
         The columns, in order.
     dialogue_key
@@ -469,8 +469,8 @@ class Metric:
         The column of its table by which the definition differs, such as a maximum for each level.
         Rows of two of its values are neither pooled nor compared. Empty if there is none.
     baselines
-        The trivial agents whose scores on the same log stand beside it, by what they do: ``always
-        refusing``. The suite's `trivial_agents` computes them.
+        The trivial agents whose scores on the same log are shown beside it, by what they do:
+        ``always refusing``. The suite's `trivial_agents` computes them.
     """
 
     id: str
@@ -543,7 +543,7 @@ ROW_SCHEMA: dict[str, pl.DataType] = {
     "line": pl.Int64(),
     "byte_offset": pl.Int64(),
 }
-"""The columns that stand before the declared ones in every raw frame: the input as it was given,
+"""The columns before the declared ones in every raw frame: the input as it was given,
 the 1-based line (or Parquet row) and the byte at which the row starts (null for Parquet)."""
 
 
@@ -563,7 +563,7 @@ REJECTS_TABLE: dict[str, pl.DataType] = {
     "count": pl.Int64(),
     "last_line": pl.Int64(),
 }
-"""A run's rejects: for how many a row stands, of which the last stood on ``last_line``. Of a file
+"""A run's rejects: how many a row counts, of which the last is on ``last_line``. Of a file
 with very many the first are listed, one row each; of the others each reason is counted."""
 
 

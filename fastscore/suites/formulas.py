@@ -158,7 +158,7 @@ def _read_command(command: str, token: re.Match[str], tokens: Tokens) -> tuple[s
 
 
 def _is_factor(after: Tokens) -> bool:
-    """Tell whether what stands after a fraction multiplies it."""
+    """Tell whether the text after a fraction multiplies it."""
     following = "".join(token[0] for token in after if token[1] != "right").lstrip()
     return following != "" and following[0] not in "+-=<>.,;:)]}&" and following[:2] != "\\\\"
 

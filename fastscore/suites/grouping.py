@@ -99,19 +99,19 @@ def group_offsets(rows: Indices, size: int) -> Indices:
 
 
 def counts_of(rows: Indices, size: int) -> Indices:
-    """Count how often each row number below ``size`` stands there, int64 (size,)."""
+    """Count each row number below ``size``, int64 (size,)."""
     return np.bincount(rows, minlength=size).astype(np.int64, copy=False)
 
 
 def first_of_group(group: npt.NDArray[Any]) -> Indices:
-    """Return for each row the first row of the run of equal values that it stands in."""
+    """Return for each row the first row of the run of equal values around it."""
     begins = np.zeros(len(group), np.int64)
     begins[1:] = np.where(group[1:] != group[:-1], np.arange(1, len(group)), 0)
     return np.maximum.accumulate(begins)
 
 
 def place_in_group(group: npt.NDArray[Any]) -> Indices:
-    """Return for each row its place, from 0, in the run of equal values that it stands in."""
+    """Return for each row its place, from 0, in the run of equal values around it."""
     places: Indices = np.arange(len(group)) - first_of_group(group)
     return places
 
@@ -123,7 +123,7 @@ def group_rows(owners: Indices, n_owners: int) -> Ragged:
 
 
 def first_of_each(keys: Indices) -> Indices:
-    """Return the rows in which each key stands first, ascending."""
+    """Return the first row of each key, ascending."""
     firsts: Indices = kernels.number_hashes(keys.astype(np.uint64))[1]
     return firsts
 

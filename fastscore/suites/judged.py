@@ -268,8 +268,8 @@ def _score_columns(extra: Sequence[str]) -> list[str]:
 def judge_source(extra: Sequence[str]) -> Source:
     """Return the columns of a judge's file, a row a conversation.
 
-    ``session_id`` (or dialogue, dialogue_id, id), ``model`` (or model_name) where an id stands for
-    several models, ``judged_file`` and ``judged_line`` where one stands in several files or lines,
+    ``session_id`` (or dialogue, dialogue_id, id), ``model`` (or model_name) if an id names
+    several models, ``judged_file`` and ``judged_line`` if one is in several files or lines,
     ``judged_by`` (or rater, annotator), and the scores in an object ``judge`` or in columns named
     after the rubric, ``overall`` or `extra`.
     """

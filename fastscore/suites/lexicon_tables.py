@@ -33,7 +33,7 @@ class LexiconTable:
     values: Mapping[str, Any]
 
     def fault(self, name: str, found: object, expected: str) -> UsageError:
-        """Return the error that says what a name stands for, and what it should."""
+        """Return the error that names a value and what is expected."""
         return UsageError(
             f"{self.source}: {self._full(name)} is {found!r:.80}, expected {expected}.",
             f"The built-in {_FILE} shows the layout.",

@@ -1,4 +1,4 @@
-"""What suites say of their numbers to people: turns, evidence, explanations, sections of a report.
+"""What suites show of their numbers: turns, evidence, explanations, sections of a report.
 
 Plain data. A suite fills it by pure functions over frames; terminals and pages show it.
 """
@@ -127,11 +127,11 @@ class Evidence:
     what
         What it is.
     found
-        How it stands: a number or words.
+        What was found: a number or words.
     text
-        The text that it was found in, empty where there is none.
+        The text that it was found in, empty if there is none.
     marks
-        Where it stands in the text.
+        Its places in the text.
     values
         The values that were found, by their columns.
     """
@@ -279,8 +279,8 @@ def ratio(
         The number where the denominator is 0, and why.
     """
     if not denominator:
-        said = f"{of_nothing:g}, {because}" if because else f"{of_nothing:g}"
-        return Derivation(text=said, result=of_nothing, evidence=tuple(evidence))
+        text = f"{of_nothing:g}, {because}" if because else f"{of_nothing:g}"
+        return Derivation(text=text, result=of_nothing, evidence=tuple(evidence))
     return Derivation(
         text=text or f"{_written(numerator)} / {_written(denominator)}",
         result=numerator / denominator,
@@ -303,7 +303,7 @@ class Explanation:
     metric
         The metric's id.
     place
-        Which of the dialogue's rows it stands in, empty where there is but one.
+        Which of the dialogue's rows it is of, empty if there is only one.
     value
         The number; None where it is null.
     reason

@@ -114,7 +114,7 @@ def summarise_metrics(
     cluster
         A column of every table whose values are the units of the intervals instead.
     switched_off
-        Metrics that the options alone make null in every row, and the reason that stands there:
+        Metrics that the options alone make null in every row, and the reason:
         it is counted without being read.
     sole_reasons
         Metrics all nulls of which have one reason, whatever the options, and that reason.
@@ -156,7 +156,7 @@ def summarise_metrics(
     metrics_in_order = pl.Enum([metric.id for metric in metrics])
     return (
         pl.concat([pl.DataFrame(schema=SUMMARY_SCHEMA), *summaries])
-        # the row of all rows stands even where there are none
+        # the row of all rows is there even if there are none
         .filter(pl.col("value").is_null() | (pl.col("n") + pl.col("n_null") > 0))
         .with_columns(suite=pl.lit(suite))
         .sort(
@@ -454,7 +454,7 @@ def _scaled(total: int, count: int, bits: int) -> float:
 
 
 def _deviation(total: int, squares: int, count: int, bits: int) -> float:
-    """Return the sample standard deviation of whole numbers that stand for multiples of 2^-bits."""
+    """Return the sample standard deviation of whole numbers, multiples of 2^-bits."""
     variance = (count * squares - total * total) / (count * (count - 1))
     return math.ldexp(math.sqrt(variance), -bits)
 

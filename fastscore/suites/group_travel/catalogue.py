@@ -38,7 +38,7 @@ _KEYS: dict[str, dict[str, tuple[str, ...]]] = {
     "house_rules": dict.fromkeys(CATALOGUES, ("houserules",)),
     "description": dict.fromkeys(CATALOGUES, ("description",)),
 }
-"""By field and kind of catalogue the keys that it may stand under, the best first."""
+"""By field and kind of catalogue its possible keys, the best first."""
 
 _SHORTEST_COMPONENT = 3
 _SEPARATOR = "\n"

@@ -178,7 +178,7 @@ def warnings_of(cells: pl.DataFrame, column: pl.Expr) -> pl.DataFrame:
     cells
         ``dialogue_row``, ``line`` and ``fault``.
     column
-        Names the column in which a cell stands.
+        The name of a cell's column.
     """
     return cells.drop_nulls("fault").select(
         "dialogue_row", pl.format("line {}, {}: {}", "line", column, "fault").alias("warning")

@@ -1,4 +1,4 @@
-"""Lexical evidence: which informative tokens of a preference stand in a target, and in a row."""
+"""Lexical evidence: which informative tokens of a preference are in a target, and adjacent."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -105,7 +105,7 @@ def find_informative(
     Parameters
     ----------
     texts, name
-        Where the preferences stand.
+        The rows of the preferences.
     slots
         The slot of each.
     lexicon
@@ -166,7 +166,7 @@ def _phrases(occurrences: pl.DataFrame) -> tuple[Ragged, Indices]:
 
 @dataclass(frozen=True, slots=True)
 class LexicalEvidence:
-    """What of each preference stands in its target.
+    """What of each preference is in its target.
 
     Attributes
     ----------
@@ -211,7 +211,7 @@ def find_evidence(informative: Informative, owners: Indices, targets: "Targets")
 
 
 def count_hits(informative: Informative, owners: Indices, targets: "Targets") -> Indices:
-    """Count the top tokens of each pair's preference that stand in its target."""
+    """Count the top tokens of each pair's preference that are in its target."""
     queries = as_ids(take(informative.top, informative.row))
     hits: Indices = kernels.count_token_hits(queries, owners, targets, threads=1)
     return hits

@@ -23,7 +23,7 @@ _APOSTROPHES = "'’‘`"
 
 @cache
 def normal_character(character: str) -> str:
-    """Return what stands for a character: letters and digits without marks, or a space.
+    """Return the replacement of a character: letters and digits without marks, or a space.
 
     Marks have a combining class and nothing else does, so that characters can be decomposed one
     by one.
@@ -81,7 +81,7 @@ class Tokens:
     folded : (int32 ids, int64 offsets)
         The tokens of each text, plurals folded.
     plain : (int32 ids, int64 offsets)
-        The same as they stand.
+        The same texts, unchanged.
     vocabulary
         The token of each number, String.
     fold_of : int32 (tokens,)

@@ -87,7 +87,7 @@ class Plans:
         A row a place that is named, by plan: ``plan``, ``day``, ``kind`` (a meal, accommodation,
         attraction, event or stop), ``name``.
     entries
-        A row a filled value that is no stop, as it stands: ``plan``, ``slot``, ``text``; by day,
+        A row a filled value that is no stop, unchanged: ``plan``, ``slot``, ``text``; by day,
         and in it by kind.
     checks
         A row a plan that has days: ``plan``, ``passed``, ``checks``.
@@ -131,7 +131,7 @@ def _by_day(rows: pl.DataFrame, first_day: Indices, kind: npt.ArrayLike = 0) -> 
 
 
 def is_filled(texts: pl.Series) -> pl.Series:
-    """Tell which texts are more than a stand-in for nothing."""
+    """Tell which texts are more than a placeholder."""
     return ~normalise(texts).is_in(UNFILLED)
 
 
@@ -392,7 +392,7 @@ def plain_intervals(
     strings
         Arrow strings or a polars Series, without nulls or white space around them.
     leads
-        What may stand between name and interval, such as ``", visit from "``.
+        What may be between name and interval, such as ``", visit from "``.
 
     Returns
     -------
@@ -408,7 +408,7 @@ def plain_intervals(
 
 @always_inlined
 def _matches_at(text: View, at: int, data: Any, start: int, stop: int) -> bool:
-    """Tell whether ``data[start:stop]`` stands at a place of a text."""
+    """Tell whether ``data[start:stop]`` is at a place of a text."""
     for place in range(start, stop):
         if load_byte(text, at + place - start) != data[place]:
             return False
@@ -461,7 +461,7 @@ def _next_colon(text: View, at: Any) -> Any:
 
 @always_inlined
 def _after_between(text: View, at: int) -> int:
-    """Return where `` to `` or `` - `` ends; -1 where neither stands."""
+    """Return where `` to `` or `` - `` ends; -1 if there is neither."""
     if at + 4 > text.length or load_byte(text, at) != _SPACE:
         return -1
     first, second = load_byte(text, at + 1), load_byte(text, at + 2)

@@ -46,8 +46,8 @@ def number_compared(
     -------
     dict of pl.DataFrame
         ``compared``, their distinct ``text``, and ``windowed``, that of those that are read in
-        windows; and the frames that they stand in, with the row of each in the one or the other as
-        ``compared``, -1 for one that stands for nothing: it has no similarity.
+        windows; and their frames, with the row of each in the one or the other as
+        ``compared``, -1 for a placeholder: it has no similarity.
     """
     in_windows = (_TARGETS,) if options.m12_long == "windows" else ()
     return {
@@ -63,23 +63,23 @@ def _numbered(
         return {into: pl.DataFrame(schema={"text": pl.String})}
     columns = [frames[name][_COMPARED[name]].rename("text") for name in names]
     codes, texts = factorize(pl.concat(columns))
-    said = _are_meaningful(texts)
-    rows = np.where(said, np.cumsum(said) - 1, -1)[codes]
+    has_text = _are_meaningful(texts)
+    rows = np.where(has_text, np.cumsum(has_text) - 1, -1)[codes]
     cuts = np.cumsum([len(column) for column in columns])[:-1]
     return {
         **{
             name: frames[name].with_columns(pl.Series("compared", part))
             for name, part in zip(names, np.split(rows, cuts), strict=True)
         },
-        into: texts.filter(pl.Series(said)).to_frame("text"),
+        into: texts.filter(pl.Series(has_text)).to_frame("text"),
     }
 
 
 def _are_meaningful(texts: pl.Series) -> Mask:
-    """Tell which texts are more than a stand-in for nothing, such as N/A."""
+    """Tell which texts are more than a placeholder such as N/A."""
     start = texts.str.strip_chars().str.head(_LONGEST_NULL + 1).str.to_lowercase()
-    said: Mask = (~start.is_in(NULLS)).to_numpy()
-    return said
+    has_text: Mask = (~start.is_in(NULLS)).to_numpy()
+    return has_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ class Similarity:
     matrix : float32 (texts, dim)
         The vectors.
     rows
-        By frame the row of each text in `matrix`, int64 (n,), -1 for one that stands for nothing;
+        By frame the row of each text in `matrix`, int64 (n,), -1 for a placeholder;
         empty without vectors.
     is_on
         Whether there are vectors.
@@ -156,9 +156,9 @@ class Similarity:
         if not self.is_on:
             return np.zeros(0, np.int64), np.zeros(n_owners + 1, np.int64)
         rows = self.rows[name]
-        said = rows >= 0
-        order, offsets = group_rows(owners.to_numpy()[said], n_owners)
-        return rows[said][order], offsets
+        has_text = rows >= 0
+        order, offsets = group_rows(owners.to_numpy()[has_text], n_owners)
+        return rows[has_text][order], offsets
 
     def nearest(self, rows: Indices, candidates: Ragged, owners: Indices) -> Float64Array:
         """Return the greatest similarity of each text to the candidates of its owner.
@@ -208,10 +208,10 @@ def _join_windows(
     sums: npt.NDArray[np.float32], owners: Indices, rows: Indices
 ) -> tuple[Indices, npt.NDArray[np.float32]]:
     """Add up the parts of each owner's text, and scale the sum to length 1."""
-    said = rows >= 0
-    joined, place = np.unique(owners[said], return_inverse=True)
+    has_text = rows >= 0
+    joined, place = np.unique(owners[has_text], return_inverse=True)
     total = np.zeros((len(joined), sums.shape[1]))
-    np.add.at(total, place, sums[rows[said]])
+    np.add.at(total, place, sums[rows[has_text]])
     lengths = np.sqrt(np.einsum("ij,ij->i", total, total))
     total /= np.where(lengths > 0, lengths, 1.0)[:, None]
     return _last_of(joined, np.arange(len(joined))), total.astype(np.float32)

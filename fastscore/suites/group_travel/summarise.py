@@ -43,7 +43,7 @@ def summarise_dialogues(
     -------
     pl.DataFrame
         In the schema of `fastscore.suites.summary`, over all and by condition; by group type and
-        by condition within each (``family/C4``) where that is asked for. Beside M10 stands how
+        by condition within each (``family/C4``) where that is asked for. Beside M10 is shown how
         often each of its channels fires, the sum in ``micro_numerator``. The group
         ``condition_delta`` has in ``mean`` what a condition's mean is above the one before it
         (``C2-C1`` to ``C5-C4``), and nothing else.

@@ -66,7 +66,7 @@ def _is_known(value: dict[str, Any]) -> bool:
 
 
 def _text_or_null(value: Any) -> str | None:
-    """Return a scalar as text, None if it stands for nothing."""
+    """Return a scalar as text, None if it is a placeholder."""
     text = as_text(value)
     return None if text is None or text.strip().lower() in NULLS else text
 
@@ -124,7 +124,7 @@ def read_synthesis(read: Turns) -> tuple[pl.DataFrame, pl.DataFrame]:
         A row a synthesis turn, in order: ``dialogue_row``, ``slot``, ``utterance``,
         ``has_utterance``, ``has_conflict`` (null where nothing says so), ``description``,
         ``explanation`` and ``has_strategy``. A slot's last state, where no turn of it says
-        anything, stands in each of its rows. And warnings of cells that could not be read.
+        anything, is in each of its rows. And warnings of cells that could not be read.
     """
     turn = np.flatnonzero((read.turns["kind"] == SYNTHESIZE).fill_null(False).to_numpy())
     rows = read.turns.select("dialogue_row", "line", "slot", "utterance", "has_utterance")[turn]
@@ -174,7 +174,7 @@ def _fill(
     rows
         Turns of synthesis.
     lines, states
-        The state that each may be read from, and the line in which it stands.
+        The state that each may be read from, and its line.
     """
     lacking = (~rows["is_object"] & states.is_not_null()).fill_null(False)
     state_of, of_state = read_states(states.filter(lacking))

@@ -69,6 +69,6 @@ NULLS = (
     *("", "-", "n/a", "na", "none", "null", "nil", "nan", "unknown", "not applicable"),
     *("no strategy", "no conflict", "tbd"),
 )
-"""What stands for no strategy and no explanation, stripped and casefolded."""
+"""Placeholders for no strategy and no explanation, stripped and casefolded."""
 UNFILLED = ("", "na", "n a", "none", "null", "nan", "nil", "tbd")
-"""What stands for no place in a plan, normalised."""
+"""Placeholders for no place in a plan, normalised."""

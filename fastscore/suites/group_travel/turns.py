@@ -1,6 +1,6 @@
 """From raw rows to turns: whole dialogues of a row, or a row a turn, become one frame.
 
-Few turns have cells: these stand in frames of their own, column by column.
+Few turns have cells: these are in frames of their own, column by column.
 """
 
 from collections.abc import Mapping, Sequence
@@ -178,7 +178,7 @@ def _reject_rows(raw: pl.DataFrame) -> pl.DataFrame:
 def _number_dialogues(raw: pl.DataFrame) -> tuple[pl.Series, pl.DataFrame]:
     """Return each row's dialogue, and the dialogues by first appearance.
 
-    A file in which one id stands in some rows only is one dialogue of that id.
+    A file in which some rows only have an id is one dialogue of that id.
     """
     whole = pl.col("turns").is_not_null()
     only_id = pl.when(pl.col("dialogue_id").n_unique() == 2).then(pl.col("dialogue_id").max())
@@ -271,14 +271,14 @@ def _turns_of(
         turn = {name: each.take(np.flatnonzero(is_turn)) for name, each in turn.items()}
     n_turns = np.bincount(owner, minlength=len(values))
     problems.note(values, np.flatnonzero(n_turns == 0), "at least one turn")
-    said = {name: _texts(turn[name], problems) for name in (*TEXTS, "text")}
+    texts = {name: _texts(turn[name], problems) for name in (*TEXTS, "text")}
     frame = pl.DataFrame(
         {
             "dialogue_row": rows["dialogue_row"].gather(owner),
             "line": rows["line"].gather(owner),
-            "speaker": said["speaker"],
-            "intent": said["intent"],
-            "utterance": said["utterance"].fill_null(said["text"]),
+            "speaker": texts["speaker"],
+            "intent": texts["intent"],
+            "utterance": texts["utterance"].fill_null(texts["text"]),
             # what is of another type was given: it is a reject
             "has_speaker": ~turn["speaker"].is_missing,
             "has_utterance": ~(turn["utterance"].is_missing & turn["text"].is_missing),
@@ -375,7 +375,7 @@ def _with_speakers(turns: pl.DataFrame) -> pl.DataFrame:
 
 
 def _reject_nameless(turns: pl.DataFrame, dialogues: pl.DataFrame) -> pl.DataFrame:
-    """List the turns that state or accept something, and nobody is said to speak."""
+    """List the turns that state or accept something, without a speaker."""
     nameless = turns.filter(
         (pl.col("member") == "") & pl.col("kind").is_in([PROVIDE, ACCEPT_PLAN, APPROVE])
     )

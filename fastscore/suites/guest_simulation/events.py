@@ -192,23 +192,23 @@ def _compare(
     speaks = np.zeros(n_conversations, np.bool_)
     speaks[conversation[messages.by_role]] = True
     by_text: Mask = ~orders.present & (targets.key >= 0)
-    said = np.flatnonzero(messages.by_role & by_text[conversation])
+    spoken = np.flatnonzero(messages.by_role & by_text[conversation])
     # words that were not given are no words; as published, they are none said
-    unsaid = by_text & speaks & (not options.published)
-    unsaid[conversation[said[messages["content"][said].is_not_null().to_numpy()]]] = False
+    unspoken = by_text & speaks & (not options.published)
+    unspoken[conversation[spoken[messages["content"][spoken].is_not_null().to_numpy()]]] = False
     readable = by_text.copy()
     if options.published:
         readable &= targets.key != TARGET_KEYS.index("order_items")
     wanted = targets.names.where(readable[targets.names.conversation])
     words = compare_words(
-        (conversation[said], messages["content"][said].fill_null("")),
+        (conversation[spoken], messages["content"][spoken].fill_null("")),
         wanted,
         n_conversations,
     )
     return pl.DataFrame(
         {
             "ORA_source": _names(ORA_SOURCES, np.where(targets.key >= 0, by_text, -1)),
-            "words_missing": unsaid,
+            "words_missing": unspoken,
             "overlap": np.where(by_text, words.jaccard, states.f1),
             "nothing_to_order": np.where(by_text, words.both_empty | ~speaks, states.both_empty),
             "n_final_names": np.where(by_text, words.current, states.current),

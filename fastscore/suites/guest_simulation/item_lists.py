@@ -7,7 +7,7 @@ and nothing may evaluate them. What these kernels read of them is this:
 - A text ends at its own quote where what follows shows it: a bracket's end, a colon, or a comma
   before a quote, a bracket, or a bare word. Where ``:`` or nothing introduced the text, a quote
   after more backslashes than the opening one is part of it.
-- Brackets of any kind nest; what stands in texts does not count.
+- Brackets of any kind nest; brackets in texts do not count.
 
 Every byte is read a bounded number of times, whatever the cell holds. Comparisons are spelled out,
 as `in` over a tuple compiles to slower code.
@@ -202,7 +202,7 @@ class ItemLists(NamedTuple):
     Parameters
     ----------
     starts, stops
-        Where each list's bracket stands, and where its cell ends.
+        The places of each list's bracket and of its cell's end.
     ends
         Where the list is found to end, -1 where it does not.
     """
@@ -323,7 +323,7 @@ def _is_blank_or_quote(byte: int) -> bool:
 
 @always_inlined
 def list_has_items(data: View, at: int, stop: int) -> bool:
-    """Tell whether anything but white space stands between the brackets of the list at a place."""
+    """Tell whether anything but white space is between the brackets of the list at a place."""
     closing = after_spaces(data, at + 1, stop)
     return closing >= stop or load_byte(data, closing) != _CLOSE_SQUARE
 
@@ -386,7 +386,7 @@ def item_names(
 ) -> ItemNames:
     """Find the names of items and of their modifiers in lists.
 
-    An item is a dictionary, a call with keywords, or a text. Its name stands under ``name``, else
+    An item is a dictionary, a call with keywords, or a text. Its name is under ``name``, else
     ``item_name``, else ``item``; that of each of its ``modifiers`` under ``name``, else
     ``modifier_option_name``, else ``modifier``. Empty names are none.
 
@@ -395,7 +395,7 @@ def item_names(
     data : uint8 (bytes,)
         UTF-8.
     starts, stops : int64 (n,)
-        Where each list's bracket stands, and where its cell ends.
+        The places of each list's bracket and of its cell's end.
     option_first
         Whether ``modifier_option_name`` goes before ``name``.
     threads

@@ -19,7 +19,7 @@ from fastscore.suites.guest_simulation.terms import (
 )
 
 UNCHANGING, CALLING = "never changing", "calling every tool"
-"""Guests that pay no attention: their scores stand beside PAS and BVS, and DEI."""
+"""Guests that pay no attention: their scores are shown beside PAS and BVS, and DEI."""
 GRAVITY: tuple[NullReason, ...] = ("bad_input", "missing_input", "not_applicable")
 """Reasons for nulls, the gravest first."""
 WEIGHTS = {"PAS": 0.25, "BVS": 0.20, "ORA": 0.35, "DEI": 0.20}

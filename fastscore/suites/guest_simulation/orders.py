@@ -42,7 +42,7 @@ class Names:
     Parameters
     ----------
     conversation, kind
-        Where each name stands, and what it names (`item_lists`), int64 (n,).
+        The place of each name, and what it names (`item_lists`), int64 (n,).
     code
         The name, its place in ``values``, int64 (n,).
     values
@@ -172,7 +172,7 @@ def _unescaped_texts(data: UInt8Array, start: Indices, end: Indices) -> pl.Serie
 
 def _scan_values(cells: pl.Series) -> LineScan:
     """Scan cells as JSON values, one a line."""
-    # line ends can only stand between the values of valid JSON
+    # in valid JSON, line ends are between values only
     flat = cells.str.replace_many(["\n", "\r"], [" ", " "])
     lines = pl.select(pl.concat_str(pl.lit('{"v":'), flat, pl.lit("}")).str.join("\n")).item()
     return scan_jsonl(np.frombuffer(lines.encode(), np.uint8), (b"v",))
@@ -231,19 +231,21 @@ def compare_orders(current: Names, target: Names, n_conversations: int) -> Overl
     )
 
 
-def compare_words(said: tuple[Indices, pl.Series], target: Names, n_conversations: int) -> Overlaps:
-    """Compare food words that a guest said with the words of the target's items.
+def compare_words(
+    spoken: tuple[Indices, pl.Series], target: Names, n_conversations: int
+) -> Overlaps:
+    """Compare food words of a guest's messages with the words of the target's items.
 
     Parameters
     ----------
-    said
-        Conversations, and what the guest said in them: one text a row, several a conversation.
+    spoken
+        Conversations and the guest's messages in them: one text a row, several a conversation.
     target
         The target orders.
     n_conversations
         How many conversations there are.
     """
-    conversation, texts = said
+    conversation, texts = spoken
     codes, found = factorize(texts)
     lower = found.str.to_lowercase()
     mentioned = [

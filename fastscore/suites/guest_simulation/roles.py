@@ -126,7 +126,7 @@ def read_test_cases(
     targets = _read_targets(first_texts("target_order", of_target), of_target)
     bad = [_bad(problems, owner, n_conversations) for problems in (of_case, of_persona, of_target)]
     noted = Problems(of_target.by_dialogue | of_persona.by_dialogue | of_case.by_dialogue)
-    # a problem of a text from the file stands at no row
+    # a problem of a text from the file has no row
     noted.by_dialogue.pop(-1, None)
     return (
         replace(personas, bad=bad[0] | bad[1]),
@@ -150,7 +150,7 @@ class _Texts:
     owner
         The conversation of each text, int64 (n,).
     place
-        The row of the log where it stands, int64 (n,); -1 for the file's.
+        Its row of the log, int64 (n,); -1 for the file's.
     code
         Which of the values it is, int64 (n,).
     values
@@ -218,7 +218,7 @@ def _of_column(rows: Rows, column: str, problems: Problems) -> _Texts:
 
 
 def _note_for_all(of_text: Problems, codes: Indices, places: Indices, problems: Problems) -> None:
-    """Note the problems of distinct texts at every place where one stands."""
+    """Note the problems of distinct texts at every place of each."""
     for number, problem in of_text.by_dialogue.items():
         for place in places[codes == number].tolist():
             problems.by_dialogue.setdefault(place, problem)

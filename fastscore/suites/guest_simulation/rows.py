@@ -36,7 +36,7 @@ class Rows:
     columns
         The log's columns.
     place
-        Where each row stands in the log, int64 (rows,).
+        The place of each row in the log, int64 (rows,).
     conversation
         Whose it is, int64 (rows,), ascending.
     by_role, is_guest

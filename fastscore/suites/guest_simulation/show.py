@@ -26,8 +26,10 @@ def show_dialogue(dialogue: Dialogue) -> DialogueView:
         if message is not None:
             for state, match in COMPONENTS.items():
                 if message[state] is not None:
-                    said = {True: "as expected", False: "not as expected", None: ""}[message[match]]
-                    notes.append(f"{state}: {message[state]}{f' ({said})' if said else ''}")
+                    verdict = {True: "as expected", False: "not as expected", None: ""}[
+                        message[match]
+                    ]
+                    notes.append(f"{state}: {message[state]}{f' ({verdict})' if verdict else ''}")
             if message["is_exit"]:
                 notes.append("exit message, not scored")
         turns.append(

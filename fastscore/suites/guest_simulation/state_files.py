@@ -3,7 +3,8 @@
 A file has a row a guest message, exits left out. Its rows say by ``message_index`` which message
 they are of: the message's place, from 0, among those of the conversation. Files are small and many,
 so each is read by itself, by Python's ``csv``, which counts lines and takes no row of another
-width. A file that is missing or odd costs its conversation what needs states; the others stand.
+width. A file that is missing or odd leaves its conversation without metrics that need states.
+Others are scored.
 """
 
 import csv
@@ -55,7 +56,7 @@ class StateFiles:
     has_row
         Which of them have a row in their file, bool (messages,).
     place
-        Where it stands, ``file:line`` (messages,); null without one.
+        Its place, ``file:line`` (messages,); null without one.
     missing, bad
         Conversations that have no file, and whose file cannot be used, bool (conversations,).
     problems
@@ -165,7 +166,7 @@ def read_state_files(
 def message_indices(rows: Rows) -> Indices:
     """Return the place of each row among the messages of its conversation, from 0.
 
-    The row of the test case is no message; what stands there means nothing.
+    The row of the test case is no message; its values mean nothing.
     """
     before: Indices = np.cumsum(~rows.is_case) - ~rows.is_case
     indices: Indices = before - before[first_of_group(rows.conversation)]

@@ -357,7 +357,7 @@ def _spaced(words: pl.Series) -> pl.Series:
 
 
 def states_by_words(rows: Rows, targets: Names) -> States:
-    """Read the states of guest messages from what was said.
+    """Read the states of guest messages from their words.
 
     Parameters
     ----------

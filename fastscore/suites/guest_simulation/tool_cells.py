@@ -111,7 +111,7 @@ def choose_trigrams(keys: Sequence[bytes]) -> tuple[UInt8Array, Int64Array]:
     Returns
     -------
     tuple
-        The trigrams as `mark_trigrams` takes them, and where in each key the one stands by which it
+        The trigrams as `mark_trigrams` takes them, and where in each key is the one by which it
         is found, int64 (keys,).
     """
     trigrams: list[bytes] = []
@@ -141,7 +141,7 @@ def _mark_trigrams_from(cell: View, at: int, trigrams: Any) -> Any:
     if base >= 0:
         passed = np.uint64(at - base)
         return base, (mark_trigrams(cell, base, trigrams, 0) >> passed) << passed
-    # a short cell: what stands after it may not be there
+    # a short cell: there may be nothing after it
     marks = np.uint64(0)
     for place in range(at, cell.length + 1 - TRIGRAM_BYTES):
         for trigram in range(0, trigrams.size, BLOCK * TRIGRAM_BYTES):
@@ -155,7 +155,7 @@ def _mark_trigrams_from(cell: View, at: int, trigrams: Any) -> Any:
 
 @always_inlined
 def _find_key(cell: View, place: int, names: Any, offsets: Any, trigram_places: Any) -> Any:
-    """Find the key whose trigram stands at a place: its number, -1 without one, and its bytes."""
+    """Find the key whose trigram is at a place: its number, -1 without one, and its bytes."""
     for key in range(offsets.size - 1):
         begin = place - trigram_places[key]
         length = offsets[key + 1] - offsets[key]
@@ -276,7 +276,7 @@ ATTRIBUTE_KEYS = (
 )
 ATTRIBUTES_TOOL = "get_message_generation_attributes_for_next_message"
 MARKER = b"Latest Order tracking"
-"""What stands before the list in a result of order tracking, at most so many bytes before it."""
+"""The text before the list in a result of order tracking, at most so many bytes before it."""
 _MARKER_REACH = 40
 
 _KEYS = (b"tool_name", b"current_items_in_order", b"target_items_to_order", *ATTRIBUTE_KEYS)
@@ -291,7 +291,7 @@ class OrderLists:
     Parameters
     ----------
     cells
-        The cells that they stand in, one a message.
+        Their cells, one a message.
     start
         Where in its cell each list begins, int64 (messages,); -1 without a list.
     broken
@@ -459,7 +459,7 @@ def _order_lists(rows: TextRows, members: Members, tracking: Indices) -> OrderLi
 
 
 def _holds(rows: TextRows, row: Indices, start: Indices, length: Indices, wanted: bytes) -> Mask:
-    """Tell in which ranges of cells some bytes stand."""
+    """Tell which ranges of cells contain some bytes."""
     copied = copy_texts(rows.addresses[row] + start, length)
     data = copied.data.tobytes()
     held = (wanted in data[begin:end] for begin, end in pairwise(copied.offsets.tolist()))

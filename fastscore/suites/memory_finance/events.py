@@ -109,8 +109,8 @@ def read_traces(raw: pl.DataFrame, options: MemoryFinance) -> Events:
         ``dialogues`` (one a row) and ``turns`` (those of valid dialogues, with ``dialogue_row``);
         lists at their own grain, each with ``turn_row`` (``memory_keys``, ``risk_labels``,
         ``rubric``, ``violations``) or ``dialogue_row`` (``forbidden``, ``constraints``,
-        ``preferences``, ``topics``, ``assets``, and as rows of ``said`` ``user_history`` and
-        ``history``). Texts of labels, profiles, statuses and roles stand there as row numbers of
+        ``preferences``, ``topics``, ``assets``, and as rows of ``utterances`` ``user_history`` and
+        ``history``). Texts of labels, profiles, statuses and roles are row numbers of
         ``labels``, each text of which is distinct. ``contexts`` are the texts that were recalled,
         as they are written in JSON: those of source s (of `MEMORY_SOURCES`) in turn t have the
         ``context`` s * turns + t. Rejected are lines with a value that the definitions cannot use.
@@ -178,7 +178,7 @@ def _read(raw: pl.DataFrame, options: MemoryFinance) -> tuple[dict[str, pl.DataF
     blueprint = expect(blueprint, OBJECT, "an object or null", problems)
     forbidden = places(blueprint, {"forbidden_list": [None]}, problems)["forbidden_list"]
     tables |= profile.lists | snapshot.lists
-    tables["said"] = read_said(columns["raw_turns"].where(valid), turn, problems)
+    tables["utterances"] = read_utterances(columns["raw_turns"].where(valid), turn, problems)
     tables["forbidden"] = _read_list(forbidden, "dialogue_row", "phrase", problems, drop_falsy=True)
     tables["dialogues"] = {
         **{name: raw[name] for name in ("file", "line", *LABELS, "trace_version")},
@@ -190,7 +190,7 @@ def _read(raw: pl.DataFrame, options: MemoryFinance) -> tuple[dict[str, pl.DataF
         **{f"snapshot_{name}": texts for name, texts in snapshot.texts.items()},
     }
     frames = _number_labels(tables)
-    frames |= order_history(frames["said"], frames["labels"]["text"])
+    frames |= order_history(frames["utterances"], frames["labels"]["text"])
     return frames, problems
 
 
@@ -380,7 +380,7 @@ _SPOKEN: Shape = {"role": None, "text": None}
 _NEITHER = (False, False)
 
 
-def read_said(column: JsonValues, turn: JsonPlaces, problems: Problems) -> dict[str, Any]:
+def read_utterances(column: JsonValues, turn: JsonPlaces, problems: Problems) -> dict[str, Any]:
     """Read the turns that a memory key can point at.
 
     They are the dataset's own turns; in their absence the trace's user texts or, where the first
@@ -415,35 +415,35 @@ def read_said(column: JsonValues, turn: JsonPlaces, problems: Problems) -> dict[
 
     without = told.where(np.zeros(len(told), np.bool_))
     roles = spoken["role"].values, turn["role"].values.take(taken), without
-    said = spoken["text"].values, turn["text"].values.take(taken), told
+    utterances = spoken["text"].values, turn["text"].values.take(taken), told
     role = join_rows([located_texts(part, problems) for part in roles])
-    texts = [python_texts(part, problems, falsy_is_empty=True) for part in said if len(part)]
+    texts = [python_texts(part, problems, falsy_is_empty=True) for part in utterances if len(part)]
     return {
-        "dialogue_row": np.concatenate([part.dialogue for part in said]),
+        "dialogue_row": np.concatenate([part.dialogue for part in utterances]),
         "text": pl.concat(texts) if texts else pl.Series([], dtype=pl.String),
         "role": role,
-        "told": np.repeat([False, False, True], [len(part) for part in said]),
+        "told": np.repeat([False, False, True], [len(part) for part in utterances]),
     }
 
 
-def order_history(said: pl.DataFrame, labels: pl.Series) -> dict[str, pl.DataFrame]:
-    """Return what history keys count, as rows of `read_said`, by dialogue.
+def order_history(utterances: pl.DataFrame, labels: pl.Series) -> dict[str, pl.DataFrame]:
+    """Return what history keys count, as rows of `read_utterances`, by dialogue.
 
     Returns
     -------
     dict of pl.DataFrame
         ``history``, all turns but those that are told, and ``user_history``, the user turns that
-        an assistant answers and those that are told: ``dialogue_row`` and the row ``said``.
+        an assistant answers and those that are told: ``dialogue_row`` and the row ``utterances``.
     """
-    dialogue, told = said["dialogue_row"].to_numpy(), said["told"].to_numpy()
+    dialogue, told = utterances["dialogue_row"].to_numpy(), utterances["told"].to_numpy()
     history = _by_dialogue(np.flatnonzero(~told), dialogue)
-    role = said["role"].to_numpy()[history]
+    role = utterances["role"].to_numpy()[history]
     roles = of_labels(role, labels, lambda text: (text == "user", text == "assistant"), _NEITHER)
     by_user, by_assistant = roles.T
     users = history[_answered(by_user, by_assistant, dialogue[history])]
     users = _by_dialogue(np.concatenate([users, np.flatnonzero(told)]), dialogue)
     return {
-        name: pl.DataFrame({"dialogue_row": dialogue[rows], "said": rows})
+        name: pl.DataFrame({"dialogue_row": dialogue[rows], "utterances": rows})
         for name, rows in (("history", history), ("user_history", users))
     }
 

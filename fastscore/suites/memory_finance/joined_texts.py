@@ -1,4 +1,4 @@
-"""What was recalled: JSON strings, searched where they stand.
+"""What was recalled: JSON strings, searched in place.
 
 Nothing is unescaped but what must be to be searched, and that into memory that stays in the cache.
 Comparisons are spelled out: `in` over a tuple compiles to slower code.
@@ -44,7 +44,7 @@ def written_texts(
     Parameters
     ----------
     columns
-        Values of one buffer; their texts stand one column after another.
+        Values of one buffer; their texts are in it one column after another.
     problems
         Where faulty values are noted.
     """
@@ -80,7 +80,7 @@ def joined_contain(
         Haystack ``h`` is the texts from ``offsets[h]`` to ``offsets[h + 1]``, joined by ``\n``;
         int64 (haystacks + 1,).
     haystacks
-        The haystack of each pair, int64 (pairs,); pairs of one haystack stand together best.
+        The haystack of each pair, int64 (pairs,); best with pairs of one haystack together.
     needles
         What is looked for: strings (pairs,) without nulls.
 
@@ -132,7 +132,7 @@ def _find(text: View, needle: View) -> int:
 
 @inlined
 def _needs_no_escape(needle: View) -> bool:
-    """Whether no escape of two characters can stand for any character of a text."""
+    """Whether no escape of two characters can mean a character of a text."""
     index = 0
     while index + BLOCK <= needle.length:
         special = equal_bytes(needle, index, QUOTE) | equal_bytes(needle, index, BACKSLASH)
@@ -150,7 +150,7 @@ def _needs_no_escape(needle: View) -> bool:
 
 @inlined
 def _contains_unescaped(parts: Any, escapes: Any, first: Any, after: Any, needle: View) -> int:
-    """Whether a text that stands for itself is in any of some strings: 1, 0, or -1 if unsure."""
+    """Whether a text without escapes is in any of some strings: 1, 0, or -1 if unsure."""
     for part in range(first, after):
         if escapes[part] == NUMBERED:
             return -1

@@ -32,7 +32,7 @@ _SHARED_COUNTS = ("eligible_count", "skipped_count", "failed_count")
 
 @dataclass(frozen=True, slots=True)
 class _TurnMetric:
-    """How a metric of turns stands in the summary.
+    """A metric of turns in the summary.
 
     ``of_dialogues`` are ratios of each dialogue and of all, ``of_all`` of all alone.
     """
@@ -112,7 +112,7 @@ def published_files(
     dataset_path
         What the files name as their dataset.
     suffix
-        What stands in the files' names before the extension.
+        The part of the files' names before the extension.
 
     Returns
     -------

@@ -36,7 +36,7 @@ class ProfileField:
     mentions: tuple[Mention, ...]
 
     def level(self, value: str | None) -> str:
-        """Return the level that a stated value stands for, or ``unknown``."""
+        """Return the level that a stated value means, or ``unknown``."""
         return UNKNOWN if value is None else self.values.get(value.strip(), UNKNOWN)
 
 

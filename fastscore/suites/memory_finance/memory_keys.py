@@ -113,8 +113,8 @@ def _resolve(keys: Indices, turn_row: Indices, frames: Frames) -> tuple[pl.Serie
     parsed = of_labels(keys, labels, parse_key, (_OTHER, 0))
     kind, number = parsed[:, 0], parsed[:, 1]
     # targets are rows of this: all labels, then what was said, then none
-    said = frames["said"]["text"]
-    pool = pl.concat([labels, said, pl.Series("text", [None], dtype=pl.String)], rechunk=True)
+    utterances = frames["utterances"]["text"]
+    pool = pl.concat([labels, utterances, pl.Series("text", [None], dtype=pl.String)], rechunk=True)
     place = np.full(len(keys), len(pool) - 1)
     resolver = np.full(len(keys), _UNRESOLVED)
     for field, name in enumerate(PROFILE_FIELDS):
@@ -138,8 +138,8 @@ def _resolve(keys: Indices, turn_row: Indices, frames: Frames) -> tuple[pl.Serie
 
     point("constraints", kind == _CONSTRAINT, number, _CONSTRAINTS, "text", 0)
     point("preferences", kind == _PREFERENCE, number, _PREFERENCES, "text", 0)
-    point("user_history", kind == _HISTORY, number - 1, _USER_TURN, "said", len(labels))
-    point("history", kind == _HISTORY, number - 1, _ABS_TURN, "said", len(labels))
+    point("user_history", kind == _HISTORY, number - 1, _USER_TURN, "utterances", len(labels))
+    point("history", kind == _HISTORY, number - 1, _ABS_TURN, "utterances", len(labels))
     of_turns = np.flatnonzero(resolver == _ABS_TURN)
     blank = (pool[place[of_turns]] == "").to_numpy()
     place[of_turns[blank]] = len(pool) - 1

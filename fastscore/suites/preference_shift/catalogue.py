@@ -40,14 +40,14 @@ _PLAIN_CELLS = ("name", "title", "plot")
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """An item as it stands in the file.
+    """An item as the file has it.
 
     Parameters
     ----------
     place
-        Where it stands, for messages: ``line 3``, ``record 'Inception'``.
+        Its place, for messages: ``line 3``, ``record 'Inception'``.
     key
-        The key under which it stands in a JSON object; None elsewhere.
+        Its key in a JSON object; None elsewhere.
     fields
         Its values by field.
     """
@@ -64,7 +64,7 @@ def read_records(path: str, content: bytes) -> list[Record]:
     ----------
     path
         Names the format by its suffix: ``.json`` (an object of records by title, or an array),
-        ``.jsonl`` or ``.ndjson``, ``.csv`` (a cell that is a JSON array, or whose values stand
+        ``.jsonl`` or ``.ndjson``, ``.csv`` (a cell that is a JSON array, or whose values are
         between ``|``, is a list), ``.parquet``; each also with ``.gz`` or ``.zst``.
     content
         The file's bytes.
@@ -247,7 +247,7 @@ class Catalogue:
         ``value``, ``surface`` (as first written), ``n_items`` (different items that have it) and
         ``items`` (their rows, repeats kept). The field ``plot`` holds keywords of the plots.
     unusable
-        By field, what stands there first that is no value: such a field has no terms.
+        By field, the first entry that is no value: such a field has no terms.
     """
 
     digest: str

@@ -51,7 +51,7 @@ def score_dialogues(
         What the profile legacy has in place of some of the scores; float64 (dialogues,) each, NaN
         for null.
     options
-        Weights, and what stands where there is nothing to average.
+        Weights, and the value of a mean of nothing.
 
     Returns
     -------

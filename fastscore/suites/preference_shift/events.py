@@ -111,42 +111,47 @@ def _metadata(spoken: Mapping[str, JsonValues], problems: Problems) -> JsonValue
     )
 
 
-def merge_speakers(said: Turns) -> tuple[Turns, Indices]:
+def merge_speakers(messages: Turns) -> tuple[Turns, Indices]:
     """Join consecutive turns of one speaker; return them and which each turn is in.
 
     What is joined has its texts on lines of their own, the last metadata, and any turn's shift.
     """
-    if not len(said):
-        return said, np.arange(0)
-    begins = np.ones(len(said), np.bool_)
-    changes = said.speaker.ne_missing(said.speaker.shift()).to_numpy()
-    begins[1:] = changes[1:] | (said.dialogue[1:] != said.dialogue[:-1])
+    if not len(messages):
+        return messages, np.arange(0)
+    begins = np.ones(len(messages), np.bool_)
+    changes = messages.speaker.ne_missing(messages.speaker.shift()).to_numpy()
+    begins[1:] = changes[1:] | (messages.dialogue[1:] != messages.dialogue[:-1])
     first = np.flatnonzero(begins)
-    bounds = np.append(first, len(said))
-    last_meta = np.maximum.accumulate(np.where(said.meta.tags == OBJECT, np.arange(len(said)), -1))
+    bounds = np.append(first, len(messages))
+    last_meta = np.maximum.accumulate(
+        np.where(messages.meta.tags == OBJECT, np.arange(len(messages)), -1)
+    )
     last_meta = last_meta[bounds[1:] - 1]
-    dialogue = said.dialogue[first]
+    dialogue = messages.dialogue[first]
     merged = Turns(
         dialogue=dialogue,
         place=place_in_group(dialogue),
-        speaker=said.speaker.gather(first),
-        text=list_column(said.text, bounds).list.join("\n"),
-        has_text=np.logical_or.reduceat(said.has_text, first),
-        meta=said.meta.take(np.maximum(last_meta, first)).where(last_meta >= first),
-        shifts=np.logical_or.reduceat(said.shifts, first),
+        speaker=messages.speaker.gather(first),
+        text=list_column(messages.text, bounds).list.join("\n"),
+        has_text=np.logical_or.reduceat(messages.has_text, first),
+        meta=messages.meta.take(np.maximum(last_meta, first)).where(last_meta >= first),
+        shifts=np.logical_or.reduceat(messages.shifts, first),
     )
     return merged, np.cumsum(begins) - 1
 
 
-def pair_turns(said: Turns, *, drop_leading: bool) -> tuple[Indices, Indices]:
+def pair_turns(messages: Turns, *, drop_leading: bool) -> tuple[Indices, Indices]:
     """Return the rows of USER turns at even places, and of the SYSTEM turns after them."""
-    user, system = said.by(USER), said.by(SYSTEM)
-    place = said.place
+    user, system = messages.by(USER), messages.by(SYSTEM)
+    place = messages.place
     if drop_leading:
         led = system & (place == 0)
-        place = place - led[first_of_group(said.dialogue)]
+        place = place - led[first_of_group(messages.dialogue)]
     found = np.flatnonzero(
-        user[:-1] & system[1:] & (said.dialogue[:-1] == said.dialogue[1:]) & (place[:-1] % 2 == 0)
+        user[:-1]
+        & system[1:]
+        & (messages.dialogue[:-1] == messages.dialogue[1:])
+        & (place[:-1] % 2 == 0)
     )
     return found, found + 1
 
@@ -213,31 +218,31 @@ def _events(read: _Read, rejects: Sequence[pl.DataFrame], options: PreferenceShi
 def _read(raw: pl.DataFrame, options: PreferenceShift) -> _Read:
     problems = Problems()
     turns = read_turns(raw["conversation"], problems)
-    said, merged = (
+    messages, merged = (
         merge_speakers(turns) if options.merge_speakers else (turns, np.arange(len(turns)))
     )
-    user, system = pair_turns(said, drop_leading=options.merge_speakers)
-    paired = np.zeros(len(said), np.bool_)
+    user, system = pair_turns(messages, drop_leading=options.merge_speakers)
+    paired = np.zeros(len(messages), np.bool_)
     paired[user] = paired[system] = True
     unpaired = np.flatnonzero(~paired[merged])
 
     events, metadata, ignored = _read_shift_events(raw["shift_events"], problems)
     if options.merge_speakers:
-        events = _renumber_shift_events(events, turns, said, merged)
-    metadata[said.dialogue[said.by(USER) & (said.meta.tags == OBJECT)]] = True
-    gold, has_gold = _read_gold(said.meta.take(user), options, problems)
+        events = _renumber_shift_events(events, turns, messages, merged)
+    metadata[messages.dialogue[messages.by(USER) & (messages.meta.tags == OBJECT)]] = True
+    gold, has_gold = _read_gold(messages.meta.take(user), options, problems)
     lost = np.bincount(turns.dialogue[unpaired], minlength=raw.height)
-    has_pair = np.bincount(said.dialogue[user], minlength=raw.height) > 0
+    has_pair = np.bincount(messages.dialogue[user], minlength=raw.height) > 0
     frames = {
         "dialogues": _dialogues(raw).with_columns(
             pl.Series("has_shift_metadata", metadata), pl.Series("n_unpaired", lost)
         ),
-        "turns": _paired(said, user, system).with_columns(
+        "turns": _paired(messages, user, system).with_columns(
             pl.Series("has_gold", has_gold),
-            pl.Series("has_user_text", said.has_text[user] | options.zero_without_turns),
-            pl.Series("has_system_text", said.has_text[system] | options.zero_without_turns),
+            pl.Series("has_user_text", messages.has_text[user] | options.zero_without_turns),
+            pl.Series("has_system_text", messages.has_text[system] | options.zero_without_turns),
         ),
-        "shifts": pl.concat([events, _flagged(said)]).unique().sort("dialogue_row", "turn"),
+        "shifts": pl.concat([events, _flagged(messages)]).unique().sort("dialogue_row", "turn"),
         "gold": gold,
     }
     return _Read(
@@ -263,18 +268,18 @@ def _nulls(turns: Turns) -> dict[str, Nulls]:
 
 
 def _renumber_shift_events(
-    events: pl.DataFrame, turns: Turns, said: Turns, merged: Indices
+    events: pl.DataFrame, turns: Turns, messages: Turns, merged: Indices
 ) -> pl.DataFrame:
     """Renumber shift events, which count USER turns, by merged USER turns.
 
     Points beyond the last turn stay as far beyond the last that is merged.
     """
-    of_turn, of_merged = np.flatnonzero(turns.by(USER)), np.flatnonzero(said.by(USER))
+    of_turn, of_merged = np.flatnonzero(turns.by(USER)), np.flatnonzero(messages.by(USER))
     owner = events["dialogue_row"].to_numpy()
-    ordinal = np.zeros(len(said), np.int64)
-    ordinal[of_merged] = 1 + place_in_group(said.dialogue[of_merged])
+    ordinal = np.zeros(len(messages), np.int64)
+    ordinal[of_merged] = 1 + place_in_group(messages.dialogue[of_merged])
     first, after = (np.searchsorted(turns.dialogue[of_turn], owner, side) for side in _SIDES)
-    begin, end = (np.searchsorted(said.dialogue[of_merged], owner, side) for side in _SIDES)
+    begin, end = (np.searchsorted(messages.dialogue[of_merged], owner, side) for side in _SIDES)
     turn = events["turn"].to_numpy()
     beyond = turn - (after - first)
     inside = beyond <= 0
@@ -283,24 +288,24 @@ def _renumber_shift_events(
     return events.with_columns(pl.Series("turn", moved))
 
 
-def _paired(said: Turns, user: Indices, system: Indices) -> pl.DataFrame:
-    owner = said.dialogue[user]
+def _paired(messages: Turns, user: Indices, system: Indices) -> pl.DataFrame:
+    owner = messages.dialogue[user]
     return pl.DataFrame(
         {
             "dialogue_row": owner,
             "turn": 1 + place_in_group(owner),
-            "user_text": said.text.gather(user),
-            "system_text": said.text.gather(system),
-            "user_meta": raw_texts(said.meta.take(user)),
+            "user_text": messages.text.gather(user),
+            "system_text": messages.text.gather(system),
+            "user_meta": raw_texts(messages.meta.take(user)),
         }
     )
 
 
-def _flagged(said: Turns) -> pl.DataFrame:
+def _flagged(messages: Turns) -> pl.DataFrame:
     """Return the ordinals of user turns whose metadata says that the preference shifts."""
-    rows = np.flatnonzero(said.by(USER))
-    owner = said.dialogue[rows]
-    flagged = said.shifts[rows]
+    rows = np.flatnonzero(messages.by(USER))
+    owner = messages.dialogue[rows]
+    flagged = messages.shifts[rows]
     ordinal = 1 + place_in_group(owner)
     return pl.DataFrame({"dialogue_row": owner[flagged], "turn": ordinal[flagged]})
 
@@ -414,7 +419,7 @@ def _unpaired_rejects(raw: pl.DataFrame, turns: Turns, unpaired: Indices) -> pl.
 def _rejects(
     raw: pl.DataFrame, rows: Indices, **columns: str | Sequence[str] | pl.Series
 ) -> pl.DataFrame:
-    """Make rejects of these conversations; a text stands in every row."""
+    """Make rejects of these conversations, with a text in every row."""
     places = raw.select(*ROW_SCHEMA)[rows]
     constant = [pl.lit(v).alias(k) for k, v in columns.items() if isinstance(v, str)]
     varying = [

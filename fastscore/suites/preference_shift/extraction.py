@@ -84,8 +84,8 @@ def extract_concepts(
         Which concepts there are, and how they are found.
     """
     concepts, matcher = prepared_matcher(options)
-    said = pl.concat([turns["user_text"], turns["system_text"], gold["text"]])
-    codes, texts = factorize(said)
+    written = pl.concat([turns["user_text"], turns["system_text"], gold["text"]])
+    codes, texts = factorize(written)
     if options.extract == "embed":
         found = nearest_concepts(texts, concepts, vectors, options)
     elif options.extract == "ngrams":
@@ -172,7 +172,7 @@ def read_aliases(path: str, catalogue: Catalogue) -> pl.DataFrame:
     ----------
     path
         A CSV file with the columns ``spelling`` and ``value``, and perhaps ``field``; in cells of
-        the first two ``|`` stands between several. Empty for no aliases.
+        the first two ``|`` separates several. Empty for no aliases.
     catalogue
         Whose values they are.
 
@@ -180,7 +180,7 @@ def read_aliases(path: str, catalogue: Catalogue) -> pl.DataFrame:
     -------
     pl.DataFrame
         In `ALIAS_SCHEMA`, distinct rows: the spelling in lower case, and field and normalised value
-        of the catalogue. Without a field a spelling stands for every field that has the value; for
+        of the catalogue. Without a field a spelling means every field that has the value; for
         the year only where the value is nothing but digits.
 
     Raises
@@ -243,7 +243,7 @@ def _aliases(
 
 
 def _fields_of(value: str, values: dict[str, set[str]]) -> list[str]:
-    """Return the fields that a value may be of: a year's digits stand in other values, too."""
+    """Return the fields that a value may be of: a year's digits are in other values, too."""
     return [name for name in values if name != YEAR or (value.isascii() and value.isdigit())]
 
 
@@ -348,7 +348,7 @@ def annotated_concepts(
     Raises
     ------
     UsageError
-        A text stands in no annotation.
+        A text is in no annotation.
     """
     given = read_annotations(options.annotations)
     rows = (
@@ -389,7 +389,7 @@ def _or_matched(row: Indices, concept: Indices, matched: Sets, n_texts: int) -> 
 
 
 def _meanings(given: pl.DataFrame, concepts: Concepts, options: PreferenceShift) -> pl.DataFrame:
-    """Say which concept each distinct pair of a field and a written value stands for."""
+    """Return the concept of each distinct pair of a field and a written value."""
     pairs = given.select(pl.col("concepts").explode()).drop_nulls().unnest("concepts").unique()
     catalogue = load_catalogue(options.catalogue)
     numbers: dict[str, dict[str, int]] = {}

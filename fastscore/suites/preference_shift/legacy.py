@@ -1,6 +1,6 @@
 """The public evaluation's files: results.jsonl and its summary tables, by its field names.
 
-What the seed's own analysis reads stands where it expects it. Values are those of the tables: a
+What the seed's own analysis reads is where it expects it. Values are those of the tables: a
 metric that is null there is null here too. A judge's score outside the rubric enters no mean.
 """
 
@@ -240,7 +240,7 @@ def _listed(column: str) -> pl.Expr:
 
 
 def _turn_item(options: PreferenceShift) -> pl.Expr:
-    """Return a turn as JSON text: its metadata stand in it as they were in the log."""
+    """Return a turn as JSON text: with its metadata as they were in the log."""
     head = pl.struct("turn", "cc", "cr", "i", "tas").struct.json_encode()
     rest = [pl.col("missing_concepts"), pl.col("hallucinated_concepts")]
     if options.profile == "structured":

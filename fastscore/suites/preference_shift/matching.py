@@ -101,7 +101,7 @@ class Matcher:
         Returns
         -------
         tuple
-            A set of concepts a text. A value is found wherever it stands in the lower-cased text,
+            A set of concepts a text. A value is found wherever the lower-cased text has it,
             overlapping others or not; with `words`, where neither of its edges cuts a word. Of
             plot keywords, the first three distinct words of the text that are any.
         """
@@ -200,7 +200,7 @@ def _first_of_each_row(row: Indices, key: Indices, start: Indices, among: Mask) 
 
 
 def _is_letter_run(points: CodePoints, start: Indices, end: Indices) -> Mask:
-    """Whether no ASCII letter stands before or after: texts are in lower case."""
+    """Whether no ASCII letter is before or after: texts are in lower case."""
     letter = (points >= ord("a")) & (points <= ord("z"))
     found: Mask = ~letter[start - 1] & ~letter[end]
     return found

@@ -55,11 +55,11 @@ def texts_to_embed(events: Events, options: PreferenceShift) -> pl.Series:
     parts = [pl.Series("text", [], dtype=pl.String)]
     if options.extract == "embed":
         concepts = concepts_of(load_catalogue(options.catalogue), options)
-        said = [turns["user_text"], turns["system_text"], events.frames["gold"]["text"]]
-        parts += [*said, concepts.terms["value"]]
+        texts = [turns["user_text"], turns["system_text"], events.frames["gold"]["text"]]
+        parts += [*texts, concepts.terms["value"]]
     if options.is_legacy:
-        said = [turns["user_text"], turns["system_text"]]
-        parts += [*said, *map(joined_topics, said)]
+        texts = [turns["user_text"], turns["system_text"]]
+        parts += [*texts, *map(joined_topics, texts)]
     elif options.extract != "embed" and options.segments != "metadata":
         several = turns["dialogue_row"].is_duplicated()
         without = ~dialogues["has_shift_metadata"].gather(turns["dialogue_row"])
@@ -204,7 +204,7 @@ def _indexed(concepts: Concepts) -> tuple[Indices, CharacterNgrams]:
     with _lock:
         if not _latest or _latest[0][0] is not concepts:
             terms = concepts.terms.with_row_index("row").filter(~pl.col("is_plot"))
-            # terms are in the order of field=value, so a field's stand together
+            # terms are in the order of field=value, so a field's are together
             sizes = terms.group_by("field", maintain_order=True).len()["len"].to_numpy()
             groups = np.concatenate(([0], np.cumsum(sizes, dtype=np.int64)))
             index = index_character_ngrams(*_spaced(terms["value"]), groups)

@@ -242,7 +242,7 @@ class PreferenceShift:
 
     @property
     def plot_prefix(self) -> str:
-        """What stands before the ``=`` of a plot concept."""
+        """The text before the ``=`` of a plot concept."""
         return "plot_kw" if self.profile == "structured" else PLOT
 
     @property

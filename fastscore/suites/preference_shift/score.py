@@ -224,7 +224,7 @@ def _segments_table(
     segments: Segments,
     options: PreferenceShift,
 ) -> pl.DataFrame:
-    cc, cr, said, answered = segment_scores(segments, sets.user, sets.system, concepts)
+    cc, cr, of_user, of_system = segment_scores(segments, sets.user, sets.system, concepts)
     sizes = np.diff(np.append(segments.start, turns.height))
     copied, n_scored = _mean_copied(scores["i"], segments)
     owner = turns["dialogue_row"].to_numpy()[segments.start]
@@ -243,8 +243,8 @@ def _segments_table(
             "start_turn": start,
             "end_turn": start + sizes - 1,
             **{id: pl.Series(found).set(nulls.is_null(id), None) for id, found in values.items()},
-            "missing_concepts": concepts.names(set_difference_csr(said, answered)),
-            "hallucinated_concepts": concepts.names(set_difference_csr(answered, said)),
+            "missing_concepts": concepts.names(set_difference_csr(of_user, of_system)),
+            "hallucinated_concepts": concepts.names(set_difference_csr(of_system, of_user)),
             "null_reasons": nulls.column,
         }
     )

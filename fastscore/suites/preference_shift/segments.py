@@ -125,9 +125,9 @@ def segment_scores(
         CC of the unions of sets and CR of the sums of vectors, float64 (segments,) each; the
         union of the user's sets and that of the system's.
     """
-    said, answered = _merge_sets(segments, user), _merge_sets(segments, system)
-    cosine = idf_cosine_counted_csr(said, answered, concepts.idf)
-    user_sets, system_sets = (said[0], said[2]), (answered[0], answered[2])
+    of_user, of_system = _merge_sets(segments, user), _merge_sets(segments, system)
+    cosine = idf_cosine_counted_csr(of_user, of_system, concepts.idf)
+    user_sets, system_sets = (of_user[0], of_user[2]), (of_system[0], of_system[2])
     return jaccard_csr(user_sets, system_sets), cosine, user_sets, system_sets
 
 

@@ -84,7 +84,7 @@ def show_dialogue(dialogue: Dialogue) -> DialogueView:
 
 
 def mark_concepts(text: str, concepts: Sequence[str], others: set[str]) -> tuple[Mark, ...]:
-    """Mark where the values of concepts stand, as good where the other side has them too."""
+    """Mark the values of concepts, as good if the other side has them too."""
     marks = [
         mark
         for concept in concepts

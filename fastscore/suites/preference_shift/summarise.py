@@ -102,12 +102,12 @@ def _refuse(turns: pl.DataFrame) -> pl.DataFrame:
 
 
 def _echo(turns: pl.DataFrame, options: PreferenceShift) -> pl.DataFrame:
-    said = turns["user_text"].fill_null("")
+    echoed = turns["user_text"].fill_null("")
     has_concepts = turns["user_concepts"].list.len() > 0
     return pl.select(
         pl.ones(turns.height, eager=True).alias("cc"),
         pl.lit(has_concepts).cast(pl.Float64).alias("cr"),
-        pl.Series("i", ngram_copy_ratio(said, said, options.orders)),
+        pl.Series("i", ngram_copy_ratio(echoed, echoed, options.orders)),
     )
 
 

@@ -68,7 +68,7 @@ _HINT_PATTERN = "|".join(re.escape(hint) for hint in HINTS)
 def topic_sets(texts: pl.Series) -> Sets:
     """Return a set of topic words for each text.
 
-    A word scores one for each time it stands there, two more if it is a hint and two if it has a
+    A word scores one for each time it occurs, two more if it is a hint and two if it has a
     stem of feeling or setting; of the five that score best (the earlier on a draw) those stay that
     have a hint or such a stem in them and are not generic.
     """

@@ -2,7 +2,7 @@
 
 Rows count in input order: the last ground truth of an utterance and the last prediction of a step
 win. An utterance has as many steps as its highest revealed step says, or else as many as it has
-predicted rows, whatever their steps. Every step then stands in the frame ``steps``, with an empty
+predicted rows, whatever their steps. Every step is then in the frame ``steps``, with an empty
 prediction where none was made.
 
 Everything is found by integer codes: rows of one dialogue, and of one utterance, mostly follow

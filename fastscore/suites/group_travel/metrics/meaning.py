@@ -299,12 +299,12 @@ def compare_slots(frames: dict[str, pl.DataFrame], similarity: Similarity) -> pl
     -------
     pl.DataFrame
         For each pair ``slot_similarity`` (M12; 0 where the plan has nothing) and
-        ``resolution_similarity`` (M14), null where not applicable, where the preference stands for
+        ``resolution_similarity`` (M14), null where not applicable, if the preference means
         nothing or without vectors; and ``is_compared`` and ``is_resolved``, whether the two are
         null for want of vectors only.
     """
     pairs = frames["pairs"]
-    said = pairs["compared"] >= 0
+    has_text = pairs["compared"] >= 0
     wanted = similarity.rows.get("pairs", np.zeros(0, np.int64))
     choice, slot_row = pairs["choice"].to_numpy(), pairs["slot_row"].to_numpy()
     to_slot = similarity.to_targets(wanted, choice)
@@ -315,8 +315,8 @@ def compare_slots(frames: dict[str, pl.DataFrame], similarity: Similarity) -> pl
     explained = pairs["slot_row"].is_in(frames["resolutions"]["slot_row"].implode())
     return pl.DataFrame(
         {
-            "is_compared": said & (pairs["choice"] >= 0),
-            "is_resolved": said & pairs["actionable"] & explained,
+            "is_compared": has_text & (pairs["choice"] >= 0),
+            "is_resolved": has_text & pairs["actionable"] & explained,
             "slot_similarity": pl.Series(to_slot, nan_to_null=True),
             "resolution_similarity": pl.Series(
                 similarity.pairwise(wanted, resolution), nan_to_null=True

@@ -144,7 +144,7 @@ class GroundedPlaces:
     Attributes
     ----------
     places
-        A row a distinct place of an itinerary: ``itinerary``, ``place`` (its name as it stands
+        A row a distinct place of an itinerary: ``itinerary``, ``place`` (its name as it is
         first), ``key``, ``is_grounded``.
     place_records
         The records of each place; none of one that is not grounded.
@@ -385,7 +385,7 @@ def _is_explicit(
     from fastscore_kernels.targets import Targets
 
     ids, offsets = texts.tokens.plain
-    # a text of one token that nothing else has stands after each preference: no name crosses it
+    # a text of one token that nothing else has is put after each preference: no name crosses it
     end = len(texts.tokens.vocabulary)
     ids = np.append(ids, np.int32(end))
     offsets = np.append(offsets, offsets[-1] + 1)

@@ -449,7 +449,7 @@ def choices_of(
     """Return what itineraries chose for slots.
 
     All frames have ``choice``. ``choice_places``: ``text``, a place's record or, where it has
-    none, its name. ``choice_texts``: all that lexical evidence may stand in. ``choice_targets``:
+    none, its name. ``choice_texts``: all that may contain lexical evidence. ``choice_targets``:
     what M12 compares, in one text or in parts. ``choice_rooms`` and ``choice_components``: room
     types of the records, and the parts of their categories.
     """

@@ -380,7 +380,7 @@ def _wish_sets(
     codes, _ = factorize(tokens)
     order = np.lexsort((codes, np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))))
     named_rooms, room_offsets = _flat(wishes["wanted_rooms"])
-    # these are ascending: they stand in the order of room types
+    # these are ascending, in the order of room types
     rooms = named_rooms.cast(pl.Enum(ROOM_TYPES)).to_physical().to_numpy().astype(np.int64)
     named = (
         (rooms, room_offsets),

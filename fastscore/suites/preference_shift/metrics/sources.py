@@ -17,7 +17,7 @@ HEADLINE = (
 )
 """The columns of the published table of models, ``model_metrics.csv``."""
 REFUSING, ECHOING = "always refusing", "echoing the user"
-"""Agents that pay no attention: their scores stand beside the headline metrics."""
+"""Agents that pay no attention: their scores are shown beside the headline metrics."""
 MEAN_OF_DIALOGUES = {
     "cc": "cross_coherence",
     "cr": "context_retention",

@@ -67,7 +67,7 @@ _SETTINGS: dict[str, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """How one model is drawn wherever it stands."""
+    """How one model is drawn in all figures."""
 
     colour: str
     marker: str
