@@ -11,7 +11,7 @@ from fastscore import terminal
 PRODUCT = Path(__file__).parents[1] / "fastscore"
 HOME = "terminal"
 LAYS_OUT = {
-    "results/show_explanations.py": "marks set off by colour in folded texts",
+    "results/explaining.py": "marks set off by colour in folded texts",
     "run/progress.py": "live bars",
 }
 """Modules that lay text out with rich for a console of `fastscore.terminal`."""

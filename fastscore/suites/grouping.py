@@ -46,22 +46,6 @@ def factorize_columns(columns: Sequence["TextRows"]) -> tuple[list[Indices], pl.
     return np.split(codes, ends[:-1]), pl.Series(rows.take(firsts).to_list(), dtype=pl.String)
 
 
-def unique_inverse(numbers: Indices) -> tuple[Indices, Indices]:
-    """Return what `np.unique` does of many numbers of which few are distinct.
-
-    Returns
-    -------
-    tuple
-        The distinct numbers, ascending, and the place of each row's among them, int64 (n,).
-    """
-    codes, firsts = kernels.number_hashes(numbers.view(np.uint64))
-    found = numbers[firsts]
-    order = np.argsort(found)
-    places = np.empty(len(order), np.int64)
-    places[order] = np.arange(len(order))
-    return found[order], places[codes]
-
-
 def factorize_rows(columns: Sequence[Indices]) -> tuple[Indices, Indices]:
     """Give distinct rows of numbers that are not negative numbers, by first appearance.
 

@@ -57,12 +57,6 @@ if TYPE_CHECKING:
     import polars as pl
 
     from fastscore.vectors.text_ids import Texts
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    import polars as pl
-
-    from fastscore.vectors.text_ids import Texts
 
 # Activations of 512 tokens stay close to the core's cache.
 TOKENS_PER_BATCH = 512
