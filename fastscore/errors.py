@@ -16,7 +16,7 @@ EXIT_INTERRUPTED = 130
 
 
 class FastscoreError(Exception):
-    """A condition that the user can understand and mend; shown without a traceback.
+    """A condition that the user can understand and mend. It is shown without a traceback.
 
     Parameters
     ----------
@@ -24,6 +24,14 @@ class FastscoreError(Exception):
         What was found, where, and what was expected.
     hint
         What to do next, a full sentence.
+
+    Examples
+    --------
+    >>> try:
+    ...     fastscore.open_run("nowhere")
+    ... except fastscore.FastscoreError as error:
+    ...     print(error.message)
+    nowhere: no run there (no manifest.json).
     """
 
     exit_code = EXIT_USAGE

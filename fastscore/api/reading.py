@@ -90,8 +90,8 @@ def scan(
 
     Examples
     --------
-    >>> turns = fastscore.scan("logs/", "score_dialogue")  # doctest: +SKIP
-    >>> turns.filter(pl.col("step") == 0).select("file", "line", "prediction")  # doctest: +SKIP
+    >>> turns = fastscore.scan("logs", "score_dialogue")
+    >>> turns.filter(pl.col("step") == 0).select("file", "line", "prediction").collect()
     """
     name, _ = named_options(suite, source, "scan")
     check_mapping("columns", columns, {"prediction": "guess.text"})
@@ -121,6 +121,10 @@ def inspect(*logs: str | os.PathLike[str]) -> Inspection:
     ------
     InputError
         Nothing is there.
+
+    Examples
+    --------
+    >>> print(fastscore.inspect("logs"))
     """
     sources = {name: load_suite(name).source for name in suite_names()}
     inputs = check_paths("inspect", logs)

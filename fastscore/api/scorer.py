@@ -60,8 +60,9 @@ class Scorer:
 
     Examples
     --------
-    >>> scorer = fastscore.Scorer("score_dialogue", "steps", lex_weight=1.0)  # doctest: +SKIP
-    >>> steps = pa.Table.from_batches(scorer.map_batches(batches), scorer.schema)  # doctest: +SKIP
+    >>> scorer = fastscore.Scorer("score_dialogue", "steps", lex_weight=1.0)
+    >>> batches = fastscore.scan("logs", "score_dialogue").collect().to_arrow().to_batches()
+    >>> pa.Table.from_batches(scorer.map_batches(batches), scorer.schema).num_rows
     """
 
     def __init__(

@@ -161,6 +161,12 @@ def score(
         Nothing to read, or nothing of it could be scored.
     ModelError
         The model is not exported.
+
+    Examples
+    --------
+    >>> options = fastscore.ScoreDialogue(lex_weight=1.0)
+    >>> run = fastscore.score("logs", options, output="run")
+    >>> run.summary.select("metric", "mean", "ci_low", "ci_high")
     """
     name, options = named_options(suite, source)
     check_mapping("columns", columns, {"text": "content"})

@@ -22,12 +22,17 @@ StrPath = str | os.PathLike[str]
 
 
 def example(suite: str, output: StrPath) -> Example:
-    """Write a small real log of a suite into a folder, with its licence and what scores it.
+    """Write a small real log of a suite into a folder, with its licence and other files.
 
     Returns
     -------
     Example
-        Its ``logs`` and ``options`` are what `score` takes.
+        Its ``logs`` are what `score` takes. Its ``command(run)`` scores them in a shell.
+
+    Examples
+    --------
+    >>> example = fastscore.example("memory_finance", "traces")
+    >>> fastscore.score(example.logs, "memory_finance")
     """
     if not isinstance(suite, str):
         raise UsageError(
@@ -40,7 +45,12 @@ def example(suite: str, output: StrPath) -> Example:
 def summary(
     run: Run | StrPath, *, by: str | Sequence[str] = (), cluster: str | None = None
 ) -> pl.DataFrame:
-    """Return the summary of a run, one row a group and metric; see `Run.summarise`."""
+    """Return the summary of a run, one row for each group and metric. See `Run.summarise`.
+
+    Examples
+    --------
+    >>> fastscore.summary("run", by="miner_uid", cluster="dialogue_uid")
+    """
     columns = [name.strip() for name in by.split(",")] if isinstance(by, str) else by
     return as_run(run).summarise(by=columns, cluster=cluster)
 
@@ -92,6 +102,11 @@ def check(
     ------
     UsageError
         Nothing to check, an unknown metric, or runs that do not compare.
+
+    Examples
+    --------
+    >>> fastscore.check("run", minimum={"average_U_best_early": 0.1})[0].outcome
+    'passed'
     """
     opened = as_run(run)
     named = {"minimum": minimum, "maximum": maximum, "max_null": max_null, "max_drop": max_drop}
@@ -129,7 +144,7 @@ def explain(
     best: str | None = None,
     seed: int | None = None,
 ) -> Explanations:
-    """Explain why a number of a dialogue is what it is: formula, values in it, and evidence.
+    """Explain a number of a dialogue: formula, values in it, and evidence.
 
     Parameters
     ----------
@@ -150,6 +165,10 @@ def explain(
         No such dialogue or metric, or several dialogues.
     InputError
         The log is gone, or is no longer what was scored.
+
+    Examples
+    --------
+    >>> fastscore.explain("run", worst="average_U_best_early")
     """
     return explain_run(as_run(run), dialogue, metric, worst=worst, best=best, seed=seed)
 
@@ -173,12 +192,16 @@ def report(
     -------
     Path
         The file. A `LogsWarning` tells if it lacks the texts of dialogues.
+
+    Examples
+    --------
+    >>> fastscore.report("run", output="report.html")
     """
     return write_report(runs, output, cluster=cluster)
 
 
 def metrics(*names: str) -> pl.DataFrame:
-    """List the metrics of all installed suites, or those that are named, one row a metric.
+    """List the metrics of all installed suites, or those that are named, one row for each metric.
 
     Parameters
     ----------
@@ -189,6 +212,10 @@ def metrics(*names: str) -> pl.DataFrame:
     ------
     UsageError
         A name that is neither a suite nor a metric.
+
+    Examples
+    --------
+    >>> fastscore.metrics("M5").select("name", "range", "formula")
     """
     for name in names:
         if not isinstance(name, str):
@@ -216,10 +243,21 @@ def metrics(*names: str) -> pl.DataFrame:
 
 
 def layouts() -> dict[str, str]:
-    """Return the layouts of other tools' logs by name, each as its TOML file."""
+    """Return the layouts of other tools' logs by name, each as its TOML file.
+
+    Examples
+    --------
+    >>> "openai" in fastscore.layouts()
+    True
+    """
     return {name: layout_text((name,), as_file=True) for name in layout_names()}
 
 
 def runs(folder: StrPath = ".") -> pl.DataFrame:
-    """List the runs in a folder and below: suite, options, rows, headline metrics and age."""
+    """List the runs in a folder and below: suite, options, rows, headline metrics and age.
+
+    Examples
+    --------
+    >>> fastscore.runs(".").select("run", "suite", "rows")
+    """
     return list_runs(Path(folder))

@@ -77,6 +77,12 @@ class Agreement:
         In `PAIRS_SCHEMA` and `ALPHAS_SCHEMA`.
     notes
         What was left out.
+
+    Examples
+    --------
+    >>> found = fastscore.agreement("judge.csv", "people.csv")
+    >>> found.raters
+    ('judge.csv', 'people.csv')
     """
 
     raters: tuple[str, ...]
@@ -112,8 +118,11 @@ def agreement(
 
     Examples
     --------
-    >>> found = fastscore.agreement("judged/judgements.jsonl", "people.csv")  # doctest: +SKIP
-    >>> found.pairs.select("dimension", "kappa", "low", "high")  # doctest: +SKIP
+    >>> judge = pl.DataFrame({"dialogue": ["a", "b", "c"], "overall": [4, 2, 5]})
+    >>> people = judge.with_columns(overall=pl.Series([5, 2, 5]))
+    >>> judge.write_csv("judge.csv")
+    >>> people.write_csv("people.csv")
+    >>> fastscore.agreement("judge.csv", "people.csv").pairs.select("dimension", "kappa")
     """
     if not files:
         raise UsageError(

@@ -36,6 +36,11 @@ class Analysis:
         The names of the figures that there was something to draw for.
     notes
         What is missing and why, a sentence each.
+
+    Examples
+    --------
+    >>> sorted(analysis.tables)[:2]
+    >>> analysis.notes
     """
 
     page: Path
@@ -86,6 +91,17 @@ def analyse(
         The judge's file is not there or cannot be read.
     RunError
         The run is not complete, or the folder cannot be written.
+
+    Examples
+    --------
+    >>> example = fastscore.example("preference_shift", "shifts")
+    >>> options = fastscore.PreferenceShift(
+    ...     catalogue="shifts/catalogue.jsonl", segments="metadata"
+    ... )
+    >>> shifts = fastscore.score(example.logs, options, embedder=None, output="shift-run")
+    >>> analysis = fastscore.analyse(shifts, "analysis")
+    >>> analysis.page.name
+    'analysis.html'
     """
     opened = as_run(run)
     folder = Path(output) if output is not None else Path(f"{opened.path}-analysis")

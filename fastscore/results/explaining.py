@@ -35,7 +35,7 @@ _PLACES = ("utterance_index", "step", "turn", "segment", "shift", "turn_pair_id"
 
 @dataclasses.dataclass(frozen=True, slots=True, repr=False)
 class Explanations:
-    """Why numbers of a dialogue are what they are.
+    """Formulas, values and evidence of a dialogue's numbers.
 
     Parameters
     ----------
@@ -47,6 +47,11 @@ class Explanations:
         One for each value: formula, numbers in it, and evidence.
     text
         All of it as text, for people.
+
+    Examples
+    --------
+    >>> found = fastscore.explain("run", best="average_U_best_early")
+    >>> found.dialogue, found.explanations[0].value
     """
 
     dialogue: str

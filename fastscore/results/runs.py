@@ -81,6 +81,12 @@ class Run:
         Whether each file is compared with its committed hash before it is first read.
     scores
         The scores in memory. None for a run directory.
+
+    Examples
+    --------
+    >>> run = fastscore.open_run("run")
+    >>> run.scan("steps").select("U_step").mean().collect()
+    >>> run.summarise(by=["miner_uid"]).select("value", "metric", "mean").head(3)
     """
 
     path: Path
@@ -426,6 +432,10 @@ def open_run(path: str | PathLike[str], *, verify: bool = True) -> Run:
         The folder holds no run.
     RunError
         The run is not complete, or its manifest is damaged.
+
+    Examples
+    --------
+    >>> fastscore.open_run("run").tables["dialogues"].columns
     """
     if not isinstance(path, str | PathLike):
         raise UsageError(f"The run is of type {type(path).__name__}; expected a run directory.")

@@ -142,6 +142,16 @@ def metric(
     ------
     UsageError
         The function has no docstring or no source, or the table is another one.
+
+    Examples
+    --------
+    >>> @fastscore.metric(suite="score_dialogue", range=(0, None), better="neither")
+    ... def n_steps(dialogues: pl.LazyFrame, steps: pl.LazyFrame) -> pl.LazyFrame:
+    ...     '''Number of steps.'''
+    ...     counts = steps.group_by("dialogue_row").agg(value=pl.len())
+    ...     return dialogues.select("dialogue_row").join(counts, on="dialogue_row", how="left")
+    >>> options = fastscore.ScoreDialogue(lex_weight=1.0)
+    >>> fastscore.score("logs", options, metrics=[n_steps]).tables["dialogues"]["n_steps"]
     """
 
     def declare(function: Function) -> OwnMetric:

@@ -98,6 +98,20 @@ def suite(
     ------
     UsageError
         The function has no docstring, no source or other parameters, or a column has another type.
+
+    Examples
+    --------
+    >>> @fastscore.suite(
+    ...     columns={"text": str},
+    ...     metrics={"mean_length": {"range": (0, None), "better": "neither"}},
+    ... )
+    ... def text_length(rows: pl.LazyFrame) -> pl.LazyFrame:
+    ...     '''Length of texts.'''
+    ...     length = pl.col("text").str.len_chars().mean()
+    ...     return rows.group_by("dialogue_row").agg(mean_length=length)
+    >>> turns = [{"dialogue": "a", "text": "one"}, {"dialogue": "a", "text": "three"}]
+    >>> fastscore.score(turns, text_length).tables["dialogues"]["mean_length"].item()
+    4.0
     """
 
     def declare_function(function: Function) -> Suite:

@@ -217,6 +217,11 @@ class Embedder:
         If the model is unknown, not exported, or damaged, or the precision cannot run here.
     UsageError
         If `precision` or `threads` cannot be used.
+
+    Examples
+    --------
+    >>> embedder = fastscore.Embedder("minilm-l6-v2")
+    >>> embedder.embed(pl.Series(["a table for two", None]))
     """
 
     def __init__(
@@ -302,11 +307,6 @@ class Embedder:
             If the model's files are damaged.
         UsageError
             If `dim` is not within the model's width, or the texts are not strings.
-
-        Examples
-        --------
-        >>> embedder = fastscore.Embedder("minilm-l6-v2")  # doctest: +SKIP
-        >>> frame.with_columns(vector=embedder.embed(frame["text"]))  # doctest: +SKIP
         """
         series = as_texts(texts)
         distinct = series.drop_nulls().unique(maintain_order=True)

@@ -206,6 +206,12 @@ class VectorStore:
         Full width of the vectors.
     vector_dtype
         ``"fp32"`` or ``"fp16"``, as stored; vectors are returned as float32.
+
+    Examples
+    --------
+    >>> store = fastscore.VectorStore.of(fastscore.Embedder(), root="store")
+    >>> store.get_or_embed(pl.Series(["a table for two", "tea", None]))
+    >>> store.stats().vectors
     """
 
     def __init__(self, folder: Path, dim: int, vector_dtype: str) -> None:
@@ -236,11 +242,6 @@ class VectorStore:
         ------
         StoreError, UsageError
             As for `open`.
-
-        Examples
-        --------
-        >>> store = fastscore.VectorStore.of(fastscore.Embedder())  # doctest: +SKIP
-        >>> store.get_or_embed(pl.Series(["tea", None, "tea"]))  # doctest: +SKIP
         """
         folder = None if root is None else Path(root)
         store = cls.open(embedder.fingerprint, embedder.dim, root=folder, vector_dtype=vector_dtype)

@@ -24,11 +24,21 @@ ReadParts = Callable[[Source], Iterator[Part]]
 
 
 class RejectsWarning(UserWarning):
-    """Lines that no row could be made of were left aside while logs were scanned."""
+    """Lines that cannot be parsed were skipped while logs were scanned.
+
+    Examples
+    --------
+    >>> warnings.simplefilter("error", fastscore.RejectsWarning)
+    """
 
 
 class LogsWarning(UserWarning):
-    """Logs that are scanned lack what a suite needs, or some were left aside as no logs of it."""
+    """Logs lack what a suite needs, or some files were skipped because the suite cannot read them.
+
+    Examples
+    --------
+    >>> warnings.simplefilter("ignore", fastscore.LogsWarning)
+    """
 
     def __str__(self) -> str:
         return worded(super().__str__())

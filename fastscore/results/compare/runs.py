@@ -242,6 +242,11 @@ def compare(
         A judge's file cannot be read.
     RunError
         A run is not complete, or its tables lack a metric.
+
+    Examples
+    --------
+    >>> found = fastscore.compare("run", by="miner_uid", metrics=["average_U_best_early"])
+    >>> found.differences.select("a", "b", "difference", "p_holm").head(3)
     """
     opened = _opened(runs, alpha, test)
     files = (judge,) if isinstance(judge, str | PathLike) else tuple(judge)

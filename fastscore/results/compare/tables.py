@@ -150,6 +150,11 @@ class Comparison:
         In `PUBLISHED_SCHEMA`; no row unless they were asked for.
     repeats
         In `REPEATS_SCHEMA`; no row without a column of repeats.
+
+    Examples
+    --------
+    >>> found = fastscore.compare("run", by="miner_uid", metrics=["average_U_best_early"])
+    >>> found.ranking.head(3)
     """
 
     suite: str

@@ -8,7 +8,12 @@ from fastscore.options import check_values, option
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupTravel:
-    """The options of `group_travel`."""
+    """The options of `group_travel`.
+
+    Examples
+    --------
+    >>> fastscore.GroupTravel(negation="all", m12_target="slot")
+    """
 
     suite: ClassVar[str] = "group_travel"
 

@@ -9,7 +9,12 @@ from fastscore.options import check_values, option
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GuestSimulation:
-    """The options of `guest_simulation`."""
+    """The options of `guest_simulation`.
+
+    Examples
+    --------
+    >>> fastscore.GuestSimulation(profile="published", level=1)
+    """
 
     suite: ClassVar[str] = "guest_simulation"
 

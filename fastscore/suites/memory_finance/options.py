@@ -9,7 +9,13 @@ from fastscore.options import check_values, option
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryFinance:
-    """The options of `memory_finance`."""
+    """The options of `memory_finance`.
+
+    Examples
+    --------
+    >>> options = fastscore.MemoryFinance(profile="published")
+    >>> fastscore.score("traces/logs", options)
+    """
 
     suite: ClassVar[str] = "memory_finance"
 

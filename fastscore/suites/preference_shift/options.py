@@ -58,6 +58,13 @@ class PreferenceShift:
 
     An option whose default is None has the value that the profile gives it from the moment the
     object is made, so that the signature names every switch with its value.
+
+    Examples
+    --------
+    >>> options = fastscore.PreferenceShift(
+    ...     catalogue="shifts/catalogue.jsonl", segments="metadata", window=3
+    ... )
+    >>> fastscore.score("shifts/logs", options, embedder=None)
     """
 
     suite: ClassVar[str] = "preference_shift"

@@ -12,7 +12,13 @@ MAXIMUM_TEXT = 1_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoreDialogue:
-    """The options of `score_dialogue`; every one of them changes numbers."""
+    """The options of `score_dialogue`. Each of them changes numbers.
+
+    Examples
+    --------
+    >>> options = fastscore.ScoreDialogue(lex_weight=1.0)
+    >>> fastscore.score("logs", options)
+    """
 
     suite: ClassVar[str] = "score_dialogue"
 
