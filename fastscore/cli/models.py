@@ -6,7 +6,7 @@ import click
 
 from fastscore.cli.command_types import SuggestingGroup
 from fastscore.errors import UsageError
-from fastscore.terminal import write_line
+from fastscore.terminal import write_line, write_note
 from fastscore.vectors.precisions import EXACT, PRECISIONS
 
 
@@ -57,12 +57,15 @@ def list_() -> None:
     show_default=True,
     help="int8 builds the model's int8 form as well, calibrated on real dialogue.",
 )
-@click.option("--name", "alias", help="The model's name (fill-mask).  [default: the folder's]")
+@click.option(
+    "--name", "alias", help="The name of a model without a recipe.  [default: the folder's]"
+)
 def export(name: str, folder: Path | None, task: str, precision: str, alias: str | None) -> None:
     """Build the ONNX file of NAME into the cache.
 
-    For the task embedding, NAME is a recipe or the path of a recipe file. For fill-mask it is the
-    folder of a masked language model.
+    For the task embedding, NAME is a recipe, the path of a recipe file, or a model in the layout of
+    sentence-transformers: its folder, or its id on the Hugging Face hub (needs huggingface_hub).
+    For fill-mask it is the folder of a masked language model.
     """
     from fastscore.vectors.calibration import export_int8
     from fastscore.vectors.models import export_masked_model, export_model
@@ -73,9 +76,7 @@ def export(name: str, folder: Path | None, task: str, precision: str, alias: str
         masked = export_masked_model(folder or Path(name), alias)
         write_line(f"{masked.name} is in {masked.folder}")
         return
-    if alias is not None:
-        raise UsageError("--name is for --task fill-mask.", "A recipe names its model itself.")
-    exported = export_model(name, folder)
+    exported = export_model(name, folder, alias=alias, tell=write_note)
     write_line(f"{exported.recipe.name} is in {exported.folder}")
     if precision == "int8":
         write_line(f"its int8 form is {export_int8(exported).path}")

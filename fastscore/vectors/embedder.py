@@ -160,7 +160,7 @@ def cut_batches(texts: int, tokens: int) -> Iterator[slice]:
     tokens
         How many tokens each has.
     """
-    size = max(2, TOKENS_PER_BATCH // tokens)
+    size = max(2, TOKENS_PER_BATCH // max(1, tokens))
     for start in range(0, texts, size):
         left = texts - start
         if left > 1 or texts == 1:  # a last one alone has joined those before it

@@ -1,8 +1,9 @@
 """The models that can embed: which there are, making them ready, and checking them."""
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import fastscore_models
@@ -96,8 +97,26 @@ def _listing(name: str, recipe: Recipe | None, cache: Path) -> ModelListing:
     return ModelListing(name, "exported", recipe or exported.recipe, exported)
 
 
-def export_model(name: str, folder: Path | None) -> ExportedModel:
+def export_model(
+    name: str,
+    folder: Path | None,
+    *,
+    alias: str | None = None,
+    tell: Callable[[str], object] = lambda text: None,
+) -> ExportedModel:
     """Export a model into the cache, from a folder or from where its recipe says.
+
+    Parameters
+    ----------
+    name
+        A recipe's name or file; else a folder in the layout of sentence-transformers, or the id of
+        such a model on the Hugging Face hub.
+    folder
+        Where the weights of a recipe lie.
+    alias
+        The name in the cache of what has no recipe.
+    tell
+        Called with what is fetched and its size.
 
     Raises
     ------
@@ -106,8 +125,14 @@ def export_model(name: str, folder: Path | None) -> ExportedModel:
     """
     require("embed", "Exporting a model")
     with _explained():
+        has_recipe = name.endswith(".toml") or name in fastscore_models.list_recipes()
+        if not has_recipe and folder is None and (Path(name).is_dir() or "/" in name):
+            return fastscore_models.export_layout(name, cache_root(), name=alias, tell=tell)
+        if alias is not None:
+            raise UsageError("--name is for models without a recipe, which names its model itself.")
         recipe = fastscore_models.load_recipe(name)
-        return fastscore_models.export(recipe, cache_root(), folder=folder)
+        fetch = partial(fastscore_models.fetch, tell=tell)
+        return fastscore_models.export(recipe, cache_root(), folder=folder, download=fetch)
 
 
 def export_masked_model(folder: Path, name: str | None = None) -> MaskedModel:

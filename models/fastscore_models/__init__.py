@@ -4,17 +4,20 @@ from fastscore_models.export import (
     ExportedModel,
     check_hashes,
     export,
+    export_layout,
     find_exported,
     is_export_of,
     list_exported,
     verify,
 )
+from fastscore_models.fetching import fetch
 from fastscore_models.fill_mask import (
     MaskedModel,
     export_masked,
     find_masked,
     list_masked,
 )
+from fastscore_models.layout import is_layout
 from fastscore_models.recipe import (
     Check,
     DownloadError,
@@ -43,10 +46,13 @@ __all__ = [
     "UnsupportedModelError",
     "check_hashes",
     "export",
+    "export_layout",
     "export_masked",
+    "fetch",
     "find_exported",
     "find_masked",
     "is_export_of",
+    "is_layout",
     "list_exported",
     "list_masked",
     "list_recipes",

@@ -273,11 +273,42 @@ def _pool(graph: Graph, states: str, pooling: str) -> None:
         pooled = graph.node("ReduceMean", [tokens, axis], "pooled", keepdims=0)
     else:
         raise UnsupportedModelError(f"Unknown pooling {pooling!r}: expected 'mean' or 'cls'.")
+    _normalise(graph, pooled)
+
+
+def _normalise(graph: Graph, pooled: str) -> None:
+    """Add L2 normalisation; a vector of zeros stays so."""
     last = graph.constant("last_axis", np.array([-1], np.int64))
     length = graph.node("ReduceL2", [pooled, last], "length", keepdims=1)
     tiny = graph.constant("tiny", np.array([1e-12], np.float32))
     divisor = graph.node("Max", [length, tiny], "divisor")
     graph.node("Div", [pooled, divisor], "embedding")
+
+
+def build_static(table: npt.NDArray[Any]) -> onnx.ModelProto:
+    """Build the ONNX model of static embeddings: the normalised mean of the tokens' rows.
+
+    Parameters
+    ----------
+    table
+        One row a token.
+
+    Returns
+    -------
+    onnx.ModelProto
+        As of `build_encoder`; a text without tokens has a vector of zeros.
+    """
+    graph = Graph({})
+    rows = graph.constant("table", np.asarray(table, np.float32))
+    gathered = graph.node("Gather", [rows, "input_ids"], "rows")
+    axis = graph.constant("token_axis", np.array([1], np.int64))
+    total = graph.node("ReduceSum", [gathered, axis], "total", keepdims=0)
+    # the mean's divisor is no matter: rows are scaled to length 1
+    _normalise(graph, total)
+    output = helper.make_tensor_value_info(
+        "embedding", TensorProto.FLOAT, ["batch", int(table.shape[1])]
+    )
+    return as_model(graph, "static", ["input_ids"], output)
 
 
 def as_model(

