@@ -197,3 +197,45 @@ def test_dialogues_without_a_name_on_one_line_are_not_one(tmp_path: Path) -> Non
         names = fastscore.open_run(folder / "run").scan("dialogues").collect()["dialogue"]
         # an array begins with a bracket, and elements are two bytes apart
         assert names.to_list() == [f"{path}:1:{1 + place * (size + 2)}" for place in range(3)]
+
+
+def test_one_of_several_dialogues_is_not_proposed_as_all(tmp_path: Path) -> None:
+    """Dialogues by their ids, and turns by their numbers: a path into one loses the others."""
+    words = {"user": "visitor", "assistant": "host"}
+    chat = [{"who": words[m["role"]], "said": m["content"]} for m in LISTS]
+    path = written(tmp_path / "log.json", [])
+    path.write_text(json.dumps({"chats": {f"c{n}": chat for n in range(3)}}))
+    assert not inspected(path)["commands"]
+    numbered = {str(place): turn for place, turn in enumerate(chat)}
+    path = written(tmp_path / "log.jsonl", [{"id": n, "turns": numbered} for n in range(3)])
+    assert not inspected(path)["commands"]
+
+
+def test_dialogues_by_their_ids_are_all_read(tmp_path: Path) -> None:
+    words = {"user": "user", "assistant": "bot"}
+    chat = [{"sender": words[m["role"]], "message": m["content"]} for m in LISTS]
+    path = tmp_path / "log.json"
+    path.write_text(json.dumps({"version": 1, "conversations": {f"c{n}": chat for n in range(3)}}))
+    command = inspected(path)["commands"]["preference_shift"]
+    code, _, said = score("preference_shift", tmp_path, path, *flags_of(command, path))
+    assert code == 0, said
+    names = fastscore.open_run(tmp_path / "run").scan("dialogues").collect()["dialogue"]
+    assert names.to_list() == ["c0", "c1", "c2"]
+
+
+def test_an_array_that_is_no_json_is_not_one_text(tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    cells = [f'{n},"{[LISTS[0], LISTS[1]]!r}"' for n in range(3)]
+    path.write_text("\n".join(["id,messages", *cells]) + "\n")
+    assert not inspected(path)["commands"]
+    code, _, said = score("guest_simulation", tmp_path, path, "--layout", "pairs", "--level", 1)
+    assert code == 3, said
+
+
+def test_ids_that_are_whole_numbers_have_no_fraction(tmp_path: Path) -> None:
+    rows = [{"conversation_id": float(n), **turn} for n in range(2) for turn in LISTS]
+    path = written(tmp_path / "log.jsonl", rows)
+    code, _, said = score("preference_shift", tmp_path, path, "--layout", "turns")
+    assert code == 0, said
+    names = fastscore.open_run(tmp_path / "run").scan("dialogues").collect()["dialogue"]
+    assert names.to_list() == ["0", "1"]

@@ -37,6 +37,8 @@ BARE = ""
 """The key of an array that is a document by itself."""
 _EACH = "[]"
 _PAIR = 2
+_ARRAYS = ("[{", "[[", "[(")
+"""How a text begins that spells an array of turns, as JSON or in another way."""
 _OTHER = {USER_ROLE: ASSISTANT_ROLE, ASSISTANT_ROLE: USER_ROLE}
 
 Json = dict[str, Any]
@@ -402,7 +404,8 @@ def _listed_turns(value: Any, layout: ChatLayout, said_by: str | None) -> list[T
     if isinstance(value, str):
         value = json_of_text(value)
         if not isinstance(value, list | dict):
-            return [Turn(said_by, value or None, {})]
+            is_broken = said_by is None and value.lstrip().startswith(_ARRAYS)
+            return None if is_broken else [Turn(said_by, value or None, {})]
     if isinstance(value, dict):
         return [_turn(value, layout, said_by)]
     if not isinstance(value, list):
@@ -559,6 +562,11 @@ def _heads(columns: Sequence[Column]) -> frozenset[str]:
     return frozenset(keys | {key.partition(".")[0] for key in keys})
 
 
+def _spelled(value: Any) -> str:
+    """Write a part of a name; 1.0 is the integer 1."""
+    return str(int(value) if isinstance(value, float) and value.is_integer() else value)
+
+
 def _beside(dialogue: Any, document: Any, key: str | None, chat: Chat, name: str | None) -> Json:
     """Return what is beside a dialogue's turns: its name, its labels, what else the suite reads."""
     layout, rows = chat.layout, chat.rows
@@ -576,7 +584,9 @@ def _beside(dialogue: Any, document: Any, key: str | None, chat: Chat, name: str
             label = first_at(document, paths) if label is None else label
             if label is not None:
                 row[column] = label
-    parts = [str(part) for paths in layout.id if (part := first_at(dialogue, paths)) is not None]
+    parts = [
+        _spelled(part) for paths in layout.id if (part := first_at(dialogue, paths)) is not None
+    ]
     if parts or key is not None:
         row[rows.id] = ":".join(parts) or key
     elif name is not None and all(

@@ -173,9 +173,11 @@ def count_occurrences(
 
 
 def _objects_of(array: Any) -> list[Record]:
-    """Return the objects in an array; an array of other values lacks all that they should have."""
+    """Return the objects in an array; one of texts or arrays lacks all that they should have."""
     elements = array[:_MOST_ELEMENTS] if isinstance(array, list) else []
-    return [each for each in elements if isinstance(each, dict)] or [{} for _ in elements]
+    return [each for each in elements if isinstance(each, dict)] or [
+        {} for each in elements if isinstance(each, list | str)
+    ]
 
 
 def _has_any(row: Record, column: Column, source: Source) -> bool:

@@ -62,6 +62,8 @@ _PREDICTION = re.compile(
     r"hyp|output|completion|reply|answer|assistant|system|model|bot|"
     r"(pred|hypothes|response|generat)\w*"
 )
+_PLACE = re.compile(r"(^|\.)\d+(\.|$)")
+"""In a path, a key that is the number of one of several."""
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 
 
@@ -98,7 +100,8 @@ def nearest_key(
     """Return the path of the key that a column probably is, None where none is near.
 
     A key whose values the column could not take is not near, nor is a reference of what a model
-    wrote, nor what a model wrote of a reference. Of very many keys the first are looked at.
+    wrote, nor what a model wrote of a reference, nor one of several numbered values. Of very many
+    keys the first are looked at.
 
     Parameters
     ----------
@@ -115,6 +118,7 @@ def nearest_key(
         if (
             path in taken
             or ANY_KEY in path
+            or _PLACE.search(path)
             or types.isdisjoint(found.types)
             or _side(path) == -side != 0
         ):

@@ -1,5 +1,6 @@
 """Where what a suite lacks probably stands in a log, and what to type."""
 
+import re
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from itertools import islice
@@ -18,6 +19,8 @@ from fastscore.suites.declarations import Column, Source
 
 _RECORDS_TRIED = 20
 _ARRAYS_TRIED = 20
+_FEWEST_VALUES = 3
+_DIGITS = re.compile(r"\d+")
 ROW_PER_TURN = "turns"
 """The layout of rows that are turns."""
 
@@ -39,7 +42,7 @@ def suggested(
     if any(column.items for column in source.columns) or source.rows:
         return _suggested(source, lacking, found, {})
     # rows are lines, or the objects of one array
-    arrays = [array for array in ("", *found.arrays) if EACH not in array][:_ARRAYS_TRIED]
+    arrays = [array for array in ("", *_own_arrays(found)) if EACH not in array][:_ARRAYS_TRIED]
     keys = map(found.below_line, arrays)
     return max((_suggested(source, lacking, found, each) for each in keys), key=len)
 
@@ -57,7 +60,7 @@ def _suggested(
         if need.column.items:
             arrays = {
                 path: _array_key()
-                for path in found.arrays
+                for path in _own_arrays(found)
                 if EACH not in path and ANY_KEY not in path and path not in taken
             }
             path = nearest_key(need.column, arrays) or next(iter(arrays), None)
@@ -67,6 +70,24 @@ def _suggested(
         if path is not None:
             advice[need.place] = path
     return advice
+
+
+def _own_arrays(found: FoundKeys) -> list[str]:
+    """Return the arrays that are no values of a map: one of several dialogues by their ids.
+
+    A map has three values or more whose objects have the same keys, or names that differ in digits.
+    """
+    by_shape: dict[tuple[str, frozenset[str]], list[str]] = {}
+    for path in found.arrays:
+        parent, _, name = path.rpartition(".")
+        by_shape.setdefault((parent, frozenset(found.below(path))), []).append(name)
+    return [
+        f"{parent}.{name}" if parent else name
+        for (parent, _), names in by_shape.items()
+        if len(names) < _FEWEST_VALUES
+        and len({_DIGITS.sub("", name) for name in names}) == len(names)
+        for name in names
+    ]
 
 
 def _nearest_key(
