@@ -8,6 +8,7 @@ whose fields come from `option`), the tables that it writes (`Table`) and the me
 import dataclasses
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from itertools import groupby
 from typing import Any, Literal, get_args
 
@@ -515,6 +516,10 @@ class Metric:
     def can_be_null(self) -> bool:
         """Whether a row may have no value."""
         return self.null_rule != "never"
+
+
+share = partial(Metric, table="dialogues", minimum=0.0, maximum=1.0)
+"""A metric of dialogues from 0 to 1."""
 
 
 def null_rules_in_words(rules: tuple[NullRule, ...]) -> str:

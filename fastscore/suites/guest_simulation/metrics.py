@@ -10,7 +10,7 @@ import polars as pl
 from fastscore_jit.arrays import Float64Array, Indices, Mask
 
 from fastscore.suites.columns import gather_or_null, keep_where
-from fastscore.suites.declarations import Band, EvidenceRows, Metric, NullReason, NullRule
+from fastscore.suites.declarations import Band, EvidenceRows, NullReason, NullRule, share
 from fastscore.suites.grouping import factorize
 from fastscore.suites.guest_simulation.terms import (
     LEVELS,
@@ -48,18 +48,15 @@ def _nothing(when: pl.Expr, text: str) -> NullRule:
     )
 
 
-PAS = Metric(
+PAS = share(
     id="PAS",
     name="Persona adherence score",
-    table="dialogues",
     symbols=(
         ("N", "messages of the guest with a state, except `exit`"),
         ("J_i", "components of state i of which the persona expects something"),
         ("C_{ij}", "1 if component j of state i is as expected, else 0"),
     ),
     latex=r"\mathrm{PAS} = \frac{1}{N} \sum_{i=1}^{N} \frac{1}{|J_i|} \sum_{j \in J_i} C_{ij}",
-    minimum=0.0,
-    maximum=1.0,
     better="higher",
     null_when=(
         NullRule(when=pl.col("persona_bad"), reason="bad_input", text="the persona cannot be read"),
@@ -113,10 +110,9 @@ def _variance(row: Mapping[str, Any]) -> str:
     return f"{rate}; 1 - (a - 0.2) / 0.8"
 
 
-BVS = Metric(
+BVS = share(
     id="BVS",
     name="Behavioural variance score",
-    table="dialogues",
     symbols=(
         ("M", "states of the guest"),
         ("x_i^d", "ordering, exploration or mood (dimension d) of state i"),
@@ -127,8 +123,6 @@ BVS = Metric(
         r" 1 - (a - 0.2) / 0.8 & \text{otherwise} \end{cases}, \quad"
         r" a = \frac{1}{3 (M - 1)} \sum_d \sum_{i=2}^{M} [x_i^d \ne x_{i-1}^d]"
     ),
-    minimum=0.0,
-    maximum=1.0,
     better="higher",
     null_when=(
         _STATES_BAD,
@@ -172,17 +166,14 @@ def _overlap(row: Mapping[str, Any]) -> str:
     return "2 * {n_common_names} / ({n_final_names} + {n_target_names})"
 
 
-ORA = Metric(
+ORA = share(
     id="ORA",
     name="Order restriction adherence",
-    table="dialogues",
     symbols=(
         ("C", "normalised names of items and modifiers in the final order"),
         ("T", "normalised names of items and modifiers in the target order"),
     ),
     latex=r"\mathrm{ORA} = \frac{2 |C \cap T|}{|C| + |T|}",
-    minimum=0.0,
-    maximum=1.0,
     better="higher",
     null_when=(
         NullRule(when=pl.col("target_bad"), reason="bad_input", text="the target cannot be read"),
@@ -255,10 +246,9 @@ def _index(row: Mapping[str, Any]) -> str:
     return _EXPLAINED.get(row["experiment_level"], "level {experiment_level}: 0")
 
 
-DEI = Metric(
+DEI = share(
     id="DEI",
     name="Decision explainability index",
-    table="dialogues",
     symbols=(
         ("n", "messages of the guest by role, `exit` included"),
         ("o", "messages of n with an order tracking tool"),
@@ -270,8 +260,6 @@ DEI = Metric(
         r" \min(0.5, 0.5 m / n) & \text{at level 4} \\ \min(0.5, 0.5 o / n) & \text{at level 3} \\"
         r" \min(0.2, 0.2 b / n) & \text{at level 2} \\ 0 & \text{at level 1} \end{cases}"
     ),
-    minimum=0.0,
-    maximum=1.0,
     better="higher",
     null_when=(
         NullRule(
@@ -318,16 +306,13 @@ DEI = Metric(
     source=f"{_SOURCE} 4",
 )
 _PARTS = (PAS, BVS, ORA, DEI)
-CRRS = Metric(
+CRRS = share(
     id="CRRS",
     name="Composite realism and reliability score",
-    table="dialogues",
     latex=(
         r"\mathrm{CRRS} = 0.25\,\mathrm{PAS} + 0.20\,\mathrm{BVS}"
         r" + 0.35\,\mathrm{ORA} + 0.20\,\mathrm{DEI}"
     ),
-    minimum=0.0,
-    maximum=1.0,
     better="higher",
     null_when=tuple(
         sorted(

@@ -4,7 +4,6 @@ M1 and M3 to M5 sum counts over the turns that are eligible for them. M2 is a me
 """
 
 from collections.abc import Mapping
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,7 @@ import polars.selectors as cs
 from fastscore_jit.arrays import Float64Array, Indices, Mask
 
 from fastscore.suites.columns import keep_where
-from fastscore.suites.declarations import EvidenceRows, Metric, NullRule
+from fastscore.suites.declarations import EvidenceRows, Metric, NullRule, share
 from fastscore.suites.grouping import counts_of
 
 _M1, _M2, _M3, _M4, _M5 = (
@@ -110,9 +109,8 @@ _PARTS = (
     "constraints_f1",
     "preferences_f1",
 )
-_share = partial(Metric, table="dialogues", minimum=0.0, maximum=1.0)
 
-KEY_COVERAGE = _share(
+KEY_COVERAGE = share(
     id="key_coverage",
     name="Coverage of memory keys",
     symbols=(
@@ -132,7 +130,7 @@ KEY_COVERAGE = _share(
     source=_M1,
     headline=True,
 )
-STRICT_KEY_HIT_RATE = _share(
+STRICT_KEY_HIT_RATE = share(
     id="strict_key_hit_rate",
     name="Turns with all memory keys recalled",
     symbols=(
@@ -151,7 +149,7 @@ STRICT_KEY_HIT_RATE = _share(
     source=_M1,
     headline=True,
 )
-CONTRADICTION_RATE = _share(
+CONTRADICTION_RATE = share(
     id="contradiction_rate",
     name="Turns that contradict a constraint",
     symbols=(
@@ -176,7 +174,7 @@ CONTRADICTION_RATE = _share(
     baselines=(REFUSING,),
 )
 SOURCE_HIT_RATES = tuple(
-    _share(
+    share(
         id=id,
         name=f"Keys recalled from {called}",
         symbols=(_TURNS_M1, _KEYS, ("H_t", f"number of those keys whose target {container}")),
@@ -213,7 +211,7 @@ SOURCE_HIT_RATES = tuple(
     )
 )
 """The shares of keys that each of `MEMORY_SOURCES` contains."""
-RISK_LEVEL_ACC = _share(
+RISK_LEVEL_ACC = share(
     id="risk_level_acc",
     name="Accuracy of the risk level",
     symbols=(("z", "labelled risk level"), _PREDICTED_LEVEL),
@@ -226,7 +224,7 @@ RISK_LEVEL_ACC = _share(
     source=_M2,
     headline=True,
 )
-HORIZON_ACC = _share(
+HORIZON_ACC = share(
     id="horizon_acc",
     name="Accuracy of the investment horizon",
     symbols=(("z", "labelled investment horizon"), _PREDICTED_LEVEL),
@@ -239,7 +237,7 @@ HORIZON_ACC = _share(
     source=_M2,
     headline=True,
 )
-LIQUIDITY_ACC = _share(
+LIQUIDITY_ACC = share(
     id="liquidity_acc",
     name="Accuracy of the need for liquidity",
     symbols=(("z", "labelled need for liquidity"), _PREDICTED_LEVEL),
@@ -252,7 +250,7 @@ LIQUIDITY_ACC = _share(
     source=_M2,
     headline=True,
 )
-CONSTRAINTS_F1 = _share(
+CONSTRAINTS_F1 = share(
     id="constraints_f1",
     name="F1 of the constraints",
     symbols=(
@@ -269,7 +267,7 @@ CONSTRAINTS_F1 = _share(
     derivation="{shared} / {sizes}, twice the shared ones / labelled + predicted",
     source=_M2,
 )
-PREFERENCES_F1 = _share(
+PREFERENCES_F1 = share(
     id="preferences_f1",
     name="F1 of the preferences",
     symbols=(
@@ -286,7 +284,7 @@ PREFERENCES_F1 = _share(
     derivation="{shared} / {sizes}, twice the shared ones / labelled + predicted",
     source=_M2,
 )
-PROFILE_SCORE = _share(
+PROFILE_SCORE = share(
     id="profile_score",
     name="Profile score",
     symbols=(
@@ -303,7 +301,7 @@ PROFILE_SCORE = _share(
     source=_M2,
     headline=True,
 )
-RISK_COVERAGE = _share(
+RISK_COVERAGE = share(
     id="risk_coverage",
     name="Coverage of required risk tags",
     symbols=(_RISK_TURNS, _RISKS, _DISCLOSED),
@@ -320,7 +318,7 @@ RISK_COVERAGE = _share(
     headline=True,
     baselines=(REFUSING, RECITING),
 )
-STRICT_RISK_COVERAGE_RATE = _share(
+STRICT_RISK_COVERAGE_RATE = share(
     id="strict_risk_coverage_rate",
     name="Turns with all required risk tags",
     symbols=(_RISK_TURNS, _RISKS, _DISCLOSED),
@@ -336,7 +334,7 @@ STRICT_RISK_COVERAGE_RATE = _share(
     headline=True,
     baselines=(REFUSING, RECITING),
 )
-COMPLIANCE_LABEL_ACC = _share(
+COMPLIANCE_LABEL_ACC = share(
     id="compliance_label_acc",
     name="Accuracy of the compliance label",
     symbols=(
@@ -357,7 +355,7 @@ COMPLIANCE_LABEL_ACC = _share(
     headline=True,
     baselines=(REFUSING,),
 )
-SEVERE_VIOLATION_RATE = _share(
+SEVERE_VIOLATION_RATE = share(
     id="severe_violation_rate",
     name="Turns found to be severe violations",
     symbols=(
@@ -376,7 +374,7 @@ SEVERE_VIOLATION_RATE = _share(
     headline=True,
     baselines=(REFUSING,),
 )
-FORBIDDEN_HIT_RATE = _share(
+FORBIDDEN_HIT_RATE = share(
     id="forbidden_hit_rate",
     name="Turns with a forbidden phrase",
     symbols=(_REPLIES, ("F_t", "forbidden phrases in the reply of turn t")),
@@ -390,7 +388,7 @@ FORBIDDEN_HIT_RATE = _share(
     evidence=_of_turns("eligible_m4", "forbidden_hits"),
     source=_M4,
 )
-RUBRIC_HIT_RATE = _share(
+RUBRIC_HIT_RATE = share(
     id="rubric_hit_rate",
     name="Coverage of required elements of explanation",
     symbols=(_RUBRIC_TURNS, _ELEMENTS, _EXPLAINED),

@@ -13,7 +13,7 @@ from fastscore_jit.arrays import Float64Array, Indices
 from fastscore_kernels import cosine_pairs, levenshtein_similarity_pairs, mean_pair_cosine_groups
 
 from fastscore.suites.base import Events
-from fastscore.suites.declarations import EvidenceRows, Metric, NullRule
+from fastscore.suites.declarations import EvidenceRows, Metric, NullRule, share
 from fastscore.suites.score_dialogue.options import ScoreDialogue
 
 if TYPE_CHECKING:
@@ -70,18 +70,16 @@ _BY_STEP = EvidenceRows(
     same=("utterance_index",),
 )
 
-LEXICAL_SIMILARITY = Metric(
+LEXICAL_SIMILARITY = share(
+    table="steps",
     id="lexical_similarity",
     name="Lexical similarity",
-    table="steps",
     symbols=(
         *_TEXTS,
         (r"\operatorname{lev}(p, g)", "Levenshtein distance in Unicode code points"),
         ("|p|", "number of code points of p"),
     ),
     latex=r"\text{lex} = \max\left(0, 1 - \frac{\operatorname{lev}(p, g)}{\max(|p|, |g|)}\right)",
-    minimum=0.0,
-    maximum=1.0,
     better="higher",
     null_when=(NO_LEXICAL,),
     derivation="max(0, 1 - {edits} edits / {longest} characters)",
@@ -133,14 +131,12 @@ SEMANTIC_SIMILARITY = Metric(
     ),
     source=f"{_SOURCE}, section 1",
 )
-EARLINESS = Metric(
+EARLINESS = share(
+    table="steps",
     id="earliness",
     name="Earliness",
-    table="steps",
     symbols=(("s", "step, from 0"),),
     latex=r"\text{early} = \frac{1}{s + 1}",
-    minimum=0.0,
-    maximum=1.0,
     better="higher",
     derivation="1 / ({step} + 1)",
     evidence=(EvidenceRows(columns=("step",)),),
@@ -193,18 +189,16 @@ PPPL_GROUND_TRUTH = _perplexity(
     GROUND_TRUTH_WITHOUT_TOKEN,
     is_of_model=False,
 )
-PPPL_PENALTY = Metric(
+PPPL_PENALTY = share(
+    table="steps",
     id="pppl_penalty",
     name="Perplexity penalty",
-    table="steps",
     symbols=(
         (r"\lambda", "weight `--pppl-weight`"),
         (r"\mathrm{PPPL}_p", "pseudo-perplexity of the prediction"),
         (r"\mathrm{PPPL}_g", "pseudo-perplexity of the ground truth"),
     ),
     latex=r"\pi = \exp(-\lambda \max(0, \ln \mathrm{PPPL}_p - \ln \mathrm{PPPL}_g))",
-    minimum=0.0,
-    maximum=1.0,
     better="higher",
     null_when=(NO_MODEL, PREDICTION_WITHOUT_TOKEN, GROUND_TRUTH_WITHOUT_TOKEN),
     derivation="exp(-{pppl_weight} * max(0, ln {pppl_prediction} - ln {pppl_ground_truth}))",

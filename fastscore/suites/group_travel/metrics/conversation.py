@@ -4,7 +4,7 @@ import numpy as np
 import polars as pl
 from fastscore_jit.arrays import Indices, Mask
 
-from fastscore.suites.declarations import EvidenceRows, Metric, NullRule
+from fastscore.suites.declarations import EvidenceRows, Metric, NullRule, share
 from fastscore.suites.group_travel.metrics import sources as use
 from fastscore.suites.group_travel.terms import ACCEPT_PLAN, APPROVE, FEEDBACK, PROVIDE
 from fastscore.suites.grouping import factorize, first_of_each
@@ -13,17 +13,14 @@ _VOICES_TELL = pl.col("multi_user") | (pl.col("multi_user_source") == "content")
 """A single user is one voice whoever speaks, unless the voices decide that there is one."""
 _TURN = ("member", "slot")
 
-M1 = Metric(
+M1 = share(
     id="M1",
     name="Member voice coverage",
-    table="dialogues",
     symbols=(
         ("V", "members who stated a preference (a single user: the user alone)"),
         ("n", "`member_count`, else the listed members, else the speakers except the system"),
     ),
     latex=r"\mathrm{M1} = \min\left(1, \frac{|V|}{n}\right)",
-    minimum=0.0,
-    maximum=1.0,
     better="higher",
     numerator="M1_num",
     denominator="M1_den",
@@ -64,17 +61,14 @@ M1 = Metric(
     uses=(use.PREFERENCES, use.METADATA),
     source="Metric Reference, M1",
 )
-M6 = Metric(
+M6 = share(
     id="M6",
     name="Member acceptance rate",
-    table="dialogues",
     symbols=(
         ("A", "members who accept or approve (a turn of all, everyone or group: all of V)"),
         ("V", "members who stated a preference (a single user: the user alone)"),
     ),
     latex=r"\mathrm{M6} = \min\left(1, \frac{|A|}{\max(1, |V|)}\right)",
-    minimum=0.0,
-    maximum=1.0,
     better="higher",
     numerator="M6_num",
     denominator="M6_den",

@@ -6,7 +6,7 @@ import polars as pl
 from fastscore_jit.arrays import Float64Array, Indices
 
 from fastscore.suites.columns import keep_where
-from fastscore.suites.declarations import EvidenceRows, Metric, NullRule
+from fastscore.suites.declarations import EvidenceRows, NullRule, share
 from fastscore.suites.group_travel.evidence import Informative, TextCodes, find_evidence, joined
 from fastscore.suites.group_travel.metrics import sources as use
 from fastscore.suites.group_travel.metrics.satisfaction import OF_PAIRS
@@ -28,17 +28,14 @@ def _of_pairs(*columns: str) -> EvidenceRows:
     return EvidenceRows(table="pairs", names=("member", "slot"), columns=columns, text="preference")
 
 
-M8 = Metric(
+M8 = share(
     id="M8",
     name="Preference addressing score",
-    table="dialogues",
     symbols=(
         _STATED,
         ("A", "preferences of P that the synthesis of their slot or the plan's text addresses"),
     ),
     latex=r"\mathrm{M8} = \frac{|A|}{|P|}",
-    minimum=0.0,
-    maximum=1.0,
     better="higher",
     numerator="M8_num",
     denominator="M8_den",
@@ -68,17 +65,14 @@ M8 = Metric(
     uses=(use.PREFERENCES, use.SYNTHESIS, use.PLAN_TEXT, use.EMBEDDER),
     source="Metric Reference, M8",
 )
-M8A = Metric(
+M8A = share(
     id="M8a",
     name="Preference addressing score of the synthesis",
-    table="dialogues",
     symbols=(
         _STATED,
         ("A", "preferences of P that the synthesis of their slot addresses"),
     ),
     latex=r"\mathrm{M8a} = \frac{|A|}{|P|}",
-    minimum=0.0,
-    maximum=1.0,
     better="higher",
     numerator="M8a_num",
     denominator="M8a_den",
@@ -101,17 +95,14 @@ M8A = Metric(
     uses=(use.PREFERENCES, use.SYNTHESIS, use.EMBEDDER),
     source="Metric Reference, M8",
 )
-M8B = Metric(
+M8B = share(
     id="M8b",
     name="Preference addressing score of the plan",
-    table="dialogues",
     symbols=(
         _STATED,
         ("A", "preferences of P that a presentation or the raw output addresses"),
     ),
     latex=r"\mathrm{M8b} = \frac{|A|}{|P|}",
-    minimum=0.0,
-    maximum=1.0,
     better="higher",
     numerator="M8b_num",
     denominator="M8b_den",
@@ -131,18 +122,15 @@ M8B = Metric(
     uses=(use.PREFERENCES, use.PLAN_TEXT, use.EMBEDDER),
     source="Metric Reference, M8",
 )
-M12 = Metric(
+M12 = share(
     id="M12",
     name="Semantic preference satisfaction",
-    table="dialogues",
     symbols=(
         ("A", "actionable preferences, except placeholders such as N/A"),
         ("t_k", "the plan's entries for the slot of preference k, and the raw output"),
         _SIMILARITY,
     ),
     latex=r"\mathrm{M12} = \frac{1}{|A|} \sum_{k \in A} \operatorname{sim}(k, t_k)",
-    minimum=0.0,
-    maximum=1.0,
     better="higher",
     numerator="M12_num",
     denominator="M12_den",
@@ -156,18 +144,15 @@ M12 = Metric(
     uses=(use.PREFERENCES, use.PLAN, use.PLAN_TEXT, use.EMBEDDER),
     source="Metric Reference, M12",
 )
-M13 = Metric(
+M13 = share(
     id="M13",
     name="Fairness (Gini coefficient)",
-    table="dialogues",
     symbols=(
         ("x_i", "mean similarity of member i's preferences in M12"),
         ("n", "number of members with such a mean"),
         (r"\bar{x}", "mean of $x_i$"),
     ),
     latex=r"\mathrm{M13} = \frac{\sum_{i=1}^{n} \sum_{j=1}^{n} |x_i - x_j|}{2 n^2 \bar{x}}",
-    minimum=0.0,
-    maximum=1.0,
     better="lower",
     null_when=(*OF_PAIRS, _NOTHING_COMPARED, use.NO_EMBEDDER),
     evidence=(
@@ -182,18 +167,15 @@ M13 = Metric(
     uses=(use.PREFERENCES, use.PLAN, use.PLAN_TEXT, use.EMBEDDER),
     source="Metric Reference, M13",
 )
-M14 = Metric(
+M14 = share(
     id="M14",
     name="Concession rate",
-    table="dialogues",
     symbols=(
         ("A", "actionable preferences for slots with an explained resolution"),
         ("r_k", "last explanation of the resolution of the slot of preference k"),
         _SIMILARITY,
     ),
     latex=r"\mathrm{M14} = \frac{1}{|A|} \sum_{k \in A} \operatorname{sim}(k, r_k)",
-    minimum=0.0,
-    maximum=1.0,
     better="higher",
     numerator="M14_num",
     denominator="M14_den",

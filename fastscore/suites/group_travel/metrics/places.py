@@ -14,7 +14,7 @@ import numpy.typing as npt
 import polars as pl
 from fastscore_jit.arrays import Indices, Mask
 
-from fastscore.suites.declarations import EvidenceRows, Metric, NullRule
+from fastscore.suites.declarations import EvidenceRows, NullRule, share
 from fastscore.suites.group_travel.evidence import TextCodes
 from fastscore.suites.group_travel.metrics import sources as use
 from fastscore.suites.group_travel.normalise import as_ids, normalise
@@ -39,17 +39,14 @@ if TYPE_CHECKING:
     from fastscore.suites.group_travel.catalogue import Catalogue
     from fastscore.suites.group_travel.plans import Plans
 
-M9 = Metric(
+M9 = share(
     id="M9",
     name="Plan grounding rate",
-    table="dialogues",
     symbols=(
         ("P", "distinct places of the plan, stops included"),
         ("G", "places of P whose name the catalogue has"),
     ),
     latex=r"\mathrm{M9} = \frac{|G|}{|P|}",
-    minimum=0.0,
-    maximum=1.0,
     better="higher",
     numerator="M9_num",
     denominator="M9_den",
@@ -74,10 +71,9 @@ M9 = Metric(
     uses=(use.PLAN, use.CATALOGUE),
     source="Metric Reference, M9",
 )
-M15 = Metric(
+M15 = share(
     id="M15",
     name="Serendipity score",
-    table="dialogues",
     symbols=(
         ("G", "places of the plan that the catalogue has"),
         ("N", "places of G whose name is part of a preference"),
@@ -88,8 +84,6 @@ M15 = Metric(
         (r"\theta", "threshold `--serendipity-sim`, 0.30"),
     ),
     latex=r"\mathrm{M15} = \frac{|\{g \in G \setminus N \mid m_g \ge \theta\}|}{|G|}",
-    minimum=0.0,
-    maximum=1.0,
     better="higher",
     numerator="M15_num",
     denominator="M15_den",

@@ -4,7 +4,7 @@ import numpy as np
 import polars as pl
 from fastscore_jit.arrays import Indices
 
-from fastscore.suites.declarations import EvidenceRows, Metric
+from fastscore.suites.declarations import EvidenceRows, share
 from fastscore.suites.group_travel.metrics import sources as use
 from fastscore.suites.group_travel.normalise import join_texts
 from fastscore.suites.group_travel.terms import MEALS
@@ -12,10 +12,9 @@ from fastscore.suites.grouping import factorize, first_of_each, number_keys, off
 
 _MINUTES_A_DAY = 24 * 60
 
-M16 = Metric(
+M16 = share(
     id="M16",
     name="Plan coherence score",
-    table="dialogues",
     symbols=(
         ("D", "days of the plan that are not empty"),
         ("T", "days of D with a stop whose times can be read"),
@@ -24,8 +23,6 @@ M16 = Metric(
         (r"o_d", "1 if the stops of day d follow each other in time, else 0"),
     ),
     latex=(r"\mathrm{M16} = \frac{\sum_{d \in D} (m_d + v_d) + \sum_{d \in T} o_d}{4 |D| + |T|}"),
-    minimum=0.0,
-    maximum=1.0,
     better="higher",
     numerator="M16_num",
     denominator="M16_den",

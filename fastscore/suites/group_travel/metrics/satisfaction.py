@@ -11,7 +11,7 @@ import polars as pl
 from fastscore_jit.arrays import Float64Array, Indices
 
 from fastscore.suites.columns import list_column
-from fastscore.suites.declarations import EvidenceRows, Metric, NullRule
+from fastscore.suites.declarations import EvidenceRows, Metric, NullRule, share
 from fastscore.suites.group_travel.evidence import Informative, TextCodes, count_hits
 from fastscore.suites.group_travel.metrics import sources as use
 from fastscore.suites.group_travel.metrics.places import PLACE_SLOTS, GroundedPlaces
@@ -55,14 +55,11 @@ _MEMBERS = EvidenceRows(
     columns=("satisfaction", "satisfied", "pairs"),
 )
 
-W1 = Metric(
+W1 = share(
     id="W1",
     name="Utilitarian welfare",
-    table="dialogues",
     symbols=(*_SHARES, _N),
     latex=r"\mathrm{W1} = \frac{1}{N} \sum_{i=1}^{N} s_i",
-    minimum=0.0,
-    maximum=1.0,
     better="higher",
     numerator="W1_num",
     denominator="W1_den",
@@ -78,14 +75,11 @@ W1 = Metric(
     uses=_USES,
     source="Metric Reference, W1",
 )
-W2 = Metric(
+W2 = share(
     id="W2",
     name="Egalitarian welfare",
-    table="dialogues",
     symbols=_SHARES,
     latex=r"\mathrm{W2} = \min_i s_i",
-    minimum=0.0,
-    maximum=1.0,
     better="higher",
     null_when=OF_PAIRS,
     evidence=(_MEMBERS,),
@@ -98,14 +92,11 @@ W2 = Metric(
     uses=_USES,
     source="Metric Reference, W2",
 )
-W3 = Metric(
+W3 = share(
     id="W3",
     name="Nash welfare",
-    table="dialogues",
     symbols=(*_SHARES, _N),
     latex=r"\mathrm{W3} = \left(\prod_{i=1}^{N} s_i\right)^{1/N}",
-    minimum=0.0,
-    maximum=1.0,
     better="higher",
     null_when=OF_PAIRS,
     evidence=(_MEMBERS,),
@@ -118,17 +109,14 @@ W3 = Metric(
     uses=_USES,
     source="Metric Reference, W3",
 )
-M10 = Metric(
+M10 = share(
     id="M10",
     name="Member slot satisfaction rate",
-    table="dialogues",
     symbols=(
         ("A", "actionable preferences of all members"),
         ("S", "preferences of A that the plan satisfies by any channel"),
     ),
     latex=r"\mathrm{M10} = \frac{|S|}{|A|}",
-    minimum=0.0,
-    maximum=1.0,
     better="higher",
     numerator="M10_num",
     denominator="M10_den",
@@ -151,17 +139,14 @@ M10 = Metric(
     uses=_USES,
     source="Metric Reference, M10",
 )
-M10B = Metric(
+M10B = share(
     id="M10b",
     name="Category lookup satisfaction rate",
-    table="dialogues",
     symbols=(
         ("C", "preferences for cuisine, event or attraction that name a category"),
         ("S", "preferences of C that share a category with a chosen place"),
     ),
     latex=r"\mathrm{M10b} = \frac{|S|}{|C|}",
-    minimum=0.0,
-    maximum=1.0,
     better="higher",
     numerator="M10b_num",
     denominator="M10b_den",
@@ -192,14 +177,11 @@ M10B = Metric(
     uses=(use.PREFERENCES, use.PLAN, use.CATALOGUE),
     source="Metric Reference, M10b",
 )
-M11 = Metric(
+M11 = share(
     id="M11",
     name="All-constraints satisfied rate",
-    table="dialogues",
     symbols=(*_SHARES, _N),
     latex=r"\mathrm{M11} = \frac{|\{i \mid s_i = 1\}|}{N}",
-    minimum=0.0,
-    maximum=1.0,
     better="higher",
     numerator="M11_num",
     denominator="M11_den",

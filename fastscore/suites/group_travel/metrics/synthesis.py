@@ -7,7 +7,7 @@ import numpy as np
 import polars as pl
 from fastscore_jit.arrays import Indices
 
-from fastscore.suites.declarations import EvidenceRows, Metric, NullRule
+from fastscore.suites.declarations import EvidenceRows, NullRule, share
 from fastscore.suites.group_travel.evidence import Informative
 from fastscore.suites.group_travel.metrics import sources as use
 from fastscore.suites.group_travel.normalise import normalise
@@ -36,17 +36,14 @@ def _of_syntheses(*columns: str) -> EvidenceRows:
     return EvidenceRows(table="synthesis", names=("slot",), columns=columns, text="utterance")
 
 
-M2 = Metric(
+M2 = share(
     id="M2",
     name="Conflict detection rate",
-    table="dialogues",
     symbols=(
         ("D", "slots on which two members' wishes have a Jaccard similarity below 0.5"),
         ("C", "slots of D whose synthesis flags a conflict or names one in words"),
     ),
     latex=r"\mathrm{M2} = \frac{|C|}{|D|}",
-    minimum=0.0,
-    maximum=1.0,
     better="higher",
     numerator="M2_num",
     denominator="M2_den",
@@ -80,17 +77,14 @@ M2 = Metric(
     uses=(use.PREFERENCES, use.SYNTHESIS, use.CATALOGUE),
     source="Metric Reference, M2",
 )
-M3 = Metric(
+M3 = share(
     id="M3",
     name="Resolution explanation rate",
-    table="dialogues",
     symbols=(
         ("S", "slots with a synthesis"),
         ("E", "slots of S with an explanation, or with an utterance of at least 6 tokens"),
     ),
     latex=r"\mathrm{M3} = \frac{|E|}{|S|}",
-    minimum=0.0,
-    maximum=1.0,
     better="higher",
     numerator="M3_num",
     denominator="M3_den",
@@ -118,10 +112,9 @@ M3 = Metric(
     uses=(use.SYNTHESIS,),
     source="Metric Reference, M3",
 )
-M4 = Metric(
+M4 = share(
     id="M4",
     name="Theory strategy usage rate",
-    table="dialogues",
     symbols=(
         ("S", "actionable slots with a synthesis"),
         ("T", "slots of S whose synthesis names a strategy"),
@@ -130,8 +123,6 @@ M4 = Metric(
         r"\mathrm{M4} = \begin{cases} |T| / |S| & \text{if social theory is used} \\"
         r" 0 & \text{otherwise} \end{cases}"
     ),
-    minimum=0.0,
-    maximum=1.0,
     better="higher",
     numerator="M4_num",
     denominator="M4_den",
@@ -152,17 +143,14 @@ M4 = Metric(
     uses=(use.SYNTHESIS,),
     source="Metric Reference, M4",
 )
-M4B = Metric(
+M4B = share(
     id="M4b",
     name="Theory text leakage rate",
-    table="dialogues",
     symbols=(
         ("T", "turns of synthesis, of feedback by the system and of presentation"),
         ("Q", "turns of T with a phrase of social choice theory"),
     ),
     latex=r"\mathrm{M4b} = \frac{|Q|}{|T|}",
-    minimum=0.0,
-    maximum=1.0,
     better="lower",
     numerator="M4b_num",
     denominator="M4b_den",
@@ -195,10 +183,9 @@ M4B = Metric(
     uses=(use.TURNS, use.SYNTHESIS, use.PLAN_TEXT),
     source="Metric Reference, M4b",
 )
-M5 = Metric(
+M5 = share(
     id="M5",
     name="Feedback activation rate",
-    table="dialogues",
     symbols=(
         ("C", "slots whose synthesis flags a conflict in its metadata"),
         ("F", "slots of C with a turn of feedback"),
@@ -207,8 +194,6 @@ M5 = Metric(
         r"\mathrm{M5} = \begin{cases} |F| / |C| & \text{if feedback is enabled} \\"
         r" 0 & \text{otherwise} \end{cases}"
     ),
-    minimum=0.0,
-    maximum=1.0,
     better="higher",
     numerator="M5_num",
     denominator="M5_den",
