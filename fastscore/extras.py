@@ -9,6 +9,7 @@ from typing import Any
 from fastscore.errors import UsageError
 
 EXTRAS = {
+    "cloud": ("obstore",),
     "compile": ("numba", "llvmlite"),
     "dask": ("distributed",),
     "embed": ("faiss", "onnx", "onnxruntime", "safetensors", "tokenizers"),

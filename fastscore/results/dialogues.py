@@ -15,6 +15,7 @@ from fastscore.logs.file_ranges import Shard
 from fastscore.logs.inputs.column_map import map_from
 from fastscore.logs.inputs.files import STDIN, InputFile, resolve_inputs
 from fastscore.logs.inputs.frames import FRAME_NAME
+from fastscore.logs.objects import is_remote, size_of
 from fastscore.logs.plan.shards import Plan, plan_shards
 from fastscore.logs.read.rows import Rows, join_parts, read_shard
 from fastscore.options import build_options
@@ -318,7 +319,7 @@ class _Logs:
             about = self._scored.get(file, {"name": file})
             found = find_log(about, self._source)
             scored = about if self._is_whole and len(about) > 1 else None
-            if scored and scored["bytes"] != Path(found.location).stat().st_size:
+            if scored and scored["bytes"] != size_of(found.location):
                 raise _log_has_changed(file)
             plan = plan_shards((found,), self._source, scratch=scratch)
             if scored and scored["content_hash"] != plan.inputs[0].content_hash:
@@ -349,7 +350,7 @@ def place_of_log(about: Mapping[str, Any]) -> str:
     """
     name = str(about["name"])
     for place in (about.get("path", ""), name):
-        if place and Path(place).exists():
+        if place and (is_remote(place) or Path(place).exists()):
             return place
     raise _log_is_gone(name)
 

@@ -19,6 +19,7 @@ from fastscore.logs.inputs.column_map import stored_map
 from fastscore.logs.inputs.files import STDIN
 from fastscore.logs.inputs.first_bytes import HEAD_BYTES, content_of
 from fastscore.logs.inputs.frames import FRAME_NAME
+from fastscore.logs.objects import is_remote
 from fastscore.logs.plan.shards import Plan
 from fastscore.options import option_values
 from fastscore.plugins import installed_version
@@ -243,12 +244,19 @@ def describe_inputs(plan: Plan) -> list[dict[str, Any]]:
     return [
         {
             "name": entry.name,
-            "path": "" if entry.name in (STDIN, FRAME_NAME) else os.path.abspath(entry.name),
+            "path": _place(entry.name),
             "bytes": entry.n_bytes,
             "content_hash": entry.content_hash,
         }
         for entry in plan.inputs
     ]
+
+
+def _place(name: str) -> str:
+    """Return where an input is whatever folder it is looked for from; nothing if it is no file."""
+    if name in (STDIN, FRAME_NAME):
+        return ""
+    return name if is_remote(name) else os.path.abspath(name)
 
 
 def _is_repacked(name: str, given: Iterable[str]) -> bool:

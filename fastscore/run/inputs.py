@@ -15,6 +15,7 @@ from fastscore.logs.inputs.files import (
 from fastscore.logs.inputs.frames import FRAME_NAME
 from fastscore.logs.inputs.screening import Screened, screen
 from fastscore.logs.inputs.suggestions import ROW_PER_TURN, row_per_turn
+from fastscore.logs.objects import is_remote
 from fastscore.logs.plan.chosen import ChosenDialogues, choose, naming_source
 from fastscore.logs.read.blocks import read_blocks
 from fastscore.logs.read.mapped_rows import stored_source
@@ -205,4 +206,9 @@ def share_paths(files: tuple[InputFile, ...], engine: str) -> tuple[InputFile, .
     """Name files so that every worker finds them; what they are called in rows stays."""
     if engine == LOCAL:
         return files
-    return tuple(replace(file, stored=str(Path(file.location).absolute())) for file in files)
+    return tuple(
+        file
+        if is_remote(file.location)
+        else replace(file, stored=str(Path(file.location).absolute()))
+        for file in files
+    )

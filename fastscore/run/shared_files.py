@@ -15,6 +15,7 @@ from typing import Any, Generic
 
 from fastscore.errors import FastscoreError, RunConflictError, StoreError, UsageError
 from fastscore.logs.inputs.files import InputFile
+from fastscore.logs.objects import is_remote
 from fastscore.paths import cache_root
 from fastscore.run.context import RunContext
 from fastscore.run.engines.engine import Answer, Done, Engine, Key, Lost
@@ -113,7 +114,11 @@ def check_workers(
         One does not; the message names it and the path.
     """
     with _tokens(context) as tokens:
-        sizes = {Path(file.location).absolute(): file.size for file in inputs[:MOST_INPUTS]}
+        sizes = {
+            Path(file.location).absolute(): file.size
+            for file in inputs[:MOST_INPUTS]
+            if not is_remote(file.location)
+        }
         expected = Expected(context, tokens, sizes, model, unused)
         seen = engine.ask(_Probe(expected))
     for worker, answer in sorted(seen.items()):

@@ -14,9 +14,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, cast
+from typing import Any
 
 from fastscore.errors import InputError
+from fastscore.logs.objects import open_file, size_of
 from fastscore.unpacked import (
     SUFFIXES,
     Compression,
@@ -105,8 +106,8 @@ def open_packed(path: str, compression: Compression) -> Iterator[Packed]:
     """
     parts = split_member(path) if compression in ("zip", "tar") else None
     if parts is None:
-        with open(path, "rb", buffering=0) as file:
-            yield Packed(file.read, os.fstat(file.fileno()).st_size)
+        with open_file(path) as file:
+            yield Packed(file.read, size_of(path))
     else:
         with (
             _open_zip_member(*parts) if compression == "zip" else _open_tar_member(*parts) as packed
@@ -141,8 +142,8 @@ def open_unpacked(
         It cannot be opened.
     """
     if compression == "none":
-        with open(path, "rb", buffering=buffer) as file:
-            yield cast("io.BufferedReader[Any]", file)
+        with io.BufferedReader(open_file(path), buffer) as file:
+            yield file
         return
     with open_packed(path, compression) as packed:
         parts = as_utf8(unpacked(packed.read, compression, buffer))

@@ -30,6 +30,14 @@ from fastscore.logs.inputs.first_bytes import (
     Format as Format,
 )
 from fastscore.logs.inputs.folders import expand_glob, walk
+from fastscore.logs.objects import (
+    SMALL_BYTES,
+    Object,
+    fetch,
+    is_remote,
+    list_objects,
+    look_up,
+)
 from fastscore.paths import check_path
 from fastscore.unpacked import (
     SUFFIXES,
@@ -184,6 +192,8 @@ def list_left_aside(
     for pattern in [os.fspath(each) for each in patterns]:
         if pattern == STDIN or os.path.isfile(pattern) or split_member(pattern):
             continue
+        if is_remote(pattern):
+            continue
         for path in _expand(pattern, aside):
             if path in read:
                 continue
@@ -224,6 +234,9 @@ def _files_of(
 ) -> Iterator[InputFile]:
     """Yield the files of one pattern, of which there must be one at least."""
     check_path(pattern)
+    if is_remote(pattern):
+        yield from _objects_of(pattern, formats, named_format)
+        return
     exists = os.path.lexists(pattern)
     member = None if exists else split_member(pattern)
     if member is not None:
@@ -231,13 +244,7 @@ def _files_of(
         yield replace(_member_of(pattern, files), pattern="")
         return
     if exists and not os.path.isdir(pattern):
-        seen = _look(pattern, formats, named_format)
-        if not seen.files:
-            is_unknown = seen.reason == UNKNOWN_SUFFIX
-            suffix = f"The suffix of {pattern!r} names no format that is read."
-            what = suffix if is_unknown else f"{pattern!r} is {seen.reason}."
-            raise InputError(what, seen.advice or _advice(formats))
-        yield from seen.files
+        yield from _named_files(pattern, _look(pattern, formats, named_format), formats)
         return
     others: dict[str, str] = {}
     found = n_names = 0
@@ -255,6 +262,64 @@ def _files_of(
         raise _nothing_read(pattern, n_names, known, formats)
 
 
+def _named_files(path: str, seen: _Seen, formats: tuple[str, ...]) -> tuple[InputFile, ...]:
+    """Return the files of a path that is named itself, of which there must be one."""
+    if not seen.files:
+        is_unknown = seen.reason == UNKNOWN_SUFFIX
+        suffix = f"The suffix of {path!r} names no format that is read."
+        what = suffix if is_unknown else f"{path!r} is {seen.reason}."
+        raise InputError(what, seen.advice or _advice(formats))
+    return seen.files
+
+
+def _objects_of(
+    pattern: str, formats: tuple[str, ...], named_format: Format | None
+) -> Iterator[InputFile]:
+    """Yield the objects of an address, of what is below it or of a glob."""
+    named = None if glob.has_magic(pattern) else look_up(pattern, again=True)
+    if named is not None:
+        seen = _look_at_object(named, formats, named_format, is_named=True)
+        yield from _named_files(pattern, seen, formats)
+        return
+    listed = list_objects(pattern)
+    wanted = [each for each in listed if any(_kind(each.url)) or _is_archive(each.url)]
+    fetch(each for each in wanted if each.size <= SMALL_BYTES)
+    found = 0
+    others: dict[str, str] = {}
+    for each in wanted:
+        seen = _look_at_object(each, formats, None, is_named=False)
+        if not seen.files:
+            others[each.url] = seen.reason
+        for file in seen.files:
+            yield replace(file, pattern=pattern)
+            found += 1
+    if not found:
+        known = {url: reason for url, reason in others.items() if reason != UNKNOWN_SUFFIX}
+        raise _nothing_read(pattern, len(listed), known, formats)
+
+
+def _look_at_object(
+    found: Object, formats: tuple[str, ...], named_format: Format | None, *, is_named: bool
+) -> _Seen:
+    """Tell what an object is; small ones, tables and archives are fetched to the cache."""
+    seen = None
+    if found.size > SMALL_BYTES and not _is_archive(found.url):
+        seen = _look_at(found.url, found.size, formats, named_format, is_named=is_named)
+        if [(each.path, each.format == "parquet") for each in seen.files] == [(found.url, False)]:
+            return seen
+    (path,) = fetch([found])
+    seen = _look_at(path, found.size, formats, named_format, is_named=is_named)
+    files = (
+        replace(each, path=found.url + each.path[len(path) :], stored=each.path)
+        for each in seen.files
+    )
+    return replace(seen, files=tuple(files))
+
+
+def _is_archive(path: str) -> bool:
+    return path.lower().endswith(ARCHIVE_SUFFIXES)
+
+
 def _member_of(path: str, files: Sequence[InputFile]) -> InputFile:
     """Return the file of an archive that is named itself."""
     for file in files:
@@ -268,7 +333,7 @@ def _nothing_read(
     pattern: str, n_names: int, others: dict[str, str], formats: tuple[str, ...]
 ) -> InputError:
     """Make the error of a folder or glob that holds nothing to read."""
-    if os.path.isdir(pattern):
+    if os.path.isdir(pattern) or (is_remote(pattern) and not glob.has_magic(pattern)):
         what = f"The folder {pattern!r} holds no file with a suffix that is read"
     else:
         matched = f"matched {n_names} names but no file" if n_names else "matched nothing"
@@ -301,7 +366,8 @@ def _expand(pattern: str, aside: dict[str, str]) -> Iterator[str]:
         yield from walk(pattern, aside)
     elif "://" in pattern and not os.path.exists(pattern):
         raise InputError(
-            f"{pattern!r} is an address. Only local files and folders are read.",
+            f"{pattern!r} is an address of a kind that is not read. Expected s3://, gs://, az:// "
+            "or https://.",
             "Download the files first, or pipe one file into standard input (the input -).",
         )
     elif glob.has_magic(pattern):
@@ -324,7 +390,7 @@ def _look(
 ) -> _Seen:
     """Tell what a file is; of one in a folder that has no known suffix nothing is read."""
     named, compression = _kind(path)
-    is_archive = path.lower().endswith(ARCHIVE_SUFFIXES)
+    is_archive = _is_archive(path)
     has_no_suffix = compression != "none" and not os.path.splitext(os.path.splitext(path)[0])[1]
     if not (is_named or named or is_archive or has_no_suffix):
         return _Seen(reason=UNKNOWN_SUFFIX)
@@ -337,7 +403,21 @@ def _look(
             f"{path!r} is neither a file nor a folder; only those are read.",
             "Pipe it into the input -." if stat.S_ISFIFO(status.st_mode) else None,
         )
-    head = read_head(path, status.st_size)
+    return _look_at(path, status.st_size, formats, named_format, is_named=is_named)
+
+
+def _look_at(
+    path: str,
+    size: int,
+    formats: tuple[str, ...],
+    named_format: Format | None,
+    *,
+    is_named: bool,
+) -> _Seen:
+    """Tell what a file or an object of some size is by its name and its first bytes."""
+    named, compression = _kind(path)
+    is_archive = _is_archive(path)
+    head = read_head(path, size)
     content = content_of(head)
     is_binary = content.other == "binary data"
     if is_binary and (compression != "none" or "parquet" in named):
@@ -360,7 +440,7 @@ def _look(
     if format is None:
         return _Seen(reason=_not_read(named, content))
     kind = _words(format, content, head)
-    return _Seen((InputFile(path, format, compression, status.st_size, kind=kind),))
+    return _Seen((InputFile(path, format, compression, size, kind=kind),))
 
 
 def _format(

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from fastscore.errors import InputError
+from fastscore.logs.objects import is_remote, open_file
 from fastscore.unpacked import Compression, unicode_encoding
 
 Format = Literal["csv", "json", "jsonl", "parquet"]
@@ -196,6 +197,9 @@ def read_head(path: str, size: int | None = None) -> bytes:
     InputError
         The file is made by the kernel as it is read, so that it may never end.
     """
+    if is_remote(path):
+        with open_file(path, stop=HEAD_BYTES) as file:
+            return file.read(HEAD_BYTES)
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NONBLOCK", 0))
     except OSError:

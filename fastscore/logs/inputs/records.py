@@ -31,6 +31,7 @@ from fastscore.logs.inputs.first_bytes import find_separator
 from fastscore.logs.inputs.partitions import partition_of, with_folders
 from fastscore.logs.integrity.limits import DEFAULT_LIMITS, MAX_RECORD_BYTES
 from fastscore.logs.integrity.rejects import UNREADABLE_PARQUET, reason_of
+from fastscore.logs.objects import is_remote
 from fastscore.unpacked import DamageError
 
 BUFFER_BYTES = 1 << 14
@@ -179,6 +180,8 @@ def first_row(file: InputFile) -> Record | None:
     if file.format != "jsonl" or file.compression != "none":
         return None
     try:
+        if is_remote(file.location):
+            return None
         descriptor = os.open(file.location, os.O_RDONLY | os.O_CLOEXEC)
         try:
             text = os.read(descriptor, _FIRST_BYTES)

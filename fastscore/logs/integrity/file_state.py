@@ -19,6 +19,7 @@ from fastscore.errors import InputError, RunError
 from fastscore.logs.file_ranges import FileRange
 from fastscore.logs.inputs.files import InputFile
 from fastscore.logs.integrity.limits import DEFAULT_LIMITS, Limits
+from fastscore.logs.objects import is_remote, open_file, size_of, stamp
 from fastscore.logs.read.batches import map_ordered
 from fastscore.logs.read.blocks import line_blocks, read_blocks, unreadable
 from fastscore.logs.read.csv_records import csv_header
@@ -123,7 +124,7 @@ def file_line_blocks(
     if state.compression != "none":
         return file_blocks(state, shard_bytes, scratch)
     try:
-        size = os.stat(state.path).st_size
+        size = size_of(state.path)
     except OSError as error:
         raise unreadable(state.path, error) from error
     return _counted(line_blocks(state.path, state.observe, 0, size), state)
@@ -178,6 +179,9 @@ def map_plain_blocks(
     InputError
         When the file cannot be read.
     """
+    if is_remote(path):
+        yield from map_ordered(lambda each: look(*each), _in_order(path, observe), threads)
+        return
     own = threading.local()
 
     def look_at(begin: int, before: threading.Event, after: threading.Event) -> Result:
@@ -199,6 +203,18 @@ def map_plain_blocks(
             yield from map_ordered(lambda turn: look_at(*turn), turns, min(threads, len(begins)))
     except OSError as error:
         raise unreadable(path, error) from error
+
+
+def _in_order(
+    path: str, observe: Callable[[memoryview], object]
+) -> Iterator[tuple[int, memoryview]]:
+    """Yield the blocks of an object with their places: its file asks for the next ones itself."""
+    with open_file(path) as file:
+        begin = 0
+        while block := file.read(PLAIN_BLOCK_BYTES):
+            observe(memoryview(block))
+            yield begin, memoryview(block)
+            begin += len(block)
 
 
 def _read_block(file: int, begin: int, buffer: memoryview) -> memoryview:
@@ -261,15 +277,6 @@ def _spill_blocks(
         if out is not None:
             out.close()
             temporary.unlink(missing_ok=True)
-
-
-def stamp(path: str) -> str:
-    """Return a file's size and time of change, empty when there is no such file."""
-    try:
-        status = os.stat(path)
-    except OSError:
-        return ""
-    return f"{status.st_size}:{status.st_mtime_ns}"
 
 
 def verified_blocks(file_range: FileRange) -> Iterator[bytes]:

@@ -19,8 +19,9 @@ from fastscore.content_hash import hash_part, whole_blocks
 from fastscore.errors import InputError
 from fastscore.logs.file_ranges import FileRange, Shard
 from fastscore.logs.inputs.files import InputFile
-from fastscore.logs.integrity.file_state import FileState, changed, stamp
+from fastscore.logs.integrity.file_state import FileState, changed
 from fastscore.logs.integrity.limits import DEFAULT_LIMITS, Limits
+from fastscore.logs.objects import stamp
 from fastscore.logs.plan.index import (
     BYTES_PER_FILE,
     ROW_BYTES,

@@ -19,6 +19,7 @@ from fastscore_readers.json.line_ends import last_end
 from fastscore.errors import InputError
 from fastscore.logs.inputs.archives import open_packed
 from fastscore.logs.integrity.limits import DEFAULT_LIMITS, Limits
+from fastscore.logs.objects import open_file
 from fastscore.unpacked import Compression, DamageError, as_utf8, unpacked
 
 _KEPT = {8 << 20: 16, 64 << 20: 4}
@@ -136,7 +137,7 @@ def _plain_blocks(
     *,
     whole: bool,
 ) -> Iterator[bytes]:
-    with open(path, "rb", buffering=0) as file:
+    with open_file(path, stop=stop) as file:
         file.seek(start)
         left = (1 << 63) if stop is None else stop - start
         size = max(left, 1) if whole and left <= _LARGEST_WHOLE * BLOCK_BYTES else BLOCK_BYTES
@@ -222,7 +223,7 @@ def line_blocks(
     fits = whole and stop - start <= _LARGEST_WHOLE * BLOCK_BYTES
     left = stop - start
     try:
-        with open(path, "rb", buffering=0) as file:
+        with open_file(path, stop=stop) as file:
             file.seek(start)
             if not left:
                 file.read(1)  # what cannot be read is no empty file

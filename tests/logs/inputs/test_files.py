@@ -142,7 +142,7 @@ def test_every_format_compressed_or_not(
         ("logs/*.txt", "matched 1 names but no file"),
         ("empty", "folder 'empty' holds no file"),
         ("logs/bb.jsonl", r"No such file or folder: 'logs/bb.jsonl'.*Did you mean 'b.jsonl'"),
-        ("s3://bucket/*.jsonl", r"'s3://bucket/\*.jsonl' is an address.*input -"),
+        ("ftp://host/*.jsonl", r"'ftp://host/\*.jsonl' is an address.*s3://, .*input -"),
         ("nowhere/at/all", "folder 'nowhere/at' does not exist either"),
         ("logs/notes.txt", r"suffix of 'logs/notes.txt' names no format.*\.jsonl"),
         ("logs/dangling.jsonl", "cannot be read: No such file"),

@@ -1,0 +1,378 @@
+"""Logs in object stores: listed, read by ranges with some asked for ahead, or fetched to the cache.
+
+An object is pinned to the entity tag that it had when it was first looked at. Messages name objects
+and never what the library of a store says, which may contain credentials.
+"""
+
+import fnmatch
+import hashlib
+import io
+import os
+import secrets
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import cache
+from typing import Any, cast
+
+from fastscore.errors import InputError, UsageError
+from fastscore.extras import load
+from fastscore.paths import cache_root
+
+SCHEMES = ("s3", "gs", "az", "https", "http")
+BLOCK_BYTES = 8 << 20
+"""Larger ranges take twice the processor."""
+BLOCKS_AHEAD = 8
+FIRST_BYTES = 1 << 18
+"""What is asked for first: many readers look at the beginning alone."""
+SMALL_BYTES = 4 << 20
+"""Objects up to this size are fetched whole to the cache, several at once."""
+_AT_ONCE = 32
+_MAGIC = "*?["
+_WITHOUT_LIST = ("https", "http")
+_PURPOSE = "Reading objects of a store"
+_RETRY = {"max_retries": 4, "retry_timeout": timedelta(seconds=30)}
+
+
+@dataclass(frozen=True, slots=True)
+class Object:
+    """An object: its address, its bytes and its entity tag."""
+
+    url: str
+    size: int
+    tag: str
+
+
+_known: dict[str, Object] = {}
+
+
+def is_remote(path: str) -> bool:
+    """Tell whether a path is the address of an object."""
+    scheme, mark, _ = path.partition("://")
+    return bool(mark) and scheme in SCHEMES
+
+
+def look_up(url: str, *, again: bool = False) -> Object | None:
+    """Return an object, None if there is none; an answer counts until it is asked for again.
+
+    Raises
+    ------
+    UsageError
+        The address cannot be used, or what reads objects is not installed.
+    InputError
+        The store cannot be asked, or denies it.
+    """
+    if again or url not in _known:
+        store, key = _place(url)
+        if not key or key.endswith("/"):
+            return None
+        try:
+            with _errors_named(url, "read"):
+                head = _obstore().head(store, key)
+        except FileNotFoundError:
+            return None
+        _known[url] = Object(url, head["size"], _tag(head))
+    return _known[url]
+
+
+def list_objects(url: str) -> list[Object]:
+    """List the objects below an address, or that match a glob, by name; hidden ones are left out.
+
+    Raises
+    ------
+    UsageError, InputError
+        As `look_up`, or the store cannot be listed.
+    """
+    root, key = _split(url)
+    if root.startswith(_WITHOUT_LIST):
+        raise InputError(
+            f"There is no object {url!r}, or it cannot be read.",
+            "Over https only single files are read: name each of them.",
+        )
+    is_glob = any(character in key for character in _MAGIC)
+    before = key[: min(map(key.find, filter(key.__contains__, _MAGIC)))] if is_glob else key
+    prefix = before.rpartition("/")[0] if is_glob else key.rstrip("/")
+    store, _ = _place(url)
+    with _errors_named(url, "list"):
+        listed = [each for batch in _obstore().list(store, prefix or None) for each in batch]
+    found = [Object(f"{root}/{each['path']}", each["size"], _tag(each)) for each in listed]
+    begin = len(root) + 1
+    below = [each for each in found if not _is_hidden(each.url[begin + len(prefix) :])]
+    if is_glob:
+        parts = key.split("/")
+        below = [each for each in below if _matches(each.url[begin:].split("/"), parts)]
+    _known.update((each.url, each) for each in below)
+    return sorted(below, key=lambda each: each.url)
+
+
+def fetch(objects: Iterable[Object]) -> list[str]:
+    """Fetch whole objects to the cache, several at once, unless they are there; return the paths.
+
+    Raises
+    ------
+    InputError
+        One cannot be read, or was changed since it was listed.
+    """
+    # another pool than the one of ranges, for which each waits
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        return list(pool.map(_fetched, objects))
+
+
+def size_of(path: str) -> int:
+    """Return the bytes of a file or an object.
+
+    Raises
+    ------
+    OSError
+        There is no such file or object.
+    """
+    return _found(path).size if is_remote(path) else os.stat(path).st_size
+
+
+def stamp(path: str) -> str:
+    """Return what changes if a file or an object is written again, empty if there is none."""
+    if is_remote(path):
+        found = look_up(path)
+        return "" if found is None else f"{found.size}:{found.tag}"
+    try:
+        status = os.stat(path)
+    except OSError:
+        return ""
+    return f"{status.st_size}:{status.st_mtime_ns}"
+
+
+def open_file(path: str, stop: int | None = None) -> io.FileIO:
+    """Open a file or an object, unbuffered; of an object nothing after ``stop`` is asked for."""
+    if is_remote(path):
+        return cast(io.FileIO, ObjectFile(_found(path), stop))
+    return open(path, "rb", buffering=0)
+
+
+class ObjectFile(io.RawIOBase):
+    """An object as an unbuffered file; read in order, the next blocks are on their way.
+
+    Parameters
+    ----------
+    object
+        The object.
+    stop
+        The byte at which reading ends; None for the end of the object.
+    """
+
+    def __init__(self, object: Object, stop: int | None = None) -> None:
+        self._object = object
+        self._stop = object.size if stop is None else min(stop, object.size)
+        self._at = self._next = 0
+        self._block_bytes = FIRST_BYTES
+        self._ahead: deque[tuple[int, int, Future[bytes]]] = deque()
+
+    @property
+    def size(self) -> int:
+        """The bytes of the object."""
+        return self._object.size
+
+    def readable(self) -> bool:
+        """Tell that it can be read."""
+        return True
+
+    def seekable(self) -> bool:
+        """Tell that any place can be read."""
+        return True
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET, /) -> int:
+        """Go to a place."""
+        self._at = offset + (0, self._at, self.size)[whence]
+        return self._at
+
+    def tell(self) -> int:
+        """Return the place."""
+        return self._at
+
+    def readinto(self, buffer: Any, /) -> int:
+        """Fill a buffer, less at the end."""
+        out = memoryview(buffer).cast("B")
+        filled = 0
+        while filled < len(out) and self._at < self._stop:
+            block = self._block()[: len(out) - filled]
+            out[filled : filled + len(block)] = block
+            filled += len(block)
+            self._at += len(block)
+        return filled
+
+    def close(self) -> None:
+        """Ask for nothing more."""
+        for _, _, block in self._ahead:
+            block.cancel()
+        self._ahead.clear()
+        super().close()
+
+    def _block(self) -> memoryview:
+        """Return what follows in the block of the place, and ask for blocks after it."""
+        while self._ahead and not self._ahead[0][0] <= self._at < self._ahead[0][1]:
+            self._ahead.popleft()
+            self._block_bytes = BLOCK_BYTES
+        if not self._ahead:
+            self._next = self._at
+        n_ahead = 1 if self._block_bytes == FIRST_BYTES else BLOCKS_AHEAD
+        while self._next < self._stop and len(self._ahead) < n_ahead:
+            after = min(self._next + self._block_bytes, self._stop)
+            block = _pool().submit(_range, self._object, self._next, after)
+            self._ahead.append((self._next, after, block))
+            self._next = after
+        start, _, block = self._ahead[0]
+        return memoryview(block.result())[self._at - start :]
+
+
+def _found(url: str) -> Object:
+    found = look_up(url)
+    if found is None:
+        raise FileNotFoundError(2, "there is no such object", url)
+    return found
+
+
+def _range(object: Object, start: int, stop: int) -> bytes:
+    """Read bytes of an object, and compare the tag that it has now."""
+    store, key = _place(object.url)
+    try:
+        with _errors_named(object.url, "read"):
+            got = _obstore().get(store, key, options={"range": (start, stop)})
+            content = bytes(got.bytes())
+    except FileNotFoundError as error:
+        raise _changed(object.url) from error
+    # some stores do not take If-Match
+    if _tag(got.meta) != object.tag or len(content) != stop - start:
+        raise _changed(object.url)
+    return content
+
+
+def _fetched(object: Object) -> str:
+    """Fetch an object to the cache, under the hash of its address and tag."""
+    identity = hashlib.blake2b(f"{object.url}\n{object.tag}".encode(), digest_size=16)
+    name = object.url.rpartition("/")[2]
+    path = cache_root() / "objects" / identity.hexdigest() / name
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        part = path.with_name(f"{secrets.token_hex(8)}.part")
+        try:
+            with part.open("wb") as out, ObjectFile(object) as remote:
+                while block := remote.read(BLOCK_BYTES):
+                    out.write(block)
+            os.replace(part, path)
+        except OSError as error:
+            raise InputError(
+                f"{object.url!r} cannot be kept in {str(path.parent)!r}: {error.strerror}.",
+                "Free some space, or set FASTSCORE_CACHE to another folder.",
+            ) from error
+        finally:
+            part.unlink(missing_ok=True)
+    return str(path)
+
+
+def _split(url: str) -> tuple[str, str]:
+    """Part an address into its store and the key in it."""
+    scheme, _, rest = url.partition("://")
+    root, _, key = rest.partition("/")
+    if not root or "@" in root or (scheme in _WITHOUT_LIST and ("?" in key or "#" in key)):
+        raise UsageError(
+            f"The address {scheme}://{root.rpartition('@')[2]}/... cannot be used: "
+            + ("it names no store." if not root else "it contains credentials or a query."),
+            "Give SCHEME://BUCKET/KEY. Credentials are taken from the environment.",
+        )
+    return f"{scheme}://{root}", key
+
+
+def _place(url: str) -> tuple[Any, str]:
+    root, key = _split(url)
+    return _store(root), key
+
+
+@cache
+def _store(root: str) -> Any:
+    is_plain = root.startswith("http://") or bool(os.environ.get("AWS_ALLOW_HTTP"))
+    options = {"allow_http": True} if is_plain else {}
+    with _errors_named(root, "open"):
+        return load("obstore.store", _PURPOSE).from_url(
+            root, client_options=options, retry_config=_RETRY
+        )
+
+
+def _obstore() -> Any:
+    return load("obstore", _PURPOSE)
+
+
+@cache
+def _pool() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="fastscore-objects")
+
+
+def _tag(meta: Any) -> str:
+    return str(meta["e_tag"] or meta["last_modified"])
+
+
+_DONE = {"read": "read", "list": "listed", "open": "opened"}
+_NEEDED = {
+    "read": "s3:GetObject, storage.objects.get or Storage Blob Data Reader",
+    "list": "s3:ListBucket, storage.objects.list or Storage Blob Data Reader",
+    "open": "to open it",
+}
+_DENIALS = ("AccessDenied", "403 Forbidden", "AuthorizationPermissionMismatch")
+_WORDS = (
+    (("ExpiredToken", "TokenRefreshRequired", "token expired"), "the credentials have expired"),
+    (("InvalidAccessKeyId", "SignatureDoesNotMatch"), "the credentials are not valid"),
+    (("NoSuchBucket", "NoSuchContainer", "ContainerNotFound"), "there is no such bucket"),
+)
+"""What stores say, and what is said of it."""
+
+
+@contextmanager
+def _errors_named(url: str, doing: str) -> Iterator[None]:
+    """Raise what goes wrong with a store as one sentence, without what the store says.
+
+    Raises
+    ------
+    FileNotFoundError
+        There is no such object.
+    InputError
+        Anything else.
+    """
+    exceptions = _obstore().exceptions
+    try:
+        yield
+    except (exceptions.BaseError, FileNotFoundError, ValueError) as error:
+        told = str(error)
+        reason = next((words for marks, words in _WORDS if any(m in told for m in marks)), None)
+        if reason is None and isinstance(error, FileNotFoundError):
+            raise FileNotFoundError(2, "there is no such object", url) from None
+        kinds = (exceptions.PermissionDeniedError, exceptions.UnauthenticatedError)
+        denied = isinstance(error, kinds) or any(mark in told for mark in _DENIALS)
+        if reason is None and denied:
+            reason = f"access is denied; the permission that is needed: {_NEEDED[doing]}"
+        raise InputError(
+            f"{url!r} cannot be {_DONE[doing]}: {reason or 'the store gives no usable answer'}.",
+            "Check the name, the region and the credentials in the environment.",
+        ) from None
+
+
+def _changed(url: str) -> InputError:
+    return InputError(
+        f"The object {url!r} was changed while it was read.",
+        "Run the same command again when nothing writes to it any more.",
+    )
+
+
+def _is_hidden(below: str) -> bool:
+    return any(part.startswith(".") for part in below.split("/"))
+
+
+def _matches(names: Sequence[str], parts: Sequence[str]) -> bool:
+    """Tell whether the names of a key match those of a glob, in which ** is any number of them."""
+    if not parts:
+        return not names
+    if parts[0] == "**":
+        return any(_matches(names[n:], parts[1:]) for n in range(len(names) + 1))
+    return (
+        bool(names) and fnmatch.fnmatchcase(names[0], parts[0]) and _matches(names[1:], parts[1:])
+    )

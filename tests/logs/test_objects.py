@@ -1,0 +1,256 @@
+"""Logs in an object store are scored as the same files are, and errors name the object alone."""
+
+import io
+import os
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+import zstandard
+
+import fastscore
+from fastscore.errors import FastscoreError, InputError, UsageError
+from fastscore.logs import objects
+from tests.conftest import fastscore_command
+from tests.logs.stores import Store, served
+from tests.run.logs import write_logs
+
+pytest.importorskip("obstore")
+
+SECRET = "very-secret-key"
+OPTIONS = fastscore.ScoreDialogue(lex_weight=1.0)
+
+
+@pytest.fixture
+def store(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Store]:
+    with served() as store:
+        for name, value in {
+            "AWS_ACCESS_KEY_ID": "key",
+            "AWS_SECRET_ACCESS_KEY": SECRET,
+            "AWS_REGION": "eu-west-1",
+            "AWS_ENDPOINT_URL": store.url,
+            "AWS_ALLOW_HTTP": "true",
+        }.items():
+            monkeypatch.setenv(name, value)
+        monkeypatch.setattr(objects, "_known", {})
+        monkeypatch.setattr(objects, "cache_root", lambda: tmp_path / "cache")
+        objects._store.cache_clear()
+        yield store
+        objects._store.cache_clear()
+
+
+def put(store: Store, logs: list[Path], prefix: str = "logs") -> None:
+    for log in logs:
+        store.objects[f"bucket/{prefix}/{log.name}"] = log.read_bytes()
+
+
+def steps(source: Any) -> pl.DataFrame:
+    return fastscore.score(source, OPTIONS).tables["steps"]
+
+
+@pytest.fixture
+def logs(tmp_path: Path) -> list[Path]:
+    return write_logs(tmp_path / "logs", files=7)
+
+
+@pytest.fixture(params=["small", "large"])
+def size(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Whether objects are fetched whole, or read by ranges of few bytes."""
+    if request.param == "large":
+        monkeypatch.setattr(objects, "FIRST_BYTES", 100)
+        monkeypatch.setattr(objects, "BLOCK_BYTES", 700)
+        monkeypatch.setattr("fastscore.logs.inputs.files.SMALL_BYTES", 0)
+    return str(request.param)
+
+
+@pytest.mark.parametrize(
+    "place", ["s3://bucket/logs", "s3://bucket/logs/", "s3://bucket/l*/*.jsonl"]
+)
+def test_what_is_below_an_address_is_scored_as_files_are(
+    store: Store, logs: list[Path], size: str, place: str
+) -> None:
+    put(store, logs)
+    store.objects["bucket/logs/.hidden.jsonl"] = b"no log"
+    store.objects["bucket/logs/notes.txt"] = b"no log"
+    store.objects["bucket/other/a.jsonl"] = b"no log"
+    found = fastscore.score(place, OPTIONS)
+    assert found.tables["steps"].equals(steps([str(log) for log in logs]))
+    names = [f"s3://bucket/logs/{log.name}" for log in logs]
+    assert [entry["name"] for entry in found.manifest.inputs] == names
+    assert found.tables["dialogues"]["file"].unique(maintain_order=True).to_list() == names
+
+
+def packed(log: Path) -> dict[str, bytes]:
+    plain = log.read_bytes()
+    table = io.BytesIO()
+    pl.read_ndjson(log).write_parquet(table)
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w") as file:
+        file.writestr("log.jsonl", plain)
+    return {
+        "log.jsonl": plain,
+        "log.jsonl.zst": zstandard.compress(plain),
+        "log.parquet": table.getvalue(),
+        "log.zip": archive.getvalue(),
+    }
+
+
+@pytest.mark.parametrize("name", ["log.jsonl", "log.jsonl.zst", "log.parquet", "log.zip"])
+def test_single_objects_of_all_kinds_are_scored(
+    store: Store, logs: list[Path], size: str, name: str
+) -> None:
+    store.objects[f"bucket/{name}"] = packed(logs[0])[name]
+    found = steps(f"s3://bucket/{name}")
+    assert found.drop("line").equals(steps(str(logs[0])).drop("line"))
+
+
+def test_a_run_of_objects_is_resumed_explained_and_read_by_other_verbs(
+    store: Store, logs: list[Path], size: str, tmp_path: Path
+) -> None:
+    put(store, logs)
+    run = fastscore.score("s3://bucket/logs", OPTIONS, output=tmp_path / "run")
+    again = fastscore.score("s3://bucket/logs", OPTIONS, output=tmp_path / "run")
+    assert run.tables["steps"].equals(again.tables["steps"])
+    local = fastscore.score([str(log) for log in logs], OPTIONS, output=tmp_path / "local")
+    assert run.tables["steps"].equals(local.tables["steps"])
+    assert str(fastscore.explain(run, worst="average_U_best_early"))
+    rows = fastscore.scan("s3://bucket/logs", "score_dialogue").collect()
+    assert (
+        rows.height == fastscore.scan([str(log) for log in logs], "score_dialogue").collect().height
+    )
+    assert "score_dialogue" in str(fastscore.inspect("s3://bucket/logs"))
+    written = [path for path in (tmp_path / "run").rglob("*") if path.is_file()]
+    assert not any(SECRET.encode() in path.read_bytes() for path in written)
+
+
+def test_a_run_goes_on_with_objects_that_were_moved(
+    store: Store, logs: list[Path], tmp_path: Path
+) -> None:
+    put(store, logs, "a")
+    before = fastscore.score("s3://bucket/a", OPTIONS, output=tmp_path / "run").tables["steps"]
+    store.objects = {key.replace("/a/", "/b/"): value for key, value in store.objects.items()}
+    moved = fastscore.score("s3://bucket/b", OPTIONS, output=tmp_path / "run")
+    assert moved.manifest.status == "complete"
+    assert moved.tables["steps"].equals(before)
+    assert moved.tables["dialogues"]["file"][0] == "s3://bucket/b/log-00.jsonl"
+
+
+def test_an_object_that_is_written_again_is_scored_anew(store: Store, logs: list[Path]) -> None:
+    for log in logs[:2]:
+        store.objects["bucket/log.jsonl"] = log.read_bytes()
+        found = steps("s3://bucket/log.jsonl")
+        assert found.drop("line").equals(steps(str(log)).drop("line"))
+
+
+def test_small_objects_are_read_once_for_all_stages(store: Store, logs: list[Path]) -> None:
+    put(store, logs)
+    steps("s3://bucket/logs")
+    assert {store.ranges(f"bucket/logs/{log.name}") for log in logs} == {1}
+
+
+def test_ranges_are_asked_for_ahead(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    content = bytes(range(256)) * 400
+    store.objects["bucket/a"] = content
+    monkeypatch.setattr(objects, "FIRST_BYTES", 100)
+    monkeypatch.setattr(objects, "BLOCK_BYTES", 1000)
+    with objects.open_file("s3://bucket/a") as file:
+        assert file.read(50) == content[:50]
+        assert store.ranges("bucket/a") == 1
+        assert file.read(100) == content[50:150]
+        assert file.read() == content[150:]
+        assert 1 < store.ranges("bucket/a") <= 2 + len(content) // 1000
+        file.seek(-7, os.SEEK_END)
+        assert file.read(100) == content[-7:]
+    store.asked.clear()
+    with objects.open_file("s3://bucket/a", stop=2000) as file:
+        assert file.read() == content[:2000]
+        assert store.ranges("bucket/a") == 3
+
+
+def test_an_object_that_changes_is_refused_by_name(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.objects["bucket/a"] = b"a" * 300
+    monkeypatch.setattr(objects, "FIRST_BYTES", 100)
+    with objects.open_file("s3://bucket/a") as file:
+        file.read(10)
+        store.objects["bucket/a"] = b"b" * 300
+        with pytest.raises(InputError, match="The object 's3://bucket/a' was changed while it was"):
+            file.read()
+        del store.objects["bucket/a"]
+        file.seek(0)
+        with pytest.raises(InputError, match="was changed"):
+            file.read()
+
+
+@pytest.mark.parametrize(
+    ("place", "refused", "message"),
+    [
+        ("s3://bucket/a.jsonl", (403, "AccessDenied"), "access is denied; the permission .*GetObj"),
+        ("s3://bucket/a*", (403, "AccessDenied"), "access is denied; the permission .*ListBucket"),
+        ("s3://bucket/a*", (400, "ExpiredToken"), "the credentials have expired"),
+        ("s3://bucket/a*", (403, "InvalidAccessKeyId"), "the credentials are not valid"),
+        ("s3://gone/a*", None, "there is no such bucket"),
+        ("s3://bucket/b/", None, "matched nothing|holds no file"),
+        ("s3://bucket/b*.jsonl", None, "The glob 's3://bucket/b.*matched nothing"),
+    ],
+)
+def test_errors_name_the_object_and_nothing_secret(
+    store: Store, place: str, refused: tuple[int, str] | None, message: str
+) -> None:
+    store.objects["bucket/a.jsonl"] = b"{}\n"
+    store.refused = refused
+    with pytest.raises(InputError, match=message) as raised:
+        steps(place)
+    text = str(raised.value)
+    assert place.split("*")[0] in text
+    assert SECRET not in text
+    assert "secret-token" not in text
+    assert raised.value.__suppress_context__ or raised.value.__context__ is None
+
+
+@pytest.mark.parametrize(
+    "place",
+    ["s3://key:word@bucket/a.jsonl", "https://host/a.jsonl?X-Amz-Signature=word", "s3:///a"],
+)
+def test_addresses_with_credentials_are_refused_unshown(place: str) -> None:
+    with pytest.raises(UsageError, match="cannot be used") as raised:
+        steps(place)
+    assert "word" not in str(raised.value)
+
+
+def test_single_files_are_read_over_http(store: Store, logs: list[Path]) -> None:
+    store.objects["files/log.jsonl"] = logs[0].read_bytes()
+    found = steps(f"{store.url}/files/log.jsonl")
+    assert found.drop("line").equals(steps(str(logs[0])).drop("line"))
+    with pytest.raises(InputError, match="Over https only single files are read"):
+        steps(f"{store.url}/files/gone.jsonl")
+
+
+def test_the_command_line_takes_addresses(store: Store, logs: list[Path], tmp_path: Path) -> None:
+    put(store, logs)
+    words = [
+        "score",
+        "score_dialogue",
+        "s3://bucket/logs",
+        "-o",
+        tmp_path / "run",
+        "--lex-weight",
+        1,
+    ]
+    done = fastscore_command(words)
+    assert done.returncode == 0, done.stderr
+    done = fastscore_command(["inspect", "s3://bucket/logs"])
+    assert done.returncode == 0, done.stderr
+    assert "s3://bucket/logs" in done.stdout
+
+
+def test_without_the_extra_the_command_that_installs_it_is_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "obstore", None)
+    with pytest.raises(FastscoreError, match=r"fastscore-dialogue\[cloud\]"):
+        steps("s3://bucket/a.jsonl")
