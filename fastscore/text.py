@@ -143,9 +143,9 @@ def ngram_overlap(
     a, b
         Columns of texts.
     n
-        Code points of an n-gram, 1 to 6.
+        Code points of an n-gram, 1 to 6. A shorter text is an n-gram by itself.
     both_empty
-        The value if neither text has an n-gram.
+        The value of two empty texts.
 
     Examples
     --------

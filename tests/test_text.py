@@ -73,8 +73,13 @@ def test_by_hand() -> None:
     # night and nacht share ht, of seven bigrams
     night, nacht = pl.Series(["night"]), pl.Series(["nacht"])
     assert text.ngram_overlap(night, nacht).item() == 1 / 7
-    assert text.ngram_overlap(night, nacht, n=6).item() == 1.0
-    assert text.ngram_overlap(night, nacht, n=6, both_empty=0.5).item() == 0.5
+    # shorter than that: a text is an n-gram by itself
+    assert text.ngram_overlap(night, nacht, n=6).item() == 0.0
+    assert text.ngram_overlap(night, night, n=6).item() == 1.0
+    empty = pl.Series([""])
+    assert text.ngram_overlap(empty, empty).item() == 1.0
+    assert text.ngram_overlap(empty, empty, both_empty=0.5).item() == 0.5
+    assert text.ngram_overlap(empty, night, both_empty=0.5).item() == 0.0
     # one two three, two three four: the first is copied
     copied = text.copy_ratio(
         pl.Series(["One two three four", "one"]), pl.Series(["ONE, two three!"]), orders=[3]

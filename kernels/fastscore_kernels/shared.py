@@ -86,7 +86,7 @@ def count_shared_ngrams(a: Any, b: Any, order: int, *, threads: int | None = Non
     a, b
         Columns of as many strings each, without nulls; see `levenshtein_pairs`.
     order
-        Code points of an n-gram, 1 to 6.
+        Code points of an n-gram, 1 to 6. A shorter text is an n-gram by itself.
     threads
         None for one a processor.
 
@@ -191,17 +191,21 @@ def _count_members(a: _Lists, b: _Lists, counts, start, stop):  # type: ignore[n
 
 @inlined
 def _pack(points, size, order, high, low):  # type: ignore[no-untyped-def]
-    """Write the n-grams of a text's code points in two words each; return how many."""
-    grams = max(size - order + 1, 0)
+    """Write the n-grams of a text's code points in two words each; return how many.
+
+    Code points count from 1, so that no shorter text is equal to an n-gram that begins with 0.
+    """
+    order = min(order, size)
+    grams = size - order + 1 if size else np.int64(0)
     first = min(order, _PER_WORD)
     for at in range(grams):
         key = np.uint64(0)
         for step in range(first):
-            key = (key << np.uint64(_BITS)) | np.uint64(points[at + step])
+            key = (key << np.uint64(_BITS)) | np.uint64(points[at + step] + 1)
         high[at] = key
         key = np.uint64(0)
         for step in range(first, order):
-            key = (key << np.uint64(_BITS)) | np.uint64(points[at + step])
+            key = (key << np.uint64(_BITS)) | np.uint64(points[at + step] + 1)
         low[at] = key
     return grams
 

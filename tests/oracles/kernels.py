@@ -42,6 +42,8 @@ def copy_ratio(system: str, user: str, orders: Iterable[int]) -> float:
 
 
 def character_ngrams(text: str, n: int) -> set[str]:
+    if 0 < len(text) < n:
+        return {text}
     return {text[i : i + n] for i in range(len(text) - n + 1)}
 
 
