@@ -5,7 +5,6 @@ read is no part of a transcript; the reader counts it.
 """
 
 import re
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
@@ -14,9 +13,11 @@ from typing import Any
 import orjson
 import polars as pl
 
-from fastscore.api.reading import inspect, scan
+from fastscore.api.reading import inspect
 from fastscore.errors import InputError, UsageError, did_you_mean
-from fastscore.logs.inputs.column_map import NO_MAP, ColumnMap, map_from
+from fastscore.logs.inputs.column_map import NO_MAP, ColumnMap, map_from, map_source
+from fastscore.logs.read.rows import join_parts
+from fastscore.logs.read.score_input import ScoreInput
 from fastscore.options import build_options
 from fastscore.results.dialogues import place_of_log
 from fastscore.results.runs import open_run
@@ -148,25 +149,16 @@ def read_transcripts(logs: Logs) -> Transcripts:
     InputError
         Nothing can be read.
     """
-    values: dict[str, dict[str, str]] = {}
-    for column, found, meant in logs.columns.values:
-        values.setdefault(column, {})[found] = meant
-
-    def scanned(*, rejects: bool) -> pl.DataFrame:
-        columns = dict(logs.columns.columns)
-        suite = load_suite(logs.suite)
-        return scan(
-            list(logs.inputs), suite, columns=columns, values=values, rejects=rejects
-        ).collect()
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # rejects are collected, metrics are of no concern
-        rows, rejects = scanned(rejects=False), scanned(rejects=True)
-    dialogues = tuple(found for found in _READERS[logs.suite](rows, logs.options) if found.said)
+    source = map_source(load_suite(logs.suite).source, logs.columns)
+    # what files lack for metrics is of no concern
+    given, _ = ScoreInput.of(list(logs.inputs)).logs(source, logs.suite)
+    read = join_parts(given.read(source), source)
+    found = _READERS[logs.suite](read.frame, logs.options)
+    dialogues = tuple(each for each in found if each.said)
     if not dialogues:
         shown = ", ".join(map(str, logs.inputs))
         raise InputError(f"{shown}: no dialogue of {logs.suite} says anything.")
-    return Transcripts(dialogues, rejects)
+    return Transcripts(dialogues, read.rejects)
 
 
 def _frames(rows: pl.DataFrame, suite: str, options: Options) -> Frames:

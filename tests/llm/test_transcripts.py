@@ -125,6 +125,17 @@ def test_the_suite_is_the_runs_or_the_only_one_that_reads_the_logs(tmp_path):
         find_logs([str(tmp_path / "odd.jsonl")])
 
 
+def test_logs_of_a_run_are_read_by_its_layout(tmp_path):
+    chat = [{"from": "human", "value": "a pizza"}, {"from": "gpt", "value": "sure"}]
+    log = tmp_path / "log.jsonl"
+    log.write_text(json.dumps({"id": "c", "conversations": chat}) + "\n")
+    with pytest.raises(InputError, match="every metric of guest_simulation is null"):
+        fastscore.score(log, "guest_simulation", layout="sharegpt", output=tmp_path / "run")
+    (found,) = read_transcripts(find_logs([str(tmp_path / "run")])).dialogues
+    assert found.dialogue == "c"
+    assert [text for _, text in found.said] == ["a pizza", "sure"]
+
+
 def test_logs_without_a_suite_or_a_dialogue_are_refused(tmp_path):
     with pytest.raises(UsageError, match="Did you mean 'group_travel'"):
         find_logs(["x.jsonl"], "group_travl")
