@@ -2,6 +2,7 @@
 
 import functools
 import inspect
+import re
 from collections.abc import Iterator
 from itertools import chain
 from typing import Any
@@ -10,6 +11,7 @@ import click
 import pytest
 
 from fastscore.cli.command_types import options_by_heading
+from fastscore.suites.registry import load_suite, suite_names
 from tests.docs import prose
 from tests.documented import ROOT, commands_by_words
 
@@ -104,6 +106,15 @@ def test_user_pages_show_code() -> None:
         prose.Figures(0, 0, 0, 0, 0),
     )
     assert total.blocks_per_thousand_words >= prose.CODE_BLOCKS
+
+
+@pytest.mark.parametrize("name", suite_names())
+def test_descriptions_of_output_columns_are_plain(name: str) -> None:
+    for table in load_suite(name).tables:
+        for column in table.columns:
+            text = prose.Text(1, column.description)
+            assert not prose.banned_in([text]), f"{table.name}.{column.name}"
+            assert not re.search(r";|^What ", column.description), f"{table.name}.{column.name}"
 
 
 def test_sentences_are_counted() -> None:

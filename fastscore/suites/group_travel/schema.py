@@ -124,7 +124,7 @@ SOURCE = Source(
 _PLACE = (
     column("file", TEXT, "The input that holds the dialogue."),
     column("line", WHOLE, "1-based line (or Parquet row) at which the dialogue begins."),
-    column("dialogue", TEXT, "The dialogue's id; its file's stem without one."),
+    column("dialogue", TEXT, "The dialogue's id. Default: the file's name without its suffix."),
 )
 
 
@@ -142,8 +142,8 @@ def _ratio_columns(metric: Metric) -> tuple[OutputColumn, ...]:
     dtype = REAL if metric.sums_reals else WHOLE
     return (
         ratio,
-        column(metric.numerator, dtype, f"Numerator of {metric.id}; 0 where it is null."),
-        column(metric.denominator, WHOLE, f"Denominator of {metric.id}; 0 where it is null."),
+        column(metric.numerator, dtype, f"Numerator of {metric.id}. 0 if it is null."),
+        column(metric.denominator, WHOLE, f"Denominator of {metric.id}. 0 if it is null."),
     )
 
 
@@ -155,31 +155,56 @@ PAIRS = Table(
         column("member", TEXT, "The member, casefolded."),
         column("slot", TEXT, "The slot, by its usual name."),
         column("actionable", BOOLEAN, "Whether the plan can satisfy the slot."),
-        column("preference", TEXT, "What the member said, utterances joined by a space."),
-        column("informative_tokens", TEXTS, "Up to six, by rank."),
-        column("synthesis_hits", WHOLE, "Those that the slot's synthesis has."),
-        column("synthesis_phrase", BOOLEAN, "Whether the synthesis has a phrase of it."),
-        column("synthesis_similarity", REAL, "Its nearest synthesis text.", nullable=True),
-        column("addressed_synthesis", BOOLEAN, "In M8a; null without synthesis.", nullable=True),
-        column("plan_hits", WHOLE, "Tokens that the plan's text has."),
-        column("plan_phrase", BOOLEAN, "Whether the plan's text has a phrase of it."),
-        column("plan_similarity", REAL, "Its nearest line of the plan.", nullable=True),
+        column("preference", TEXT, "The member's utterances for the slot, joined by a space."),
         column(
-            "addressed_plan", BOOLEAN, "In M8b; null without a text of the plan.", nullable=True
+            "informative_tokens",
+            TEXTS,
+            "Informative tokens of the preference, at most six, by rank.",
         ),
-        column("addressed", BOOLEAN, "In M8; null without either.", nullable=True),
-        column("wanted_rooms", TEXTS, "Room types that are wanted; empty where none is named."),
+        column("synthesis_hits", WHOLE, "Informative tokens that the slot's synthesis has."),
+        column(
+            "synthesis_phrase", BOOLEAN, "Whether the synthesis has a phrase of the preference."
+        ),
+        column(
+            "synthesis_similarity", REAL, "Similarity to the nearest synthesis text.", nullable=True
+        ),
+        column(
+            "addressed_synthesis",
+            BOOLEAN,
+            "Whether M8a counts it. Null without synthesis.",
+            nullable=True,
+        ),
+        column("plan_hits", WHOLE, "Informative tokens that the plan's text has."),
+        column("plan_phrase", BOOLEAN, "Whether the plan's text has a phrase of the preference."),
+        column(
+            "plan_similarity", REAL, "Similarity to the nearest line of the plan.", nullable=True
+        ),
+        column(
+            "addressed_plan",
+            BOOLEAN,
+            "Whether M8b counts it. Null without a text of the plan.",
+            nullable=True,
+        ),
+        column(
+            "addressed",
+            BOOLEAN,
+            "Whether M8 counts it. Null without synthesis and text of the plan.",
+            nullable=True,
+        ),
+        column(
+            "wanted_rooms", TEXTS, "Room types that the preference wants. Empty if it names none."
+        ),
         column(
             "room_channel",
             BOOLEAN,
-            "A selected room is wanted; null if none is named.",
+            "Whether a selected room is wanted. Null if no room type is named.",
             nullable=True,
         ),
-        column("category_tokens", TEXTS, "Parts of categories that it names."),
+        column("category_tokens", TEXTS, "Parts of categories that the preference names."),
         column(
             "category_channel",
             BOOLEAN,
-            "A selected place has one; null if none is named.",
+            "Whether a selected place has a named category. Null if none is named.",
             nullable=True,
         ),
         column(
@@ -188,13 +213,25 @@ PAIRS = Table(
             "Tokens that the slot's places and raw output have.",
             nullable=True,
         ),
-        column("lexical_channel", BOOLEAN, "At least two of them.", nullable=True),
-        column("place_similarity", REAL, "Its nearest selected place.", nullable=True),
-        column("semantic_channel", BOOLEAN, "That is near enough.", nullable=True),
+        column(
+            "lexical_channel",
+            BOOLEAN,
+            "Whether there are at least two lexical hits.",
+            nullable=True,
+        ),
+        column(
+            "place_similarity", REAL, "Similarity to the nearest selected place.", nullable=True
+        ),
+        column(
+            "semantic_channel",
+            BOOLEAN,
+            "Whether that similarity reaches the threshold.",
+            nullable=True,
+        ),
         column(
             "satisfied",
             BOOLEAN,
-            "M10: any channel; null without a plan, or if not actionable.",
+            "Whether any channel satisfies it (M10). Null without a plan, or if not actionable.",
             nullable=True,
         ),
         column("slot_similarity", REAL, "M12 of the pair.", nullable=True),
@@ -213,19 +250,19 @@ PLACES = Table(
         column(
             "explicit",
             BOOLEAN,
-            "Whether a preference names it; null if not grounded.",
+            "Whether a preference names the place. Null if not grounded.",
             nullable=True,
         ),
         column(
             "similarity",
             REAL,
-            "Its nearest preference; null if not grounded, or nothing is compared.",
+            "Similarity to the nearest preference. Null if not grounded or nothing is compared.",
             nullable=True,
         ),
         column(
             "serendipitous",
             BOOLEAN,
-            "Near and not explicit; null as the similarity.",
+            "Whether it is near and not explicit. Null if the similarity is null.",
             nullable=True,
         ),
     ),
@@ -236,18 +273,18 @@ DIALOGUES = Table(
     grain="a dialogue",
     columns=(
         *_PLACE,
-        column("condition", TEXT, "C1 to C5 by its flags; else custom."),
+        column("condition", TEXT, "C1 to C5 by the flags, otherwise custom."),
         *(column(flag, BOOLEAN, f"The condition's flag {flag}.") for flag in FLAGS),
         column(
             "flag_source",
             TEXT,
             "Where the flags come from: metadata, condition, file_name "
-            "or content; four where they differ, in order.",
+            "or content. Four sources in the order of the flags if they differ.",
         ),
         column(
             "scenario",
             TEXT,
-            "What the dialogues of several conditions have in common: from the metadata, else the "
+            "Name that dialogues of several conditions share: from the metadata, otherwise the "
             "id without the condition in it.",
         ),
         column("group_type", TEXT, "family, spouses, colleagues, ...", nullable=True),

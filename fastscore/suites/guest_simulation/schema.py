@@ -133,18 +133,18 @@ MESSAGES = Table(
         column(
             "state_source",
             pl.Enum([*STATE_SOURCES, "default"]),
-            "Where the state came from; null without a state.",
+            "Source of the state. Null without a state.",
             nullable=True,
         ),
         *(
-            column(name, TEXT, "The state that counts; null without one.", nullable=True)
+            column(name, TEXT, "The state that counts. Null without a state.", nullable=True)
             for name in STATE_COLUMNS
         ),
         *(
             column(
                 name,
                 BOOLEAN,
-                "Whether that part is as the persona's attributes say; null where nothing says.",
+                "Whether that part fits the persona's attributes. Null without such an attribute.",
                 nullable=True,
             )
             for name in MATCH_COLUMNS
@@ -152,13 +152,13 @@ MESSAGES = Table(
         column(
             "message_score",
             REAL,
-            "What the message adds to PAS, 0 to 1; null where it does not count.",
+            "Part of the message in PAS, 0 to 1. Null if it does not count.",
             nullable=True,
         ),
         column(
             "order_source",
             pl.Enum(ORDER_SOURCES),
-            "Where the tracked order came from; null where the message has none.",
+            "Source of the tracked order. Null if the message has none.",
             nullable=True,
         ),
         column("has_items", BOOLEAN, "Whether the tracked order has items."),
@@ -168,15 +168,15 @@ MESSAGES = Table(
 
 _COUNTS = {
     "n_guest_messages": "Guest messages by role, exits among them: the n of DEI.",
-    "n_scored_messages": "Messages that PAS is the mean of.",
+    "n_scored_messages": "Messages over which PAS is the mean.",
     "n_states": "States that BVS compares: M.",
     "n_transitions": "Changes of ordering, exploration and mood between them.",
     "n_order_tracking": "Messages with an order tracking tool.",
     "n_message_attributes": "Messages with a tool for message attributes.",
     "n_basic_tools": "Messages with a basic tool.",
-    "n_final_names": "|C|: distinct names in the final order; food words said, where ORA is text.",
-    "n_target_names": "|T|: distinct names in the target order; its words, where ORA is text.",
-    "n_common_names": "How many of them are in both.",
+    "n_final_names": "|C|: distinct names in the final order, or food words said (source: text).",
+    "n_target_names": "|T|: distinct names in the target order, or its words (source: text).",
+    "n_common_names": "Number of names in both orders.",
 }
 
 DIALOGUES = Table(
@@ -187,25 +187,23 @@ DIALOGUES = Table(
         *_PLACE,
         column("test_case", TEXT, "The test case, the same at every level."),
         column("persona", TEXT, "The persona's full name.", nullable=True),
-        column(
-            "state_source", pl.Enum(STATE_SOURCES), "Where the conversation's states come from."
-        ),
+        column("state_source", pl.Enum(STATE_SOURCES), "Source of the conversation's states."),
         column(
             "order_source",
             pl.Enum(ORDER_SOURCES),
-            "Where its tracked orders come from; null where it has none.",
+            "Source of the tracked orders. Null if there are none.",
             nullable=True,
         ),
         column(
             "PAS_source",
             pl.Enum(PAS_SOURCES),
-            "What states are compared with: the persona's attributes, or words of its description.",
+            "Compared with states: the persona's attributes, or words of its description.",
             nullable=True,
         ),
         column(
             "ORA_source",
             pl.Enum(ORA_SOURCES),
-            "What is compared with the target: the final order, or the guest's words.",
+            "Compared with the target: the final order, or the guest's words.",
             nullable=True,
         ),
         *(column(name, WHOLE, description) for name, description in _COUNTS.items()),

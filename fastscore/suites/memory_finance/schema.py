@@ -178,8 +178,8 @@ _PLACE = (
     column("file", TEXT, "The input that holds the dialogue."),
     column("line", WHOLE, "1-based line of the dialogue."),
     column("dialogue", TEXT, "The trace's dialog_id.", nullable=True),
-    column("run_id", TEXT, "The trace's run_id; empty without one."),
-    column("trace_version", TEXT, "The trace's version; v1 without one."),
+    column("run_id", TEXT, "The trace's run_id. Default: empty."),
+    column("trace_version", TEXT, "The trace's version. Default: v1."),
 )
 
 TURNS = Table(
@@ -187,14 +187,14 @@ TURNS = Table(
     grain="a turn of a valid dialogue",
     columns=(
         *_PLACE,
-        column("turn_pair_id", WHOLE, "The trace's number of the turn; 0 without one."),
+        column("turn_pair_id", WHOLE, "The trace's number of the turn. Default: 0."),
         column("eligible_m1", BOOLEAN, "Status ok, a reply and at least one resolvable key."),
         column("eligible_m2", BOOLEAN, "Always false: M2 is a measure of dialogues."),
         column("eligible_m3", BOOLEAN, "Status ok, a reply and at least one required risk tag."),
         column("eligible_m4", BOOLEAN, "Status ok, and a reply."),
         column("eligible_m5", BOOLEAN, "Status ok, a reply and at least one required element."),
         column("required_keys_raw", TEXTS, "The memory keys that the label requires."),
-        column("resolved_keys", pl.List(RESOLVED_KEY_DTYPE), "What each key points at."),
+        column("resolved_keys", pl.List(RESOLVED_KEY_DTYPE), "Target of each key."),
         column("key_hit_flags", pl.List(pl.Int64()), "For each resolvable key 1 if recalled."),
         column(
             "key_hit_sources",
@@ -210,10 +210,10 @@ TURNS = Table(
         column("pred_compliance_label", COMPLIANCE_DTYPE, "Label found by the rules."),
         column("gt_compliance_label", COMPLIANCE_DTYPE, "Label given in the dataset."),
         column("rubric_required", TEXTS, "Required elements of explanation, in order."),
-        column("rubric_hit_items", TEXTS, "Those of them that the reply has, in order."),
+        column("rubric_hit_items", TEXTS, "Required elements that the reply has, in order."),
         _metric_column(
             JUDGE_SCORE_1_5,
-            "1 to 5 by the share of elements; null without any, or without a reply.",
+            "1 to 5 by the share of elements. Null without elements or without a reply.",
         ),
         NULL_REASONS_COLUMN,
     ),

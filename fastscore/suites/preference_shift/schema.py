@@ -163,11 +163,11 @@ TURNS = Table(
         column(
             "gold_concepts",
             TEXTS,
-            "What the system is held to by the DST scores; null where there is nothing.",
+            "Concepts that the DST scores expect of the system. Null without constraints.",
             nullable=True,
         ),
-        column("user_text", TEXT, "What the user said; null where no text is.", nullable=True),
-        column("system_text", TEXT, "What the system answered; null likewise.", nullable=True),
+        column("user_text", TEXT, "The user's text. Null if it is missing.", nullable=True),
+        column("system_text", TEXT, "The system's answer. Null if it is missing.", nullable=True),
         column("user_meta", TEXT, "The user turn's metadata as JSON.", nullable=True),
         NULL_REASONS_COLUMN,
     ),
@@ -198,15 +198,15 @@ SHIFTS = Table(
         column(
             "recovered",
             BOOLEAN,
-            "Whether a turn of the window meets the recovery test; null where none is known to and "
-            "one lacks a text.",
+            "Whether a turn of the window meets the recovery test. Null if no turn is known to "
+            "meet it and a turn lacks a text.",
             nullable=True,
         ),
         *_metric_columns(SHIFT_METRICS[:1], WHOLE),
         column(
             "recovered_cosine",
             BOOLEAN,
-            "Whether CR alone meets its threshold in the window; null likewise.",
+            "Whether CR alone meets its threshold in the window. Null if unknown.",
             nullable=True,
         ),
         *_metric_columns(SHIFT_METRICS[1:2], WHOLE),
@@ -217,18 +217,18 @@ SHIFTS = Table(
 
 _COUNTS = {
     "n_turns": "Turns: pairs of a user turn and its answer.",
-    "n_unpaired": "Turns of the log that pair with nothing; each is listed among the rejects.",
+    "n_unpaired": "Turns of the log without a partner. Each is listed among the rejects.",
     "n_both_empty": "Turns in which neither text has a concept: cc is 1 and cr is 0 there.",
     "n_gold": "Turns that the DST scores are defined for.",
     "n_segments": "Segments.",
     "n_shifts": "Shift points.",
-    "n_known_shifts": "Those of which the turns' texts tell whether they are recovered.",
+    "n_known_shifts": "Shift points that are known to be recovered or not.",
     "n_known_shifts_cosine": "The same by CR alone.",
     "n_recovered": "Shift points that are recovered in the window.",
-    "n_recovered_cosine": "Those that are recovered by CR alone.",
+    "n_recovered_cosine": "Shift points that are recovered by CR alone.",
     "delay_sum": "Sum of the recovered shifts' delays.",
     "delay_cosine_sum": "The same by CR alone.",
-    "n_turns_around_shifts": "Turns in the windows from the shifts on, those of two twice.",
+    "n_turns_around_shifts": "Turns in the windows from the shifts on, once for each window.",
 }
 
 DIALOGUES = Table(
@@ -240,7 +240,7 @@ DIALOGUES = Table(
         *(column(name, WHOLE, description) for name, description in _COUNTS.items()),
         column("i_around_shifts_sum", REAL, "Sum of i over those turns."),
         column("has_shift_metadata", BOOLEAN, "Whether the log carries shift metadata."),
-        column("segments_by", SEGMENT_SOURCE_DTYPE, "What the segments were found by."),
+        column("segments_by", SEGMENT_SOURCE_DTYPE, "Method that found the segments."),
         column("shift_points", _WHOLES, "The user turns at which the preference shifts."),
         *(
             column

@@ -98,7 +98,7 @@ _DIALOGUE = column(
     "dialogue",
     TEXT,
     "Id of the dialogue: its file, or its dialogue_uid followed by "
-    "/challenge=, /miner= and /hotkey= where those labels stand.",
+    "/challenge=, /miner= and /hotkey= if the log has those labels.",
 )
 _UTTERANCE_INDEX = column("utterance_index", WHOLE, "Index of the utterance in its dialogue.")
 
@@ -119,25 +119,23 @@ STEPS = Table(
             "prediction",
             TEXT,
             "The step's last prediction, stripped of white space and of one final "
-            "EOF; empty where there is none.",
+            "EOF. Empty without a prediction.",
         ),
         column(
             "line",
             WHOLE,
-            "1-based line of the prediction; null where the step has none.",
+            "1-based line of the prediction. Null if the step has none.",
             nullable=True,
         ),
         _metric_column(
             metrics.LEXICAL_SIMILARITY, "1 - edit distance / length of the longer text."
         ),
         _metric_column(metrics.SEMANTIC_COSINE_RAW, "Cosine of prediction and ground truth."),
-        _metric_column(
-            metrics.SEMANTIC_SIMILARITY, "What the semantic mode makes of the two texts."
-        ),
+        _metric_column(metrics.SEMANTIC_SIMILARITY, "Similarity of meaning by the semantic mode."),
         _metric_column(metrics.EARLINESS, "1 / (step + 1)."),
         _metric_column(metrics.PPPL_PREDICTION, "Pseudo-perplexity of the prediction."),
         _metric_column(metrics.PPPL_GROUND_TRUTH, "Pseudo-perplexity of the ground truth."),
-        _metric_column(metrics.PPPL_PENALTY, "What U_step was multiplied by for perplexity."),
+        _metric_column(metrics.PPPL_PENALTY, "Factor of U_step for perplexity."),
         _metric_column(metrics.U_STEP, "Utility of the step."),
         NULL_REASONS_COLUMN,
     ),
@@ -159,10 +157,10 @@ UTTERANCES = Table(
         column(
             "best_step",
             WHOLE,
-            "Earliest step of the highest utility; null without steps.",
+            "Earliest step of the highest utility. Null without steps.",
             nullable=True,
         ),
-        _metric_column(metrics.U_BEST, "Utility of the best step; null without steps."),
+        _metric_column(metrics.U_BEST, "Utility of the best step. Null without steps."),
         column("status", STATUS_DTYPE, "ok, or no_steps: nothing to score."),
         column("line", WHOLE, "1-based line of the last utterance_complete."),
         NULL_REASONS_COLUMN,
@@ -182,7 +180,7 @@ DIALOGUES = Table(
         column(
             "n_incomplete",
             WHOLE,
-            "Utterances without utterance_complete; left out.",
+            "Utterances without utterance_complete, which are left out.",
         ),
         column("n_predictions", WHOLE, "Rows of event predicted."),
         column(
