@@ -1,15 +1,18 @@
 """From trace lines to dialogues, turns and what their labels require.
 
-Nested fields are read as columns, level by level, each value with its exact JSON type. What the
-published evaluation cannot digest, it dies of; here the line becomes a reject that names the
-place. To find such lines costs nothing while there are none: only then are the others read again.
+Nested fields are read as columns, level by level, each value with its exact JSON type. The
+published evaluation ends with an exception at a value that it cannot use. Here the line becomes a
+reject that names the place. Lines are read again for that only if there is such a value.
+
+The meaning of a label is found once for each distinct label.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 from fastscore_jit.arrays import Indices, Mask
 from fastscore_jit.arrow import TextRows, join_rows
@@ -36,7 +39,6 @@ from fastscore.suites.json_values import (
     whole_numbers,
 )
 from fastscore.suites.memory_finance.joined_texts import written_texts
-from fastscore.suites.memory_finance.labels import of_labels
 from fastscore.suites.memory_finance.metrics import MEMORY_SOURCES
 from fastscore.suites.memory_finance.options import MemoryFinance
 from fastscore.suites.memory_finance.schema import (
@@ -45,6 +47,41 @@ from fastscore.suites.memory_finance.schema import (
     SOURCE,
     TURN_STATUS,
 )
+
+Meaning = TypeVar("Meaning")
+
+
+def of_labels(
+    numbers: Indices,
+    labels: pl.Series,
+    meaning: Callable[[Any], Meaning],
+    otherwise: Meaning,
+) -> npt.NDArray[Any]:
+    """Return what the labels of a column mean.
+
+    Parameters
+    ----------
+    numbers
+        Row numbers of ``labels``, int64 (n,).
+    labels
+        The distinct texts; null for no text.
+    meaning
+        Makes a number, a boolean or a tuple of numbers of a text; called once for each label of the
+        column.
+    otherwise
+        A value of the same type, which no row gets.
+
+    Returns
+    -------
+    array (n,) or (n, m)
+        The meaning of each row's label.
+    """
+    used = np.flatnonzero(np.bincount(numbers, minlength=len(labels)))
+    table = np.array([otherwise] * len(labels) or [otherwise])
+    for number in used.tolist():
+        table[number] = meaning(labels[number])
+    return table[numbers]
+
 
 Frames = Mapping[str, pl.DataFrame]
 """The frames that are made of rows, by name."""

@@ -15,8 +15,7 @@ from fastscore_kernels import keyword_groups
 
 from fastscore.suites.columns import list_column
 from fastscore.suites.grouping import counts_of, factorize, factorize_rows, group_offsets
-from fastscore.suites.memory_finance.events import Frames
-from fastscore.suites.memory_finance.labels import of_labels
+from fastscore.suites.memory_finance.events import Frames, of_labels
 from fastscore.suites.memory_finance.lexicon import Lexicon
 from fastscore.suites.memory_finance.metrics import (
     COMPLIANCE_LABELS,

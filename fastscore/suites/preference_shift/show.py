@@ -11,7 +11,6 @@ from fastscore.extras import explained
 from fastscore.suites.alignment import disjoint, occurrences
 from fastscore.suites.base import AnalysisSettings, CommittedRun
 from fastscore.suites.declarations import EvidenceRows, Metric
-from fastscore.suites.preference_shift.conversations import SLOWEST_DELAY
 from fastscore.suites.preference_shift.extraction import prepared_matcher
 from fastscore.suites.preference_shift.options import CAS_PARTS, PreferenceShift
 from fastscore.suites.preference_shift.recovery import (
@@ -21,6 +20,7 @@ from fastscore.suites.preference_shift.recovery import (
     LONGEST_SEEN,
     answers_after_shifts,
 )
+from fastscore.suites.preference_shift.score import SLOWEST_DELAY
 from fastscore.suites.showing import (
     Derivation,
     Dialogue,

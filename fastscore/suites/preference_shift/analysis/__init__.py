@@ -16,8 +16,11 @@ from fastscore.suites.preference_shift.analysis.figures import draw_figures
 from fastscore.suites.preference_shift.analysis.figures.style import MODELS_SHOWN
 from fastscore.suites.preference_shift.analysis.page import make_page
 from fastscore.suites.preference_shift.analysis.scored import UNIT, Scored, make_scored
-from fastscore.suites.preference_shift.analysis.tables import make_tables
-from fastscore.suites.preference_shift.analysis.top_concepts import read_weights, top_concepts
+from fastscore.suites.preference_shift.analysis.tables import (
+    make_tables,
+    read_weights,
+    top_concepts,
+)
 from fastscore.suites.preference_shift.options import PreferenceShift
 
 TITLE = "Adaptation to preference shifts"

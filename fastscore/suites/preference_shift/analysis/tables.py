@@ -1,20 +1,27 @@
-"""Every table of an analysis, by name."""
+"""Every table of an analysis, by name.
 
+Ablations are TAS and CAS without some of their parts, from the scores of turns alone. Top concepts
+are those that answers miss, and bring in unasked, most often.
+"""
+
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from fastscore.statistics.clustered import clustered_mean
+from fastscore.statistics.clustered import Estimate, clustered_mean
 from fastscore.statistics.samples import Values
 from fastscore.suites.judged import Judged
-from fastscore.suites.preference_shift.analysis.ablations import ablations
 from fastscore.suites.preference_shift.analysis.construct import construct_validity
 from fastscore.suites.preference_shift.analysis.convergent import convergent_validity
 from fastscore.suites.preference_shift.analysis.scored import (
+    ALL,
+    DIFFERENCE_SCHEMA,
     GROUP_SCHEMA,
     MODEL,
     SCORE_NAMES,
@@ -23,7 +30,10 @@ from fastscore.suites.preference_shift.analysis.scored import (
     by_group,
     cluster_sums,
     mean_intervals,
+    paired_difference,
+    with_corrected,
 )
+from fastscore.suites.preference_shift.concepts import concept_idf
 from fastscore.suites.preference_shift.options import PreferenceShift
 
 STEPS = 10
@@ -314,3 +324,244 @@ def components(scored: Scored) -> pl.DataFrame:
             }
             rows.append(row)
     return pl.DataFrame(rows, schema=COMPONENT_SCHEMA)
+
+
+VARIANTS = {
+    "tas": "tas",
+    "tas_without_copying": "tas",
+    "cc_only": "tas",
+    "cr_only": "tas",
+    "cas": "cas",
+    "cas_all": "cas_all",
+    "cas_without_recovery": "cas",
+}
+"""The variants, each with the score that it is an ablation of."""
+
+ABLATION_SCHEMA: dict[str, pl.DataType] = {
+    **GROUP_SCHEMA,
+    "variant": pl.String(),
+    "reference": pl.String(),
+    "n": pl.Int64(),
+    "n_units": pl.Int64(),
+    "n_null": pl.Int64(),
+    "mean": pl.Float64(),
+    "low": pl.Float64(),
+    "high": pl.Float64(),
+    "rank": pl.Int64(),
+    "n_pairs": pl.Int64(),
+    **DIFFERENCE_SCHEMA,
+}
+"""A variant of a score in a group: its mean over ``n`` conversations of ``n_units`` units with a
+95 % interval, the model's rank by it (1 is the highest), and its mean difference from the unaltered
+score over the ``n_pairs`` conversations that have both, as in `DIFFERENCE_SCHEMA`. The four
+variants of a group are one family."""
+
+
+def ablations(scored: Scored) -> pl.DataFrame:
+    """Compare TAS and CAS with variants that lack some of their parts.
+
+    Parameters
+    ----------
+    scored
+        The run's scores.
+
+    Returns
+    -------
+    pl.DataFrame
+        In `ABLATION_SCHEMA`.
+    """
+    variants = ablated_scores(scored)
+    rows: list[dict[str, Any]] = []
+    for group, frame in by_group(variants):
+        rows += [group | row for row in with_corrected(_compare(frame))]
+    ranked = pl.col("mean").rank("min", descending=True).over("group", "variant")
+    unranked = {name: dtype for name, dtype in ABLATION_SCHEMA.items() if name != "rank"}
+    return pl.DataFrame(rows, schema=unranked).select(
+        pl.when(pl.col("group") == MODEL).then(ranked).cast(pl.Int64).alias("rank")
+        if name == "rank"
+        else pl.col(name)
+        for name in ABLATION_SCHEMA
+    )
+
+
+def ablated_scores(scored: Scored) -> pl.DataFrame:
+    """Return every variant for each conversation.
+
+    Returns
+    -------
+    pl.DataFrame
+        conversation, cluster, model and a column a variant. TAS variants are means over turns of
+        the weighted parts that remain, clipped to [-1, 1] turn by turn; a conversation without
+        turns has the value that the run gave its TAS. CAS without recovery weighs 1 - I, CC and CR
+        alone, their weights scaled to sum 1, and so also exists where nothing recovered.
+    """
+    o = scored.options
+    kept = {
+        "tas_without_copying": o.alpha * pl.col("cc") + o.beta * pl.col("cr"),
+        "cc_only": o.alpha * pl.col("cc"),
+        "cr_only": o.beta * pl.col("cr"),
+    }
+    means = scored.turns.group_by("conversation", maintain_order=True).agg(
+        score.clip(-1.0, 1.0).mean().alias(variant) for variant, score in kept.items()
+    )
+    return scored.conversations.join(
+        means, on="conversation", how="left", maintain_order="left"
+    ).select(
+        "conversation",
+        "cluster",
+        "model",
+        "tas",
+        *(
+            pl.when(pl.col("n_turns") == 0).then("tas").otherwise(variant).alias(variant)
+            for variant in kept
+        ),
+        "cas",
+        "cas_all",
+        _without_recovery(o).alias("cas_without_recovery"),
+    )
+
+
+def _without_recovery(options: PreferenceShift) -> pl.Expr:
+    shares = options.cas_shares
+    parts = {
+        "topic_interference": 1.0 - pl.col("i").clip(0.0, 1.0),
+        "cross_coherence": pl.col("cc"),
+        "context_retention": pl.col("cr"),
+    }
+    total = sum(shares[name] for name in parts)
+    if total == 0:
+        return pl.lit(None, dtype=pl.Float64)
+    weighted = [shares[name] / total * part for name, part in parts.items()]
+    return pl.when(pl.col("n_turns") > 0).then(pl.sum_horizontal(weighted, ignore_nulls=False))
+
+
+def _compare(frame: pl.DataFrame) -> list[dict[str, Any]]:
+    ranges = {variant: SCORE_RANGES[reference] for variant, reference in VARIANTS.items()}
+    means = mean_intervals(frame, list(VARIANTS), ranges)
+    return [_row(frame, variant, mean) for variant, mean in zip(VARIANTS, means, strict=True)]
+
+
+def _row(frame: pl.DataFrame, variant: str, mean: Estimate) -> dict[str, Any]:
+    reference = VARIANTS[variant]
+    n = frame[variant].count()
+    row: dict[str, Any] = {
+        "variant": variant,
+        "reference": reference,
+        "n": n,
+        "n_units": mean.n_units,
+        "n_null": frame.height - n,
+        "mean": mean.value,
+        "low": mean.low,
+        "high": mean.high,
+    }
+    if variant == reference:
+        return row
+    return row | {
+        "n_pairs": frame.drop_nulls([variant, reference]).height,
+        **paired_difference(frame, variant, reference, SCORE_RANGES[reference]),
+    }
+
+
+def read_weights(scored: Scored) -> tuple[pl.DataFrame | None, str]:
+    """Read the catalogue that the run names, if it is still there as it was.
+
+    Returns
+    -------
+    tuple
+        Every concept's weight (concept, idf) and an empty text, or None and what is missing.
+    """
+    path = Path(scored.options.catalogue)
+    try:
+        digest = hashlib.blake2b(path.read_bytes(), digest_size=8).hexdigest()
+    except OSError as error:
+        return None, f"{path}: the run's catalogue cannot be read ({error.strerror})."
+    if f"catalogue=blake2b:{digest}" not in scored.signature.split("|"):
+        return None, f"{path}: not the catalogue that the run was scored with."
+    return concept_idf(scored.options), ""
+
+
+MOST_OVER_ALL, MOST_OF_A_MODEL = 200, 100
+"""How many concepts of a field are listed, as the successor of the public evaluation lists them."""
+
+KINDS = ("missing", "hallucinated")
+
+TOP_CONCEPTS_SCHEMA: dict[str, pl.DataType] = {
+    **GROUP_SCHEMA,
+    "kind": pl.String(),
+    "field": pl.String(),
+    "rank": pl.Int64(),
+    "concept": pl.String(),
+    "n_turns": pl.Int64(),
+    "n_conversations": pl.Int64(),
+    "share_of_turns": pl.Float64(),
+}
+"""A concept among the most frequent ones of its kind (``missing``: of the user alone;
+``hallucinated``: of the system alone) and field in a group: in how many turns and conversations it
+is that, and in which share of the group's turns; ``rank`` from 1 by turns, then by name."""
+
+
+def top_concepts(turns: pl.LazyFrame) -> pl.DataFrame:
+    """List the concepts that are missing or hallucinated most often, by field.
+
+    Parameters
+    ----------
+    turns
+        The run's table of turns: file, line, model, missing_concepts, hallucinated_concepts.
+
+    Returns
+    -------
+    pl.DataFrame
+        In `TOP_CONCEPTS_SCHEMA`, over all conversations and, where there are several, by model.
+    """
+    counted = pl.concat([_by_model(turns, kind) for kind in KINDS]).collect()
+    n_turns = turns.group_by("model").agg(pl.len().alias("turns")).collect()
+    over_all = (
+        counted.group_by("kind", "concept")
+        .agg(pl.col("n_turns", "n_conversations").sum())
+        .with_columns(pl.lit(n_turns["turns"].sum()).alias("turns"))
+    )
+    parts = [_ranked(over_all, ALL, [], MOST_OVER_ALL)]
+    if n_turns["model"].drop_nulls().len() > 1:
+        of_models = counted.drop_nulls("model").join(n_turns, on="model")
+        parts.append(_ranked(of_models, MODEL, ["model"], MOST_OF_A_MODEL))
+    return pl.concat(parts)
+
+
+def _by_model(turns: pl.LazyFrame, kind: str) -> pl.LazyFrame:
+    """Count the turns and conversations of each model that have each concept."""
+    return (
+        turns.select("file", "line", "model", pl.col(f"{kind}_concepts").alias("concept"))
+        .explode("concept")
+        .drop_nulls("concept")
+        .group_by("model", "concept")
+        .agg(
+            pl.lit(kind).alias("kind"),
+            pl.len().cast(pl.Int64).alias("n_turns"),
+            pl.struct("file", "line").n_unique().cast(pl.Int64).alias("n_conversations"),
+        )
+    )
+
+
+def _ranked(counted: pl.DataFrame, group: str, by: list[str], most: int) -> pl.DataFrame:
+    """Keep the most frequent concepts of each kind and field, ranked."""
+    within = [*by, "kind", "field"]
+    return (
+        counted.with_columns(pl.col("concept").str.split_exact("=", 1).struct[0].alias("field"))
+        .sort(
+            *by,
+            pl.col("kind").replace_strict(
+                {k: n for n, k in enumerate(KINDS)}, return_dtype=pl.Int8
+            ),
+            "field",
+            pl.col("n_turns").neg(),
+            "concept",
+        )
+        .with_columns(
+            pl.int_range(1, 1 + pl.len(), dtype=pl.Int64).over(within).alias("rank"),
+            pl.lit(group).alias("group"),
+            (pl.col(by[0]) if by else pl.lit(None, dtype=pl.String)).alias("value"),
+            (pl.col("n_turns") / pl.col("turns")).alias("share_of_turns"),
+        )
+        .filter(pl.col("rank") <= most)
+        .select(*TOP_CONCEPTS_SCHEMA)
+    )

@@ -10,7 +10,6 @@ import polars as pl
 import pytest
 
 from benchmarks.preference_shift_logs import KINDS, read_source
-from fastscore.suites.preference_shift.analysis.ablations import ablated_scores, ablations
 from fastscore.suites.preference_shift.analysis.construct import (
     around_shifts,
     construct_validity,
@@ -18,14 +17,14 @@ from fastscore.suites.preference_shift.analysis.construct import (
 )
 from fastscore.suites.preference_shift.analysis.scored import Scored
 from fastscore.suites.preference_shift.analysis.tables import (
+    TOP_CONCEPTS_SCHEMA,
+    ablated_scores,
+    ablations,
     first_recoveries,
     simplex,
+    top_concepts,
     weight_grid,
     window_sweep,
-)
-from fastscore.suites.preference_shift.analysis.top_concepts import (
-    TOP_CONCEPTS_SCHEMA,
-    top_concepts,
 )
 from tests.oracles import preference_shift as plain
 from tests.oracles import preference_shift_concepts as plain_concepts

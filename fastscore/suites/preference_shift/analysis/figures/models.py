@@ -9,7 +9,6 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from fastscore.suites.judged import Judged
-from fastscore.suites.preference_shift.analysis.ablations import VARIANTS
 from fastscore.suites.preference_shift.analysis.convergent import CONVERSATION, with_judge
 from fastscore.suites.preference_shift.analysis.figures.style import (
     ALL_LABEL,
@@ -24,6 +23,7 @@ from fastscore.suites.preference_shift.analysis.figures.style import (
     looks,
 )
 from fastscore.suites.preference_shift.analysis.scored import ALL, MODEL, SCORE_NAMES, Scored
+from fastscore.suites.preference_shift.analysis.tables import VARIANTS
 
 POINTS_SHOWN = 2_000
 PANELS_SHOWN = 4
