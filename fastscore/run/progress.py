@@ -68,7 +68,8 @@ def current_stage() -> StageProgress | None:
 
 
 @contextmanager
-def _as_current(stage: StageProgress) -> Iterator[None]:
+def told_to(stage: StageProgress | None) -> Iterator[None]:
+    """Let tasks that begin meanwhile tell a stage what they embed; None tells nobody."""
     token = _STAGE.set(stage)
     try:
         yield
@@ -204,7 +205,7 @@ class CallingReporter(SilentReporter):
     def stage(self, name: str, total: int, texts: int | None = None) -> Iterator[StageProgress]:
         """Open a stage whose progress is told."""
         stage = _CalledStage(name, total, texts, self.call)
-        with _as_current(stage):
+        with told_to(stage):
             yield stage
 
 
@@ -251,7 +252,7 @@ class LineReporter:
         watcher = threading.Thread(target=watch, name="fastscore-progress", daemon=True)
         watcher.start()
         try:
-            with _as_current(stage):
+            with told_to(stage):
                 yield stage
         finally:
             ended.set()
@@ -300,7 +301,7 @@ class LiveReporter:
         )
         with Progress(*columns, console=self.console, transient=True) as bars:
             stage = _LiveStage(name, total, texts, bars)
-            with _as_current(stage):
+            with told_to(stage):
                 yield stage
         self.note(stage.line())
 

@@ -16,7 +16,7 @@ from fastscore.run.model_cache import (
     open_perplexity_model,
     open_store,
 )
-from fastscore.run.progress import current_stage
+from fastscore.run.progress import current_stage, told_to
 from fastscore.suites.base import Events, Suite
 from fastscore.vectors.missing import embed_missing
 from fastscore.vectors.text_ids import text_ids
@@ -115,7 +115,8 @@ class TextsToEmbed:
         texts = self.texts.filter(pl.Series(counter.may_be_cut(self.texts)))
         if texts.is_empty():
             return pl.DataFrame(schema=CUT_SCHEMA)
-        counts = _filled_view(counter, settings, texts, None)
+        with told_to(None):  # tokens are counted, and nothing is embedded
+            counts = _filled_view(counter, settings, texts, None)
         tokens = counts.matrix[counts.codes(texts), 0].astype(np.int64)
         ids = text_ids(texts)
         return pl.DataFrame(

@@ -180,6 +180,18 @@ def test_embedding_is_told_of_text_by_text(
     assert next(each for each in told if each[0] == "score") == ("score", 0, 1)
 
 
+def test_texts_whose_tokens_are_counted_are_not_told_of(tmp_path: Path, default_model: str) -> None:
+    # more words than the model takes tokens
+    turns = [
+        {"event": "predicted", "utterance_index": 0, "step": 0, "prediction": "word " * 600},
+        {"event": "utterance_complete", "utterance_index": 0, "ground_truth": "two words"},
+    ]
+    told: Told = []
+    run = fastscore.score(turns, OPTIONS, store=tmp_path / "store", progress=call(told))
+    assert run.cut_texts.height == 1
+    assert [each for each in told if each[0] == "embed"][-1] == ("embed", 2, 2)
+
+
 def test_texts_that_the_store_has_are_not_left(
     logs: list[Path],
     distinct: list[str],
