@@ -172,6 +172,11 @@ def export_layout(
         If files are missing or of a kind that cannot be exported, or the download failed.
     """
     called = name or model.rstrip("/").rpartition("/")[2].lower()
+    if Path(model).is_dir() and not is_layout(Path(model)):
+        raise UnsupportedModelError(
+            f"The folder {model} has no modules.json.",
+            "Write a recipe (.toml) for it and name the folder with --folder.",
+        )
     with tempfile.TemporaryDirectory(prefix="fastscore-") as work:
         folder = Path(model) if is_layout(Path(model)) else fetch_hub(model, Path(work), tell=tell)
         recipe, weights = read_layout(folder, called)

@@ -98,6 +98,11 @@ def test_modules_that_cannot_be_exported_are_named(tmp_path: Path, tiny_folder: 
         read_layout(folder, "largest")
 
 
+def test_a_folder_without_modules_is_no_model_of_the_hub(tmp_path: Path, tiny_folder: Path) -> None:
+    with pytest.raises(UnsupportedModelError, match=r"has no modules\.json"):
+        export_layout(str(tiny_folder), tmp_path)
+
+
 def test_static_embeddings_are_means_of_rows(tmp_path: Path, tiny_folder: Path) -> None:
     folder, place = tmp_path / "static", tmp_path / "static" / "0_StaticEmbedding"
     kind = "sentence_transformers.models.StaticEmbedding"

@@ -11,6 +11,7 @@ from urllib.parse import quote
 import polars as pl
 import pytest
 
+import fastscore
 from fastscore.errors import RunError, UsageError
 from fastscore.results.dialogues import Dialogues
 from fastscore.results.findings import find
@@ -159,3 +160,25 @@ def test_logs_that_are_gone_cost_the_texts_alone(
         moved.rename(log)
     assert "The texts of dialogues are not shown." in text
     assert "the log is no longer there" in text
+
+
+def test_runs_of_different_signatures_are_not_called_better(tmp_path: Path) -> None:
+    turns = [
+        {"dialogue_uid": str(number), "event": event, "utterance_index": 0, "step": 0, **text}
+        for number in range(6)
+        for event, text in (
+            ("predicted", {"prediction": "hello" + number * "x"}),
+            ("utterance_complete", {"ground_truth": "hello world"}),
+        )
+    ]
+    runs = [
+        fastscore.score(
+            turns,
+            fastscore.ScoreDialogue(lex_weight=1.0, max_text=most),
+            output=tmp_path / name,
+        )
+        for name, most in (("one", 1000), ("two", 900))
+    ]
+    page = write_report(runs, tmp_path / "report.html").read_text()
+    assert "have different signatures, so no side is called better: max_text is 1000 in" in page
+    assert not re.search('class="(better|worse|higher|lower)"', page)

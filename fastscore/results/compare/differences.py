@@ -43,6 +43,9 @@ from fastscore.suites.declarations import NULL_REASONS, Metric
 Test = Literal["auto", "t", "permutation"]
 TESTS: tuple[Test, ...] = ("auto", "t", "permutation")
 
+SIGNATURES_DIFFER = "signatures differ: "
+"""Begins the note on a part in which the signatures of two sides differ."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Side:
@@ -458,7 +461,7 @@ def check_signatures(runs: Sequence[Run], *, allow: bool) -> list[str]:
             "The runs have different signatures: " + "; ".join(differing) + ".",
             "Score all alike, or compare them all the same with --allow-different-signatures.",
         )
-    return [f"signatures differ: {difference}" for difference in differing]
+    return [f"{SIGNATURES_DIFFER}{difference}" for difference in differing]
 
 
 def check_judges(runs: Sequence[JudgedRun], *, allow: bool) -> list[str]:

@@ -5,6 +5,7 @@ import hashlib
 import re
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import takewhile
 from os import PathLike
 from pathlib import Path
@@ -17,6 +18,7 @@ from markupsafe import Markup, escape
 from fastscore.errors import FastscoreError, InputError, UsageError
 from fastscore.logs.read.scan import LogsWarning
 from fastscore.results.compare import Comparison, compare
+from fastscore.results.compare.differences import SIGNATURES_DIFFER
 from fastscore.results.compare.show import headline
 from fastscore.results.dialogue_sums import LABEL_TABLE
 from fastscore.results.dialogues import Dialogues
@@ -134,17 +136,41 @@ def _comparisons(
                 if place == len(_DESIGNS) - 1:
                     notes.append(f"{one.name} is not compared with {first.name}: {error.message}")
                 continue
-            found[one.name] = comparison
+            found[one.name] = _judged(comparison)
             notes += comparison.notes
             break
     return found, notes
+
+
+def _differing_parts(comparison: Comparison) -> list[str]:
+    notes = (note for note in comparison.notes if note.startswith(SIGNATURES_DIFFER))
+    return [note.removeprefix(SIGNATURES_DIFFER).rstrip(".") for note in notes]
+
+
+def _judged(comparison: Comparison) -> Comparison:
+    """Leave verdicts out if the runs were scored differently: no side is the better one then."""
+    if not _differing_parts(comparison):
+        return comparison
+    nothing = pl.lit(None, dtype=comparison.differences.schema["verdict"])
+    return replace(comparison, differences=comparison.differences.with_columns(verdict=nothing))
+
+
+def _compared(comparison: Comparison) -> str:
+    differing = _differing_parts(comparison)
+    if not differing or comparison.differences.is_empty():
+        return headline(comparison)
+    row = comparison.differences.row(0, named=True)
+    return (
+        f"{row['b']} and {row['a']} have different signatures, so no side is called better: "
+        f"{'; '.join(differing)}."
+    )
 
 
 def _findings(
     named: Sequence[Named], headlines: Sequence[Headlines], comparisons: Mapping[str, Comparison]
 ) -> list[Values]:
     found = [
-        {"kind": "compared", "text": headline(comparison), "metric": "", "run": ""}
+        {"kind": "compared", "text": _compared(comparison), "metric": "", "run": ""}
         for comparison in comparisons.values()
     ]
     several = len(named) > 1

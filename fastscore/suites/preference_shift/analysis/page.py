@@ -252,7 +252,12 @@ figure{margin:1.2rem 0;break-inside:avoid}
 figure svg{display:block;width:100%;min-width:34rem;max-width:46rem;height:auto}
 figcaption,.note{font-size:.88rem;color:var(--soft);max-width:46rem}
 .note{border-left:4px solid var(--mark);padding-left:.7rem}
-.scroll{overflow-x:auto}table{border-collapse:collapse;font-size:.84rem;margin:.7rem 0;
+.scroll{overflow-x:auto;
+background:linear-gradient(90deg,var(--paper) 40%,transparent) 0 0/2.5rem 100% no-repeat local,
+linear-gradient(270deg,var(--paper) 40%,transparent) 100% 0/2.5rem 100% no-repeat local,
+linear-gradient(90deg,var(--rule),transparent) 0 0/1rem 100% no-repeat scroll,
+linear-gradient(270deg,var(--rule),transparent) 100% 0/1rem 100% no-repeat scroll}
+table{border-collapse:collapse;font-size:.84rem;margin:.7rem 0;
 font-variant-numeric:tabular-nums}caption{text-align:left;font-weight:600;padding:.2rem 0}
 th,td{padding:.18rem .5rem;border-bottom:1px solid var(--rule);text-align:right;white-space:nowrap}
 th{border-bottom:2px solid var(--ink);vertical-align:bottom}
