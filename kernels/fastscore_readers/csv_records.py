@@ -8,7 +8,7 @@ quote, a record of another width than the header, bytes that are not UTF-8. A re
 is broken is given up by its first line, and reading goes on at the next. No cell is too long.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -43,14 +43,16 @@ from fastscore_readers.line_scan import LineScan, scan_of
 # numbered apart from the faults of JSON Lines
 WRONG_CELL_COUNT, UNTERMINATED_QUOTE, TEXT_AFTER_QUOTE, TOO_LONG = range(17, 21)
 
-FINAL, LIMIT, N_FAULTS, N_BAD, STOP, CUT, STATE_ITEMS = range(10, 17)
+FINAL, LIMIT, N_FAULTS, N_BAD, STOP, CUT, MARKED, STATE_ITEMS = range(10, 18)
 """What `state` tells besides what that of `json.walk` does: whether the data end with the window,
 and what a record that passes its end is longer than if it is given up; how many faults and bad
-bytes there are, where the next record begins, and whether a record that is given up goes on."""
+bytes there are, where the next record begins, whether a record that is given up goes on, and
+whether one may begin with a byte order mark."""
 
 MARKS_AFTER = 4
 """How many marks are written after the last one."""
 FAULT_ITEMS = 6
+_BOM = 0xEF
 
 _cell_marks = byte_marks(b'",\n\r', range(0x80, 0x100))
 _NONE = np.uint64(0)
@@ -141,6 +143,8 @@ def walk_records(
     while index < size and row < capacity and fault < capacity:
         begin, first = index, mark
         is_blank = ends_line(byte_at(data, begin))
+        if byte_at(data, begin) == _BOM:
+            state[MARKED] = 1
         cell = status = lines = 0
         while not is_blank:
             start, kind = index, signed(STRING)
@@ -228,6 +232,7 @@ def scan_csv(
     final: bool = True,
     limit: int = 1 << 62,
     records: int = 1 << 62,
+    allocate: Callable[[int], UInt8Array] | None = None,
 ) -> LineScan:
     """Scan records of a buffer, as many as are whole.
 
@@ -247,6 +252,8 @@ def scan_csv(
         A record that the buffer's end cuts is given up when it is longer than this.
     records
         About so many good and faulty records are scanned.
+    allocate
+        Makes the memory for the texts of columns, of a number of bytes.
 
     Returns
     -------
@@ -295,13 +302,14 @@ def scan_csv(
         at, size = at + int(state[STOP]), BLOCK_BYTES
         wider = with_capacity(columns, int(state[N_ROWS]), at, data.size)
         if fill is None or wider is not columns:
+            if allocate is not None and wider.texts.size > columns.texts.size:
+                wider = wider._replace(texts=allocate(wider.texts.size))
             columns = wider
             fill = prepared(fill_columns, memory.data, found.slots, found.rows, columns, state)
         fill()
     counts = state[[N_LINES, N_BLANK, NUMBER]].tolist()
-    every = np.concatenate(faults, axis=1)
-    scan = scan_of(data, columns, every, slot_of.size, counts, again)
-    return replace(scan, syntax="csv", stop=at, cut=bool(state[CUT]))
+    scan = scan_of(data, columns, np.concatenate(faults, 1), slot_of.size, counts, again)
+    return replace(scan, syntax="csv", stop=at, cut=bool(state[CUT]), has_mark=bool(state[MARKED]))
 
 
 def _faults(memory: BlockMemory, found: Records, state: Int64Array) -> npt.NDArray[np.int64]:

@@ -50,6 +50,8 @@ class LineScan:
     stop, cut
         Where the next record of CSV starts, and whether the last fault is a line that goes on
         after the buffer.
+    has_mark
+        Whether a record may begin with a byte order mark.
     """
 
     data: UInt8Array
@@ -74,6 +76,7 @@ class LineScan:
     syntax: Literal["csv", "json", "jsonl"] = "jsonl"
     stop: int = 0
     cut: bool = False
+    has_mark: bool = True
 
     def value_bytes(self, key: int) -> tuple[Int64Array, Int64Array]:
         """Return where the values of a key stand."""

@@ -22,8 +22,12 @@ from fastscore.logs.integrity.limits import DEFAULT_LIMITS, Limits
 from fastscore.logs.objects import open_file
 from fastscore.unpacked import Compression, DamageError, as_utf8, unpacked
 
-_KEPT = {8 << 20: 16, 64 << 20: 4}
-"""Of which sizes buffers are kept, and how many at most while nothing uses them."""
+_MORE = 1 << 12
+_KEPT = {(8 << 20) + _MORE: 16, (64 << 20) + _MORE: 4}
+"""Of which sizes buffers are kept, and how many at most while nothing uses them.
+
+The texts of a block are kept in as many bytes and a little more.
+"""
 
 # appending and popping need no lock, which a finalizer could find taken by its own thread
 _free = {size: deque[npt.NDArray[np.uint8]](maxlen=kept) for size, kept in _KEPT.items()}

@@ -22,7 +22,7 @@ from fastscore_readers.line_scan import LineScan
 from fastscore.logs.inputs.first_bytes import find_separator
 from fastscore.logs.integrity.limits import MAX_RECORD_BYTES
 from fastscore.logs.integrity.rejects import FOUND_CHARACTERS, Reject, cut, decode
-from fastscore.logs.read.blocks import read_blocks
+from fastscore.logs.read.blocks import read_blocks, take_buffer
 from fastscore.logs.read.lines import BOM, MOST_LINES, Lines, first_end
 from fastscore.logs.read.places import wanted_keys
 from fastscore.suites.declarations import Column, RejectReason
@@ -160,11 +160,16 @@ class _Wish:
             "records": records,
         }
         if self.separator == b",":
-            return scan_csv(data, self.slots, self.kinds, **how)
+            return scan_csv(data, self.slots, self.kinds, allocate=_kept_memory, **how)
         swapped = np.arange(256, dtype=np.uint8)
         swapped[[self.separator[0], _COMMA]] = _COMMA, self.separator[0]
         scan = scan_csv(swapped[data], self.slots, [PLACES] * len(self.kinds), **how)
         return replace(scan, data=data)
+
+
+def _kept_memory(size: int) -> UInt8Array:
+    """Return memory for the texts of columns; fresh memory can cost as much as reading."""
+    return np.frombuffer(take_buffer(size), np.uint8)
 
 
 def _read(
@@ -214,7 +219,7 @@ def _first_skipped(data: UInt8Array, scan: LineScan, header: bytes) -> tuple[int
 
     A line end that follows a header is a blank line.
     """
-    starts = np.concatenate((scan.start, scan.fault_start))
+    starts = np.concatenate((scan.start, scan.fault_start)) if scan.has_mark else scan.start[:0]
     marks = starts[data[starts] == BOM[0]].tolist()
     of_size = scan.start[scan.end - scan.start == len(header)]
     headers = of_size[data[of_size] == header[0]].tolist()
