@@ -27,7 +27,7 @@ TURNS_A_CORE = {"plan": 920_000, "texts": 279_000, "score": 82_500, "warm": 221_
 `texts` where the store has all texts: shards are scored as they are read."""
 TEXTS_A_CORE = {"fp32": 416, "bf16": 847, "int8": 1067}
 """Texts embedded a second and core, in runs of a million (fp32, int8) or 1,500 (bf16)."""
-SECONDS_A_LOOK_UP = 0.05e-6
+SECONDS_A_LOOK_UP = 0.0126e-6
 """What a vector in the store costs each shard that looks its texts up: the ids of all segments are
 walked. A shard does that twice: which are missing, and where the others are."""
 MS_A_TASK = {"local": 0.03, "dask": 3.1, "ray": 1.0}

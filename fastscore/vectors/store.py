@@ -159,9 +159,9 @@ def find_each(index: IdIndex, segments: list[Segment]) -> list[npt.NDArray[np.in
     """
     threads = min(available_processors(), sum(map(len, segments)) // _IDS_PER_THREAD)
     if threads <= 1:
-        return [index.find(*segment.ids) for segment in segments]
+        return [index.find_sorted(segment.ids) for segment in segments]
     with ThreadPoolExecutor(threads) as pool:
-        return list(pool.map(lambda segment: index.find(*segment.ids), segments))
+        return list(pool.map(lambda segment: index.find_sorted(segment.ids), segments))
 
 
 def absent_ids(ids: TextIds, segments: list[Segment]) -> npt.NDArray[np.bool_]:
@@ -177,7 +177,7 @@ def absent_ids(ids: TextIds, segments: list[Segment]) -> npt.NDArray[np.bool_]:
         index = IdIndex(wanted)
         absent = np.ones(len(wanted.first), bool)
         for segment in segments:
-            found = index.find(*segment.ids)
+            found = index.find_sorted(segment.ids)
             absent[found[found >= 0]] = False
         missing: npt.NDArray[np.bool_] = absent[inverse]
         return missing

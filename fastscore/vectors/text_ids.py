@@ -123,6 +123,10 @@ def distinct_ids(
     return SortedIds(first, second), positions, inverse
 
 
+_FEW = 64
+"""Wanted ids are few if they are less than one such part of those that they are looked for in."""
+
+
 class IdIndex:
     """Sorted ids, ready to be searched.
 
@@ -146,3 +150,27 @@ class IdIndex:
         """
         places: npt.NDArray[np.intp] = find_ids(first, second, *self.ids, self._starts)
         return places
+
+    def find_sorted(self, held: SortedIds) -> npt.NDArray[np.intp]:
+        """Find ids that are sorted, as `find` does: only wanted ids between their ends can match.
+
+        Where these are few, they are looked for among the sorted ids.
+        """
+        first, second = held
+        if not len(first):
+            return np.zeros(0, np.intp)
+        wanted = self.ids.first
+        low = int(np.searchsorted(wanted, first[0], "left"))
+        high = int(np.searchsorted(wanted, first[-1], "right"))
+        if (high - low) * _FEW > len(first):
+            return self.find(first, second)
+        found = np.full(len(first), -1, np.intp)
+        begin = np.searchsorted(first, wanted[low:high], "left")
+        end = np.searchsorted(first, wanted[low:high], "right")
+        # ids of one first word are neighbours; there is hardly ever more than one
+        for step in range(int((end - begin).max(initial=0))):
+            place = np.flatnonzero(begin + step < end)
+            row = begin[place] + step
+            same = second[row] == self.ids.second[low + place]
+            found[row[same]] = low + place[same]
+        return found

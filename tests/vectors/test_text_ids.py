@@ -1,3 +1,5 @@
+from unittest import mock
+
 import numpy as np
 import polars as pl
 import pyarrow as pa
@@ -5,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fastscore.vectors import text_ids as text_ids_module
 from fastscore.vectors.text_ids import IdIndex, as_series, distinct_ids, text_ids
 
 # Few first words, so that many ids share one.
@@ -32,6 +35,16 @@ def test_an_index_finds_what_is_there(pairs, wanted):
     among = sorted(set(pairs))
     expected = [among.index(pair) if pair in among else -1 for pair in wanted]
     assert index.find(*np.ascontiguousarray(as_ids(wanted).T)).tolist() == expected
+
+
+@pytest.mark.parametrize("few", [0, 1, 64, 10**9])
+@given(pairs=IDS, held=IDS)
+def test_sorted_ids_are_found_whichever_side_is_searched(few, pairs, held):
+    wanted, among = sorted(set(pairs)), sorted(set(held))
+    index = IdIndex(distinct_ids(as_ids(wanted))[0])
+    expected = [wanted.index(pair) if pair in wanted else -1 for pair in among]
+    with mock.patch.object(text_ids_module, "_FEW", few):
+        assert index.find_sorted(distinct_ids(as_ids(among))[0]).tolist() == expected
 
 
 def test_ids_are_of_the_text_alone():
