@@ -67,7 +67,7 @@ def limit_memory(limits: Limits, doing: str) -> Iterator[None]:
     ended = threading.Event()
     found: list[int] = []
 
-    def watch() -> None:
+    def poll() -> None:
         while not ended.wait(MEMORY_POLL_SECONDS):
             if found:
                 request_stop()  # again: a pool that ends takes the wish with it
@@ -85,7 +85,7 @@ def limit_memory(limits: Limits, doing: str) -> Iterator[None]:
 
     # with this thread's context: what it works for is what is stopped
     watcher = threading.Thread(
-        target=copy_context().run, args=(watch,), name="fastscore-memory", daemon=True
+        target=copy_context().run, args=(poll,), name="fastscore-memory", daemon=True
     )
     watcher.start()
     try:

@@ -103,6 +103,11 @@ class ColumnSample:
     unusable: Counter[str] = field(default_factory=Counter)
     may_follow: bool = False
 
+    @property
+    def by_count(self) -> list[tuple[str, int]]:
+        """The words that the suite does not know, the most frequent first."""
+        return sorted(self.words.items(), key=lambda item: (-item[1], item[0]))
+
     def add(self, other: "ColumnSample") -> None:
         """Count what was seen elsewhere as well."""
         self.asked += other.asked

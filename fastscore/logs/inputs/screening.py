@@ -421,15 +421,14 @@ def words_error(
 ) -> UnmappedLogError | None:
     """Make the error of a column in which expected words stand under another name, or none do."""
     absent = [word for word in need.column.expects if word not in counts.known]
-    words = sorted(counts.words.items(), key=lambda item: (-item[1], item[0]))
     flags = word_flags(source, need, counts, absent)
-    if not words or not absent:
+    if not counts.words or not absent:
         return None
     return UnknownWordsError(
         f"{_named(seen)}: no row has what {suite} needs: "
         f"{need.place} is never {' or '.join(map(repr, absent))}.\n"
         f"  looked for: {', '.join(need.column.expects)}\n"
-        f"  found: {shortened([f'{word!r} ({count:,})' for word, count in words])}",
+        f"  found: {shortened([f'{word!r} ({count:,})' for word, count in counts.by_count])}",
         flags,
         unless=_question(source, need, counts, need.column.expects[0]),
     )
@@ -457,7 +456,7 @@ def word_flags(
     source: Source, need: RequiredColumn, counts: ColumnSample, known: Sequence[str]
 ) -> list[Flag]:
     """Return the flags to type for words: of speakers by their roles, of others by their names."""
-    words = [word for word, _ in sorted(counts.words.items(), key=lambda item: (-item[1], item[0]))]
+    words = [word for word, _ in counts.by_count]
     rows = source.chat_rows
     if rows is not None and need.name == rows.speaker:
         return role_flags(words, counts.known, rows, known)
@@ -513,8 +512,7 @@ def any_word_error(
         for name, word in column.expects_any
         if name != column.name
     ]
-    words = sorted(counts.words.items(), key=lambda item: (-item[1], item[0]))
-    found = [f"{word!r} ({count:,})" for word, count in words] + list(
+    found = [f"{word!r} ({count:,})" for word, count in counts.by_count] + list(
         map(repr, sorted(counts.known))
     )
     flags = word_flags(source, need, counts, column.allowed_values)
