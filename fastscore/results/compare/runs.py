@@ -267,13 +267,22 @@ def compare(
         has_repeats=repeats is not None,
         by_definition=_defined_by_level(opened, chosen, selection, notes),
     )
-    found = _Rows()
+    found, seen = _Rows(), dict[str | None, None]()
     for of_table in _by_table(chosen):
         levelled = [_levels_of(run, of_table, selection, notes) for run in opened]
         groups = _groups(opened, levelled, selection, notes)
+        if len(opened) == 1 and not groups:
+            notes.append(
+                f"{opened[0].path}: table {of_table[0].table} has fewer than two levels of "
+                f"{selection.by} and is not compared"
+            )
+        seen |= dict.fromkeys(level for of_run in levelled for level in of_run)
         _add_differences(found, groups, of_table, how, selection, notes, unpaired=unpaired)
         _add_sides(found, groups, of_table, how, published=published_statistics)
         found.groups.append((of_table, groups))
+    if len(opened) == 1 and not any(groups for _, groups in found.groups):
+        levels_found = ", ".join(repr(level) for level in seen) or "none"
+        raise UsageError(f"Levels of {by!r}: {levels_found}; expected two or more to compare.")
     decided, more = decide(pl.DataFrame(found.differences, DIFFERENCES_SCHEMA), chosen, alpha)
     return Comparison(
         suite=opened[0].manifest.suite,
@@ -485,14 +494,11 @@ def _groups(
     selection: Selection,
     notes: list[str],
 ) -> list[list[Side]]:
-    """Return the systems that are compared with each other, group by group."""
+    """Return the systems that are compared with each other, group by group; none of one level."""
     if len(runs) == 1:
         levels = levelled[0]
         if len(levels) < 2:
-            found = ", ".join(repr(level) for level in levels) or "none"
-            raise UsageError(
-                f"Levels of {selection.by!r}: {found}; expected two or more to compare."
-            )
+            return []
         return [[Side(None, str(name), sums) for name, sums in levels.items()]]
     names = [str(run.path) for run in runs]
     groups = []
