@@ -1,8 +1,10 @@
 """``fastscore vectors``: looking after the stores of vectors."""
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -10,6 +12,9 @@ from fastscore.cli.command_types import SuggestingGroup
 from fastscore.errors import EXIT_CHECK_FAILED
 from fastscore.terminal import write_line, write_note
 from fastscore.vectors.precisions import EXACT, PRECISIONS
+
+if TYPE_CHECKING:
+    from fastscore.vectors.stores import StoreListing
 
 
 def _store_options(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -48,13 +53,60 @@ def command() -> None:
     """
 
 
+_STORES = click.option(
+    "--store",
+    type=click.Path(path_type=Path),
+    envvar="FASTSCORE_STORE",
+    show_envvar=True,
+    help="The folder of vector stores.  [default: in the cache]",
+)
+
+
+@command.command("list", epilog="Example: fastscore vectors list --json")
+@_STORES
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def list_(store: Path | None, as_json: bool) -> None:
+    """List all stores with their models and sizes, the largest first."""
+    from fastscore.vectors.stores import list_stores
+
+    _write_stores(list_stores(store), as_json=as_json)
+
+
+@command.command("prune", epilog="Example: fastscore vectors prune --yes")
+@_STORES
+@click.option("--yes", is_flag=True, help="Remove them. Without it they are only listed.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def prune(store: Path | None, yes: bool, as_json: bool) -> None:
+    """Remove the stores whose vectors no exported model computes."""
+    from fastscore.vectors.stores import prune_stores
+
+    found = prune_stores(store, dry_run=not yes)
+    _write_stores(found, as_json=as_json)
+    done = "removed" if yes else "not removed: add --yes"
+    write_note(f"{len(found):,} stores of no exported model, {done}")
+
+
+def _write_stores(stores: "Sequence[StoreListing]", *, as_json: bool) -> None:
+    if as_json:
+        rows = [{**asdict(each), "folder": str(each.folder)} for each in stores]
+        write_line(json.dumps(rows, indent=2))
+        return
+    for each in stores:
+        name = f"{each.model} {each.precision}" if each.model else "no exported model"
+        write_line(f"{name:<32} {each.vectors:>12,} vectors {each.bytes:>15,} bytes  {each.folder}")
+
+
 @command.command("stats", epilog="Example: fastscore vectors stats")
 @_store_options
-def stats(embedder: str, precision: str, store: Path | None) -> None:
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def stats(embedder: str, precision: str, store: Path | None, as_json: bool) -> None:
     """Count vectors, segments and bytes."""
     from fastscore.vectors.models import open_store
 
     found = open_store(embedder, store, precision).stats()
+    if as_json:
+        write_line(json.dumps({**asdict(found), "folder": str(found.folder)}, indent=2))
+        return
     write_line(
         f"{found.vectors:,} vectors in {found.segments:,} segments, {found.bytes:,} bytes, "
         f"{found.damaged:,} segments set aside as damaged: {found.folder}"

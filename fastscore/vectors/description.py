@@ -33,7 +33,7 @@ def check_trusted(folder: Path) -> None:
 
 
 STORE_FORMAT = 2
-_FILE = "store.json"
+STORE_FILE = "store.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,7 @@ def describe_or_create(folder: Path, wanted: dict[str, object]) -> object:
     OSError
         If the folder cannot be made or read.
     """
-    path = folder / _FILE
+    path = folder / STORE_FILE
     if not path.exists():
         folder.mkdir(parents=True, exist_ok=True)
         with committed(path) as file:
