@@ -93,6 +93,8 @@ class InputFile:
         of a file.
     kind
         What it is in words, if the format alone does not tell.
+    first_line
+        The first line of plain JSON Lines, if it is short and not too many are kept.
     """
 
     path: str
@@ -102,6 +104,7 @@ class InputFile:
     pattern: str = ""
     stored: str = ""
     kind: str = field(default="", compare=False)
+    first_line: bytes = field(default=b"", compare=False, repr=False)
 
     @property
     def location(self) -> str:
@@ -116,6 +119,10 @@ class _Seen:
     files: tuple[InputFile, ...] = ()
     reason: str = ""
     advice: str = ""
+
+
+_FIRST_LINES_BYTES = 16 << 20
+"""So much of first lines is kept: screening then opens these files no more."""
 
 
 def resolve_inputs(
@@ -154,12 +161,16 @@ def resolve_inputs(
         raise UsageError(f"--format is {named_format!r}.", did_you_mean(named_format, formats))
     found: dict[str, InputFile] = {}
     folders: dict[str, str] = {}
+    n_kept = 0
     for pattern in [os.fspath(each) for each in patterns]:
         if pattern == STDIN:
             found.setdefault(STDIN, _standard_input(formats, named_format))
             continue
         for file in _files_of(pattern, formats, named_format):
             key = _real_path(file.path, folders)
+            n_kept += len(file.first_line)
+            if n_kept > _FIRST_LINES_BYTES and file.first_line:
+                file = replace(file, first_line=b"")
             before = found.get(key)
             if before is None:
                 found[key] = file
@@ -440,7 +451,9 @@ def _look_at(
     if format is None:
         return _Seen(reason=_not_read(named, content))
     kind = _words(format, content, head)
-    return _Seen((InputFile(path, format, compression, size, kind=kind),))
+    end = head.find(b"\n") if format == "jsonl" and compression == "none" else -1
+    first_line = head[:end] if end >= 0 else b""
+    return _Seen((InputFile(path, format, compression, size, kind=kind, first_line=first_line),))
 
 
 def _format(

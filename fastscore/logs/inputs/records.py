@@ -180,21 +180,26 @@ def first_row(file: InputFile) -> Record | None:
     if file.format != "jsonl" or file.compression != "none":
         return None
     try:
-        if is_remote(file.location):
-            return None
-        descriptor = os.open(file.location, os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            text = os.read(descriptor, _FIRST_BYTES)
-            end = text.find(b"\n")
-            if end < 0:
-                text += os.read(descriptor, _MORE_BYTES)
-                end = text.find(b"\n")
-        finally:
-            os.close(descriptor)
-        row = orjson.loads(text[:end]) if end >= 0 else None
+        row = orjson.loads(file.first_line or _first_line(file))
     except (OSError, ValueError):
         return None
     return with_folders(row, partition_of(file.path)) if isinstance(row, dict) else None
+
+
+def _first_line(file: InputFile) -> bytes:
+    """Read the first line of a local file; nothing of one that is long."""
+    if is_remote(file.location):
+        return b""
+    descriptor = os.open(file.location, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        text = os.read(descriptor, _FIRST_BYTES)
+        end = text.find(b"\n")
+        if end < 0:
+            text += os.read(descriptor, _MORE_BYTES)
+            end = text.find(b"\n")
+    finally:
+        os.close(descriptor)
+    return text[:end] if end >= 0 else b""
 
 
 def begins_with(file: InputFile) -> bytes:

@@ -2,6 +2,7 @@
 
 import bz2
 import gzip
+import json
 import lzma
 import os
 import subprocess
@@ -12,12 +13,14 @@ import pytest
 import zstandard
 
 from fastscore.errors import InputError
+from fastscore.logs.inputs import files
 from fastscore.logs.inputs.files import (
     UNKNOWN_SUFFIX,
     InputFile,
     list_left_aside,
     resolve_inputs,
 )
+from fastscore.logs.inputs.records import first_row
 from fastscore.logs.plan.shards import plan_shards
 from fastscore.suites.declarations import Source
 
@@ -252,3 +255,16 @@ def test_outputs_of_fastscore_are_no_logs(folder: Path) -> None:
         paths("logs/run")
     (folder / "logs" / "run" / "manifest.json").write_text('{"signature": "another program"}')
     assert "logs/run/manifest.json" in paths("logs")
+
+
+def test_first_lines_are_kept_up_to_a_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Screening reads them from there; a long line, and those beyond the size, from the file."""
+    monkeypatch.setattr(files, "_FIRST_LINES_BYTES", 20)
+    texts = {"a": '{"a": 1}\n{}\n', "b": f'{{"b": "{"x" * 2_000}"}}\n', "c": '{"c": 1}\n'}
+    texts["d"] = '{"d": 1}\n'
+    for name, text in texts.items():
+        (tmp_path / f"{name}.jsonl").write_text(text)
+    found = resolve_inputs([str(tmp_path)], ("jsonl",))
+    assert [file.first_line for file in found] == [b'{"a": 1}', b"", b'{"c": 1}', b""]
+    rows = [json.loads(text.split("\n")[0]) for text in texts.values()]
+    assert [first_row(file) for file in found] == rows

@@ -188,8 +188,8 @@ main()
 """
 
 
-def test_each_file_is_opened_twice_to_be_looked_at(tmp_path: Path) -> None:
-    """For its first bytes, by screening, by planning, and to be scored."""
+def test_each_file_is_opened_once_to_be_looked_at(tmp_path: Path) -> None:
+    """For its first bytes, by planning, and to be scored; the first one by screening too."""
     for index in range(12):
         rows = [dict(row, dialogue_uid=f"d{index}") for row in RIGHT["score_dialogue"]]
         write(tmp_path / "logs" / f"{index:02}.jsonl", rows)
@@ -215,4 +215,4 @@ def test_each_file_is_opened_twice_to_be_looked_at(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     opened = Counter(line for line in done.stderr.splitlines() if line.startswith("logs/"))
-    assert opened == {f"logs/{index:02}.jsonl": 4 for index in range(12)}
+    assert opened == {f"logs/{index:02}.jsonl": 3 + (index == 0) for index in range(12)}
