@@ -73,5 +73,5 @@ def test_plain_intervals_by_hand():
 def test_a_lead_out_of_range_is_named():
     rows = text_rows("strings", ["Park, visit from 7:30 to 8:30"])
     leads, offsets = np.frombuffer(b", ", np.uint8), np.array([0, 13])
-    with pytest.raises(IndexError, match="plain_intervals:_find` touches 1 items at index 2 of 2"):
+    with pytest.raises(IndexError, match="plans:_find` touches 1 items at index 2 of 2"):
         module._find(rows.views, leads, offsets)
