@@ -12,6 +12,7 @@ from fastscore.errors import RunError, UsageError, did_you_mean
 from fastscore.option_files import read_toml
 from fastscore.results.compare import Comparison, compare
 from fastscore.results.compare.differences import Selection
+from fastscore.results.defined_rows import summarise_defined
 from fastscore.results.dialogue_sums import LABEL_TABLE, dialogue_keys
 from fastscore.results.number_text import counted, interval_text, number_text, p_text
 from fastscore.results.runs import Run
@@ -166,13 +167,19 @@ def check(
 
 
 def _of_one_run(run: Run, limits: CheckLimits) -> list[Check]:
-    """Check bounds, nulls and rejects."""
-    whole = {
-        row["metric"]: row
-        for row in run.summary.filter(pl.col("group") == ALL).iter_rows(named=True)
-    }
-    found = [_bound(id, whole.get(id), "at least", limit) for id, limit in limits.minimum.items()]
-    found += [_bound(id, whole.get(id), "at most", limit) for id, limit in limits.maximum.items()]
+    """Check bounds, nulls and rejects.
+
+    A bound is of the mean over the rows in which the definition leaves the value open, as the
+    printed summary has it. If these rows are on several scales, it is of the mean over all rows.
+    """
+    summary = run.summary.filter(pl.col("group") == ALL)
+    whole = {row["metric"]: row for row in summary.to_dicts()}
+    bounded = list({**limits.minimum, **limits.maximum})
+    open_rows, _ = summarise_defined(run.suite, run.lazy_tables, summary, bounded)
+    means = {row["metric"]: row for row in open_rows.to_dicts() if row["mean"] is not None}
+    means = whole | means
+    found = [_bound(id, means.get(id), "at least", limit) for id, limit in limits.minimum.items()]
+    found += [_bound(id, means.get(id), "at most", limit) for id, limit in limits.maximum.items()]
     found += [_nulls(id, whole.get(id), limit) for id, limit in limits.nulls.items()]
     if limits.rejects is not None:
         found.append(_rejects(run, limits.rejects))

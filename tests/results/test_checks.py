@@ -335,3 +335,14 @@ def test_runs_of_two_suites_are_refused_before_their_metrics(suite_runs: SuiteRu
         check(
             suite_runs["group_travel"], CheckLimits(drops={"M9": 0.1}), suite_runs["memory_finance"]
         )
+
+
+def test_a_bound_leaves_out_rows_in_which_the_definition_gives_the_value(
+    suite_runs: Mapping[str, Run],
+) -> None:
+    """M5 is 0 by definition in conditions without feedback."""
+    run = suite_runs["group_travel"]
+    rows = run.scan("dialogues").filter("enable_feedback").select("M5").collect()["M5"].drop_nulls()
+    assert 0 < rows.len() < run.scan("dialogues").select("M5").collect()["M5"].drop_nulls().len()
+    (found,) = check(run, CheckLimits(minimum={"M5": 0.0}))
+    assert float(found.found) == pytest.approx(rows.mean(), rel=1e-5)

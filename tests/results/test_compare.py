@@ -245,8 +245,43 @@ def test_another_column_is_the_unit(both: Run) -> None:
 
 
 def test_two_runs_as_independent_samples(base: Run, better: Run) -> None:
-    found = fastscore.compare(base, better, unpaired=True, metrics=["U_best"])
-    assert (found.differences["n_a"].item(), found.differences["n_b"].item()) == (10, 11)
+    """Equal ids are pairs, except if the samples are said to be independent: Welch's test then."""
+    asked: dict[str, Any] = {"metrics": ["average_U_best_early"], "test": "t"}
+    found = row_of(fastscore.compare(base, better, unpaired=True, **asked).differences)
+    assert (found["n_a"], found["n_b"]) == (10, 11)
+    x, y = (
+        [values[0] for values in values_by_dialogue(run, "average_U_best_early").values()]
+        for run in (base, better)
+    )
+    expected = stats.ttest_ind(y, x, equal_var=False)
+    ends = expected.confidence_interval()
+    assert found["p"] == pytest.approx(expected.pvalue)
+    assert (found["low"], found["high"]) == pytest.approx((ends.low, ends.high))
+    paired = row_of(fastscore.compare(base, better, **asked).differences)
+    assert paired["p"] != pytest.approx(expected.pvalue, rel=1e-3)
+
+
+def test_units_that_are_named_are_shared_by_independent_samples(both: Run) -> None:
+    asked: dict[str, Any] = {"by": "miner_uid", "pair_by": "dialogue_uid", "metrics": ["U_best"]}
+    apart = row_of(fastscore.compare(both, unpaired=True, **asked).differences)
+    shared = row_of(
+        fastscore.compare(both, unpaired=True, cluster="dialogue_uid", **asked).differences
+    )
+    assert apart["difference"] == shared["difference"]
+    assert apart["standard_error"] != pytest.approx(shared["standard_error"], rel=1e-3)
+
+
+def test_three_independent_systems_share_no_dialogue_in_a_ranking(
+    base: Run, better: Run, both: Run
+) -> None:
+    found = fastscore.compare(base, better, both, unpaired=True, metrics=["U_best"])
+    assert sorted(found.ranking["n_dialogues"]) == [10, 11, 21]
+
+
+def test_the_headline_names_no_copy_of_another_metric(base: Run, better: Run) -> None:
+    first = str(fastscore.compare(base, better)).partition("(Holm")[0]
+    assert "average_U_best_early" in first
+    assert "U_best " not in first.replace("average_U_best_early", "")
 
 
 def test_published_statistics_have_one_variance_over_n(both: Run) -> None:

@@ -5,7 +5,7 @@ and effect size are all of that mean, with the dialogue (or ``--cluster``) as th
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from math import comb
 from os import PathLike
@@ -205,7 +205,8 @@ def compare(
         one group, which finds the name within the dialogue id. If a column is given, the mean over
         all rows of one value counts, and a note tells how many values have several rows.
     unpaired
-        Compare all dialogues of both sides as independent samples.
+        Compare all dialogues of both sides as independent samples, also those with equal ids. A
+        `cluster` that both sides share still has one error for both.
     cluster
         The column whose values are the units of inference. Default: what is paired.
     repeats
@@ -267,22 +268,19 @@ def compare(
         has_repeats=repeats is not None,
         by_definition=_defined_by_level(opened, chosen, selection, notes),
     )
-    found, seen = _Rows(), dict[str | None, None]()
+    found, few = _Rows(), dict[str, list[str | None]]()
     for of_table in _by_table(chosen):
         levelled = [_levels_of(run, of_table, selection, notes) for run in opened]
+        if len(opened) == 1 and len(levelled[0]) < 2:
+            few[of_table[0].table] = list(levelled[0])
+            continue
         groups = _groups(opened, levelled, selection, notes)
-        if len(opened) == 1 and not groups:
-            notes.append(
-                f"{opened[0].path}: table {of_table[0].table} has fewer than two levels of "
-                f"{selection.by} and is not compared"
-            )
-        seen |= dict.fromkeys(level for of_run in levelled for level in of_run)
+        if unpaired and cluster is None:
+            groups = [list(map(_independent, sides, range(len(sides)))) for sides in groups]
         _add_differences(found, groups, of_table, how, selection, notes, unpaired=unpaired)
         _add_sides(found, groups, of_table, how, published=published_statistics)
         found.groups.append((of_table, groups))
-    if len(opened) == 1 and not any(groups for _, groups in found.groups):
-        levels_found = ", ".join(repr(level) for level in seen) or "none"
-        raise UsageError(f"Levels of {by!r}: {levels_found}; expected two or more to compare.")
+    notes += _refuse_few_levels(few, selection, is_all=not found.groups)
     decided, more = decide(pl.DataFrame(found.differences, DIFFERENCES_SCHEMA), chosen, alpha)
     return Comparison(
         suite=opened[0].manifest.suite,
@@ -423,12 +421,12 @@ def _levels_of(
     values = _named(run, found.values, metrics[0].table, selection, notes)
     nulls = found.nulls.with_columns(pl.col(LABEL).cast(pl.String))
     levels = values[LABEL].unique(maintain_order=True).to_list()
-    for level in selection.levels:
+    for level in selection.levels if levels else ():
         if level not in levels:
             raise UsageError(
                 f"{run.path}: no {selection.by} is {level!r}.", did_you_mean(level, levels)
             )
-    levels = list(selection.levels) or levels
+    levels = [level for level in selection.levels if levels] or levels
     if len(levels) > MOST_LEVELS:
         raise UsageError(
             f"{run.path}: {selection.by!r} has {len(levels):,} values, expected at most "
@@ -488,18 +486,37 @@ def _named(
     return named.drop("_found")
 
 
+def _refuse_few_levels(
+    few: Mapping[str, Sequence[str | None]], selection: Selection, *, is_all: bool
+) -> list[str]:
+    """Note the tables with fewer than two levels; refuse a comparison if all have."""
+    found = dict.fromkeys(repr(level) for levels in few.values() for level in levels)
+    if is_all:
+        raise UsageError(
+            f"Levels of {selection.by!r}: {', '.join(found) or 'none'}; expected two or more to "
+            "compare."
+        )
+    return [
+        f"table {table} is left out: it has {counted(len(levels), 'levels')} of {selection.by}"
+        for table, levels in few.items()
+    ]
+
+
+def _independent(side: Side, place: int) -> Side:
+    """Return a side whose dialogues and units are no other side's, whatever their ids."""
+    own = pl.format("{}/{}", pl.lit(place), pl.col(KEY, CLUSTER).cast(pl.String)).name.keep()
+    return replace(side, sums=replace(side.sums, values=side.sums.values.with_columns(own)))
+
+
 def _groups(
     runs: Sequence[Run],
     levelled: Sequence[Mapping[str | None, DialogueSums]],
     selection: Selection,
     notes: list[str],
 ) -> list[list[Side]]:
-    """Return the systems that are compared with each other, group by group; none of one level."""
+    """Return the systems that are compared with each other, group by group."""
     if len(runs) == 1:
-        levels = levelled[0]
-        if len(levels) < 2:
-            return []
-        return [[Side(None, str(name), sums) for name, sums in levels.items()]]
+        return [[Side(None, str(name), sums) for name, sums in levelled[0].items()]]
     names = [str(run.path) for run in runs]
     groups = []
     for level in dict.fromkeys(level for of_run in levelled for level in of_run):

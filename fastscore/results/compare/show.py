@@ -143,8 +143,11 @@ def headline(comparison: Comparison) -> str:
     told = _comparable(comparison)
     if told.is_empty():
         return "Nothing is compared: no dialogue has a value on both sides."
+    copies = [metric.id for metric in comparison.metrics if metric.same_test_as]
     head = told.filter(pl.col("family") == "headline")
     head = head if head.height else told
+    distinct = head.filter(pl.col("metric").is_in(copies).not_())
+    head = distinct if distinct.height else head
     rows = head.to_dicts()
     size = max((row["family_size"] or 0 for row in rows), default=0)
     level = f"Holm-corrected p < {comparison.alpha:g} over {counted(size, 'tests')}"
