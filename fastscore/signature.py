@@ -114,6 +114,10 @@ class Difference:
     second: str | None
     decides: bool
 
+    def __str__(self) -> str:
+        first, second = (value or "not there" for value in (self.first, self.second))
+        return f"{self.name} was {first} and is {second}"
+
 
 def differences(first: str, second: str) -> list[Difference]:
     """Return the parts in which two signatures differ, in the order of the signatures.

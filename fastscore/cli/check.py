@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 @click.command(
     "check",
-    epilog="Example: fastscore check run --min cas=0.4 --max-null cas=20% --against base "
-    "--max-drop cas=0.01",
+    epilog="Example: fastscore check run --min cross_coherence=0.2 --max-null cross_coherence=20% "
+    "--against base --max-drop cross_coherence=0.01",
 )
 @click.argument("run", type=click.Path(path_type=Path))
 @click.option(

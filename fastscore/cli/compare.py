@@ -67,7 +67,7 @@ COMPARED, JUDGED, HOW = "What is compared", "A judge's scores", "How it is compa
     cls=HeadedOption,
     heading=COMPARED,
     is_flag=True,
-    help="Compare all dialogues as independent samples.",
+    help="Compare all dialogues as independent samples, also those with equal ids.",
 )
 @click.option(
     "--cluster",
@@ -154,7 +154,7 @@ COMPARED, JUDGED, HOW = "What is compared", "A judge's scores", "How it is compa
     type=click.Choice(FORMATS),
     default="table",
     show_default=True,
-    help="csv and json hold every statistic, unrounded.",
+    help="csv and json contain every statistic, unrounded.",
 )
 @click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
 def command(

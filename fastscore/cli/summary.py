@@ -45,7 +45,8 @@ from fastscore.terminal.grids import FORMATS, Format
     type=click.Choice(FORMATS),
     default="table",
     show_default=True,
-    help="csv and json hold every statistic, unrounded.",
+    help="csv and json contain every statistic, unrounded, over all rows. The others leave out "
+    "rows whose value a definition fixes.",
 )
 @click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
 @click.option(

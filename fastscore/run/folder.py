@@ -83,10 +83,9 @@ def open_manifest(
     earlier = None if config.overwrite else _earlier_manifest(folder)
     there = None if config.overwrite else _earlier_signature(folder, earlier)
     if there is not None:
-        if deciding_differences(there, signed):
+        if differing := deciding_differences(there, signed):
             raise RunConflictError(
-                f"{folder} holds a run with another signature.\n  there: {there}\n"
-                f"  asked: {signed}",
+                f"{folder} holds a run with another signature: {'; '.join(map(str, differing))}.",
                 "Choose another folder with -o, or replace it with --overwrite.",
             )
         begun, now = package_version(there), package_version(signed)

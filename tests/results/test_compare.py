@@ -419,3 +419,31 @@ def test_command_shows_tables_and_json(base: Run, better: Run) -> None:
     refused = fastscore_command(["compare", base.path, base.path / "none"])
     assert refused.returncode == 2
     assert "no run there" in refused.stderr
+
+
+def test_a_table_without_rows_is_left_out_and_the_others_are_compared(tmp_path: Path) -> None:
+    """Chats without shifts leave the table of shifts empty."""
+    catalogue = tmp_path / "catalogue.jsonl"
+    catalogue.write_text('{"id": 1, "name": "Alien", "genre": ["horror"]}\n')
+    logs = [
+        {
+            "session_id": f"s{number}",
+            "model_name": model,
+            "conversation": [
+                {"speaker": "USER", "text": "a horror film"},
+                {"speaker": "SYSTEM", "text": reply if number else "a film"},
+            ],
+        }
+        for number in range(4)
+        for model, reply in (("a", "a horror film"), ("b", "no idea"))
+    ]
+    options = fastscore.PreferenceShift(catalogue=str(catalogue), segments="metadata")
+    run = fastscore.score(logs, options, embedder="none")
+    found = fastscore.compare(run, by="model", levels=["b", "a"])
+    row = row_of(found.differences, metric="cross_coherence")
+    assert (row["a"], row["b"], row["difference"]) == ("b", "a", 0.75)
+    assert any(note.startswith("table shifts is left out: it has 0 levels") for note in found.notes)
+    with pytest.raises(UsageError, match=r"no model is 'c'\. .*Known: 'a', 'b'"):
+        fastscore.compare(run, by="model", levels=["c"])
+    with pytest.raises(UsageError, match="Levels of 'model': none; expected two or more"):
+        fastscore.compare(run, by="model", tables=["shifts"])
