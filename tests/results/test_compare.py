@@ -384,22 +384,6 @@ def test_unknown_names_are_refused(both: Run, words: dict[str, Any], message: st
     assert message in f"{refused.value.message} {refused.value.hint}"
 
 
-def test_a_table_without_rows_is_not_compared(tmp_path: Path) -> None:
-    turn = [{"speaker": "USER", "text": "Any drama?"}, {"speaker": "SYSTEM", "text": "Heat."}]
-    chats = [
-        {"session_id": f"c{number}", "model_name": model, "conversation": turn}
-        for number, model in enumerate("aabb")
-    ]
-    catalogue = tmp_path / "catalogue.jsonl"
-    catalogue.write_text('{"name": "Heat", "genre": ["drama"]}\n', "utf-8")
-    options = fastscore.PreferenceShift(catalogue=str(catalogue), segments="metadata")
-    found = fastscore.compare(fastscore.score(chats, options, embedder="none"), by="model")
-    assert row_of(found.differences, metric="cross_coherence")["difference"] == 0.0
-    assert found.differences.filter(pl.col("metric") == "delay").is_empty()
-    (note,) = (note for note in found.notes if "table shifts" in note)
-    assert "has fewer than two levels of model and is not compared" in note
-
-
 def test_nothing_to_pair_is_refused(base: Run, folder: Path) -> None:
     elsewhere = scored(folder, "elsewhere", ("m", 0.4, range(20, 22)))
     with pytest.raises(UsageError, match=r"No dialogue of .*base \(such as .* is in .*elsewhere"):
