@@ -478,7 +478,9 @@ def speakers_error(
     message = f"{_named(seen)}: {need.place} is {', '.join(map(repr, found))}"
     if source.chat is not None:
         flags = role_flags([*counts.words], counts.known, rows)
-        return UnmappedLogError(f"{message}.", flags) if flags else None
+        unknown = ", ".join(map(repr, sorted(counts.words)))
+        message = f"{message}. The layout or the map of words does not name {unknown}."
+        return UnmappedLogError(message, flags) if flags else None
     if need.column.value_map:
         return None
     meanings = role_meanings(found)
