@@ -245,8 +245,10 @@ def score_in_memory(config: RunConfig, given: ScoreInput, reporter: Reporter) ->
             counts[name] = counts.get(name, 0) + value
     unknown = pl.concat([part.unknown_words for part in parts]).lazy()
     dialogues = tables.get("dialogues", pl.DataFrame()).lazy()
+    records = given.records(declared)
     run_notes = notes_on_run(
-        counts, unknown, declared, summary, options, given.records(declared), dialogues
+        *(counts, unknown, declared, summary, options, records, dialogues),
+        of_suite=() if suite.notes is None else suite.notes(dialogues, options),
     )
     finest = suite.tables[0].name
     if tables[finest].is_empty():

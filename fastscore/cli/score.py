@@ -1,5 +1,6 @@
 """``fastscore score``: one command a suite, its flags made from the suite's declared options."""
 
+import copy
 import dataclasses
 import os
 from collections.abc import Sequence
@@ -328,7 +329,17 @@ def run_options(suite: Suite) -> list[click.Option]:
         type=click.IntRange(min=1),
         help=f"Maximum MiB of input in a shard.  [default: {suite.source.shard_bytes // MIB}]",
     )
-    return [*_CHANGING, *_PLACES, *_SCORED, *_WORKERS, shard_size, *_RUNNING]
+    options = [*_CHANGING, *_PLACES, *_SCORED, *_WORKERS, shard_size, *_RUNNING]
+    return options if suite.texts is not None else list(map(_hidden_for_vectors, options))
+
+
+def _hidden_for_vectors(option: click.Option) -> click.Option:
+    """Return an option that `--help` does not list if only vectors use it."""
+    if option.name not in ("embedder", "precision", "dim", "store"):
+        return option
+    hidden = copy.copy(option)
+    hidden.hidden = True
+    return hidden
 
 
 def suite_options(suite: Suite) -> list[click.Option]:

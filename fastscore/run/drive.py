@@ -192,8 +192,8 @@ def execute(config: RunConfig, reporter: Reporter) -> Outcome:
     without = unread(file.format for file in files)
     if config.embedder is None or not suite.needs_vectors(options):
         without += WITHOUT_VECTORS
+    identity = embedder_identity(config, suite, options)  # a missing model is refused first
     with compiled(kernels_of(suite.name, without), reporter):
-        identity = embedder_identity(config, suite, options)
         context = run_context(config, suite, options, identity)
     with (
         run_lock(config.output) as writer,
@@ -412,8 +412,10 @@ def _describe(
     rows = (row for file in files for row in read_records(file, source))
     unknown = scan_unknown_words(run.folder, receipts)
     dialogues = _scanned_tables(run, receipts).get("dialogues", pl.LazyFrame())
+    notes = run.suite.notes
     run_notes = notes_on_run(
-        *(counts, unknown, source, summary, run.options, rows, dialogues, run.manifest.inputs)
+        *(counts, unknown, source, summary, run.options, rows, dialogues, run.manifest.inputs),
+        of_suite=notes(dialogues, run.options) if notes and dialogues.collect_schema() else (),
     )
     run.manifest.lacking = run_notes.lacking
     run.manifest.notes = run_notes.notes

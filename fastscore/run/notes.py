@@ -286,6 +286,7 @@ def notes_on_run(
     rows: Iterable[dict[str, Any]],
     dialogues: pl.LazyFrame,
     inputs: Iterable[Mapping[str, Any]] = (),
+    of_suite: Iterable[str] = (),
 ) -> NotesOnRun:
     """Say what a run lacks, taking that out of its counts.
 
@@ -307,6 +308,8 @@ def notes_on_run(
         Its table of dialogues.
     inputs
         Its inputs, as the manifest has them.
+    of_suite
+        The notes of its suite (`Suite.notes`).
 
     Returns
     -------
@@ -320,6 +323,7 @@ def notes_on_run(
     return NotesOnRun(
         [each.describe(found, source) for each in lacking],
         [
+            *of_suite,
             *notes_on_missing(missing, source),
             *_note_on_lines(counts, source),
             *_note_on_rows(counts),

@@ -251,6 +251,9 @@ class Suite:
         ``(tables, inputs, options)``: the files of the published evaluation, by name.
     cases
         ``(tables)``: ``of`` (what is counted), then one Int64 column for each count.
+    notes
+        ``(dialogues, options)``: sentences about a run for its outcome, from its table of
+        dialogues: what was estimated because the log lacks it.
     show
         ``(dialogue)``: a dialogue's turns with their scores and the evidence in them.
     explain
@@ -292,6 +295,7 @@ class Suite:
         Callable[[_Tables, tuple[str, ...], Any], dict[str, bytes]] | None
     ] = LazyFunction(None)
     cases: LazyFunction[Callable[[_Tables], pl.DataFrame] | None] = LazyFunction(None)
+    notes: LazyFunction[Callable[[pl.LazyFrame, Any], list[str]] | None] = LazyFunction(None)
     show: LazyFunction[Callable[["Dialogue"], "DialogueView"] | None] = LazyFunction(None)
     explain: LazyFunction[
         Callable[["Dialogue", Metric, Mapping[str, Any], Any], "Derivation"] | None

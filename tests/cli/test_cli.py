@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from click.testing import CliRunner
 import fastscore
 from fastscore.cli import _run, cli
 from fastscore.errors import EXIT_INCOMPLETE
+from fastscore.examples import write_example
 from tests.conftest import fastscore_command, fastscore_process
 from tests.documented import commands_by_words
 from tests.run.logs import write_logs
@@ -347,3 +349,18 @@ def test_doctor_is_content_where_everything_is_in_place() -> None:
     done = fastscore_command(["doctor"])
     assert done.returncode == 0, done.stdout
     assert "!!" not in done.stdout
+
+
+def test_a_missing_model_is_refused_before_anything_is_compiled(tmp_path: Path) -> None:
+    write_example("score_dialogue", tmp_path)
+    words = ["score", "score_dialogue", tmp_path / "logs", "-o", tmp_path / "run"]
+    done = fastscore_process(words, FASTSCORE_CACHE=str(tmp_path / "cache"))
+    assert done.returncode == 2
+    assert done.stderr.startswith("Error: The model 'minilm-l6-v2' has not been exported")
+
+
+@pytest.mark.parametrize("suite", ["memory_finance", "guest_simulation"])
+def test_suites_without_vectors_list_no_options_of_them(suite: str) -> None:
+    listed = fastscore_command(["score", suite, "--help"]).stdout
+    assert not re.search("--(embedder|precision|dim|store) ", listed)
+    assert "--embedder " in fastscore_command(["score", "group_travel", "--help"]).stdout

@@ -1,6 +1,7 @@
 """Which files an input names: files, members of archives, folders and globs, in a stable order."""
 
 import codecs
+import difflib
 import glob
 import json
 import os
@@ -547,5 +548,6 @@ def _suggestion(path: str) -> str | None:
         names = [entry.name for entry in folder.iterdir()]
     except OSError:
         return f"The folder {str(folder)!r} does not exist either."
-    hint = did_you_mean(Path(path).name, names)
-    return hint.split(" Known:")[0] if hint.startswith("Did you mean") else None
+    stems = {name.partition(".")[0]: name for name in sorted(names)}
+    close = difflib.get_close_matches(Path(path).name.partition(".")[0], stems, n=1, cutoff=0.6)
+    return f"Did you mean {stems[close[0]]!r}?" if close else None

@@ -25,6 +25,7 @@ SUITE = Suite(
     check="state_files:check_states",
     read="events:read_conversations",
     score="score:score_conversations",
+    notes="score:notes_on_personas",
     show="show:show_dialogue",
     trivial_agents="score:score_trivial_agents",
     sections="show:report_sections",

@@ -113,6 +113,20 @@ def _score(counted: pl.DataFrame, counts: dict[str, npt.NDArray[Any]]) -> pl.Dat
     )
 
 
+def notes_on_personas(dialogues: pl.LazyFrame, options: GuestSimulation) -> list[str]:
+    """Tell how many conversations have a PAS without the attributes of their persona."""
+    scored = dialogues.filter(pl.col("PAS").is_not_null())
+    sources = scored.select("PAS_source").collect()["PAS_source"]
+    n_estimated = int((sources == "fallback").sum())
+    if not n_estimated:
+        return []
+    return [
+        f"PAS: {n_estimated:,} of {sources.len():,} conversations have a persona without "
+        "attributes, so PAS follows the words of its description alone; name the attributes with "
+        "--personas FILE"
+    ]
+
+
 _KEY = list(DIALOGUES.dialogue_key)
 _DEFAULTS = dict(zip(STATE_COLUMNS, DEFAULT_STATE, strict=True))
 _WORDS = dict(

@@ -144,6 +144,7 @@ def test_every_format_compressed_or_not(
         ("logs/c*.csv", r"glob 'logs/c\*.csv' matched nothing"),
         ("logs/*.txt", "matched 1 names but no file"),
         ("empty", "folder 'empty' holds no file"),
+        ("logs/rows.jsonl", r"No such file or folder: 'logs/rows.jsonl'\.$"),
         ("logs/bb.jsonl", r"No such file or folder: 'logs/bb.jsonl'.*Did you mean 'b.jsonl'"),
         ("ftp://host/*.jsonl", r"'ftp://host/\*.jsonl' is an address.*s3://, .*input -"),
         ("nowhere/at/all", "folder 'nowhere/at' does not exist either"),

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+import fastscore
 from tests.suites.guest_simulation.guests import (
     ADA,
     ATTRIBUTES,
@@ -137,3 +138,19 @@ def test_what_is_nearly_nothing_is_scored(profile: str, states: str) -> None:
         tables = score(row, profile=profile, states=states)
         assert tables["dialogues"].height == 1
         assert tables["messages"].height == (row["role"] == "agent")
+
+
+def test_a_pas_without_attributes_of_the_persona_is_said() -> None:
+    def row(number: int, persona: object) -> dict[str, object]:
+        return {
+            "conversation_id": f"c{number}",
+            "role": "agent",
+            "name": "guest_simulation_agent",
+            "content": "What is on the menu?",
+            "guest_persona": persona,
+        }
+
+    described = fastscore.score([row(1, ADA), row(2, "A curious guest.")], "guest_simulation")
+    assert [note for note in described.notes if note.startswith("PAS: 1 of 2 conversations have")]
+    named = fastscore.score([row(1, ADA)], "guest_simulation")
+    assert not [note for note in named.notes if "persona without attributes" in note]
