@@ -22,7 +22,7 @@ StrPath = str | os.PathLike[str]
 
 
 def example(suite: str, output: StrPath) -> Example:
-    """Write a small real log of a suite into a folder, with its licence and other files.
+    """Write a small example log of a suite into a folder, with its licence and other files.
 
     Returns
     -------

@@ -31,7 +31,7 @@ VERBS = {
     "compare": ("compare", "Compare two runs, or the levels of one: intervals, effects, tests."),
     "analyse": ("analyse", "Analyse a run by its suite's own analysis: tables, figures, a page."),
     "inspect": ("inspect", "Say what logs hold, which suites fit, and what to type."),
-    "example": ("example", "Write a small real log of a suite, to try it."),
+    "example": ("example", "Write a small example log of a suite."),
     "simulate": ("simulate", "Simulate users who talk with a recommender, into logs."),
     "judge": ("judge", "Judge dialogues of any suite by a chat model and a rubric."),
     "agreement": ("agreement", "Compare the scores of several judges or people."),
@@ -102,7 +102,7 @@ def cli(ctx: click.Context) -> None:
     """Score dialogue logs by published metrics: exact, fast, on one workstation.
 
     \b
-    fastscore example score_dialogue -o example                          a small real log to try
+    fastscore example score_dialogue -o example                          a small example log
     fastscore score score_dialogue example/logs -o run --lex-weight 1    score every log in a folder
     fastscore summary run                                                show what came out
     fastscore metrics score_dialogue                                     what each number means

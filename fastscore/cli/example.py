@@ -1,4 +1,4 @@
-"""``fastscore example``: a small real log of a suite, to try it."""
+"""``fastscore example``: a small example log of a suite."""
 
 from pathlib import Path
 
@@ -18,7 +18,7 @@ from fastscore.terminal import write_line
     help="A folder.",
 )
 def command(suite: str, output: Path) -> None:
-    """Write a small real log of SUITE, with its licence and what scores it."""
+    """Write a small example log of SUITE, with its licence and the command that scores it."""
     example = write_example(suite, output)
     for name, size in example.files:
         write_line(f"{output / name}  {size:,} bytes")

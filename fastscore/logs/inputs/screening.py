@@ -407,7 +407,7 @@ def lacking_error(
         "\n".join(lines),
         absent,
         flags_to_type(suite, source, lacking, advice, found, seen[0]),
-        f"Say where it stands: --column {lacking[0].name}=KEY; `fastscore inspect` lists the keys "
+        f"Name its key: --column {lacking[0].name}=KEY. `fastscore inspect` lists the keys "
         "of a log and the suites that it fits.",
     )
 

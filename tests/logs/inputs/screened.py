@@ -66,5 +66,5 @@ def message(suite: str, path: Path, keys: str, nearest: str, absence: str = "") 
     if nearest:
         lines += [f"    nearest: {nearest}", f"Type --column {NEEDED[suite]}={nearest}."]
     else:
-        lines.append(f"Say where it stands: --column {NEEDED[suite]}=KEY; {INSPECT}")
+        lines.append(f"Name its key: --column {NEEDED[suite]}=KEY. {INSPECT}")
     return "\n".join(lines)
