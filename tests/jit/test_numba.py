@@ -15,7 +15,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 BOUND = re.compile(r"(numba|llvmlite)>=0\.(\d+),<0\.(\d+)")
 BOUNDS = {
     found[1]: (int(found[2]), int(found[3]))
-    for each in PROJECT["dependencies"]
+    for each in PROJECT["optional-dependencies"]["compile"]
     if (found := BOUND.fullmatch(each))
 }
 
