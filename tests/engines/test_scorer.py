@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 
 import fastscore
+from tests.conftest import NIGHTLY
 from tests.documented import ROOT, steps_of_page
 from tests.run.logs import write_varied_logs
 
@@ -89,7 +90,11 @@ def sorted_plainly(steps: pl.DataFrame) -> pl.DataFrame:
     return named.sort("dialogue", "utterance_index", "step")
 
 
-@pytest.mark.parametrize("module", RECIPES)
+BY_NIGHT = ("ray.data",)
+"""Engines that take a minute to start."""
+
+
+@pytest.mark.parametrize("module", [name for name in RECIPES if NIGHTLY or name not in BY_NIGHT])
 def test_a_recipe_gives_the_numbers_of_a_run(place: Path, tmp_path: Path, module: str) -> None:
     pytest.importorskip(module)
     options = fastscore.ScoreDialogue(lex_weight=1.0)
