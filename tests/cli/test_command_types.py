@@ -21,7 +21,11 @@ def test_every_option_stands_under_one_heading_of_at_most_fifteen(words: str) ->
     headed = options_by_heading(command, context)
     assert all(len(options) <= MOST for options in headed.values())
     listed = [option for options in headed.values() for option in options]
-    declared = [each for each in command.get_params(context) if isinstance(each, click.Option)]
+    declared = [
+        each
+        for each in command.get_params(context)
+        if isinstance(each, click.Option) and not each.hidden
+    ]
     assert sorted(map(id, listed)) == sorted(map(id, declared))
 
 
