@@ -31,7 +31,7 @@ def named_options(
     Raises
     ------
     UsageError
-        It is no suite, or `source` is one.
+        `suite` is not a suite, or `source` is one.
     """
     if _is_suite(suite):
         if isinstance(suite, str | Suite):
@@ -65,13 +65,13 @@ def _is_suite(given: Any) -> bool:
 
 
 def check_mapping(name: str, value: object, example: Mapping[str, Any]) -> None:
-    """Refuse what is no mapping; None is none."""
+    """Refuse a value that is not a mapping. None is accepted."""
     if value is not None and not isinstance(value, Mapping):
         raise UsageError(f"{name} is of type {type(value).__name__}, expected a dict: {example}.")
 
 
 def check_number(name: str, value: object) -> None:
-    """Refuse what is no integer of at least 1; None is none."""
+    """Refuse a value that is not an integer of at least 1. None is accepted."""
     if value is None:
         return
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
@@ -79,7 +79,7 @@ def check_number(name: str, value: object) -> None:
 
 
 def check_list(name: str, value: object) -> None:
-    """Refuse one text, whose characters would be taken one by one, and what is no sequence."""
+    """Refuse a value that is not a sequence, and a text, which is a sequence of characters."""
     if isinstance(value, str) or not isinstance(value, Sequence):
         raise UsageError(f"{name} is of type {type(value).__name__}, expected a list.")
 

@@ -252,7 +252,7 @@ def describe_inputs(plan: Plan) -> list[dict[str, Any]]:
 
 
 def _place(name: str) -> str:
-    """Return where an input is whatever folder it is looked for from; nothing if it is no file."""
+    """Return the absolute path or the address of an input; empty for a stream or a frame."""
     if name in (STDIN, FRAME_NAME):
         return ""
     return name if is_remote(name) else os.path.abspath(name)

@@ -87,8 +87,8 @@ class Plans:
         A row a place that is named, by plan: ``plan``, ``day``, ``kind`` (a meal, accommodation,
         attraction, event or stop), ``name``.
     entries
-        A row a filled value that is no stop, unchanged: ``plan``, ``slot``, ``text``; by day,
-        and in it by kind.
+        A row for each filled value that is not a stop, unchanged: ``plan``, ``slot``, ``text``.
+        They are in the order of days, then of kinds.
     checks
         A row a plan that has days: ``plan``, ``passed``, ``checks``.
     """
@@ -384,8 +384,8 @@ def plain_intervals(
     After: a name, a lead, and the interval, at whose end the text ends or has a comma; the first
     colon of the text is that of the interval. Before: the interval, a colon, a space, and a name
     without a colon or line end. The interval is ``TIME to TIME`` or ``TIME - TIME``, a time
-    ``7:30``, ``07:30``, ``7:30 AM`` or ``7:30pm``; next to it the name has an ASCII character that
-    is no blank. In such a text no pattern that allows more than this finds anything else.
+    ``7:30``, ``07:30``, ``7:30 AM`` or ``7:30pm``. The character of the name beside it is ASCII and
+    not a blank. A wider pattern finds the same in such a text.
 
     Parameters
     ----------

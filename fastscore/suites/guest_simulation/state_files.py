@@ -166,7 +166,7 @@ def read_state_files(
 def message_indices(rows: Rows) -> Indices:
     """Return the place of each row among the messages of its conversation, from 0.
 
-    The row of the test case is no message; its values mean nothing.
+    The row of the test case is not a message. Its values are ignored.
     """
     before: Indices = np.cumsum(~rows.is_case) - ~rows.is_case
     indices: Indices = before - before[first_of_group(rows.conversation)]

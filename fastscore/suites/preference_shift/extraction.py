@@ -7,7 +7,8 @@ Annotations are concepts that a chat model, or a person, has read from texts. A 
 has a ``text`` and its ``concepts``, lists of values by field as they were written. Values are
 normalised as the catalogue's are. A value that is not in the catalogue is replaced by the first
 value of its field, in the catalogue's order, that contains it or is contained in it. Otherwise it
-is ignored. A text without any concept has the concepts that words find in it, as published.
+is ignored. If none of its values is in the catalogue, a text has the concepts of its words, as
+published.
 """
 
 import difflib
