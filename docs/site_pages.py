@@ -20,7 +20,7 @@ from mkdocs.structure.pages import Page
 import fastscore
 from fastscore import sets, text
 from fastscore.cli import cli
-from fastscore.cli.command_types import options_by_heading
+from fastscore.cli.parameters import options_by_heading
 from fastscore.suites.base import Suite
 from fastscore.suites.registry import load_suite, suite_names
 

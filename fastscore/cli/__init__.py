@@ -1,4 +1,4 @@
-"""The command line: one module a verb, loaded when the verb is used."""
+"""The command line: a verb's module is loaded when the verb is used."""
 
 import atexit
 import gc
@@ -13,8 +13,7 @@ from typing import NoReturn, cast
 
 import click
 
-from fastscore.cli.command_types import SuggestingGroup
-from fastscore.cli.words import with_words
+from fastscore.cli.parameters import SuggestingGroup, with_words
 from fastscore.errors import EXIT_INCOMPLETE, EXIT_INTERRUPTED, FastscoreError
 from fastscore.paths import check_path
 from fastscore.plugins import entry_points
@@ -26,28 +25,28 @@ EXIT_TERMINATED = 143
 
 VERBS = {
     "score": ("score", "Score logs into a run directory."),
-    "summary": ("summary", "Show the summary of a run."),
-    "runs": ("runs", "List the runs in a folder, or write a page with links to their reports."),
+    "summary": ("show", "Show the summary of a run."),
+    "runs": ("show", "List the runs in a folder, or write a page with links to their reports."),
     "compare": ("compare", "Compare two runs, or the levels of one: intervals, effects, tests."),
-    "analyse": ("analyse", "Analyse a run by its suite's own analysis: tables, figures, a page."),
-    "inspect": ("inspect", "Say what logs hold, which suites fit, and what to type."),
-    "example": ("example", "Write a small example log of a suite."),
-    "simulate": ("simulate", "Simulate users who talk with a recommender, into logs."),
-    "judge": ("judge", "Judge dialogues of any suite by a chat model and a rubric."),
-    "agreement": ("agreement", "Compare the scores of several judges or people."),
-    "annotate": ("annotate", "Let a chat model read concepts or states from logs, into a file."),
-    "experiment": ("experiment", "Simulate, judge, score and analyse recommenders in one folder."),
-    "migrate": ("migrate", "Compare a run with the scores that a public script wrote."),
-    "check": ("check", "Check whether a run keeps to limits, for continuous integration."),
-    "explain": ("explain", "Show how a metric of a dialogue was computed."),
-    "report": ("report", "Write one self-contained page about a run, or several."),
-    "layouts": ("layouts", "List layouts of other tools' logs, each with an example."),
-    "metrics": ("metrics", "List suites and their metrics: formula, range, null rule, source."),
-    "models": ("models", "List, export and verify embedding models."),
-    "vectors": ("vectors", "Look after the stores of vectors."),
-    "kernels": ("kernels", "Compile what runs compute with, ahead, and list it."),
-    "doctor": ("doctor", "Say what is installed, exported, compiled and writable."),
-    "completion": ("completion", "Print the completion script of a shell."),
+    "analyse": ("compare", "Analyse a run by its suite's own analysis: tables, figures, a page."),
+    "inspect": ("logs", "Say what logs hold, which suites fit, and what to type."),
+    "example": ("logs", "Write a small example log of a suite."),
+    "simulate": ("chat_models", "Simulate users who talk with a recommender, into logs."),
+    "judge": ("chat_models", "Judge dialogues of any suite by a chat model and a rubric."),
+    "agreement": ("compare", "Compare the scores of several judges or people."),
+    "annotate": ("chat_models", "Let a chat model read concepts or states from logs, into a file."),
+    "experiment": ("chat_models", "Simulate, judge, score and analyse recommenders in one folder."),
+    "migrate": ("compare", "Compare a run with the scores that a public script wrote."),
+    "check": ("compare", "Check whether a run keeps to limits, for continuous integration."),
+    "explain": ("show", "Show how a metric of a dialogue was computed."),
+    "report": ("show", "Write one self-contained page about a run, or several."),
+    "layouts": ("logs", "List layouts of other tools' logs, each with an example."),
+    "metrics": ("logs", "List suites and their metrics: formula, range, null rule, source."),
+    "models": ("installation", "List, export and verify embedding models."),
+    "vectors": ("installation", "Look after the stores of vectors."),
+    "kernels": ("installation", "Compile what runs compute with, ahead, and list it."),
+    "doctor": ("installation", "Say what is installed, exported, compiled and writable."),
+    "completion": ("parameters", "Print the completion script of a shell."),
 }
 
 
@@ -72,7 +71,7 @@ class _Verbs(SuggestingGroup):
             entry = suite_verbs().get(cmd_name)
             return None if entry is None else cast("click.Command", entry.load())
         module = importlib.import_module(f"fastscore.cli.{VERBS[cmd_name][0]}")
-        command: click.Command = module.command
+        command: click.Command = getattr(module, f"{cmd_name}_command")
         return with_words(command)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

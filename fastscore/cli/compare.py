@@ -1,13 +1,20 @@
-"""``fastscore compare``: how two runs, or the levels of one, differ."""
+"""Verbs that compare: ``compare``, ``check``, ``analyse``, ``agreement`` and ``migrate``."""
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import click
 
-from fastscore.cli.command_types import HeadedCommand, HeadedOption
+from fastscore.cli.parameters import HeadedCommand, HeadedOption, SuggestingGroup
+from fastscore.errors import EXIT_CHECK_FAILED
 from fastscore.statistics import SAMPLES
+from fastscore.terminal import write_line, write_note
 from fastscore.terminal.grids import FORMATS, Format
+
+if TYPE_CHECKING:
+    from fastscore.results.checks import Check
+
 
 ALPHA = 0.05
 
@@ -157,7 +164,7 @@ COMPARED, JUDGED, HOW = "What is compared", "A judge's scores", "How it is compa
     help="csv and json contain every statistic, unrounded.",
 )
 @click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
-def command(
+def compare_command(
     runs: tuple[Path, ...],
     by: str | None,
     levels: tuple[str, ...],
@@ -209,3 +216,302 @@ def command(
         judge_scale=judge_range,
     )
     show_comparison(comparison, format="json" if as_json else format)
+
+
+@click.command(
+    "check",
+    epilog="Example: fastscore check run --min cross_coherence=0.2 --max-null cross_coherence=20% "
+    "--against base --max-drop cross_coherence=0.01",
+)
+@click.argument("run", type=click.Path(path_type=Path))
+@click.option(
+    "--min", "minimum", multiple=True, metavar="METRIC=VALUE", help="Least mean. Repeatable."
+)
+@click.option(
+    "--max", "maximum", multiple=True, metavar="METRIC=VALUE", help="Largest mean. Repeatable."
+)
+@click.option(
+    "--max-null",
+    "nulls",
+    multiple=True,
+    metavar="METRIC=SHARE",
+    help="Largest share of null rows, as 0.05 or 5%. Repeatable.",
+)
+@click.option("--max-rejects", metavar="SHARE", help="Largest share of rejected lines.")
+@click.option(
+    "--against", type=click.Path(path_type=Path), metavar="RUN2", help="The run to compare with."
+)
+@click.option(
+    "--max-drop",
+    "drops",
+    multiple=True,
+    metavar="METRIC=VALUE",
+    help="How much worse than in RUN2 the mean may be, by a test. Repeatable.",
+)
+@click.option(
+    "--max-missing",
+    metavar="SHARE|COUNT",
+    help="How many dialogues of RUN2 may be missing in RUN, as 5%, 0.05 or 2.",
+)
+@click.option(
+    "--pair-by",
+    metavar="COLUMN",
+    help="The column whose equal values are a pair, or a pattern.  [default: the dialogue's id]",
+)
+@click.option(
+    "--cluster",
+    metavar="COLUMN",
+    help="The column whose values are the units of --max-drop.  [default: what is paired]",
+)
+@click.option("--fail-undecided", is_flag=True, help="Fail if a check is undecided.")
+@click.option(
+    "--allow-different-signatures",
+    is_flag=True,
+    help="Compare numbers that were made in different ways.",
+)
+@click.option(
+    "--config",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    envvar="FASTSCORE_CONFIG",
+    show_envvar=True,
+    help="A TOML file whose table [check] holds limits. Flags win.",
+)
+@click.option(
+    "--junit",
+    "junit_file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Write a JUnit file.",
+)
+@click.option(
+    "--format",
+    "format",
+    type=click.Choice(["table", "github", "json"]),
+    default="table",
+    show_default=True,
+)
+@click.pass_context
+def check_command(
+    ctx: click.Context,
+    run: Path,
+    minimum: tuple[str, ...],
+    maximum: tuple[str, ...],
+    nulls: tuple[str, ...],
+    max_rejects: str | None,
+    against: Path | None,
+    drops: tuple[str, ...],
+    max_missing: str | None,
+    pair_by: str | None,
+    cluster: str | None,
+    fail_undecided: bool,
+    allow_different_signatures: bool,
+    config: Path | None,
+    junit_file: Path | None,
+    format: str,
+) -> None:
+    """Check whether RUN keeps to limits: exit 0 if it does, 1 if a check fails.
+
+    A check is undecided if data and limits do not decide. This exits with 0, except with
+    --fail-undecided. If a run is not complete, or its files are not what was committed, the exit
+    code is 4.
+    """
+    from fastscore.results.checks import check, junit, read_limits, read_table
+    from fastscore.results.runs import open_run
+    from fastscore.run.commit import commit_bytes
+
+    given = {} if config is None else read_table(config)
+    other = against if against is not None else given.get("against")
+    opened = open_run(run)
+    limits = read_limits(
+        opened.manifest.suite,
+        given,
+        minimum=minimum,
+        maximum=maximum,
+        nulls=nulls,
+        drops=drops,
+        rejects=max_rejects,
+        missing=max_missing,
+        fail_undecided=fail_undecided,
+    )
+    found = check(
+        opened,
+        limits,
+        None if other is None else open_run(other),
+        pair_by=pair_by or given.get("pair_by"),
+        cluster=cluster or given.get("cluster"),
+        different_signatures=allow_different_signatures,
+    )
+    if junit_file is not None:
+        commit_bytes(junit_file, junit(found, opened))
+    _show_checks(found, format)
+    if any(one.outcome == "failed" for one in found):
+        ctx.exit(EXIT_CHECK_FAILED)
+
+
+def _show_checks(found: Sequence["Check"], format: str) -> None:
+    import dataclasses
+    import json
+
+    from fastscore.results.checks import checks_grid, github_lines
+    from fastscore.terminal import result_console
+    from fastscore.terminal.grids import print_grid, print_notes
+
+    if format == "json":
+        write_line(json.dumps([dataclasses.asdict(one) for one in found], indent=2))
+    elif format == "github":
+        for line in github_lines(found):
+            write_line(line)
+    else:
+        console = result_console()
+        print_grid(console, checks_grid(found))
+        print_notes(console, [f"{one.name}: {one.detail}" for one in found if one.detail])
+
+
+@click.command("analyse", epilog="Example: fastscore analyse run --judge judge.jsonl")
+@click.argument("run", type=click.Path(path_type=Path))
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    help="Folder for page, tables and figures. Not a run.  [default: RUN-analysis]",
+)
+@click.option(
+    "--judge",
+    type=click.Path(path_type=Path),
+    help="A judge's scores: JSON, JSON Lines, CSV or Parquet, a row a dialogue.",
+)
+@click.option(
+    "--judge-column",
+    "judge_columns",
+    multiple=True,
+    help="Another column of that file that holds scores. May be repeated.",
+)
+@click.option(
+    "--judge-range",
+    type=(float, float),
+    default=(1, 5),
+    show_default=True,
+    help="The smallest and largest possible score. Others are refused and listed.",
+)
+@click.option(
+    "--cluster",
+    default="dialogue",
+    show_default=True,
+    metavar="COLUMN",
+    help="Unit of intervals and tests: a column of table dialogues, such as the user.",
+)
+def analyse_command(
+    run: Path,
+    output: Path | None,
+    judge: Path | None,
+    judge_columns: tuple[str, ...],
+    judge_range: tuple[float, float],
+    cluster: str,
+) -> None:
+    """Analyse RUN from its tables by its suite's own analysis: nothing is scored again."""
+    from fastscore.results.analyse import analyse
+
+    made = analyse(
+        run,
+        output,
+        judge=judge,
+        judge_columns=judge_columns,
+        judge_scale=judge_range,
+        cluster=cluster,
+    )
+    for note in made.notes:
+        write_note(f"Note: {note}")
+    write_line(made.page)
+
+
+@click.command(
+    "agreement",
+    epilog="Example: fastscore agreement judgements/judgements.jsonl people.csv",
+)
+@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option(
+    "--judge-column",
+    "columns",
+    multiple=True,
+    help="Another column that holds scores. Repeatable.",
+)
+@click.option(
+    "--judge-range",
+    "scale",
+    type=(float, float),
+    default=(1, 5),
+    show_default=True,
+    help="The smallest and largest possible score. Others are left out and counted.",
+)
+@click.option(
+    "--format",
+    "format",
+    type=click.Choice(FORMATS),
+    default="table",
+    show_default=True,
+    help="csv and json hold every value, unrounded.",
+)
+@click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
+def agreement_command(
+    files: tuple[Path, ...],
+    columns: tuple[str, ...],
+    scale: tuple[float, float],
+    format: Format,
+    as_json: bool,
+) -> None:
+    """Compare the scores that several judges or people gave to the same dialogues.
+
+    FILES are judges' files and people's, a row a dialogue and rater: JSON, JSON Lines, CSV or
+    Parquet. Each pair of raters gets Cohen's kappa with quadratic weights, all raters together
+    Krippendorff's alpha with ordinal and with interval distance. The 95 % confidence intervals
+    come from a jackknife over dialogues and need at least eight of them.
+    """
+    from fastscore.results.agreement import agreement, show_agreement
+
+    found = agreement(*files, columns=columns, scale=scale)
+    show_agreement(found, format="json" if as_json else format)
+
+
+@click.group("migrate", cls=SuggestingGroup, epilog="Example: fastscore migrate check run old/")
+def migrate_command() -> None:
+    """Move from a public script to fastscore without having to believe it."""
+
+
+@migrate_command.command(
+    "check",
+    short_help="Compare a run with the scores that a public script wrote.",
+    epilog="Example: fastscore migrate check run scores/ --tolerance 1e-6",
+)
+@click.argument("run", type=click.Path(path_type=Path))
+@click.argument("old_scores", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option(
+    "--tolerance",
+    type=click.FloatRange(min=0),
+    default=0.0,
+    show_default=True,
+    help="Maximum difference that is ignored.",
+)
+@click.pass_context
+def migrate_check(
+    ctx: click.Context, run: Path, old_scores: tuple[Path, ...], tolerance: float
+) -> None:
+    """Compare RUN with OLD_SCORES, files or folders that a public script wrote of the same logs.
+
+    Read are score_dialogue's *-score.json, memory_finance's metrics_summary*.json and
+    turn_eval*.jsonl, preference_shift's results.jsonl and guest_simulation's
+    all_conversations_metrics.csv. Numbers are equal, differ by the old file's rounding,
+    or differ. Then the option that explains it is named, and the exit code is 1.
+    """
+    from fastscore.results.migration import agreement_grids, check_migration, explained, verdict
+    from fastscore.results.runs import open_run
+    from fastscore.terminal import result_console
+    from fastscore.terminal.grids import print_grid
+
+    found = check_migration(open_run(run), old_scores, tolerance=tolerance)
+    console = result_console()
+    console.print(verdict(found), soft_wrap=True, highlight=False)
+    for grid in agreement_grids(found):
+        print_grid(console, grid)
+    for line in explained(found):
+        console.print(line, soft_wrap=True)
+    if not found.agrees:
+        ctx.exit(EXIT_CHECK_FAILED)

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, get_type_hints
 
 import click
 
-from fastscore.cli.command_types import HeadedCommand, HeadedOption
-from fastscore.cli.words import with_words
+from fastscore.cli.parameters import HeadedCommand, HeadedOption, with_words
 from fastscore.errors import UsageError
 from fastscore.examples import example_names, example_options
 from fastscore.logs.inputs.choice import Choice
@@ -380,7 +379,7 @@ class _Suites(click.Group):
     cls=_Suites,
     epilog="`fastscore score SUITE --help` lists a suite's options.",
 )
-def command() -> None:
+def score_command() -> None:
     """Score logs into a run directory.
 
     \b

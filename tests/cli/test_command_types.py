@@ -6,7 +6,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from fastscore.cli.command_types import options_by_heading
+from fastscore.cli.parameters import options_by_heading
 from fastscore.options import CHANGES_SCORE, WRITES_MORE, flag_name, option
 from fastscore.suites.registry import load_suite, suite_names
 from tests.documented import commands_by_words

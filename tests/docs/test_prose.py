@@ -10,7 +10,7 @@ from typing import Any
 import click
 import pytest
 
-from fastscore.cli.command_types import options_by_heading
+from fastscore.cli.parameters import options_by_heading
 from fastscore.suites.registry import load_suite, suite_names
 from tests.docs import prose
 from tests.documented import ROOT, commands_by_words

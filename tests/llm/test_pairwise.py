@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 from scipy import stats
 
-from fastscore.cli.judge import command
+from fastscore.cli.chat_models import judge_command
 from fastscore.errors import UsageError
 from fastscore.llm.judging import Judging
 from fastscore.llm.options import ModelOptions
@@ -196,7 +196,7 @@ def test_the_command_shows_wins_and_consistency(stub, tmp_path, monkeypatch):
         written(tmp_path, "a", A_SIDE), "--against", written(tmp_path, "b", B_SIDE),
         "-o", str(tmp_path / "out"), "--answers", str(tmp_path / "answers.sqlite"),
     ]  # fmt: skip
-    shown = CliRunner().invoke(command, arguments)
+    shown = CliRunner().invoke(judge_command, arguments)
     assert shown.exit_code == 0, shown.output
     assert "3 of 3 pairs judged by judge, the win rate is A's; 1 dialogue only in A" in shown.output
     assert "win rate   95 % interval" in shown.output

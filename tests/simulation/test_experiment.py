@@ -5,7 +5,7 @@ import polars as pl
 import pytest
 from click.testing import CliRunner
 
-from fastscore.cli.experiment import command
+from fastscore.cli.chat_models import experiment_command
 from fastscore.errors import RunConflictError, UsageError
 from fastscore.llm.client import ModelServerError
 from fastscore.llm.spending import BudgetError, TooManyFailuresError
@@ -154,7 +154,9 @@ def test_a_key_appears_nowhere(stub, tmp_path, monkeypatch, capfd):
     plain = stub.answer
     stub.answer = lambda body: plain(body) if body["model"] == "judge" else f"Your key is {key}."
     stub.fault = lambda number: "unauthorised" if number == 7 else None
-    shown = [CliRunner().invoke(command, [str(path), "-o", str(folder)]) for _ in range(2)]
+    shown = [
+        CliRunner().invoke(experiment_command, [str(path), "-o", str(folder)]) for _ in range(2)
+    ]
     assert isinstance(shown[0].exception, ModelServerError)
     assert shown[1].exit_code == 0, shown[1].output
     assert all(headers["authorization"] == f"Bearer {key}" for headers in stub.headers)
@@ -189,7 +191,7 @@ def test_what_is_expected_is_what_is_asked(stub, tmp_path):
     cost = (2.0 * expected.prompt_tokens + 10.0 * expected.completion_tokens) / 1e6
     assert expected.cost == pytest.approx(cost)
     assert stub.asked == []
-    shown = CliRunner().invoke(command, [str(path), "--dry-run"])
+    shown = CliRunner().invoke(experiment_command, [str(path), "--dry-run"])
     assert shown.exit_code == 0
     assert "requests   44," in shown.output
     assert not (tmp_path / "run").exists()

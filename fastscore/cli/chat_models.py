@@ -1,0 +1,508 @@
+"""Verbs that ask chat models: ``simulate``, ``judge``, ``annotate`` and ``experiment``."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from fastscore.cli.parameters import HeadedCommand, HeadedOption, SuggestingGroup
+from fastscore.processors import available_processors
+from fastscore.terminal import write_line, write_note
+
+if TYPE_CHECKING:
+    from fastscore.llm.annotate import Annotated
+    from fastscore.llm.options import ModelOptions
+
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+MODEL_HEADING = "How models are asked"
+
+_DECLARED: dict[str, tuple[str, dict[str, Any]]] = {
+    "base_url": (
+        "--base-url",
+        {
+            "help": "The models' server, such as http://127.0.0.1:11434/v1.  [default: "
+            "FASTSCORE_BASE_URL or OPENAI_BASE_URL]. The key comes from FASTSCORE_API_KEY or "
+            "OPENAI_API_KEY."
+        },
+    ),
+    "temperature": (
+        "--temperature",
+        {"type": float, "help": "Passed on.  [default: the server's]"},
+    ),
+    "answer_tokens": (
+        "--answer-tokens",
+        {"type": click.IntRange(min=1), "default": 512, "help": "The most tokens of an answer."},
+    ),
+    "structured": (
+        "--structured",
+        {
+            "type": click.Choice(["json-schema", "json-object", "none"]),
+            "default": "json-schema",
+            "help": "How to request JSON: json-object is for llama.cpp's Python server, none "
+            "uses the prompt only.",
+        },
+    ),
+    "concurrency": (
+        "--concurrency",
+        {"type": click.IntRange(min=1), "default": 8, "help": "The most requests at once."},
+    ),
+    "timeout": (
+        "--timeout",
+        {"type": click.FloatRange(min=0.001), "default": 120.0, "help": "Seconds of a request."},
+    ),
+    "retries": (
+        "--retries",
+        {
+            "type": click.IntRange(min=0),
+            "default": 6,
+            "help": "Retries of a request after a failure that may pass.",
+        },
+    ),
+    "max_failures": (
+        "--max-failures",
+        {
+            "default": "5%",
+            "help": "Maximum of failed samples: a count or a share such as 5%. Above it exit 4.",
+        },
+    ),
+    "max_requests": (
+        "--max-requests",
+        {
+            "type": click.IntRange(min=0),
+            "help": "Maximum number of requests. Later the command can continue.",
+        },
+    ),
+    "max_tokens": (
+        "--max-tokens",
+        {"type": click.IntRange(min=0), "help": "The most tokens, sent and received."},
+    ),
+    "max_cost": (
+        "--max-cost",
+        {"type": click.FloatRange(min=0), "help": "The most that tokens may cost, by --prices."},
+    ),
+    "prices": (
+        "--prices",
+        {
+            "type": (click.FloatRange(min=0), click.FloatRange(min=0)),
+            "metavar": "SENT RECEIVED",
+            "help": "Prices of a million tokens sent and of a million received, in USD.",
+        },
+    ),
+    "answers": (
+        "--answers",
+        {
+            "type": click.Path(path_type=Path, dir_okay=False),
+            "help": "The SQLite file that keeps every answer.  [default: in the cache]",
+        },
+    ),
+    "replay": (
+        "--replay",
+        {"is_flag": True, "help": "Use stored answers only and open no connection."},
+    ),
+}
+
+
+def model_options(command: Command) -> Command:
+    """Give a command the options; they arrive as keyword arguments for `read_model_options`."""
+    for name, (flag, declared) in reversed(_DECLARED.items()):
+        shown = declared.get("default") is not None
+        command = click.option(
+            flag, name, cls=HeadedOption, heading=MODEL_HEADING, show_default=shown, **declared
+        )(command)
+    return command
+
+
+def read_model_options(given: dict[str, Any]) -> "ModelOptions":
+    """Take the options out of a command's keyword arguments."""
+    from fastscore.llm.options import ModelOptions
+    from fastscore.llm.spending import Prices
+
+    taken = {name: given.pop(name) for name in _DECLARED}
+    prompt, completion = taken.pop("prices") or (0.0, 0.0)
+    return ModelOptions(**taken, prices=Prices(prompt=prompt, completion=completion))
+
+
+@click.group(
+    "simulate",
+    cls=SuggestingGroup,
+    epilog="`fastscore simulate preference_shift --help` lists the options.",
+)
+def simulate_command() -> None:
+    """Simulate dialogues that a suite scores."""
+
+
+@simulate_command.command(
+    "preference_shift",
+    cls=HeadedCommand,
+    epilog="Example: fastscore simulate preference_shift --catalogue movies.json --agent offline "
+    "--sessions 600 --turns 50 -o logs",
+)
+@click.option("--catalogue", required=True, help="The items: JSON, JSON Lines, CSV or Parquet.")
+@click.option(
+    "--agent",
+    default="offline",
+    show_default=True,
+    help="Who recommends: offline, openai:MODEL, python:module.object, or an installed agent.",
+)
+@click.option(
+    "--user",
+    default="template",
+    show_default=True,
+    help="Who says the user's words: template, or openai:MODEL, which rewords the template.",
+)
+@click.option(
+    "--off-catalogue",
+    type=click.Choice(["mark", "ask-again", "ignore"]),
+    default="mark",
+    show_default=True,
+    help="What is done about a model's titles that the catalogue lacks.",
+)
+@click.option("--sessions", type=click.IntRange(min=1), default=100, show_default=True)
+@click.option("--turns", type=click.IntRange(min=1), default=50, show_default=True)
+@click.option(
+    "--seed",
+    type=click.IntRange(0, 2**63 - 1),
+    default=0,
+    show_default=True,
+    help="Seed of the users. Equal seeds give equal users for every agent.",
+)
+@click.option(
+    "--policy",
+    type=click.Path(path_type=Path),
+    help="The user's rates and phrases, a TOML file.  [default: the built-in one]",
+)
+@click.option(
+    "--workers",
+    type=click.IntRange(min=1),
+    default=available_processors(),
+    help="Number of shards simulated at once. Default: the number of processors.",
+)
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path), required=True, help="The folder of logs."
+)
+@click.option("--overwrite", is_flag=True, help="Replace an existing simulation in -o.")
+@click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors.")
+@model_options
+def simulate_preference_shift(
+    catalogue: str,
+    agent: str,
+    user: str,
+    off_catalogue: str,
+    sessions: int,
+    turns: int,
+    seed: int,
+    policy: Path | None,
+    workers: int,
+    output: Path,
+    overwrite: bool,
+    quiet: bool,
+    **models: Any,
+) -> None:
+    """Users whose preferences shift talk with a recommender.
+
+    Writes shards of JSON Lines that `fastscore score preference_shift` reads as they are. Running
+    the same command again finishes an interrupted simulation. More --sessions add to it. Only
+    openai:MODEL uses the network. Its answers are stored and never asked for again.
+    """
+    from fastscore.run.progress import reporter
+    from fastscore.simulation.simulate import simulate
+    from fastscore.simulation.world import Simulation
+
+    asked = Simulation(
+        catalogue=catalogue,
+        agent=agent,
+        user=user,
+        off_catalogue=off_catalogue,
+        models=read_model_options(models),
+        sessions=sessions,
+        turns=turns,
+        seed=seed,
+        output=output,
+        policy=policy,
+        workers=workers,
+        overwrite=overwrite,
+    )
+    done = simulate(asked, reporter(quiet=quiet))
+    if done.refusal is not None:
+        if done.spent is not None and not quiet:
+            write_note(done.spent.line(asked.models.prices))
+        raise done.refusal
+    if not quiet:
+        if done.spent is not None:
+            write_note(done.spent.line(asked.models.prices))
+        if done.failed:
+            write_note(
+                f"{done.failed:,} sessions failed and are missing from the logs; the same command "
+                "asks for them again"
+            )
+        write_note(
+            f"next: fastscore score preference_shift {output} --catalogue {catalogue} "
+            "--segments metadata --embedder none -o RUN"
+        )
+
+
+@click.command(
+    "judge",
+    cls=HeadedCommand,
+    epilog="Example: fastscore judge logs --model llama3 --base-url http://127.0.0.1:11434/v1 "
+    "-o judgements",
+)
+@click.argument("inputs", nargs=-1, required=True, metavar="LOGS...")
+@click.option(
+    "--suite", help="Whose logs they are.  [default: the run's, or the only suite that reads them]"
+)
+@click.option(
+    "--against",
+    multiple=True,
+    metavar="LOGS",
+    help="Compare with these logs, or this run, in pairs of one dialogue id. Repeatable.",
+)
+@click.option(
+    "--rubric", default="pepper", show_default=True, help="A bundled rubric, or a TOML file."
+)
+@click.option(
+    "--model",
+    required=True,
+    envvar="FASTSCORE_JUDGE_MODEL",
+    show_envvar=True,
+    help="The judge's name at its server.",
+)
+@click.option(
+    "--repeats",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    help="Judgements of each dialogue: 1, or a multiple of the number of dimensions.",
+)
+@click.option(
+    "--seed",
+    type=click.IntRange(0, 2**31 - 1),
+    default=0,
+    show_default=True,
+    help="Seed of the requests.",
+)
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path), required=True, help="The folder to write."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
+@click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors.")
+@model_options
+def judge_command(
+    inputs: tuple[str, ...],
+    suite: str | None,
+    against: tuple[str, ...],
+    rubric: str,
+    model: str,
+    repeats: int,
+    seed: int,
+    output: Path,
+    as_json: bool,
+    quiet: bool,
+    **models: Any,
+) -> None:
+    """Judge the dialogues of LOGS by a chat model: files and folders of any suite, or one run.
+
+    Writes judgements.jsonl, which `fastscore analyse` and `compare --judge` join to a run, every
+    repeat, every failure with its answer, a summary of agreement and bias, and what was spent.
+    Every answer is kept: the same command asks only for what is missing.
+
+    With --against, LOGS are side A and the others side B. Each pair is judged in both orders, and a
+    side wins if the judge prefers it in both. Writes pairs.jsonl in place of judgements.jsonl.
+    """
+    from fastscore.llm.judging import Judging, run_judge
+    from fastscore.llm.pairwise import run_pairwise
+    from fastscore.llm.show import show_judgements, show_pairs
+    from fastscore.run.progress import reporter
+
+    asked = Judging(
+        inputs=inputs,
+        suite=suite,
+        rubric=rubric,
+        model=model,
+        repeats=repeats,
+        seed=seed,
+        output=output,
+        models=read_model_options(models),
+    )
+    shown = reporter(quiet=quiet)
+    judged = run_pairwise(asked, against, shown) if against else run_judge(asked, shown)
+    if not quiet:
+        write_note(judged.spent.line(asked.models.prices))
+    if as_json or not quiet:
+        show = show_pairs if against else show_judgements
+        show(judged.summary, output, as_json=as_json)
+    if judged.refusal is not None:
+        raise judged.refusal
+
+
+@click.group("annotate", cls=SuggestingGroup)
+def annotate_command() -> None:
+    """Let a chat model read concepts or states from logs, into a file that scoring takes.
+
+    Scoring itself asks no model: what it reads is an input, with its hash in the signature.
+    """
+
+
+@annotate_command.command(
+    "concepts",
+    cls=HeadedCommand,
+    epilog="Example: fastscore annotate concepts logs --catalogue movies.json --model llama3 "
+    "-o concepts.jsonl",
+)
+@click.argument("inputs", nargs=-1, required=True, metavar="LOGS...")
+@click.option("--catalogue", required=True, help="The items that concepts come from.")
+@click.option("--merge-speakers", is_flag=True, help="As for `score preference_shift`.")
+@click.option(
+    "--model",
+    required=True,
+    envvar="FASTSCORE_ANNOTATE_MODEL",
+    show_envvar=True,
+    help="The model's name at its server.",
+)
+@click.option("--seed", type=click.IntRange(0, 2**31 - 1), default=0, show_default=True)
+@click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="The file.")
+@click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors.")
+@model_options
+def annotate_concepts_command(
+    inputs: tuple[str, ...],
+    catalogue: str,
+    merge_speakers: bool,
+    model: str,
+    seed: int,
+    output: Path,
+    quiet: bool,
+    **models: Any,
+) -> None:
+    """Read the concepts of every text in LOGS of preference_shift.
+
+    `fastscore score preference_shift LOGS --extract llm --annotations FILE` takes the file.
+    """
+    from fastscore.llm.annotate import Annotating, annotate_concepts
+    from fastscore.run.progress import reporter
+
+    asked = Annotating(
+        inputs=inputs, model=model, output=output, seed=seed, models=read_model_options(models)
+    )
+    done = annotate_concepts(asked, catalogue, reporter(quiet=quiet), merge_speakers=merge_speakers)
+    _report_annotations(done, output, asked.models, quiet=quiet)
+
+
+@annotate_command.command(
+    "states",
+    cls=HeadedCommand,
+    epilog="Example: fastscore annotate states logs --model llama3 -o states",
+)
+@click.argument("inputs", nargs=-1, required=True, metavar="LOGS...")
+@click.option("--level", type=click.IntRange(min=0), default=0, help="As for `score`.")
+@click.option(
+    "--model",
+    required=True,
+    envvar="FASTSCORE_ANNOTATE_MODEL",
+    show_envvar=True,
+    help="The model's name at its server.",
+)
+@click.option("--seed", type=click.IntRange(0, 2**31 - 1), default=0, show_default=True)
+@click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="The folder.")
+@click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors.")
+@model_options
+def annotate_states_command(
+    inputs: tuple[str, ...],
+    level: int,
+    model: str,
+    seed: int,
+    output: Path,
+    quiet: bool,
+    **models: Any,
+) -> None:
+    """Read the state of every guest's message in LOGS of guest_simulation.
+
+    `fastscore score guest_simulation LOGS --states llm --states-from FOLDER` takes the files.
+    """
+    from fastscore.llm.annotate import Annotating, annotate_states
+    from fastscore.run.progress import reporter
+
+    asked = Annotating(
+        inputs=inputs, model=model, output=output, seed=seed, models=read_model_options(models)
+    )
+    done = annotate_states(asked, reporter(quiet=quiet), level=level)
+    _report_annotations(done, output, asked.models, quiet=quiet)
+
+
+def _report_annotations(
+    done: "Annotated", output: Path, models: "ModelOptions", *, quiet: bool
+) -> None:
+    if not quiet:
+        write_note(done.spent.line(models.prices))
+        write_line(
+            f"{output}: {done.read:,} annotations, {done.failed:,} failed, "
+            f"{done.not_asked:,} not asked"
+        )
+    if done.refusal is not None:
+        raise done.refusal
+
+
+@click.command(
+    "experiment",
+    epilog="Example: fastscore experiment recommenders.toml -o experiment --dry-run",
+)
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="The experiment's folder.")
+@click.option("--dry-run", is_flag=True, help="Say what would be asked. Ask and write nothing.")
+@click.option("--replay", is_flag=True, help="Use stored answers only.")
+@click.option(
+    "--workers",
+    type=click.IntRange(min=1),
+    default=available_processors(),
+    help="Number of processes for work without a model. Default: the number of processors.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
+@click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors.")
+def experiment_command(
+    file: Path,
+    output: Path | None,
+    dry_run: bool,
+    replay: bool,
+    workers: int,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Run the experiment of FILE, a TOML file: agents × sessions of preference_shift.
+
+    Every agent meets the same users. What it says is judged, scored and analysed. Running the same
+    command again finishes an interrupted experiment, and asks no model anything twice.
+    """
+    import dataclasses
+
+    import orjson
+
+    from fastscore.errors import UsageError
+    from fastscore.run.progress import reporter
+    from fastscore.simulation.experiment import (
+        expect,
+        expectation_lines,
+        read_experiment,
+        run_experiment,
+    )
+
+    experiment = read_experiment(file)
+    if dry_run:
+        expectation = expect(experiment)
+        if as_json:
+            write_line(orjson.dumps(dataclasses.asdict(expectation)).decode())
+        else:
+            for line in expectation_lines(experiment, expectation):
+                write_line(line)
+        return
+    if output is None:
+        raise UsageError("No folder is named.", "Name one with -o EXPERIMENT.")
+    summary = run_experiment(
+        experiment, output, reporter(quiet=quiet), workers=workers, replay=replay
+    )
+    if as_json:
+        write_line(orjson.dumps(summary, option=orjson.OPT_INDENT_2).decode())
+    elif not quiet:
+        write_line(f"report     {summary['report']}")
+        write_line(f"analysis   {summary['analysis']}")

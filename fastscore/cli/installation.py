@@ -1,0 +1,516 @@
+"""Verbs about what is installed: ``models``, ``vectors``, ``kernels`` and ``doctor``."""
+
+import json
+import platform
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from fastscore_jit.objects import cache_folder, processor_level
+
+from fastscore.cli.parameters import SuggestingGroup
+from fastscore.errors import EXIT_CHECK_FAILED, FastscoreError, UsageError
+from fastscore.extras import install_command
+from fastscore.paths import cache_root
+from fastscore.processors import available_processors
+from fastscore.run.config import DEFAULT_EMBEDDER
+from fastscore.suites.registry import load_suite, suite_names
+from fastscore.terminal import write_line, write_note
+from fastscore.vectors.models import list_models, open_store
+from fastscore.vectors.precisions import EXACT, PRECISIONS
+from fastscore.version import __version__
+
+if TYPE_CHECKING:
+    from fastscore.vectors.stores import StoreListing
+
+
+@click.group("models", cls=SuggestingGroup, epilog="Example: fastscore models export minilm-l6-v2")
+def models_command() -> None:
+    """List, export and verify embedding models.
+
+    Only the export uses the network. Scoring works offline.
+    """
+
+
+@models_command.command("list", epilog="Example: fastscore models list")
+def models_list() -> None:
+    """List the models: name, widths, pooling, licence, whether exported, measured accuracy."""
+    from fastscore.vectors.models import list_masked_models
+
+    for listing in list_models():
+        write_line(listing.line)
+        for accuracy in listing.accuracies:
+            write_line(f"    {accuracy.precision} against fp32: {accuracy}")
+    for line in list_masked_models():
+        write_line(line)
+
+
+@models_command.command(
+    "export",
+    short_help="Build a model's ONNX file into the cache.",
+    epilog="Example: fastscore models export mxbai-embed-large-v1 -f DIR",
+)
+@click.argument("name")
+@click.option(
+    "-f",
+    "--folder",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Take config.json, model.safetensors and tokenizer.json from this folder.",
+)
+@click.option(
+    "--task",
+    type=click.Choice(["embedding", "fill-mask"]),
+    default="embedding",
+    show_default=True,
+    help="What the model does. Fill-mask is for --pppl-model.",
+)
+@click.option(
+    "--precision",
+    type=click.Choice([EXACT, "int8"]),
+    default=EXACT,
+    show_default=True,
+    help="int8 builds the model's int8 form as well, calibrated on real dialogue.",
+)
+@click.option(
+    "--name", "alias", help="The name of a model without a recipe.  [default: the folder's]"
+)
+def models_export(
+    name: str, folder: Path | None, task: str, precision: str, alias: str | None
+) -> None:
+    """Build the ONNX file of NAME into the cache.
+
+    For the task embedding, NAME is a recipe, the path of a recipe file, or a model in the layout of
+    sentence-transformers: its folder, or its id on the Hugging Face hub (needs huggingface_hub).
+    For fill-mask it is the folder of a masked language model.
+    """
+    from fastscore.vectors.calibration import export_int8
+    from fastscore.vectors.models import export_masked_model, export_model
+
+    if task == "fill-mask":
+        if precision != EXACT:
+            raise UsageError("--precision is for --task embedding.")
+        masked = export_masked_model(folder or Path(name), alias)
+        write_line(f"{masked.name} is in {masked.folder}")
+        return
+    exported = export_model(name, folder, alias=alias, tell=write_note)
+    write_line(f"{exported.recipe.name} is in {exported.folder}")
+    if precision == "int8":
+        write_line(f"its int8 form is {export_int8(exported).path}")
+
+
+@models_command.command(
+    "verify",
+    short_help="Check a model's files and measure its precisions.",
+    epilog="Example: fastscore models verify minilm-l6-v2 --precision bf16",
+)
+@click.argument("name")
+@click.option(
+    "--task",
+    type=click.Choice(["embedding", "fill-mask"]),
+    help="What the model does.  [default: what NAME is. Embedding if it is both]",
+)
+@click.option(
+    "--precision",
+    type=click.Choice(PRECISIONS),
+    help="Measure this precision only.  [default: all that can run here]",
+)
+@click.option(
+    "--texts",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Measure on the lines of this file.  [default: dialogue utterances]",
+)
+def models_verify(name: str, task: str | None, precision: str | None, texts: Path | None) -> None:
+    """Check the files of NAME and its vector for a test sentence; measure its accuracy.
+
+    For each precision: cosine with the fp32 vector (mean and minimum), rank correlation and 99th
+    percentile of the difference of pair similarities, and the most that a vector changes with the
+    texts that it is embedded with. The table is kept beside the model; runs state it.
+
+    Of a masked language model: its files, and how much pseudo-perplexities change with the texts
+    that they are computed with.
+    """
+    from fastscore.vectors.models import is_masked_model, read_texts, verify_model
+
+    lines = None if texts is None else read_texts(texts)
+    if task == "fill-mask" or (task is None and is_masked_model(name)):
+        _verify_masked(name, precision, lines)
+        return
+    found = verify_model(name, precision=precision, texts=lines)
+    write_line(
+        f"{found.exported.recipe.name}: files intact, test vector within "
+        f"{found.test_difference:.1e} (ONNX SHA-256 {found.exported.onnx_sha256})"
+    )
+    if found.reference_difference is not None:
+        write_line(
+            f"fp32: within {found.reference_difference:.1e} of sentence-transformers' vectors"
+        )
+    write_line(f"{'':<6}{'cos mean':>10}{'cos min':>10}{'spearman':>10}{'p99':>10}{'batch':>10}")
+    for row in found.accuracies:
+        write_line(
+            f"{row.precision:<6}{row.cosine_mean:>10.5f}{row.cosine_min:>10.5f}"
+            f"{row.spearman:>10.5f}{row.difference_p99:>10.5f}{row.batch_dependence:>10.0e}"
+            f"   {row.texts:,} texts, {row.runtime}"
+        )
+    for refused, reason in found.refused.items():
+        write_line(f"{refused:<6}{reason}")
+
+
+def _verify_masked(name: str, precision: str | None, texts: list[str] | None) -> None:
+    from fastscore.vectors.models import verify_masked_model
+
+    if precision not in (None, EXACT):
+        raise UsageError(
+            f"--precision {precision} is for embedding models: the masked language model {name!r} "
+            f"runs in {EXACT} only."
+        )
+    found = verify_masked_model(name, texts=texts)
+    write_line(f"{name}: files intact (ONNX SHA-256 {found.onnx_sha256})")
+    write_line(
+        f"{EXACT}: pseudo-perplexities of {found.texts:,} texts ({found.without_tokens:,} without "
+        f"tokens), batch dependence {found.batch_dependence:.0e}"
+    )
+    write_line(
+        f"There is no table of accuracy: a masked language model runs in {EXACT} alone, which "
+        "is what precisions of embedding models are compared with."
+    )
+
+
+def _store_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    model = click.option(
+        "--embedder",
+        default="minilm-l6-v2",
+        envvar="FASTSCORE_EMBEDDER",
+        show_envvar=True,
+        show_default=True,
+        help="The model whose vectors are meant.",
+    )
+    precision = click.option(
+        "--precision",
+        type=click.Choice(PRECISIONS),
+        default=EXACT,
+        envvar="FASTSCORE_PRECISION",
+        show_envvar=True,
+        show_default=True,
+        help="The precision in which they were computed.",
+    )
+    store = click.option(
+        "--store",
+        type=click.Path(path_type=Path),
+        envvar="FASTSCORE_STORE",
+        show_envvar=True,
+        help="The folder of vector stores.  [default: in the cache]",
+    )
+    return model(precision(store(function)))
+
+
+@click.group("vectors", cls=SuggestingGroup, epilog="Example: fastscore vectors stats")
+def vectors_command() -> None:
+    """Look after the stores of vectors, one store a model and precision.
+
+    Every distinct text is embedded once. Later runs read its vector from the store.
+    """
+
+
+_STORES = click.option(
+    "--store",
+    type=click.Path(path_type=Path),
+    envvar="FASTSCORE_STORE",
+    show_envvar=True,
+    help="The folder of vector stores.  [default: in the cache]",
+)
+
+
+@vectors_command.command("list", epilog="Example: fastscore vectors list --json")
+@_STORES
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def vectors_list(store: Path | None, as_json: bool) -> None:
+    """List all stores with their models and sizes, the largest first."""
+    from fastscore.vectors.stores import list_stores
+
+    _write_stores(list_stores(store), as_json=as_json)
+
+
+@vectors_command.command("prune", epilog="Example: fastscore vectors prune --yes")
+@_STORES
+@click.option("--yes", is_flag=True, help="Remove them. Without it they are only listed.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def vectors_prune(store: Path | None, yes: bool, as_json: bool) -> None:
+    """Remove the stores whose vectors no exported model computes."""
+    from fastscore.vectors.stores import prune_stores
+
+    found = prune_stores(store, dry_run=not yes)
+    _write_stores(found, as_json=as_json)
+    done = "removed" if yes else "not removed: add --yes"
+    write_note(f"{len(found):,} stores of no exported model, {done}")
+
+
+def _write_stores(stores: "Sequence[StoreListing]", *, as_json: bool) -> None:
+    if as_json:
+        rows = [{**asdict(each), "folder": str(each.folder)} for each in stores]
+        write_line(json.dumps(rows, indent=2))
+        return
+    for each in stores:
+        name = f"{each.model} {each.precision}" if each.model else "no exported model"
+        write_line(f"{name:<32} {each.vectors:>12,} vectors {each.bytes:>15,} bytes  {each.folder}")
+
+
+@vectors_command.command("stats", epilog="Example: fastscore vectors stats")
+@_store_options
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def vectors_stats(embedder: str, precision: str, store: Path | None, as_json: bool) -> None:
+    """Count vectors, segments and bytes."""
+    from fastscore.vectors.models import open_store
+
+    found = open_store(embedder, store, precision).stats()
+    if as_json:
+        write_line(json.dumps({**asdict(found), "folder": str(found.folder)}, indent=2))
+        return
+    write_line(
+        f"{found.vectors:,} vectors in {found.segments:,} segments, {found.bytes:,} bytes, "
+        f"{found.damaged:,} segments set aside as damaged: {found.folder}"
+    )
+
+
+@vectors_command.command(
+    "nearest",
+    short_help="Find the texts of runs that are nearest in meaning to a text.",
+    epilog="Example: fastscore vectors nearest 'a quiet place' --run plans -k 10",
+)
+@click.argument("text")
+@click.option(
+    "--run",
+    "runs",
+    multiple=True,
+    required=True,
+    type=click.Path(path_type=Path),
+    help="A run whose texts are searched. Repeatable.",
+)
+@click.option("-k", "k", type=click.IntRange(min=1), default=10, show_default=True)
+@_store_options
+def vectors_nearest(
+    text: str, runs: tuple[Path, ...], k: int, embedder: str, precision: str, store: Path | None
+) -> None:
+    """Find the texts of the runs' logs that the embedder calls nearest to TEXT, by cosine.
+
+    The store holds vectors without texts: these are read again from the runs' logs.
+    """
+    from fastscore.results.dialogues import nearest_texts
+    from fastscore.results.runs import open_run
+    from fastscore.terminal import result_console
+    from fastscore.terminal.grids import Column, Grid, print_grid
+
+    found = nearest_texts(
+        text, [open_run(run) for run in runs], k, embedder=embedder, precision=precision, root=store
+    )
+    cosines = tuple(f"{cosine:.4f}" for cosine in found["cosine"])
+    columns = (
+        Column("cosine", cosines),
+        Column("text", tuple(found["text"]), right=False, wraps=True),
+    )
+    print_grid(result_console(), Grid("", columns))
+
+
+@vectors_command.command(
+    "verify",
+    short_help="Compare every vector with its checksum.",
+    epilog="Example: fastscore vectors verify --store store",
+)
+@_store_options
+@click.pass_context
+def vectors_verify(ctx: click.Context, embedder: str, precision: str, store: Path | None) -> None:
+    """Read every vector and compare it with its checksum; damaged segments are set aside."""
+    from fastscore.vectors.models import open_store
+
+    check = open_store(embedder, store, precision).verify()
+    write_line(f"{check.vectors:,} vectors in {check.segments:,} segments are intact")
+    for name, reason in check.damaged:
+        write_note(f"{name}: {reason}; set aside, its texts will be embedded again")
+    if check.damaged:
+        ctx.exit(EXIT_CHECK_FAILED)
+
+
+@vectors_command.command(
+    "compact",
+    short_help="Merge small segments, drop what is held twice.",
+    epilog="Example: fastscore vectors compact",
+)
+@_store_options
+def vectors_compact(embedder: str, precision: str, store: Path | None) -> None:
+    """Merge small segments and drop vectors that are held twice; safe while others score."""
+    from fastscore.vectors.models import open_store
+
+    found = open_store(embedder, store, precision).compact()
+    write_line(f"{found.vectors:,} vectors in {found.segments:,} segments, {found.bytes:,} bytes")
+
+
+@click.group("kernels", cls=SuggestingGroup)
+def kernels_command() -> None:
+    """Compile kernels ahead, and list them.
+
+    A kernel is compiled once for a level of processors. A run compiles missing kernels itself.
+    This command does it ahead.
+    """
+
+
+@kernels_command.command("compile", epilog="Example: fastscore kernels compile score_dialogue")
+@click.argument("suite", nargs=-1)
+@click.option(
+    "--ship",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="FOLDER",
+    help="Copy what is compiled to a folder, from which a wheel takes it.",
+)
+@click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors.")
+def kernels_compile(suite: tuple[str, ...], ship: Path | None, quiet: bool) -> None:
+    """Compile the kernels of SUITE (of every installed suite without one)."""
+    from fastscore.run.kernels import compile_kernels, ship_kernels
+    from fastscore.run.progress import reporter
+
+    kernels = compile_kernels(suite, reporter(quiet=quiet))
+    if ship is not None:
+        ship_kernels(kernels, ship)
+    if not quiet:
+        write_note(f"{len(kernels)} kernels are compiled")
+
+
+@kernels_command.command("list", epilog="Example: fastscore kernels list group_travel")
+@click.argument("suite", nargs=-1)
+def kernels_list(suite: tuple[str, ...]) -> None:
+    """List the kernels of SUITE (of every installed suite without one) and where they are."""
+    from fastscore.run.kernels import listed_kernels
+
+    for name, place in listed_kernels(suite):
+        write_line(f"{name:<60} {place or 'not compiled'}")
+
+
+@click.command("doctor", epilog="Example: fastscore doctor --warm")
+@click.option("--warm", is_flag=True, help="Compile every kernel now, so that no run has to.")
+@click.pass_context
+def doctor_command(ctx: click.Context, warm: bool) -> None:
+    """Say what is installed, exported, compiled and writable."""
+    fine = True
+    for finding in examine(warm=warm):
+        fine = fine and finding.fine
+        write_line(f"{'ok' if finding.fine else '!!'}  {finding.topic:<22} {finding.text}")
+    if not fine:
+        ctx.exit(EXIT_CHECK_FAILED)
+
+
+PACKAGES = (
+    "polars",
+    "numpy",
+    "pyarrow",
+    "orjson",
+    "click",
+)
+OF_EXTRAS = {
+    "embed": ("onnxruntime", "tokenizers", "faiss-cpu"),
+    "stats": ("scipy",),
+    "plots": ("matplotlib",),
+    "compile": ("numba", "llvmlite"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """One thing that was looked at.
+
+    Parameters
+    ----------
+    topic
+        What was looked at.
+    fine
+        Whether it is as it should be.
+    text
+        What was found, and what to do where it is not fine.
+    """
+
+    topic: str
+    fine: bool
+    text: str
+
+
+def examine(*, warm: bool) -> Iterator[Diagnosis]:
+    """Look at the installation, one finding after the other.
+
+    Parameters
+    ----------
+    warm
+        Compile every kernel now, so that no later run has to.
+    """
+    yield Diagnosis(
+        "fastscore",
+        True,
+        f"{__version__} on Python {platform.python_version()}, {platform.machine()}, "
+        f"{available_processors()} processors",
+    )
+    for name in PACKAGES:
+        yield _package(name)
+    for extra, names in OF_EXTRAS.items():
+        for name in names:
+            yield _package(name, extra)
+    for name in suite_names():
+        yield _checked(f"suite {name}", lambda name=name: load_suite(name).title)  # type: ignore[misc]
+    yield _checked("cache", lambda: _writable(cache_root()))
+    yield _checked("model", _default_model)
+    yield _checked("vectors", _default_store)
+    yield _checked("kernels", lambda: _compiled(warm=warm))
+
+
+def _package(name: str, extra: str | None = None) -> Diagnosis:
+    try:
+        return Diagnosis(name, True, version(name))
+    except PackageNotFoundError:
+        if extra is not None:
+            return Diagnosis(name, True, f"not installed; {install_command(extra)} adds it")
+        return Diagnosis(name, False, f"not installed; run `pip install {name}`")
+
+
+def _checked(topic: str, look: Callable[[], str]) -> Diagnosis:
+    try:
+        return Diagnosis(topic, True, look())
+    except FastscoreError as error:
+        return Diagnosis(topic, False, str(error))
+    except OSError as error:
+        return Diagnosis(topic, False, f"{error.filename}: {error.strerror}")
+
+
+def _writable(folder: Path) -> str:
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryFile(dir=folder):
+        return f"{folder} is writable"
+
+
+def _default_model() -> str:
+    for listing in list_models():
+        if listing.name == DEFAULT_EMBEDDER and listing.exported is not None:
+            return f"{DEFAULT_EMBEDDER} is exported ({listing.exported.folder})"
+    raise FastscoreError(
+        f"{DEFAULT_EMBEDDER} is not exported.", f"Run `fastscore models export {DEFAULT_EMBEDDER}`."
+    )
+
+
+def _default_store() -> str:
+    stats = open_store(DEFAULT_EMBEDDER, None).stats()
+    return f"{stats.vectors:,} vectors in {stats.segments:,} segments ({stats.folder})"
+
+
+def _compiled(*, warm: bool) -> str:
+    from fastscore_jit.workers import missing_kernels
+
+    from fastscore.run.kernels import compile_kernels, every_kernel
+    from fastscore.run.progress import reporter
+
+    kernels = compile_kernels((), reporter(quiet=False)) if warm else every_kernel()
+    missing = missing_kernels(kernels)
+    place = f"for {processor_level().name} ({cache_folder()})"
+    if missing:
+        return (
+            f"{len(kernels) - len(missing)} of {len(kernels)} are compiled {place}; "
+            "`fastscore kernels compile` compiles the others"
+        )
+    return f"all {len(kernels)} are compiled {place}"

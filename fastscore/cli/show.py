@@ -1,0 +1,234 @@
+"""Verbs that show runs: ``summary``, ``runs``, ``explain`` and ``report``."""
+
+import warnings
+from pathlib import Path
+
+import click
+
+from fastscore.errors import EXIT_CHECK_FAILED
+from fastscore.terminal import result_console, write, write_line, write_note
+from fastscore.terminal.grids import FORMATS, Format
+
+
+@click.command(
+    "summary",
+    epilog="Examples: fastscore summary run; fastscore summary run --by model --format markdown",
+)
+@click.argument("run", type=click.Path(path_type=Path))
+@click.option(
+    "--by", metavar="COLUMN[,COLUMN]", help="Labels of dialogues: a column for each value."
+)
+@click.option(
+    "--cluster",
+    metavar="COLUMN",
+    help="Unit of the confidence intervals: a column of table dialogues, such as the user. "
+    "Default: the dialogue.",
+)
+@click.option("--metric", "metrics", multiple=True, help="Only this metric. Repeatable.")
+@click.option(
+    "--all", "everything", is_flag=True, help="Parts and counts too, with deviation and range."
+)
+@click.option(
+    "--average",
+    type=click.Choice(["macro", "micro"]),
+    default="macro",
+    show_default=True,
+    help="Of groups: means over rows, or ratios of sums.",
+)
+@click.option(
+    "--baselines",
+    is_flag=True,
+    help="Add what trivial agents score on the same log, such as one that always refuses.",
+)
+@click.option(
+    "--format",
+    "format",
+    type=click.Choice(FORMATS),
+    default="table",
+    show_default=True,
+    help="csv and json contain every statistic, unrounded, over all rows. The others leave out "
+    "rows whose value a definition fixes.",
+)
+@click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
+@click.option(
+    "--verify", is_flag=True, help="Read every output and compare it with what was committed."
+)
+@click.pass_context
+def summary_command(
+    ctx: click.Context,
+    run: Path,
+    by: str | None,
+    cluster: str | None,
+    metrics: tuple[str, ...],
+    everything: bool,
+    average: str,
+    baselines: bool,
+    format: Format,
+    as_json: bool,
+    verify: bool,
+) -> None:
+    """Show the summary of RUN, a run directory.
+
+    One row a metric: its name, whether more (↑) or less (↓) is better, and its mean with a 95 %
+    confidence interval, then the numbers of values, dialogues and nulls. Dialogues are the units
+    of the intervals, and fewer than three have none. The means by the first label that tells
+    dialogues apart follow. The table is as wide as the terminal, or COLUMNS. Columns that do not
+    fit are dropped in the order long ids, sd, range, micro, short ids, n, reading, n of units.
+    Groups continue in a further block.
+    """
+    from fastscore.results.runs import open_run
+    from fastscore.results.show import show_summary
+
+    opened = open_run(run)
+    if verify:
+        damaged = opened.damaged()
+        for path in damaged:
+            write_note(f"{run / path}: not what was committed.")
+        if damaged:
+            ctx.exit(EXIT_CHECK_FAILED)
+    show_summary(
+        opened,
+        by=[name.strip() for name in by.split(",")] if by else (),
+        cluster=cluster,
+        metrics=metrics,
+        everything=everything,
+        average=average,
+        baselines=baselines,
+        format="json" if as_json else format,
+    )
+
+
+@click.command("runs", epilog="Example: fastscore runs . -o runs.html")
+@click.argument("folder", type=click.Path(path_type=Path), default=Path())
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Write an HTML page with a link to a report of each run. The reports are written beside "
+    "the page, in PAGE-reports.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the runs as JSON.")
+def runs_command(folder: Path, output: Path | None, as_json: bool) -> None:
+    """List the runs in FOLDER and below, the latest first. Default: the working directory.
+
+    A line for each run: suite, dialogues, age, means of the headline metrics, and the options that
+    are not defaults.
+    """
+    from fastscore.results.run_list import list_runs, runs_grid, write_index
+    from fastscore.run.commit import as_json as write_json
+    from fastscore.terminal.grids import print_grid
+
+    found = list_runs(folder)
+    if output is not None:
+        write_line(write_index(found, folder, output))
+    elif as_json:
+        write_line(write_json(found.to_dicts()).rstrip())
+    elif found.is_empty():
+        write_line(f"No run in {folder}.")
+    else:
+        print_grid(result_console(), runs_grid(found, folder))
+
+
+@click.command(
+    "explain",
+    epilog="Examples: fastscore explain run dialogue-17 U_best; "
+    "fastscore explain run --worst average_U_best_early",
+)
+@click.argument("run", type=click.Path(path_type=Path))
+@click.argument("dialogue", required=False)
+@click.argument("metric", required=False)
+@click.option("--worst", metavar="METRIC", help="The dialogue with the worst value of a metric.")
+@click.option("--best", metavar="METRIC", help="The one with the best.")
+@click.option("--random", "at_random", is_flag=True, help="A dialogue at random.")
+@click.option(
+    "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of --random."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print all evidence as JSON.")
+def explain_command(
+    run: Path,
+    dialogue: str | None,
+    metric: str | None,
+    worst: str | None,
+    best: str | None,
+    at_random: bool,
+    seed: int,
+    as_json: bool,
+) -> None:
+    """Show how METRIC of DIALOGUE in RUN was computed. Default: every metric of dialogues.
+
+    DIALOGUE is its name, or a part of it that no other has. It is read again from its log and
+    scored by itself, and its numbers must equal the run's. Shown are numerator and denominator,
+    the formula with the values in it, and the evidence: [matched] characters, concepts, places,
+    turns.
+    """
+    from fastscore.results.dialogue_sums import LABEL_TABLE
+    from fastscore.results.dialogues import Dialogues
+    from fastscore.results.explaining import (
+        choose_dialogue,
+        explain,
+        explanations_json,
+        print_explanations,
+    )
+    from fastscore.results.runs import open_run
+    from fastscore.terminal import result_console
+
+    dialogues = Dialogues(open_run(run))
+    if (worst or best or at_random) and dialogue is not None and metric is None:
+        dialogue, metric = None, dialogue
+    row = choose_dialogue(
+        dialogues, dialogue, worst=worst, best=best, seed=seed if at_random else None
+    )
+    chosen = metric or worst or best
+    metrics = [chosen] if chosen else dialogues.explained_metrics
+    found = explain(dialogues, row, metrics)
+    if as_json:
+        file = dialogues.tables([row])[0][LABEL_TABLE]["file"][0]
+        write(explanations_json(dialogues.names["name"][row], file, found))
+    else:
+        print_explanations(result_console(), dialogues, row, found)
+
+
+@click.command("report", epilog="Example: fastscore report base new -o report.html")
+@click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    default=Path("report.html"),
+    show_default=True,
+    help="The HTML file.",
+)
+@click.option(
+    "--cluster",
+    metavar="COLUMN",
+    help="Unit of the confidence intervals and tests: a column of table dialogues, such as the "
+    "user. Default: the dialogue.",
+)
+@click.option("-q", "--quiet", is_flag=True, help="Print no findings, the file's name alone.")
+def report_command(runs: tuple[Path, ...], output: Path, cluster: str | None, quiet: bool) -> None:
+    """Write a page about RUNS: one run, or several of a suite side by side.
+
+    Prints the findings about one run in ten lines, and where the page is.
+
+    One file that needs nothing from elsewhere: findings, every metric with its distribution and
+    groups, nulls, rejects, and the best, worst and median dialogues turn by turn. The
+    page works offline. REPORT#dialogue=NAME opens a dialogue.
+    """
+    from fastscore.logs.read.scan import LogsWarning
+    from fastscore.results.findings import findings_lines, list_findings
+    from fastscore.results.headlines import read_headlines
+    from fastscore.results.report.write import write_report
+    from fastscore.results.runs import open_run
+
+    opened = [open_run(run) for run in runs]
+    headlines = [read_headlines(run, cluster=cluster) for run in opened]
+    with warnings.catch_warnings(record=True) as missing:
+        warnings.simplefilter("always", LogsWarning)
+        path = write_report(opened, output, headlines=headlines)
+    if len(opened) == 1 and not quiet:
+        width = min(80, result_console().width)
+        for line in findings_lines(list_findings(opened[0], headlines[0]), width=width):
+            write_line(line)
+    for each in missing:
+        write_note(f"Note: {each.message}")
+    write_line(path)
