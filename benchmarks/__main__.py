@@ -16,7 +16,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -30,11 +30,53 @@ ROOT = Path(__file__).parents[1]
 RECORD = ROOT / "docs" / "benchmarks" / "figures.json"
 PAGE = ROOT / "docs" / "benchmarks_figures.md"
 
-ENVIRONMENT: Mapping[str, Mapping[str, str]] = {
-    "kernels_text": {"POLARS_MAX_THREADS": "1"},
-    "kernels_groups": {"POLARS_MAX_THREADS": "1"},
+
+@dataclass(frozen=True, slots=True)
+class Benchmark:
+    """How a benchmark is run.
+
+    Parameters
+    ----------
+    command
+        Module and subcommand, after ``python -m benchmarks.``.
+    quick
+        Arguments for a small size.
+    environment
+        Variables of its process.
+    """
+
+    command: str
+    quick: str = "--quick"
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+
+_ONE_THREAD = {"POLARS_MAX_THREADS": "1"}
+
+BENCHMARKS: Mapping[str, Benchmark] = {
+    "kernels_text": Benchmark("kernels texts", "--scale 0.1 --repetitions 3", _ONE_THREAD),
+    "kernels_groups": Benchmark("kernels groups", "--scale 0.1 --repetitions 3", _ONE_THREAD),
+    "read_logs": Benchmark("read_logs", "--scale 0.2 --repetitions 3"),
+    "growth": Benchmark("kernel_costs growth", "--most 100000"),
+    "embedding": Benchmark("embedding"),
+    "embedding_growth": Benchmark("embedding_scaling growth"),
+    "embedding_cores": Benchmark("embedding_scaling cores"),
+    "vector_store": Benchmark("vector_store"),
+    "end_to_end": Benchmark("end_to_end"),
+    "group_travel": Benchmark("group_travel compare"),
+    "preference_shift": Benchmark("preference_shift compare"),
+    "ngram_extraction": Benchmark("preference_shift ngrams"),
+    "guest_simulation": Benchmark("guest_simulation"),
+    "memory_finance": Benchmark("memory_finance compare"),
+    "simulation": Benchmark("preference_shift simulation"),
+    "engines": Benchmark("engines", "--quick --engine dask"),
+    "compile_kernels": Benchmark("kernel_costs compile"),
+    "screening": Benchmark("run_overheads screening"),
+    "verification": Benchmark("run_overheads verification", "--scale 0.02"),
+    "report_page": Benchmark("run_overheads report_page"),
+    "coverage": Benchmark("coverage"),
+    "scorer": Benchmark("run_overheads scorer"),
 }
-"""What is set for a benchmark's process."""
+"""Every benchmark by the name under which its figures are kept."""
 
 _INTRODUCTION = """\
 # Figures
@@ -149,9 +191,10 @@ def _part(name: str, found: Measured) -> Iterator[str]:
         for package, version in host.items()
         if package not in ("processor", "system", "load") and version != "not installed"
     )
-    variables = [f"{variable}={value}" for variable, value in ENVIRONMENT.get(name, {}).items()]
+    how = BENCHMARKS.get(name, Benchmark(name))
+    variables = [f"{variable}={value}" for variable, value in how.environment.items()]
     command = " ".join(
-        [*variables, f"python -m benchmarks.{name}", *map(shlex.quote, found.arguments)]
+        [*variables, f"python -m benchmarks.{how.command}", *map(shlex.quote, found.arguments)]
     )
     yield (
         f"`{command}` on {found.date}, commit {found.commit}: {host['processor']}, "
@@ -180,35 +223,9 @@ def _commit() -> str:
     return f"{commit}{'-dirty' if is_changed else ''}" if commit else "unknown"
 
 
-QUICK = {
-    "kernels_text": ["--scale", "0.1", "--repetitions", "3"],
-    "kernels_groups": ["--scale", "0.1", "--repetitions", "3"],
-    "read_logs": ["--scale", "0.2", "--repetitions", "3"],
-    "growth": ["--most", "100000"],
-    "embedding": ["--quick"],
-    "embedding_growth": ["--quick"],
-    "embedding_cores": ["--quick"],
-    "vector_store": ["--quick"],
-    "end_to_end": ["--quick"],
-    "group_travel": ["--quick"],
-    "preference_shift": ["--quick"],
-    "ngram_extraction": ["--quick"],
-    "guest_simulation": ["--quick"],
-    "memory_finance": ["--quick"],
-    "simulation": ["--quick"],
-    "engines": ["--quick", "--engine", "dask"],
-    "compile_kernels": ["--quick"],
-    "screening": ["--quick"],
-    "verification": ["--scale", "0.02"],
-    "report_page": ["--quick"],
-    "coverage": ["--quick"],
-    "scorer": ["--quick"],
-}
-
-
 @click.group(invoke_without_command=True)
 @click.option("--quick", is_flag=True, help="Small sizes: minutes, not hours.")
-@click.option("--only", multiple=True, type=click.Choice(list(QUICK)), help="May be repeated.")
+@click.option("--only", multiple=True, type=click.Choice(list(BENCHMARKS)), help="May be repeated.")
 @click.option("--with", "given", help="Arguments of the one benchmark that --only names.")
 @click.option(
     "--json",
@@ -229,25 +246,26 @@ def main(
         return
     if given is not None and (quick or len(only) != 1):
         raise click.UsageError("--with is for one benchmark, named by --only, without --quick.")
-    chosen = only or tuple(QUICK)
+    chosen = only or tuple(BENCHMARKS)
     found: dict[str, Measured] = {}
     failed = []
     with tempfile.TemporaryDirectory() as folder:
-        for number, module in enumerate(chosen, 1):
-            click.echo(f"\n== {number} of {len(chosen)}: benchmarks.{module} ==")
-            path = Path(folder) / module
-            arguments = QUICK[module] if quick else shlex.split(given or "")
-            words = [sys.executable, "-m", f"benchmarks.{module}", *arguments]
+        for number, name in enumerate(chosen, 1):
+            benchmark = BENCHMARKS[name]
+            click.echo(f"\n== {number} of {len(chosen)}: benchmarks.{benchmark.command} ==")
+            path = Path(folder) / name
+            arguments = shlex.split(benchmark.quick if quick else given or "")
+            module, *subcommand = benchmark.command.split()
+            words = [sys.executable, "-m", f"benchmarks.{module}", *subcommand, *arguments]
             started = time.monotonic()
-            own = ENVIRONMENT.get(module, {})
-            environment = {**os.environ, **own, FILE_VARIABLE: str(path)}
+            environment = {**os.environ, **benchmark.environment, FILE_VARIABLE: str(path)}
             if subprocess.run(words, check=False, env=environment).returncode:
-                failed.append(module)
+                failed.append(name)
             click.echo(f"({time.monotonic() - started:.0f} s)")
-            found[module] = measured(arguments, read_figures(path))
+            found[name] = measured(arguments, read_figures(path))
     click.echo(f"\n{HEADER}")
-    for module, run in found.items():
-        click.echo("\n".join(table(module, run.figures, judged=not run.arguments)))
+    for name, run in found.items():
+        click.echo("\n".join(table(name, run.figures, judged=not run.arguments)))
     if output is not None:
         kept = {
             " ".join([name, *shlex.split(given or "")]): run
@@ -271,7 +289,7 @@ def compare_command(before: Path, after: Path) -> None:
 @main.command("page")
 def page_command() -> None:
     """Write the page of figures from the record in docs/."""
-    PAGE.write_text(page(read_record(RECORD), QUICK), encoding="utf-8")
+    PAGE.write_text(page(read_record(RECORD), BENCHMARKS), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ All contenders embed the same real utterances on one thread, interleaved in one 
 are medians of CPU time, tokenisation included. Then: what two processors give.
 The limit is the matrix products of a BERT-shaped model, as fast as any library here computes them:
 every product of a layer is timed with 512 rows in each library, and its best median counts.
-`benchmarks.embedding_growth` goes on to a million texts, `benchmarks.embedding_cores` tells why two
+`benchmarks.embedding_scaling` goes on to a million texts, and tells why two
 processors give no more.
 
 Usage: python -m benchmarks.embedding [--texts 2000] [--data SGD]... [--quick] [--json FILE]

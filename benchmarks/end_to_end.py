@@ -223,7 +223,7 @@ def run_parse(settings: Settings) -> Result:
     bench.run(fastscore_command(tiny, bench.fresh("run"), settings, 1.0, store))
 
     def parse_only() -> None:
-        command = [sys.executable, str(ROOT / "benchmarks" / "parse_only.py"), str(logs)]
+        command = [sys.executable, str(ROOT / "tests" / "oracles" / "parse_only.py"), str(logs)]
         sides["json.loads alone"].costs.append(bench.run(command))
 
     def fastscore() -> None:

@@ -19,7 +19,7 @@ DATA = Path(__file__).parent / "data"
 TARGET = Path(__file__).parents[1] / "fastscore" / "example_logs"
 GENERATORS = {
     "score_dialogue": ("miner_logs", "--dialogues", "12", "--miners", "2"),
-    "group_travel": ("group_travel_logs", "--dialogues", "8", "--defects", "0.05"),
+    "group_travel": ("group_travel", "logs", "--dialogues", "8", "--defects", "0.05"),
     "guest_simulation": ("guest_simulation_logs", "--conversations", "20", "--layout", "csv"),
     "preference_shift": ("preference_shift_logs", "--kind", "models"),
 }
@@ -80,8 +80,9 @@ def _files(suite: str, scratch: Path) -> dict[str, bytes]:
         sample = DATA / "memfinrobot_sample.jsonl.gz"
         return {"logs/dialog_trace.jsonl": gzip.decompress(sample.read_bytes())}
     program, *arguments = GENERATORS[suite]
-    command = [sys.executable, "-m", f"benchmarks.{program}", "--output", str(scratch / "logs")]
-    subprocess.run([*command, *arguments], check=True, stdout=subprocess.DEVNULL)
+    command = [sys.executable, "-m", f"benchmarks.{program}", *arguments]
+    output = ("--output", str(scratch / "logs"))
+    subprocess.run([*command, *output], check=True, stdout=subprocess.DEVNULL)
     kept = {name: (scratch / path).read_bytes() for path, name in KEPT[suite].items()}
     for path in sorted((scratch / "logs").rglob("*.csv")):
         kept[path.relative_to(scratch).as_posix()] = path.read_bytes()

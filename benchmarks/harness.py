@@ -2,10 +2,9 @@
 
 Each repetition runs every contender once, in a shuffled order, so that a slow minute of the
 machine hits all alike. Ratios are of process CPU time. A benchmark is a module with
-``cases(scale)``; run it as ``python -m benchmarks.<module>``.
+``cases(scale)``, of which `command` makes its command.
 """
 
-import argparse
 import json
 import os
 import platform
@@ -18,6 +17,8 @@ from dataclasses import asdict, dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
+
+import click
 
 from benchmarks.figures import Figure, publish
 
@@ -181,21 +182,24 @@ def figures(result: Result) -> Iterator[Figure]:
         )
 
 
-def main(cases: Callable[[float], Iterable[Case]], arguments: Sequence[str] | None = None) -> None:
-    """Measure the cases, print the table, and write JSON where asked."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--scale", type=float, default=1.0, help="factor of all row counts")
-    parser.add_argument("--repetitions", type=int, default=7)
-    parser.add_argument("--only", default="", help="part of the names of the cases to run")
-    parser.add_argument("--json", type=Path, help="file to write the results to")
-    options = parser.parse_args(arguments)
-    report = Report(" ".join(sys.argv), host(), options.repetitions)
-    print(json.dumps(report.host), flush=True)
-    for case in cases(options.scale):
-        if options.only in case.name:
-            report.results.append(measure(case, options.repetitions))
-            lines = list(table(report.results[-1:]))
-            print("\n".join(lines if len(report.results) == 1 else lines[2:]), flush=True)
-    publish(figure for result in report.results for figure in figures(result))
-    if options.json:
-        options.json.write_text(json.dumps(asdict(report), indent=1))
+def command(cases: Callable[[float], Iterable[Case]], name: str | None = None) -> click.Command:
+    """Return a command that measures the cases, prints the table, and writes JSON where asked."""
+
+    @click.command(name, help=cases.__doc__)
+    @click.option("--scale", default=1.0, show_default=True, help="Factor of all row counts.")
+    @click.option("--repetitions", type=click.IntRange(min=1), default=7, show_default=True)
+    @click.option("--only", default="", help="Part of the names of the cases to run.")
+    @click.option("--json", "output", type=click.Path(path_type=Path), help="File for the results.")
+    def measured(scale: float, repetitions: int, only: str, output: Path | None) -> None:
+        report = Report(" ".join(sys.argv), host(), repetitions)
+        click.echo(json.dumps(report.host))
+        for case in cases(scale):
+            if only in case.name:
+                report.results.append(measure(case, repetitions))
+                lines = list(table(report.results[-1:]))
+                click.echo("\n".join(lines if len(report.results) == 1 else lines[2:]))
+        publish(figure for result in report.results for figure in figures(result))
+        if output is not None:
+            output.write_text(json.dumps(asdict(report), indent=1))
+
+    return measured

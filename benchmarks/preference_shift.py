@@ -1,37 +1,72 @@
-"""Measure the suite preference_shift against a plain scorer, on ReDial repeated with variations.
+"""The suite preference_shift beside plain scorers: whole runs, extraction by n-grams, simulation.
 
-Ours is a whole process each time, from the log on disk to the committed run: start-up, reading,
-extraction, scoring, summary. The plain scorer reads and scores the first turns of the same log in
-this process, imports not counted, by turns with ours; both are given as turns a second, and the
-ratio is of those. On these first turns both are compared in full before anything is printed.
-Extraction is measured alone too: distinct utterances of the log to sets of concepts, by seconds of
-processor time, so that threads do not help.
+``compare``: ReDial repeated with variations. Ours is a whole process each time, from the log on
+disk to the committed run: start-up, reading, extraction, scoring, summary. The plain scorer reads
+and scores the first turns of the same log in this process, imports not counted, by turns with
+ours; both are given as turns a second, and the ratio is of those. On these first turns both are
+compared in full before anything is printed. Extraction is measured alone too: distinct utterances
+of the log to sets of concepts, by seconds of processor time, so that threads do not help.
 
-Usage: python -m benchmarks.preference_shift [--quick] [--data FOLDER] [--turns 1000000]
+``ngrams``: extraction by character n-grams against scikit-learn's vectoriser. Texts are as long
+as those of the logs that the extraction was published with: half of about 77 characters, half of
+about 443, made of ReDial's messages. Ours finds the concepts of all of them in one thread;
+scikit-learn, with a matrix product for a block of texts at once, those of the first ones, by
+turns with ours on the same. Both must find the same sets. Seconds are of processor time.
+
+``simulation``: simulated conversations against the same ones over a catalogue that is searched
+plainly. Both sides have the same users, the same offline recommender and the same words; the peer
+looks every value up by trying all of the catalogue, one after the other, as the public simulator
+does. Both must write the same logs. Seconds are of processor time in one process; the whole
+simulation is then run as a command with a process for each processor, and what it wrote is scored
+by another.
+
+Usage: python -m benchmarks.preference_shift compare|ngrams|simulation [--quick] [--data FOLDER]
 """
 
 import json
 import math
+import random
+import resource
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import click
+import numpy as np
 import polars as pl
 
 import fastscore
 from benchmarks.figures import Figure, describe_host, publish
-from benchmarks.preference_shift_logs import DATA, read_source, repeat_logs, write_jsonl
+from benchmarks.preference_shift_logs import (
+    DATA,
+    MOVIES,
+    Dialogue,
+    read_lines,
+    read_source,
+    repeat_logs,
+    write_jsonl,
+)
 from benchmarks.processes import Cost, measure
+from fastscore.processors import available_processors
+from fastscore.simulation.agents import OfflineAgent
+from fastscore.simulation.policy import load_policy
+from fastscore.simulation.retrieval import Constraints, Retrieval, load_retrieval
+from fastscore.simulation.users import plan_user
+from fastscore.simulation.world import converse
 from fastscore.suites.preference_shift import PreferenceShift
+from fastscore.suites.preference_shift.catalogue import load_catalogue
+from fastscore.suites.preference_shift.concepts import Concepts, concepts_of
 from fastscore.suites.preference_shift.extraction import prepared_matcher
+from fastscore.suites.preference_shift.nearness import concepts_by_ngrams
 from tests.oracles import preference_shift as plain
 from tests.oracles import preference_shift_concepts as plain_concepts
+from tests.oracles.retrieval import PlainRetrieval
 
 EXTRACTED = 200_000
 Row = dict[str, Any]
@@ -200,7 +235,7 @@ def measure_profile(
     )
 
 
-@click.command()
+@click.command("compare")
 @click.option("--data", type=click.Path(exists=True, path_type=Path), default=DATA)
 @click.option("--turns", type=click.IntRange(min=1), default=1_000_000, show_default=True)
 @click.option("--plain-turns", type=click.IntRange(min=1), default=2_000, show_default=True)
@@ -211,7 +246,7 @@ def measure_profile(
 @click.option("--seed", default=0, show_default=True)
 @click.option("--quick", is_flag=True, help="50,000 turns, once, the default profile.")
 @click.option("--output", type=click.Path(path_type=Path), help="A JSON file for the figures.")
-def main(
+def compare(
     data: Path,
     turns: int,
     plain_turns: int,
@@ -245,6 +280,242 @@ def main(
     if output is not None:
         found = {"host": host, "seed": seed, "figures": [asdict(each) for each in figures]}
         output.write_text(json.dumps(found, indent=1))
+
+
+LENGTHS = (77, 443)
+TEXTS_PER_BLOCK = 500
+Names = list[list[str]]
+Made = TypeVar("Made")
+
+
+def make_texts(dialogues: list[Dialogue], count: int, seed: int) -> list[str]:
+    """Join messages at random to distinct texts of the published lengths."""
+    rng = random.Random(seed)
+    messages = [message.text for dialogue in dialogues for message in dialogue if message.text]
+    texts: dict[str, None] = {}
+    while len(texts) < count:
+        parts = [rng.choice(messages)]
+        while sum(map(len, parts)) + len(parts) < LENGTHS[len(texts) % 2]:
+            parts.append(rng.choice(messages))
+        texts[" ".join(parts)] = None
+    return list(texts)
+
+
+def extract_names(texts: list[str], concepts: Concepts, options: PreferenceShift) -> Names:
+    """Find the concepts of texts by ours."""
+    sets = concepts_by_ngrams(pl.Series(texts), concepts, options)
+    names: Names = concepts.names(sets).to_list()
+    return names
+
+
+class Vectorised:
+    """The same by scikit-learn, fitted beforehand."""
+
+    def __init__(self, concepts: Concepts) -> None:
+        from sklearn.feature_extraction.text import TfidfVectorizer
+
+        self.fields = []
+        for _, terms in concepts.terms.group_by("field", maintain_order=True):
+            vectoriser = TfidfVectorizer(analyzer="char_wb", ngram_range=(3, 5))
+            matrix = vectoriser.fit_transform(terms["value"].to_list())
+            self.fields.append((vectoriser, matrix, terms["concept"].to_list()))
+
+    def extract_names(self, texts: list[str], options: PreferenceShift) -> Names:
+        """Find the concepts of texts, a block at a time."""
+        from sklearn.metrics.pairwise import cosine_similarity
+
+        found: Names = [[] for _ in texts]
+        for start in range(0, len(texts), TEXTS_PER_BLOCK):
+            block = texts[start : start + TEXTS_PER_BLOCK]
+            for vectoriser, matrix, names in self.fields:
+                similar = cosine_similarity(vectoriser.transform(block), matrix)
+                ranked = np.argsort(-similar, axis=1, kind="stable")[:, : options.embed_top]
+                for row, best in enumerate(ranked):
+                    kept = best[similar[row, best] >= options.embed_threshold]
+                    found[start + row] += [names[place] for place in kept]
+        return [sorted(names) for names in found]
+
+
+def timed(work: Callable[[], Made]) -> tuple[float, Made]:
+    """Return seconds of processor time, and what was made."""
+    started = time.process_time()
+    made = work()
+    return time.process_time() - started, made
+
+
+@click.command("ngrams")
+@click.option("--data", type=click.Path(exists=True, path_type=Path), default=DATA)
+@click.option("--texts", "n_texts", type=click.IntRange(min=1), default=60_000, show_default=True)
+@click.option("--peer-texts", type=click.IntRange(min=1), default=2_000, show_default=True)
+@click.option("--repeats", type=click.IntRange(min=1), default=3, show_default=True)
+@click.option("--seed", default=0, show_default=True)
+@click.option("--quick", is_flag=True, help="6,000 texts, 500 for the peer, once.")
+def ngrams(data: Path, n_texts: int, peer_texts: int, repeats: int, seed: int, quick: bool) -> None:
+    """Compare extraction by n-grams with scikit-learn."""
+    if quick:
+        n_texts, peer_texts, repeats = 6_000, 500, 1
+    click.echo(json.dumps(describe_host()))
+    dialogues, movies = read_source(data)
+    texts = make_texts(dialogues, n_texts, seed)
+    with tempfile.TemporaryDirectory() as folder:
+        catalogue = Path(folder) / "catalogue.jsonl"
+        write_jsonl(catalogue, movies)
+        options = PreferenceShift(catalogue=str(catalogue), profile="structured", extract="ngrams")
+        concepts = concepts_of(load_catalogue(options.catalogue), options)
+    first = texts[:peer_texts]
+    built, _ = timed(lambda: extract_names(first[:1], concepts, options))
+    peer = Vectorised(concepts)
+    ours: list[float] = []
+    theirs: list[float] = []
+    for _ in range(repeats):
+        seconds, found = timed(lambda: extract_names(first, concepts, options))
+        ours.append(seconds)
+        seconds, expected = timed(lambda: peer.extract(first, options))
+        theirs.append(seconds)
+        if found != expected:
+            raise click.ClickException("the two find other concepts")
+    whole, _ = timed(lambda: extract_names(texts, concepts, options))
+    ratio = statistics.median(theirs) / statistics.median(ours)
+    publish(
+        [
+            Figure(
+                what="concepts by n-grams",
+                rows=len(first),
+                unit="CPU s",
+                ours=statistics.median(ours),
+                peer="scikit-learn",
+                theirs=statistics.median(theirs),
+                ratio=ratio,
+            )
+        ]
+    )
+    click.echo(
+        f"{len(concepts):,} values; texts of {statistics.mean(map(len, texts)):.0f} characters\n"
+        f"ours          {whole:.1f} s for {len(texts):,} texts, after {built:.1f} s for the index\n"
+        f"ours          {statistics.median(ours):.2f} s for the first {len(first):,}\n"
+        f"scikit-learn  {statistics.median(theirs):.2f} s for the same: {ratio:.0f} times as long"
+    )
+
+
+TURNS = 50
+Logs = list[dict[str, Any]]
+
+
+class PlainlySearched(Retrieval):
+    """The same catalogue, every value of which is tried."""
+
+    __slots__ = ("plain",)
+    plain: PlainRetrieval
+
+    def find_attributes(self, text: str, *, words: bool = False) -> dict[str, str]:
+        """Return the first value of each field that stands in a text."""
+        lowered = text.lower()
+        found = {}
+        for name, values in self.plain.surface.items():
+            for value, surface in values.items():
+                if value in lowered and any(_alone(lowered, value)):
+                    found[name] = surface
+                    break
+        return found
+
+    def find_genre(self, text: str, *, words: bool = False) -> str | None:
+        """Return the genre that sorts first of those that stand in a text."""
+        lowered = text.lower()
+        known = self.plain.index["genre"]
+        return min((genre for genre in known if any(_alone(lowered, genre))), default=None)
+
+    def fitting(self, constraints: Constraints) -> tuple[int, ...]:
+        """Return the rows that fit constraints, ascending."""
+        return tuple(sorted(self.plain.fitting(dict(constraints))))
+
+
+def _alone(text: str, value: str) -> Iterator[bool]:
+    """Say of every place of a value in a text whether it cuts no word there."""
+    start = text.find(value)
+    while start >= 0:
+        end = start + len(value)
+        inside_left = start > 0 and _in_word(text[start - 1]) and _in_word(text[start])
+        inside_right = end < len(text) and _in_word(text[end - 1]) and _in_word(text[end])
+        if not inside_left and not inside_right:
+            yield True
+        start = text.find(value, start + 1)
+
+
+def _in_word(character: str) -> bool:
+    return character.isalnum() or character == "_"
+
+
+def simulated(retrieval: Retrieval, sessions: int) -> Logs:
+    """Simulate sessions in this process."""
+    policy, agent = load_policy(), OfflineAgent(retrieval)
+    logs = []
+    for session in range(sessions):
+        plan = plan_user(retrieval, policy, seed=0, session=session, turns=TURNS)
+        logs.append(converse(plan, agent, retrieval, seed=0, session=session, follows_system=True))
+    return logs
+
+
+def run_command(*words: object) -> tuple[float, float]:
+    """Run a command of fastscore; return its wall and processor seconds."""
+    before, started = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
+    subprocess.run([sys.executable, "-m", "fastscore", *map(str, words), "-q"], check=True)
+    wall, after = time.monotonic() - started, resource.getrusage(resource.RUSAGE_CHILDREN)
+    used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return wall, used
+
+
+@click.command("simulation")
+@click.option("--data", type=click.Path(exists=True, path_type=Path), default=DATA)
+@click.option("--sessions", type=click.IntRange(min=1), default=20_000, show_default=True)
+@click.option("--peer-sessions", type=click.IntRange(min=1), default=60, show_default=True)
+@click.option("--quick", is_flag=True, help="1,000 sessions, 20 for the peer.")
+def simulation(data: Path, sessions: int, peer_sessions: int, quick: bool) -> None:
+    """Compare simulation with a plain search of the catalogue."""
+    if quick:
+        sessions, peer_sessions = 1_000, 20
+    click.echo(json.dumps(describe_host()))
+    movies = read_lines(data, MOVIES)
+    with tempfile.TemporaryDirectory() as scratch:
+        catalogue = Path(scratch) / "catalogue.jsonl"
+        write_jsonl(catalogue, movies)
+        ours = load_retrieval(str(catalogue))
+        theirs = PlainlySearched(*(getattr(ours, each.name) for each in fields(Retrieval)))
+        object.__setattr__(theirs, "plain", PlainRetrieval(movies))
+        simulated(ours, 2)  # what is made once
+        fast, made = timed(lambda: simulated(ours, peer_sessions))
+        slow, expected = timed(lambda: simulated(theirs, peer_sessions))
+        if made != expected:
+            raise click.ClickException("the two write other logs")
+        logs, over = Path(scratch) / "logs", ("--catalogue", catalogue)
+        length = ("--sessions", sessions, "--turns", TURNS)
+        simulating = run_command("simulate", "preference_shift", *over, *length, "-o", logs)
+        lexical = ("--segments", "metadata", "--embedder", "none", "-o", Path(scratch) / "run")
+        scoring = run_command("score", "preference_shift", logs, *over, *lexical)
+    turns = peer_sessions * TURNS
+    publish(
+        [
+            Figure(
+                what="simulated turns",
+                rows=turns,
+                unit="CPU s",
+                ours=fast,
+                peer="every value tried",
+                theirs=slow,
+                ratio=slow / fast,
+            )
+        ]
+    )
+    click.echo(
+        f"{len(movies):,} items, sessions of {TURNS} turns\n"
+        f"ours               {fast:.2f} CPU s for {turns:,} turns\n"
+        f"every value tried  {slow:.2f} CPU s for the same: {slow / fast:.1f} times as long\n"
+        f"simulate           {simulating[0]:.1f} s, {simulating[1]:.1f} CPU s for "
+        f"{sessions * TURNS:,} turns by {available_processors()} processes\n"
+        f"score              {scoring[0]:.1f} s, {scoring[1]:.1f} CPU s for the same turns"
+    )
+
+
+main = click.Group("preference_shift", commands=[compare, ngrams, simulation])
 
 
 if __name__ == "__main__":

@@ -21,9 +21,8 @@ import orjson
 import polars as pl
 import pyarrow.csv
 
-from benchmarks.harness import SEED, Case, main
-from benchmarks.memory_finance import SAMPLE
-from benchmarks.memory_finance_traces import read_dialogues, write_traces
+from benchmarks.harness import SEED, Case, command
+from benchmarks.memory_finance import SAMPLE, read_dialogues, write_traces
 from fastscore.logs.file_ranges import whole_file
 from fastscore.logs.read.blocks import keep_buffers
 from fastscore.logs.read.rows import read_shard
@@ -354,5 +353,7 @@ def cases(scale: float) -> Iterator[Case]:
         yield Case("JSON document", path.stat().st_size >> 10, contenders, None, _check, KIB)
 
 
+main = command(cases)
+
 if __name__ == "__main__":
-    main(cases)
+    main()

@@ -13,8 +13,8 @@ from click.testing import CliRunner
 from fastscore_jit.objects import processor_flags
 from fastscore_models import export
 
-from benchmarks import embedding, embedding_cores, embedding_growth, vector_store
-from benchmarks.embedding_growth import HEADER, Point, distinct_texts, grow_within
+from benchmarks import embedding, embedding_scaling, vector_store
+from benchmarks.embedding_scaling import HEADER, Point, distinct_texts, grow_within
 from benchmarks.miner_logs import SAMPLE, Dialogue, Turn, read_dialogues
 from tests.models.tiny_bert import make_recipe, word_tokenizer, write_folder
 
@@ -34,7 +34,7 @@ def cache(tmp_path_factory):
 def tiny(cache, monkeypatch):
     """Have the benchmarks embed with the tiny model."""
     monkeypatch.setenv("FASTSCORE_CACHE", str(cache))
-    for module in (embedding, embedding_cores):
+    for module in (embedding, embedding_scaling):
         monkeypatch.setattr(module, "MODEL", "tiny")
 
 
@@ -79,7 +79,7 @@ def test_the_comparison_prints_every_column(tiny, tmp_path, monkeypatch):
 
 def test_growth_measures_points_in_processes_of_their_own(cache, tmp_path):
     found = tmp_path / "found.json"
-    command = [sys.executable, "-m", "benchmarks.embedding_growth", "--model", "tiny"]
+    command = [sys.executable, "-m", "benchmarks.embedding_scaling", "growth", "--model", "tiny"]
     command += ["--precision", "fp32", "--quick", "--json", str(found)]
     environment = {**os.environ, "FASTSCORE_CACHE": str(cache)}
     done = subprocess.run(
@@ -99,7 +99,7 @@ def test_growth_stops_where_its_seconds_end(monkeypatch, capsys):
     def grow(model, precision, count, data):
         return Point(precision, count, count / 100, 10.0, 1.0, 1.0)
 
-    monkeypatch.setattr(embedding_growth, "grow", grow)
+    monkeypatch.setattr(embedding_scaling, "grow", grow)
     points = list(grow_within("tiny", "fp32", 1_000_000, 150, ()))
     assert [point.texts for point in points] == [1000, 10_000]
     assert "100,000 texts would take about 1000 s, 40 of 150 are left" in capsys.readouterr().out
@@ -121,10 +121,10 @@ def test_texts_are_distinct_utterances_and_then_predictions():
 
 
 def test_ways_to_use_two_cores_are_compared(tiny, tmp_path, monkeypatch):
-    monkeypatch.setattr(embedding_cores, "product_gain", lambda precision, repetitions: 1.5)
+    monkeypatch.setattr(embedding_scaling, "product_gain", lambda precision, repetitions: 1.5)
     found = tmp_path / "found.json"
     arguments = ["--precision", "fp32", "--texts", 30, "--repetitions", 1, "--json", found]
-    lines = run(embedding_cores.main, *arguments).splitlines()
+    lines = run(embedding_scaling.cores, *arguments).splitlines()
     assert columns(lines[1]) == ["fp32", "s", "texts/s", "times one thread"]
     rows = [columns(line) for line in lines[3:-1]]
     assert rows[0][0] == "one thread"
@@ -143,12 +143,14 @@ def test_every_way_gives_the_same_vectors(tiny, monkeypatch):
 
     texts = ["I w1", "the a", "w2 w3 w4", "w5"] * 3
     with ExitStack() as stack:
-        found = {name: way(texts) for name, way in embedding_cores.encoders("bf16", stack).items()}
+        found = {
+            name: way(texts) for name, way in embedding_scaling.encoders("bf16", stack).items()
+        }
     halves = found.pop("two processes")
     whole = np.empty((len(texts), 12), np.float32)
     for first, half in enumerate(halves):
         whole[first::2] = half
-    expected = found[embedding_cores.ONE]
+    expected = found[embedding_scaling.ONE]
     for vectors in (*found.values(), whole):
         np.testing.assert_allclose(vectors, expected, atol=1e-6)
 

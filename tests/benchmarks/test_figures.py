@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from benchmarks.__main__ import (
+    BENCHMARKS,
     PAGE,
-    QUICK,
     RECORD,
     Measured,
     compare,
@@ -103,16 +103,18 @@ def test_a_page_names_what_is_not_measured_and_tells_arguments_apart() -> None:
 
 
 def test_the_page_of_figures_is_that_of_its_record() -> None:
-    assert PAGE.read_text(encoding="utf-8") == page(read_record(RECORD), QUICK), (
+    assert PAGE.read_text(encoding="utf-8") == page(read_record(RECORD), BENCHMARKS), (
         "docs/benchmarks_figures.md: write it anew with `python -m benchmarks page`"
     )
 
 
-@pytest.mark.parametrize("name", QUICK)
+@pytest.mark.parametrize("name", BENCHMARKS)
 def test_every_benchmark_finds_what_it_imports_of_ours(name: str) -> None:
+    module, *subcommand = BENCHMARKS[name].command.split()
     try:
-        importlib.import_module(f"benchmarks.{name}")
+        command = importlib.import_module(f"benchmarks.{module}").main
     except ModuleNotFoundError as error:
         if (error.name or "").startswith(("benchmarks", "fastscore", "tests")):
             raise
         pytest.skip(f"needs {error.name}, of the extra bench")
+    assert not subcommand or subcommand[0] in command.commands

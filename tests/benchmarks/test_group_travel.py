@@ -8,7 +8,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from benchmarks.group_travel_logs import write_logs
+from benchmarks.group_travel import write_logs
 from tests.benchmarks.test_plain_group_travel import NO_VECTORS
 from tests.conftest import often
 from tests.oracles.group_travel import main as plain

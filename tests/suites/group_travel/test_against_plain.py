@@ -11,8 +11,8 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
+from benchmarks.group_travel import write_logs
 from benchmarks.group_travel_itineraries import read_sources
-from benchmarks.group_travel_logs import write_logs
 from fastscore.suites.group_travel import GroupTravel
 from tests.conftest import often
 from tests.oracles.group_travel_logs import read_dialogues

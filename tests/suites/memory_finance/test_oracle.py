@@ -7,7 +7,7 @@ import orjson
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from benchmarks.memory_finance_traces import make_traces
+from benchmarks.memory_finance import make_traces
 from fastscore.suites.memory_finance import SUITE, MemoryFinance
 from fastscore.suites.memory_finance.legacy import published_files
 from fastscore.vectors.view import VectorView

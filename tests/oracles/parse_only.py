@@ -1,6 +1,6 @@
 """Parse JSON Lines files with Python's json, line by line, and do nothing else.
 
-Usage: python benchmarks/parse_only.py FOLDER
+Usage: python tests/oracles/parse_only.py FOLDER
 """
 
 import json
