@@ -4,7 +4,8 @@ It tells changed and damaged content, at the speed of memory; it is no defence a
 """
 
 import hashlib
-from collections.abc import Iterator, Sequence
+import io
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import xxhash
@@ -78,7 +79,17 @@ def whole_blocks(start: int, stop: int) -> slice:
     return slice(first, max(first, stop // HASH_BLOCK_BYTES))
 
 
-def hash_part(path: Path, start: int, stop: int, blocks: Sequence[bytes] = ()) -> bytes:
+OpenFile = Callable[[str, int], io.FileIO]
+"""Opens a file of which nothing after a byte is read."""
+
+
+def _plain(path: str, stop: int) -> io.FileIO:
+    return open(path, "rb", buffering=0)
+
+
+def hash_part(
+    path: str, start: int, stop: int, blocks: Sequence[bytes] = (), open_file: OpenFile = _plain
+) -> bytes:
     """Return the hash (`BlockHash`) of a file's bytes from ``start`` to ``stop``.
 
     Parameters
@@ -87,6 +98,8 @@ def hash_part(path: Path, start: int, stop: int, blocks: Sequence[bytes] = ()) -
         The part.
     blocks
         The hashes of its first `whole_blocks`: those are not read.
+    open_file
+        How the file is opened.
 
     Raises
     ------
@@ -96,17 +109,19 @@ def hash_part(path: Path, start: int, stop: int, blocks: Sequence[bytes] = ()) -
     digest = BlockHash(start)
     if blocks:
         first = whole_blocks(start, stop).start
-        for block in _blocks(path, start, first * HASH_BLOCK_BYTES):
+        for block in _blocks(path, start, first * HASH_BLOCK_BYTES, open_file):
             digest.update(block)
         digest.add_blocks(blocks)
         start = (first + len(blocks)) * HASH_BLOCK_BYTES
-    for block in _blocks(path, start, stop):
+    for block in _blocks(path, start, stop, open_file):
         digest.update(block)
     return digest.digest()
 
 
-def _blocks(path: Path, start: int, stop: int) -> Iterator[bytes]:
-    with path.open("rb", buffering=0) as stream:
+def _blocks(path: str, start: int, stop: int, open_file: OpenFile) -> Iterator[bytes]:
+    if start == stop:
+        return
+    with open_file(path, stop) as stream:
         stream.seek(start)
         while block := stream.read(min(stop - start, HASH_BLOCK_BYTES)):
             yield block

@@ -7,8 +7,11 @@ and never what the library of a store says, which may contain credentials.
 import fnmatch
 import hashlib
 import io
+import itertools
 import os
 import secrets
+import threading
+import weakref
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -25,12 +28,14 @@ from fastscore.paths import cache_root
 SCHEMES = ("s3", "gs", "az", "https", "http")
 BLOCK_BYTES = 8 << 20
 """Larger ranges take twice the processor."""
-BLOCKS_AHEAD = 8
-FIRST_BYTES = 1 << 18
-"""What is asked for first: many readers look at the beginning alone."""
+BLOCKS_AHEAD = 16
+"""How many blocks of a file are on their way; of several files together, twice as many."""
+FIRST_BYTES = 1 << 17
+"""The beginning of an object, at which many readers look alone: it is kept for the next one."""
 SMALL_BYTES = 4 << 20
 """Objects up to this size are fetched whole to the cache, several at once."""
 _AT_ONCE = 32
+_KEPT = 256
 _MAGIC = "*?["
 _WITHOUT_LIST = ("https", "http")
 _PURPOSE = "Reading objects of a store"
@@ -152,7 +157,7 @@ def open_file(path: str, stop: int | None = None) -> io.FileIO:
 
 
 class ObjectFile(io.RawIOBase):
-    """An object as an unbuffered file; read in order, the next blocks are on their way.
+    """An object as an unbuffered file; read beyond its beginning, the next blocks are on their way.
 
     Parameters
     ----------
@@ -166,7 +171,6 @@ class ObjectFile(io.RawIOBase):
         self._object = object
         self._stop = object.size if stop is None else min(stop, object.size)
         self._at = self._next = 0
-        self._block_bytes = FIRST_BYTES
         self._ahead: deque[tuple[int, int, Future[bytes]]] = deque()
 
     @property
@@ -196,7 +200,7 @@ class ObjectFile(io.RawIOBase):
         out = memoryview(buffer).cast("B")
         filled = 0
         while filled < len(out) and self._at < self._stop:
-            block = self._block()[: len(out) - filled]
+            block = self._block()[: min(len(out) - filled, self._stop - self._at)]
             out[filled : filled + len(block)] = block
             filled += len(block)
             self._at += len(block)
@@ -204,26 +208,62 @@ class ObjectFile(io.RawIOBase):
 
     def close(self) -> None:
         """Ask for nothing more."""
-        for _, _, block in self._ahead:
-            block.cancel()
-        self._ahead.clear()
+        if not self.closed:
+            _read_ahead.discard(self)
+            for start, _, block in self._ahead:
+                if start:  # the beginning is kept for others
+                    block.cancel()
+            self._ahead.clear()
         super().close()
 
     def _block(self) -> memoryview:
         """Return what follows in the block of the place, and ask for blocks after it."""
         while self._ahead and not self._ahead[0][0] <= self._at < self._ahead[0][1]:
             self._ahead.popleft()
-            self._block_bytes = BLOCK_BYTES
+        if self._at < FIRST_BYTES:
+            if not self._ahead:
+                self._next = min(FIRST_BYTES, self.size)
+                self._ahead.append((0, self._next, _beginning(self._object)))
+        else:
+            self._ask_ahead()
+        start, _, block = self._ahead[0]
+        return memoryview(block.result())[self._at - start :]
+
+    def _ask_ahead(self) -> None:
         if not self._ahead:
             self._next = self._at
-        n_ahead = 1 if self._block_bytes == FIRST_BYTES else BLOCKS_AHEAD
+        _read_ahead.add(self)
+        n_ahead = max(2, min(BLOCKS_AHEAD, _AT_ONCE // len(_read_ahead)))
         while self._next < self._stop and len(self._ahead) < n_ahead:
-            after = min(self._next + self._block_bytes, self._stop)
+            after = min(self._next + BLOCK_BYTES, self._stop)
             block = _pool().submit(_range, self._object, self._next, after)
             self._ahead.append((self._next, after, block))
             self._next = after
-        start, _, block = self._ahead[0]
-        return memoryview(block.result())[self._at - start :]
+
+
+_read_ahead: "weakref.WeakSet[ObjectFile]" = weakref.WeakSet()
+"""The files that share what is asked for ahead."""
+
+_beginnings: dict[Object, Future[bytes]] = {}
+_lock = threading.Lock()
+
+
+def _beginning(object: Object) -> Future[bytes]:
+    """Return the first bytes of an object, on their way; those of the last ones are kept."""
+    with _lock:
+        found = _beginnings.pop(object, None)
+        if found is None or (found.done() and found.exception()):
+            found = _pool().submit(_range, object, 0, min(FIRST_BYTES, object.size))
+        _beginnings[object] = found
+        while len(_beginnings) > _KEPT:
+            del _beginnings[next(iter(_beginnings))]
+        return found
+
+
+def ask_for_beginnings(objects: Iterable[Object]) -> None:
+    """Ask for the first bytes of objects that are read soon, as many as are kept."""
+    for each in itertools.islice(objects, _KEPT):
+        _beginning(each)
 
 
 def _found(url: str) -> Object:

@@ -30,6 +30,12 @@ class Store:
         """Count the reads of an object."""
         return sum(method == "GET" and path == key for method, path, _ in self.asked)
 
+    def bytes_read(self, key: str) -> int:
+        """Count the bytes that were asked for of an object."""
+        size = len(self.objects[key])
+        asked = [span for method, path, span in self.asked if method == "GET" and path == key]
+        return sum(stop - start for start, stop in (_bounds(span, size) for span in asked))
+
 
 def _handler(store: Store) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
@@ -61,10 +67,9 @@ def _handler(store: Store) -> type[BaseHTTPRequestHandler]:
             if asked is None:
                 self._answer(200, content, headers)
                 return
-            start, _, last = asked.removeprefix("bytes=").partition("-")
-            stop = min(int(last) + 1, len(content))
+            start, stop = _bounds(asked, len(content))
             headers["Content-Range"] = f"bytes {start}-{stop - 1}/{len(content)}"
-            self._answer(206, content[int(start) : stop], headers)
+            self._answer(206, content[start:stop], headers)
 
         def _answer(self, code: int, body: bytes, headers: dict[str, str] | None = None) -> None:
             self.send_response(code)
@@ -75,6 +80,12 @@ def _handler(store: Store) -> type[BaseHTTPRequestHandler]:
                 self.wfile.write(body)
 
     return Handler
+
+
+def _bounds(asked: str, size: int) -> tuple[int, int]:
+    """Return where a range begins and ends; all bytes if none was asked for."""
+    start, _, last = asked.removeprefix("bytes=").partition("-")
+    return int(start or 0), min(int(last or size) + 1, size)
 
 
 def _error(code: str) -> bytes:

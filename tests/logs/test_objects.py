@@ -16,7 +16,8 @@ from fastscore.errors import FastscoreError, InputError, UsageError
 from fastscore.logs import objects
 from tests.conftest import fastscore_command
 from tests.logs.stores import Store, served
-from tests.run.logs import write_logs
+from tests.run.logs import write_logs, write_varied_logs
+from tests.run.running import run_lexical
 
 pytest.importorskip("obstore")
 
@@ -36,6 +37,7 @@ def store(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Store]:
         }.items():
             monkeypatch.setenv(name, value)
         monkeypatch.setattr(objects, "_known", {})
+        monkeypatch.setattr(objects, "_beginnings", {})
         monkeypatch.setattr(objects, "cache_root", lambda: tmp_path / "cache")
         objects._store.cache_clear()
         yield store
@@ -161,13 +163,63 @@ def test_ranges_are_asked_for_ahead(store: Store, monkeypatch: pytest.MonkeyPatc
         assert store.ranges("bucket/a") == 1
         assert file.read(100) == content[50:150]
         assert file.read() == content[150:]
-        assert 1 < store.ranges("bucket/a") <= 2 + len(content) // 1000
+        assert store.bytes_read("bucket/a") == len(content)
         file.seek(-7, os.SEEK_END)
         assert file.read(100) == content[-7:]
     store.asked.clear()
     with objects.open_file("s3://bucket/a", stop=2000) as file:
         assert file.read() == content[:2000]
-        assert store.ranges("bucket/a") == 3
+    # its beginning was kept
+    assert store.bytes_read("bucket/a") == 1900
+
+
+def test_so_many_ranges_are_on_their_way(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = ["s3://bucket/a", "s3://bucket/b", "s3://bucket/c"]
+    for name in names:
+        store.objects[name.removeprefix("s3://")] = bytes(100_000)
+    monkeypatch.setattr(objects, "BLOCK_BYTES", 1000)
+    monkeypatch.setattr(objects, "FIRST_BYTES", 100)
+    files = [objects.open_file(name) for name in names]
+    for file in files:
+        assert len(file.read(200)) == 200
+    asked = [len(file._ahead) for file in files]  # type: ignore[attr-defined]
+    assert asked == [16, 16, 10]
+    for file in files:
+        file.close()
+
+
+def test_a_large_object_is_read_once_for_planning_and_once_for_scoring(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = write_varied_logs(tmp_path / "logs", files=1, dialogues=1200)[0]
+    size = log.stat().st_size
+    monkeypatch.setattr("fastscore.logs.inputs.files.SMALL_BYTES", 0)
+    put(store, [log])
+    found = fastscore.score("s3://bucket/logs", OPTIONS, output=tmp_path / "run")
+    key = f"bucket/logs/{log.name}"
+    # one beginning serves looking, screening, planning and scoring
+    assert store.bytes_read(key) == 2 * size - objects.FIRST_BYTES
+    assert store.ranges(key) == 1 + 2 * -(-(size - objects.FIRST_BYTES) // objects.BLOCK_BYTES)
+    assert found.tables["steps"].equals(steps(str(log)))
+
+
+def test_an_object_is_cut_into_shards(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = write_varied_logs(tmp_path / "logs", files=1, dialogues=1200)[0]
+    size = log.stat().st_size
+    monkeypatch.setattr("fastscore.logs.inputs.files.SMALL_BYTES", 0)
+    put(store, [log])
+    monkeypatch.setattr(objects, "BLOCK_BYTES", 1 << 18)
+    run_lexical(["s3://bucket/logs"], tmp_path / "run", shard_bytes=1 << 20)
+    run_lexical([str(log)], tmp_path / "local", shard_bytes=1 << 20)
+    found, local = (fastscore.open_run(tmp_path / output) for output in ("run", "local"))
+    n_shards = found.manifest.shards
+    assert n_shards == local.manifest.shards > 2
+    assert found.tables["steps"].equals(local.tables["steps"])
+    # and the ends of shards are hashed: at most a block of the hash on both sides
+    most = 2 * size + (n_shards - 1) * (2 << 20)
+    assert store.bytes_read(f"bucket/logs/{log.name}") <= most
 
 
 def test_an_object_that_changes_is_refused_by_name(

@@ -17,7 +17,7 @@ from fastscore.vectors.missing import embed_missing
 VOLATILE = {"stages", "peak_memory_bytes", "environment", "settings", "checksum", "attempt"}
 
 
-def run_lexical(inputs: Sequence[Path], output: Path, **settings: Any) -> Outcome:
+def run_lexical(inputs: Sequence[str | Path], output: Path, **settings: Any) -> Outcome:
     """Score logs lexically in this process."""
     options = settings.pop("options", {"lex_weight": 1.0})
     config = RunConfig(

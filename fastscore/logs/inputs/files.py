@@ -34,6 +34,7 @@ from fastscore.logs.inputs.folders import expand_glob, walk
 from fastscore.logs.objects import (
     SMALL_BYTES,
     Object,
+    ask_for_beginnings,
     fetch,
     is_remote,
     list_objects,
@@ -296,6 +297,7 @@ def _objects_of(
     listed = list_objects(pattern)
     wanted = [each for each in listed if any(_kind(each.url)) or _is_archive(each.url)]
     fetch(each for each in wanted if each.size <= SMALL_BYTES)
+    ask_for_beginnings(each for each in wanted if each.size > SMALL_BYTES)
     found = 0
     others: dict[str, str] = {}
     for each in wanted:

@@ -21,7 +21,7 @@ from fastscore.logs.file_ranges import FileRange, Shard
 from fastscore.logs.inputs.files import InputFile
 from fastscore.logs.integrity.file_state import FileState, changed
 from fastscore.logs.integrity.limits import DEFAULT_LIMITS, Limits
-from fastscore.logs.objects import stamp
+from fastscore.logs.objects import open_file, stamp
 from fastscore.logs.plan.index import (
     BYTES_PER_FILE,
     ROW_BYTES,
@@ -502,7 +502,7 @@ def _content(part: FileRange, file: IndexedFile) -> bytes:
     if _is_whole(part, file) or part.format == "parquet":
         return file.content
     try:
-        return hash_part(Path(file.path), part.start, part.stop, file.blocks)
+        return hash_part(file.path, part.start, part.stop, file.blocks, open_file)
     except OSError as error:
         raise InputError(f"The file {file.path!r} cannot be read: {error.strerror}.") from error
 
