@@ -1,7 +1,7 @@
 # Everything here needs python3, make and the Python package index the first time; nothing later.
 PYTHON ?= python3
 VENV := .venv
-BIN := $(VENV)/bin
+BIN := $(VENV)/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
 # what is imported is compiled then, and kept: most of what is installed never is
 unexport PYTHONDONTWRITEBYTECODE
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
@@ -10,14 +10,15 @@ OLDEST_NUMBA := 0.62
 DEMO := runs/demo
 VERSION := $(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' fastscore/version.py)
 COMPILED := kernels/fastscore_jit/compiled
-LEVELS := x86-64-v3 x86-64-v4 x86-64-v4b
+# the first runs on every processor of the kind
+LEVELS := $(if $(filter x86_64 amd64 AMD64,$(shell uname -m)),x86-64 x86-64-v3 x86-64-v4 x86-64-v4b,generic)
 SOURCES := fastscore kernels models tests benchmarks examples docs/*.py
 # tests wait for processes and clocks: one more than there are processors keeps those busy
 WORKERS ?= $(shell expr 1 + $$(getconf _NPROCESSORS_ONLN))
 
 PYTHONS := $(shell sed -n 's/.*:: Python :: \(3\.[0-9]*\)",/\1/p' pyproject.toml)
 
-.PHONY: help setup kernels kernels-checked demo browser fuzz mutations test test-pythons test-checked collect test-slow test-llm test-nightly test-weekly test-loggers test-numba test-ray wheel lint docs picture bench bench-full clean
+.PHONY: help setup kernels kernels-checked demo browser fuzz mutations test test-pythons test-checked collect test-slow test-llm test-nightly test-weekly test-loggers test-numba test-ray wheel wheel-pure check-wheels lint docs picture bench bench-full clean
 
 help:  ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -153,17 +154,31 @@ browser:  ## Install the headless browser in which tests open reports (Debian; s
 	command -v chromium >/dev/null && command -v chromedriver >/dev/null || \
 	  { apt-get update -qq && apt-get install -y -qq chromium chromium-driver fonts-dejavu-core; }
 
+DIST ?= dist
+
 wheel: $(VENV)/run.installed  ## A wheel with compiled kernels: whoever installs it never compiles
 	rm -rf $(COMPILED)
 	set -e; for level in $(LEVELS); do \
 	  FASTSCORE_PROCESSOR=$$level $(BIN)/fastscore kernels compile --ship $(COMPILED); done
-	$(BIN)/python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist .
+	$(BIN)/python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir $(DIST) .
 
-lint: $(VENV)/dev.installed  ## Formatting, style, types, import boundaries
+wheel-pure: $(VENV)/run.installed  ## A wheel for every platform: kernels are compiled at their first use
+	rm -rf $(COMPILED)
+	$(BIN)/python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir $(DIST) .
+
+$(VENV)/wheels.installed: $(VENV)/dev.installed
+	$(INSTALL) 'auditwheel==6.8.*; sys_platform == "linux"' 'delocate==0.13.*; sys_platform == "darwin"'
+	@touch $@
+
+check-wheels: $(VENV)/wheels.installed  ## The wheels in dist: tags, and each installed alone scores the examples
+	FASTSCORE_WHEELS=$(DIST) $(BIN)/python -m pytest -q tests/test_wheels.py
+
+lint: $(VENV)/dev.installed  ## Formatting, style, types, import boundaries, workflows
 	$(BIN)/ruff format --check $(SOURCES)
 	$(BIN)/ruff check $(SOURCES)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/actionlint
 
 docs: $(VENV)/docs.installed  ## The site in build/site: pages, metric cards, commands, Python; every link must lead somewhere
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict

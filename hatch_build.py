@@ -8,18 +8,53 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 from hatchling.metadata.plugin.interface import MetadataHookInterface
 
 COMPILED = Path("kernels", "fastscore_jit", "compiled")
-TAG = "py3-none-manylinux_2_17_x86_64"
-"""Kernels call a few functions of the C library, by names that all versions have."""
+PLATFORMS = {
+    "linux-x86_64": "manylinux_2_28_x86_64",
+    "linux-aarch64": "manylinux_2_28_aarch64",
+    "darwin-arm64": "macosx_14_0_arm64",
+    "darwin-x86_64": "macosx_14_0_x86_64",
+    "win32-AMD64": "win_amd64",
+}
+"""Tags by system and machine: the oldest releases that the dependencies' wheels support."""
+
+LIBRARIES = (".dll", ".dylib", ".so")
 
 
 class KernelsHook(BuildHookInterface[Any]):
     """Marks a wheel that carries machine code as one of a platform."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Say of what platform the wheel is."""
-        if version == "standard" and any((Path(self.root) / COMPILED).glob("*/*")):
+        """Set the wheel's tag."""
+        tag = platform_tag(Path(self.root) / COMPILED)
+        if version == "standard" and tag is not None:
             build_data["pure_python"] = False
-            build_data["tag"] = TAG
+            build_data["tag"] = f"py3-none-{tag}"
+
+
+def platform_tag(compiled: Path) -> str | None:
+    """Return the tag of the platform of compiled kernels; None if there are none.
+
+    Raises
+    ------
+    ValueError
+        If kernels are of several platforms, of an unknown platform, or not linked.
+    """
+    files = sorted(compiled.glob("*/*"))
+    platforms = {"-".join(file.parent.name.split("-")[:2]) for file in files}
+    if not platforms:
+        return None
+    if len(platforms) > 1 or not platforms <= PLATFORMS.keys():
+        raise ValueError(
+            f"{compiled} has kernels for {', '.join(sorted(platforms))}: expected one of "
+            f"{', '.join(PLATFORMS)}. Remove the folder and run `make wheel`."
+        )
+    unlinked = [file.name for file in files if file.suffix not in LIBRARIES]
+    if unlinked:
+        raise ValueError(
+            f"{compiled} has {len(unlinked)} files that are not libraries, the first is "
+            f"{unlinked[0]}. Install a linker, such as clang, and run `make wheel`."
+        )
+    return PLATFORMS[platforms.pop()]
 
 
 _RELATIVE = r"(?!https?:|#)[^)]*"

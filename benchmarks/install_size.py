@@ -1,6 +1,7 @@
 """What an installation takes: the core and each extra, from a wheel, each in a new environment."""
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -42,7 +43,7 @@ print(json.dumps(sizes))
 def build_wheel(folder: Path) -> Path:
     """Build a wheel of this checkout with the kernels of this processor's level.
 
-    Wheels of a release have three levels (`make wheel`).
+    Wheels of a release have every level (`make wheel`).
     """
     copy = folder / "source"
     copy.mkdir()
@@ -61,15 +62,18 @@ def build_wheel(folder: Path) -> Path:
 def install(wheel: Path, extra: str, folder: Path) -> Path:
     """Install the wheel into a new environment; return its Python."""
     venv.create(folder, with_pip=True)
-    python = folder / "bin" / "python"
+    python = folder / ("Scripts" if os.name == "nt" else "bin") / "python"
     what = str(wheel) if extra == CORE else f"{wheel}[{extra}]"
     words = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-compile"]
     subprocess.run([str(python), *words, what], check=True)
     return python
 
 
-def score_suites(python: Path, folder: Path) -> None:
+def score_suites(python: Path, folder: Path, **environment: str) -> None:
     """Score the example of each suite without a model, from the installed wheel alone."""
+    settings = {"FASTSCORE_CACHE": str(folder / "cache"), "PATH": "/usr/bin:/bin", **environment}
+    if os.name == "nt":
+        settings["SYSTEMROOT"] = os.environ["SYSTEMROOT"]
     for suite, options in SUITES.items():
         example = folder / suite
         words = [*options, *(["--embedder", "none"] if suite in WITHOUT_MODEL else [])]
@@ -83,7 +87,7 @@ def score_suites(python: Path, folder: Path) -> None:
                 [str(python), "-I", "-m", "fastscore", *command],
                 check=True,
                 stdout=subprocess.DEVNULL,
-                env={"FASTSCORE_CACHE": str(folder / "cache"), "PATH": "/usr/bin:/bin"},
+                env=settings,
             )
 
 

@@ -101,10 +101,10 @@ def processor_flags() -> frozenset[str]:
     return frozenset(flags.partition(":")[2].split())
 
 
-def platform_folder() -> str:
-    """Return the folder's name of code that may be loaded here."""
+def platform_folder(level: str | None = None) -> str:
+    """Return the folder's name of code that may be loaded here, for this processor's level."""
     checked = "-checked" if CHECKED else ""
-    return f"{sys.platform}-{platform.machine()}-{processor_level().name}{checked}"
+    return f"{sys.platform}-{platform.machine()}-{level or processor_level().name}{checked}"
 
 
 def user_cache_folder() -> Path:
@@ -175,12 +175,24 @@ def stem(kernel: Kernel) -> str:
 def find_library(kernel: Kernel) -> Path | None:
     """Return the kernel's compiled library, whose content is as it was written, or None."""
     begin = f"{stem(kernel)}-"
-    for folder in (SHIPPED / platform_folder(), cache_folder()):
+    for folder in (SHIPPED / platform_folder(), cache_folder(), *_shipped_for_lower_levels()):
         for name in _names_in(folder, begin):
             path = folder / name
             if path.suffix in (LIBRARY, OBJECT) and _is_whole(path):
                 return path
     return None
+
+
+def _shipped_for_lower_levels() -> Iterator[Path]:
+    """Yield the installed wheel's folders of code for lower levels, the highest first.
+
+    Code for a lower level runs on this processor too. It is found if it is made of the same
+    sources: those of some kernels differ with the level.
+    """
+    levels = [level.name for level in LEVELS]
+    name = processor_level().name
+    for lower in levels[levels.index(name) + 1 :] if name in levels else ():
+        yield SHIPPED / platform_folder(lower)
 
 
 _listed: dict[Path, list[str]] = {}

@@ -1,0 +1,101 @@
+"""Workflows call targets of the Makefile, pin actions by hash, and pass the linter."""
+
+import itertools
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+yaml = pytest.importorskip("yaml")
+
+ROOT = Path(__file__).parents[1]
+WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+BUILT_FROM = [*WORKFLOWS, ROOT / "Containerfile", ROOT / "conda" / "recipe.yaml"]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+TARGETS = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
+PINNED = re.compile(r"uses: [\w-]+/[\w-]+@[0-9a-f]{40} # v\d+(\.\d+)*$")
+MATRIX = re.compile(r"\$\{\{ matrix\.(\w+) \}\}")
+
+
+def jobs(path: Path) -> dict[str, Any]:
+    return yaml.safe_load(path.read_text(encoding="utf-8"))["jobs"]
+
+
+def commands(job: dict[str, Any]) -> list[str]:
+    """Return the commands of a job, once for each value of its matrix."""
+    matrix = job.get("strategy", {}).get("matrix", {})
+    shown = [step["run"] for step in job["steps"] if "run" in step]
+    return [
+        MATRIX.sub(lambda name, chosen=chosen: chosen[name[1]], command)
+        for values in itertools.product(*matrix.values())
+        for chosen in [dict(zip(matrix, values, strict=True))]
+        for command in shown
+    ]
+
+
+ALL = [(path.stem, name, job) for path in WORKFLOWS for name, job in jobs(path).items()]
+
+
+@pytest.mark.parametrize(("workflow", "name", "job"), ALL, ids=lambda value: str(value)[:20])
+def test_every_command_is_a_target_of_the_makefile(workflow, name, job) -> None:
+    assert commands(job)
+    for command in commands(job):
+        program, target, *settings = command.split()
+        assert program == "make", command
+        assert target in TARGETS, command
+        assert all(re.fullmatch(r"[A-Z_]+=\w+", each) for each in settings), command
+
+
+@pytest.mark.skipif(not shutil.which("make"), reason="make is not installed")
+def test_make_can_plan_every_command() -> None:
+    for command in sorted({each for *_, job in ALL for each in commands(job)}):
+        words = command.split()
+        done = subprocess.run(
+            [words[0], "--dry-run", *words[1:]], cwd=ROOT, capture_output=True, text=True
+        )
+        assert done.returncode == 0, (command, done.stderr)
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
+def test_actions_are_pinned_by_hash(path: Path) -> None:
+    lines = [line.strip() for line in path.read_text("utf-8").splitlines() if "uses:" in line]
+    assert lines
+    assert [line for line in lines if not PINNED.search(line)] == []
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
+def test_jobs_can_change_nothing_and_end(path: Path) -> None:
+    assert yaml.safe_load(path.read_text("utf-8"))["permissions"] == {"contents": "read"}
+    assert all(job["timeout-minutes"] <= 350 for job in jobs(path).values())
+
+
+def test_tests_run_on_every_python_and_platform_that_is_claimed() -> None:
+    matrix = jobs(ROOT / ".github" / "workflows" / "tests.yml")["test"]["strategy"]["matrix"]
+    classifier = re.compile(r"Programming Language :: Python :: (3\.\d+)$")
+    claimed = {found[1] for each in PROJECT["classifiers"] if (found := classifier.match(each))}
+    assert claimed <= set(matrix["python"])
+    wheels = jobs(ROOT / ".github" / "workflows" / "wheels.yml")["wheel"]["strategy"]["matrix"]
+    assert matrix["system"] == wheels["system"]
+    systems = [system.split("-")[0] for system in matrix["system"]]
+    assert systems == ["ubuntu", "ubuntu", "macos", "macos", "windows"]
+
+
+def test_the_linter_of_workflows_has_no_remarks() -> None:
+    linter = Path(sys.executable).with_name("actionlint")
+    if not linter.is_file():
+        pytest.skip("actionlint is not installed")
+    done = subprocess.run([linter, *WORKFLOWS], cwd=ROOT, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, "")
+
+
+@pytest.mark.parametrize("path", BUILT_FROM, ids=lambda path: path.name)
+def test_no_host_is_named(path: Path) -> None:
+    if not path.exists():
+        pytest.skip("not built")
+    text = path.read_text(encoding="utf-8")
+    assert re.findall(r"\b[\w-]+\.(?:com|dev|io|net|org)\b", text) == []
