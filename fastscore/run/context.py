@@ -13,13 +13,13 @@ from fastscore.logs.integrity.limits import DEFAULT_LIMITS, Limits
 from fastscore.logs.plan.chosen import ChosenDialogues
 from fastscore.options import allowed_values, build_options, flag_name, option_values
 from fastscore.run.config import RunConfig
-from fastscore.run.lock import check_writer
 from fastscore.signature import EmbedderIdentity, signature
 from fastscore.suites.base import Suite
 from fastscore.suites.declarations import Source
 from fastscore.suites.registry import load_suite
 
 if TYPE_CHECKING:
+    from fastscore.run.writer import Writer
     from fastscore.suites.own_metrics import OwnMetric
 
 
@@ -50,7 +50,7 @@ class PerplexitySettings:
 class RunContext:
     """What every task of a run knows.
 
-    ``writer`` is the token of the run directory's lock; empty where nothing is locked.
+    ``run`` is the folder of the run's files. ``writer`` commits them; None if nothing is committed.
     """
 
     run: Path
@@ -61,14 +61,14 @@ class RunContext:
     perplexity: PerplexitySettings | None = None
     columns: ColumnMap = NO_MAP
     chosen: ChosenDialogues | None = None
-    writer: str = ""
+    writer: "Writer | None" = None
     limits: Limits = DEFAULT_LIMITS
     metrics: tuple["OwnMetric", ...] = ()
 
     def check_writer(self) -> None:
-        """Raise `RunConflictError` unless the run directory is still held by this run's writer."""
-        if self.writer:
-            check_writer(self.run, self.writer)
+        """Raise `RunConflictError` unless the run is still held by this run's writer."""
+        if self.writer is not None:
+            self.writer.check(self.run)
 
     def fingerprint(self, of_input: str) -> str:
         """Return what a task's receipt is bound to: its input, and what is done with it."""

@@ -66,11 +66,11 @@ from fastscore.run.inputs import (
 )
 from fastscore.run.interrupt import limit_memory, own_stop_flag, stop_if_asked
 from fastscore.run.kernels import WITHOUT_VECTORS, compiled, kernels_of, unread
-from fastscore.run.lock import run_lock
 from fastscore.run.manifest import MANIFEST_NAME, Manifest, read_manifest
 from fastscore.run.notes import notes_on_run, refusal
 from fastscore.run.progress import Reporter, StageProgress, peak_memory_bytes
 from fastscore.run.shared_files import absolute, check_workers
+from fastscore.run.writer import Writer, writing
 from fastscore.signature import deciding_differences
 from fastscore.suites.base import Suite
 
@@ -105,6 +105,7 @@ class _Execution:
     suite: Suite
     options: Any
     context: RunContext
+    writer: Writer
     engine: Engine
     manifest: Manifest
     reporter: Reporter
@@ -135,10 +136,15 @@ class _Execution:
         self.context.check_writer()
         self.manifest.save(self.folder)
 
+    def complete(self) -> None:
+        self.context.check_writer()
+        self.manifest.status = "complete"
+        self.writer.commit_manifest(self.folder, self.manifest)
+
     def note_damage(self, name: str) -> None:
         """Say that a committed file is damaged, and that what it held is made again."""
         self.reporter.note(
-            f"{self.folder / name}: not what was committed; its shard is scored again"
+            f"{self.writer.name}/{name}: not what was committed; its shard is scored again"
         )
 
     def add_time(self, name: str, total: int, seconds: float) -> None:
@@ -196,10 +202,11 @@ def execute(config: RunConfig, reporter: Reporter) -> Outcome:
     with compiled(kernels_of(suite.name, without), reporter):
         context = run_context(config, suite, options, identity)
     with (
-        run_lock(config.output) as writer,
+        writing(config.output) as (folder, writer),
         open_engine(config.engine, config.address, config.workers, config.limits) as engine,
     ):
-        context = replace(context, writer=writer)
+        config = replace(config, output=folder)
+        context = replace(context, run=folder, writer=writer)
         if config.engine != LOCAL:
             from fastscore.run.shared_files import absolute, check_workers, checked
 
@@ -212,9 +219,10 @@ def execute(config: RunConfig, reporter: Reporter) -> Outcome:
         manifest = open_manifest(
             *(config, suite, options, identity, context.signature, reporter.note),
             context.check_writer,
+            writer.name,
         )
         context = replace(context, signature=manifest.signature)
-        run = _Execution(config, suite, options, context, engine, manifest, reporter)
+        run = _Execution(config, suite, options, context, writer, engine, manifest, reporter)
         with limit_memory(config.limits, "The stage 'plan'"):
             readable = _readable(run, files, screened)
             unread_files = unread_inputs(config, suite, files, reporter.note)
@@ -226,8 +234,7 @@ def execute(config: RunConfig, reporter: Reporter) -> Outcome:
         summary = _summarise(run, receipts)
         with limit_memory(config.limits, "The stage 'summary'"):
             _describe(run, receipts, summary, readable.files)
-        run.manifest.status = "complete"
-        run.save_manifest()
+        run.complete()
         if config.engine != LOCAL:
             remove_temporaries(config.output)  # of workers that died
         shutil.rmtree(run.work, ignore_errors=True)
@@ -274,13 +281,19 @@ def _plan(run: _Execution, files: Sequence[InputFile]) -> Plan:
             limits=run.config.limits,
         )
     run.context.check_writer()
-    accept_inputs(run.folder, run.manifest, plan)
+    accept_inputs(run.folder, run.manifest, plan, run.writer)
     run.add_time("plan", len(files), time.monotonic() - started)
     return plan
 
 
 def _score(run: _Execution, plan: Plan) -> None:
+    fingerprints = {
+        shard.index: run.context.fingerprint(shard.fingerprint) for shard in plan.shards
+    }
+    run.writer.restore(run.folder, fingerprints)
     open_shards = _open_shards(run, plan.shards)
+    run.writer = run.writer.reopen(run.folder, [fingerprints[each.index] for each in open_shards])
+    run.context = replace(run.context, writer=run.writer)
     if len(open_shards) < len(plan.shards):
         done = len(plan.shards) - len(open_shards)
         run.reporter.note(f"{done} of {len(plan.shards)} shards are scored already")
@@ -352,7 +365,8 @@ def _score_receipts(run: _Execution, plan: Plan) -> list[Receipt]:
         receipt = tasks.committed_scores(run.context, run.suite, run.folder, shard)
         if receipt is None:
             raise RunConflictError(
-                f"{run.folder}: the output of shard {shard.index} was changed while it was scored.",
+                f"{run.writer.name}: the output of shard {shard.index} was changed while it was "
+                "scored.",
                 "Run the same command again.",
             )
         receipts.append(receipt)

@@ -48,6 +48,7 @@ from fastscore.run.manifest import (
     Manifest,
     read_manifest,
 )
+from fastscore.run.writer import Writer
 from fastscore.signature import EmbedderIdentity, deciding_differences, package_version
 from fastscore.suites.base import Suite
 from fastscore.unpacked import DamageError, unpacked
@@ -63,6 +64,7 @@ def open_manifest(
     signed: str,
     note: Callable[[str], object] = lambda text: None,
     check_writer: Callable[[], object] = lambda: None,
+    name: str | None = None,
 ) -> Manifest:
     """Return the manifest to go on with: the one that stands in the folder, or a new one.
 
@@ -71,7 +73,7 @@ def open_manifest(
     stay valid under another version of fastscore.
 
     `check_writer` raises if another process has begun to write there. It is called before anything
-    is removed, which may be the other's.
+    is removed, which may be the other's. Messages name the run by `name`. Default: the folder.
 
     Raises
     ------
@@ -79,18 +81,19 @@ def open_manifest(
         The folder holds a run with another signature, or something else than a run, or links.
     """
     folder = config.output
+    name = name or str(folder)
     _refuse_links(folder)
     earlier = None if config.overwrite else _earlier_manifest(folder)
     there = None if config.overwrite else _earlier_signature(folder, earlier)
     if there is not None:
         if differing := deciding_differences(there, signed):
             raise RunConflictError(
-                f"{folder} holds a run with another signature: {'; '.join(map(str, differing))}.",
+                f"{name} holds a run with another signature: {'; '.join(map(str, differing))}.",
                 "Choose another folder with -o, or replace it with --overwrite.",
             )
         begun, now = package_version(there), package_version(signed)
         if begun != now:
-            note(f"{folder}: begun by fastscore {begun}, continued by {now}")
+            note(f"{name}: begun by fastscore {begun}, continued by {now}")
     check_writer()
     if earlier is not None:
         remove_temporaries(folder)
@@ -99,7 +102,7 @@ def open_manifest(
     if there is None:
         _clear(folder, suite)
     else:
-        note(f"{folder / MANIFEST_NAME}: lost or damaged; made anew from this run's receipts")
+        note(f"{name}/{MANIFEST_NAME}: lost or damaged; made anew from this run's receipts")
         remove_temporaries(folder)
     manifest = new_manifest(config, suite, options, identity, there or signed)
     check_writer()
@@ -210,7 +213,7 @@ def _is_temporary(name: str, names: set[str]) -> bool:
     return is_temporary(name) and any(name.startswith(own) for own in names)
 
 
-def accept_inputs(folder: Path, manifest: Manifest, plan: Plan) -> None:
+def accept_inputs(folder: Path, manifest: Manifest, plan: Plan, writer: Writer) -> None:
     """Take a plan's inputs into the manifest, and remove parts of shards that are gone.
 
     Raises
@@ -228,13 +231,13 @@ def accept_inputs(folder: Path, manifest: Manifest, plan: Plan) -> None:
     gone = [name for name in absent if not _is_repacked(name, sorted(given))]
     if gone:
         raise RunConflictError(
-            f"{folder} was begun with {gone[0]}, which is not among the inputs now.",
+            f"{writer.name} was begun with {gone[0]}, which is not among the inputs now.",
             "Name all its inputs again, choose another folder with -o, or use --overwrite.",
         )
     manifest.inputs = describe_inputs(plan)
     manifest.shards = len(plan.shards)
     manifest.status = "running"
-    manifest.save(folder)
+    writer.commit_manifest(folder, manifest)
     _remove_parts_after(folder, manifest, len(plan.shards))
 
 

@@ -67,7 +67,7 @@ class Expected:
     Parameters
     ----------
     context
-        Of the run; its `writer` stands in the run directory's lock.
+        Of the run, with its `writer`.
     tokens
         Files that were written into the stores for this, each with what it holds.
     sizes
@@ -178,7 +178,8 @@ class _Checked(Generic[Key, Done]):
     task: Callable[[Key], Done]
 
     def __call__(self, key: Key) -> Done:
-        run = self.expected.context.writer
+        writer = self.expected.context.writer
+        run = "" if writer is None else writer.token
         if run not in _verified_runs:
             mismatch = _find_mismatch(self.expected)
             if mismatch is not None:

@@ -337,5 +337,8 @@ def _commit(
 def _receipt(context: RunContext, receipt: Receipt) -> Receipt:
     context.check_writer()
     receipt = replace(receipt, attempt=attempt_name())
-    save_receipt(receipts_folder(context.run, receipt.stage), receipt)
+    if receipt.stage == "score" and context.writer is not None:
+        context.writer.commit_receipt(context.run, receipt)
+    else:
+        save_receipt(receipts_folder(context.run, receipt.stage), receipt)
     return receipt

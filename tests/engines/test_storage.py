@@ -13,8 +13,8 @@ from fastscore.run import shared_files
 from fastscore.run.config import RunConfig
 from fastscore.run.context import EmbedderSettings, RunContext, run_context
 from fastscore.run.engines.engine import Answer
-from fastscore.run.lock import run_lock
 from fastscore.run.shared_files import check_workers, checked
+from fastscore.run.writer import writing
 from tests.run.logs import write_logs
 
 
@@ -47,7 +47,7 @@ def context(tmp_path: Path) -> Iterator[RunContext]:
         embedder=None,
     )
     suite, options = config.load()
-    with run_lock(tmp_path / "run") as writer:
+    with writing(config.output) as (_, writer):
         yield replace(run_context(config, suite, options, None), writer=writer)
 
 

@@ -223,7 +223,7 @@ def test_torn_manifests_and_receipts_are_made_again(tmp_path: Path) -> None:
 KILLING = """
 import os, signal, sys
 from pathlib import Path
-import fastscore.run.drive, fastscore.run.tasks
+import fastscore.run.drive, fastscore.run.tasks, fastscore.run.writer
 from fastscore.run import manifest
 from tests.run.running import run_lexical
 
@@ -244,7 +244,7 @@ def killing(original):
 
 places = {
     "part": (fastscore.run.tasks, "commit_table"),
-    "receipt": (fastscore.run.tasks, "save_receipt"),
+    "receipt": (fastscore.run.writer, "save_receipt"),
     "summary": (fastscore.run.drive, "commit_table"),
     "manifest": (manifest.Manifest, "save"),
 }

@@ -32,20 +32,22 @@ class Holding(MetaPathFinder):
         loader: Any = spec.loader if spec else None
         if loader is not None:
             run = loader.exec_module
-            loader.exec_module = lambda module: (run(module), hold(module), take(module))
+            loader.exec_module = lambda module: (run(module), hold(), take(module))
         return spec
 
 
-def hold(tasks: Any) -> None:
+def hold() -> None:
     """Have receipts of scored shards wait until the run is held no more."""
-    save = tasks.save_receipt
+    from fastscore.run import writer
+
+    save = writer.save_receipt
 
     def save_when_let_go(folder: Path, receipt: Any) -> None:
         while receipt.stage == "score" and is_held(folder):
             time.sleep(0.01)
         save(folder, receipt)
 
-    tasks.save_receipt = save_when_let_go
+    writer.save_receipt = save_when_let_go  # type: ignore[assignment]
 
 
 def is_held(receipts: Path) -> bool:
