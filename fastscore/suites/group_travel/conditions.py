@@ -4,7 +4,7 @@ from typing import Any
 
 import polars as pl
 
-from fastscore.suites.group_travel.cells import as_flag, as_object, as_text, frame_of, parse_cell
+from fastscore.suites.group_travel.cells import as_flag, as_object, as_text, frame_of, parse_cells
 from fastscore.suites.group_travel.terms import (
     ACTIONABLE,
     CONDITIONS,
@@ -46,7 +46,7 @@ def read_metadata(cells: pl.Series) -> pl.DataFrame:
         be read.
     """
     codes, found = factorize(cells)
-    rows = [_read_metadata(parse_cell(cell)) for cell in found]
+    rows = [_read_metadata(value) for value in parse_cells(found)]
     return frame_of(rows, _OF_METADATA)[codes]
 
 
@@ -79,7 +79,7 @@ def _first_flag(places: list[dict[str, Any]], flag: str) -> bool | None:
 def read_stated_ids(rows: pl.DataFrame) -> pl.Series:
     """Return the id in the metadata of rows that are dialogues, null without one."""
     codes, found = factorize(dialogue_metadata(rows).fill_null(""))
-    ids = [_name(as_object(parse_cell(cell)).get("dialogue_id")) for cell in found]
+    ids = [_name(as_object(value).get("dialogue_id")) for value in parse_cells(found)]
     return pl.Series(ids, dtype=pl.String).gather(codes)
 
 

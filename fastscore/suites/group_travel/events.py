@@ -16,7 +16,7 @@ from fastscore.suites.group_travel.cells import (
     as_text,
     frame_of,
     is_present,
-    parse_cell,
+    parse_cells,
     present_cells,
     warnings_of,
 )
@@ -367,6 +367,7 @@ _FIELDS = frozenset(
     )
 )
 _STATE_KEYS = ("slot_decision_state", "synthesis", "slot_decisions")
+_NO_TEXT = (list, dict)
 _TEXTS = ("conflict_description", "resolution_strategy", "strategy_id", "resolution_explanation")
 _SCHEMA = pl.Schema(
     {
@@ -384,13 +385,16 @@ def _read_object(value: Any) -> tuple[Any, ...]:
     ``fault`` names a field that should be a text and is an array or object.
     """
     found = as_object(value)
-    fault = next((name for name in _TEXTS if isinstance(found.get(name), list | dict)), None)
+    texts = [found.get(name) for name in _TEXTS]
+    faults = (name for name, text in zip(_TEXTS, texts, strict=True) if isinstance(text, _NO_TEXT))
+    fault = next(faults, None)
+    description, strategy, strategy_id, explanation = texts
     return (
         _is_known(found),
         as_flag(found.get("has_conflict")),
-        as_text(found.get("conflict_description")),
-        _text_or_null(found.get("resolution_strategy")) or _text_or_null(found.get("strategy_id")),
-        _text_or_null(found.get("resolution_explanation")),
+        as_text(description),
+        _text_or_null(strategy) or _text_or_null(strategy_id),
+        _text_or_null(explanation),
         fault and f"{fault} is no text; ignored",
     )
 
@@ -413,15 +417,15 @@ def read_metadata_objects(cells: pl.Series) -> pl.DataFrame:
     """Read the metadata of synthesis turns: flat, or under the key synthesis."""
     codes, found = factorize(cells)
     rows = []
-    for value in map(parse_cell, found):
+    for value in parse_cells(found):
         members = as_object(value)
         *fields, fault = _read_object(value if _is_known(members) else members.get("synthesis"))
         rows.append((*fields, _unread(value) or fault))
     return frame_of(rows, _SCHEMA)[codes]
 
 
-def read_states(cells: pl.Series) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Read what running states say of each slot.
+def read_states(cells: pl.Series, slots: pl.Series) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Read what running states say of a slot each.
 
     Returns
     -------
@@ -430,18 +434,25 @@ def read_states(cells: pl.Series) -> tuple[pl.DataFrame, pl.DataFrame]:
         which are distinct, the fields of `_SCHEMA`.
     """
     codes, found = factorize(cells)
-    values = [parse_cell(cell) for cell in found]
-    rows = [
-        (state, canonical_slot(slot), *_read_object(of_slot))
-        for state, value in enumerate(values)
-        for key in _STATE_KEYS
-        for slot, of_slot in as_object(as_object(value).get(key)).items()
-    ]
+    wanted = pl.DataFrame({"state": codes, "slot": slots}).group_by("state").agg("slot")
+    faults: list[str | None] = []
+    rows = []
+    for state, (value, of_state) in enumerate(
+        zip(parse_cells(found), wanted.sort("state")["slot"], strict=True)
+    ):
+        faults.append(_unread(value))
+        asked = set(of_state)
+        for key in _STATE_KEYS:
+            for name, of_slot in as_object(as_object(value).get(key)).items():
+                slot = canonical_slot(name)
+                if slot in asked and _is_known(as_object(of_slot)):
+                    rows.append((state, slot, *_read_object(of_slot)))
+                    asked.remove(slot)
     schema = pl.Schema({"state": pl.Int64(), "slot": pl.String(), **_SCHEMA})
-    read = frame_of(rows, schema).filter("is_object")
-    faults = pl.Series("cell_fault", map(_unread, values), dtype=pl.String)
-    states_of = pl.DataFrame({"state": codes, "cell_fault": faults.gather(codes)})
-    return states_of, read.unique(["state", "slot"], keep="first", maintain_order=True)
+    states_of = pl.DataFrame(
+        {"state": codes, "cell_fault": pl.Series(faults, dtype=pl.String).gather(codes)}
+    )
+    return states_of, frame_of(rows, schema)
 
 
 def read_synthesis(read: Turns) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -511,10 +522,9 @@ def _fill(
         The state that each may be read from, and its line.
     """
     lacking = (~rows["is_object"] & states.is_not_null()).fill_null(False)
-    state_of, of_state = read_states(states.filter(lacking))
-    wanted = pl.concat(
-        [rows.filter(lacking).select("dialogue_row", "slot"), state_of], how="horizontal"
-    )
+    asking = rows.filter(lacking).select("dialogue_row", "slot")
+    state_of, of_state = read_states(states.filter(lacking), asking["slot"])
+    wanted = pl.concat([asking, state_of], how="horizontal")
     found = wanted.join(of_state, on=["state", "slot"], how="left", maintain_order="left")
     found = found.with_columns(
         pl.col("is_object").fill_null(False),

@@ -21,7 +21,7 @@ from fastscore.suites.group_travel.cells import (
     by_canonical_key,
     canonical_key,
     frame_of,
-    parse_cell,
+    parse_cells,
     shortfall,
 )
 from fastscore.suites.group_travel.metrics.plan import check_days
@@ -183,9 +183,7 @@ def read_days(cells: pl.Series) -> tuple[pl.DataFrame, pl.DataFrame]:
         only stops that are objects have.
     """
     values = _Values([], [], [], [])
-    # no number of a plan counts
-    parsed = (parse_cell(cell, exact_numbers=False) for cell in cells)
-    plans = frame_of([_read_plan(value, values) for value in parsed], _OF_PLANS)
+    plans = frame_of([_read_plan(value, values) for value in parse_cells(cells)], _OF_PLANS)
     named = {
         "plan": np.repeat(np.arange(plans.height), plans["n_named"]),
         "day": pl.Series(values.day, dtype=pl.Int64),

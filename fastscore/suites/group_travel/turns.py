@@ -5,6 +5,7 @@ Few turns have cells: these are in frames of their own, column by column.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 import polars as pl
@@ -354,6 +355,7 @@ def _intent(intent: str) -> tuple[str | None, str | None]:
     return None, None
 
 
+@lru_cache(maxsize=4096)
 def canonical_slot(name: str) -> str:
     """Return a slot's usual name."""
     plain = name.strip().casefold()

@@ -8,7 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fastscore.suites.group_travel.cells import as_flag, as_text, is_present, parse_cell
+from fastscore.suites.group_travel.cells import (
+    as_flag,
+    as_text,
+    is_present,
+    parse_cell,
+    parse_cells,
+)
 from tests.oracles import group_travel_logs as oracle
 
 TEXTS = st.text(max_size=5)
@@ -49,16 +55,6 @@ def plain_key(key: Any) -> str:
     return key if isinstance(key, str) else repr(key)
 
 
-def without_long(value: Any) -> str:
-    """Write a value, whole numbers beyond 64 bits as floats."""
-    if isinstance(value, dict):
-        return repr({key: without_long(below) for key, below in value.items()})
-    if isinstance(value, list):
-        return repr([without_long(below) for below in value])
-    is_long = type(value) is int and not -(1 << 63) <= value < 1 << 64
-    return repr(float(value) if is_long else value)
-
-
 @given(CELLS)
 def test_a_cell_is_what_the_oracle_reads(cell: str) -> None:
     expected = oracle.parse_cell(cell)
@@ -69,8 +65,41 @@ def test_a_cell_is_what_the_oracle_reads(cell: str) -> None:
     if isinstance(expected, str) and expected == cell.strip():
         expected = cell
     assert repr(parse_cell(cell)) == repr(plain(expected))
-    # whole numbers beyond 64 bits are equal floats at most
-    assert without_long(parse_cell(cell, exact_numbers=False)) == without_long(plain(expected))
+
+
+@given(st.lists(CELLS | st.text("'\"\\,:[]{}() \n1en", max_size=12).map("['".__add__)))
+def test_cells_are_read_together_as_one_by_one(cells: list[str]) -> None:
+    read = parse_cells(pl.Series(cells, dtype=pl.String))
+    assert repr(list(read)) == repr([parse_cell(cell) for cell in cells])
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        *(
+            r"""['it', "it's"]""",
+            r"""['a"b', 'c']""",
+            "['a' 'b']",
+            "['''a''']",
+            "['a', u'b', r'\n']",
+        ),
+        *(r"['\n\t\\']", r"['\'']", r"['\/', '\x41', '\u0041']", r"""['a', "\""]""", "['a\tb']"),
+        *(
+            "['a', None, True, False]",
+            "['None, ', None]",
+            "['x: None', None]",
+            "['a', None 'b', 1]",
+        ),
+        *("['a', true]", "['a', null]", "['true', 1]", "['a', 1_0]", "['a', 01]", "['a', .5, 1.]"),
+        *("['a', 1e400]", "['a', -0, -0.0]", "['a', 18446744073709551617]", "['a', (1, 2)]"),
+        *("['a', {1}]", "['a', {1: 2}]", "{'a': 1, 'a': 2}", "['a', 1,]", "['a' # b\n]", "['a']]"),
+        *("['a', " + "[" * depth + "]" * depth + "]" for depth in (80, 150, 250, 2000)),
+        *('[["a", ' + "1" * 30 + "]]", r'["\ud800"]', r'["\ud83d\ude00"]', r"['\ud83d\ude00']"),
+        *("'[1]'", "\"['a']\"", "''", "['']", "[{}]", "[[], '']", "[NaN, 'a']", "['a', nan]"),
+    ],
+)
+def test_literals_that_are_nearly_json(cell: str) -> None:
+    assert repr(list(parse_cells(pl.Series([cell])))) == repr([parse_cell(cell)])
 
 
 @given(SCALARS | VALUES)
