@@ -84,7 +84,7 @@ def models_export(
     """Build the ONNX file of NAME into the cache.
 
     For the task embedding, NAME is a recipe, the path of a recipe file, or a model in the layout of
-    sentence-transformers: its folder, or its id on the Hugging Face hub (needs huggingface_hub).
+    sentence-transformers: its folder, or its id on the Hugging Face hub.
     For fill-mask it is the folder of a masked language model.
     """
     from fastscore.vectors.calibration import export_int8

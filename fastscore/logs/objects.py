@@ -18,14 +18,16 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
-from functools import cache
+from functools import cache, partial
+from pathlib import Path
 from typing import Any, cast
 
 from fastscore.errors import InputError, UsageError
 from fastscore.extras import load
+from fastscore.logs import hub_datasets
 from fastscore.paths import cache_root
 
-SCHEMES = ("s3", "gs", "az", "https", "http")
+SCHEMES = ("s3", "gs", "az", "https", "http", "hf")
 BLOCK_BYTES = 8 << 20
 """Larger ranges take twice the processor."""
 BLOCKS_AHEAD = 16
@@ -50,6 +52,11 @@ class Object:
     size: int
     tag: str
 
+    @property
+    def is_fetched(self) -> bool:
+        """Whether it is fetched to the cache as a whole, whatever it contains."""
+        return self.size <= SMALL_BYTES or self.url.startswith(hub_datasets.SCHEME)
+
 
 _known: dict[str, Object] = {}
 
@@ -71,16 +78,31 @@ def look_up(url: str, *, again: bool = False) -> Object | None:
         The store cannot be asked, or denies it.
     """
     if again or url not in _known:
-        store, key = _place(url)
-        if not key or key.endswith("/"):
+        found = _look_up_hub(url) if url.startswith(hub_datasets.SCHEME) else _look_up(url)
+        if found is None:
             return None
-        try:
-            with _errors_named(url, "read"):
-                head = _obstore().head(store, key)
-        except FileNotFoundError:
-            return None
-        _known[url] = Object(url, head["size"], _tag(head))
+        _known[url] = _known[found.url] = found
     return _known[url]
+
+
+def _look_up(url: str) -> Object | None:
+    store, key = _place(url)
+    if not key or key.endswith("/"):
+        return None
+    try:
+        with _errors_named(url, "read"):
+            head = _obstore().head(store, key)
+    except FileNotFoundError:
+        return None
+    return Object(url, head["size"], _tag(head))
+
+
+def _look_up_hub(url: str) -> Object | None:
+    place = hub_datasets.find_place(url)
+    if not place.path or place.path.endswith("/"):
+        return None
+    found = hub_datasets.find_file(place)
+    return None if found is None else Object(f"{place.root}/{found.path}", found.size, found.hash)
 
 
 def list_objects(url: str) -> list[Object]:
@@ -91,19 +113,17 @@ def list_objects(url: str) -> list[Object]:
     UsageError, InputError
         As `look_up`, or the store cannot be listed.
     """
-    root, key = _split(url)
-    if root.startswith(_WITHOUT_LIST):
-        raise InputError(
-            f"There is no object {url!r}, or it cannot be read.",
-            "Over https only single files are read: name each of them.",
-        )
+    if url.startswith(hub_datasets.SCHEME):
+        place = hub_datasets.find_place(url)
+        root, key = place.root, place.path
+        list_below = partial(_list_hub, place)
+    else:
+        root, key = _split(url)
+        list_below = partial(_list_store, url)
     is_glob = any(character in key for character in _MAGIC)
     before = key[: min(map(key.find, filter(key.__contains__, _MAGIC)))] if is_glob else key
     prefix = before.rpartition("/")[0] if is_glob else key.rstrip("/")
-    store, _ = _place(url)
-    with _errors_named(url, "list"):
-        listed = [each for batch in _obstore().list(store, prefix or None) for each in batch]
-    found = [Object(f"{root}/{each['path']}", each["size"], _tag(each)) for each in listed]
+    found = [Object(f"{root}/{path}", size, tag) for path, size, tag in list_below(prefix)]
     begin = len(root) + 1
     below = [each for each in found if not _is_hidden(each.url[begin + len(prefix) :])]
     if is_glob:
@@ -111,6 +131,23 @@ def list_objects(url: str) -> list[Object]:
         below = [each for each in below if _matches(each.url[begin:].split("/"), parts)]
     _known.update((each.url, each) for each in below)
     return sorted(below, key=lambda each: each.url)
+
+
+def _list_hub(place: hub_datasets.Place, prefix: str) -> list[tuple[str, int, str]]:
+    files = hub_datasets.list_files(place, prefix)
+    return [(file.path, file.size, file.hash) for file in files]
+
+
+def _list_store(url: str, prefix: str) -> list[tuple[str, int, str]]:
+    if url.startswith(_WITHOUT_LIST):
+        raise InputError(
+            f"There is no object {url!r}, or it cannot be read.",
+            "Over https only single files are read: name each of them.",
+        )
+    store, _ = _place(url)
+    with _errors_named(url, "list"):
+        listed = _obstore().list(store, prefix or None)
+        return [(each["path"], each["size"], _tag(each)) for batch in listed for each in batch]
 
 
 def fetch(objects: Iterable[Object]) -> list[str]:
@@ -151,6 +188,8 @@ def stamp(path: str) -> str:
 
 def open_file(path: str, stop: int | None = None) -> io.FileIO:
     """Open a file or an object, unbuffered; of an object nothing after ``stop`` is asked for."""
+    if path.startswith(hub_datasets.SCHEME):
+        (path,) = fetch([_found(path)])
     if is_remote(path):
         return cast(io.FileIO, ObjectFile(_found(path), stop))
     return open(path, "rb", buffering=0)
@@ -294,21 +333,29 @@ def _fetched(object: Object) -> str:
     name = object.url.rpartition("/")[2]
     path = cache_root() / "objects" / identity.hexdigest() / name
     if not path.exists():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        part = path.with_name(f"{secrets.token_hex(8)}.part")
         try:
-            with part.open("wb") as out, ObjectFile(object) as remote:
-                while block := remote.read(BLOCK_BYTES):
-                    out.write(block)
-            os.replace(part, path)
+            if object.url.startswith(hub_datasets.SCHEME):
+                hub_datasets.download(object.url, object.size, object.tag, path)
+            else:
+                _download(object, path)
         except OSError as error:
             raise InputError(
                 f"{object.url!r} cannot be kept in {str(path.parent)!r}: {error.strerror}.",
                 "Free some space, or set FASTSCORE_CACHE to another folder.",
             ) from error
-        finally:
-            part.unlink(missing_ok=True)
     return str(path)
+
+
+def _download(object: Object, path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f"{secrets.token_hex(8)}.part")
+    try:
+        with part.open("wb") as out, ObjectFile(object) as remote:
+            while block := remote.read(BLOCK_BYTES):
+                out.write(block)
+        os.replace(part, path)
+    finally:
+        part.unlink(missing_ok=True)
 
 
 def _split(url: str) -> tuple[str, str]:

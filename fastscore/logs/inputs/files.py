@@ -32,7 +32,6 @@ from fastscore.logs.inputs.first_bytes import (
 )
 from fastscore.logs.inputs.folders import expand_glob, walk
 from fastscore.logs.objects import (
-    SMALL_BYTES,
     Object,
     ask_for_beginnings,
     fetch,
@@ -294,10 +293,16 @@ def _objects_of(
         seen = _look_at_object(named, formats, named_format, is_named=True)
         yield from _named_files(pattern, seen, formats)
         return
+    above = None if glob.has_magic(pattern) else _archive_above(pattern)
+    if above is not None:
+        archive, member = above
+        files = _look_at_object(archive, formats, None, is_named=True).files
+        yield replace(_member_of(f"{archive.url}/{member}", files), pattern="")
+        return
     listed = list_objects(pattern)
     wanted = [each for each in listed if any(_kind(each.url)) or _is_archive(each.url)]
-    fetch(each for each in wanted if each.size <= SMALL_BYTES)
-    ask_for_beginnings(each for each in wanted if each.size > SMALL_BYTES)
+    fetch(each for each in wanted if each.is_fetched)
+    ask_for_beginnings(each for each in wanted if not each.is_fetched)
     found = 0
     others: dict[str, str] = {}
     for each in wanted:
@@ -312,12 +317,21 @@ def _objects_of(
         raise _nothing_read(pattern, len(listed), known, formats)
 
 
+def _archive_above(url: str) -> tuple[Object, str] | None:
+    """Part a member's address into its archive and its name; None if there is none."""
+    for at in (at for at, character in enumerate(url) if character == "/"):
+        found = look_up(url[:at]) if _is_archive(url[:at]) else None
+        if found is not None:
+            return found, url[at + 1 :]
+    return None
+
+
 def _look_at_object(
     found: Object, formats: tuple[str, ...], named_format: Format | None, *, is_named: bool
 ) -> _Seen:
     """Tell what an object is; small ones, tables and archives are fetched to the cache."""
     seen = None
-    if found.size > SMALL_BYTES and not _is_archive(found.url):
+    if not (found.is_fetched or _is_archive(found.url)):
         seen = _look_at(found.url, found.size, formats, named_format, is_named=is_named)
         if [(each.path, each.format == "parquet") for each in seen.files] == [(found.url, False)]:
             return seen
@@ -380,8 +394,8 @@ def _expand(pattern: str, aside: dict[str, str]) -> Iterator[str]:
         yield from walk(pattern, aside)
     elif "://" in pattern and not os.path.exists(pattern):
         raise InputError(
-            f"{pattern!r} is an address of a kind that is not read. Expected s3://, gs://, az:// "
-            "or https://.",
+            f"{pattern!r} is an address of a kind that is not read. Expected s3://, gs://, az://, "
+            "https:// or hf://.",
             "Download the files first, or pipe one file into standard input (the input -).",
         )
     elif glob.has_magic(pattern):

@@ -1,0 +1,288 @@
+"""Files of the Hugging Face hub by plain HTTPS: pinned to a commit, downloaded once, checked.
+
+The environment variables are those of the hub's own tools: ``HF_ENDPOINT``, ``HF_TOKEN``,
+``HF_TOKEN_PATH``, ``HF_HOME``, ``HF_HUB_OFFLINE``. The token is sent to the hub alone, never to the
+servers that it redirects to, and no message contains it.
+"""
+
+import fcntl
+import hashlib
+import http.client
+import json
+import os
+import re
+import time
+import urllib.error
+import urllib.request
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+from urllib.parse import quote, urlencode, urljoin, urlsplit
+
+_ENDPOINT = "https://huggingface.co"
+_BLOCK_BYTES = 1 << 20
+_TIMEOUT_SECONDS = 60
+_PAUSES = (0.5, 1.0, 2.0, 4.0)
+"""Seconds before a request is sent again."""
+_NEXT = re.compile(r'<([^>]+)>;\s*rel="next"')
+_ON = ("1", "ON", "YES", "TRUE")
+
+
+class HubError(Exception):
+    """What the hub does not give, in one sentence, and what to do about it."""
+
+    def __init__(self, message: str, hint: str) -> None:
+        super().__init__(message)
+        self.hint = hint
+
+
+@dataclass(frozen=True, slots=True)
+class Repository:
+    """A repository of the hub at a commit.
+
+    Parameters
+    ----------
+    kind
+        ``datasets`` or ``models``.
+    id
+        The id by which the hub knows it now, ``owner/name``.
+    commit
+        The commit, 40 hexadecimal digits.
+    """
+
+    kind: str
+    id: str
+    commit: str
+
+
+@dataclass(frozen=True, slots=True)
+class HubFile:
+    """A file: its path in the repository, its bytes, and the hash that the hub knows it by."""
+
+    path: str
+    size: int
+    hash: str
+
+
+def find_repository(kind: str, id: str, revision: str = "main") -> Repository:
+    """Return a repository at the commit that a branch, a tag or a commit names now.
+
+    Raises
+    ------
+    HubError
+        There is none, it may not be read, or the hub cannot be reached.
+    """
+    place = f"/api/{kind}/{id}/revision/{quote(revision, safe='')}"
+    found = json.loads(_answer(place, f"{id!r} at {revision!r}")[0])
+    return Repository(kind, found["id"], found["sha"])
+
+
+def find_file(repository: Repository, path: str) -> HubFile | None:
+    """Return a file of a repository, None if there is none of that path.
+
+    Raises
+    ------
+    HubError
+        As `find_repository`.
+    """
+    place = f"/api/{repository.kind}/{repository.id}/paths-info/{repository.commit}"
+    asked = urlencode({"paths": path}).encode()
+    entries = json.loads(_answer(place, f"{path!r} of {repository.id!r}", asked)[0])
+    return next((_file(each) for each in entries if each["type"] == "file"), None)
+
+
+def list_files(repository: Repository, folder: str = "") -> list[HubFile]:
+    """List the files below a folder of a repository; of a folder that is not there, none.
+
+    Raises
+    ------
+    HubError
+        As `find_repository`.
+    """
+    place = f"/api/{repository.kind}/{repository.id}/tree/{repository.commit}"
+    place = f"{place}/{quote(folder)}" if folder else place
+    following: str | None = f"{place}?recursive=true"
+    files: list[HubFile] = []
+    while following is not None:
+        try:
+            body, link = _answer(following, f"{folder!r} of {repository.id!r}")
+        except FileNotFoundError:
+            return []
+        files += [_file(each) for each in json.loads(body) if each["type"] == "file"]
+        named = _NEXT.search(link)
+        following = named and named[1]
+    return files
+
+
+def download(repository: Repository, file: HubFile, path: Path) -> None:
+    """Download a file unless it is there; an interrupted download goes on where it ended.
+
+    Raises
+    ------
+    HubError
+        As `find_repository`, or what came is not the file.
+    OSError
+        The folder cannot be written.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f"{path.name}.part")
+    with part.open("ab+") as out:
+        fcntl.flock(out, fcntl.LOCK_EX)  # two processes do not write one part
+        if path.exists():
+            part.unlink(missing_ok=True)
+            return
+        _complete(repository, file, out)
+        out.flush()
+        if _hash_of(out, file) != file.hash:
+            out.truncate(0)
+            raise HubError(
+                f"{file.path!r} of {repository.id!r} came damaged: its hash is not the hub's.",
+                "Run the same command again.",
+            )
+        os.replace(part, path)
+
+
+def _file(entry: dict[str, Any]) -> HubFile:
+    stored = entry.get("lfs") or entry
+    return HubFile(entry["path"], entry["size"], stored["oid"])
+
+
+def _hash_of(file: IO[bytes], of: HubFile) -> str:
+    """Hash content as the hub does: large files by SHA-256, others as Git does."""
+    is_large = len(of.hash) == 64
+    digest = hashlib.sha256() if is_large else hashlib.sha1(usedforsecurity=False)
+    if not is_large:
+        digest.update(b"blob %d\0" % of.size)
+    file.seek(0)
+    while block := file.read(_BLOCK_BYTES):
+        digest.update(block)
+    return digest.hexdigest()
+
+
+def _complete(repository: Repository, file: HubFile, out: IO[bytes]) -> None:
+    """Append what a part lacks of its file."""
+    kind = "" if repository.kind == "models" else f"/{repository.kind}"
+    place = f"{kind}/{repository.id}/resolve/{repository.commit}/{quote(file.path)}"
+    what = f"{file.path!r} of {repository.id!r}"
+    for pause in (*_PAUSES, None):
+        begin = out.seek(0, os.SEEK_END)
+        if begin > file.size:
+            begin = out.truncate(0)
+        if begin == file.size:
+            return
+        try:
+            with _opened(place, what, begin=begin) as answer:
+                if begin and answer.status != http.client.PARTIAL_CONTENT:
+                    out.truncate(0)
+                while block := answer.read(_BLOCK_BYTES):
+                    out.write(block)
+        except (http.client.HTTPException, ConnectionError, TimeoutError):
+            pass
+        if out.seek(0, os.SEEK_END) == file.size:
+            return
+        if pause is not None:
+            time.sleep(pause)
+    raise HubError(f"{what} came in part only.", "Run the same command again: it goes on there.")
+
+
+def _answer(place: str, what: str, asked: bytes | None = None) -> tuple[bytes, str]:
+    """Return what the hub answers, and where the next page is."""
+    with _opened(place, what, asked) as answer:
+        return answer.read(), answer.headers.get("Link", "")
+
+
+def _opened(place: str, what: str, asked: bytes | None = None, begin: int = 0) -> Any:
+    """Send a request to the hub, again where it is busy.
+
+    Raises
+    ------
+    HubError
+        It refuses, or cannot be reached.
+    FileNotFoundError
+        It has the repository and the commit, but not the path.
+    """
+    if os.environ.get("HF_HUB_OFFLINE", "").upper() in _ON:
+        raise HubError(f"{what} is on the hub, and HF_HUB_OFFLINE is set.", "Unset it.")
+    endpoint = os.environ.get("HF_ENDPOINT", _ENDPOINT).rstrip("/")
+    request = urllib.request.Request(urljoin(f"{endpoint}/", place), asked)
+    if begin:
+        request.add_header("Range", f"bytes={begin}-")
+    token = _token()
+    if token and _host(request.full_url) == _host(endpoint):
+        # not to the servers that the hub redirects to
+        request.add_unredirected_header("Authorization", f"Bearer {token}")
+    for pause in (*_PAUSES, None):
+        try:
+            return _opener.open(request, timeout=_TIMEOUT_SECONDS)
+        except urllib.error.HTTPError as error:
+            is_busy = error.code == http.client.TOO_MANY_REQUESTS or error.code >= 500
+            if pause is None or not is_busy:
+                raise _refusal(error, what, has_token=bool(token)) from None
+        except (urllib.error.URLError, http.client.HTTPException, OSError):
+            if pause is None:
+                raise HubError(
+                    f"{what}: the hub {endpoint} cannot be reached.", "Check the network."
+                ) from None
+        time.sleep(pause)
+    raise AssertionError("the last attempt returns or raises")
+
+
+class _Redirects(urllib.request.HTTPRedirectHandler):
+    """Follows redirects; the token goes along on the same host alone."""
+
+    def redirect_request(self, req: Any, *args: Any) -> Any:
+        following = super().redirect_request(req, *args)
+        token = req.unredirected_hdrs.get("Authorization")
+        if following is not None and token and _host(following.full_url) == _host(req.full_url):
+            following.add_unredirected_header("Authorization", token)
+        return following
+
+
+_opener = urllib.request.build_opener(_Redirects)
+
+
+def _host(url: str) -> tuple[str, str]:
+    parts = urlsplit(url)
+    return parts.scheme, parts.netloc
+
+
+def _refusal(
+    error: urllib.error.HTTPError, what: str, *, has_token: bool
+) -> HubError | FileNotFoundError:
+    code = error.headers.get("X-Error-Code", "")
+    error.close()
+    if code == "EntryNotFound":
+        return FileNotFoundError(what)
+    if code == "RevisionNotFound":
+        return HubError(f"{what}: there is no such revision.", "Name a branch, tag or commit.")
+    if code == "GatedRepo" or error.code == http.client.FORBIDDEN:
+        return HubError(
+            f"{what}: access is denied; the permission that is needed: read access to it.",
+            "Accept its terms on its page, and log in: hf auth login, or HF_TOKEN.",
+        )
+    if error.code == http.client.UNAUTHORIZED and has_token and code != "RepoNotFound":
+        return HubError(
+            f"{what}: the token is not valid or has expired.", "Log in again: hf auth login."
+        )
+    if error.code in (http.client.UNAUTHORIZED, http.client.NOT_FOUND):
+        return HubError(
+            f"{what}: the hub has no such repository, or it is private.",
+            "Check the name. For a private one log in: hf auth login, or HF_TOKEN.",
+        )
+    return HubError(f"{what}: the hub answers with status {error.code}.", "Try again later.")
+
+
+def _token() -> str:
+    """Find the token where the hub's own tools do; empty if there is none."""
+    if os.environ.get("HF_HUB_DISABLE_IMPLICIT_TOKEN", "").upper() in _ON:
+        return ""
+    named = os.environ.get("HF_TOKEN") or os.environ.get("HUGGING_FACE_HUB_TOKEN")
+    if named:
+        return named.strip()
+    cache = os.environ.get("XDG_CACHE_HOME", "~/.cache")
+    home = os.environ.get("HF_HOME", os.path.join(cache, "huggingface"))
+    path = os.environ.get("HF_TOKEN_PATH", os.path.join(home, "token"))
+    try:
+        return Path(os.path.expandvars(path)).expanduser().read_text().strip()
+    except OSError:
+        return ""

@@ -1,0 +1,163 @@
+"""Files of the hub: pinned, resumed, checked; the token goes to the hub alone."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from fastscore_models import hub as client
+from fastscore_models.hub import HubError, HubFile, download, find_file, find_repository, list_files
+
+from tests.hub import Hub, hub_served
+
+FIRST, SECOND = "1" * 40, "2" * 40
+TOKEN = "hf_very_secret"
+FILES = {
+    "README.md": b"words",
+    "data/a.jsonl": b"a" * 5000,
+    "data/b b.jsonl": b"b" * 100,
+    "data/more/c.jsonl": b"c" * 300,
+    "z.txt": b"",
+}
+
+
+@pytest.fixture
+def hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Hub]:
+    with hub_served() as hub:
+        for name in ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "HF_HUB_OFFLINE", "HF_TOKEN_PATH"):
+            monkeypatch.delenv(name, raising=False)
+        monkeypatch.setenv("HF_ENDPOINT", hub.url)
+        monkeypatch.setenv("HF_HOME", str(tmp_path / "home"))
+        monkeypatch.setattr(client, "_PAUSES", (0, 0))
+        hub.add("datasets/owner/logs", FIRST, {"old.jsonl": b"old"})
+        hub.add("datasets/owner/logs", SECOND, FILES)
+        yield hub
+
+
+def test_a_branch_is_pinned_to_its_commit(hub: Hub) -> None:
+    assert find_repository("datasets", "owner/logs").commit == SECOND
+    old = find_repository("datasets", "owner/logs", FIRST)
+    assert [file.path for file in list_files(old)] == ["old.jsonl"]
+    assert find_file(old, "z.txt") is None
+
+
+def test_files_are_listed_page_by_page(hub: Hub) -> None:
+    found = find_repository("datasets", "owner/logs")
+    assert {file.path: file.size for file in list_files(found)} == {
+        name: len(content) for name, content in FILES.items()
+    }
+    assert len(list_files(found, "data")) == 3
+    assert list_files(found, "elsewhere") == []
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_file_is_downloaded_once(hub: Hub, tmp_path: Path, name: str) -> None:
+    found = find_repository("datasets", "owner/logs")
+    file = find_file(found, name)
+    assert file is not None
+    for _ in range(2):
+        download(found, file, tmp_path / "cache" / "file")
+        assert (tmp_path / "cache" / "file").read_bytes() == FILES[name]
+    assert len(hub.downloads()) == bool(FILES[name])
+    assert [path.name for path in (tmp_path / "cache").iterdir()] == ["file"]
+
+
+def test_a_download_goes_on_where_it_ended(hub: Hub, tmp_path: Path) -> None:
+    found = find_repository("datasets", "owner/logs")
+    file = find_file(found, "data/a.jsonl")
+    assert file is not None
+    hub.cut_after = 1000
+    with pytest.raises(HubError, match="came in part only"):
+        download(found, file, tmp_path / "file")
+    assert [span for _, span in hub.downloads()] == ["", "bytes=1000-", "bytes=2000-"]
+    assert not (tmp_path / "file").exists()
+    hub.cut_after = None
+    download(found, file, tmp_path / "file")
+    assert hub.downloads()[-1][1] == "bytes=3000-"
+    assert (tmp_path / "file").read_bytes() == FILES["data/a.jsonl"]
+
+
+@pytest.mark.parametrize("name", ["data/a.jsonl", "README.md"])
+def test_what_came_damaged_is_not_kept(hub: Hub, tmp_path: Path, name: str) -> None:
+    found = find_repository("datasets", "owner/logs")
+    file = find_file(found, name)
+    assert file is not None
+    hub.damaged = True
+    with pytest.raises(HubError, match="came damaged"):
+        download(found, file, tmp_path / "file")
+    hub.damaged = False
+    download(found, file, tmp_path / "file")
+    assert (tmp_path / "file").read_bytes() == FILES[name]
+
+
+@pytest.mark.parametrize("place", ["HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "HF_TOKEN_PATH", "home"])
+def test_the_token_goes_to_the_hub_alone(
+    hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    hub.token = TOKEN
+    path = tmp_path / ("home/token" if place == "home" else "elsewhere")
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(f"{TOKEN}\n")
+    if place != "home":
+        monkeypatch.setenv(place, str(path) if place == "HF_TOKEN_PATH" else TOKEN)
+    found = find_repository("datasets", "owner/logs")
+    for name in ("data/a.jsonl", "README.md"):
+        file = find_file(found, name)
+        assert file is not None
+        download(found, file, tmp_path / name)
+    tokens = {(path, token) for path, token, _ in hub.asked}
+    assert (f"/content/{SECOND}/data/a.jsonl", "") in tokens
+    assert all(token == TOKEN for path, token in tokens if "a.jsonl" not in path)
+    assert all(token == TOKEN for path, token in tokens if "resolve" in path)
+
+
+def test_a_busy_hub_is_asked_again(hub: Hub) -> None:
+    hub.busy = 2
+    assert find_repository("datasets", "owner/logs").commit == SECOND
+    hub.busy = 3
+    with pytest.raises(HubError, match="the hub answers with status 503"):
+        find_repository("datasets", "owner/logs")
+
+
+@pytest.mark.parametrize(
+    ("refused", "token", "message"),
+    [
+        ((403, ""), "", "access is denied; the permission that is needed: read access"),
+        ((401, "GatedRepo"), TOKEN, "access is denied; the permission that is needed"),
+        ((401, ""), TOKEN, "the token is not valid or has expired"),
+        ((401, ""), "", "the hub has no such repository, or it is private"),
+        ((404, "RepoNotFound"), TOKEN, "the hub has no such repository"),
+        ((418, ""), "", "the hub answers with status 418"),
+    ],
+)
+def test_refusals_name_the_repository_and_no_token(
+    hub: Hub, monkeypatch: pytest.MonkeyPatch, refused: tuple[int, str], token: str, message: str
+) -> None:
+    monkeypatch.setenv("HF_TOKEN", token)
+    hub.refused = refused
+    with pytest.raises(HubError, match=message) as raised:
+        find_repository("datasets", "owner/logs")
+    assert "'owner/logs' at 'main'" in str(raised.value)
+    assert TOKEN not in f"{raised.value} {raised.value.hint}"
+
+
+def test_a_revision_that_is_not_there_is_named(hub: Hub) -> None:
+    with pytest.raises(HubError, match="'owner/logs' at 'gone': there is no such revision"):
+        find_repository("datasets", "owner/logs", "gone")
+
+
+def test_without_a_network_the_hub_is_named(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:1")
+    with pytest.raises(HubError, match=r"the hub http://127\.0\.0\.1:1 cannot be reached"):
+        find_repository("datasets", "owner/logs")
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    with pytest.raises(HubError, match="HF_HUB_OFFLINE is set"):
+        find_repository("datasets", "owner/logs")
+
+
+def test_a_part_that_is_too_long_is_begun_anew(hub: Hub, tmp_path: Path) -> None:
+    found = find_repository("datasets", "owner/logs")
+    file = find_file(found, "README.md")
+    assert isinstance(file, HubFile)
+    (tmp_path / "file.part").write_bytes(b"much more than it has")
+    download(found, file, tmp_path / "file")
+    assert (tmp_path / "file").read_bytes() == FILES["README.md"]
