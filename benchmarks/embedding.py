@@ -33,11 +33,9 @@ from fastscore.errors import ModelError
 from fastscore.paths import cache_root
 from fastscore.processors import available_processors
 from fastscore.vectors import Embedder
-from fastscore.vectors.accuracy import measure_accuracy
-from fastscore.vectors.calibration import calibration_texts
+from fastscore.vectors.accuracy import calibration_texts, measure_accuracy
 from fastscore.vectors.embedder import load_tokenizer
-from fastscore.vectors.precisions import PRECISIONS
-from fastscore.vectors.runtimes import run_in_onnxruntime
+from fastscore.vectors.precisions import PRECISIONS, run_in_onnxruntime
 
 ROWS = 512
 CALLS = 20

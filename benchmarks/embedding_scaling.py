@@ -42,10 +42,9 @@ from benchmarks.miner_logs import (
 )
 from fastscore.errors import ModelError
 from fastscore.paths import cache_root
-from fastscore.vectors import Embedder, embedder, runtimes
+from fastscore.vectors import Embedder, embedder, precisions
 from fastscore.vectors.embedder import load_tokenizer
-from fastscore.vectors.precisions import PRECISIONS
-from fastscore.vectors.runtimes import import_openvino
+from fastscore.vectors.precisions import PRECISIONS, import_openvino
 
 FEWEST = 1000
 TOKENIZED = 2000
@@ -250,15 +249,15 @@ def openvino_way(**settings: object) -> Encoder:
 
 def one_call_a_thread() -> Encoder:
     """Return an embedder that hands OpenVINO a batch only when a thread is free."""
-    usual = runtimes.CALLS_PER_THREAD
+    usual = precisions.CALLS_PER_THREAD
     model = Embedder(MODEL, precision="bf16", threads=CORES)
 
     def encode(texts: list[str]) -> Any:
-        runtimes.CALLS_PER_THREAD = 1
+        precisions.CALLS_PER_THREAD = 1
         try:
             return model.encode(texts)
         finally:
-            runtimes.CALLS_PER_THREAD = usual
+            precisions.CALLS_PER_THREAD = usual
 
     return encode
 

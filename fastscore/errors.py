@@ -1,12 +1,167 @@
 """Errors that a user can act on, each with the exit code that the command line gives it.
 
+Messages are written for the command line. Read from Python, `worded` rewrites them.
+
 A message is one sentence: what was found, where, what was expected. ``hint`` says what to do next.
 """
 
 import difflib
-from collections.abc import Iterable, Sequence
+import re
+import shlex
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 
-from fastscore.wording import worded
+IN_PYTHON = frozenset(
+    [
+        "agreement",
+        "analyse",
+        "check",
+        "compare",
+        "example",
+        "explain",
+        "inspect",
+        "layouts",
+        "metrics",
+        "report",
+        "runs",
+        "score",
+        "summary",
+    ]
+)
+"""Verbs of the command line that are functions of the package with the same name."""
+
+_NAMES = {
+    "column": "columns",
+    "judge_column": "judge_columns",
+    "judge_range": "judge_scale",
+    "max": "maximum",
+    "metric": "metrics",
+    "min": "minimum",
+    "random": "seed",
+    "table": "tables",
+    "value": "values",
+}
+"""Parameters that are not called as their flag."""
+
+_SWITCHES = frozenset(
+    [
+        "allow_different_signatures",
+        "by_group_type",
+        "fail_undecided",
+        "ignore_memory_keys",
+        "legacy_files",
+        "merge_speakers",
+        "overwrite",
+        "plot_keywords",
+        "strict",
+        "strict_overnight",
+        "unpaired",
+    ]
+)
+_PHRASES = (
+    ("`fastscore score SUITE INPUT... -o RUN`", "`fastscore.score(logs, suite, output=run)`"),
+    ("`fastscore summary RUN --verify`", "`run.damaged()`"),
+    ("Run the same `fastscore score` command again", "Score with the same arguments again"),
+    ("Run its `fastscore score` command again", "Score with its arguments again"),
+    ("Run the same command again", "Score with the same arguments again"),
+    ("Choose some with --level", "Choose some with levels"),
+    ("METRIC=0.01; or a --config.", "METRIC=0.01."),
+    ("--json has all", "`explanations` has all"),
+    ("Type --", "Give --"),
+)
+_VALUE = (
+    r"\d+(?:\.\d+)?|[A-Z][A-Z0-9_]*|none|fp32|bf16|llm|embed|ngrams|lexical|published|legacy|dask|ray|"
+    r"jaccard|cosine|heuristic|metadata|embedding|columns|tools"
+)
+
+_is_command_line = False
+
+
+@contextmanager
+def command_line_words() -> Iterator[None]:
+    """Have messages speak command line: what a user of the command line reads."""
+    global _is_command_line
+    before, _is_command_line = _is_command_line, True
+    try:
+        yield
+    finally:
+        _is_command_line = before
+
+
+def worded(text: str) -> str:
+    """Return a message in the words of whoever reads it."""
+    return text if _is_command_line else in_python(text)
+
+
+def in_python(text: str) -> str:
+    """Return a message with Python's names for flags and verbs."""
+    for typed, called in _PHRASES:
+        text = text.replace(typed, called)
+    parts = re.split(r"(`fastscore [^`]*`)", text)
+    return "".join(
+        _call(part) if number % 2 else _parameters(part) for number, part in enumerate(parts)
+    )
+
+
+def _call(command: str) -> str:
+    """Write a command as a call, if the package has the verb."""
+    _, verb, *words = shlex.split(command.strip("`"))
+    if verb not in IN_PYTHON:
+        return command
+    if verb == "score" and "-o" in words:
+        suite, *logs = words[: words.index("-o")]
+        inputs = repr(logs[0] if len(logs) == 1 else logs).replace("'", '"')
+        return f'`fastscore.score({inputs}, "{suite}")`'
+    arguments = [word.lower() if word.isupper() else f'"{word}"' for word in words]
+    return f"`fastscore.{verb}({', '.join(arguments)})`" if words else f"`fastscore.{verb}`"
+
+
+def _parameters(text: str) -> str:
+    text = re.sub(r"(?:--column [^\s=]+=\S+ ?)+", _columns, text)
+    text = re.sub(r"(?:--value [^\s:]+:\S+ ?)+", _values, text)
+    text = re.sub(r"--(min|max|max-null|max-drop) (\w+)=([\d.]*\d)", _limit, text)
+    text = re.sub(r"--layout ([\w.-]*\w)", r'layout="\1"', text)
+    text = re.sub(rf"(?<![\w-])--([a-z][a-z0-9-]*)(?: ({_VALUE})(?![\w=.-]*\w))?", _flag, text)
+    return re.sub(r"(?<![\w-])-o\b", "output=", text)
+
+
+def _columns(found: re.Match[str]) -> str:
+    pairs = re.findall(r"--column ([^\s=]+)=(\S+)", found[0])
+    return _mapping("columns", [f'"{name}": "{_bare(path)}"' for name, path in pairs], found[0])
+
+
+def _values(found: re.Match[str]) -> str:
+    by_column: dict[str, list[str]] = {}
+    for column, word, meant in re.findall(r"--value ([^\s:]+):([^\s=]*)=(\S*)", found[0]):
+        by_column.setdefault(column, []).append(f'"{word}": "{_bare(meant)}"')
+    items = [f'"{column}": {{{", ".join(words)}}}' for column, words in by_column.items()]
+    return _mapping("values", items, found[0])
+
+
+def _mapping(name: str, items: list[str], typed: str) -> str:
+    end = typed.rstrip()[-1]
+    after = end if end in ".,;:" else ""
+    return f"{name}={{{', '.join(items)}}}{after}{' ' if typed.endswith(' ') else ''}"
+
+
+def _limit(found: re.Match[str]) -> str:
+    name = found[1].replace("-", "_")
+    return f'{_NAMES.get(name, name)}={{"{found[2]}": {found[3]}}}'
+
+
+def _bare(value: str) -> str:
+    return value.rstrip(".,;:").strip("'\"")
+
+
+def _flag(found: re.Match[str]) -> str:
+    name = found[1].replace("-", "_")
+    name, value = _NAMES.get(name, name), found[2]
+    if name in _SWITCHES:
+        return f"{name}=True" + (f" {value}" if value else "")
+    if value is None:
+        return name
+    return f"{name}={value}" if value[0].isdigit() or value.isupper() else f'{name}="{value}"'
+
 
 EXIT_CHECK_FAILED = 1
 EXIT_USAGE = 2

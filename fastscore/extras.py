@@ -1,9 +1,12 @@
-"""Packages that come with an extra: imported when they are used, and named if they are missing."""
+"""Optional packages: what an extra adds, and entry points of other packages."""
 
 import importlib
 import importlib.util
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
+from importlib import metadata
 from typing import Any
 
 from fastscore.errors import UsageError
@@ -98,3 +101,27 @@ def explained(purpose: str) -> Iterator[None]:
 def scipy_stats() -> Any:
     """Import `scipy.stats`, whose tests of ranks are not reimplemented here."""
     return load("scipy.stats", "This statistic")
+
+
+def entry_points(group: str) -> metadata.EntryPoints:
+    """Return the entry points of a group; packages are looked through once in a process."""
+    found: metadata.EntryPoints = _installed().select(group=group)
+    return found
+
+
+@cache
+def _installed() -> Any:
+    return metadata.entry_points()
+
+
+def installed_version(package: str) -> str:
+    """Return the version of an installed package, without parsing all that it says of itself.
+
+    Raises
+    ------
+    importlib.metadata.PackageNotFoundError
+        It is not installed.
+    """
+    written = metadata.distribution(package).read_text("METADATA") or ""
+    found = re.search(r"^Version: *(\S+)", written, re.MULTILINE)
+    return found[1] if found else metadata.version(package)

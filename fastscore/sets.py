@@ -26,7 +26,7 @@ from fastscore_kernels import (
 )
 
 from fastscore.errors import UsageError
-from fastscore.expressions import jaccard_index, row_by_row
+from fastscore.text import jaccard_index, row_by_row
 
 Column = str | pl.Expr
 Member = str | int | float

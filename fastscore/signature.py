@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from fastscore.errors import UsageError
-from fastscore.option_files import read_option_file
-from fastscore.options import build_options, flag_name
+from fastscore.options import build_options, flag_name, read_option_file
 from fastscore.suites.base import Suite
 from fastscore.suites.registry import load_suite
 from fastscore.version import __version__

@@ -13,7 +13,7 @@ import pytest
 import fastscore
 from fastscore.errors import FastscoreError, UsageError
 from fastscore.logs.inputs.files import resolve_inputs
-from fastscore.option_files import read_option_file, read_toml
+from fastscore.options import read_option_file, read_toml
 from fastscore.run.config import RunConfig
 
 COMMAND = [sys.executable, "-m", "fastscore"]

@@ -3,7 +3,7 @@
 import pytest
 
 from fastscore.errors import UsageError
-from fastscore.option_files import parse_toml
+from fastscore.options import parse_toml
 
 
 def test_what_is_toml_is_read() -> None:

@@ -13,8 +13,8 @@ import pytest
 
 import fastscore
 from fastscore.cli import VERBS
+from fastscore.errors import IN_PYTHON, in_python
 from fastscore.run import progress
-from fastscore.wording import IN_PYTHON, in_python
 from tests.conftest import fastscore_command
 
 SHELL_ONLY = {

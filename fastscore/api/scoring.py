@@ -16,14 +16,13 @@ from fastscore.api.arguments import (
     check_number,
     named_options,
 )
-from fastscore.api.fitting import fitting_suite_named
+from fastscore.api.reading import fitting_suite_named
 from fastscore.errors import UsageError
-from fastscore.logs.inputs.choice import Choice
 from fastscore.logs.inputs.column_map import column_map
 from fastscore.logs.inputs.files import Format
 from fastscore.logs.inputs.frames import FRAME_NAME
 from fastscore.logs.inputs.layout import layout_map
-from fastscore.logs.integrity.limits import DEFAULT_LIMITS, Limits
+from fastscore.logs.integrity.limits import DEFAULT_LIMITS, Choice, Limits
 from fastscore.logs.plan.chosen import choose, naming_source
 from fastscore.logs.plan.shards import plan_shards
 from fastscore.logs.read.rows import Part, join_parts

@@ -15,8 +15,8 @@ from fastscore.results.checks import check as check_run
 from fastscore.results.explaining import Explanations, explain_run
 from fastscore.results.metric_cards import find_metrics, metric_range
 from fastscore.results.report.write import write_report
-from fastscore.results.run_list import list_runs
 from fastscore.results.runs import Run, as_run
+from fastscore.results.show import list_runs
 
 StrPath = str | os.PathLike[str]
 

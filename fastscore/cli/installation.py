@@ -25,7 +25,7 @@ from fastscore.vectors.precisions import EXACT, PRECISIONS
 from fastscore.version import __version__
 
 if TYPE_CHECKING:
-    from fastscore.vectors.stores import StoreListing
+    from fastscore.vectors.models import StoreListing
 
 
 @click.group("models", cls=SuggestingGroup, epilog="Example: fastscore models export minilm-l6-v2")
@@ -87,7 +87,7 @@ def models_export(
     sentence-transformers: its folder, or its id on the Hugging Face hub.
     For fill-mask it is the folder of a masked language model.
     """
-    from fastscore.vectors.calibration import export_int8
+    from fastscore.vectors.accuracy import export_int8
     from fastscore.vectors.models import export_masked_model, export_model
 
     if task == "fill-mask":
@@ -229,7 +229,7 @@ _STORES = click.option(
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def vectors_list(store: Path | None, as_json: bool) -> None:
     """List all stores with their models and sizes, the largest first."""
-    from fastscore.vectors.stores import list_stores
+    from fastscore.vectors.models import list_stores
 
     _write_stores(list_stores(store), as_json=as_json)
 
@@ -240,7 +240,7 @@ def vectors_list(store: Path | None, as_json: bool) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def vectors_prune(store: Path | None, yes: bool, as_json: bool) -> None:
     """Remove the stores whose vectors no exported model computes."""
-    from fastscore.vectors.stores import prune_stores
+    from fastscore.vectors.models import prune_stores
 
     found = prune_stores(store, dry_run=not yes)
     _write_stores(found, as_json=as_json)

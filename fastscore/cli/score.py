@@ -12,11 +12,10 @@ import click
 from fastscore.cli.parameters import HeadedCommand, HeadedOption, with_words
 from fastscore.errors import UsageError
 from fastscore.examples import example_names, example_options
-from fastscore.logs.inputs.choice import Choice
 from fastscore.logs.inputs.column_map import ColumnMap, parse_map
 from fastscore.logs.inputs.files import FORMAT_NAMES
 from fastscore.logs.inputs.layout import layout_map, layout_names
-from fastscore.logs.integrity.limits import DEFAULT_LIMITS, MEMORY_SHARE, Limits
+from fastscore.logs.integrity.limits import DEFAULT_LIMITS, MEMORY_SHARE, Choice, Limits
 from fastscore.options import (
     CHANGES_SCORE,
     WRITES_MORE,
@@ -39,7 +38,7 @@ from collections.abc import Mapping
 
 from fastscore.errors import did_you_mean
 from fastscore.logs.inputs.column_map import NO_MAP, column_map
-from fastscore.option_files import read_toml
+from fastscore.options import read_toml
 
 MAP_TABLES = ("columns", "values")
 CONFIGURED = "fastscore.columns"
@@ -442,7 +441,7 @@ def _callback(suite: Suite) -> Any:
         as_json: bool,
         **given: Any,
     ) -> int:
-        from fastscore.api.fitting import fitting_suite_named
+        from fastscore.api.reading import fitting_suite_named
         from fastscore.run.drive import execute
         from fastscore.run.progress import reporter
 

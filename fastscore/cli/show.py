@@ -114,7 +114,7 @@ def runs_command(folder: Path, output: Path | None, as_json: bool) -> None:
     A line for each run: suite, dialogues, age, means of the headline metrics, and the options that
     are not defaults.
     """
-    from fastscore.results.run_list import list_runs, runs_grid, write_index
+    from fastscore.results.show import list_runs, runs_grid, write_index
     from fastscore.run.commit import as_json as write_json
     from fastscore.terminal.grids import print_grid
 
@@ -214,7 +214,7 @@ def report_command(runs: tuple[Path, ...], output: Path, cluster: str | None, qu
     groups, nulls, rejects, and the best, worst and median dialogues turn by turn. The
     page works offline. REPORT#dialogue=NAME opens a dialogue.
     """
-    from fastscore.logs.read.scan import LogsWarning
+    from fastscore.logs.read.score_input import LogsWarning
     from fastscore.results.findings import findings_lines, list_findings
     from fastscore.results.headlines import read_headlines
     from fastscore.results.report.write import write_report

@@ -19,15 +19,15 @@ import tempfile
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from fastscore.compat.document import log_to, write_document
-from fastscore.errors import FastscoreError
+from fastscore.durable import committed
+from fastscore.errors import FastscoreError, InputError, command_line_words
 from fastscore.terminal import write_note
-from fastscore.wording import command_line_words
 
 if TYPE_CHECKING:
     import polars as pl
@@ -41,6 +41,158 @@ if TYPE_CHECKING:
     from fastscore.suites.score_dialogue import ScoreDialogue
     from fastscore.vectors.view import VectorView
 
+
+_logger = logging.getLogger("score_dialogue")
+
+
+@contextmanager
+def log_to(path: str) -> Iterator[None]:
+    """Send the logger's lines to standard output and to a text file."""
+    formatter = logging.Formatter("%(asctime)s | %(levelname)s | %(message)s")
+    handlers: list[logging.Handler] = [
+        logging.StreamHandler(sys.stdout),
+        logging.FileHandler(path, mode="a", encoding="utf-8", errors="backslashreplace"),
+    ]
+    level, propagate = _logger.level, _logger.propagate
+    _logger.setLevel(logging.INFO)
+    _logger.propagate = False
+    for handler in handlers:
+        handler.setFormatter(formatter)
+        _logger.addHandler(handler)
+    try:
+        yield
+    finally:
+        for handler in handlers:
+            _logger.removeHandler(handler)
+            if isinstance(handler, logging.FileHandler):
+                handler.close()
+        _logger.setLevel(level)
+        _logger.propagate = propagate
+
+
+def write_document(document: dict[str, Any], path: str) -> None:
+    """Write the JSON file whole or not at all; a failure is logged, as published."""
+    try:
+        with committed(Path(path)) as file:
+            file.write(json.dumps(document, ensure_ascii=False, indent=2).encode())
+    except (OSError, ValueError) as error:
+        _logger.error("Failed to write JSON summary: %s", error)
+    else:
+        _logger.info("Wrote JSON summary: %s", path)
+
+
+TABLE_HEADER = "step\tlex\tcos_raw\tsem_cal\tearli\tU_step\tprediction"
+
+NO_STEPS_U_BEST = -1.0
+"""What the published scorer gives an utterance without steps, and counts in the mean."""
+
+_ROUNDED = {
+    "lexical_similarity": 4,
+    "semantic_cosine_raw": 6,
+    "semantic_similarity": 4,
+    "earliness": 4,
+    "U_step": 4,
+}
+
+_PERPLEXITIES = ("pppl_prediction", "pppl_ground_truth", "pppl_penalty")
+"""What a step has besides where a masked language model judged it; none of it is published."""
+
+Document = dict[str, Any]
+
+
+def refuse_missing_steps(path: str, utterances: "pl.DataFrame") -> None:
+    """Refuse a file in which an utterance has no steps, as the published scorer does below 1.
+
+    Raises
+    ------
+    InputError
+        Names the first such utterance and its line.
+    """
+    without = utterances.filter(utterances["total_steps"] == 0)
+    if without.is_empty():
+        return
+    first = without.row(0, named=True)
+    raise InputError(
+        f"Utterance {first['utterance_index']} of {path} (line {first['line']}) has a ground "
+        "truth and no steps, which only a lexical weight of 1 can score.",
+        "Remove it from the log, or score with --lex-weight 1.",
+    )
+
+
+def build_document(
+    path: str, tables: "dict[str, pl.DataFrame]", penalty: Document | None = None
+) -> Document:
+    """Return the document of one file: keys, their order and rounding as published.
+
+    A part that is switched off is 0.0. An utterance without steps has U_best -1.0, which enters
+    the mean, as published. Where a masked language model judged the texts, ``penalty`` says so in
+    the summary, and steps have its perplexities after ``U_step``.
+    """
+    utterances = tables["utterances"].rows(named=True)
+    steps = iter(tables["steps"].rows(named=True))
+    documents, best = [], []
+    for utterance in utterances:
+        total = utterance["total_steps"]
+        U_best = utterance["U_best"] if total else NO_STEPS_U_BEST
+        best.append(U_best)
+        documents.append(
+            {
+                "utterance_number": utterance["utterance_index"],
+                "ground_truth": utterance["ground_truth"],
+                "steps": [_step_document(next(steps), penalty) for _ in range(total)],
+                "best_step": utterance["best_step"] or 0,
+                "U_best": round(U_best, 4),
+                "total_steps": total,
+            }
+        )
+    baseline = tables["dialogues"]["semantic_baseline_b"].drop_nulls()
+    return {
+        "log_file": path,
+        "dialogue_uid": None,
+        "utterances": documents,
+        "dialogue_summary": {
+            "average_U_best_early": round(sum(best) / len(best), 4) if best else 0.0,
+            "semantic_baseline_b": round(baseline.item(), 6) if len(baseline) else 0.0,
+            **(penalty or {}),
+        },
+    }
+
+
+def _step_document(step: dict[str, Any], penalty: Document | None) -> Document:
+    scores = {name: round(step[name] or 0.0, digits) for name, digits in _ROUNDED.items()}
+    for name in _PERPLEXITIES if penalty else ():
+        scores[name] = None if step[name] is None else round(step[name], 4)
+    return {"step": step["step"], **scores, "prediction": step["prediction"]}
+
+
+def table_lines(
+    utterance: Document, steps: Iterable[dict[str, Any]], penalty: Document | None = None
+) -> Iterator[str]:
+    """Yield the per-step table of one utterance of a document, from its rows in ``steps``."""
+    yield f"[utt {utterance['utterance_number']}] ground_truth: {utterance['ground_truth']}"
+    judged = _PERPLEXITIES if penalty else ()
+    *numbers, prediction = TABLE_HEADER.split("\t")
+    yield "\t".join([*numbers, *judged, prediction])
+    for step in steps:
+        cells = [f"{step[name] or 0.0:.4f}" for name in _ROUNDED]
+        cells += ["-" if step[name] is None else f"{step[name]:.4f}" for name in judged]
+        yield "\t".join([str(step["step"]), *cells, step["prediction"]])
+
+
+def best_line(utterance: Document) -> str:
+    """Return the line that names an utterance's best step."""
+    return (
+        f"[utt {utterance['utterance_number']}] BEST step={utterance['best_step']}  "
+        f"U_best={utterance['U_best']:.4f}  total_steps={utterance['total_steps']}"
+    )
+
+
+def average_line(document: Document) -> str:
+    """Return the line by which other programs read the dialogue's score."""
+    average = document["dialogue_summary"]["average_U_best_early"]
+    return f"Dialogue average U (best-early): {average:.4f}"
+
+
 __all__ = ["main", "prewarm_score_dialogue_embedder", "prime_score_jsonl_events", "score_jsonl"]
 
 COMMAND_LEX_WEIGHT = 0.5
@@ -50,7 +202,6 @@ MOST_PPPL_WEIGHT = 1000.0
 
 _FIELDS = ("event", "utterance_index", "step", "prediction", "ground_truth")
 
-_logger = logging.getLogger("score_dialogue")
 _primed: OrderedDict[str, bytes] = OrderedDict()
 _primed_lock = threading.Lock()
 
@@ -235,7 +386,6 @@ def _score(
     table_level: int,
     penalty: tuple[str | None, float | None],
 ) -> dict[str, Any]:
-    from fastscore.compat import document as documents
     from fastscore.compat.environment import read_environment
     from fastscore.options import build_options
     from fastscore.suites.score_dialogue.events import group_events
@@ -259,11 +409,11 @@ def _score(
     events = group_events(rows.frame.with_columns(**_no_labels(LABELS)), options)
     _report_rejects(rows.rejects, events.rejects)
     if options.scores_semantic:
-        documents.refuse_missing_steps(path, events.frames["utterances"])
+        refuse_missing_steps(path, events.frames["utterances"])
     _logger.log(table_level, "=== %s (JSONL per-step) ===", path)
     tables = score_events(events, _vectors(events, options, environment), options)
     judged = _penalty(options)
-    document = documents.build_document(path, tables, judged)
+    document = build_document(path, tables, judged)
     _report_baseline(tables, options)
 
     steps = tables["steps"].rows(named=True)
@@ -278,8 +428,6 @@ def _report_utterances(
     table_level: int,
 ) -> None:
     """Log the best step of each utterance, after a table of its steps where they are given."""
-    from fastscore.compat.document import average_line, best_line, table_lines
-
     start = 0
     for utterance in document["utterances"]:
         stop = start + utterance["total_steps"]

@@ -7,7 +7,7 @@ from pathlib import Path
 import polars as pl
 
 from fastscore.errors import UsageError
-from fastscore.loggers.values import numbers_of
+from fastscore.loggers import numbers_of
 from fastscore.results.runs import Run, as_run
 
 CARD = "README.md"

@@ -3,7 +3,7 @@
 from os import PathLike
 
 from fastscore.extras import load
-from fastscore.loggers.values import numbers_of, options_of
+from fastscore.loggers import numbers_of, options_of
 from fastscore.results.runs import Run, as_run
 
 

@@ -9,8 +9,8 @@ import polars as pl
 from fastscore.errors import UsageError
 from fastscore.extras import explained
 from fastscore.options import build_options
+from fastscore.results.agreement import read_judgements
 from fastscore.results.groups import require_label
-from fastscore.results.judged_runs import read_judgements
 from fastscore.results.number_text import write_csv
 from fastscore.results.runs import Run, as_run
 from fastscore.run.commit import commit_bytes, commit_table

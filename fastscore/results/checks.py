@@ -9,11 +9,11 @@ from typing import Any, Literal
 import polars as pl
 
 from fastscore.errors import RunError, UsageError, did_you_mean
-from fastscore.option_files import read_toml
+from fastscore.options import read_toml
 from fastscore.results.compare import Comparison, compare
 from fastscore.results.compare.differences import Selection
-from fastscore.results.defined_rows import summarise_defined
 from fastscore.results.dialogue_sums import LABEL_TABLE, dialogue_keys
+from fastscore.results.groups import summarise_defined
 from fastscore.results.number_text import counted, interval_text, number_text, p_text
 from fastscore.results.runs import Run
 from fastscore.statistics.clustered import LEAST_UNITS

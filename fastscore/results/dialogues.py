@@ -23,15 +23,14 @@ from fastscore.results.dialogue_sums import LABEL_TABLE
 from fastscore.results.runs import Run
 from fastscore.run.config import RunConfig
 from fastscore.run.context import RunContext, run_context
-from fastscore.run.scoring import vectors_of
-from fastscore.run.texts_to_embed import TextsToEmbed
+from fastscore.run.scoring import TextsToEmbed, vectors_of
 from fastscore.signature import deciding_differences
 from fastscore.suites.base import Suite
 from fastscore.suites.declarations import Source
 from fastscore.suites.showing import Dialogue
 from fastscore.vectors.embedder import Embedder
 from fastscore.vectors.store import VectorStore
-from fastscore.vectors.text_ids import text_ids
+from fastscore.vectors.view import text_ids
 
 NAMES_LISTED = 8
 

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from fastscore.errors import RunError, UsageError, did_you_mean
+from fastscore.errors import RunError, UsageError, did_you_mean, worded
 from fastscore.results.dialogue_sums import LABEL_TABLE
 from fastscore.results.dialogues import Dialogues
 from fastscore.results.number_text import decimals_for, number_text
@@ -27,7 +27,6 @@ from fastscore.suites.showing import (
     derive,
 )
 from fastscore.terminal import plain
-from fastscore.wording import worded
 
 SEMANTIC_TOLERANCE = 1e-6
 _PLACES = ("utterance_index", "step", "turn", "segment", "shift", "turn_pair_id", "message_id")

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from fastscore.results.defined_rows import UNIT, Part
+from fastscore.results.groups import UNIT, Part
 from fastscore.results.headlines import (
     Headlines,
     baseline_text,

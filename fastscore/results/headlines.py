@@ -8,9 +8,8 @@ import polars as pl
 
 from fastscore.errors import UsageError
 from fastscore.options import build_options
-from fastscore.results.defined_rows import UNIT, Part, defined_parts
 from fastscore.results.dialogue_sums import LABEL_TABLE
-from fastscore.results.groups import summarise_run
+from fastscore.results.groups import UNIT, Part, defined_parts, summarise_run
 from fastscore.results.number_text import decimals_for, estimate_text, number_text
 from fastscore.results.runs import Run
 from fastscore.statistics.clustered import Clusters, Estimate, clustered_difference

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import polars as pl
 
-from fastscore.errors import RunError, UsageError, did_you_mean
+from fastscore.errors import RunError, UsageError, did_you_mean, worded
 from fastscore.extras import explained
 from fastscore.logs.read.score_input import ScoreInput
 from fastscore.paths import check_path
@@ -31,11 +31,10 @@ from fastscore.run.commit import (
     receipt_path,
 )
 from fastscore.run.manifest import Manifest, read_manifest
-from fastscore.run.texts_to_embed import CUT_SCHEMA
+from fastscore.run.scoring import CUT_SCHEMA
 from fastscore.suites.base import Suite
 from fastscore.suites.declarations import REJECTS_TABLE
 from fastscore.suites.registry import load_suite
-from fastscore.wording import worded
 
 if TYPE_CHECKING:
     from pandas import DataFrame as PandasFrame

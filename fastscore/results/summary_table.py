@@ -7,8 +7,8 @@ from typing import Any
 import polars as pl
 
 from fastscore.errors import UsageError, did_you_mean
-from fastscore.results.defined_rows import Part, defined_parts
 from fastscore.results.dialogue_sums import LABEL_TABLE
+from fastscore.results.groups import Part, defined_parts
 from fastscore.results.number_text import (
     NONE,
     counted,

@@ -5,10 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fastscore.logs.inputs.choice import EVERYTHING, Choice
 from fastscore.logs.inputs.column_map import NO_MAP, ColumnMap, map_source
 from fastscore.logs.inputs.files import Format
-from fastscore.logs.integrity.limits import DEFAULT_LIMITS, Limits
+from fastscore.logs.integrity.limits import DEFAULT_LIMITS, EVERYTHING, Choice, Limits
 from fastscore.options import build_options
 from fastscore.paths import check_path
 from fastscore.run.engines.engine import LOCAL

@@ -25,7 +25,7 @@ from fastscore.logs.inputs.sampling import read_records
 from fastscore.logs.inputs.screening import Screened
 from fastscore.logs.integrity.limits import SHARD_MEMORY
 from fastscore.logs.plan.shards import Plan, plan_shards
-from fastscore.logs.read.blocks import buffers_kept
+from fastscore.logs.read.lines import buffers_kept
 from fastscore.run import tasks
 from fastscore.run.commit import (
     CUT_TEXTS,

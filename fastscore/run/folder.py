@@ -15,6 +15,7 @@ import polars as pl
 
 from fastscore.durable import is_temporary
 from fastscore.errors import RunConflictError, RunError
+from fastscore.extras import installed_version
 from fastscore.logs.inputs.column_map import stored_map
 from fastscore.logs.inputs.files import STDIN
 from fastscore.logs.inputs.first_bytes import HEAD_BYTES, content_of
@@ -22,7 +23,6 @@ from fastscore.logs.inputs.frames import FRAME_NAME
 from fastscore.logs.objects import is_remote
 from fastscore.logs.plan.shards import Plan
 from fastscore.options import option_values
-from fastscore.plugins import installed_version
 from fastscore.processors import available_processors
 from fastscore.run.commit import (
     CUT_TEXTS,

@@ -17,10 +17,10 @@ from fastscore.logs.inputs.screening import Screened, screen
 from fastscore.logs.inputs.suggestions import ROW_PER_TURN, row_per_turn
 from fastscore.logs.objects import is_remote
 from fastscore.logs.plan.chosen import ChosenDialogues, choose, naming_source
-from fastscore.logs.read.blocks import read_blocks
+from fastscore.logs.read.lines import read_blocks
 from fastscore.logs.read.mapped_rows import stored_source
 from fastscore.logs.read.rows import read_files
-from fastscore.logs.read.spool import spool_frame, spool_head, spool_rows, spool_stdin
+from fastscore.logs.read.stored_columns import spool_frame, spool_head, spool_rows, spool_stdin
 from fastscore.run.config import RunConfig
 from fastscore.run.engines.engine import LOCAL
 from fastscore.suites.base import Suite

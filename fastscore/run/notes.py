@@ -15,11 +15,14 @@ from fastscore.logs.inputs.archives import open_unpacked
 from fastscore.logs.inputs.column_map import EACH, column_flag, typed
 from fastscore.logs.inputs.column_samples import RequiredColumn, all_columns
 from fastscore.logs.inputs.first_bytes import content_of, read_head
-from fastscore.logs.inputs.found_keys import SHOWN, FoundKeys, count_keys, listed
-from fastscore.logs.inputs.similar_names import (
+from fastscore.logs.inputs.found_keys import (
     KINDS,
+    SHOWN,
+    FoundKeys,
+    count_keys,
     json_types,
     keys_of_others,
+    listed,
     nearest_key,
     nearest_words,
     role_flags,

@@ -32,20 +32,25 @@ from fastscore.run.commit import (
 )
 from fastscore.run.context import EmbedderSettings, Loaded, RunContext
 from fastscore.run.interrupt import stop_if_asked
-from fastscore.run.model_cache import open_embedder, open_store
-from fastscore.run.scoring import ShardScores, compute_tables, files_of, read_events, score_events
-from fastscore.run.texts_to_embed import (
+from fastscore.run.scoring import (
     TEXT_KEY,
+    ShardScores,
     TextsToEmbed,
+    compute_tables,
     count_lacking,
     embed_listed,
+    files_of,
     fill_perplexities,
+    open_embedder,
+    open_store,
     perplexity_texts,
+    read_events,
+    score_events,
 )
 from fastscore.signature import package_version
 from fastscore.suites.base import Suite
 from fastscore.suites.declarations import Table
-from fastscore.vectors.missing import claimed
+from fastscore.vectors.view import claimed
 from fastscore.version import __version__
 
 TEXTS_PER_BUCKET = 16_384

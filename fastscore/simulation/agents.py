@@ -17,7 +17,7 @@ from importlib.resources import files
 from typing import Any, Protocol
 
 from fastscore.errors import UsageError, did_you_mean
-from fastscore.plugins import entry_points
+from fastscore.extras import entry_points
 from fastscore.simulation.draws import Draws
 from fastscore.simulation.retrieval import GENRE, Retrieval
 from fastscore.simulation.users import ConstraintReader

@@ -24,7 +24,7 @@ from fastscore.llm.requests import Answer, ChatRequest, estimated_tokens
 from fastscore.llm.rubrics import load_rubric
 from fastscore.llm.spending import MANIFEST, Meter, Prices, parse_limit, spending_recorded
 from fastscore.llm.transcripts import Transcript
-from fastscore.option_files import read_toml
+from fastscore.options import read_toml
 from fastscore.results.analyse import analyse
 from fastscore.results.compare import compare
 from fastscore.results.report.write import write_report

@@ -11,7 +11,7 @@ from typing import Any
 
 from fastscore.content_hash import hash_bytes
 from fastscore.errors import UsageError, did_you_mean
-from fastscore.option_files import TEXT_BYTES, parse_toml, read_option_file
+from fastscore.options import TEXT_BYTES, parse_toml, read_option_file
 from fastscore.simulation.retrieval import ATTRIBUTES
 from fastscore.suites.preference_shift.catalogue import PLOT
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from fastscore.option_files import read_option_file
+from fastscore.options import read_option_file
 from fastscore.simulation.draws import Draws
 from fastscore.suites.preference_shift.catalogue import (
     NAME,

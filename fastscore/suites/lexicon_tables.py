@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 from fastscore.errors import UsageError, did_you_mean
-from fastscore.option_files import TEXT_BYTES, parse_toml, read_option_file
+from fastscore.options import TEXT_BYTES, parse_toml, read_option_file
 
 _FILE = "lexicon.toml"
 

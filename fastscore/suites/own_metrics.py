@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import polars as pl
 
 from fastscore.errors import UsageError, counted, did_you_mean
-from fastscore.plugins import entry_points
+from fastscore.extras import entry_points
 from fastscore.suites.base import Events, Suite
 from fastscore.suites.declarations import (
     NULL_REASONS,

@@ -7,7 +7,7 @@ from importlib.metadata import EntryPoint
 from typing import TYPE_CHECKING
 
 from fastscore.errors import UsageError, did_you_mean
-from fastscore.plugins import entry_points
+from fastscore.extras import entry_points
 from fastscore.suites.base import Suite
 
 if TYPE_CHECKING:

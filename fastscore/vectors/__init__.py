@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from fastscore.vectors.description import StoreCheck, StoreStats
     from fastscore.vectors.embedder import Embedder
-    from fastscore.vectors.missing import embed_missing
     from fastscore.vectors.perplexity import PerplexityModel
     from fastscore.vectors.store import VectorStore
-    from fastscore.vectors.view import VectorView
+    from fastscore.vectors.view import VectorView, embed_missing
 
 _MODULE_OF = {
     "Embedder": "embedder",
@@ -18,7 +17,7 @@ _MODULE_OF = {
     "StoreStats": "description",
     "VectorStore": "store",
     "VectorView": "view",
-    "embed_missing": "missing",
+    "embed_missing": "view",
 }
 
 __all__ = [

@@ -44,19 +44,20 @@ from fastscore.paths import cache_root
 from fastscore.processors import available_processors
 from fastscore.vectors.precisions import (
     EXACT,
+    Calls,
+    Inference,
+    Inputs,
     calls_at_once,
     check_precision,
     graph_sha256,
     load_inference,
 )
-from fastscore.vectors.runtimes import Calls, Inference, Inputs
-from fastscore.vectors.text_ids import as_series, as_texts
-from fastscore.vectors.view import VectorView
+from fastscore.vectors.view import VectorView, as_series, as_texts
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from fastscore.vectors.text_ids import Texts
+    from fastscore.vectors.view import Texts
 
 # Activations of 512 tokens stay close to the core's cache.
 TOKENS_PER_BATCH = 512

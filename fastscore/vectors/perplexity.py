@@ -30,11 +30,11 @@ from fastscore.vectors.embedder import (
     load_tokenizer,
     run_batches,
 )
-from fastscore.vectors.runtimes import Inference, Inputs, run_in_onnxruntime
-from fastscore.vectors.text_ids import as_series
+from fastscore.vectors.precisions import Inference, Inputs, run_in_onnxruntime
+from fastscore.vectors.view import as_series
 
 if TYPE_CHECKING:
-    from fastscore.vectors.text_ids import Texts
+    from fastscore.vectors.view import Texts
 
 Rows = npt.NDArray[np.int64]
 

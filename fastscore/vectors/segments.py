@@ -30,7 +30,7 @@ from fastscore.extras import load
 from fastscore.processors import available_processors
 from fastscore.vectors.description import StoreStats
 from fastscore.vectors.embedder import truncate
-from fastscore.vectors.text_ids import SortedIds
+from fastscore.vectors.view import SortedIds
 
 SEGMENT_FORMAT = 2
 INDEX_SUFFIX = ".faiss"

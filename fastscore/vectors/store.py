@@ -30,7 +30,6 @@ from fastscore.vectors.description import (
     describe_or_create,
 )
 from fastscore.vectors.embedder import check_dim
-from fastscore.vectors.missing import embed_missing
 from fastscore.vectors.segments import (
     DAMAGED_SUFFIX,
     IDS_SUFFIX,
@@ -42,22 +41,23 @@ from fastscore.vectors.segments import (
     remove_segment,
     write_segment,
 )
-from fastscore.vectors.text_ids import (
+from fastscore.vectors.view import (
     IdIndex,
     SortedIds,
     TextIds,
+    VectorView,
     as_series,
     as_texts,
     distinct_ids,
+    embed_missing,
     text_ids,
 )
-from fastscore.vectors.view import VectorView
 
 if TYPE_CHECKING:
     import polars as pl
 
     from fastscore.vectors.embedder import Embedder, Progress
-    from fastscore.vectors.text_ids import Texts
+    from fastscore.vectors.view import Texts
 
 Keep = npt.NDArray[np.bool_]
 

@@ -1,26 +1,195 @@
-"""A shard's vectors: one matrix, and a row number for every text of a column."""
+"""Ids of texts, the vectors of a column's texts, and embedding those that a store lacks.
 
+Ids travel as uint64 (n, 2). "Sorted" means by first word, then by second.
+"""
+
+import fcntl
+import logging
+import os
+import struct
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+import fastscore_kernels
 import numpy as np
 import numpy.typing as npt
+from fastscore_jit.arrays import UInt64Array
+from fastscore_kernels import bucket_starts, find_ids, text_hash128
 
-from fastscore.errors import StoreError
+from fastscore.errors import StoreError, UsageError
 from fastscore.extras import load
-from fastscore.vectors.text_ids import (
-    IdIndex,
-    SortedIds,
-    TextIds,
-    as_series,
-    distinct_ids,
-    text_ids,
-)
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from fastscore.vectors.text_ids import Texts
+    Texts = Sequence[str] | pl.Series | Any
+    import polars as pl
+    from fastscore_jit.arrays import Vectors
+
+    from fastscore.vectors.embedder import Progress
+    from fastscore.vectors.store import VectorStore
+
+
+TextIds = npt.NDArray[np.uint64]
+
+
+def as_series(texts: "Texts") -> "pl.Series":
+    """Take texts as a polars string column.
+
+    Parameters
+    ----------
+    texts
+        A polars Series, an Arrow array (anything with the PyCapsule interface), or strings.
+
+    Raises
+    ------
+    TypeError
+        If the values are not strings.
+    """
+    import polars as pl
+
+    if isinstance(texts, str):
+        raise TypeError("One text is given: expected a column of them.")
+    if isinstance(texts, pl.Series):
+        series = texts
+    elif isinstance(texts, Sequence):
+        series = pl.Series(texts, dtype=pl.String, strict=True)
+    else:
+        series = pl.Series(texts)
+    if series.dtype == pl.Null:
+        return series.cast(pl.String)
+    if series.dtype != pl.String:
+        if isinstance(series.dtype, pl.Categorical | pl.Enum):
+            return series.cast(pl.String)
+        raise TypeError(f"Texts have dtype {series.dtype}: expected strings.")
+    return series
+
+
+def as_texts(texts: object) -> "pl.Series":
+    """Take texts of a user as `as_series` does.
+
+    Raises
+    ------
+    UsageError
+        If the values are not strings.
+    """
+    try:
+        return as_series(texts)
+    except TypeError as error:
+        found = f"type {type(texts).__name__}"
+        if hasattr(texts, "dtype"):
+            found = f"dtype {texts.dtype}"
+        raise UsageError(f"`texts` is of {found}; expected a Series or list of strings.") from error
+
+
+def text_ids(texts: "Texts") -> TextIds:
+    """Hash texts, in their order.
+
+    Parameters
+    ----------
+    texts
+        Strings without nulls.
+
+    Returns
+    -------
+    uint64 (n, 2)
+        MurmurHash3_x64_128 of the UTF-8 bytes.
+    """
+    ids: TextIds = text_hash128(texts)
+    return ids
+
+
+class SortedIds(NamedTuple):
+    """Sorted, distinct text ids, word by word.
+
+    Attributes
+    ----------
+    first, second : uint64 (n,)
+        The words of each id; C-contiguous.
+    """
+
+    first: UInt64Array
+    second: UInt64Array
+
+    def rows(self) -> TextIds:
+        """Return the ids as uint64 (n, 2)."""
+        return np.column_stack((self.first, self.second))
+
+
+def distinct_ids(
+    ids: TextIds,
+) -> tuple[SortedIds, npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+    """Sort ids and drop repeats.
+
+    Returns
+    -------
+    distinct
+        m sorted ids.
+    positions : intp (m,)
+        Where each distinct id first occurs in `ids`.
+    inverse : intp (n,)
+        Which distinct id each of `ids` is.
+    """
+    first, second, positions, inverse = fastscore_kernels.distinct_ids(ids)
+    return SortedIds(first, second), positions, inverse
+
+
+_FEW = 64
+"""Wanted ids are few if they are less than one such part of those that they are looked for in."""
+
+
+class IdIndex:
+    """Sorted ids, ready to be searched.
+
+    Parameters
+    ----------
+    ids
+        m sorted ids.
+    """
+
+    def __init__(self, ids: SortedIds) -> None:
+        self.ids = ids
+        self._starts = bucket_starts(ids.first)
+
+    def find(self, first: UInt64Array, second: UInt64Array) -> npt.NDArray[np.intp]:
+        """Find ids, given word by word in any order.
+
+        Returns
+        -------
+        intp (n,)
+            The place of each among the sorted ids; -1 where it is not there.
+        """
+        places: npt.NDArray[np.intp] = find_ids(first, second, *self.ids, self._starts)
+        return places
+
+    def find_sorted(self, held: SortedIds) -> npt.NDArray[np.intp]:
+        """Find ids that are sorted, as `find` does: only wanted ids between their ends can match.
+
+        Where these are few, they are looked for among the sorted ids.
+        """
+        first, second = held
+        if not len(first):
+            return np.zeros(0, np.intp)
+        wanted = self.ids.first
+        low = int(np.searchsorted(wanted, first[0], "left"))
+        high = int(np.searchsorted(wanted, first[-1], "right"))
+        if (high - low) * _FEW > len(first):
+            return self.find(first, second)
+        found = np.full(len(first), -1, np.intp)
+        begin = np.searchsorted(first, wanted[low:high], "left")
+        end = np.searchsorted(first, wanted[low:high], "right")
+        # ids of one first word are neighbours; there is hardly ever more than one
+        for step in range(int((end - begin).max(initial=0))):
+            place = np.flatnonzero(begin + step < end)
+            row = begin[place] + step
+            same = second[row] == self.ids.second[low + place]
+            found[row[same]] = low + place[same]
+        return found
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -161,3 +330,148 @@ class VectorView:
         rows = pl.Series(self.codes(column))
         vectors = pl.Series(column.name, self.matrix, pl.Array(pl.Float32, self.dim))
         return vectors.gather(rows.set(rows < 0, None))
+
+
+CLAIMS_NAME = ".claims"
+PATIENCE_SECONDS = 120.0
+_NOTICE_SECONDS = 1.0
+_POLL_SECONDS = 0.05
+_LOCK = "hhqqi"  # struct flock of Linux: type, from where, start, length, process
+_SET_LOCK = getattr(fcntl, "F_OFD_SETLK", None)
+_logger = logging.getLogger("fastscore.vectors")
+
+
+@contextmanager
+def claimed(
+    folder: Path,
+    low: int,
+    high: int,
+    *,
+    patience: float = PATIENCE_SECONDS,
+    check_cancelled: Callable[[], object] = lambda: None,
+) -> Iterator[None]:
+    """Claim the ids whose high word lies in ``[low, high]`` while the block lasts.
+
+    Parameters
+    ----------
+    folder
+        Of the store.
+    low, high
+        The range.
+    patience
+        How many seconds to wait at most for whoever has claimed some of them already.
+    check_cancelled
+        Called again and again while that lasts; may raise.
+    """
+    if _SET_LOCK is None:
+        yield
+        return
+    try:
+        descriptor = os.open(folder / CLAIMS_NAME, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o644)
+    except OSError:
+        yield  # what is embedded will say why the folder cannot be written
+        return
+    try:
+        started = time.monotonic()
+        while not _locked(descriptor, low, high):
+            waited = time.monotonic() - started
+            if waited >= patience:
+                break
+            if waited > _NOTICE_SECONDS:
+                _say_that_we_wait(folder, patience)
+            check_cancelled()
+            time.sleep(_POLL_SECONDS)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+@cache  # once, not for each of many ranges
+def _say_that_we_wait(folder: Path, patience: float) -> None:
+    _logger.warning(
+        "Waiting for another process, which embeds the same texts into %s; each time for %.0f s "
+        "at most.",
+        folder,
+        patience,
+    )
+
+
+def _locked(descriptor: int, low: int, high: int) -> bool:
+    """Lock a range, or find that this file system has no locks; False where another holds it."""
+    # offsets have 63 bits, and neighbouring ranges must not share a byte
+    start, stop = low // 4, (high + 1) // 4
+    lock = struct.pack(_LOCK, fcntl.F_WRLCK, os.SEEK_SET, start, max(1, stop - start), 0)
+    try:
+        fcntl.fcntl(descriptor, _SET_LOCK or 0, lock)
+    except (BlockingIOError, PermissionError):
+        return False
+    except OSError:
+        return True
+    return True
+
+
+_TEXTS_PER_APPEND = 8192
+
+
+class Encoder(Protocol):
+    """What makes a vector of a text: an `Embedder`, or a `PerplexityModel`."""
+
+    def encode(self, texts: "Texts", *, progress: "Progress | None" = None) -> "Vectors":
+        """Return a row for each text."""
+
+
+def embed_missing(
+    texts: "Texts",
+    embedder: Encoder,
+    store: "VectorStore",
+    *,
+    progress: "Progress | None" = None,
+    texts_per_append: int = _TEXTS_PER_APPEND,
+) -> int:
+    """Embed the texts that a store lacks, each distinct one once.
+
+    Texts go in windows, shortest first; a window is on disk before the next begins, so a killed
+    run loses one at most.
+
+    Parameters
+    ----------
+    texts
+        Strings in any order, with repeats; nulls are ignored.
+    embedder, store
+        Of one fingerprint.
+    progress
+        Called with (texts embedded, texts to embed).
+    texts_per_append
+        The size of a window.
+
+    Returns
+    -------
+    int
+        How many texts were embedded.
+
+    Raises
+    ------
+    StoreError
+        If vectors could not be written.
+    ModelError
+        If the model's files are damaged.
+    """
+    distinct = as_series(texts).drop_nulls().unique()
+    ids = text_ids(distinct)
+    absent = store.missing(ids)
+    distinct, ids = distinct.filter(absent), ids[absent]
+    # The order among texts of one length is by id, so that it does not depend on the input's.
+    by_id = distinct_ids(ids)[1]
+    distinct, ids = distinct.gather(by_id), ids[by_id]
+    lengths = distinct.str.len_bytes().to_numpy()
+    order = np.argsort(lengths, kind="stable")
+    for start in range(0, len(order), texts_per_append):
+        window = order[start : start + texts_per_append]
+
+        def advance(done: int, _: int, start: int = start) -> None:
+            if progress is not None:
+                progress(start + done, len(order))
+
+        vectors = embedder.encode(distinct.gather(window), progress=advance)
+        store.append(ids[window], vectors)
+    return len(order)

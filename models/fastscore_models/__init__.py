@@ -17,7 +17,6 @@ from fastscore_models.fill_mask import (
     find_masked,
     list_masked,
 )
-from fastscore_models.layout import is_layout
 from fastscore_models.recipe import (
     Check,
     DownloadError,
@@ -28,6 +27,7 @@ from fastscore_models.recipe import (
     RecipeError,
     Source,
     UnsupportedModelError,
+    is_layout,
     list_recipes,
     load_recipe,
 )

@@ -6,9 +6,8 @@ from typing import Any
 import pytest
 
 import fastscore
-from fastscore.errors import InputError
+from fastscore.errors import InputError, in_python
 from fastscore.examples import write_example
-from fastscore.wording import in_python
 from tests.by_keywords import score_by_keywords
 from tests.cli.scoring import score
 from tests.logs.inputs.wrong_logs import RIGHT, changed, write

@@ -13,9 +13,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from fastscore.compat import score_dialogue
-from fastscore.compat.document import write_document
 from fastscore.compat.environment import read_environment
-from fastscore.compat.score_dialogue import main, prime_score_jsonl_events, score_jsonl
+from fastscore.compat.score_dialogue import (
+    main,
+    prime_score_jsonl_events,
+    score_jsonl,
+    write_document,
+)
 from fastscore.errors import FastscoreError, InputError, ModelError, UsageError
 from tests.conftest import often
 from tests.oracles.score_dialogue import score_log

@@ -22,7 +22,7 @@ from fastscore.run.commit import Receipt, load_receipt
 from fastscore.run.engines.engine import open_engine
 from fastscore.run.engines.workers import Failure, TaskError, attempt, result_of, set_threads
 from fastscore.run.tasks import text_buckets
-from fastscore.vectors.text_ids import text_ids
+from fastscore.vectors.view import text_ids
 from tests.run.logs import write_logs
 from tests.run.running import run_lexical
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from fastscore.vectors.missing import claimed
+from fastscore.vectors.view import claimed
 from tests.engines.runs import SEMANTIC, finish, start_run
 from tests.engines.stored import count_vectors
 from tests.run.running import contents
@@ -59,7 +59,7 @@ def test_neighbouring_ranges_do_not_wait(tmp_path: Path) -> None:
 HOLDER = """
 import sys, time
 from pathlib import Path
-from fastscore.vectors.missing import claimed
+from fastscore.vectors.view import claimed
 with claimed(Path(sys.argv[1]), 0, 2**64 - 1):
     print("held", flush=True)
     time.sleep(600)

@@ -20,7 +20,7 @@ from fastscore_models import (
     find_exported,
 )
 from fastscore_models.fetching import fetch
-from fastscore_models.layout import read_layout
+from fastscore_models.recipe import read_layout
 from safetensors.numpy import save_file
 
 from fastscore.vectors.embedder import Embedder

@@ -19,7 +19,7 @@ import fastscore
 from fastscore.errors import RunError, UsageError
 from fastscore.results.checks import CheckLimits, Drop, _drops, check, github_lines, junit
 from fastscore.results.compare import Comparison
-from fastscore.results.compare.tables import DIFFERENCES_SCHEMA, SIDES_SCHEMA
+from fastscore.results.compare.ranking import DIFFERENCES_SCHEMA, SIDES_SCHEMA
 from fastscore.results.runs import Run, open_run
 from fastscore.statistics.clustered import Clusters, clustered_difference
 from fastscore.suites.registry import load_suite

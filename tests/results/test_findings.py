@@ -12,7 +12,6 @@ from scipy.stats import binom
 import fastscore
 from fastscore.cli import cli
 from fastscore.errors import UsageError
-from fastscore.results.defined_rows import UNIT, Part, defined_parts, summarise_defined
 from fastscore.results.findings import (
     find,
     findings_lines,
@@ -20,6 +19,7 @@ from fastscore.results.findings import (
     group_tests,
     is_better,
 )
+from fastscore.results.groups import UNIT, Part, defined_parts, summarise_defined
 from fastscore.results.report.write import _places
 from fastscore.results.runs import Run
 from fastscore.statistics.clustered import Estimate

@@ -15,7 +15,7 @@ import fastscore
 from fastscore.errors import RunError, UsageError
 from fastscore.results.dialogues import Dialogues
 from fastscore.results.findings import find
-from fastscore.results.report.charts import Charts, shortened
+from fastscore.results.report.metrics import Charts, shortened
 from fastscore.results.report.write import LONGEST_TEXT, _common_start, marked, write_report
 from fastscore.results.runs import Run, open_run
 from fastscore.suites.showing import Mark

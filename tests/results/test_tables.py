@@ -14,8 +14,7 @@ from rich.console import Console
 
 import fastscore
 from fastscore.results.compare.show import headline, show_comparison
-from fastscore.results.defined_rows import summarise_defined
-from fastscore.results.groups import summarise_run
+from fastscore.results.groups import summarise_defined, summarise_run
 from fastscore.results.runs import Run
 from fastscore.results.show import show_outcome, show_summary
 from fastscore.results.summary_table import choose_metrics, summary_records

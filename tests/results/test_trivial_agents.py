@@ -13,8 +13,8 @@ from click.testing import CliRunner
 
 import fastscore
 from fastscore.cli import cli
-from fastscore.results.defined_rows import defined_value
 from fastscore.results.dialogues import Dialogues
+from fastscore.results.groups import defined_value
 from fastscore.results.runs import Run
 from fastscore.suites.memory_finance.lexicon import load_lexicon
 from fastscore.suites.registry import load_suite, suite_names

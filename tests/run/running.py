@@ -12,7 +12,7 @@ import orjson
 from fastscore.run.config import RunConfig
 from fastscore.run.drive import Outcome, execute
 from fastscore.run.progress import SilentReporter
-from fastscore.vectors.missing import embed_missing
+from fastscore.vectors.view import embed_missing
 
 VOLATILE = {"stages", "peak_memory_bytes", "environment", "settings", "checksum", "attempt"}
 

@@ -12,8 +12,8 @@ import polars as pl
 import pytest
 
 import fastscore
-from fastscore.logs.inputs.choice import Choice
 from fastscore.logs.inputs.files import resolve_inputs
+from fastscore.logs.integrity.limits import Choice
 from fastscore.logs.plan.chosen import choose, naming_source
 from fastscore.logs.read.rows import read_files
 from fastscore.suites.registry import load_suite

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from fastscore.vectors import VectorStore
-from fastscore.vectors.text_ids import text_ids
+from fastscore.vectors.view import text_ids
 
 DIM = 8
 

@@ -7,7 +7,7 @@ import pytest
 from fastscore_models import export
 
 from fastscore.run.context import EmbedderSettings, PerplexitySettings
-from fastscore.run.model_cache import open_embedder, open_perplexity_model
+from fastscore.run.scoring import open_embedder, open_perplexity_model
 from tests.models.tiny_bert import make_recipe, word_tokenizer, write_folder
 from tests.vectors.conftest import WORDS
 

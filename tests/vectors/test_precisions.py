@@ -12,13 +12,14 @@ from fastscore_jit.objects import processor_flags
 from fastscore.errors import ModelError, UsageError
 from fastscore.vectors import Embedder, accuracy, precisions
 from fastscore.vectors.accuracy import (
+    calibration_texts,
+    export_int8,
     list_accuracies,
     measure_accuracy,
     reference_texts,
     save_accuracy,
     stated_accuracy,
 )
-from fastscore.vectors.calibration import calibration_texts, export_int8
 from fastscore.vectors.models import verify_model
 from tests.conftest import fastscore_command, often
 
@@ -56,7 +57,7 @@ def test_openvino_is_imported_without_what_reports_over_the_network():
     pytest.importorskip("openvino")
     code = (
         "import sys\n"
-        "from fastscore.vectors.runtimes import import_openvino\n"
+        "from fastscore.vectors.precisions import import_openvino\n"
         "import_openvino()\n"
         "assert 'openvino' in sys.modules\n"
         "assert not [name for name in sys.modules if 'telemetry' in name]\n"

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fastscore.errors import StoreError, UsageError
-from fastscore.vectors.text_ids import text_ids
+from fastscore.vectors.view import text_ids
 from tests.vectors.stores import DIM, append_texts, files_of, open_store, vectors_of, window_ids
 
 SEGMENT = re.compile(r"seg-\d{20}-\d+-[0-9a-f]{8}\.(ids|faiss)")

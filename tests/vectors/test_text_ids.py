@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fastscore.vectors import text_ids as text_ids_module
-from fastscore.vectors.text_ids import IdIndex, as_series, distinct_ids, text_ids
+from fastscore.vectors import view as text_ids_module
+from fastscore.vectors.view import IdIndex, as_series, distinct_ids, text_ids
 
 # Few first words, so that many ids share one.
 WORD = st.sampled_from([0, 1, 2, 2**63, 2**64 - 1])

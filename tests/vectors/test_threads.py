@@ -11,7 +11,7 @@ from fastscore_jit.stopping import StoppedError, own_stop_flag, request_stop
 from fastscore_models import ExportedModel
 
 from fastscore.vectors import Embedder, embedder
-from fastscore.vectors.runtimes import Calls
+from fastscore.vectors.precisions import Calls
 from tests.vectors.stores import append_texts, open_store, vectors_of, window_ids
 
 THREADS = 6

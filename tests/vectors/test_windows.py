@@ -9,7 +9,7 @@ import pytest
 
 from fastscore.errors import UsageError
 from fastscore.run.context import EmbedderSettings
-from fastscore.run.texts_to_embed import TextsToEmbed
+from fastscore.run.scoring import TextsToEmbed
 from fastscore.suites.group_travel import SUITE
 from fastscore.vectors import Embedder
 from fastscore.vectors.embedder import TokenCounter, WindowEmbedder

@@ -10,7 +10,7 @@ from typing import Any
 
 from fastscore.content_hash import hash_bytes
 from fastscore.errors import UsageError, did_you_mean
-from fastscore.option_files import TEXT_BYTES, parse_toml, read_option_file
+from fastscore.options import TEXT_BYTES, parse_toml, read_option_file
 
 _TABLES = ("title", "scale", "prompt", "shown", "dimension")
 _PROMPTS = ("system", "user", "again")

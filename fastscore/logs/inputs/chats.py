@@ -28,7 +28,7 @@ from fastscore.logs.inputs.document_values import (
     text_of,
     value_at,
 )
-from fastscore.logs.inputs.similar_names import speaker_key
+from fastscore.logs.inputs.found_keys import speaker_key
 from fastscore.suites.chats import ANY_OTHER, ASSISTANT_ROLE, NOT_A_TURN, USER_ROLE, ChatLayout
 from fastscore.suites.declarations import Chat, Column, Source
 

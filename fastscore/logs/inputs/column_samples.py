@@ -8,9 +8,8 @@ from typing import Any
 
 from fastscore.logs.inputs.chats import counted_rows
 from fastscore.logs.inputs.column_map import EACH, LEFT_OUT
-from fastscore.logs.inputs.found_keys import json_type
+from fastscore.logs.inputs.found_keys import json_type, json_types
 from fastscore.logs.inputs.records import Record, json_of
-from fastscore.logs.inputs.similar_names import json_types
 from fastscore.suites.declarations import ALL_METRICS, Column, Source
 
 

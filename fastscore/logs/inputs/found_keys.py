@@ -1,13 +1,19 @@
-"""What the rows of a log hold: every key with how often it stands there, its types, an example."""
+"""The keys of a log's rows, and which column, role or speaker each of them probably is."""
 
+import difflib
+import itertools
+import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
+from functools import lru_cache
+from itertools import islice, pairwise
 from typing import Any
 
-from fastscore.logs.inputs.column_map import EACH
+from fastscore.logs.inputs.column_map import EACH, LEFT_OUT, Flag, value_flag
+from fastscore.logs.inputs.document_values import json_of_text, value_at
 from fastscore.logs.inputs.records import Record, json_of
+from fastscore.suites.chats import ASSISTANT_ROLE, SYSTEM_ROLE, TOOL_ROLE, USER_ROLE, ChatRows
 from fastscore.suites.declarations import Column, Source
 
 MOST_KEYS = 10_000
@@ -214,3 +220,294 @@ def _objects(path: str, value: Any) -> Iterator[tuple[str, Record]]:
         for element in islice(value, MOST_ELEMENTS):
             if isinstance(element, dict):
                 yield f"{path}{EACH}", element
+
+
+_LEAST_SIMILARITY = 0.8
+_MOST_COMPARED = 2_000
+_SYNONYMS = (
+    "text content utterance message value body sentence said transcript",
+    "speaker role from author sender actor who name participant member agent user party side "
+    "sender_type author_type sender_role author_role speaker_role speaker_id",
+    "conversation messages turns dialogue dialog conversations utterances history chat exchanges",
+    "prediction pred predicted hypothesis guess output response generated completion text",
+    "ground_truth reference target gold label truth expected answer text",
+    "pred_assistant_text response reply assistant_text assistant_response answer output prediction",
+    "plan itinerary trip schedule final_plan",
+    "intent act dialogue_act action type",
+    "event type kind",
+    "utterance_index utterance turn turn_index index",
+    "step step_index position",
+    "dialogue_id dialog_id dialogue_uid session_id conversation_id id",
+    "experiment_level level experiment exp",
+    "guest_persona persona profile character",
+    "target_order order target items",
+    "shift_events shifts shift_points",
+    "user_meta meta metadata annotations",
+    "gt_turn_tags tags labels turn_tags",
+    "profile_gt profile gold_profile user_profile",
+    "tool_calls tools calls function_call",
+    "user human client customer guest",
+    "system assistant bot gpt agent model chatgpt",
+    "predicted prediction predict pred",
+    "utterance_complete complete completed final",
+    "turn_status status state outcome result",
+    "valid_dialog valid is_valid valid_dialogue",
+    "ok okay success succeeded successful done completed complete",
+)
+_GROUPS = tuple(tuple(_group.split()) for _group in _SYNONYMS)
+KINDS = {
+    "text": "strings",
+    "integer": "integers",
+    "number": "numbers",
+    "boolean": "booleans",
+    "json": "objects or arrays",
+}
+"""What messages call the values of a column, by its kind."""
+_REFERENCE = re.compile(
+    r"gt|ref|refs|(ground)?truth|human|expected|(gold|reference|label|user|target)\w*"
+)
+_PREDICTION = re.compile(
+    r"hyp|output|completion|reply|answer|assistant|system|model|bot|"
+    r"(pred|hypothes|response|generat)\w*"
+)
+_PLACE = re.compile(r"(^|\.)\d+(\.|$)")
+"""In a path, a key that is the number of one of several."""
+_WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+
+
+def _plain(name: str) -> str:
+    """Write a name without case and without what parts its words."""
+    return "".join(letter for letter in name.casefold() if letter.isalnum())
+
+
+@lru_cache(1 << 14)
+def name_similarity(name: str, other: str) -> float:
+    """Return how near two names are: 1 where only case and signs differ, 0 where nothing is."""
+    if _plain(name) == _plain(other):
+        return 1.0
+    places = (
+        group.index(other.casefold()) / len(group)
+        for group in _GROUPS
+        if name.casefold() in group and other.casefold() in group
+    )
+    together = min(places, default=None)
+    if together is not None:
+        return 0.95 - 0.1 * together
+    ratio = difflib.SequenceMatcher(None, _plain(name), _plain(other)).ratio()
+    return 0.8 * ratio if ratio >= _LEAST_SIMILARITY else 0.0
+
+
+def keys_of_others(columns: Iterable[Column], but: str) -> set[str]:
+    """Return the keys that columns are read by, all but those of one name."""
+    return {key for column in columns if column.name != but for key in column.keys}
+
+
+def nearest_key(
+    column: Column, keys: Mapping[str, FoundKey], taken: Collection[str] = ()
+) -> str | None:
+    """Return the path of the key that a column probably is, None where none is near.
+
+    A key whose values the column could not take is not near, nor is a reference of what a model
+    wrote, nor what a model wrote of a reference, nor one of several numbered values. Of very many
+    keys the first are looked at.
+
+    Parameters
+    ----------
+    column
+        The declared column.
+    keys
+        The keys that were found, by path.
+    taken
+        Paths that are another column's.
+    """
+    types, side = json_types(column), _side(column.name)
+    best, best_score = None, 0.0
+    for path, found in itertools.islice(keys.items(), _MOST_COMPARED):
+        if (
+            path in taken
+            or ANY_KEY in path
+            or _PLACE.search(path)
+            or types.isdisjoint(found.types)
+            or _side(path) == -side != 0
+        ):
+            continue
+        last = path.rpartition("]")[2].rpartition(".")[2]
+        score = max(name_similarity(name, last) for name in (column.name, *column.aliases))
+        score *= 0.99 ** path.count(".")
+        if score > best_score:
+            best, best_score = path, score
+    return best
+
+
+def json_types(column: Column) -> set[str]:
+    """Return the JSON types of which a column is probably made."""
+    if column.items:
+        return {"array"}
+    if column.kind == "json":
+        return {"object", "array", "string", "boolean"}
+    if column.kind in ("integer", "number"):
+        # what else it accepts are ways of writing a number
+        return {"integer", column.kind, *({"number", "string"} & set(column.accepts))}
+    if column.kind != "text":
+        return {column.kind}
+    # words of a closed list, such as roles, may be written as numbers
+    return {"string", "integer"} if column.expects or column.expects_any else {"string"}
+
+
+def _side(path: str) -> int:
+    """Return 1 where a name is of a reference, -1 where it is of what a model wrote, else 0."""
+    words = [word.casefold() for word in _WORDS.findall(path)]
+    if any(map(_REFERENCE.fullmatch, words)):
+        return 1
+    return -1 if any(map(_PREDICTION.fullmatch, words)) else 0
+
+
+def nearest_words(name: str, words: Iterable[str], known: Collection[str]) -> list[Flag]:
+    """Return the flags to type for words of a column that probably stand for known ones."""
+    flags = []
+    for word in words:
+        score, best = max(
+            ((name_similarity(each, word), each) for each in known), default=(0.0, "")
+        )
+        if score > 0.0 and best and not best.endswith("*"):
+            flags.append(value_flag(name, word, best))
+    return flags
+
+
+_MOST_SPEAKERS = 8
+_FEWEST_TURNS = 4
+"""From how many turns on two values that alternate are speakers."""
+_SPEAKERS = 2
+_RECORDS = 20
+
+
+def speaker_key(turns: Sequence[Mapping[str, Any]], read: Collection[str] = ()) -> str | None:
+    """Return the path of the value that says who speaks in the turns of one dialogue.
+
+    Its values are few: known words for roles, or two that alternate, or those of a key that is
+    called as speakers are. None if there is none.
+
+    Parameters
+    ----------
+    turns
+        The turns as they were found.
+    read
+        Paths that have another meaning.
+    """
+    found: dict[str, list[str]] = {}
+    for turn in turns:
+        for path, value in _scalars(turn):
+            if path not in read:
+                found.setdefault(path, []).append(str(value))
+    by_rank: dict[int, str] = {}
+    for path, words in found.items():
+        if 2 * len(words) >= len(turns):
+            by_rank.setdefault(_rank(path, words), path)
+    by_rank.pop(0, None)
+    return by_rank[max(by_rank)] if by_rank else None
+
+
+def _scalars(turn: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Yield the texts, integers and truth values of a turn and of the objects in it."""
+    for key, value in turn.items():
+        if isinstance(value, str | int):
+            yield key, value
+        elif isinstance(value, dict):
+            yield from ((f"{key}.{k}", v) for k, v in value.items() if isinstance(v, str | int))
+
+
+def _rank(path: str, words: Sequence[str]) -> int:
+    """Return how surely the values of a path are speakers; 0 if they are none."""
+    distinct = set(words)
+    if len(distinct) > _MOST_SPEAKERS:
+        return 0
+    meanings = set(role_meanings(distinct).values())
+    if USER_ROLE in meanings or (ASSISTANT_ROLE in meanings and len(distinct) > 1):
+        return 3
+    if not _SPEAKERS <= len(distinct) <= max(_SPEAKERS, len(words) // 2):
+        return 0
+    if name_similarity("speaker", path.rpartition(".")[2]):
+        return 2
+    alternate = len(distinct) == _SPEAKERS and all(a != b for a, b in pairwise(words))
+    return int(alternate and len(words) >= _FEWEST_TURNS)
+
+
+def mark_speakers(found: FoundKeys, rows: Iterable[Mapping[str, Any]]) -> None:
+    """Mark the keys of arrays whose values are speakers in some of the first rows."""
+    arrays = [array for array in found.arrays if EACH not in array]
+    for row in islice(rows, _RECORDS):
+        for array in arrays:
+            value = value_at(row, array)
+            value = json_of_text(value) if isinstance(value, str) else value
+            turns = [each for each in value if isinstance(each, dict)] if value else []
+            path = speaker_key(turns) if isinstance(value, list) else None
+            key = found.keys.get(f"{array}{EACH}{path}") if path else None
+            if key is not None:
+                key.names_speakers = True
+
+
+_ROLE_WORDS = {
+    USER_ROLE: "user users human customer client guest seeker prompter person caller tourist "
+    "traveler patient buyer initiator",
+    ASSISTANT_ROLE: "assistant bot ai gpt chatgpt bing bard claude gemini model recommender "
+    "chatbot wizard operator respondent",
+    TOOL_ROLE: "tool tools function function_call observation tool_call tool_result action slot "
+    "ipython environment",
+    SYSTEM_ROLE: "developer instruction instructions metadata",
+}
+_MEANINGS = {word: role for role, words in _ROLE_WORDS.items() for word in words.split()}
+_SYSTEMS = ("system", "sys")
+_LETTERS = {"u": USER_ROLE, "a": ASSISTANT_ROLE, "s": ASSISTANT_ROLE}
+_AGENTS = ("agent",)
+
+
+def role_meanings(words: Collection[str]) -> dict[str, str]:
+    """Return the roles of words; a word that nothing is known of has none.
+
+    ``agent`` replies, except beside an assistant, where it is nobody that is known; ``system``
+    replies, except beside another word that does: then it is a prompt.
+    """
+    plain = {word: word.strip().casefold() for word in words}
+    found = {word: _MEANINGS[name] for word, name in plain.items() if name in _MEANINGS}
+    letters = {word: _LETTERS[name] for word, name in plain.items() if name in _LETTERS}
+    if {USER_ROLE, ASSISTANT_ROLE} <= set(letters.values()):
+        found |= letters
+    replies = ASSISTANT_ROLE in found.values()
+    agents = [word for word, name in plain.items() if name in _AGENTS]
+    if not replies and USER_ROLE in found.values():
+        found |= dict.fromkeys(agents, ASSISTANT_ROLE)
+    replies = ASSISTANT_ROLE in found.values()
+    systems = [word for word, name in plain.items() if name in _SYSTEMS]
+    return found | dict.fromkeys(systems, SYSTEM_ROLE if replies else ASSISTANT_ROLE)
+
+
+def role_flags(
+    words: Collection[str], known: Collection[str], rows: ChatRows, knows: Collection[str] = ()
+) -> list[Flag]:
+    """Return the flags to type for the words of speakers.
+
+    Parameters
+    ----------
+    words
+        Words that the suite does not know.
+    known
+        Words of the column that it does know.
+    rows
+        The suite's words for roles.
+    knows
+        Words of the suite that other words may be similar to, if they are no role's.
+    """
+    own = dict(rows.words)
+    roles = {word: role for role, word in own.items()}
+    # a word of the suite has the suite's meaning, whatever it means elsewhere
+    among = [*words, *(roles.get(word, word) for word in known)]
+    meanings = role_meanings(among)
+    flags: list[Flag] = []
+    for word in words:
+        if word not in meanings:
+            flags += nearest_words(rows.speaker, [word], knows)
+            continue
+        means = own.get(meanings[word], LEFT_OUT)
+        if means != word and (means != LEFT_OUT or rows.array):
+            flags.append(value_flag(rows.speaker, word, means))
+    return flags

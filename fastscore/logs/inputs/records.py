@@ -28,7 +28,7 @@ from fastscore.logs.inputs.arrow_files import arrow_frames, is_arrow
 from fastscore.logs.inputs.document_values import dump_json, load_json
 from fastscore.logs.inputs.files import Format, InputFile
 from fastscore.logs.inputs.first_bytes import find_separator
-from fastscore.logs.inputs.partitions import partition_of, with_folders
+from fastscore.logs.inputs.folders import partition_of, with_folders
 from fastscore.logs.integrity.limits import DEFAULT_LIMITS, MAX_RECORD_BYTES
 from fastscore.logs.integrity.rejects import UNREADABLE_PARQUET, reason_of
 from fastscore.logs.objects import is_remote

@@ -29,7 +29,17 @@ from fastscore.logs.inputs.column_samples import (
     needs_of,
 )
 from fastscore.logs.inputs.files import STDIN, Format, InputFile
-from fastscore.logs.inputs.found_keys import SHOWN, count_keys, listed, shortened
+from fastscore.logs.inputs.found_keys import (
+    KINDS,
+    SHOWN,
+    count_keys,
+    listed,
+    mark_speakers,
+    nearest_words,
+    role_flags,
+    role_meanings,
+    shortened,
+)
 from fastscore.logs.inputs.records import Record, begins_with, first_row
 from fastscore.logs.inputs.sampling import (
     ROWS_SAMPLED,
@@ -39,13 +49,6 @@ from fastscore.logs.inputs.sampling import (
     occurs_in,
     sample_file,
     sample_rows,
-)
-from fastscore.logs.inputs.similar_names import (
-    KINDS,
-    mark_speakers,
-    nearest_words,
-    role_flags,
-    role_meanings,
 )
 from fastscore.logs.inputs.suggestions import (
     flags_to_type,

@@ -21,9 +21,9 @@ from fastscore.logs.inputs.files import InputFile
 from fastscore.logs.integrity.limits import DEFAULT_LIMITS, Limits
 from fastscore.logs.objects import is_remote, open_file, size_of, stamp
 from fastscore.logs.read.batches import map_ordered
-from fastscore.logs.read.blocks import line_blocks, read_blocks, unreadable
 from fastscore.logs.read.csv_records import csv_header
 from fastscore.logs.read.json_documents import opening_bracket
+from fastscore.logs.read.lines import line_blocks, read_blocks, unreadable
 from fastscore.unpacked import Compression, Damage, DamageError
 
 PLAIN_BLOCK_BYTES = 4 << 20

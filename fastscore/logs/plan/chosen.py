@@ -15,8 +15,8 @@ import numpy.typing as npt
 import polars as pl
 from fastscore_kernels.ids import bucket_starts, distinct_ids, find_ids, text_hash128
 
-from fastscore.logs.inputs.choice import Choice
 from fastscore.logs.inputs.files import Format
+from fastscore.logs.integrity.limits import Choice
 from fastscore.logs.plan.index import keys_alone
 from fastscore.logs.read.mapped_rows import name_elements
 from fastscore.logs.read.rows import Part

@@ -17,7 +17,7 @@ from fastscore_readers.json.tokens import ABSENT
 from fastscore.logs.file_ranges import FileRange
 from fastscore.logs.inputs.chats import array_holds_rows
 from fastscore.logs.inputs.files import Format
-from fastscore.logs.inputs.partitions import Partition, partition_of, with_partition
+from fastscore.logs.inputs.folders import Partition, partition_of, with_partition
 from fastscore.logs.integrity.file_state import (
     FileState,
     file_blocks,
@@ -26,12 +26,11 @@ from fastscore.logs.integrity.file_state import (
     read_whole,
 )
 from fastscore.logs.read.batches import Batch, gather, map_ordered
-from fastscore.logs.read.blocks import BLOCK_BYTES
 from fastscore.logs.read.chat_lines import chat_lines, line_source
 from fastscore.logs.read.columns import convert
 from fastscore.logs.read.csv_records import read_records
 from fastscore.logs.read.json_documents import read_document
-from fastscore.logs.read.lines import Lines, read_lines
+from fastscore.logs.read.lines import BLOCK_BYTES, Lines, read_lines
 from fastscore.logs.read.mapped_rows import key_places, mapped_rows, stored_source
 from fastscore.logs.read.parquet import parquet_rows, read_parquet
 from fastscore.logs.read.places import Places, array_key, fills, texts_at, wanted_keys

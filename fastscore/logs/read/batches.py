@@ -31,8 +31,7 @@ from fastscore.logs.integrity.rejects import (
     cut,
     decode,
 )
-from fastscore.logs.read.blocks import BLOCK_BYTES
-from fastscore.logs.read.lines import BOM, Lines
+from fastscore.logs.read.lines import BLOCK_BYTES, BOM, Lines
 from fastscore.suites.declarations import RejectReason
 from fastscore.unpacked import Damage
 

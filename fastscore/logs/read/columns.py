@@ -30,7 +30,7 @@ from fastscore_readers.json.tokens import (
     TRUE,
 )
 
-from fastscore.logs.inputs.partitions import folder_value
+from fastscore.logs.inputs.folders import folder_value
 from fastscore.logs.read.places import Places, buffer_series, texts_at
 from fastscore.suites.declarations import REJECT_REASONS, Column, RejectReason
 

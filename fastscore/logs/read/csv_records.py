@@ -22,8 +22,7 @@ from fastscore_readers.line_scan import LineScan
 from fastscore.logs.inputs.first_bytes import find_separator
 from fastscore.logs.integrity.limits import MAX_RECORD_BYTES
 from fastscore.logs.integrity.rejects import FOUND_CHARACTERS, Reject, cut, decode
-from fastscore.logs.read.blocks import read_blocks, take_buffer
-from fastscore.logs.read.lines import BOM, MOST_LINES, Lines, first_end
+from fastscore.logs.read.lines import BOM, MOST_LINES, Lines, first_end, read_blocks, take_buffer
 from fastscore.logs.read.places import wanted_keys
 from fastscore.suites.declarations import Column, RejectReason
 from fastscore.unpacked import Damage, DamageError

@@ -24,8 +24,7 @@ from fastscore_readers.json.documents import (
 from fastscore.logs.inputs.document_values import load_json
 from fastscore.logs.integrity.limits import MAX_RECORD_BYTES
 from fastscore.logs.integrity.rejects import Reject, decode
-from fastscore.logs.read.blocks import read_blocks
-from fastscore.logs.read.lines import BOM, MOST_LINES, Lines
+from fastscore.logs.read.lines import BOM, MOST_LINES, Lines, read_blocks
 from fastscore.unpacked import Damage, DamageError
 
 _SHOWN_BYTES = 1 << 10

@@ -18,7 +18,7 @@ from fastscore_readers.line_scan import LineScan
 from fastscore.logs.file_ranges import FileRange, Shard
 from fastscore.logs.inputs.chats import array_holds_rows
 from fastscore.logs.inputs.files import Format, InputFile
-from fastscore.logs.inputs.partitions import (
+from fastscore.logs.inputs.folders import (
     Partition,
     check_partition,
     partition_of,
@@ -49,7 +49,6 @@ from fastscore.logs.read.batches import (
     note_damage,
     raw_line,
 )
-from fastscore.logs.read.blocks import buffers_kept
 from fastscore.logs.read.chat_lines import (
     chat_lines,
     document_lines,
@@ -60,7 +59,7 @@ from fastscore.logs.read.chat_lines import (
 from fastscore.logs.read.columns import EXPECTED, KINDS, Converted, convert_columns
 from fastscore.logs.read.csv_records import read_records
 from fastscore.logs.read.json_documents import Entry, is_array_of_rows, read_document
-from fastscore.logs.read.lines import Lines, read_lines
+from fastscore.logs.read.lines import Lines, buffers_kept, read_lines
 from fastscore.logs.read.mapped_rows import mapped_rows, stored_source
 from fastscore.logs.read.parquet import parquet_rows, read_parquet
 from fastscore.logs.read.places import array_key, cell_fills, describe, fills, places, wanted_keys

@@ -14,6 +14,7 @@ import numpy as np
 import polars as pl
 
 from fastscore.errors import UsageError, counted, did_you_mean
+from fastscore.results.agreement import JudgedRun
 from fastscore.results.dialogue_sums import (
     CLUSTER,
     KEY,
@@ -22,7 +23,6 @@ from fastscore.results.dialogue_sums import (
     DialogueSums,
     repeated_dialogues,
 )
-from fastscore.results.judged_runs import JudgedRun
 from fastscore.results.runs import Run, common_suite
 from fastscore.signature import deciding_differences
 from fastscore.statistics import SAMPLES, significance

@@ -14,6 +14,7 @@ from typing import Any
 import polars as pl
 
 from fastscore.errors import UsageError, counted, did_you_mean
+from fastscore.results.agreement import judge_runs
 from fastscore.results.compare.differences import (
     TESTS,
     Inference,
@@ -31,15 +32,16 @@ from fastscore.results.compare.differences import (
     published_differences,
     require_one_suite,
 )
-from fastscore.results.compare.ranking import LEAST_SYSTEMS, rank_systems
-from fastscore.results.compare.tables import (
+from fastscore.results.compare.ranking import (
     ALPHA,
     DIFFERENCES_SCHEMA,
+    LEAST_SYSTEMS,
     PUBLISHED_SCHEMA,
     RANKING_SCHEMA,
     REPEATS_SCHEMA,
     SIDES_SCHEMA,
     Comparison,
+    rank_systems,
 )
 from fastscore.results.dialogue_sums import (
     CLUSTER,
@@ -49,7 +51,6 @@ from fastscore.results.dialogue_sums import (
     DialogueSums,
     sum_by_dialogue,
 )
-from fastscore.results.judged_runs import judge_runs
 from fastscore.results.runs import Run, as_runs
 from fastscore.statistics import SAMPLES
 from fastscore.statistics.bootstrap import SEED

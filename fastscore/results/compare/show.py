@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from fastscore.results.compare.tables import Comparison
+from fastscore.results.compare.ranking import Comparison
 from fastscore.results.number_text import (
     NONE,
     counted,

@@ -16,7 +16,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescap
 from markupsafe import Markup, escape
 
 from fastscore.errors import FastscoreError, InputError, UsageError
-from fastscore.logs.read.scan import LogsWarning
+from fastscore.logs.read.score_input import LogsWarning
 from fastscore.results.compare import Comparison, compare
 from fastscore.results.compare.differences import SIGNATURES_DIFFER
 from fastscore.results.compare.show import headline
@@ -25,9 +25,17 @@ from fastscore.results.dialogues import Dialogues
 from fastscore.results.findings import list_findings
 from fastscore.results.headlines import Headlines, read_headlines
 from fastscore.results.number_text import counted
-from fastscore.results.report.charts import Charts, shortened
-from fastscore.results.report.metrics import Shown, metrics_of
-from fastscore.results.report.values import Named, Values, cell_of, listing_of, value_text
+from fastscore.results.report.metrics import (
+    Charts,
+    Named,
+    Shown,
+    Values,
+    cell_of,
+    listing_of,
+    metrics_of,
+    shortened,
+    value_text,
+)
 from fastscore.results.runs import Run, as_runs, common_suite
 from fastscore.run.commit import commit_bytes
 from fastscore.suites.base import CommittedRun, Suite

@@ -37,7 +37,7 @@ def threads_each(processes: int) -> int:
 def load_tasks() -> None:
     """Import what tasks import: a second or more of a process that has just begun."""
     importlib.import_module("fastscore.run.tasks")
-    importlib.import_module("fastscore.logs.read.blocks").keep_buffers()
+    importlib.import_module("fastscore.logs.read.lines").keep_buffers()
 
 
 class TaskError(Exception):

@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any
 
 from fastscore.errors import UsageError
-from fastscore.option_files import read_option_file
+from fastscore.options import read_option_file
 from fastscore.suites.json_values import WHOLE_TEXT
 
 VOCABULARIES = {

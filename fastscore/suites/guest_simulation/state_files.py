@@ -19,7 +19,7 @@ import polars as pl
 from fastscore_jit.arrays import Indices, Mask
 
 from fastscore.errors import UsageError
-from fastscore.option_files import read_option_file
+from fastscore.options import read_option_file
 from fastscore.suites.declarations import RejectReason
 from fastscore.suites.grouping import first_of_group
 from fastscore.suites.guest_simulation.options import GuestSimulation

@@ -28,7 +28,7 @@ from fastscore_jit.stopping import raise_if_stopped
 
 from fastscore.content_hash import hash_bytes
 from fastscore.errors import UsageError, did_you_mean, listed
-from fastscore.option_files import read_option_file
+from fastscore.options import read_option_file
 from fastscore.paths import cache_root
 from fastscore.unpacked import SUFFIXES, UnpackingError, unpack
 

@@ -24,7 +24,7 @@ import polars as pl
 from fastscore_jit.arrays import Indices
 
 from fastscore.errors import UsageError, did_you_mean
-from fastscore.option_files import read_option_file
+from fastscore.options import read_option_file
 from fastscore.suites.grouping import factorize
 from fastscore.suites.preference_shift.catalogue import (
     PLOT,

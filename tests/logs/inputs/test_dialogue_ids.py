@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from fastscore.logs.inputs.column_map import parse_map
-from fastscore.logs.inputs.similar_names import role_flags, role_meanings
+from fastscore.logs.inputs.found_keys import role_flags, role_meanings
 from fastscore.suites.chats import ChatRows
 from fastscore.suites.registry import load_suite
 from tests.logs.inputs.screened import refusal, screened

@@ -6,8 +6,14 @@ from typing import Any
 
 import pytest
 
-from fastscore.logs.inputs.found_keys import MOST_KEYS, FoundKey, count_keys, listed
-from fastscore.logs.inputs.similar_names import keys_of_others, nearest_key
+from fastscore.logs.inputs.found_keys import (
+    MOST_KEYS,
+    FoundKey,
+    count_keys,
+    keys_of_others,
+    listed,
+    nearest_key,
+)
 from fastscore.suites.declarations import Column
 from fastscore.suites.registry import load_suite
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from fastscore.logs.read import batches
-from fastscore.logs.read import blocks as log_blocks
+from fastscore.logs.read import lines as log_blocks
 from tests.logs.plan.planned import log
 
 

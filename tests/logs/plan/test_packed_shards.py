@@ -10,7 +10,7 @@ import pytest
 import zstandard
 
 from fastscore import unpacked as unpacking
-from fastscore.logs.read import blocks as log_blocks
+from fastscore.logs.read import lines as log_blocks
 from fastscore.logs.read.lines import read_lines
 from fastscore.logs.read.rows import read_shard
 from fastscore.unpacked import Damage

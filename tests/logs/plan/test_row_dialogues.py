@@ -26,7 +26,7 @@ from fastscore.logs.plan.index import (
     line_starts,
 )
 from fastscore.logs.plan.shards import Plan, plan_shards
-from fastscore.logs.read import batches, blocks
+from fastscore.logs.read import batches, lines
 from fastscore.logs.read.rows import read_shard
 from fastscore.suites.declarations import Column, Source
 
@@ -37,7 +37,7 @@ KEYED = Source(columns=COLUMNS, dialogue_key=("id",), row_dialogues=("jsonl", "p
 
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(blocks, "BLOCK_BYTES", 4096)
+    monkeypatch.setattr(lines, "BLOCK_BYTES", 4096)
     monkeypatch.setattr(file_state, "PLAIN_BLOCK_BYTES", 1000)
     monkeypatch.setattr(batches, "BLOCK_BYTES", 4096)
 

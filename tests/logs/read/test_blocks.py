@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fastscore.logs.read import blocks as log_blocks
+from fastscore.logs.read import lines as log_blocks
 from fastscore.logs.read.lines import read_lines
 
 

@@ -8,7 +8,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from fastscore.logs.read.blocks import buffers_kept, take_buffer
+from fastscore.logs.read.lines import buffers_kept, take_buffer
 
 SIZES = [1 << 20, (8 << 20) + 1, 40 << 20]
 

@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 from fastscore.logs.file_ranges import whole_file
 from fastscore.logs.inputs.files import resolve_inputs
 from fastscore.logs.plan.shards import Plan, plan_shards
-from fastscore.logs.read import batches, blocks, csv_records
+from fastscore.logs.read import batches, csv_records
+from fastscore.logs.read import lines as log_lines
 from fastscore.logs.read.rows import Rows, read_shard, row_schema
 from fastscore.suites.declarations import REJECTS_TABLE, Column, Source
 from tests.oracles.logs import naive_read_csv
@@ -92,7 +93,7 @@ def as_rows(read: Rows) -> tuple[list[dict[str, Any]], list[tuple[Any, ...]], di
 def test_oracle_rows_rejects_and_counts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, data: bytes, block: int
 ) -> None:
-    monkeypatch.setattr(blocks, "BLOCK_BYTES", block)
+    monkeypatch.setattr(log_lines, "BLOCK_BYTES", block)
     monkeypatch.setattr(batches, "BLOCK_BYTES", block)
     path = tmp_path / "log.csv"
     path.write_bytes(data)
@@ -220,7 +221,7 @@ def test_the_declared_name_wins_over_an_alias(tmp_path: Path) -> None:
 
 def test_cells_of_many_megabytes(tmp_path: Path) -> None:
     plan = json.dumps({"days": ["Café, \n"] * 600_000}, ensure_ascii=False)
-    assert len(plan.encode()) > blocks.BLOCK_BYTES // 2
+    assert len(plan.encode()) > log_lines.BLOCK_BYTES // 2
     plans = [plan, plan + " ", plan * 3]
     text = written([["text", "plan"], *([str(index), each] for index, each in enumerate(plans))])
     rows = read(tmp_path, text + "last,{}\n")
@@ -231,7 +232,7 @@ def test_cells_of_many_megabytes(tmp_path: Path) -> None:
 
 def test_a_record_that_is_too_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(csv_records, "MAX_RECORD_BYTES", 1000)
-    monkeypatch.setattr(blocks, "BLOCK_BYTES", 100)
+    monkeypatch.setattr(log_lines, "BLOCK_BYTES", 100)
     long, lines = "z" * 5000, "e\n" * 900
     data = f'text,index\na,1\n"b{long}",2\r\nc,3\n"d\n{lines}",4\nf,5\n'
     rows = read(tmp_path, data)
@@ -270,7 +271,7 @@ def read_all(planned: Plan, threads: int = 1) -> tuple[pl.DataFrame, pl.DataFram
 
 @pytest.fixture
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(blocks, "BLOCK_BYTES", 4096)
+    monkeypatch.setattr(log_lines, "BLOCK_BYTES", 4096)
     monkeypatch.setattr(batches, "BLOCK_BYTES", 4096)
 
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from fastscore.logs.file_ranges import whole_file
 from fastscore.logs.inputs.files import resolve_inputs
 from fastscore.logs.plan.shards import plan_shards
-from fastscore.logs.read import batches, blocks, json_documents
+from fastscore.logs.read import batches, json_documents, lines
 from fastscore.logs.read.rows import Rows, read_shard
 from fastscore.suites.declarations import Column, Source
 
@@ -209,7 +209,7 @@ def test_an_element_that_is_too_long_leaves_the_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block: int
 ) -> None:
     monkeypatch.setattr(json_documents, "MAX_RECORD_BYTES", 10)
-    monkeypatch.setattr(blocks, "BLOCK_BYTES", block)
+    monkeypatch.setattr(lines, "BLOCK_BYTES", block)
     long = '{"id":\n"b]\\"}{,\r\n"}'
     rows = read(tmp_path, f'[{{"id":"a"}},\n{long},\n {{"id":"c"}} , {{"id":"d"}}\n]')
     assert rows.frame.select("id", "line").rows() == [("a", 1), ("c", 5), ("d", 5)]
@@ -238,7 +238,7 @@ def test_blocks_do_not_change_what_is_read(
     source = WHOLE if whole_array else ROWS
     expected = read(tmp_path, text, source)
     for block in range(3, 12):  # a byte order mark is in one block
-        monkeypatch.setattr(blocks, "BLOCK_BYTES", block)
+        monkeypatch.setattr(lines, "BLOCK_BYTES", block)
         found = read(tmp_path, text, source)
         assert found.frame.equals(expected.frame)
         assert found.rejects.equals(expected.rejects)
@@ -259,7 +259,7 @@ def test_a_damaged_document_gives_its_whole_elements(tmp_path: Path) -> None:
 def test_documents_and_lines_are_packed_and_scored_alike(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(blocks, "BLOCK_BYTES", 512)
+    monkeypatch.setattr(lines, "BLOCK_BYTES", 512)
     monkeypatch.setattr(batches, "BLOCK_BYTES", 512)
     rows = [{"id": f"d{index}", "index": index, "turns": [index]} for index in range(300)]
     for number in range(0, 100, 10):

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fastscore.logs.file_ranges import FileRange, Shard, whole_file
-from fastscore.logs.read import batches, blocks
+from fastscore.logs.read import batches, lines
 from fastscore.logs.read.rows import Rows, read_shard, row_schema
 from fastscore.suites.declarations import REJECT_REASONS, REJECTS_TABLE, Column, Source
 from tests.conftest import often
@@ -98,7 +98,7 @@ def test_equals_the_plain_reader(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, contents: list[bytes], block: int
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(blocks, "BLOCK_BYTES", block)
+        patch.setattr(lines, "BLOCK_BYTES", block)
         patch.setattr(batches, "BLOCK_BYTES", block)
         shard = shard_of(tmp_path, contents)
         rows = read_shard(shard, SOURCE)
@@ -200,8 +200,8 @@ def test_a_line_of_fifty_megabytes(tmp_path: Path) -> None:
 def test_a_line_beyond_the_limit_is_a_reject(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block: int
 ) -> None:
-    monkeypatch.setattr(blocks, "BLOCK_BYTES", block)
-    monkeypatch.setattr(blocks, "_LARGEST_WHOLE", 1)
+    monkeypatch.setattr(lines, "BLOCK_BYTES", block)
+    monkeypatch.setattr(lines, "_LARGEST_WHOLE", 1)
     monkeypatch.setattr(batches, "BLOCK_BYTES", block)
     monkeypatch.setattr("fastscore.logs.read.rows.MAX_RECORD_BYTES", 64)
     long_one = b'{"id":"' + b"x" * 100 + b'"}'

@@ -11,9 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fastscore.errors import InputError
-from fastscore.logs.read import batches, blocks
-from fastscore.logs.read.scan import RejectsWarning, scan_rejects, scan_rows
-from fastscore.logs.read.score_input import ScoreInput
+from fastscore.logs.read import batches, lines
+from fastscore.logs.read.score_input import RejectsWarning, ScoreInput, scan_rejects, scan_rows
 from fastscore.suites.declarations import REJECTS_TABLE, Source
 from tests.conftest import often
 from tests.logs.read.test_rows import SOURCE, files
@@ -82,7 +81,7 @@ def test_equals_plain_reading(
     expected = [row for file in read for row in file[0]]
     expression, holds = PREDICATES[predicate]
     with monkeypatch.context() as patch:
-        patch.setattr(blocks, "BLOCK_BYTES", block)
+        patch.setattr(lines, "BLOCK_BYTES", block)
         patch.setattr(batches, "BLOCK_BYTES", block)
         query, rejects = scanned(paths, threads)
         if order == "head, filter" and head is not None:
@@ -145,7 +144,7 @@ def test_what_is_asked_for_is_all_that_is_read(tmp_path: Path) -> None:
 
 
 def test_a_row_limit_ends_the_reading(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(blocks, "BLOCK_BYTES", 64)
+    monkeypatch.setattr(lines, "BLOCK_BYTES", 64)
     monkeypatch.setattr(batches, "BLOCK_BYTES", 64)
     path = tmp_path / "log.jsonl"
     path.write_text('{"id":"a"}\n' * 10_000)

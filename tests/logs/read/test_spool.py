@@ -12,7 +12,13 @@ import zstandard
 
 from fastscore.errors import RunError, UsageError
 from fastscore.logs.inputs.files import InputFile
-from fastscore.logs.read.spool import spool_frame, spool_head, spool_rows, spool_stdin, stored_as
+from fastscore.logs.read.stored_columns import (
+    spool_frame,
+    spool_head,
+    spool_rows,
+    spool_stdin,
+    stored_as,
+)
 from fastscore.suites.declarations import Column
 
 STDIN = InputFile("-", "jsonl", "none", 0)

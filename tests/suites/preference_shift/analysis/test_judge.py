@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 from scipy import stats
 
-from fastscore.results.judged_runs import read_judgements
+from fastscore.results.agreement import read_judgements
 from fastscore.suites.judged import (
     MEAN,
     Judged,
