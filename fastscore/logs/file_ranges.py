@@ -67,12 +67,15 @@ class Shard:
         Their size, unpacked; short rows may count for more (`index.ROW_BYTES`).
     fingerprint
         BLAKE2b (128 bits, hexadecimal) of the ranges' names and content.
+    content_fingerprint
+        The same of their content, and of what values depend on in their names.
     """
 
     index: int
     file_ranges: tuple[FileRange, ...]
     n_bytes: int
     fingerprint: str
+    content_fingerprint: str = ""
 
 
 def whole_file(path: str, format: Format = "jsonl", compression: Compression = "none") -> Shard:

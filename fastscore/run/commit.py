@@ -201,6 +201,10 @@ class Receipt:
     attempt
         Who did it: host, process and a number of its own. Attempts that overlap commit the same
         bytes, each from a file of its own; the receipt is the last one's.
+    content
+        What its input was but for the names of files, of a shard's scores.
+    names
+        The names of the files that the outputs contain, in the order of the shard.
     """
 
     stage: str
@@ -209,6 +213,8 @@ class Receipt:
     outputs: tuple[Committed, ...] = ()
     counts: dict[str, int] = field(default_factory=dict)
     attempt: str = ""
+    content: str = ""
+    names: tuple[str, ...] = ()
 
 
 def attempt_name() -> str:
@@ -232,7 +238,8 @@ def load_receipt(path: Path) -> Receipt | None:
     try:
         content = read_checked(path)
         outputs = tuple(Committed(**output) for output in content.pop("outputs"))
-        return Receipt(**content, outputs=outputs)
+        names = tuple(content.pop("names", ()))
+        return Receipt(**content, outputs=outputs, names=names)
     except (OSError, AlteredFileError, KeyError, TypeError):
         return None
 
@@ -259,7 +266,7 @@ def committed_receipt(
     stage, index
         The task.
     fingerprint
-        What its receipt must be bound to.
+        What its receipt must be bound to, as its `fingerprint` or its `content`.
     outputs
         The names of the files that it must have committed.
     may_output
@@ -268,7 +275,7 @@ def committed_receipt(
         Called with the name of an output that is there, but not as it was committed.
     """
     receipt = load_receipt(receipt_path(folder, stage, index))
-    if receipt is None or receipt.fingerprint != fingerprint:
+    if receipt is None or fingerprint not in (receipt.fingerprint, receipt.content):
         return None
     if {output.path for output in receipt.outputs} - may_output != outputs:
         return None

@@ -294,9 +294,17 @@ def _score(run: _Execution, plan: Plan) -> None:
     open_shards = _open_shards(run, plan.shards)
     run.writer = run.writer.reopen(run.folder, [fingerprints[each.index] for each in open_shards])
     run.context = replace(run.context, writer=run.writer)
+    moved = [
+        shard
+        for shard in open_shards
+        if tasks.is_scored_elsewhere(run.context, run.suite, run.folder, shard)
+    ]
+    renamed = {shard.index for shard in moved}
+    open_shards = [shard for shard in open_shards if shard.index not in renamed]
     if len(open_shards) < len(plan.shards):
         done = len(plan.shards) - len(open_shards)
         run.reporter.note(f"{done} of {len(plan.shards)} shards are scored already")
+    run.map("rename", tasks.rename_files, moved, {"rows": "rows"})
     if run.context.embedder is not None and open_shards:
         open_shards = _embed(run, open_shards)
     if run.context.perplexity is not None:
@@ -485,16 +493,21 @@ def preview(config: RunConfig, reporter: Reporter) -> dict[str, Any]:
         conflict = {"conflict": f"{config.output} holds a run signed {earlier.signature}"}
     elif earlier is not None:
         context = replace(context, signature=earlier.signature)
-    scored = [tasks.committed_scores(context, suite, config.output, shard) for shard in plan.shards]
+    scored = [_is_scored(context, suite, config.output, shard) for shard in plan.shards]
     return {
         "signature": context.signature,
         **conflict,
         "files": len(plan.inputs),
         "bytes": sum(shard.n_bytes for shard in plan.shards),
         "shards": len(plan.shards),
-        "scored_shards": sum(receipt is not None for receipt in scored),
+        "scored_shards": sum(scored),
         **texts,
     }
+
+
+def _is_scored(context: RunContext, suite: Suite, run: Path, shard: Shard) -> bool:
+    receipt = tasks.committed_scores(context, suite, run, shard)
+    return receipt is not None or tasks.is_scored_elsewhere(context, suite, run, shard)
 
 
 def _scratch_parent(config: RunConfig) -> Path | None:

@@ -14,6 +14,7 @@ import orjson
 import polars as pl
 from fastscore_jit.stopping import raise_if_stopped
 
+from fastscore.errors import RunConflictError
 from fastscore.logs.file_ranges import Shard
 from fastscore.run.commit import (
     CUT_TEXTS,
@@ -25,7 +26,9 @@ from fastscore.run.commit import (
     attempt_name,
     commit_table,
     committed_receipt,
+    load_receipt,
     part_name,
+    receipt_path,
     receipts_folder,
     save_receipt,
     texts_part,
@@ -92,12 +95,31 @@ def committed_scores(
     damaged: Callable[[str], object] = lambda name: None,
 ) -> Receipt | None:
     """Return the receipt of a shard's scores, None unless they stand as they were committed."""
+    return _committed(context, suite, run, shard, shard.fingerprint, damaged)
+
+
+def is_scored_elsewhere(context: RunContext, suite: Suite, run: Path, shard: Shard) -> bool:
+    """Tell whether a shard's scores are committed, but with other names of its files."""
+    if context.metrics:  # may read names
+        return False
+    fingerprint = shard.content_fingerprint
+    return _committed(context, suite, run, shard, fingerprint, lambda name: None) is not None
+
+
+def _committed(
+    context: RunContext,
+    suite: Suite,
+    run: Path,
+    shard: Shard,
+    fingerprint: str,
+    damaged: Callable[[str], object],
+) -> Receipt | None:
     receipt = committed_receipt(
         run,
         receipts_folder(run, "score"),
         "score",
         shard.index,
-        context.fingerprint(shard.fingerprint),
+        context.fingerprint(fingerprint),
         score_outputs(context, suite, shard.index),
         may_output(shard.index),
         damaged=damaged,
@@ -268,6 +290,28 @@ def score_shard(context: RunContext, shard: Shard) -> Receipt:
     return _commit_scores(loaded, shard, compute_tables(loaded, shard))
 
 
+def rename_files(context: RunContext, shard: Shard) -> Receipt:
+    """Write the names that a shard's files have now into its committed scores."""
+    loaded, run = context.load(), context.run
+    receipt = load_receipt(receipt_path(receipts_folder(run, "score"), "score", shard.index))
+    if receipt is None:
+        raise RunConflictError(
+            f"{run}: the receipt of shard {shard.index} is gone.", "Run the same command again."
+        )
+    new = dict(zip(receipt.names, files_of(shard), strict=True))
+    frames = {}
+    for output in receipt.outputs:
+        frame = pl.read_parquet(run / output.path, glob=False)
+        if "file" in frame.columns:
+            frame = frame.with_columns(pl.col("file").replace(new))
+        frames[Path(output.path).parts[0]] = frame
+    counts = {name: count for name, count in receipt.counts.items() if name[:5] != "rows:"}
+    empty = pl.DataFrame()
+    rejects = frames.pop(REJECTS)
+    cut, unknown = frames.pop(CUT_TEXTS, empty), frames.pop(UNKNOWN_WORDS, empty)
+    return _commit_scores(loaded, shard, ShardScores(frames, rejects, counts, cut, unknown))
+
+
 def _commit_scores(loaded: Loaded, shard: Shard, scored: ShardScores) -> Receipt:
     context, suite = loaded.context, loaded.suite
     counts = dict(scored.counts)
@@ -296,6 +340,8 @@ def _commit_scores(loaded: Loaded, shard: Shard, scored: ShardScores) -> Receipt
             fingerprint=context.fingerprint(shard.fingerprint),
             outputs=tuple(outputs),
             counts=counts,
+            content=context.fingerprint(shard.content_fingerprint),
+            names=tuple(files_of(shard)),
         ),
     )
 

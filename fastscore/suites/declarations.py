@@ -225,6 +225,10 @@ class Source:
         How chats become rows of the suite; None if the suite does not score chats.
     chat
         How these logs are read as chats, if a layout says so.
+    read_in_path
+        A regular expression: what it finds in a file's path is all of it that values depend on,
+        beside the columns ``file``. Empty for nothing. A run whose logs were moved keeps its
+        scores if these parts are the same.
     """
 
     columns: tuple[Column, ...]
@@ -239,6 +243,7 @@ class Source:
     asked_for: frozenset[str] = frozenset()
     chat_rows: ChatRows | None = None
     chat: "Chat | None" = None
+    read_in_path: str = "(?s).+"
 
     @property
     def joins_turns(self) -> bool:

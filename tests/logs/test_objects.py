@@ -14,6 +14,7 @@ import zstandard
 import fastscore
 from fastscore.errors import FastscoreError, InputError, UsageError
 from fastscore.logs import objects
+from fastscore.run import tasks
 from tests.conftest import fastscore_command
 from tests.logs.stores import Store, served
 from tests.run.logs import write_logs, write_varied_logs
@@ -138,6 +139,24 @@ def test_a_run_goes_on_with_objects_that_were_moved(
     assert moved.manifest.status == "complete"
     assert moved.tables["steps"].equals(before)
     assert moved.tables["dialogues"]["file"][0] == "s3://bucket/b/log-00.jsonl"
+
+
+def test_logs_that_were_moved_to_a_bucket_are_not_scored_again(
+    store: Store, logs: list[Path], size: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = fastscore.score([str(log) for log in logs], OPTIONS, output=tmp_path / "run")
+    before = run.tables["steps"]
+    put(store, logs)
+    for log in logs:
+        log.unlink()
+
+    def refuse(*_: object) -> None:
+        raise AssertionError("a shard is scored")
+
+    monkeypatch.setattr(tasks, "compute_tables", refuse)
+    moved = fastscore.score("s3://bucket/logs", OPTIONS, output=tmp_path / "run")
+    assert moved.tables["steps"].equals(before)
+    assert moved.tables["dialogues"]["file"][0] == "s3://bucket/logs/log-00.jsonl"
 
 
 def test_an_object_that_is_written_again_is_scored_anew(store: Store, logs: list[Path]) -> None:

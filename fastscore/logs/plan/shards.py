@@ -5,6 +5,7 @@ input alone, not on who does the tasks, threads or timing.
 """
 
 import hashlib
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -19,6 +20,7 @@ from fastscore.content_hash import hash_part, whole_blocks
 from fastscore.errors import InputError
 from fastscore.logs.file_ranges import FileRange, Shard
 from fastscore.logs.inputs.files import InputFile
+from fastscore.logs.inputs.folders import partition_of
 from fastscore.logs.integrity.file_state import FileState, changed
 from fastscore.logs.integrity.limits import DEFAULT_LIMITS, Limits
 from fastscore.logs.objects import open_file, stamp
@@ -236,7 +238,8 @@ def plan_shards(
     ]
     size = max(1, min(SHARDS_PER_TASK, len(drafts) // (2 * threads)))
     batches = [drafts[first : first + size] for first in range(0, len(drafts), size)]
-    shards = [shard for batch in map_tasks(_hash_shards, batches) for shard in batch]
+    hash_shards = partial(_hash_shards, source=source)
+    shards = [shard for batch in map_tasks(hash_shards, batches) for shard in batch]
     return Plan(
         tuple(sorted(shards, key=lambda shard: shard.index)),
         tuple(file.input for file in indexed),
@@ -480,21 +483,46 @@ def _draft(
     return Shard(index, tuple(ranges), int(parts["n_bytes"].sum()), ""), tuple(of_ranges)
 
 
-def _hash_shards(drafts: Sequence[Draft]) -> list[Shard]:
+def _hash_shards(drafts: Sequence[Draft], source: Source) -> list[Shard]:
     """Give shards their fingerprints; only the ends of ranges are read."""
     shards = []
     for shard, files in drafts:
         digest = hashlib.blake2b(digest_size=_DIGEST_BYTES)
+        without_names = hashlib.blake2b(digest_size=_DIGEST_BYTES)
         ranges = []
         for part, file in zip(shard.file_ranges, files, strict=True):
             content = _content(part, file)
-            place = (part.file, part.start, part.stop, part.first_line, part.damage, part.header)
-            name = repr(place).encode("utf-8", "surrogateescape")
-            digest.update(hashlib.blake2b(name).digest())
-            digest.update(content)
+            place = (part.start, part.stop, part.first_line, part.damage, part.header)
+            for hashed, name in (
+                (digest, (part.file, *place)),
+                (without_names, (part.format, *_read_in_path(part, source), *place)),
+            ):
+                hashed.update(hashlib.blake2b(_bytes_of(name)).digest())
+                hashed.update(content)
             ranges.append(replace(part, fingerprint=_fingerprint(part, file, content)))
-        shards.append(replace(shard, file_ranges=tuple(ranges), fingerprint=digest.hexdigest()))
+        shards.append(
+            replace(
+                shard,
+                file_ranges=tuple(ranges),
+                fingerprint=digest.hexdigest(),
+                content_fingerprint=without_names.hexdigest(),
+            )
+        )
     return shards
+
+
+def _bytes_of(name: tuple[object, ...]) -> bytes:
+    return repr(name).encode("utf-8", "surrogateescape")
+
+
+def _read_in_path(part: FileRange, source: Source) -> tuple[object, ...]:
+    """Return what values depend on in the path of a range's file."""
+    # elements of arrays without a name are named by their place
+    names_rows = source.rows or (part.format == "json" and source.chat_rows is not None)
+    if names_rows:
+        return (part.file,)
+    found = re.findall(source.read_in_path, part.file) if source.read_in_path else []
+    return (*found, partition_of(part.file))
 
 
 def _content(part: FileRange, file: IndexedFile) -> bytes:

@@ -89,6 +89,7 @@ TURN_CELLS = (
     ),
 )
 SOURCE = Source(
+    read_in_path=r"(?s)[^/]*$",
     columns=(
         Column(
             name="dialogue_id",

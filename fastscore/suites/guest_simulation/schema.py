@@ -58,6 +58,7 @@ def _of_case(name: str, description: str, *needed_by: str) -> Column:
 
 
 SOURCE = Source(
+    read_in_path=r"(?is)(?<![^/\\])exp[0-9]{1,9}(?=[/\\])|[^/\\]*$",
     columns=(
         _text("conversation_id", "Names the conversation; without it the file is one."),
         Column(

@@ -102,6 +102,7 @@ COMPLIANCE_LABEL = Column(
     in_any_case=True,
 )
 SOURCE = Source(
+    read_in_path="",
     columns=(
         Column(
             name="dialog_id",

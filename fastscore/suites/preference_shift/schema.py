@@ -45,6 +45,7 @@ _RECOVERY = (
 _GOLD = ("dst_precision_mean", "dst_recall_mean", "dst_f1_mean", "dst_joint_accuracy_mean")
 
 SOURCE = Source(
+    read_in_path=r"(?s)[^/]*$",
     columns=(
         Column(
             name="session_id",

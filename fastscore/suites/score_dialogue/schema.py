@@ -15,6 +15,7 @@ STATUS_DTYPE = pl.Enum(STATUSES)
 
 
 SOURCE = Source(
+    read_in_path="",
     columns=(
         Column(
             name="event",

@@ -1,0 +1,124 @@
+"""A run whose logs were moved keeps its scores, and names the logs where they are."""
+
+import shutil
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from fastscore.examples import example_names, example_options, write_example
+from fastscore.logs.inputs.files import resolve_inputs
+from fastscore.logs.plan.shards import plan_shards
+from fastscore.run import tasks
+from fastscore.suites.declarations import Column, Source
+from fastscore.suites.registry import load_suite
+from tests.conftest import fastscore_command, often
+from tests.run.logs import write_logs
+from tests.run.running import run_lexical, table_bytes
+
+
+def forbid_scoring(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise AssertionError("a shard is scored")
+
+    monkeypatch.setattr(tasks, "compute_tables", refuse)
+    monkeypatch.setattr(tasks, "score_events", refuse)
+
+
+def summary_bytes(run: Path) -> bytes:
+    return (run / "summary.parquet").read_bytes()
+
+
+@pytest.mark.parametrize("suite", example_names()[-often(2, 9) :])
+def test_logs_in_another_folder_are_not_scored_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suite: str
+) -> None:
+    write_example(suite, tmp_path)
+    options = example_options(suite, tmp_path)
+    run, fresh, moved = tmp_path / "run", tmp_path / "fresh", tmp_path / "elsewhere" / "moved"
+
+    def score(logs: Path, output: Path) -> str:
+        done = fastscore_command(["score", suite, logs, "-o", output, *options])
+        assert done.returncode == 0, done.stderr
+        return done.stderr
+
+    score(tmp_path / "logs", run)
+    moved.parent.mkdir()
+    shutil.move(tmp_path / "logs", moved)
+    score(moved, fresh)
+    forbid_scoring(monkeypatch)
+    assert "shards are scored already" in score(moved, run)
+    assert table_bytes(run) == table_bytes(fresh)
+    assert summary_bytes(run) == summary_bytes(fresh)
+    again = score(moved, run)
+    assert "rename" not in again
+
+
+def test_a_file_with_a_new_name_is_not_scored_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    logs = write_logs(tmp_path / "logs", files=3)
+    logs[0].write_text(f"{logs[0].read_text()}no row\n")
+    run_lexical([tmp_path / "logs"], tmp_path / "run", shard_bytes=1)
+    for log in logs:
+        log.rename(log.with_name(f"new-{log.name}"))
+    run_lexical([tmp_path / "logs"], tmp_path / "fresh", shard_bytes=1)
+    forbid_scoring(monkeypatch)
+    run_lexical([tmp_path / "logs"], tmp_path / "run", shard_bytes=1)
+    assert table_bytes(tmp_path / "run") == table_bytes(tmp_path / "fresh")
+    rejects = pl.read_parquet(tmp_path / "run" / "rejects" / "*.parquet")
+    assert rejects["file"].to_list() == [str(tmp_path / "logs" / "new-log-00.jsonl")]
+
+
+def test_a_renaming_that_was_cut_short_is_done_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (log,) = write_logs(tmp_path / "logs", files=1)
+    run_lexical([log], tmp_path / "run")
+    log = log.rename(tmp_path / "moved.jsonl")
+    run_lexical([log], tmp_path / "fresh")
+
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(tasks, "_receipt", stop)
+        with pytest.raises(KeyboardInterrupt):
+            run_lexical([log], tmp_path / "run")
+    run_lexical([log], tmp_path / "run")
+    assert table_bytes(tmp_path / "run") == table_bytes(tmp_path / "fresh")
+
+
+@pytest.mark.parametrize(
+    ("suite", "before", "after", "is_same"),
+    [
+        ("score_dialogue", "a/x.jsonl", "b/y.jsonl", True),
+        ("memory_finance", "a/x.jsonl", "b/y.jsonl", True),
+        ("preference_shift", "a/x.jsonl", "b/x.jsonl", True),
+        ("preference_shift", "a/x.jsonl", "a/y.jsonl", False),
+        ("group_travel", "a/x.jsonl", "b/x.jsonl", True),
+        ("group_travel", "a/x.jsonl", "a/y.jsonl", False),
+        ("guest_simulation", "a/exp1/x.jsonl", "b/c/exp1/x.jsonl", True),
+        ("guest_simulation", "a/exp1/x.jsonl", "a/exp2/x.jsonl", False),
+        ("guest_simulation", "a/exp1/x.jsonl", "a/exp1/y.jsonl", False),
+        ("score_dialogue", "day=1/x.jsonl", "day=2/x.jsonl", False),
+        ("score_dialogue", "a/day=1/x.jsonl", "b/day=1/x.jsonl", True),
+        ("", "a/x.jsonl", "b/x.jsonl", False),
+    ],
+)
+def test_names_count_where_values_depend_on_them(
+    tmp_path: Path, suite: str, before: str, after: str, is_same: bool
+) -> None:
+    own = Source(columns=(Column(name="text", kind="text"),), formats=("jsonl",))
+    source = load_suite(suite).source if suite else own
+    found = []
+    for name in (before, after):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text('{"text": "a"}\n')
+        files = resolve_inputs([str(path)], source.formats)
+        (shard,) = plan_shards(files, source, scratch=tmp_path / "scratch").shards
+        found.append(shard)
+    first, second = found
+    assert first.fingerprint != second.fingerprint
+    assert (first.content_fingerprint == second.content_fingerprint) == is_same
