@@ -30,6 +30,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from fastscore_jit.system import peak_memory
 
 from benchmarks.figures import Figure, describe_host, publish
 from benchmarks.miner_logs import generate
@@ -41,7 +42,7 @@ from fastscore.run.config import RunConfig
 from fastscore.run.drive import execute
 from fastscore.run.engines.engine import ENGINES, open_engine
 from fastscore.run.inputs import share_paths
-from fastscore.run.progress import SilentReporter, peak_memory_bytes
+from fastscore.run.progress import SilentReporter
 from fastscore.suites.registry import load_suite
 
 LEXICAL = ("--lex-weight", "1")
@@ -118,7 +119,7 @@ def planner_memory(sizes: tuple[int, ...], workers: int) -> Iterator[dict[str, A
                 "shards": len(plan.shards),
                 "s": round(time.perf_counter() - began, 2),
                 "bytes of the plan": len(pickle.dumps(plan)),
-                "peak MB here": round(peak_memory_bytes() / 1e6, 1),
+                "peak MB here": round(peak_memory() / 1e6, 1),
             }
 
 

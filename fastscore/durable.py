@@ -1,6 +1,6 @@
 """Files that appear whole, and on disk, or not at all.
 
-Scope: POSIX file systems where ``rename`` within a folder is atomic. A file is written under a
+Scope: file systems where ``rename`` within a folder is atomic. A file is written under a
 temporary name beside its final one, flushed to the disk and renamed. A crash leaves the old file
 or the new one, and perhaps a temporary file, whose name nobody else uses.
 """
@@ -13,6 +13,8 @@ import secrets
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
+
+from fastscore_jit.system import replace_file, sync_file
 
 from fastscore.errors import RunError
 
@@ -40,8 +42,8 @@ def committed(path: Path, *, synced: bool = True) -> Iterator[BinaryIO]:
             yield file
             file.flush()
             if synced:
-                os.fsync(file.fileno())
-        os.replace(temporary, path)
+                sync_file(file.fileno())
+        replace_file(temporary, path)
     except BaseException:
         with contextlib.suppress(OSError):
             temporary.unlink(missing_ok=True)
@@ -51,15 +53,6 @@ def committed(path: Path, *, synced: bool = True) -> Iterator[BinaryIO]:
 def is_temporary(name: str) -> bool:
     """Tell whether a file's name is one that `committed` gives."""
     return _TEMPORARY_NAME.fullmatch(name) is not None
-
-
-def sync_folder(folder: Path) -> None:
-    """Make renames in a folder durable."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def explain(path: Path, error: OSError) -> RunError:

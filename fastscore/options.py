@@ -22,6 +22,7 @@ from typing import (
 )
 
 from fastscore_jit.stopping import POLL_SECONDS, raise_if_stopped
+from fastscore_jit.system import open_descriptor
 
 from fastscore.errors import UsageError, did_you_mean
 
@@ -245,7 +246,7 @@ def read_option_file(
     OSError
         It cannot be read, is larger, or is no regular file.
     """
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NONBLOCK", 0))
+    descriptor = open_descriptor(path, wait=False)
     try:
         status = os.fstat(descriptor)
         if stat.S_ISDIR(status.st_mode):
@@ -269,7 +270,7 @@ def read_option_file(
 def _read(descriptor: int, *, is_pipe: bool) -> bytes:
     """Read some bytes, none at the end; of a pipe once there are some."""
     raise_if_stopped()
-    if is_pipe:
+    if is_pipe and hasattr(select, "poll"):
         waiting = select.poll()
         waiting.register(descriptor, select.POLLIN)
         while not waiting.poll(1000 * POLL_SECONDS):

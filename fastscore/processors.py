@@ -2,6 +2,8 @@
 
 import os
 
+from fastscore_jit.system import processors
+
 from fastscore.errors import UsageError
 
 THREADS_VARIABLE = "FASTSCORE_THREADS"
@@ -22,6 +24,4 @@ def available_processors() -> int:
         if not told.isdecimal() or int(told) < 1:
             raise UsageError(f"{THREADS_VARIABLE} is {told!r}, expected a whole number from 1 on.")
         return int(told)
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+    return processors()

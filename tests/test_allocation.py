@@ -5,12 +5,11 @@ import subprocess
 import sys
 
 import pytest
-
-from fastscore.logs.integrity.limits import give_back_freed_memory
+from fastscore_jit.system import give_back_freed_memory
 
 FREED = """
 import numpy as np
-from fastscore.logs.integrity.limits import give_back_freed_memory
+from fastscore_jit.system import give_back_freed_memory
 
 def held():
     with open("/proc/self/statm") as file:

@@ -22,6 +22,8 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any, cast
 
+from fastscore_jit.system import replace_file
+
 from fastscore.errors import InputError, UsageError
 from fastscore.extras import load
 from fastscore.logs import hub_datasets
@@ -353,7 +355,7 @@ def _download(object: Object, path: Path) -> None:
         with part.open("wb") as out, ObjectFile(object) as remote:
             while block := remote.read(BLOCK_BYTES):
                 out.write(block)
-        os.replace(part, path)
+        replace_file(part, path)
     finally:
         part.unlink(missing_ok=True)
 

@@ -19,9 +19,10 @@ from typing import Any, BinaryIO
 
 import orjson
 import polars as pl
+from fastscore_jit.system import sync_folder
 
 from fastscore.content_hash import hash_bytes, hash_file
-from fastscore.durable import committed, explain, is_temporary, sync_folder
+from fastscore.durable import committed, explain, is_temporary
 from fastscore.errors import RunError
 from fastscore.run.missing import UNKNOWN_SCHEMA
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import polars as pl
+from fastscore_jit.system import peak_memory
 
 from fastscore.errors import InputError, RunConflictError
 from fastscore.logs.file_ranges import Shard
@@ -68,7 +69,7 @@ from fastscore.run.interrupt import limit_memory, own_stop_flag, stop_if_asked
 from fastscore.run.kernels import WITHOUT_VECTORS, compiled, kernels_of, unread
 from fastscore.run.manifest import MANIFEST_NAME, Manifest, read_manifest
 from fastscore.run.notes import notes_on_run, refusal
-from fastscore.run.progress import Reporter, StageProgress, peak_memory_bytes
+from fastscore.run.progress import Reporter, StageProgress
 from fastscore.run.shared_files import absolute, check_workers
 from fastscore.run.writer import Writer, writing
 from fastscore.signature import deciding_differences
@@ -152,7 +153,7 @@ class _Execution:
         stage = self.manifest.stages.setdefault(name, {"tasks": 0, "seconds": 0.0})
         stage["tasks"] += total
         stage["seconds"] = round(stage["seconds"] + seconds, 3)
-        peak = max(self.manifest.peak_memory_bytes, peak_memory_bytes())
+        peak = max(self.manifest.peak_memory_bytes, peak_memory())
         self.manifest.peak_memory_bytes = peak
 
     def map(

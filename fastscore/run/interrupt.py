@@ -22,8 +22,9 @@ from fastscore_jit.stopping import (
     raise_if_stopped,
     request_stop,
 )
+from fastscore_jit.system import give_back_freed_memory, own_memory
 
-from fastscore.logs.integrity.limits import Limits, give_back_freed_memory, own_memory
+from fastscore.logs.integrity.limits import Limits
 
 __all__ = [
     "POLL_SECONDS",

@@ -11,10 +11,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from fastscore_jit.compiling import Kernel, declared_kernels
+from fastscore_jit.compiling import CompilationError, Kernel, declared_kernels
 from fastscore_jit.objects import find_library, platform_folder
 from fastscore_jit.stopping import result_of
-from fastscore_jit.workers import CompilationError, Listener, Progress, missing_kernels, request
+from fastscore_jit.workers import Listener, Progress, missing_kernels, request
 
 from fastscore.errors import FastscoreError
 from fastscore.run.progress import Reporter, SilentReporter

@@ -8,15 +8,15 @@ another has begun. A lock held from another host over a network file system is h
 file system supports ``flock``.
 """
 
-import contextlib
 import errno
-import fcntl
 import os
 import secrets
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+from fastscore_jit.system import lock_file, open_descriptor, read_at, remove_locked
 
 from fastscore.durable import explain
 from fastscore.errors import RunConflictError
@@ -63,9 +63,9 @@ def run_lock(folder: Path) -> Iterator[str]:
         raise
     finally:
         if _is_held(descriptor, path):
-            with contextlib.suppress(OSError):
-                path.unlink(missing_ok=True)
-        os.close(descriptor)
+            remove_locked(descriptor, path)
+        else:
+            os.close(descriptor)
 
 
 def check_writer(folder: Path, token: str) -> None:
@@ -84,11 +84,11 @@ def check_writer(folder: Path, token: str) -> None:
 def _holder(path: Path) -> str:
     """Return what the lock says of its holder."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+        descriptor = open_descriptor(path, follow=False)
     except OSError:
         return "its lock file was removed"
     try:
-        signed = os.pread(descriptor, _HOLDER_BYTES, 0).decode(errors="replace")
+        signed = read_at(descriptor, _HOLDER_BYTES, 0).decode(errors="replace")
     finally:
         os.close(descriptor)
     return signed.strip() or "holder unknown"
@@ -106,7 +106,8 @@ def _sign(descriptor: int, path: Path, token: str) -> None:
     holder = f"host {socket.gethostname()}, process {os.getpid()}, writer {token}\n"
     try:
         os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, holder.encode(), 0)
+        os.lseek(descriptor, 0, os.SEEK_SET)
+        os.write(descriptor, holder.encode())
     except OSError as error:
         raise explain(path, error) from error
 
@@ -114,16 +115,14 @@ def _sign(descriptor: int, path: Path, token: str) -> None:
 def _lock(path: Path) -> int:
     """Lock the file that stands at `path` now; an earlier holder may have just unlinked it."""
     while True:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o644)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            holder = os.pread(descriptor, _HOLDER_BYTES, 0).decode(errors="replace").strip()
+        descriptor = open_descriptor(path, os.O_RDWR | os.O_CREAT, follow=False)
+        if not lock_file(descriptor):
+            holder = read_at(descriptor, _HOLDER_BYTES, 0).decode(errors="replace").strip()
             os.close(descriptor)
             raise RunConflictError(
                 f"{path.parent}: another fastscore writes there ({holder or 'holder unknown'}).",
                 "Wait for it to end, or choose another folder with -o.",
-            ) from None
+            )
         if _is_held(descriptor, path):
             return descriptor
         os.close(descriptor)

@@ -1,6 +1,5 @@
 """Progress on stderr: live bars on a terminal, one line a stage elsewhere, or nothing."""
 
-import resource
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -8,6 +7,8 @@ from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from datetime import timedelta
 from typing import TYPE_CHECKING, Protocol, TextIO
+
+from fastscore_jit.system import peak_memory
 
 from fastscore.terminal import note_console, stderr_is_terminal, write_note
 
@@ -155,7 +156,7 @@ class _Counter:
             parts.append(self.rates)
         if self.done < self.total:
             parts.append(f"eta {self.eta}")
-        parts.append(f"peak memory {peak_memory_bytes() / 2**20:,.0f} MiB")
+        parts.append(f"peak memory {peak_memory() / 2**20:,.0f} MiB")
         return f"{self.name}: " + ", ".join(parts)
 
 
@@ -320,8 +321,3 @@ def reporter(*, quiet: bool) -> Reporter:
 def chosen_reporter(progress: bool | OnProgress) -> Reporter:
     """Return the reporter that a caller asks for: as on the command line, a call, or none."""
     return CallingReporter(progress) if callable(progress) else reporter(quiet=not progress)
-
-
-def peak_memory_bytes() -> int:
-    """Return the largest resident memory that this process has had, in bytes."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

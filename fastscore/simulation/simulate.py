@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import orjson
+from fastscore_jit.system import without_interrupts
 
 from fastscore.errors import FastscoreError, RunConflictError, RunError
 from fastscore.llm.client import ChatClient, ClosedError
@@ -200,11 +201,8 @@ def _simulate_shards(world: World, shards: list[_Shard], progress: StageProgress
         return
     with _processes(simulation, workers) as pool:
         # a terminal's Ctrl-C goes to workers, too, that still import what ignores it
-        mask = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
-        try:
+        with without_interrupts():
             futures = {pool.submit(_simulate_in_worker, shard): shard for shard in shards}
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         for future in as_done(futures):
             future.result()
             progress.advance(_counts(futures[future], simulation))

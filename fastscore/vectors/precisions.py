@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-from fastscore_jit.objects import processor_flags
+from fastscore_jit.system import processor_flags
 
 from fastscore.errors import ModelError, UsageError, did_you_mean
 from fastscore.extras import install_command, is_installed

@@ -22,9 +22,10 @@ from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
+from fastscore_jit.system import open_descriptor, sync_folder
 from fastscore_kernels import checksum_rows, read_rows
 
-from fastscore.durable import committed, sync_folder
+from fastscore.durable import committed
 from fastscore.errors import StoreError
 from fastscore.extras import load
 from fastscore.processors import available_processors
@@ -219,7 +220,7 @@ class Segment:
     def _each_chunk(self, rows: int, work: Callable[[int, slice], object]) -> None:
         """Call `work` with the open index and each chunk of so many rows, on several threads."""
         try:
-            descriptor = os.open(self._index_path, os.O_RDONLY)
+            descriptor = open_descriptor(self._index_path)
         except FileNotFoundError as error:
             raise VanishedSegmentError(self.name) from error
         chunks = [

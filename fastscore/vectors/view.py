@@ -3,10 +3,8 @@
 Ids travel as uint64 (n, 2). "Sorted" means by first word, then by second.
 """
 
-import fcntl
 import logging
 import os
-import struct
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -19,6 +17,7 @@ import fastscore_kernels
 import numpy as np
 import numpy.typing as npt
 from fastscore_jit.arrays import UInt64Array
+from fastscore_jit.system import has_range_locks, lock_range, open_descriptor
 from fastscore_kernels import bucket_starts, find_ids, text_hash128
 
 from fastscore.errors import StoreError, UsageError
@@ -336,8 +335,6 @@ CLAIMS_NAME = ".claims"
 PATIENCE_SECONDS = 120.0
 _NOTICE_SECONDS = 1.0
 _POLL_SECONDS = 0.05
-_LOCK = "hhqqi"  # struct flock of Linux: type, from where, start, length, process
-_SET_LOCK = getattr(fcntl, "F_OFD_SETLK", None)
 _logger = logging.getLogger("fastscore.vectors")
 
 
@@ -363,11 +360,11 @@ def claimed(
     check_cancelled
         Called again and again while that lasts; may raise.
     """
-    if _SET_LOCK is None:
+    if not has_range_locks():
         yield
         return
     try:
-        descriptor = os.open(folder / CLAIMS_NAME, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o644)
+        descriptor = open_descriptor(folder / CLAIMS_NAME, os.O_RDWR | os.O_CREAT, follow=False)
     except OSError:
         yield  # what is embedded will say why the folder cannot be written
         return
@@ -400,14 +397,10 @@ def _locked(descriptor: int, low: int, high: int) -> bool:
     """Lock a range, or find that this file system has no locks; False where another holds it."""
     # offsets have 63 bits, and neighbouring ranges must not share a byte
     start, stop = low // 4, (high + 1) // 4
-    lock = struct.pack(_LOCK, fcntl.F_WRLCK, os.SEEK_SET, start, max(1, stop - start), 0)
     try:
-        fcntl.fcntl(descriptor, _SET_LOCK or 0, lock)
-    except (BlockingIOError, PermissionError):
-        return False
+        return lock_range(descriptor, start, max(1, stop - start))
     except OSError:
         return True
-    return True
 
 
 _TEXTS_PER_APPEND = 8192

@@ -21,6 +21,8 @@ from numba.core.compiler_lock import global_compiler_lock
 from numba.core.compiler_machinery import PassManager
 from numba.core.errors import TypingError
 from numba.core.registry import cpu_target
+from numba.core.runtime import nrtdynmod
+from numba.core.runtime.nrt import rtsys
 from numba.extending import intrinsic
 from numba.np import arrayobj, numpy_support
 
@@ -98,9 +100,9 @@ _SHAPE, _DATA = 24, 40  # of numpy's PyArrayInterface
 ANY = "bytes(any)"
 _WORDS = I64.as_pointer()
 _RUNTIME = Path(__file__).with_name("runtime.ll")
+_WINDOWS = Path(__file__).with_name("windows.ll")
 
 
-@global_compiler_lock
 def build(kernel: Kernel, level: Level) -> bytes:
     """Compile a kernel to an object file of position-independent code.
 
@@ -111,13 +113,30 @@ def build(kernel: Kernel, level: Level) -> bytes:
     level
         The processors that it is for; Numba must have been imported for the same ones.
     """
+    return emit(optimised_module(kernel), level.processor, level.features)
+
+
+@global_compiler_lock
+def optimised_module(kernel: Kernel) -> Any:
+    """Return the LLVM module of a kernel, with all that it calls but the C library."""
     _optimise_whole_kernels_only()
     module = _compiled(kernel)
     module.link_in(llvm.parse_assembly(_RUNTIME.read_text()))
-    triple = llvm.get_process_triple()
+    return module
+
+
+def emit(module: Any, processor: str, features: str = "", triple: str = "") -> bytes:
+    """Make position-independent machine code of a module, for this system unless one is named.
+
+    All systems have 64-bit words here, the lowest byte first.
+    """
+    triple = triple or llvm.get_process_triple()
     machine = llvm.Target.from_triple(triple).create_target_machine(
-        cpu=level.processor, features=level.features, opt=3, reloc="pic", codemodel="default"
+        cpu=processor, features=features, opt=3, reloc="pic", codemodel="default"
     )
+    if "windows" in triple:
+        module.link_in(llvm.parse_assembly(_WINDOWS.read_text()))
+    module.triple, module.data_layout = triple, str(machine.target_data)
     code: bytes = machine.emit_object(module)
     return code
 
@@ -212,11 +231,14 @@ class _Codegen(codegen.JITCPUCodegen):
 def _optimise_whole_kernels_only() -> None:
     """Have Numba link what a kernel calls, instead of running all of LLVM on each function.
 
-    What Numba's own run time needs is compiled first.
+    What Numba's own run time needs is compiled first. Its counting of references is linked as it
+    is written, for machine code changes it to this processor's instructions.
     """
     context = cpu_target.target_context
     context.refresh()
+    rtsys.initialize(context)
     context._internal_codegen = _Codegen("kernels")
+    rtsys._library = nrtdynmod.compile_nrt_functions(context)
 
 
 def _check_returned(kernel: Kernel, declared: tuple[Type, ...], found: Any) -> None:

@@ -14,13 +14,16 @@ from typing import Any, cast
 import numpy as np
 
 from fastscore_jit.compiling import CHECKED, Kernel
-from fastscore_jit.objects import LIBRARY, OBJECT
+from fastscore_jit.objects import LIBRARY, OBJECT, check_processor
 from fastscore_jit.signatures import ArrayType, Type, parse, word_formats, writer
+from fastscore_jit.system import c_library
 
 _held: list[Any] = []
 _ENTRY = "fastscore_kernel"
 _FAULT_WORDS = 3
-_free = ctypes.CDLL(None).free
+C_FUNCTIONS = ("_get_osfhandle", "free", "malloc", "memcpy", "memset")
+"""What kernels call of the C library of Windows."""
+_free = c_library().free
 _free.argtypes = (ctypes.c_void_p,)
 
 
@@ -29,26 +32,42 @@ def link(code: Path) -> Path:
 
     What the code calls of the C library is found in the process that loads it.
     """
-    import shutil
     import subprocess
 
     library = code.with_suffix(LIBRARY)
-    commands = [[name, "-shared", "-o", str(library), str(code)] for name in ("ld", "ld.lld")]
-    lookup = ["-undefined", "dynamic_lookup"] if sys.platform == "darwin" else ["-nostdlib"]
-    commands += [
-        [name, "-shared", *lookup, *command[2:]]
-        for name in ("cc", "gcc", "clang")
-        for command in commands[:1]
-    ]
-    for command in commands:
-        program = shutil.which(command[0])
-        if program is None or (sys.platform == "darwin" and command[0].startswith("ld")):
-            continue
-        done = subprocess.run([program, *command[1:]], capture_output=True, check=False)
+    for command in _link_commands(str(library), str(code)):
+        done = subprocess.run(command, capture_output=True, check=False)
         if done.returncode == 0:
-            code.unlink()
             return library
     return code
+
+
+def _link_commands(library: str, code: str) -> Iterator[list[str]]:
+    """Yield commands that link an object file, by the linkers that are installed."""
+    import shutil
+
+    given = ["-shared", "-o", library, code]
+    if sys.platform == "darwin":
+        # without its tools, a Mac answers every compiler's name by a window that offers them
+        if not Path("/Library/Developer/CommandLineTools/usr/bin/ld").exists():
+            return
+        commands = [["cc", "-undefined", "dynamic_lookup", *given]]
+    elif sys.platform == "win32":
+        commands = [
+            [name, "/dll", "/noentry", "/nologo", f"/export:{_ENTRY}", f"/out:{library}", code]
+            + [f"{each}.lib" for each in _WINDOWS_LIBRARIES]
+            for name in ("link", "lld-link")
+        ]
+    else:
+        commands = [[name, *given] for name in ("ld", "ld.lld")]
+        commands += [[name, "-nostdlib", *given] for name in ("cc", "gcc", "clang")]
+    for name, *options in commands:
+        program = shutil.which(name)
+        if program is not None:
+            yield [program, *options]
+
+
+_WINDOWS_LIBRARIES = ("ucrt", "vcruntime", "kernel32")
 
 
 def entry_address(code: Path, name: str) -> int:
@@ -57,13 +76,16 @@ def entry_address(code: Path, name: str) -> int:
 
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
+    if sys.platform == "win32":  # which has several C libraries: kernels call Python's
+        for called in C_FUNCTIONS:
+            address = ctypes.cast(getattr(c_library(), called), ctypes.c_void_p).value
+            llvm.add_symbol(called, address)
     machine = llvm.Target.from_default_triple().create_target_machine()
     engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
     engine.add_object_file(llvm.ObjectFileRef.from_path(str(code)))
     engine.finalize_object()
     _held.append(engine)
-    address: int = engine.get_function_address(name)
-    return address
+    return int(engine.get_function_address(name))
 
 
 class LoadedKernel:
@@ -104,6 +126,7 @@ class LoadedKernel:
 
 def load_kernel(kernel: Kernel, library: Path) -> LoadedKernel:
     """Load a compiled kernel from its library."""
+    check_processor()
     names = kernel.function.__globals__
     parameters, returns = parse(kernel.parameters, names), parse(kernel.returns, names)
     writers = [

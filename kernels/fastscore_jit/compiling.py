@@ -22,6 +22,10 @@ CHECKED = os.environ.get("FASTSCORE_CHECKED", "0") not in ("", "0")
 COMPILE_OPTIONS = "__compile_options__"
 
 
+class CompilationError(RuntimeError):
+    """A kernel could not be compiled, or not be loaded."""
+
+
 class Kernel:
     """A compiled entry point: loaded when it is first called, compiled before if need be.
 

@@ -23,13 +23,21 @@ from typing import Any
 
 import numpy as np
 
-from fastscore_jit.compiling import CHECKED, COMPILE_OPTIONS, Instruction, Kernel
+from fastscore_jit.compiling import (
+    CHECKED,
+    COMPILE_OPTIONS,
+    CompilationError,
+    Instruction,
+    Kernel,
+)
+from fastscore_jit.system import processor_flags
 
 SHIPPED = Path(__file__).with_name("compiled")
-LIBRARY, OBJECT = ".so", ".o"
+LIBRARY = {"darwin": ".dylib", "win32": ".dll"}.get(sys.platform, ".so")
+OBJECT = ".o"
 
 _HERE = Path(__file__).parent
-_COMPILER_SOURCES = ("building.py", "compiling.py", "runtime.ll", "signatures.py")
+_COMPILER_SOURCES = ("building.py", "compiling.py", "runtime.ll", "signatures.py", "windows.ll")
 _DIGEST_BYTES = 10
 
 
@@ -74,31 +82,49 @@ def processor_level() -> Level:
     """Return the highest level that this processor has.
 
     ``FASTSCORE_PROCESSOR`` names another one, for tests and for building what others load.
+
+    Raises
+    ------
+    CompilationError
+        It names none of this architecture.
     """
     named = os.environ.get("FASTSCORE_PROCESSOR")
-    for level in LEVELS:
+    levels = _levels()
+    if not named:
+        return next(level for level in levels if processor_flags() >= level.flags)
+    for level in levels:
         if named == level.name:
             return level
-    if platform.machine().lower() not in ("x86_64", "amd64"):
-        return _GENERIC
-    flags = processor_flags()
-    return next(level for level in LEVELS if flags >= level.flags)
+    expected = ", ".join(level.name for level in levels)
+    raise CompilationError(f"FASTSCORE_PROCESSOR is {named!r}, expected one of: {expected}.")
+
+
+def _levels() -> tuple[Level, ...]:
+    """Return the levels of this architecture. All of ARM's 64-bit processors have NEON."""
+    is_x86 = platform.machine().lower() in ("x86_64", "amd64")
+    return LEVELS if is_x86 else (_GENERIC,)
+
+
+@functools.cache
+def check_processor() -> None:
+    """Refuse to load code that this processor cannot run.
+
+    Raises
+    ------
+    CompilationError
+        ``FASTSCORE_PROCESSOR`` names a level with instructions that the processor lacks.
+    """
+    lacking = processor_level().flags - processor_flags()
+    if lacking:
+        raise CompilationError(
+            f"FASTSCORE_PROCESSOR is {processor_level().name!r}, but this processor lacks "
+            f"{', '.join(sorted(lacking))}. Unset it to run kernels here."
+        )
 
 
 def has_feature(name: str) -> bool:
     """Whether code is compiled for an instruction set, by Linux's name for it."""
     return name in processor_level().flags
-
-
-@functools.cache
-def processor_flags() -> frozenset[str]:
-    """Return the names of the processor's instruction sets as Linux has them; else none."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return frozenset()
-    flags = next((line for line in lines if line.startswith("flags")), "")
-    return frozenset(flags.partition(":")[2].split())
 
 
 def platform_folder(level: str | None = None) -> str:
@@ -126,7 +152,7 @@ def user_cache_folder() -> Path:
 def _candidate_folders() -> Iterator[Path]:
     named = os.environ.get("FASTSCORE_CACHE")
     if named:
-        yield Path(named)
+        yield Path(named).expanduser()
     with contextlib.suppress(RuntimeError):
         yield user_cache_folder()
     yield Path(tempfile.gettempdir()) / f"fastscore-{getattr(os, 'getuid', int)()}"

@@ -1,11 +1,12 @@
 """What instructions do where nothing is compiled: memory read and written, slowly."""
 
 import ctypes
-import os
 from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
+
+from fastscore_jit.system import read_at as read_at_place
 
 _WORD_BYTES = 8
 
@@ -58,7 +59,7 @@ def store_byte(base: Any, index: int, value: int) -> None:
 def read_at(descriptor: int, address: int, size: int, place: int) -> int:
     """Read up to ``size`` bytes from a place of a file to an address; return how many, or -1."""
     try:
-        found = os.pread(int(descriptor), int(size), int(place))
+        found = read_at_place(int(descriptor), int(size), int(place))
     except OSError:
         return -1
     ctypes.memmove(int(address), found, len(found))

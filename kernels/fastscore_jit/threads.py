@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable
 
 from fastscore_jit.stopping import StoppablePool, interruptible
+from fastscore_jit.system import processors
 
 
 def thread_count(threads: int | None) -> int:
@@ -15,9 +16,7 @@ def thread_count(threads: int | None) -> int:
         told = os.environ.get("FASTSCORE_THREADS", "")
         if told.isdecimal() and int(told):
             return int(told)
-        if hasattr(os, "sched_getaffinity"):
-            return len(os.sched_getaffinity(0))
-        return os.cpu_count() or 1
+        return processors()
     if isinstance(threads, bool) or not isinstance(threads, int) or threads < 1:
         raise ValueError(f"`threads` is {threads!r}; expected None or an integer of at least 1")
     return threads

@@ -14,6 +14,7 @@ from typing import IO
 from fastscore_jit import objects
 from fastscore_jit.calling import entry_of, link
 from fastscore_jit.compiling import Kernel
+from fastscore_jit.system import lock_file
 
 _NOTICE_SECONDS = 1.0
 LOCK_TIMEOUT_SECONDS = float(os.environ.get("FASTSCORE_COMPILE_PATIENCE", "30"))
@@ -53,26 +54,26 @@ def make_library(kernel: Kernel, folder: Path) -> Path:
         code = Path(made) / f"kernel{objects.OBJECT}"
         code.write_bytes(build(kernel, objects.processor_level()))
         library = link(code)
-        entry_of(library)  # what it calls must be there
+        try:
+            entry_of(library)  # what it calls must be there
+        except OSError:
+            if library == code:
+                raise
+            entry_of(code)
+            library = code  # no library may be loaded from this folder, as where it is `noexec`
         return objects.keep_library(kernel, folder, library)
 
 
 @contextlib.contextmanager
 def _lock_of(kernel: Kernel, answers: IO[str]) -> Iterator[None]:
     """Hold the lock on a kernel, or go on without it when it was not to be had for a while."""
-    try:
-        import fcntl
-    except ImportError:
-        yield
-        return
     path = objects.cache_folder() / f"{objects.stem(kernel)}.lock"
     with path.open("a+") as handle:
         started, said, held = time.monotonic(), False, False
         while not held and (waited := time.monotonic() - started) <= LOCK_TIMEOUT_SECONDS:
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                held = True
-            except OSError:
+            with contextlib.suppress(OSError):  # a file system without locks
+                held = lock_file(handle.fileno())
+            if not held:
                 if objects.find_library(kernel) is not None:
                     break
                 if waited > _NOTICE_SECONDS and not said:
@@ -87,7 +88,8 @@ def _lock_of(kernel: Kernel, answers: IO[str]) -> Iterator[None]:
             yield
         finally:
             if held:
-                path.unlink(missing_ok=True)
+                with contextlib.suppress(OSError):  # Windows removes nothing that is open
+                    path.unlink(missing_ok=True)
 
 
 def _holder(handle: IO[str], kernel: Kernel) -> str:

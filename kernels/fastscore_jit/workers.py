@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from fastscore_jit import objects
-from fastscore_jit.compiling import Kernel, declared_kernels
+from fastscore_jit.compiling import CompilationError, Kernel, declared_kernels
 from fastscore_jit.stopping import result_of
 from fastscore_jit.threads import thread_count
 
@@ -35,10 +35,6 @@ NO_COMPILER = (
     "Compiling kernels for this processor needs the packages numba and llvmlite. "
     "Run: pip install 'fastscore-dialogue[compile]'"
 )
-
-
-class CompilationError(RuntimeError):
-    """A kernel could not be compiled: what its process wrote."""
 
 
 @dataclass(frozen=True, slots=True)

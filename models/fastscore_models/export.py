@@ -23,6 +23,7 @@ from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
+from fastscore_jit.system import sync_file, sync_folder
 
 from fastscore_models.fetching import Tell, fetch, fetch_hub, tell_nobody
 from fastscore_models.recipe import (
@@ -173,7 +174,7 @@ def write_synced(path: Path, content: bytes) -> None:
     with path.open("wb") as file:
         file.write(content)
         file.flush()
-        os.fsync(file.fileno())
+        sync_file(file.fileno())
 
 
 def _publish(built: Path, target: Path) -> None:
@@ -189,11 +190,7 @@ def _publish(built: Path, target: Path) -> None:
         # Another exporter may have moved it already.
         with contextlib.suppress(FileNotFoundError):
             os.rename(target, retired)
-    descriptor = os.open(target.parent, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    sync_folder(target.parent)
 
 
 MANIFEST_FORMAT = 1

@@ -5,7 +5,7 @@ The environment variables are those of the hub's own tools: ``HF_ENDPOINT``, ``H
 servers that it redirects to, and no message contains it.
 """
 
-import fcntl
+import contextlib
 import hashlib
 import http.client
 import json
@@ -19,7 +19,10 @@ from pathlib import Path
 from typing import IO, Any
 from urllib.parse import quote, urlencode, urljoin, urlsplit
 
+from fastscore_jit.system import lock_file, replace_file
+
 _ENDPOINT = "https://huggingface.co"
+_POLL_SECONDS = 0.1
 _BLOCK_BYTES = 1 << 20
 _TIMEOUT_SECONDS = 60
 _PAUSES = (0.5, 1.0, 2.0, 4.0)
@@ -127,9 +130,11 @@ def download(repository: Repository, file: HubFile, path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f"{path.name}.part")
     with part.open("ab+") as out:
-        fcntl.flock(out, fcntl.LOCK_EX)  # two processes do not write one part
+        while not lock_file(out.fileno()):  # two processes do not write one part
+            time.sleep(_POLL_SECONDS)
         if path.exists():
-            part.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):  # Windows removes nothing that is open
+                part.unlink()
             return
         _complete(repository, file, out)
         out.flush()
@@ -139,7 +144,8 @@ def download(repository: Repository, file: HubFile, path: Path) -> None:
                 f"{file.path!r} of {repository.id!r} came damaged: its hash is not the hub's.",
                 "Run the same command again.",
             )
-        os.replace(part, path)
+    with contextlib.suppress(FileNotFoundError):  # another process was there between
+        replace_file(part, path)
 
 
 def _file(entry: dict[str, Any]) -> HubFile:

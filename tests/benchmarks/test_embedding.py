@@ -10,7 +10,7 @@ import click
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from fastscore_jit.objects import processor_flags
+from fastscore_jit.system import processor_flags
 from fastscore_models import export
 
 from benchmarks import embedding, embedding_scaling, vector_store

@@ -3,7 +3,7 @@
 import numpy as np
 import onnxruntime
 import pytest
-from fastscore_jit.objects import processor_flags
+from fastscore_jit.system import processor_flags
 from fastscore_models.bert import build_encoder
 from fastscore_models.int8 import quantisable, quantise, with_outputs
 from onnx import numpy_helper

@@ -70,7 +70,7 @@ SOAK = """
 import ctypes, gc, os, resource, sys, time
 from pathlib import Path
 import pyarrow
-from fastscore.logs.integrity.limits import give_back_freed_memory
+from fastscore_jit.system import give_back_freed_memory
 from fastscore.examples import example_names, example_options, write_example
 from fastscore.cli import cli
 from fastscore.results.runs import open_run

@@ -6,9 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from fastscore_jit.stopping import StoppedError, clear_stop, raise_if_stopped, stop_flag
+from fastscore_jit.system import own_memory
 
 from fastscore.errors import EXIT_INCOMPLETE, MemoryLimitError
-from fastscore.logs.integrity.limits import Limits, own_memory
+from fastscore.logs.integrity.limits import Limits
 from fastscore.run import drive, interrupt
 from fastscore.run.config import RunConfig
 from fastscore.run.drive import execute

@@ -7,7 +7,7 @@ import sys
 
 import numpy as np
 import pytest
-from fastscore_jit.objects import processor_flags
+from fastscore_jit.system import processor_flags
 
 from fastscore.errors import ModelError, UsageError
 from fastscore.vectors import Embedder, accuracy, precisions

@@ -6,6 +6,8 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
+from fastscore_jit.system import open_descriptor
+
 from fastscore.errors import InputError
 from fastscore.logs.objects import is_remote, open_file
 from fastscore.unpacked import Compression, unicode_encoding
@@ -201,7 +203,7 @@ def read_head(path: str, size: int | None = None) -> bytes:
         with open_file(path, stop=HEAD_BYTES) as file:
             return file.read(HEAD_BYTES)
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NONBLOCK", 0))
+        descriptor = open_descriptor(path, wait=False)
     except OSError:
         return b""
     try:

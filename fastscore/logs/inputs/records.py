@@ -21,6 +21,7 @@ from typing import Any
 import orjson
 import polars as pl
 import pyarrow as pa
+from fastscore_jit.system import open_descriptor
 
 from fastscore.errors import InputError
 from fastscore.logs.inputs.archives import open_unpacked
@@ -190,7 +191,7 @@ def _first_line(file: InputFile) -> bytes:
     """Read the first line of a local file; nothing of one that is long."""
     if is_remote(file.location):
         return b""
-    descriptor = os.open(file.location, os.O_RDONLY | os.O_CLOEXEC)
+    descriptor = open_descriptor(file.location)
     try:
         text = os.read(descriptor, _FIRST_BYTES)
         end = text.find(b"\n")

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import IO, TypeVar
 
 import numpy as np
+from fastscore_jit.system import read_into, replace_file
 
 from fastscore.content_hash import BlockHash, ContentHash
 from fastscore.errors import InputError, RunError
@@ -220,7 +221,7 @@ def _in_order(
 def _read_block(file: int, begin: int, buffer: memoryview) -> memoryview:
     """Fill a buffer, less at the file's end, and return what is filled."""
     filled = 0
-    while count := os.preadv(file, [buffer[filled:]], begin + filled):
+    while count := read_into(file, buffer[filled:], begin + filled):
         filled += count
     return buffer[:filled]
 
@@ -266,7 +267,7 @@ def _spill_blocks(
         if out is not None:
             out.close()
             path = scratch / f"{state.digest.hexdigest()}.{state.file.format}"
-            os.replace(temporary, path)
+            replace_file(temporary, path)
             state.path, state.compression, state.unpacked = str(path), "none", True
     except OSError as error:
         raise RunError(

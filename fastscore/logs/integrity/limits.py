@@ -5,11 +5,9 @@ The memory is what this process has taken from the system for itself, looked at 
 that are read; files that are mapped do not count.
 """
 
-import contextlib
-import ctypes
 from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
+
+from fastscore_jit.system import give_back_freed_memory, machine_memory, own_memory
 
 from fastscore.errors import InputError, MemoryLimitError, UsageError
 from fastscore.unpacked import SMALL_BYTES, USUAL_RATIO
@@ -24,12 +22,6 @@ SHARD_MEMORY = 16
 """A shard that is scored takes about so many times its bytes."""
 
 _MIB = 1 << 20
-_STATUS = Path("/proc/self/status")
-_MACHINE = Path("/proc/meminfo")
-_CONTAINER = (
-    Path("/sys/fs/cgroup/memory.max"),
-    Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,40 +83,6 @@ class Limits:
 
 
 DEFAULT_LIMITS = Limits()
-
-
-@cache
-def machine_memory() -> int:
-    """Return the bytes of memory that this machine, or the container, has."""
-    found = [int(text) for path in _CONTAINER if (text := _read(path).strip()).isdecimal()]
-    found.append(_field(_MACHINE, "MemTotal:"))
-    return min(size for size in (*found, 1 << 62) if size)
-
-
-def own_memory() -> int:
-    """Return the bytes of memory that this process holds for itself; 0 where none can say."""
-    return _field(_STATUS, "RssAnon:")
-
-
-def _field(path: Path, name: str) -> int:
-    """Return the bytes that a line of /proc names in kB; 0 without one."""
-    for line in _read(path).splitlines():
-        if line.startswith(name):
-            return int(line.split()[1]) << 10
-    return 0
-
-
-def _read(path: Path) -> str:
-    try:
-        return path.read_text(encoding="ascii", errors="replace")
-    except OSError:
-        return ""
-
-
-def give_back_freed_memory() -> None:
-    """Give back what is freed, where the C library is glibc."""
-    with contextlib.suppress(AttributeError, OSError, TypeError):
-        ctypes.CDLL(None).malloc_trim(0)
 
 
 @dataclass(frozen=True, slots=True)

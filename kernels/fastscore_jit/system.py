@@ -1,0 +1,361 @@
+"""What operating systems do differently, each behind one function: files, locks, memory.
+
+Linux has all of it. macOS and Windows have ways of their own. A system that lacks something has
+a portable way or does without, as the function says.
+"""
+
+import contextlib
+import ctypes
+import errno
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+_STATUS = Path("/proc/self/status")
+_MACHINE = Path("/proc/meminfo")
+_CONTAINER = (
+    Path("/sys/fs/cgroup/memory.max"),
+    Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
+)
+_WORD_BYTES = 8
+_REPLACE_SECONDS, _POLL_SECONDS = 5.0, 0.05
+_LOCKED_BYTE = 1 << 30
+"""Windows lets nobody read what is locked: this byte lies after all that lock files contain."""
+
+_moving = threading.Lock()
+
+
+def processors() -> int:
+    """Count the processors that this process may use; all of them if the system cannot tell."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+# Files
+
+
+def open_descriptor(
+    path: str | os.PathLike[str],
+    flags: int = os.O_RDONLY,
+    *,
+    follow: bool = True,
+    wait: bool = True,
+) -> int:
+    """Open a file of bytes and return its descriptor, which child processes do not inherit.
+
+    Parameters
+    ----------
+    path
+        The file.
+    flags
+        Of `os.open`, such as ``os.O_RDWR | os.O_CREAT``.
+    follow
+        Without it a link is refused.
+    wait
+        Without it neither opening nor reading a pipe waits, if the system has that.
+
+    Raises
+    ------
+    OSError
+        It cannot be opened. ``ELOOP`` is the error of a link that is not followed.
+    """
+    flags |= getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+    if not wait:
+        flags |= getattr(os, "O_NONBLOCK", 0)
+    if not follow:
+        if not hasattr(os, "O_NOFOLLOW") and os.path.islink(path):
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), os.fspath(path))
+        flags |= getattr(os, "O_NOFOLLOW", 0)
+    return os.open(path, flags, 0o644)
+
+
+def read_at(descriptor: int, size: int, place: int) -> bytes:
+    """Read up to ``size`` bytes from a place of a file, whichever thread reads elsewhere."""
+    if hasattr(os, "pread"):
+        return os.pread(descriptor, size, place)
+    with _moving:
+        os.lseek(descriptor, place, os.SEEK_SET)
+        return os.read(descriptor, size)
+
+
+def read_into(descriptor: int, buffer: memoryview, place: int) -> int:
+    """Read from a place of a file into a buffer and return the number of bytes."""
+    if hasattr(os, "preadv"):
+        return os.preadv(descriptor, [buffer], place)
+    found = read_at(descriptor, len(buffer), place)
+    buffer[: len(found)] = found
+    return len(found)
+
+
+def sync_file(descriptor: int) -> None:
+    """Write a file through to the disk."""
+    if sys.platform == "darwin":
+        import fcntl
+
+        with contextlib.suppress(OSError):  # a network's file system may lack it
+            fcntl.fcntl(descriptor, fcntl.F_FULLFSYNC)
+            return
+    os.fsync(descriptor)
+
+
+def sync_folder(folder: str | os.PathLike[str]) -> None:
+    """Make renames in a folder durable. Windows cannot: its file system logs them by itself."""
+    if sys.platform == "win32":
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        sync_file(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def replace_file(old: str | os.PathLike[str], new: str | os.PathLike[str]) -> None:
+    """Rename a file over another one.
+
+    Windows refuses while somebody has the other one open: it is tried for five seconds.
+    """
+    until = time.monotonic() + _REPLACE_SECONDS
+    while True:
+        try:
+            os.replace(old, new)
+            return
+        except PermissionError:
+            if sys.platform != "win32" or time.monotonic() > until:
+                raise
+        time.sleep(_POLL_SECONDS)
+
+
+def remove_locked(descriptor: int, path: Path) -> None:
+    """Remove a file that this process has locked and close it. Windows keeps what is open."""
+    if sys.platform == "win32":
+        os.close(descriptor)
+        with contextlib.suppress(OSError):
+            path.unlink(missing_ok=True)
+        return
+    with contextlib.suppress(OSError):
+        path.unlink(missing_ok=True)
+    os.close(descriptor)
+
+
+# Locks
+
+
+def lock_file(descriptor: int) -> bool:
+    """Lock an open file for this descriptor until it is closed; False if another one has it.
+
+    Raises
+    ------
+    OSError
+        The file system has no locks.
+    """
+    if sys.platform == "win32":
+        import msvcrt
+
+        os.lseek(descriptor, _LOCKED_BYTE, os.SEEK_SET)
+        try:
+            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+        except PermissionError:
+            return False
+        finally:
+            os.lseek(descriptor, 0, os.SEEK_SET)
+        return True
+    import fcntl
+
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def has_range_locks() -> bool:
+    """Tell whether parts of a file can be locked for a descriptor: Linux and macOS can."""
+    try:
+        import fcntl
+    except ImportError:
+        return False
+    return hasattr(fcntl, "F_OFD_SETLK")
+
+
+def lock_range(descriptor: int, start: int, length: int) -> bool:
+    """Lock a part of an open file until it is closed; False if another descriptor has some of it.
+
+    Raises
+    ------
+    OSError
+        The file system has no locks.
+    """
+    import fcntl
+    import struct
+
+    if sys.platform == "darwin":  # start, length, process, type, from where
+        lock = struct.pack("qqihh", start, length, 0, fcntl.F_WRLCK, os.SEEK_SET)
+    else:  # type, from where, start, length, process
+        lock = struct.pack("hhqqi", fcntl.F_WRLCK, os.SEEK_SET, start, length, 0)
+    try:
+        fcntl.fcntl(descriptor, fcntl.F_OFD_SETLK, lock)
+    except (BlockingIOError, PermissionError):
+        return False
+    return True
+
+
+# Memory
+
+
+@cache
+def machine_memory() -> int:
+    """Return the bytes of memory that this machine, or the container, has; 2^62 if unknown."""
+    if sys.platform == "win32":
+        status = (ctypes.c_uint64 * 8)(64)  # its size, the load, all memory
+        ctypes.WinDLL("kernel32").GlobalMemoryStatusEx(status)
+        return int(status[1])
+    found = [int(text) for path in _CONTAINER if (text := _read(path).strip()).isdecimal()]
+    found.append(_field(_MACHINE, "MemTotal:") or _memory_by_pages())
+    return min((size for size in found if size), default=1 << 62)
+
+
+def _memory_by_pages() -> int:
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, OSError, ValueError):
+        return 0
+
+
+def own_memory() -> int:
+    """Return the bytes of memory that this process has for itself; 0 if the system cannot tell."""
+    if sys.platform == "win32":
+        return _windows_memory(8)
+    if sys.platform == "darwin":
+        return _footprint()
+    return _field(_STATUS, "RssAnon:")
+
+
+def peak_memory() -> int:
+    """Return the largest resident memory that this process has had, in bytes."""
+    if sys.platform == "win32":
+        return _windows_memory(0)
+    import resource
+
+    largest = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return largest if sys.platform == "darwin" else largest << 10
+
+
+def _windows_memory(word: int) -> int:
+    """Return a word of PROCESS_MEMORY_COUNTERS_EX, which has 80 bytes, after its first eight."""
+    counters = (ctypes.c_uint64 * 10)(80)
+    kernel: Any = getattr(ctypes, "WinDLL")("kernel32")  # noqa: B009
+    kernel.GetCurrentProcess.restype = ctypes.c_void_p
+    kernel.K32GetProcessMemoryInfo.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint32)
+    kernel.K32GetProcessMemoryInfo(kernel.GetCurrentProcess(), counters, 80)
+    return int(counters[1 + word])
+
+
+def _footprint() -> int:
+    """Return ``ri_phys_footprint`` of macOS: in rusage_info_v0 after a UUID and seven words."""
+    usage = (ctypes.c_uint64 * 12)()
+    ctypes.CDLL(None).proc_pid_rusage(os.getpid(), 0, usage)
+    return int(usage[2 + 7])
+
+
+def give_back_freed_memory() -> None:
+    """Give freed memory back to the system, if the C library is glibc."""
+    with contextlib.suppress(AttributeError, OSError, TypeError):
+        ctypes.CDLL(None).malloc_trim(0)
+
+
+def _field(path: Path, name: str) -> int:
+    """Return the bytes that a line of /proc gives in kB; 0 without it."""
+    for line in _read(path).splitlines():
+        if line.startswith(name):
+            return int(line.split()[1]) << 10
+    return 0
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="ascii", errors="replace")
+    except OSError:
+        return ""
+
+
+# Signals, the C library, processors
+
+
+@contextlib.contextmanager
+def without_interrupts() -> Iterator[None]:
+    """Have processes that are started in the block begin deaf to Ctrl-C, if the system can."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+
+
+@cache
+def c_library() -> Any:
+    """Return the C library that this process and its kernels use."""
+    return ctypes.CDLL("ucrtbase" if sys.platform == "win32" else None)
+
+
+@cache
+def processor_flags() -> frozenset[str]:
+    """Return the names of the processor's instruction sets, as Linux has them; none if unknown."""
+    if sys.platform == "win32":
+        return _windows_flags()
+    if sys.platform == "darwin":
+        return _sysctl_flags()
+    lines = _read(Path("/proc/cpuinfo")).splitlines()
+    flags = next((line for line in lines if line.startswith("flags")), "")
+    return frozenset(flags.partition(":")[2].split())
+
+
+_SYSCTL = ("machdep.cpu.features", "machdep.cpu.leaf7_features", "machdep.cpu.extfeatures")
+_LINUX_NAMES = {
+    "avx1.0": "avx",
+    "avx512vbmi2": "avx512_vbmi2",
+    "avx512vnni": "avx512_vnni",
+    "lzcnt": "abm",
+    "sse4.1": "sse4_1",
+    "sse4.2": "sse4_2",
+}
+
+
+def _sysctl_flags() -> frozenset[str]:
+    """Read the flags of an Intel Mac, by Linux's names. Others have none of these texts."""
+    found: set[str] = set()
+    for name in _SYSCTL:
+        text, size = ctypes.create_string_buffer(4096), ctypes.c_size_t(4096)
+        query = name.encode()
+        if not ctypes.CDLL(None).sysctlbyname(query, text, ctypes.byref(size), None, 0):
+            found.update(text.value.decode().lower().split())
+    return frozenset(_LINUX_NAMES.get(name, name) for name in found)
+
+
+# numbers of IsProcessorFeaturePresent; a processor that has one of them has all flags beside it
+_WINDOWS_FEATURES = {
+    14: {"cx16"},
+    36: {"ssse3"},
+    37: {"sse4_1"},
+    38: {"popcnt", "sse4_2"},
+    40: {"abm", "avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "movbe"},
+}
+
+
+def _windows_flags() -> frozenset[str]:
+    """Ask Windows, which tells of AVX2 and below; of AVX-512 it names one part of several."""
+    kernel: Any = getattr(ctypes, "WinDLL")("kernel32")  # noqa: B009
+    found: set[str] = set()
+    for number, flags in _WINDOWS_FEATURES.items():
+        if kernel.IsProcessorFeaturePresent(number):
+            found |= flags
+    return frozenset(found)

@@ -1,0 +1,43 @@
+"""fastscore as macOS and Windows would run it: without what Linux alone has."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import fastscore
+from tests.other_systems import lend_kernels
+
+ROOT = Path(__file__).parents[1]
+SCORE = """
+import sys
+from tests.other_systems import pretend
+pretend(sys.argv[1])
+import fastscore
+scored = fastscore.score(sys.argv[2], fastscore.ScoreDialogue(lex_weight=1.0), output=sys.argv[3])
+again = fastscore.score(sys.argv[2], fastscore.ScoreDialogue(lex_weight=1.0), output=sys.argv[3])
+print("numba" in sys.modules, scored.tables["dialogues"].equals(again.tables["dialogues"]))
+"""
+
+
+@pytest.mark.parametrize("platform", ["darwin", "win32"])
+def test_an_example_is_scored_without_what_linux_alone_has(tmp_path, platform):
+    fastscore.example("score_dialogue", tmp_path / "example")
+    logs = tmp_path / "example" / "logs"
+    here = fastscore.score(logs, fastscore.ScoreDialogue(lex_weight=1.0))
+    lend_kernels(tmp_path / "cache", platform)
+    run = subprocess.run(
+        [sys.executable, "-c", SCORE, platform, str(logs), str(tmp_path / "run")],
+        env={**os.environ, "FASTSCORE_CACHE": str(tmp_path / "cache")},
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (run.stdout, run.returncode) == ("False True\n", 0), run.stderr[-3000:]
+    for name, table in here.tables.items():
+        there = pl.read_parquet(tmp_path / "run" / name / "*.parquet")
+        assert there.equals(table.collect() if isinstance(table, pl.LazyFrame) else table)
