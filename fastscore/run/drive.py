@@ -9,7 +9,6 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -38,7 +37,6 @@ from fastscore.run.commit import (
     commit_bytes,
     commit_json,
     commit_table,
-    committed_receipt,
     count_cut_texts,
     hash_of_outputs,
     load_receipt,
@@ -71,11 +69,13 @@ from fastscore.run.manifest import MANIFEST_NAME, Manifest, read_manifest
 from fastscore.run.notes import notes_on_run, refusal
 from fastscore.run.progress import Reporter, StageProgress
 from fastscore.run.shared_files import absolute, check_workers
+from fastscore.run.tasks import Checked
 from fastscore.run.writer import Writer, writing
 from fastscore.signature import deciding_differences
 from fastscore.suites.base import Suite
 
 Key = TypeVar("Key")
+_CheckTask = Callable[[RunContext, Sequence[Shard]], list[Checked]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +155,13 @@ class _Execution:
         stage["seconds"] = round(stage["seconds"] + seconds, 3)
         peak = max(self.manifest.peak_memory_bytes, peak_memory())
         self.manifest.peak_memory_bytes = peak
+
+    def check(self, task: _CheckTask, shards: Sequence[Shard]) -> list[Checked]:
+        """Return what of each shard is committed, in their order."""
+        groups = tasks.grouped(shards, max(self.config.workers, self.engine.processes()))
+        checked = self.engine.map(partial(task, self.context), groups)
+        found = {one.index: one for some in checked for one in some}
+        return [found[shard.index] for shard in shards]
 
     def map(
         self,
@@ -295,12 +302,9 @@ def _score(run: _Execution, plan: Plan) -> None:
     open_shards = _open_shards(run, plan.shards)
     run.writer = run.writer.reopen(run.folder, [fingerprints[each.index] for each in open_shards])
     run.context = replace(run.context, writer=run.writer)
-    moved = [
-        shard
-        for shard in open_shards
-        if tasks.is_scored_elsewhere(run.context, run.suite, run.folder, shard)
-    ]
-    renamed = {shard.index for shard in moved}
+    found = run.check(partial(tasks.check_moved, tasks.columns_of(run.suite)), open_shards)
+    renamed = {checked.index for checked in found if checked.receipt is not None}
+    moved = [shard for shard in open_shards if shard.index in renamed]
     open_shards = [shard for shard in open_shards if shard.index not in renamed]
     if len(open_shards) < len(plan.shards):
         done = len(plan.shards) - len(open_shards)
@@ -324,13 +328,11 @@ def _one_by_one(run: _Execution, shards: Sequence[Shard]) -> bool:
 
 def _open_shards(run: _Execution, shards: Sequence[Shard]) -> list[Shard]:
     """Return the shards whose scores are not committed, or no longer as they were committed."""
-
-    def committed(shard: Shard) -> Receipt | None:
-        return tasks.committed_scores(run.context, run.suite, run.folder, shard, run.note_damage)
-
-    with ThreadPoolExecutor(run.config.workers) as pool:  # hashing releases the interpreter lock
-        receipts = pool.map(committed, shards)
-        return [shard for shard, found in zip(shards, receipts, strict=True) if found is None]
+    found = run.check(partial(tasks.check_scores, tasks.columns_of(run.suite)), shards)
+    for checked in found:
+        for name in checked.damaged:
+            run.note_damage(name)
+    return [shard for shard, one in zip(shards, found, strict=True) if one.receipt is None]
 
 
 def _embed(run: _Execution, shards: Sequence[Shard]) -> list[Shard]:
@@ -341,19 +343,8 @@ def _embed(run: _Execution, shards: Sequence[Shard]) -> list[Shard]:
     for part in tasks.collected_parts(run.folder):
         if part not in parts.values():
             part.unlink()  # of another plan
-    waiting = [
-        shard
-        for shard in shards
-        if committed_receipt(
-            run.folder,
-            folder,
-            "texts",
-            shard.index,
-            run.context.fingerprint(shard.fingerprint),
-            frozenset({parts[shard.index].relative_to(run.folder).as_posix()}),
-        )
-        is None
-    ]
+    collected = run.check(tasks.check_texts, shards)
+    waiting = [shard for shard, one in zip(shards, collected, strict=True) if one.receipt is None]
     shown = {"distinct": "texts", "rows": "rows scored"}
     exclusive = _one_by_one(run, waiting)
     run.map("texts", tasks.score_or_collect_texts, waiting, shown, exclusive=exclusive)
@@ -370,15 +361,15 @@ def _embed(run: _Execution, shards: Sequence[Shard]) -> list[Shard]:
 
 def _score_receipts(run: _Execution, plan: Plan) -> list[Receipt]:
     receipts = []
-    for shard in plan.shards:
-        receipt = tasks.committed_scores(run.context, run.suite, run.folder, shard)
-        if receipt is None:
+    check = partial(tasks.check_scores, tasks.columns_of(run.suite))
+    for checked in run.check(check, plan.shards):
+        if checked.receipt is None:
             raise RunConflictError(
-                f"{run.writer.name}: the output of shard {shard.index} was changed while it was "
+                f"{run.writer.name}: the output of shard {checked.index} was changed while it was "
                 "scored.",
                 "Run the same command again.",
             )
-        receipts.append(receipt)
+        receipts.append(checked.receipt)
     return receipts
 
 

@@ -5,7 +5,7 @@ sees the same folders, it leaves the same bytes under the same names. Only task 
 pass between a task and the engine that runs it.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -64,6 +64,30 @@ TEXTS_PER_COUNT = 1 << 22
 """Bounds memory: ids are compared with the store's for so many texts at a time."""
 
 
+SHARDS_PER_GROUP = 64
+"""The most shards that one task checks."""
+GROUPS_PER_WORKER = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What of a shard is committed.
+
+    Parameters
+    ----------
+    index
+        The shard.
+    receipt
+        The receipt of its outputs; None unless all of them are as they were committed.
+    damaged
+        The outputs that exist, but not as they were committed.
+    """
+
+    index: int
+    receipt: Receipt | None
+    damaged: tuple[str, ...] = ()
+
+
 @dataclass(frozen=True, slots=True)
 class Bucket:
     """The texts whose id's high word lies in ``[low, high]``."""
@@ -73,13 +97,10 @@ class Bucket:
     high: int
 
 
-def score_outputs(context: RunContext, suite: Suite, index: int) -> frozenset[str]:
+def score_outputs(context: RunContext, tables: Iterable[str], index: int) -> frozenset[str]:
     """Return the names of the files that scoring a shard commits, relative to the run."""
     beside = (REJECTS,) if context.embedder is None else (REJECTS, CUT_TEXTS)
-    return frozenset(
-        f"{folder}/{part_name(index)}"
-        for folder in (*beside, *(table.name for table in suite.tables))
-    )
+    return frozenset(f"{folder}/{part_name(index)}" for folder in (*beside, *tables))
 
 
 def may_output(index: int) -> frozenset[str]:
@@ -87,53 +108,99 @@ def may_output(index: int) -> frozenset[str]:
     return frozenset({f"{UNKNOWN_WORDS}/{part_name(index)}"})
 
 
-def committed_scores(
-    context: RunContext,
-    suite: Suite,
-    run: Path,
-    shard: Shard,
-    damaged: Callable[[str], object] = lambda name: None,
-) -> Receipt | None:
+def grouped(shards: Sequence[Shard], workers: int) -> list[Sequence[Shard]]:
+    """Split shards into groups that one task checks, several for each worker."""
+    size = max(1, min(SHARDS_PER_GROUP, len(shards) // (GROUPS_PER_WORKER * workers)))
+    return [shards[begin : begin + size] for begin in range(0, len(shards), size)]
+
+
+def check_scores(
+    columns: Mapping[str, frozenset[str]], context: RunContext, shards: Sequence[Shard]
+) -> list[Checked]:
+    """Read the committed scores of some shards and compare them with their receipts.
+
+    `columns` are those of each table in this release.
+    """
+    return [_check_scores(columns, context, shard, shard.fingerprint) for shard in shards]
+
+
+def check_moved(
+    columns: Mapping[str, frozenset[str]], context: RunContext, shards: Sequence[Shard]
+) -> list[Checked]:
+    """Check scores as `check_scores` does, of shards whose files may have had other names."""
+    if context.metrics:  # may read names
+        return [Checked(shard.index, None) for shard in shards]
+    return [_check_scores(columns, context, shard, shard.content_fingerprint) for shard in shards]
+
+
+def _check_scores(
+    columns: Mapping[str, frozenset[str]], context: RunContext, shard: Shard, fingerprint: str
+) -> Checked:
+    outputs = score_outputs(context, columns, shard.index)
+    checked = _check(context, "score", shard, fingerprint, outputs, may_output(shard.index))
+    if package_version(context.signature) == __version__:
+        return checked
+    has_columns = _has_columns(context.run, columns, checked)
+    return checked if has_columns else replace(checked, receipt=None)
+
+
+def columns_of(suite: Suite) -> dict[str, frozenset[str]]:
+    """Return the columns of each table of a suite."""
+    return {table.name: frozenset(table.schema) for table in suite.tables}
+
+
+def committed_scores(context: RunContext, suite: Suite, run: Path, shard: Shard) -> Receipt | None:
     """Return the receipt of a shard's scores, None unless they stand as they were committed."""
-    return _committed(context, suite, run, shard, shard.fingerprint, damaged)
+    (checked,) = check_scores(columns_of(suite), replace(context, run=run), [shard])
+    return checked.receipt
 
 
 def is_scored_elsewhere(context: RunContext, suite: Suite, run: Path, shard: Shard) -> bool:
     """Tell whether a shard's scores are committed, but with other names of its files."""
-    if context.metrics:  # may read names
-        return False
-    fingerprint = shard.content_fingerprint
-    return _committed(context, suite, run, shard, fingerprint, lambda name: None) is not None
+    (checked,) = check_moved(columns_of(suite), replace(context, run=run), [shard])
+    return checked.receipt is not None
 
 
-def _committed(
+def check_texts(context: RunContext, shards: Sequence[Shard]) -> list[Checked]:
+    """Read the collected texts of some shards and compare them with their receipts."""
+    parts = {shard.index: texts_part(context.run, shard.index) for shard in shards}
+    return [
+        _check(
+            *(context, "texts", shard, shard.fingerprint),
+            frozenset({parts[shard.index].relative_to(context.run).as_posix()}),
+        )
+        for shard in shards
+    ]
+
+
+def _check(
     context: RunContext,
-    suite: Suite,
-    run: Path,
+    stage: str,
     shard: Shard,
     fingerprint: str,
-    damaged: Callable[[str], object],
-) -> Receipt | None:
+    outputs: frozenset[str],
+    may_output: frozenset[str] = frozenset(),
+) -> Checked:
+    raise_if_stopped()
+    damaged: list[str] = []
     receipt = committed_receipt(
-        run,
-        receipts_folder(run, "score"),
-        "score",
+        context.run,
+        receipts_folder(context.run, stage),
+        stage,
         shard.index,
         context.fingerprint(fingerprint),
-        score_outputs(context, suite, shard.index),
-        may_output(shard.index),
-        damaged=damaged,
+        outputs,
+        may_output,
+        damaged=damaged.append,
     )
-    if receipt is None or package_version(context.signature) == __version__:
-        return receipt
-    return receipt if _has_declared_columns(run, suite, shard.index) else None
+    return Checked(shard.index, receipt, tuple(damaged))
 
 
-def _has_declared_columns(run: Path, suite: Suite, index: int) -> bool:
-    """Tell whether the tables of a shard have the columns of this release."""
-    return all(
-        pl.read_parquet_schema(run / table.name / part_name(index)).keys() == table.schema.keys()
-        for table in suite.tables
+def _has_columns(run: Path, columns: Mapping[str, frozenset[str]], checked: Checked) -> bool:
+    """Tell whether the tables of a committed shard have these columns."""
+    return checked.receipt is None or all(
+        pl.read_parquet_schema(run / table / part_name(checked.index)).keys() == names
+        for table, names in columns.items()
     )
 
 

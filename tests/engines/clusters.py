@@ -44,7 +44,7 @@ def dask_cluster(
     *,
     worker_ttl: str = "300s",
     preload: Path | None = None,
-    path: Path = HOOKS,
+    path: Path | str = HOOKS,
 ) -> Iterator[Cluster]:
     """Start a Dask scheduler and workers with a working directory and a cache of their own.
 
@@ -113,7 +113,7 @@ def ray_cluster(folder: Path) -> Iterator[Cluster]:
             **os.environ,
             "FASTSCORE_CACHE": str(folder / "cache-of-workers"),
             "RAY_AUTH_MODE": "disabled",
-            "PYTHONPATH": str(HOOKS),
+            "PYTHONPATH": HOOKS,
         },
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,

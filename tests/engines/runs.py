@@ -28,8 +28,9 @@ main()
 """
 
 
-HOOKS = Path(__file__).parent / "held"
-"""Where workers look for modules first, so that runs can be held."""
+_MODULES = [str(Path(__file__).parent / "held"), os.environ.get("PYTHONPATH", "")]
+HOOKS = os.pathsep.join(filter(None, _MODULES))
+"""Where workers look for modules: first for those that let runs be held."""
 
 
 def start_run(
@@ -49,7 +50,7 @@ def start_run(
         stderr=subprocess.PIPE,
         text=True,
         cwd=place,
-        env={**os.environ, "PYTHONPATH": str(HOOKS), **environment},
+        env={**os.environ, "PYTHONPATH": HOOKS, **environment},
     )
 
 
