@@ -8,7 +8,7 @@ import polars as pl
 from fastscore.errors import RunError, UsageError, did_you_mean
 from fastscore.results.runs import Run
 from fastscore.suites.declarations import Metric
-from fastscore.suites.summary import choose_grids, fixed_point
+from fastscore.suites.exact_sums import choose_grids, fixed_point
 
 KEY = "dialogue"
 LABEL = "label"

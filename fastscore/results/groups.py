@@ -19,7 +19,8 @@ from fastscore.results.runs import Run
 from fastscore.statistics.clustered import Estimate, clustered_mean
 from fastscore.suites.base import Suite
 from fastscore.suites.declarations import Metric, Table
-from fastscore.suites.summary import ALL, choose_grids, fixed_point
+from fastscore.suites.exact_sums import choose_grids, fixed_point
+from fastscore.suites.summary import ALL
 
 MOST_GROUPS = 100
 BETWEEN = " / "

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import polars as pl
 from fastscore_jit.system import peak_memory
@@ -73,6 +73,9 @@ from fastscore.run.tasks import Checked
 from fastscore.run.writer import Writer, writing
 from fastscore.signature import deciding_differences
 from fastscore.suites.base import Suite
+
+if TYPE_CHECKING:
+    from fastscore.run.summary_tasks import Parts
 
 Key = TypeVar("Key")
 _CheckTask = Callable[[RunContext, Sequence[Shard]], list[Checked]]
@@ -375,9 +378,17 @@ def _score_receipts(run: _Execution, plan: Plan) -> list[Receipt]:
 
 def _summarise(run: _Execution, receipts: Sequence[Receipt]) -> pl.DataFrame:
     """Commit the summary of all parts, and what the suite's published code writes."""
-    with run.stage("summary", 1) as progress:
+    groups: Sequence[Parts] = ()
+    if run.config.engine != LOCAL:  # threads of this process add up whole tables, without files
+        from fastscore.run.summary_tasks import parts_to_add_up, summary_by_tasks
+
+        groups = parts_to_add_up(run.suite, receipts, run.engine.processes())
+    with run.stage("summary", 1 + 2 * len(groups)) as progress:
         scanned = _scanned_tables(run, receipts)
-        summary = run.suite.summary(scanned, run.options)
+        if groups:
+            summary = summary_by_tasks(run.engine, run.context, groups, scanned, progress)
+        else:
+            summary = run.suite.summary(scanned, run.options)
         run.context.check_writer()
         pinned = {"fastscore.signature": run.context.signature}
         content = {"signature": run.context.signature, "summary": summary.to_dicts()}

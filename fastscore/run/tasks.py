@@ -65,7 +65,7 @@ TEXTS_PER_COUNT = 1 << 22
 
 
 SHARDS_PER_GROUP = 64
-"""The most shards that one task checks."""
+"""The most shards that one task checks or adds up."""
 GROUPS_PER_WORKER = 8
 
 
@@ -259,7 +259,7 @@ def _commit_texts(context: RunContext, shard: Shard, listed: pl.DataFrame) -> Re
             stage="texts",
             index=shard.index,
             fingerprint=context.fingerprint(shard.fingerprint),
-            outputs=(_commit(context, path, frame, {}),),
+            outputs=(commit_output(context, path, frame, {}),),
             counts={
                 "distinct": listed.height,
                 "missing": int(listed["missing"].sum()),
@@ -388,7 +388,7 @@ def _commit_scores(loaded: Loaded, shard: Shard, scored: ShardScores) -> Receipt
         frame = scored.tables[table.name]
         path = context.run / table.name / part_name(shard.index)
         metadata = table_metadata(context.signature, suite, table)
-        outputs.append(_commit(context, path, frame, metadata))
+        outputs.append(commit_output(context, path, frame, metadata))
         counts[f"rows:{table.name}"] = frame.height
     beside = {REJECTS: scored.rejects}
     if context.embedder is not None:
@@ -398,7 +398,7 @@ def _commit_scores(loaded: Loaded, shard: Shard, scored: ShardScores) -> Receipt
     for folder, frame in beside.items():
         path = context.run / folder / part_name(shard.index)
         metadata = {"fastscore.signature": context.signature}
-        outputs.append(_commit(context, path, frame, metadata))
+        outputs.append(commit_output(context, path, frame, metadata))
     return _receipt(
         context,
         Receipt(
@@ -444,9 +444,10 @@ def _settings(context: RunContext) -> EmbedderSettings:
     return context.embedder
 
 
-def _commit(
+def commit_output(
     context: RunContext, path: Path, frame: pl.DataFrame, metadata: Mapping[str, str]
 ) -> Committed:
+    """Commit a task's table, unless the run directory is another writer's by now."""
     context.check_writer()
     committed = commit_table(path, frame, metadata)
     return replace(committed, path=path.relative_to(context.run).as_posix())

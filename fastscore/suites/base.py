@@ -136,9 +136,19 @@ class AnalysisContents:
     captions: Mapping[str, tuple[str, str]] = field(default_factory=dict)
 
 
+Aggregate = Callable[..., pl.DataFrame]
+"""What adds up metrics: `fastscore.suites.summary.summarise_metrics`, or a function of the same
+arguments, while parts of a run are added up apart."""
+
+
 class _Summarise(Protocol):
     def __call__(
-        self, tables: Mapping[str, pl.LazyFrame], options: Any, *, cluster: str | None = None
+        self,
+        tables: Mapping[str, pl.LazyFrame],
+        options: Any,
+        *,
+        cluster: str | None = None,
+        aggregate: Aggregate,
     ) -> pl.DataFrame: ...
 
 
@@ -244,9 +254,10 @@ class Suite:
         ``(events, options)``: the distinct texts whose pseudo-perplexity `score` finds in the view.
         The model is the option that `names_masked_model`.
     summarise
-        ``(tables, options, *, cluster=None)``: a summary in the schema of `suites.summary`. The
-        unit of intervals is the dialogue, or the column ``cluster``, which every table then has.
-        None: all metrics by `groups`.
+        ``(tables, options, *, cluster, aggregate)``: a summary in the schema of `suites.summary`.
+        The unit of intervals is the dialogue, or the column ``cluster``, which every table then
+        has. ``aggregate`` adds up metrics, by the arguments of `summarise_metrics`, always in the
+        same order. None: all metrics by `groups`.
     legacy_files
         ``(tables, inputs, options)``: the files of the published evaluation, by name.
     cases
@@ -316,12 +327,22 @@ class Suite:
         """Whether scoring with these options needs an embedder."""
         return self.texts is not None and bool(getattr(options, "needs_vectors", True))
 
-    def summary(self, tables: _Tables, options: Any, *, cluster: str | None = None) -> pl.DataFrame:
-        """Summarise tables: by `summarise`, or all metrics by `groups`."""
-        if self.summarise is not None:
-            return self.summarise(tables, options, cluster=cluster)
-        from fastscore.suites.summary import summarise_metrics  # late: it loads the statistics
+    def summary(
+        self,
+        tables: _Tables,
+        options: Any,
+        *,
+        cluster: str | None = None,
+        aggregate: Aggregate | None = None,
+    ) -> pl.DataFrame:
+        """Summarise tables: by `summarise`, or all metrics by `groups`.
 
-        return summarise_metrics(
-            tables, self.metrics, self.groups, suite=self.name, cluster=cluster
-        )
+        Default of `aggregate`: `summarise_metrics`.
+        """
+        if aggregate is None:
+            from fastscore.suites.summary import summarise_metrics  # late: it loads the statistics
+
+            aggregate = summarise_metrics
+        if self.summarise is not None:
+            return self.summarise(tables, options, cluster=cluster, aggregate=aggregate)
+        return aggregate(tables, self.metrics, self.groups, suite=self.name, cluster=cluster)

@@ -17,7 +17,7 @@ import polars as pl
 
 from fastscore.errors import UsageError, counted, did_you_mean
 from fastscore.extras import entry_points
-from fastscore.suites.base import Events, Suite
+from fastscore.suites.base import Aggregate, Events, Suite
 from fastscore.suites.declarations import (
     NULL_REASONS,
     NULL_REASONS_DTYPE,
@@ -518,12 +518,11 @@ def _summarise(
     options: Any,
     *,
     cluster: str | None = None,
+    aggregate: Aggregate,
 ) -> pl.DataFrame:
-    from fastscore.suites.summary import summarise_metrics  # late: it loads the statistics
-
     declared = [one.metric for one in own]
-    added = summarise_metrics(tables, declared, suite.groups, suite=suite.name, cluster=cluster)
-    return pl.concat([suite.summary(tables, options, cluster=cluster), added])
+    added = aggregate(tables, declared, suite.groups, suite=suite.name, cluster=cluster)
+    return pl.concat([suite.summary(tables, options, cluster=cluster, aggregate=aggregate), added])
 
 
 def _explain(

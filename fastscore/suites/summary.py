@@ -1,20 +1,16 @@
 """Summary statistics of committed tables, the same for any order of rows and any shards.
 
-Sums are kept in whole numbers: each value is rounded to a fixed-point grid that is chosen from
-the metric's range (or, without one, its largest magnitude) and the number of rows, and the 128-bit
-sums of those numbers and of their squares do not depend on the order. The grid is as fine as such
-sums allow: 2^-60 of the largest magnitude for tens of rows, 2^-52 for millions, 2^-48 for a
-thousand million. The rounding error is of the order of a double's own last bits.
-
-Rows are added up once, by dialogue. The few sums of dialogues are then added up by each label.
-Intervals take the dialogue as the unit, or the column that is named in its place.
+Sums are exact (`fastscore.suites.exact_sums`). Rows are added up once, by dialogue. The few sums of
+dialogues are then added up by each label. Intervals take the dialogue as the unit, or the column
+that is named in its place.
 """
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from itertools import accumulate, count, pairwise
 from types import MappingProxyType
 from typing import Any
@@ -29,8 +25,17 @@ from fastscore.statistics.clustered import (
     clustered_mean,
     mean_of_units,
 )
-from fastscore.suites.columns import Rows, collected, hold_if_small
+from fastscore.suites.columns import collected, hold_if_small
 from fastscore.suites.declarations import NULL_REASONS, Metric, NullReason
+from fastscore.suites.exact_sums import (
+    TOTALS,
+    Size,
+    grids_of,
+    merge_sums,
+    size_of,
+    sum_rows,
+    summed_columns,
+)
 
 SUMMARY_SCHEMA: dict[str, pl.DataType] = {
     "suite": pl.String(),
@@ -68,15 +73,6 @@ BYTES_AT_ONCE = 1 << 29
 """The most memory for sums by dialogue, except that one column is always summed."""
 _UNIT_BYTES = 160
 """What polars holds of one column of one dialogue while it adds up: three times the sums."""
-_GRID_BITS = 62
-_SUM_BITS = 126
-_LOWEST_EXPONENT = -900
-_TOTALS = (
-    pl.col(r"^.*:(rows|n|sum|squares)$").sum(),
-    pl.col(r"^.*:minimum$").min(),
-    pl.col(r"^.*:maximum$").max(),
-)
-"""How the sums of rows (`_sum_rows`) are added up again."""
 _REASON_COUNTS = {f"n_{reason}": reason for reason in NULL_REASONS}
 _WITHOUT_REASONS = {
     name: dtype for name, dtype in SUMMARY_SCHEMA.items() if name not in _REASON_COUNTS
@@ -94,6 +90,7 @@ def summarise_metrics(
     cluster: str | None = None,
     switched_off: Mapping[str, NullReason] = MappingProxyType({}),
     sole_reasons: Mapping[str, NullReason] = MappingProxyType({}),
+    added: "Mapping[str, Added] | None" = None,
 ) -> pl.DataFrame:
     """Summarise metrics over all rows, and by each label.
 
@@ -118,6 +115,9 @@ def summarise_metrics(
         it is counted without being read.
     sole_reasons
         Metrics all nulls of which have one reason, whatever the options, and that reason.
+    added
+        By table, what the rows of all parts add up to, if they were added up before
+        (`fastscore.suites.partial_sums`).
 
     Returns
     -------
@@ -125,33 +125,24 @@ def summarise_metrics(
         In `SUMMARY_SCHEMA`, ordered by group (``all`` first), value and metric as declared. Rows
         without the label have no row in that label's group.
     """
-    of_table: defaultdict[str, list[Metric]] = defaultdict(list)
-    for metric in metrics:
-        of_table[metric.table].append(metric)
-    labelled = {name for name in of_table if set(groups) <= set(tables[name].collect_schema())}
+    unlabelled = tables_of(tables, metrics, groups, label_table, key, cluster)
     columns_at_once = COLUMNS_AT_ONCE
-    if cluster or set(of_table) - {label_table}:
+    if cluster or set(unlabelled) - {label_table}:
         columns_at_once = _columns_at_once(tables[label_table])
     # a query of a small table alone does not fill the processors
-    at_once = len(of_table) if columns_at_once == COLUMNS_AT_ONCE else 1
+    at_once = len(unlabelled) if columns_at_once == COLUMNS_AT_ONCE else 1
     with StoppablePool(max_workers=at_once + 1) as pool:
         labels: Future[_Labels] | None = None
-        if len(labelled) < len(of_table):
+        if not all(table.is_labelled for table in unlabelled.values()):
             labels = pool.submit(_Labels.of_keys, tables[label_table], key, groups)
 
         def summarise(name: str) -> pl.DataFrame:
-            table = _Table(
-                rows=tables[name],
-                metrics=of_table[name],
-                groups=groups,
-                key=key,
-                cluster=cluster,
-                each_row=name == label_table and not cluster,
-                labels=None if name in labelled else labels,
+            table = replace(
+                unlabelled[name], labels=labels, added=None if added is None else added[name]
             )
             return _summarise_table(table, columns_at_once, switched_off, sole_reasons)
 
-        summaries = list(pool.map(summarise, of_table))
+        summaries = list(pool.map(summarise, unlabelled))
     groups_in_order = pl.Enum([ALL, *groups])
     metrics_in_order = pl.Enum([metric.id for metric in metrics])
     return (
@@ -205,7 +196,27 @@ class _Labels:
 
 
 @dataclass(frozen=True, slots=True)
-class _Table:
+class Added:
+    """What the rows of a table add up to, by finer columns than a summary needs.
+
+    Parameters
+    ----------
+    size
+        The size of the whole table.
+    sums
+        By `Summarised.finest` what `sum_rows` returns, in several rows where rows were added up in
+        several parts.
+    reasons
+        By `Summarised.finest_strata`, ``:metric`` and ``:reason`` how often it is listed, ``:n``.
+    """
+
+    size: Size
+    sums: pl.LazyFrame
+    reasons: pl.LazyFrame
+
+
+@dataclass(frozen=True, slots=True)
+class Summarised:
     """A table to summarise.
 
     Parameters
@@ -216,8 +227,12 @@ class _Table:
         As in `summarise_metrics`.
     each_row
         Whether each row is a unit of the intervals.
+    is_labelled
+        Whether the table has the labels itself.
     labels
-        The labels by key, of a table that does not have them itself.
+        The labels by key, for a table that does not have them itself.
+    added
+        What its rows add up to, if that is known.
     """
 
     rows: pl.LazyFrame
@@ -226,12 +241,25 @@ class _Table:
     key: Sequence[str]
     cluster: str | None
     each_row: bool
-    labels: Future[_Labels] | None
+    is_labelled: bool
+    labels: "Future[_Labels] | None" = None
+    added: Added | None = None
+
+    @property
+    def finest_strata(self) -> Sequence[str]:
+        """The columns by which rows are told apart that count for different labels."""
+        return self.groups if self.is_labelled else self.key
+
+    @property
+    def finest(self) -> list[str]:
+        """The columns by which rows of some parts are added up."""
+        units = () if self.each_row else (self.cluster,) if self.cluster else self.key
+        return list(dict.fromkeys((*self.finest_strata, *units)))
 
     @property
     def strata(self) -> list[pl.Expr]:
-        """The columns by which rows are told apart that count for different labels."""
-        if self.labels is None:
+        """What stands for `finest_strata`: the labels, or a hash of the key."""
+        if self.labels is None or self.is_labelled:
             return [pl.col(group) for group in self.groups]
         return [_hash_of(self.key, self.labels.result().seed).alias(":key")]
 
@@ -240,33 +268,55 @@ class _Table:
         """The column that names the unit of each row."""
         if self.each_row:
             return []
-        if self.cluster or self.labels is None:
+        if self.cluster or self.is_labelled:
             return [_hash_of([self.cluster] if self.cluster else self.key, 0).alias(":unit")]
         return [self.strata[0].alias(":unit")]
 
     def labelled(self, rows: pl.LazyFrame) -> pl.LazyFrame:
         """Put the labels beside rows that have the key."""
-        if self.labels is None:
+        if self.labels is None or self.is_labelled:
             return rows
         return rows.join(self.labels.result().frame.lazy(), on=":key", how="left")
 
 
+def tables_of(
+    tables: Mapping[str, pl.LazyFrame],
+    metrics: Sequence[Metric],
+    groups: Sequence[str],
+    label_table: str = "dialogues",
+    key: Sequence[str] = ("dialogue",),
+    cluster: str | None = None,
+) -> dict[str, Summarised]:
+    """Return the tables of these metrics, without labels from elsewhere."""
+    of_table: defaultdict[str, list[Metric]] = defaultdict(list)
+    for metric in metrics:
+        of_table[metric.table].append(metric)
+    return {
+        name: Summarised(
+            rows=tables[name],
+            metrics=of_metrics,
+            groups=groups,
+            key=key,
+            cluster=cluster,
+            each_row=name == label_table and not cluster,
+            is_labelled=set(groups) <= set(tables[name].collect_schema()),
+        )
+        for name, of_metrics in of_table.items()
+    }
+
+
 def _summarise_table(
-    table: _Table,
+    table: Summarised,
     columns_at_once: int,
     switched_off: Mapping[str, NullReason],
     sole_reasons: Mapping[str, NullReason],
 ) -> pl.DataFrame:
-    columns = dict.fromkeys(name for metric in table.metrics for name in _summed_columns(metric))
-    by = [*table.strata, *table.units]
-    names = [one.meta.output_name() for one in by]
-    numbers = hold_if_small(table.rows.select(*by, pl.col(*columns).cast(pl.Float64)))
-    grids = choose_grids(numbers, table.metrics)
+    size, add_up = _adding_up(table)
+    grids = grids_of(size, table.metrics)
     summaries = []
     for metrics in _batches(table.metrics, columns_at_once):
         raise_if_stopped()
-        some = dict.fromkeys(name for metric in metrics for name in _summed_columns(metric))
-        added = _sum_rows(numbers, names, {name: grids[name] for name in some})
+        added = add_up({name: grids[name] for name in summed_columns(metrics)})
         sums = collected(table.labelled(added.lazy()))
         del added
         summaries += [
@@ -276,95 +326,26 @@ def _summarise_table(
     return _with_reasons(summary, table, switched_off, sole_reasons)
 
 
-def _summed_columns(metric: Metric) -> list[str]:
-    extra = (metric.numerator, metric.denominator)
-    return [metric.id, *(column for column in extra if column is not None)]
-
-
-def choose_grids(rows: Rows, metrics: Sequence[Metric]) -> dict[str, int]:
-    """Return the grid of every column that these metrics sum, as the bits after the point.
-
-    A metric's largest magnitude is that of its declared range; only columns without one are read.
-    """
-    columns = list(dict.fromkeys(name for metric in metrics for name in _summed_columns(metric)))
-    largest = {
-        metric.id: max(abs(metric.minimum), abs(metric.maximum))
-        for metric in metrics
-        if metric.minimum is not None and metric.maximum is not None
-    }
-    unbounded = [column for column in columns if column not in largest]
-    found = collected(
-        rows.select(pl.len().alias("_rows"), pl.col(unbounded).cast(pl.Float64).abs().max())
-    )
-    largest |= {column: found[column].item() or 0.0 for column in unbounded}
-    bits = min(_GRID_BITS, (_SUM_BITS - int(found["_rows"].item()).bit_length()) // 2)
-    return {
-        column: bits - max(math.frexp(largest[column])[1], _LOWEST_EXPONENT) for column in columns
-    }
-
-
-def fixed_point(column: str, bits: int) -> pl.Expr:
-    """Return a column in multiples of 2^-bits, as 128-bit integers whose sums are exact."""
-    # of 64 bits first: polars casts doubles to those faster
-    whole = (pl.col(column).cast(pl.Float64) * 2.0**bits).round().cast(pl.Int64)
-    return whole.cast(pl.Int128)
+def _adding_up(table: Summarised) -> tuple[Size, Callable[[Mapping[str, int]], pl.DataFrame]]:
+    """Return the size of a table, and what adds up columns on their grids."""
+    by = [*table.strata, *table.units]
+    names = [one.meta.output_name() for one in by]
+    if table.added is not None:
+        return table.added.size, partial(merge_sums, table.added.sums.with_columns(by), names)
+    columns = pl.col(summed_columns(table.metrics)).cast(pl.Float64)
+    numbers = hold_if_small(table.rows.select(*by, columns))
+    return size_of(numbers, table.metrics), partial(sum_rows, numbers, names)
 
 
 def _batches(metrics: Sequence[Metric], at_once: int) -> Iterator[list[Metric]]:
     """Yield the metrics that are summed in one pass, by their number of columns."""
     batch: list[Metric] = []
-    columns: set[str] = set()
     for metric in metrics:
-        more = columns.union(_summed_columns(metric))
-        if batch and len(more) > at_once:
+        if batch and len(summed_columns([*batch, metric])) > at_once:
             yield batch
-            batch, more = [], set(_summed_columns(metric))
+            batch = []
         batch.append(metric)
-        columns = more
     yield batch
-
-
-def _sum_rows(rows: Rows, by: Sequence[str], grids: Mapping[str, int]) -> pl.DataFrame:
-    """Return by these columns the number of rows, and for each column the sums of its values."""
-    sums = [pl.len().cast(pl.Int64).alias(":rows")]
-    for column, bits in grids.items():
-        whole, value = fixed_point(column, bits), pl.col(column)
-        sums += [
-            value.count().cast(pl.Int64).alias(f"{column}:n"),
-            whole.sum().alias(f"{column}:sum"),
-            whole.pow(2).sum().alias(f"{column}:squares"),
-            value.min().alias(f"{column}:minimum"),
-            value.max().alias(f"{column}:maximum"),
-        ]
-    try:
-        found = collected(rows.lazy().group_by(by).agg(sums) if by else rows.lazy().select(sums))
-    except pl.exceptions.InvalidOperationError:
-        _check_values(rows, grids)
-        raise
-    ends = (pl.col(f"{column}:minimum", f"{column}:maximum").abs().max() for column in grids)
-    largest = (pl.max_horizontal(of_column) for of_column in ends)
-    _check_range(dict(zip(grids, found.select(largest).row(0), strict=True)), grids)
-    return found
-
-
-def _check_values(rows: Rows, grids: Mapping[str, int]) -> None:
-    """Refuse a column with NaN, infinities or values beyond its grid."""
-    is_nan = collected(rows.lazy().select(pl.col(*grids).is_nan().any())).row(0, named=True)
-    for column in grids:
-        if is_nan[column]:
-            raise ValueError(f"column {column!r} holds NaN; expected null if there is no value")
-    _check_range(
-        collected(rows.lazy().select(pl.col(*grids).abs().max())).row(0, named=True), grids
-    )
-
-
-def _check_range(largest: Mapping[str, float | None], grids: Mapping[str, int]) -> None:
-    for column, bits in grids.items():
-        if (largest[column] or 0.0) > 2.0 ** (_GRID_BITS - bits):
-            raise ValueError(
-                f"column {column!r}, far out of its declared range: a value lies beyond "
-                f"2**{_GRID_BITS - bits} in magnitude"
-            )
 
 
 def _summarise_group(
@@ -372,16 +353,16 @@ def _summarise_group(
     sums: pl.DataFrame,
     metrics: Sequence[Metric],
     grids: Mapping[str, int],
-    table: _Table,
+    table: Summarised,
 ) -> pl.DataFrame:
     """Return for each metric a row for each value of a label, without the reasons of nulls."""
     label = pl.lit(None) if group == ALL else pl.col(group)
     valued = sums.with_columns(label.cast(pl.String).alias("value"))
     if group == ALL:
-        totals = valued.select(pl.lit(None, pl.String).alias("value"), *_TOTALS)
+        totals = valued.select(pl.lit(None, pl.String).alias("value"), *TOTALS)
     else:
         valued = valued.drop_nulls("value")
-        totals = valued.group_by("value").agg(_TOTALS).sort("value")
+        totals = valued.group_by("value").agg(TOTALS).sort("value")
     units = None if table.each_row else _Units.of_sums(valued, totals["value"])
     frames = []
     for metric in metrics:
@@ -518,7 +499,7 @@ def _intervals(estimates: Sequence[Estimate]) -> dict[str, list[Any]]:
 
 def _with_reasons(
     summary: pl.DataFrame,
-    table: _Table,
+    table: Summarised,
     switched_off: Mapping[str, NullReason],
     sole_reasons: Mapping[str, NullReason],
 ) -> pl.DataFrame:
@@ -553,23 +534,31 @@ def _known_reasons(
     return known
 
 
-def _count_reasons(table: _Table) -> pl.DataFrame:
-    """Count by group, value and metric how often each reason is listed."""
-    listed = (
-        table.labelled(table.rows.select(*table.strata, "null_reasons"))
-        .select(
-            *(pl.col(group).cast(pl.String) for group in table.groups),
-            pl.col("null_reasons").alias(":listed"),
-        )
+def list_reasons(rows: pl.LazyFrame, by: Sequence[str], metrics: Sequence[Metric]) -> pl.LazyFrame:
+    """Count by these columns, metric and reason how often a reason is listed."""
+    return (
+        rows.select(*by, pl.col("null_reasons").alias(":listed"))
         .explode(":listed", keep_nulls=False)
         .with_columns(
             pl.col(":listed").struct.field("metric").alias(":metric"),
             pl.col(":listed").struct.field("reason").cast(pl.String).alias(":reason"),
         )
-        .filter(pl.col(":metric").is_in([metric.id for metric in table.metrics]))
-        .group_by(*table.groups, ":metric", ":reason")
+        .filter(pl.col(":metric").is_in([metric.id for metric in metrics]))
+        .group_by(*by, ":metric", ":reason")
         .agg(pl.len().cast(pl.Int64).alias(":n"))
     )
+
+
+def _count_reasons(table: Summarised) -> pl.DataFrame:
+    """Count by group, value and metric how often each reason is listed."""
+    labels = [pl.col(group).cast(pl.String) for group in table.groups]
+    if table.added is None:
+        rows = table.labelled(table.rows.select(*table.strata, "null_reasons"))
+        listed = list_reasons(rows.select(*labels, "null_reasons"), table.groups, table.metrics)
+    else:
+        counted = table.added.reasons.select(*table.strata, ":metric", ":reason", ":n")
+        listed = table.labelled(counted).select(*labels, ":metric", ":reason", ":n")
+        listed = listed.group_by(*table.groups, ":metric", ":reason").agg(pl.col(":n").sum())
     found = collected(listed)
     by_group = [
         found.select(

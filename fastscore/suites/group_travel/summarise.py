@@ -12,6 +12,7 @@ from itertools import pairwise
 
 import polars as pl
 
+from fastscore.suites.base import Aggregate
 from fastscore.suites.group_travel.metrics import METRICS, SUMMARISED
 from fastscore.suites.group_travel.metrics.satisfaction import FIRINGS, LEAST_HITS
 from fastscore.suites.group_travel.metrics.sources import PHRASING, QUOTING
@@ -29,6 +30,7 @@ def summarise_dialogues(
     options: GroupTravel,
     *,
     cluster: str | None = None,
+    aggregate: Aggregate = summarise_metrics,
 ) -> pl.DataFrame:
     """Summarise committed tables.
 
@@ -38,6 +40,8 @@ def summarise_dialogues(
         The tables by name, and the options of the run.
     cluster
         A column of every table: the unit of intervals in place of the dialogue.
+    aggregate
+        What adds up metrics.
 
     Returns
     -------
@@ -53,7 +57,7 @@ def summarise_dialogues(
         *(pl.col(channel.id).alias(str(channel.numerator)) for channel in FIRINGS),
     )
     groups = (CONDITION, GROUP_TYPE, BOTH) if options.by_group_type else (CONDITION,)
-    summary = summarise_metrics(
+    summary = aggregate(
         {"dialogues": dialogues}, SUMMARISED, groups, suite="group_travel", cluster=cluster
     )
     return pl.concat([summary, _deltas(summary)])

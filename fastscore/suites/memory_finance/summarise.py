@@ -8,12 +8,13 @@ no such baseline.
 """
 
 from collections.abc import Mapping, Sequence
-from functools import partial
+from typing import Any
 
 import numpy as np
 import polars as pl
 from fastscore_jit.stopping import StoppablePool
 
+from fastscore.suites.base import Aggregate
 from fastscore.suites.columns import hold_if_small
 from fastscore.suites.memory_finance import schema
 from fastscore.suites.memory_finance.lexicon import load_lexicon
@@ -49,7 +50,11 @@ _RATIOS = tuple(
 
 
 def summarise_traces(
-    tables: Mapping[str, pl.LazyFrame], options: MemoryFinance, *, cluster: str | None = None
+    tables: Mapping[str, pl.LazyFrame],
+    options: MemoryFinance,
+    *,
+    cluster: str | None = None,
+    aggregate: Aggregate = summarise_metrics,
 ) -> pl.DataFrame:
     """Summarise committed tables.
 
@@ -62,6 +67,8 @@ def summarise_traces(
         The tables by name, and the options of the run.
     cluster
         A column of every table: the unit of intervals in place of the dialogue.
+    aggregate
+        What adds up the metrics of lines. Those of ids need the lines of all parts.
 
     Returns
     -------
@@ -75,19 +82,20 @@ def summarise_traces(
     labels = (*schema.GROUPS, cluster) if cluster else schema.GROUPS
     columns = list(dict.fromkeys((*columns, *labels)))
     dialogues = hold_if_small(tables["dialogues"].select(columns)).lazy()
-    summarise = partial(
-        summarise_metrics,
-        groups=schema.GROUPS,
-        suite="memory_finance",
-        cluster=cluster,
-        sole_reasons=dict.fromkeys((ratio.id for ratio in RATIOS), "not_applicable"),
-    )
+    settings: dict[str, Any] = {
+        "groups": schema.GROUPS,
+        "suite": "memory_finance",
+        "cluster": cluster,
+        "sole_reasons": dict.fromkeys((ratio.id for ratio in RATIOS), "not_applicable"),
+    }
     with StoppablePool(max_workers=1) as pool:
         of_ids = pool.submit(
-            lambda: summarise({"dialogues": _merge_by_id(dialogues, labels)}, RATIOS)
+            lambda: summarise_metrics(
+                {"dialogues": _merge_by_id(dialogues, labels)}, RATIOS, **settings
+            )
         )
         placed = {**tables, "dialogues": dialogues}
-        parts = summarise(placed, of_lines), of_ids.result()
+        parts = aggregate(placed, of_lines, **settings), of_ids.result()
     return pl.concat(parts).sort(
         pl.col("group").cast(pl.Enum((ALL, *schema.GROUPS))),
         "value",

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 import polars as pl
 from fastscore_kernels import ngram_copy_ratio
 
+from fastscore.suites.base import Aggregate
 from fastscore.suites.preference_shift import schema
 from fastscore.suites.preference_shift.metrics import ECHOING, METRICS, REFUSING
 from fastscore.suites.preference_shift.options import PreferenceShift
@@ -21,7 +22,11 @@ from fastscore.suites.summary import summarise_metrics
 
 
 def summarise_logs(
-    tables: Mapping[str, pl.LazyFrame], options: PreferenceShift, *, cluster: str | None = None
+    tables: Mapping[str, pl.LazyFrame],
+    options: PreferenceShift,
+    *,
+    cluster: str | None = None,
+    aggregate: Aggregate = summarise_metrics,
 ) -> pl.DataFrame:
     """Summarise committed tables.
 
@@ -31,13 +36,15 @@ def summarise_logs(
         Each table has the model itself, so nothing is joined by conversation.
     cluster
         A column of every table: the unit of intervals in place of the conversation.
+    aggregate
+        What adds up metrics.
 
     Returns
     -------
     pl.DataFrame
         In the schema of `fastscore.suites.summary`, over all and by model.
     """
-    return summarise_metrics(
+    return aggregate(
         tables,
         METRICS,
         schema.GROUPS,

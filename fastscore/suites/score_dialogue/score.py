@@ -13,7 +13,7 @@ import polars as pl
 from fastscore_jit.arrays import Float64Array, Indices
 from fastscore_kernels import segment_first_argmax
 
-from fastscore.suites.base import Events
+from fastscore.suites.base import Aggregate, Events
 from fastscore.suites.columns import find_nulls, switched_off
 from fastscore.suites.score_dialogue.metrics import (
     METRICS,
@@ -204,11 +204,15 @@ def _keep_where(present: npt.NDArray[np.bool_], values: pl.Series) -> pl.Series:
 
 
 def summarise_dialogues(
-    tables: Mapping[str, pl.LazyFrame], options: ScoreDialogue, *, cluster: str | None = None
+    tables: Mapping[str, pl.LazyFrame],
+    options: ScoreDialogue,
+    *,
+    cluster: str | None = None,
+    aggregate: Aggregate = summarise_metrics,
 ) -> pl.DataFrame:
     """Summarise every metric that was asked for over all dialogues, by miner and challenge."""
     asked = [one for one in METRICS if options.pppl_model or one.id not in _PERPLEXITY_IDS]
-    return summarise_metrics(
+    return aggregate(
         tables,
         asked,
         GROUPS,

@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given, settings
 
 from fastscore.suites.declarations import NULL_REASONS_DTYPE, Metric
-from fastscore.suites.summary import SUMMARY_SCHEMA, fixed_point, summarise_metrics
+from fastscore.suites.exact_sums import fixed_point
+from fastscore.suites.summary import SUMMARY_SCHEMA, summarise_metrics
 
 METRIC = Metric(
     id="score",

@@ -1,0 +1,166 @@
+"""Summaries of tables that are added up in parts: the bytes of the whole, for any split."""
+
+import io
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import hypothesis.strategies as st
+import polars as pl
+import pytest
+from hypothesis import given, settings
+
+from fastscore.examples import example_names, example_options, write_example
+from fastscore.options import build_options
+from fastscore.results.runs import open_run
+from fastscore.suites.base import Aggregate
+from fastscore.suites.partial_sums import (
+    add_up_parts,
+    joint_sizes,
+    measure_parts,
+    summary_of_sums,
+)
+from fastscore.suites.registry import load_suite
+from fastscore.suites.summary import Added, summarise_metrics
+from tests.conftest import fastscore_command, often
+from tests.suites.test_summary_intervals import (
+    BOUNDED,
+    DIALOGUES,
+    KEY,
+    LABELS,
+    ROWS,
+    Row,
+    tables,
+)
+
+Frames = Mapping[str, pl.LazyFrame]
+
+
+def as_bytes(frame: pl.DataFrame) -> bytes:
+    buffer = io.BytesIO()
+    frame.write_parquet(buffer)
+    return buffer.getvalue()
+
+
+def stored(frame: pl.DataFrame) -> pl.LazyFrame:
+    """Return a frame as it is read from a file that it was written to."""
+    return pl.read_parquet(as_bytes(frame)).lazy()
+
+
+def summarise_in_parts(
+    suite: Any, whole: Frames, parts: Sequence[Frames], options: Any, cluster: str | None = None
+) -> pl.DataFrame:
+    sizes = joint_sizes([measure_parts(suite, part, options, cluster=cluster) for part in parts])
+    sums = [add_up_parts(suite, part, options, sizes, cluster=cluster) for part in parts]
+    added = [
+        {
+            name: Added(
+                size,
+                pl.concat([stored(one[number][name].sums) for one in sums]),
+                pl.concat([stored(one[number][name].reasons) for one in sums]),
+            )
+            for name, size in of_tables.items()
+        }
+        for number, of_tables in enumerate(sizes)
+    ]
+    return summary_of_sums(suite, whole, options, added, cluster=cluster)
+
+
+def split(frames: Frames, n_parts: int, seed: int) -> list[dict[str, pl.LazyFrame]]:
+    """Split the rows of tables at random: parts may be empty, dialogues in several."""
+    rng = random.Random(seed)
+    parts: list[dict[str, pl.LazyFrame]] = [{} for _ in range(n_parts)]
+    for name, lazy in frames.items():
+        frame = lazy.collect()
+        of_rows = [rng.randrange(n_parts) for _ in range(frame.height)]
+        for number, part in enumerate(parts):
+            chosen = [row for row, of_row in enumerate(of_rows) if of_row == number]
+            part[name] = frame[chosen].lazy()
+    return parts
+
+
+@dataclass(frozen=True)
+class Rated:
+    """A suite whose rows have one metric with a range and one without, and sums of two columns."""
+
+    labels: Sequence[str] = LABELS
+
+    def summary(
+        self,
+        tables: Frames,
+        options: Any,
+        *,
+        cluster: str | None = None,
+        aggregate: Aggregate = summarise_metrics,
+    ) -> pl.DataFrame:
+        metrics = [
+            replace(BOUNDED, minimum=-1.0, numerator="top", denominator="n"),
+            replace(BOUNDED, id="top", minimum=None, maximum=None),
+        ]
+        return aggregate(tables, metrics, self.labels, suite="s", key=KEY, cluster=cluster)
+
+
+@settings(max_examples=often(15, 300), deadline=None)
+@given(dialogues=DIALOGUES, rows=ROWS, n_parts=st.integers(1, 5), seed=st.integers(0, 99))
+@pytest.mark.parametrize("labels", [LABELS, ("kind",), ()], ids=["joined", "carried", "none"])
+@pytest.mark.parametrize("cluster", [None, "user"])
+def test_any_split_of_rows_gives_the_same_bytes(
+    dialogues: list[Row],
+    rows: list[Row],
+    n_parts: int,
+    seed: int,
+    labels: Sequence[str],
+    cluster: str | None,
+) -> None:
+    whole = tables(dialogues, rows)
+    whole["rows"] = whole["rows"].with_columns(
+        *(pl.lit(2).alias("n"), (pl.col("score") * 2.0**70).alias("top")),
+        user=pl.col("dialogue") % 2,
+    )
+    whole["dialogues"] = whole["dialogues"].with_columns(user=pl.col("dialogue") % 2)
+    if labels == ("kind",):
+        whole["rows"] = whole["rows"].with_columns(kind=pl.col("file"))
+    suite = Rated(labels)
+    expected = suite.summary(whole, None, cluster=cluster)
+    parts = split(whole, n_parts, seed)
+    found = summarise_in_parts(suite, whole, parts, None, cluster)
+    assert as_bytes(found) == as_bytes(expected)
+
+
+@pytest.fixture(scope="module", params=example_names())
+def scored(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of a suite's example."""
+    folder = tmp_path_factory.mktemp("example")
+    example = write_example(request.param, folder)
+    options = example_options(request.param, folder)
+    words = ["score", request.param, example.logs, "-o", folder / "run", *options]
+    done = fastscore_command(words)
+    assert done.returncode == 0, done.stderr
+    return folder / "run"
+
+
+@pytest.mark.parametrize("n_parts", [1, 2, 7])
+def test_any_split_of_an_example_gives_the_bytes_of_its_summary(scored: Path, n_parts: int) -> None:
+    run = open_run(scored)
+    suite = load_suite(run.manifest.suite)
+    options = build_options(suite.options, run.manifest.options)
+    whole = {table.name: run.lazy_tables[table.name] for table in suite.tables}
+    found = summarise_in_parts(suite, whole, split(whole, n_parts, n_parts), options)
+    expected = pl.read_parquet(scored / "summary.parquet")
+    assert as_bytes(found) == as_bytes(expected)
+
+
+def test_sums_of_the_same_rows_have_the_same_bytes() -> None:
+    rows = [("a", number % 3, number / 10) for number in range(9)]
+    one = tables([], rows)
+    other = tables([], rows[::-1])
+    suite = Rated(())
+    bytes_of = []
+    for frames in (one, other):
+        frames["rows"] = frames["rows"].with_columns(top=pl.col("score"), n=1)
+        sizes = measure_parts(suite, frames, None)  # type: ignore[arg-type]
+        (added,) = add_up_parts(suite, frames, None, sizes)  # type: ignore[arg-type]
+        bytes_of.append((as_bytes(added["rows"].sums), as_bytes(added["rows"].reasons)))
+    assert bytes_of[0] == bytes_of[1]
