@@ -5,6 +5,7 @@ What those lack is taken away, and what they have instead is a stand-in that Lin
 
 import ctypes
 import fcntl
+import importlib
 import os
 import select
 import signal
@@ -29,15 +30,24 @@ LACKS = {
 MISSING = {"darwin": set(), "win32": {"fcntl", "resource", "termios", "pwd", "grp"}}
 
 
+# they ask for the system as they are imported
+OF_OTHERS = (
+    *("click", "jinja2", "multiprocessing.synchronize", "numpy", "orjson", "polars", "pyarrow.ipc"),
+    *("pyarrow.parquet", "rich.console", "rich.progress", "subprocess", "zstandard"),
+)
+
+
 def pretend(platform: str) -> None:
     """Take this process for one on another system, after the packages of others are imported."""
     import tempfile
 
-    import polars
+    for name in OF_OTHERS:
+        importlib.import_module(name)
+    import polars as pl
     from fastscore_jit import system
 
     system.processor_flags()  # this processor's stay what they are
-    assert polars.DataFrame({"a": [1]}).lazy().collect().height
+    assert pl.DataFrame({"a": [1]}).lazy().collect().height
     with tempfile.TemporaryDirectory():
         pass
     sys.meta_path.insert(0, _Missing(MISSING[platform]))
