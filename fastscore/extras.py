@@ -14,6 +14,7 @@ from fastscore.errors import UsageError
 EXTRAS = {
     "cloud": ("obstore",),
     "compile": ("numba", "llvmlite"),
+    "cuda": ("faiss", "onnx", "onnxruntime", "safetensors", "tokenizers"),
     "dask": ("distributed",),
     "embed": ("faiss", "onnx", "onnxruntime", "safetensors", "tokenizers"),
     "llm": ("openai",),

@@ -40,7 +40,9 @@ class EmbedderIdentity:
     dim
         The width that is scored, after truncation.
     accuracy
-        The measured nearness to fp32; empty for fp32 itself.
+        The measured nearness to fp32; empty for fp32 itself on the processor.
+    device
+        Where the model runs. The processor, ``"cpu"``, is not written.
     """
 
     recipe: str
@@ -48,10 +50,19 @@ class EmbedderIdentity:
     precision: str
     dim: int
     accuracy: str = ""
+    device: str = "cpu"
 
     def __str__(self) -> str:
         stated = f"({self.accuracy})" if self.accuracy else ""
-        return f"{self.recipe}@{self.fingerprint[:8]},{self.precision}{stated},dim={self.dim}"
+        run = self.precision if self.device == "cpu" else f"{self.precision},{self.device}"
+        return f"{self.recipe}@{self.fingerprint[:8]},{run}{stated},dim={self.dim}"
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as a run's manifest has it, without the device if that is the processor."""
+        fields = dataclasses.asdict(self)
+        if self.device == "cpu":
+            del fields["device"]
+        return fields
 
 
 def signature(

@@ -47,7 +47,7 @@ class Scorer:
         The suite's options, or its name.
     table
         The table that calls and streams return, or ``"rejects"``. Default: the suite's first.
-    metrics, embedder, precision, dim, store, columns, values, layout
+    metrics, embedder, precision, device, dim, store, columns, values, layout
         As of `fastscore.score`.
     **options
         Options of the suite by name, if `suite` is its name: ``lex_weight=1.0``.
@@ -72,6 +72,7 @@ class Scorer:
         metrics: Sequence[OwnMetric | str] = (),
         embedder: str | None = DEFAULT_EMBEDDER,
         precision: Literal["fp32", "bf16"] = "fp32",
+        device: Literal["cpu", "cuda"] = "cpu",
         dim: int | None = None,
         store: StrPath | None = None,
         columns: Mapping[str, str] | None = None,
@@ -92,6 +93,7 @@ class Scorer:
             options={**given, **options},
             embedder=None if embedder == NO_EMBEDDER else embedder,
             precision=precision,
+            device=device,
             dim=dim,
             store=None if store is None else Path(store),
             columns=layout_map(layout, name) | column_map(columns, values),

@@ -63,6 +63,7 @@ def score(
     output: StrPath | None = None,
     embedder: str | None = DEFAULT_EMBEDDER,
     precision: Literal["fp32", "bf16", "int8"] = "fp32",
+    device: Literal["cpu", "cuda"] = "cpu",
     dim: int | None = None,
     store: StrPath | None = None,
     workers: int | None = None,
@@ -105,6 +106,9 @@ def score(
     precision
         The precision in which the model runs: ``"fp32"``, or ``"bf16"`` where the processor can and
         `fastscore models verify` has measured its accuracy.
+    device
+        Where the model runs: ``"cuda"`` is an NVIDIA GPU, with the extra `cuda`, if
+        `fastscore models verify --device cuda` has measured the accuracy.
     dim
         The width to which vectors are truncated; None for the model's own.
     store
@@ -181,6 +185,7 @@ def score(
         options=options,
         embedder=None if embedder == NO_EMBEDDER else embedder,
         precision=precision,
+        device=device,
         dim=dim,
         store=None if store is None else Path(store),
         workers=workers or available_processors(),

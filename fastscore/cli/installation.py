@@ -20,6 +20,7 @@ from fastscore.processors import available_processors
 from fastscore.run.config import DEFAULT_EMBEDDER
 from fastscore.suites.registry import load_suite, suite_names
 from fastscore.terminal import write_line, write_note
+from fastscore.vectors.devices import CPU, DEVICES
 from fastscore.vectors.models import list_models, open_store
 from fastscore.vectors.precisions import EXACT, PRECISIONS
 from fastscore.version import __version__
@@ -44,7 +45,7 @@ def models_list() -> None:
     for listing in list_models():
         write_line(listing.line)
         for accuracy in listing.accuracies:
-            write_line(f"    {accuracy.precision} against fp32: {accuracy}")
+            write_line(f"    {accuracy.label} against fp32: {accuracy}")
     for line in list_masked_models():
         write_line(line)
 
@@ -119,11 +120,20 @@ def models_export(
     help="Measure this precision only.  [default: all that can run here]",
 )
 @click.option(
+    "--device",
+    type=click.Choice(list(DEVICES)),
+    default=CPU,
+    show_default=True,
+    help="Where the model runs: the processor, or an NVIDIA GPU.",
+)
+@click.option(
     "--texts",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="Measure on the lines of this file.  [default: dialogue utterances]",
 )
-def models_verify(name: str, task: str | None, precision: str | None, texts: Path | None) -> None:
+def models_verify(
+    name: str, task: str | None, precision: str | None, device: str, texts: Path | None
+) -> None:
     """Check the files of NAME and its vector for a test sentence; measure its accuracy.
 
     For each precision: cosine with the fp32 vector (mean and minimum), rank correlation and 99th
@@ -137,9 +147,9 @@ def models_verify(name: str, task: str | None, precision: str | None, texts: Pat
 
     lines = None if texts is None else read_texts(texts)
     if task == "fill-mask" or (task is None and is_masked_model(name)):
-        _verify_masked(name, precision, lines)
+        _verify_masked(name, precision, device, lines)
         return
-    found = verify_model(name, precision=precision, texts=lines)
+    found = verify_model(name, precision=precision, device=device, texts=lines)
     write_line(
         f"{found.exported.recipe.name}: files intact, test vector within "
         f"{found.test_difference:.1e} (ONNX SHA-256 {found.exported.onnx_sha256})"
@@ -148,20 +158,28 @@ def models_verify(name: str, task: str | None, precision: str | None, texts: Pat
         write_line(
             f"fp32: within {found.reference_difference:.1e} of sentence-transformers' vectors"
         )
-    write_line(f"{'':<6}{'cos mean':>10}{'cos min':>10}{'spearman':>10}{'p99':>10}{'batch':>10}")
+    width = max(len(row.label) for row in found.accuracies) + 2
+    write_line(
+        f"{'':<{width}}{'cos mean':>10}{'cos min':>10}{'spearman':>10}{'p99':>10}{'batch':>10}"
+    )
     for row in found.accuracies:
         write_line(
-            f"{row.precision:<6}{row.cosine_mean:>10.5f}{row.cosine_min:>10.5f}"
+            f"{row.label:<{width}}{row.cosine_mean:>10.5f}{row.cosine_min:>10.5f}"
             f"{row.spearman:>10.5f}{row.difference_p99:>10.5f}{row.batch_dependence:>10.0e}"
             f"   {row.texts:,} texts, {row.runtime}"
         )
     for refused, reason in found.refused.items():
-        write_line(f"{refused:<6}{reason}")
+        write_line(f"{refused:<{width}}{reason}")
 
 
-def _verify_masked(name: str, precision: str | None, texts: list[str] | None) -> None:
+def _verify_masked(name: str, precision: str | None, device: str, texts: list[str] | None) -> None:
     from fastscore.vectors.models import verify_masked_model
 
+    if device != CPU:
+        raise UsageError(
+            f"--device {device} is for embedding models: the masked language model {name!r} runs "
+            "on the processor only."
+        )
     if precision not in (None, EXACT):
         raise UsageError(
             f"--precision {precision} is for embedding models: the masked language model {name!r} "
@@ -197,6 +215,15 @@ def _store_options(function: Callable[..., Any]) -> Callable[..., Any]:
         show_default=True,
         help="The precision in which they were computed.",
     )
+    device = click.option(
+        "--device",
+        type=click.Choice(list(DEVICES)),
+        default=CPU,
+        envvar="FASTSCORE_DEVICE",
+        show_envvar=True,
+        show_default=True,
+        help="The device on which they were computed.",
+    )
     store = click.option(
         "--store",
         type=click.Path(path_type=Path),
@@ -204,7 +231,7 @@ def _store_options(function: Callable[..., Any]) -> Callable[..., Any]:
         show_envvar=True,
         help="The folder of vector stores.  [default: in the cache]",
     )
-    return model(precision(store(function)))
+    return model(precision(device(store(function))))
 
 
 @click.group("vectors", cls=SuggestingGroup, epilog="Example: fastscore vectors stats")
@@ -261,11 +288,13 @@ def _write_stores(stores: "Sequence[StoreListing]", *, as_json: bool) -> None:
 @vectors_command.command("stats", epilog="Example: fastscore vectors stats")
 @_store_options
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def vectors_stats(embedder: str, precision: str, store: Path | None, as_json: bool) -> None:
+def vectors_stats(
+    embedder: str, precision: str, device: str, store: Path | None, as_json: bool
+) -> None:
     """Count vectors, segments and bytes."""
     from fastscore.vectors.models import open_store
 
-    found = open_store(embedder, store, precision).stats()
+    found = open_store(embedder, store, precision, device).stats()
     if as_json:
         write_line(json.dumps({**asdict(found), "folder": str(found.folder)}, indent=2))
         return
@@ -292,7 +321,13 @@ def vectors_stats(embedder: str, precision: str, store: Path | None, as_json: bo
 @click.option("-k", "k", type=click.IntRange(min=1), default=10, show_default=True)
 @_store_options
 def vectors_nearest(
-    text: str, runs: tuple[Path, ...], k: int, embedder: str, precision: str, store: Path | None
+    text: str,
+    runs: tuple[Path, ...],
+    k: int,
+    embedder: str,
+    precision: str,
+    device: str,
+    store: Path | None,
 ) -> None:
     """Find the texts of the runs' logs that the embedder calls nearest to TEXT, by cosine.
 
@@ -303,9 +338,8 @@ def vectors_nearest(
     from fastscore.terminal import result_console
     from fastscore.terminal.grids import Column, Grid, print_grid
 
-    found = nearest_texts(
-        text, [open_run(run) for run in runs], k, embedder=embedder, precision=precision, root=store
-    )
+    model = {"embedder": embedder, "precision": precision, "device": device}
+    found = nearest_texts(text, [open_run(run) for run in runs], k, **model, root=store)
     cosines = tuple(f"{cosine:.4f}" for cosine in found["cosine"])
     columns = (
         Column("cosine", cosines),
@@ -321,11 +355,13 @@ def vectors_nearest(
 )
 @_store_options
 @click.pass_context
-def vectors_verify(ctx: click.Context, embedder: str, precision: str, store: Path | None) -> None:
+def vectors_verify(
+    ctx: click.Context, embedder: str, precision: str, device: str, store: Path | None
+) -> None:
     """Read every vector and compare it with its checksum; damaged segments are set aside."""
     from fastscore.vectors.models import open_store
 
-    check = open_store(embedder, store, precision).verify()
+    check = open_store(embedder, store, precision, device).verify()
     write_line(f"{check.vectors:,} vectors in {check.segments:,} segments are intact")
     for name, reason in check.damaged:
         write_note(f"{name}: {reason}; set aside, its texts will be embedded again")
@@ -339,11 +375,11 @@ def vectors_verify(ctx: click.Context, embedder: str, precision: str, store: Pat
     epilog="Example: fastscore vectors compact",
 )
 @_store_options
-def vectors_compact(embedder: str, precision: str, store: Path | None) -> None:
+def vectors_compact(embedder: str, precision: str, device: str, store: Path | None) -> None:
     """Merge small segments and drop vectors that are held twice; safe while others score."""
     from fastscore.vectors.models import open_store
 
-    found = open_store(embedder, store, precision).compact()
+    found = open_store(embedder, store, precision, device).compact()
     write_line(f"{found.vectors:,} vectors in {found.segments:,} segments, {found.bytes:,} bytes")
 
 

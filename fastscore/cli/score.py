@@ -30,6 +30,7 @@ from fastscore.run.engines.engine import ENGINES, LOCAL
 from fastscore.suites.base import Suite
 from fastscore.suites.registry import load_suite, suite_names
 from fastscore.vectors.description import TRUST_VARIABLE
+from fastscore.vectors.devices import CPU, DEVICES
 from fastscore.vectors.precisions import EXACT, PRECISIONS
 
 if TYPE_CHECKING:
@@ -142,6 +143,13 @@ _CHANGING = (
         default=EXACT,
         type=click.Choice(PRECISIONS),
         help="Number format of the model. The signature contains the accuracy of bf16 and int8.",
+    ),
+    _option(
+        "--device",
+        heading=CHANGES_SCORE,
+        default=CPU,
+        type=click.Choice(list(DEVICES)),
+        help="Where the model runs. 'cuda' is an NVIDIA GPU and needs the extra cuda.",
     ),
     _option(
         "--dim",
@@ -333,7 +341,7 @@ def run_options(suite: Suite) -> list[click.Option]:
 
 def _hidden_for_vectors(option: click.Option) -> click.Option:
     """Return an option that `--help` does not list if only vectors use it."""
-    if option.name not in ("embedder", "precision", "dim", "store"):
+    if option.name not in ("embedder", "precision", "device", "dim", "store"):
         return option
     hidden = copy.copy(option)
     hidden.hidden = True

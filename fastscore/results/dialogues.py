@@ -243,6 +243,7 @@ class Dialogues:
             options=manifest.options,
             embedder=about["recipe"] if about else None,
             precision=about["precision"] if about else "fp32",
+            device=about.get("device", "cpu") if about else "cpu",
             dim=about["dim"] if about else None,
             columns=map_from(manifest.column_map),
         )
@@ -411,6 +412,7 @@ def nearest_texts(
     *,
     embedder: str,
     precision: str,
+    device: str = "cpu",
     root: Path | None = None,
 ) -> pl.DataFrame:
     """Find the texts of runs whose vectors are nearest to a text's.
@@ -425,7 +427,7 @@ def nearest_texts(
     StoreError
         No text of the runs has a vector in the store.
     """
-    model = Embedder(embedder, precision=precision)
+    model = Embedder(embedder, precision=precision, device=device)
     store = VectorStore.open(model.fingerprint, model.dim, root=root)
     vector = np.asarray(model.encode(pl.Series("text", [text])), np.float32)[0]
     best = pl.DataFrame(schema={"text": pl.String, "cosine": pl.Float32})

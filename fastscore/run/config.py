@@ -42,6 +42,8 @@ class RunConfig:
         The recipe's name, or None for no semantic part.
     precision
         The precision in which the model runs.
+    device
+        Where it runs.
     dim
         The width to which vectors are truncated, or None for the model's own.
     store
@@ -84,6 +86,7 @@ class RunConfig:
     options: Mapping[str, Any]
     embedder: str | None = DEFAULT_EMBEDDER
     precision: str = "fp32"
+    device: str = "cpu"
     dim: int | None = None
     store: Path | None = None
     workers: int = 1

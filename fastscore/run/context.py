@@ -35,6 +35,7 @@ class EmbedderSettings:
     dim: int | None
     store: Path | None
     cache: Path | None = None
+    device: str = "cpu"
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +108,9 @@ def run_context(
     """Return what a run's tasks need to know."""
     settings = None
     if identity is not None and config.embedder is not None:
-        settings = EmbedderSettings(config.embedder, config.precision, config.dim, config.store)
+        settings = EmbedderSettings(
+            config.embedder, config.precision, config.dim, config.store, device=config.device
+        )
     return RunContext(
         run=config.output,
         suite=suite.name,
@@ -169,7 +172,8 @@ def embedder_identity(config: RunConfig, suite: Suite, options: Any) -> Embedder
     UsageError
         The suite compares vectors with these options, and the embedder is turned off.
     ModelError
-        The model is not exported, or its accuracy in this precision has not been measured.
+        The model is not exported, or its accuracy has not been measured in this precision and on
+        this device.
     """
     if not suite.needs_vectors(options):
         return None
@@ -182,7 +186,7 @@ def embedder_identity(config: RunConfig, suite: Suite, options: Any) -> Embedder
     from fastscore.vectors.embedder import Embedder, check_dim
 
     try:
-        embedder = Embedder(config.embedder, precision=config.precision)
+        embedder = Embedder(config.embedder, precision=config.precision, device=config.device)
     except FastscoreError as error:
         changes = [
             f"{flag_name(name)} {value}" for name, _, value in _without_vectors(suite, options)
@@ -198,4 +202,5 @@ def embedder_identity(config: RunConfig, suite: Suite, options: Any) -> Embedder
         precision=config.precision,
         dim=check_dim(config.dim, embedder.dim),
         accuracy="" if accuracy is None else str(accuracy),
+        device=config.device,
     )

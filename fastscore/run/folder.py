@@ -126,9 +126,7 @@ def new_manifest(
         options=option_values(options),
         settings=_settings(config, suite),
         column_map=stored_map(config.columns),
-        embedder=None
-        if identity is None
-        else {name: getattr(identity, name) for name in identity.__slots__},
+        embedder=None if identity is None else identity.as_dict(),
         own_metrics=[one.to_json() for one in config.metrics],
         environment=_environment(),
         tables={table.name: {"rows": 0, "parts": 0} for table in suite.tables},

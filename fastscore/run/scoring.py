@@ -55,7 +55,9 @@ class StoredEncoder(Encoder, Protocol):
 def open_embedder(settings: EmbedderSettings) -> "Embedder":
     """Return the run's embedder."""
     with _model_lock:
-        return _loaded_embedder(settings.recipe, settings.precision, _cache_of(settings))
+        return _loaded_embedder(
+            settings.recipe, settings.precision, settings.device, _cache_of(settings)
+        )
 
 
 def open_perplexity_model(settings: PerplexitySettings) -> "PerplexityModel":
@@ -81,10 +83,10 @@ def _cache_of(settings: EmbedderSettings | PerplexitySettings) -> Path:
 
 
 @functools.cache
-def _loaded_embedder(recipe: str, precision: str, cache: Path) -> "Embedder":
+def _loaded_embedder(recipe: str, precision: str, device: str, cache: Path) -> "Embedder":
     from fastscore.vectors.embedder import Embedder
 
-    return Embedder(recipe, precision=precision, cache_dir=cache)
+    return Embedder(recipe, precision=precision, device=device, cache_dir=cache)
 
 
 @functools.cache

@@ -308,7 +308,12 @@ def _other_model(expected: Expected) -> str | None:
     from fastscore.vectors.embedder import Embedder
 
     try:
-        embedder = Embedder(settings.recipe, precision=settings.precision, cache_dir=settings.cache)
+        embedder = Embedder(
+            settings.recipe,
+            precision=settings.precision,
+            device=settings.device,
+            cache_dir=settings.cache,
+        )
     except FastscoreError as error:
         return f"cannot use the model {settings.recipe} in {settings.cache}: {error.message}"
     if embedder.fingerprint != expected.model:

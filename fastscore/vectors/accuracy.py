@@ -21,6 +21,7 @@ from fastscore_models.export import check_files
 from fastscore.durable import committed
 from fastscore.errors import ModelError
 from fastscore.extras import scipy_stats
+from fastscore.vectors.devices import CPU, DEVICES
 from fastscore.vectors.embedder import (
     TOKENS_PER_BATCH,
     Embedder,
@@ -182,6 +183,8 @@ class Accuracy:
         99th percentile of how far those similarities are off.
     batch_dependence
         The most that a component changes when a text is embedded alone.
+    device
+        The device.
     """
 
     precision: str
@@ -193,6 +196,12 @@ class Accuracy:
     spearman: float
     difference_p99: float
     batch_dependence: float
+    device: str = CPU
+
+    @property
+    def label(self) -> str:
+        """The precision, and the device unless it is the processor."""
+        return self.precision if self.device == CPU else f"{self.precision} {self.device}"
 
     def __str__(self) -> str:
         return (
@@ -243,6 +252,7 @@ def measure_accuracy(embedder: Embedder, texts: list[str], exact: Vectors) -> Ac
         precision=embedder.precision,
         fingerprint=embedder.fingerprint,
         runtime=_runtime(embedder.precision),
+        device=embedder.device,
         texts=len(texts),
         cosine_mean=float(cosines.mean()),
         cosine_min=float(cosines.min()),
@@ -285,43 +295,50 @@ def save_accuracy(embedder: Embedder, accuracy: Accuracy) -> None:
     ModelError
         If it cannot be written.
     """
-    path = _path(embedder.exported.folder, accuracy.precision)
+    path = _path(embedder.exported.folder, accuracy.precision, accuracy.device)
+    fields = asdict(accuracy)
+    if accuracy.device == CPU:
+        del fields["device"]
     try:
         with committed(path) as file:
-            file.write(f"{json.dumps(asdict(accuracy), indent=2)}\n".encode())
+            file.write(f"{json.dumps(fields, indent=2)}\n".encode())
     except OSError as error:
         raise ModelError(f"{path} cannot be written: {error.strerror}.") from error
 
 
 def list_accuracies(folder: Path) -> list[Accuracy]:
-    """Return what has been measured of an exported model, precision by precision."""
-    found = (_load(_path(folder, precision)) for precision in PRECISIONS)
+    """Return what has been measured of an exported model, by device and precision."""
+    found = (
+        _load(_path(folder, precision, device)) for device in DEVICES for precision in PRECISIONS
+    )
     return [accuracy for accuracy in found if accuracy is not None]
 
 
 def stated_accuracy(embedder: Embedder) -> Accuracy | None:
-    """Return the measured accuracy of an embedder; None for fp32, which is exact.
+    """Return the measured accuracy of an embedder; None for fp32 on the processor.
 
     Raises
     ------
     ModelError
         If it has not been measured for this model and this version of the runtime.
     """
-    if embedder.precision == EXACT:
+    precision, device = embedder.precision, embedder.device
+    if precision == EXACT and device == CPU:
         return None
-    found = _load(_path(embedder.exported.folder, embedder.precision))
-    wanted = embedder.fingerprint, _runtime(embedder.precision)
+    found = _load(_path(embedder.exported.folder, precision, device))
+    wanted = embedder.fingerprint, _runtime(precision)
     if found is None or (found.fingerprint, found.runtime) != wanted:
+        place, option = ("", "") if device == CPU else (f" on {device}", f" --device {device}")
         raise ModelError(
-            f"The accuracy of {embedder.name} in {embedder.precision} has not been measured with "
+            f"The accuracy of {embedder.name} in {precision}{place} has not been measured with "
             f"{wanted[1]}.",
-            f"Run `fastscore models verify {embedder.name}`.",
+            f"Run `fastscore models verify {embedder.name}{option}`.",
         )
     return found
 
 
-def _path(folder: Path, precision: str) -> Path:
-    return folder / f"accuracy-{precision}.json"
+def _path(folder: Path, precision: str, device: str) -> Path:
+    return folder / f"accuracy-{precision}{'' if device == CPU else f'-{device}'}.json"
 
 
 def _load(path: Path) -> Accuracy | None:
@@ -334,6 +351,10 @@ def _load(path: Path) -> Accuracy | None:
 
 def _runtime(precision: str) -> str:
     package = RUNTIME_OF[precision]
+    if package == "onnxruntime":  # a module of two packages
+        import onnxruntime
+
+        return f"{package} {onnxruntime.__version__}"
     return f"{package} {version(package)}"
 
 

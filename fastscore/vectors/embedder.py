@@ -14,17 +14,15 @@ tokens over the windows of both.
 import hashlib
 import json
 import threading
-from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from fastscore_jit.arrays import Vectors
-from fastscore_jit.stopping import raise_if_stopped, result_of
+from fastscore_jit.stopping import raise_if_stopped
 from fastscore_models import (
     ExportedModel,
     ModelExportError,
@@ -42,15 +40,17 @@ from fastscore.errors import ModelError, UsageError
 from fastscore.extras import require
 from fastscore.paths import cache_root
 from fastscore.processors import available_processors
+from fastscore.vectors.devices import CPU, DEVICES
 from fastscore.vectors.precisions import (
     EXACT,
-    Calls,
     Inference,
     Inputs,
     calls_at_once,
+    check_device,
     check_precision,
     graph_sha256,
     load_inference,
+    run_batches,
 )
 from fastscore.vectors.view import VectorView, as_series, as_texts
 
@@ -63,8 +63,6 @@ if TYPE_CHECKING:
 TOKENS_PER_BATCH = 512
 _TEXTS_PER_WINDOW = 8192
 _TEXTS_PER_LOOK = 512
-
-Tag = TypeVar("Tag")
 
 
 class TextGroup(NamedTuple):
@@ -109,7 +107,12 @@ def load_tokenizer(path: Path, max_tokens: int | None) -> Any:
 
 
 def group_texts(
-    texts: "pl.Series", tokenizer: Any, prefix: str = "", *, windows: bool = False
+    texts: "pl.Series",
+    tokenizer: Any,
+    prefix: str = "",
+    *,
+    windows: bool = False,
+    device: str = CPU,
 ) -> Iterator[TextGroup]:
     """Tokenise texts window by window and group each window's by token count, ascending.
 
@@ -123,9 +126,12 @@ def group_texts(
         Put before every text.
     windows
         Whether what is truncated follows as texts of their own, each truncated in its turn.
+    device
+        Where they are embedded: a GPU takes more at once.
     """
-    for start in range(0, len(texts), _TEXTS_PER_WINDOW):
-        window = texts.slice(start, _TEXTS_PER_WINDOW).to_list()
+    size = _TEXTS_PER_WINDOW * DEVICES[device].window_factor
+    for start in range(0, len(texts), size):
+        window = texts.slice(start, size).to_list()
         if prefix:
             window = [prefix + text for text in window]
         encodings: list[Any] = []
@@ -148,7 +154,7 @@ def group_texts(
             )
 
 
-def cut_batches(texts: int, tokens: int) -> Iterator[slice]:
+def cut_batches(texts: int, tokens: int, device: str = CPU) -> Iterator[slice]:
     """Cut texts of one token count into batches for a model.
 
     A text is in a batch of its own only where it is the only one: two cost little more than one,
@@ -160,38 +166,14 @@ def cut_batches(texts: int, tokens: int) -> Iterator[slice]:
         How many there are.
     tokens
         How many tokens each has.
+    device
+        Where they are embedded.
     """
-    size = max(2, TOKENS_PER_BATCH // max(1, tokens))
+    size = max(2, TOKENS_PER_BATCH * DEVICES[device].batch_factor // max(1, tokens))
     for start in range(0, texts, size):
         left = texts - start
         if left > 1 or texts == 1:  # a last one alone has joined those before it
             yield slice(start, start + (left if left == size + 1 else size))
-
-
-def run_batches(
-    run: Inference, batches: Iterable[tuple[Inputs, Tag]], threads: int
-) -> Generator[tuple[npt.NDArray[np.float32], Tag], None, None]:
-    """Run batches on so many threads; yield each one's output and tag in the order given.
-
-    The next batches are made while earlier ones are in the model. Closed early, or asked to stop,
-    those that wait are given up, and those in the model end where its runtime lets them.
-    """
-    calls = Calls()
-    pool = ThreadPoolExecutor(threads, thread_name_prefix="fastscore-model", initializer=calls.join)
-    try:
-        running: deque[tuple[Future[npt.NDArray[np.float32]], Tag]] = deque()
-        for inputs, tag in batches:
-            running.append((pool.submit(run, inputs), tag))
-            # Enough in flight to keep threads busy while the next window is tokenised.
-            while len(running) > 4 * threads:
-                future, done = running.popleft()
-                yield result_of(future), done
-        while running:
-            future, done = running.popleft()
-            yield result_of(future), done
-    finally:
-        calls.end()
-        pool.shutdown(wait=True, cancel_futures=True)
 
 
 Progress = Callable[[int, int], None]
@@ -207,6 +189,8 @@ class Embedder:
     precision
         ``"fp32"``: equal to sentence-transformers within 1e-6. ``"bf16"`` and ``"int8"``: faster,
         where the processor can; `accuracy.measure_accuracy` says how near they come.
+    device
+        ``"cpu"``, or ``"cuda"`` for an NVIDIA GPU, which needs the extra `cuda` and runs fp32.
     threads
         Batches in the model at once; None for one a processor. No vector depends on it.
     cache_dir
@@ -215,9 +199,10 @@ class Embedder:
     Raises
     ------
     ModelError
-        If the model is unknown, not exported, or damaged, or the precision cannot run here.
+        If the model is unknown, not exported, or damaged, or the precision or device cannot be
+        used here.
     UsageError
-        If `precision` or `threads` cannot be used.
+        If `precision`, `device` or `threads` cannot be used.
 
     Examples
     --------
@@ -230,14 +215,17 @@ class Embedder:
         recipe: str = "minilm-l6-v2",
         *,
         precision: str = EXACT,
+        device: str = CPU,
         threads: int | None = None,
         cache_dir: Path | None = None,
     ) -> None:
         require("embed", "Comparing texts by meaning")
         check_precision(precision)
+        check_device(device, precision)
         if threads is not None and threads < 1:
             raise UsageError(f"The number of threads is {threads}: expected at least 1.")
         self.precision = precision
+        self.device = device
         self.threads = threads or available_processors()
         self._exported = _find(recipe, cache_dir or cache_root())
         self._graph_sha256 = graph_sha256(self._exported, precision)
@@ -277,6 +265,8 @@ class Embedder:
             "prefix": recipe.prefix,
             "tokenizer": self._exported.tokenizer_sha256,
         }
+        if self.device != CPU:
+            parts["device"] = self.device
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
     def embed(
@@ -348,7 +338,7 @@ class Embedder:
         run, tokenizer = self._load()
         done = 0
         batches = self._batches(series, tokenizer)
-        calls = calls_at_once(self.precision, self.threads)
+        calls = calls_at_once(self.precision, self.threads, self.device)
         with closing(run_batches(run, batches, calls)) as outputs:
             for output, rows in outputs:
                 vectors[rows] = truncate(output, width)
@@ -377,7 +367,7 @@ class Embedder:
                 except ModelExportError as error:
                     raise ModelError(error.message, error.hint) from error
                 self._loaded = (
-                    load_inference(exported, self.precision, self.threads),
+                    load_inference(exported, self.precision, self.threads, self.device),
                     load_tokenizer(exported.tokenizer_path, exported.recipe.max_tokens),
                 )
             return self._loaded
@@ -386,8 +376,10 @@ class Embedder:
         self, series: "pl.Series", tokenizer: Any
     ) -> Iterator[tuple[Inputs, npt.NDArray[np.int64]]]:
         """Yield the inputs of texts of equal token count, and the texts' rows."""
-        for group in group_texts(series, tokenizer, self._exported.recipe.prefix):
-            for batch in cut_batches(*group.ids.shape):
+        prefix = self._exported.recipe.prefix
+        for group in group_texts(series, tokenizer, prefix, device=self.device):
+            texts, tokens = group.ids.shape
+            for batch in cut_batches(texts, tokens, self.device):
                 yield {"input_ids": group.ids[batch]}, group.rows[batch]
 
 
@@ -497,7 +489,8 @@ class WindowEmbedder:
         run = self._embedder.open_model()
         sums = np.zeros((len(series), self.dim))
         begun = np.zeros(len(series), np.bool_)
-        calls = calls_at_once(self._embedder.precision, self._embedder.threads)
+        embedder = self._embedder
+        calls = calls_at_once(embedder.precision, embedder.threads, embedder.device)
         with closing(run_batches(run, self._batches(series), calls)) as outputs:
             for output, (rows, tokens) in outputs:
                 np.add.at(sums, rows, tokens * output.astype(np.float64))
@@ -515,10 +508,11 @@ class WindowEmbedder:
         tokenizer.enable_truncation(exported.recipe.max_tokens - len(prefix))
         special = tokenizer.num_special_tokens_to_add(False)
         leading = _leading_specials(tokenizer)
-        for group in group_texts(series, tokenizer, windows=True):
+        device = self._embedder.device
+        for group in group_texts(series, tokenizer, windows=True, device=device):
             tokens = max(1, group.ids.shape[1] - special)
             ids = np.insert(group.ids, [leading] * len(prefix), prefix, axis=1)
-            for batch in cut_batches(*ids.shape):
+            for batch in cut_batches(len(ids), ids.shape[1], device):
                 yield {"input_ids": ids[batch]}, (group.rows[batch], tokens)
 
 

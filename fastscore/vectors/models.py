@@ -34,6 +34,7 @@ from fastscore.vectors.accuracy import (
     save_accuracy,
 )
 from fastscore.vectors.description import STORE_FILE
+from fastscore.vectors.devices import CPU, CUDA
 from fastscore.vectors.embedder import Embedder, TokenCounter, WindowEmbedder
 from fastscore.vectors.perplexity import PerplexityModel
 from fastscore.vectors.precisions import EXACT, PRECISIONS
@@ -211,7 +212,11 @@ class Verification:
 
 
 def verify_model(
-    name: str, *, precision: str | None = None, texts: Sequence[str] | None = None
+    name: str,
+    *,
+    precision: str | None = None,
+    device: str = CPU,
+    texts: Sequence[str] | None = None,
 ) -> Verification:
     """Check an exported model and measure how near each precision comes to fp32.
 
@@ -223,6 +228,8 @@ def verify_model(
         The model's name, or its recipe file.
     precision
         The only one to measure; None for all that can run here.
+    device
+        Where they run. They are compared with fp32 on the processor.
     texts
         Texts to measure on; None for the 500 utterances that come with the package.
 
@@ -230,7 +237,8 @@ def verify_model(
     ------
     ModelError
         The model is not exported or damaged, fp32 differs from the reference by more than 1e-6, a
-        vector depends on its company by more than 1e-6, or `precision` cannot run here.
+        vector depends on its company by more than 1e-6, or `precision` or `device` cannot be used
+        here.
     UsageError
         There are fewer than two texts, or there is no such precision.
     """
@@ -246,12 +254,13 @@ def verify_model(
         )
     expected = exact.encode(sample)
     accuracies, refused = [], {}
-    for wanted in PRECISIONS if precision is None else (precision,):
+    every = PRECISIONS if device == CPU else (EXACT,)
+    for wanted in every if precision is None else (precision,):
         try:
-            embedder = Embedder(name, precision=wanted)
+            embedder = Embedder(name, precision=wanted, device=device)
             accuracy = measure_accuracy(embedder, sample, expected)
         except ModelError as error:
-            if precision is not None:
+            if precision is not None or device != CPU:
                 raise
             refused[wanted] = str(error)
             continue
@@ -355,17 +364,19 @@ def read_texts(path: Path) -> list[str]:
     return [line for line in lines if line.strip()]
 
 
-def open_store(name: str, root: Path | None, precision: str = EXACT) -> VectorStore:
-    """Open the store of an exported model's vectors of a precision.
+def open_store(
+    name: str, root: Path | None, precision: str = EXACT, device: str = CPU
+) -> VectorStore:
+    """Open the store of an exported model's vectors of a precision and device.
 
     Raises
     ------
     ModelError
-        The model is not exported, or cannot run in this precision here.
+        The model is not exported, or cannot run in this precision or on this device here.
     StoreError
         The store cannot be read.
     """
-    embedder = Embedder(name, precision=precision)
+    embedder = Embedder(name, precision=precision, device=device)
     return VectorStore.open(embedder.fingerprint, embedder.dim, root=root)
 
 
@@ -446,11 +457,13 @@ def _fingerprints() -> dict[str, tuple[str, str]]:
     """Return the model and precision of each fingerprint that can be computed here."""
     found = {}
     for listing in list_models():
-        for precision in PRECISIONS if listing.exported is not None else ():
+        ways = [(EXACT, CUDA), *((precision, CPU) for precision in PRECISIONS)]
+        for precision, device in ways if listing.exported is not None else ():
             with contextlib.suppress(ModelError):
-                embedder = Embedder(listing.name, precision=precision)
+                embedder = Embedder(listing.name, precision=precision, device=device)
+                label = precision if device == CPU else f"{precision} {device}"
                 for each in (embedder, WindowEmbedder(embedder), TokenCounter(embedder)):
-                    found[each.fingerprint] = (listing.name, precision)
+                    found[each.fingerprint] = (listing.name, label)
     for name in list_masked(cache_root()):
         with contextlib.suppress(ModelError):
             found[PerplexityModel(name).fingerprint] = (name, EXACT)

@@ -28,9 +28,8 @@ from fastscore.vectors.embedder import (
     cut_batches,
     group_texts,
     load_tokenizer,
-    run_batches,
 )
-from fastscore.vectors.precisions import Inference, Inputs, run_in_onnxruntime
+from fastscore.vectors.precisions import Inference, Inputs, run_batches, run_in_onnxruntime
 from fastscore.vectors.view import as_series
 
 if TYPE_CHECKING:

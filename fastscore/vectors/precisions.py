@@ -12,17 +12,27 @@ import contextlib
 import importlib
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
+from fastscore_jit.stopping import result_of
 from fastscore_jit.system import processor_flags
 
 from fastscore.errors import ModelError, UsageError, did_you_mean
 from fastscore.extras import install_command, is_installed
+from fastscore.vectors.devices import (
+    CALLS_ON_A_GPU,
+    CPU,
+    DEVICES,
+    INSTALL_CUDA,
+    check_session,
+)
 
 if TYPE_CHECKING:
     from fastscore_models import ExportedModel
@@ -70,6 +80,34 @@ def check_precision(precision: str) -> None:
         )
 
 
+def check_device(device: str, precision: str) -> None:
+    """Refuse a device that is unknown, lacks its provider, or does not run a precision.
+
+    Raises
+    ------
+    UsageError
+        There is no such device, or it does not run the precision.
+    ModelError
+        The provider is not installed.
+    """
+    if device not in DEVICES:
+        raise UsageError(f"Unknown device {device!r}.", did_you_mean(device, tuple(DEVICES)))
+    if device == CPU:
+        return
+    if precision != EXACT:
+        raise UsageError(
+            f"The device {device} runs precision {EXACT} only, and precision is {precision}.",
+            f"Use --precision {EXACT}, or --device {CPU}.",
+        )
+    import onnxruntime
+
+    if DEVICES[device].provider not in onnxruntime.get_available_providers():
+        raise ModelError(
+            f"The device {device} needs ONNX Runtime's CUDA provider, which is not installed.",
+            f"Run: {INSTALL_CUDA}",
+        )
+
+
 def graph_sha256(exported: "ExportedModel", precision: str) -> str:
     """Return the SHA-256 of the ONNX file that a precision runs.
 
@@ -83,7 +121,9 @@ def graph_sha256(exported: "ExportedModel", precision: str) -> str:
     return find_int8(exported).sha256 if precision == "int8" else exported.onnx_sha256
 
 
-def load_inference(exported: "ExportedModel", precision: str, threads: int) -> "Inference":
+def load_inference(
+    exported: "ExportedModel", precision: str, threads: int, device: str
+) -> "Inference":
     """Load an exported model's graph in a precision.
 
     Parameters
@@ -94,6 +134,8 @@ def load_inference(exported: "ExportedModel", precision: str, threads: int) -> "
         One that `check_precision` lets pass.
     threads
         How many threads will call the function at once.
+    device
+        One that `check_device` lets pass.
 
     Raises
     ------
@@ -106,11 +148,13 @@ def load_inference(exported: "ExportedModel", precision: str, threads: int) -> "
         return run_in_openvino(exported.onnx_path, precision=precision, threads=threads)
     if precision == "int8":
         return run_in_onnxruntime(check_int8(exported))
-    return run_in_onnxruntime(exported.onnx_path)
+    return run_in_onnxruntime(exported.onnx_path, device)
 
 
-def calls_at_once(precision: str, threads: int) -> int:
-    """Return how many calls of a precision's function keep so many threads busy."""
+def calls_at_once(precision: str, threads: int, device: str) -> int:
+    """Return how many calls of a precision's function keep so many threads, or a GPU, busy."""
+    if device != CPU:
+        return CALLS_ON_A_GPU
     return CALLS_PER_THREAD * threads if RUNTIME_OF[precision] == "openvino" else threads
 
 
@@ -122,6 +166,8 @@ CALLS_PER_THREAD = 2
 
 _CONVERTER = "openvino.tools.ovc"
 _thread = threading.local()
+
+Tag = TypeVar("Tag")
 
 
 class Calls:
@@ -145,17 +191,50 @@ class Calls:
             self._options.terminate = True
 
 
-def run_in_onnxruntime(path: Path) -> Inference:
+def run_batches(
+    run: Inference, batches: Iterable[tuple[Inputs, Tag]], threads: int
+) -> Generator[tuple[npt.NDArray[np.float32], Tag], None, None]:
+    """Run batches on so many threads; yield each one's output and tag in the order given.
+
+    The next batches are made while earlier ones are in the model. Closed early, or asked to stop,
+    those that wait are given up, and those in the model end where its runtime lets them.
+    """
+    calls = Calls()
+    pool = ThreadPoolExecutor(threads, thread_name_prefix="fastscore-model", initializer=calls.join)
+    try:
+        running: deque[tuple[Future[npt.NDArray[np.float32]], Tag]] = deque()
+        for inputs, tag in batches:
+            running.append((pool.submit(run, inputs), tag))
+            # Enough in flight to keep threads busy while the next window is tokenised.
+            while len(running) > 4 * threads:
+                future, done = running.popleft()
+                yield result_of(future), done
+        while running:
+            future, done = running.popleft()
+            yield result_of(future), done
+    finally:
+        calls.end()
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+def run_in_onnxruntime(path: Path, device: str = CPU) -> Inference:
     """Load a model into ONNX Runtime, which computes in the precision of the file.
 
     A text's output is the same to the last bit in a batch of any size. ONNX Runtime itself adds up
     the tokens, and multiplies the row, of a batch of one in another order than those of several:
     so it never gets one, but the text and its double.
 
+    Parameters
+    ----------
+    path
+        The ONNX file.
+    device
+        One that `check_device` lets pass. On a GPU the last bits may differ with the batch.
+
     Raises
     ------
     ModelError
-        If the file cannot be loaded.
+        If the file cannot be loaded, or the session does not compute on the device.
     """
     import onnxruntime
 
@@ -165,15 +244,20 @@ def run_in_onnxruntime(path: Path) -> Inference:
     # Shapes vary from batch to batch; a remembered pattern for each would only cost memory.
     options.enable_mem_pattern = False
     options.log_severity_level = 3
+    wanted = DEVICES[device]
+    if device != CPU and hasattr(onnxruntime, "preload_dlls"):
+        with contextlib.redirect_stdout(sys.stderr):  # it prints what it does not find
+            onnxruntime.preload_dlls()
     try:
         session = onnxruntime.InferenceSession(
             str(path),
             options,
-            providers=["CPUExecutionProvider"],
+            providers=[(wanted.provider, dict(wanted.settings))],
             disabled_optimizers=["SkipLayerNormFusion"],
         )
     except Exception as error:  # the runtime has a class of its own for each way to fail
         raise ModelError(f"ONNX Runtime cannot load {path}: {error}") from error
+    check_session(session, device)
 
     def run(inputs: Inputs) -> npt.NDArray[np.float32]:
         texts = len(next(iter(inputs.values())))

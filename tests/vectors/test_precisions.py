@@ -144,7 +144,7 @@ def test_bf16_threads_do_not_change_a_bit(tiny_cache):
 class Rounded:
     """An embedder of known vectors, which are off in a known way."""
 
-    precision = "fp32"
+    precision, device = "fp32", "cpu"
     fingerprint = "f00d"
 
     def __init__(self, vectors):

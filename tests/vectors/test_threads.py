@@ -10,7 +10,7 @@ import pytest
 from fastscore_jit.stopping import StoppedError, own_stop_flag, request_stop
 from fastscore_models import ExportedModel
 
-from fastscore.vectors import Embedder, embedder
+from fastscore.vectors import Embedder, embedder, precisions
 from fastscore.vectors.precisions import Calls
 from tests.vectors.stores import append_texts, open_store, vectors_of, window_ids
 
@@ -75,9 +75,9 @@ def test_threads_load_one_session(tiny_cache, monkeypatch):
     loads = []
     plain = embedder.load_inference
 
-    def load_inference(exported: ExportedModel, precision: str, threads: int):
+    def load_inference(exported: ExportedModel, *others):
         loads.append(exported)
-        return plain(exported, precision, threads)
+        return plain(exported, *others)
 
     monkeypatch.setattr(embedder, "load_inference", load_inference)
     shared = Embedder("tiny", threads=1, cache_dir=tiny_cache)
@@ -109,9 +109,9 @@ def test_what_waits_for_a_model_is_given_up_when_nobody_wants_more(monkeypatch):
             given_up.wait(SECONDS)
         return inputs["number"]
 
-    monkeypatch.setattr(embedder, "ThreadPoolExecutor", Pool)
+    monkeypatch.setattr(precisions, "ThreadPoolExecutor", Pool)
     numbered = (({"number": np.array([number])}, number) for number in range(20))
-    outputs = embedder.run_batches(run, numbered, 1)
+    outputs = precisions.run_batches(run, numbered, 1)
     assert next(outputs)[1] == 0
     # the second is in the model until the last one is given up
     handed_over[-1].add_done_callback(lambda _: given_up.set())
@@ -138,7 +138,7 @@ def test_a_call_ends_when_what_it_is_for_is_stopped(monkeypatch):
     monkeypatch.setattr(embedder, "Calls", Ending)
     with own_stop_flag():
         of_run = copy_context()
-        outputs = embedder.run_batches(run, [({"number": np.zeros(1, np.int64)}, 0)], 1)
+        outputs = precisions.run_batches(run, [({"number": np.zeros(1, np.int64)}, 0)], 1)
         with pytest.raises(StoppedError):
             next(outputs)
     assert ended.is_set()
