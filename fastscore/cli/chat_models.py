@@ -6,13 +6,18 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from fastscore.cli.parameters import HeadedCommand, HeadedOption, SuggestingGroup
+from fastscore.cli.parameters import (
+    PATH,
+    HeadedCommand,
+    HeadedOption,
+    SuggestingGroup,
+    quiet_option,
+)
 from fastscore.processors import available_processors
 from fastscore.terminal import write_line, write_note
 
 if TYPE_CHECKING:
-    from fastscore.llm.annotate import Annotated
-    from fastscore.llm.options import ModelOptions
+    from fastscore.llm.annotate import Annotated, Annotating
 
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -106,7 +111,7 @@ _DECLARED: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 def model_options(command: Command) -> Command:
-    """Give a command the options; they arrive as keyword arguments for `read_model_options`."""
+    """Give a command the options; they arrive as keyword arguments for `with_model_options`."""
     for name, (flag, declared) in reversed(_DECLARED.items()):
         shown = declared.get("default") is not None
         command = click.option(
@@ -115,14 +120,17 @@ def model_options(command: Command) -> Command:
     return command
 
 
-def read_model_options(given: dict[str, Any]) -> "ModelOptions":
-    """Take the options out of a command's keyword arguments."""
+def with_model_options(given: dict[str, Any]) -> dict[str, Any]:
+    """Put the models' options of a command's keyword arguments into one value, ``models``."""
     from fastscore.llm.options import ModelOptions
     from fastscore.llm.spending import Prices
 
     taken = {name: given.pop(name) for name in _DECLARED}
     prompt, completion = taken.pop("prices") or (0.0, 0.0)
-    return ModelOptions(**taken, prices=Prices(prompt=prompt, completion=completion))
+    return {
+        **given,
+        "models": ModelOptions(**taken, prices=Prices(prompt=prompt, completion=completion)),
+    }
 
 
 @click.group(
@@ -171,7 +179,7 @@ def simulate_command() -> None:
 )
 @click.option(
     "--policy",
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="The user's rates and phrases, a TOML file.  [default: the built-in one]",
 )
 @click.option(
@@ -180,27 +188,11 @@ def simulate_command() -> None:
     default=available_processors(),
     help="Number of shards simulated at once. Default: the number of processors.",
 )
-@click.option(
-    "-o", "--output", type=click.Path(path_type=Path), required=True, help="The folder of logs."
-)
+@click.option("-o", "--output", type=PATH, required=True, help="The folder of logs.")
 @click.option("--overwrite", is_flag=True, help="Replace an existing simulation in -o.")
-@click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors.")
+@quiet_option
 @model_options
-def simulate_preference_shift(
-    catalogue: str,
-    agent: str,
-    user: str,
-    off_catalogue: str,
-    sessions: int,
-    turns: int,
-    seed: int,
-    policy: Path | None,
-    workers: int,
-    output: Path,
-    overwrite: bool,
-    quiet: bool,
-    **models: Any,
-) -> None:
+def simulate_preference_shift(quiet: bool, **given: Any) -> None:
     """Users whose preferences shift talk with a recommender.
 
     Writes shards of JSON Lines that `fastscore score preference_shift` reads as they are. Running
@@ -211,20 +203,7 @@ def simulate_preference_shift(
     from fastscore.simulation.simulate import simulate
     from fastscore.simulation.world import Simulation
 
-    asked = Simulation(
-        catalogue=catalogue,
-        agent=agent,
-        user=user,
-        off_catalogue=off_catalogue,
-        models=read_model_options(models),
-        sessions=sessions,
-        turns=turns,
-        seed=seed,
-        output=output,
-        policy=policy,
-        workers=workers,
-        overwrite=overwrite,
-    )
+    asked = Simulation(**with_model_options(given))
     done = simulate(asked, reporter(quiet=quiet))
     if done.refusal is not None:
         if done.spent is not None and not quiet:
@@ -239,7 +218,7 @@ def simulate_preference_shift(
                 "asks for them again"
             )
         write_note(
-            f"next: fastscore score preference_shift {output} --catalogue {catalogue} "
+            f"next: fastscore score preference_shift {asked.output} --catalogue {asked.catalogue} "
             "--segments metadata --embedder none -o RUN"
         )
 
@@ -284,25 +263,11 @@ def simulate_preference_shift(
     show_default=True,
     help="Seed of the requests.",
 )
-@click.option(
-    "-o", "--output", type=click.Path(path_type=Path), required=True, help="The folder to write."
-)
+@click.option("-o", "--output", type=PATH, required=True, help="The folder to write.")
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
-@click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors.")
+@quiet_option
 @model_options
-def judge_command(
-    inputs: tuple[str, ...],
-    suite: str | None,
-    against: tuple[str, ...],
-    rubric: str,
-    model: str,
-    repeats: int,
-    seed: int,
-    output: Path,
-    as_json: bool,
-    quiet: bool,
-    **models: Any,
-) -> None:
+def judge_command(against: tuple[str, ...], as_json: bool, quiet: bool, **given: Any) -> None:
     """Judge the dialogues of LOGS by a chat model: files and folders of any suite, or one run.
 
     Writes judgements.jsonl, which `fastscore analyse` and `compare --judge` join to a run, every
@@ -317,25 +282,25 @@ def judge_command(
     from fastscore.llm.show import show_judgements, show_pairs
     from fastscore.run.progress import reporter
 
-    asked = Judging(
-        inputs=inputs,
-        suite=suite,
-        rubric=rubric,
-        model=model,
-        repeats=repeats,
-        seed=seed,
-        output=output,
-        models=read_model_options(models),
-    )
+    asked = Judging(**with_model_options(given))
     shown = reporter(quiet=quiet)
     judged = run_pairwise(asked, against, shown) if against else run_judge(asked, shown)
     if not quiet:
         write_note(judged.spent.line(asked.models.prices))
     if as_json or not quiet:
         show = show_pairs if against else show_judgements
-        show(judged.summary, output, as_json=as_json)
+        show(judged.summary, asked.output, as_json=as_json)
     if judged.refusal is not None:
         raise judged.refusal
+
+
+_model = click.option(
+    "--model",
+    required=True,
+    envvar="FASTSCORE_ANNOTATE_MODEL",
+    show_envvar=True,
+    help="The model's name at its server.",
+)
 
 
 @click.group("annotate", cls=SuggestingGroup)
@@ -355,26 +320,13 @@ def annotate_command() -> None:
 @click.argument("inputs", nargs=-1, required=True, metavar="LOGS...")
 @click.option("--catalogue", required=True, help="The items that concepts come from.")
 @click.option("--merge-speakers", is_flag=True, help="As for `score preference_shift`.")
-@click.option(
-    "--model",
-    required=True,
-    envvar="FASTSCORE_ANNOTATE_MODEL",
-    show_envvar=True,
-    help="The model's name at its server.",
-)
+@_model
 @click.option("--seed", type=click.IntRange(0, 2**31 - 1), default=0, show_default=True)
-@click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="The file.")
-@click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors.")
+@click.option("-o", "--output", type=PATH, required=True, help="The file.")
+@quiet_option
 @model_options
 def annotate_concepts_command(
-    inputs: tuple[str, ...],
-    catalogue: str,
-    merge_speakers: bool,
-    model: str,
-    seed: int,
-    output: Path,
-    quiet: bool,
-    **models: Any,
+    catalogue: str, merge_speakers: bool, quiet: bool, **given: Any
 ) -> None:
     """Read the concepts of every text in LOGS of preference_shift.
 
@@ -383,11 +335,9 @@ def annotate_concepts_command(
     from fastscore.llm.annotate import Annotating, annotate_concepts
     from fastscore.run.progress import reporter
 
-    asked = Annotating(
-        inputs=inputs, model=model, output=output, seed=seed, models=read_model_options(models)
-    )
+    asked = Annotating(**with_model_options(given))
     done = annotate_concepts(asked, catalogue, reporter(quiet=quiet), merge_speakers=merge_speakers)
-    _report_annotations(done, output, asked.models, quiet=quiet)
+    _report_annotations(done, asked, quiet=quiet)
 
 
 @annotate_command.command(
@@ -397,26 +347,12 @@ def annotate_concepts_command(
 )
 @click.argument("inputs", nargs=-1, required=True, metavar="LOGS...")
 @click.option("--level", type=click.IntRange(min=0), default=0, help="As for `score`.")
-@click.option(
-    "--model",
-    required=True,
-    envvar="FASTSCORE_ANNOTATE_MODEL",
-    show_envvar=True,
-    help="The model's name at its server.",
-)
+@_model
 @click.option("--seed", type=click.IntRange(0, 2**31 - 1), default=0, show_default=True)
-@click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="The folder.")
-@click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors.")
+@click.option("-o", "--output", type=PATH, required=True, help="The folder.")
+@quiet_option
 @model_options
-def annotate_states_command(
-    inputs: tuple[str, ...],
-    level: int,
-    model: str,
-    seed: int,
-    output: Path,
-    quiet: bool,
-    **models: Any,
-) -> None:
+def annotate_states_command(level: int, quiet: bool, **given: Any) -> None:
     """Read the state of every guest's message in LOGS of guest_simulation.
 
     `fastscore score guest_simulation LOGS --states llm --states-from FOLDER` takes the files.
@@ -424,20 +360,16 @@ def annotate_states_command(
     from fastscore.llm.annotate import Annotating, annotate_states
     from fastscore.run.progress import reporter
 
-    asked = Annotating(
-        inputs=inputs, model=model, output=output, seed=seed, models=read_model_options(models)
-    )
+    asked = Annotating(**with_model_options(given))
     done = annotate_states(asked, reporter(quiet=quiet), level=level)
-    _report_annotations(done, output, asked.models, quiet=quiet)
+    _report_annotations(done, asked, quiet=quiet)
 
 
-def _report_annotations(
-    done: "Annotated", output: Path, models: "ModelOptions", *, quiet: bool
-) -> None:
+def _report_annotations(done: "Annotated", asked: "Annotating", *, quiet: bool) -> None:
     if not quiet:
-        write_note(done.spent.line(models.prices))
+        write_note(done.spent.line(asked.models.prices))
         write_line(
-            f"{output}: {done.read:,} annotations, {done.failed:,} failed, "
+            f"{asked.output}: {done.read:,} annotations, {done.failed:,} failed, "
             f"{done.not_asked:,} not asked"
         )
     if done.refusal is not None:
@@ -448,8 +380,8 @@ def _report_annotations(
     "experiment",
     epilog="Example: fastscore experiment recommenders.toml -o experiment --dry-run",
 )
-@click.argument("file", type=click.Path(path_type=Path))
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="The experiment's folder.")
+@click.argument("file", type=PATH)
+@click.option("-o", "--output", type=PATH, help="The experiment's folder.")
 @click.option("--dry-run", is_flag=True, help="Say what would be asked. Ask and write nothing.")
 @click.option("--replay", is_flag=True, help="Use stored answers only.")
 @click.option(
@@ -459,7 +391,7 @@ def _report_annotations(
     help="Number of processes for work without a model. Default: the number of processors.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
-@click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors.")
+@quiet_option
 def experiment_command(
     file: Path,
     output: Path | None,

@@ -1,16 +1,23 @@
 """Verbs that compare: ``compare``, ``check``, ``analyse``, ``agreement`` and ``migrate``."""
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from fastscore.cli.parameters import HeadedCommand, HeadedOption, SuggestingGroup
+from fastscore.cli.parameters import (
+    PATH,
+    HeadedCommand,
+    HeadedOption,
+    SuggestingGroup,
+    format_option,
+)
 from fastscore.errors import EXIT_CHECK_FAILED
 from fastscore.statistics import SAMPLES
 from fastscore.terminal import write_line, write_note
-from fastscore.terminal.grids import FORMATS, Format
+from fastscore.terminal.grids import Format
 
 if TYPE_CHECKING:
     from fastscore.results.checks import Check
@@ -19,6 +26,9 @@ if TYPE_CHECKING:
 ALPHA = 0.05
 
 COMPARED, JUDGED, HOW = "What is compared", "A judge's scores", "How it is compared and shown"
+_compared = partial(click.option, cls=HeadedOption, heading=COMPARED)
+_judged = partial(click.option, cls=HeadedOption, heading=JUDGED)
+_how = partial(click.option, cls=HeadedOption, heading=HOW)
 
 
 @click.command(
@@ -28,65 +38,49 @@ COMPARED, JUDGED, HOW = "What is compared", "A judge's scores", "How it is compa
     epilog="Examples: fastscore compare base new; fastscore compare run --by experiment_level; "
     "fastscore compare run --by experiment_level --format latex",
 )
-@click.argument("runs", type=click.Path(path_type=Path), nargs=-1, required=True)
-@click.option(
+@click.argument("runs", type=PATH, nargs=-1, required=True)
+@_compared(
     "--by",
-    cls=HeadedOption,
-    heading=COMPARED,
     metavar="COLUMN",
     help="A label column. With one run, its levels.",
 )
-@click.option(
+@_compared(
     "--level",
     "levels",
-    cls=HeadedOption,
-    heading=COMPARED,
     multiple=True,
     metavar="VALUE",
     help="Only this value of --by. Repeatable.",
 )
-@click.option(
+@_compared(
     "--table",
     "tables",
-    cls=HeadedOption,
-    heading=COMPARED,
     multiple=True,
     help="Only metrics of this table. Repeatable.",
 )
-@click.option(
+@_compared(
     "--metric",
     "metrics",
-    cls=HeadedOption,
-    heading=COMPARED,
     multiple=True,
     help="Only this metric. Repeatable.",
 )
-@click.option(
+@_compared(
     "--pair-by",
-    cls=HeadedOption,
-    heading=COMPARED,
     metavar="COLUMN",
     help="Column whose equal values are a pair, or a regular expression with one group that finds "
     "the pair's name in the dialogue id. Default: dialogue id.",
 )
-@click.option(
+@_compared(
     "--unpaired",
-    cls=HeadedOption,
-    heading=COMPARED,
     is_flag=True,
     help="Compare all dialogues as independent samples, also those with equal ids.",
 )
-@click.option(
+@_how(
     "--cluster",
-    cls=HeadedOption,
-    heading=HOW,
     metavar="COLUMN",
     help="Unit of inference, such as miner or user. Default: what is paired.",
 )
-@click.option(
+@_how(
     "--repeats",
-    cls=HeadedOption,
-    heading=HOW,
     metavar="COLUMN",
     help="Column that tells repeated runs apart: intervals then hold for new repeats too.",
 )
@@ -128,64 +122,29 @@ COMPARED, JUDGED, HOW = "What is compared", "A judge's scores", "How it is compa
     show_default=True,
     help="Seed of all random draws.",
 )
-@click.option(
+@_judged(
     "--judge",
-    "judges",
-    cls=HeadedOption,
-    heading=JUDGED,
     multiple=True,
-    type=click.Path(path_type=Path),
+    type=PATH,
     metavar="FILE",
     help="A judge's scores, a row a dialogue, compared as metrics. With two runs given twice.",
 )
-@click.option(
+@_judged(
     "--judge-column",
     "judge_columns",
-    cls=HeadedOption,
-    heading=JUDGED,
     multiple=True,
     help="Another column of that file that holds scores. Repeatable.",
 )
-@click.option(
+@_judged(
     "--judge-range",
+    "judge_scale",
     type=(float, float),
     default=(1, 5),
     show_default=True,
-    cls=HeadedOption,
-    heading=JUDGED,
     help="The smallest and largest possible score. Others are refused and counted.",
 )
-@click.option(
-    "--format",
-    "format",
-    type=click.Choice(FORMATS),
-    default="table",
-    show_default=True,
-    help="csv and json contain every statistic, unrounded.",
-)
-@click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
-def compare_command(
-    runs: tuple[Path, ...],
-    by: str | None,
-    levels: tuple[str, ...],
-    tables: tuple[str, ...],
-    metrics: tuple[str, ...],
-    pair_by: str | None,
-    unpaired: bool,
-    cluster: str | None,
-    repeats: str | None,
-    test: Literal["auto", "t", "permutation"],
-    allow_different_signatures: bool,
-    published_statistics: bool,
-    alpha: float,
-    samples: int,
-    seed: int,
-    judges: tuple[Path, ...],
-    judge_columns: tuple[str, ...],
-    judge_range: tuple[float, float],
-    format: Format,
-    as_json: bool,
-) -> None:
+@format_option("csv and json contain every statistic, unrounded.")
+def compare_command(runs: tuple[Path, ...], format: Format, **how: Any) -> None:
     """Compare runs dialogue by dialogue, or the levels of one run.
 
     For every metric: means, their difference with its 95 % confidence interval, p-value, Holm's
@@ -195,27 +154,7 @@ def compare_command(
     from fastscore.results.compare import compare
     from fastscore.results.compare.show import show_comparison
 
-    comparison = compare(
-        *runs,
-        by=by,
-        levels=levels,
-        tables=tables,
-        metrics=metrics,
-        pair_by=pair_by,
-        unpaired=unpaired,
-        cluster=cluster,
-        repeats=repeats,
-        test=test,
-        allow_different_signatures=allow_different_signatures,
-        published_statistics=published_statistics,
-        alpha=alpha,
-        samples=samples,
-        seed=seed,
-        judge=judges,
-        judge_columns=judge_columns,
-        judge_scale=judge_range,
-    )
-    show_comparison(comparison, format="json" if as_json else format)
+    show_comparison(compare(*runs, **how), format=format)
 
 
 @click.command(
@@ -223,7 +162,7 @@ def compare_command(
     epilog="Example: fastscore check run --min cross_coherence=0.2 --max-null cross_coherence=20% "
     "--against base --max-drop cross_coherence=0.01",
 )
-@click.argument("run", type=click.Path(path_type=Path))
+@click.argument("run", type=PATH)
 @click.option(
     "--min", "minimum", multiple=True, metavar="METRIC=VALUE", help="Least mean. Repeatable."
 )
@@ -238,9 +177,7 @@ def compare_command(
     help="Largest share of null rows, as 0.05 or 5%. Repeatable.",
 )
 @click.option("--max-rejects", metavar="SHARE", help="Largest share of rejected lines.")
-@click.option(
-    "--against", type=click.Path(path_type=Path), metavar="RUN2", help="The run to compare with."
-)
+@click.option("--against", type=PATH, metavar="RUN2", help="The run to compare with.")
 @click.option(
     "--max-drop",
     "drops",
@@ -367,16 +304,16 @@ def _show_checks(found: Sequence["Check"], format: str) -> None:
 
 
 @click.command("analyse", epilog="Example: fastscore analyse run --judge judge.jsonl")
-@click.argument("run", type=click.Path(path_type=Path))
+@click.argument("run", type=PATH)
 @click.option(
     "-o",
     "--output",
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="Folder for page, tables and figures. Not a run.  [default: RUN-analysis]",
 )
 @click.option(
     "--judge",
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="A judge's scores: JSON, JSON Lines, CSV or Parquet, a row a dialogue.",
 )
 @click.option(
@@ -387,6 +324,7 @@ def _show_checks(found: Sequence["Check"], format: str) -> None:
 )
 @click.option(
     "--judge-range",
+    "judge_scale",
     type=(float, float),
     default=(1, 5),
     show_default=True,
@@ -399,25 +337,11 @@ def _show_checks(found: Sequence["Check"], format: str) -> None:
     metavar="COLUMN",
     help="Unit of intervals and tests: a column of table dialogues, such as the user.",
 )
-def analyse_command(
-    run: Path,
-    output: Path | None,
-    judge: Path | None,
-    judge_columns: tuple[str, ...],
-    judge_range: tuple[float, float],
-    cluster: str,
-) -> None:
+def analyse_command(run: Path, output: Path | None, **how: Any) -> None:
     """Analyse RUN from its tables by its suite's own analysis: nothing is scored again."""
     from fastscore.results.analyse import analyse
 
-    made = analyse(
-        run,
-        output,
-        judge=judge,
-        judge_columns=judge_columns,
-        judge_scale=judge_range,
-        cluster=cluster,
-    )
+    made = analyse(run, output, **how)
     for note in made.notes:
         write_note(f"Note: {note}")
     write_line(made.page)
@@ -427,7 +351,7 @@ def analyse_command(
     "agreement",
     epilog="Example: fastscore agreement judgements/judgements.jsonl people.csv",
 )
-@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.argument("files", nargs=-1, required=True, type=PATH)
 @click.option(
     "--judge-column",
     "columns",
@@ -442,22 +366,8 @@ def analyse_command(
     show_default=True,
     help="The smallest and largest possible score. Others are left out and counted.",
 )
-@click.option(
-    "--format",
-    "format",
-    type=click.Choice(FORMATS),
-    default="table",
-    show_default=True,
-    help="csv and json hold every value, unrounded.",
-)
-@click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
-def agreement_command(
-    files: tuple[Path, ...],
-    columns: tuple[str, ...],
-    scale: tuple[float, float],
-    format: Format,
-    as_json: bool,
-) -> None:
+@format_option("csv and json hold every value, unrounded.")
+def agreement_command(files: tuple[Path, ...], format: Format, **how: Any) -> None:
     """Compare the scores that several judges or people gave to the same dialogues.
 
     FILES are judges' files and people's, a row a dialogue and rater: JSON, JSON Lines, CSV or
@@ -467,8 +377,7 @@ def agreement_command(
     """
     from fastscore.results.agreement import agreement, show_agreement
 
-    found = agreement(*files, columns=columns, scale=scale)
-    show_agreement(found, format="json" if as_json else format)
+    show_agreement(agreement(*files, **how), format=format)
 
 
 @click.group("migrate", cls=SuggestingGroup, epilog="Example: fastscore migrate check run old/")
@@ -481,8 +390,8 @@ def migrate_command() -> None:
     short_help="Compare a run with the scores that a public script wrote.",
     epilog="Example: fastscore migrate check run scores/ --tolerance 1e-6",
 )
-@click.argument("run", type=click.Path(path_type=Path))
-@click.argument("old_scores", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.argument("run", type=PATH)
+@click.argument("old_scores", nargs=-1, required=True, type=PATH)
 @click.option(
     "--tolerance",
     type=click.FloatRange(min=0),

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from fastscore_jit.objects import cache_folder, processor_level
 
-from fastscore.cli.parameters import SuggestingGroup
+from fastscore.cli.parameters import PATH, SuggestingGroup, json_option, quiet_option
 from fastscore.errors import EXIT_CHECK_FAILED, FastscoreError, UsageError
 from fastscore.extras import install_command
 from fastscore.paths import cache_root
@@ -226,7 +226,7 @@ def _store_options(function: Callable[..., Any]) -> Callable[..., Any]:
     )
     store = click.option(
         "--store",
-        type=click.Path(path_type=Path),
+        type=PATH,
         envvar="FASTSCORE_STORE",
         show_envvar=True,
         help="The folder of vector stores.  [default: in the cache]",
@@ -244,7 +244,7 @@ def vectors_command() -> None:
 
 _STORES = click.option(
     "--store",
-    type=click.Path(path_type=Path),
+    type=PATH,
     envvar="FASTSCORE_STORE",
     show_envvar=True,
     help="The folder of vector stores.  [default: in the cache]",
@@ -253,7 +253,7 @@ _STORES = click.option(
 
 @vectors_command.command("list", epilog="Example: fastscore vectors list --json")
 @_STORES
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 def vectors_list(store: Path | None, as_json: bool) -> None:
     """List all stores with their models and sizes, the largest first."""
     from fastscore.vectors.models import list_stores
@@ -264,7 +264,7 @@ def vectors_list(store: Path | None, as_json: bool) -> None:
 @vectors_command.command("prune", epilog="Example: fastscore vectors prune --yes")
 @_STORES
 @click.option("--yes", is_flag=True, help="Remove them. Without it they are only listed.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 def vectors_prune(store: Path | None, yes: bool, as_json: bool) -> None:
     """Remove the stores whose vectors no exported model computes."""
     from fastscore.vectors.models import prune_stores
@@ -287,7 +287,7 @@ def _write_stores(stores: "Sequence[StoreListing]", *, as_json: bool) -> None:
 
 @vectors_command.command("stats", epilog="Example: fastscore vectors stats")
 @_store_options
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 def vectors_stats(
     embedder: str, precision: str, device: str, store: Path | None, as_json: bool
 ) -> None:
@@ -315,7 +315,7 @@ def vectors_stats(
     "runs",
     multiple=True,
     required=True,
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="A run whose texts are searched. Repeatable.",
 )
 @click.option("-k", "k", type=click.IntRange(min=1), default=10, show_default=True)
@@ -400,7 +400,7 @@ def kernels_command() -> None:
     metavar="FOLDER",
     help="Copy what is compiled to a folder, from which a wheel takes it.",
 )
-@click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors.")
+@quiet_option
 def kernels_compile(suite: tuple[str, ...], ship: Path | None, quiet: bool) -> None:
     """Compile the kernels of SUITE (of every installed suite without one)."""
     from fastscore.run.kernels import compile_kernels, ship_kernels

@@ -1,16 +1,43 @@
 """Commands with headings, groups that suggest names, and the values that a shell completes."""
 
 import contextlib
+import functools
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import click
 from click.shell_completion import CompletionItem, get_completion_class
 
 from fastscore.errors import FastscoreError, UsageError, did_you_mean
 from fastscore.terminal import write_line
+
+PATH = click.Path(path_type=Path)
+
+quiet_option = click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors.")
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+
+Verb = TypeVar("Verb", bound=Callable[..., Any])
+
+
+def format_option(help: str) -> Callable[[Verb], Verb]:
+    """Give a command ``--format``, and ``--json`` for one of its values; it takes ``format``."""
+    from fastscore.terminal.grids import FORMATS
+
+    def decorate(verb: Verb) -> Verb:
+        @functools.wraps(verb)
+        def call(*arguments: Any, format: str, as_json: bool, **given: Any) -> Any:
+            return verb(*arguments, format="json" if as_json else format, **given)
+
+        as_json = click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
+        formats = click.Choice(FORMATS)
+        return click.option(
+            "--format", type=formats, default="table", show_default=True, help=help
+        )(as_json(cast(Verb, call)))
+
+    return decorate
+
 
 HEADING = "Options"
 """The heading of options where a command names no headings."""

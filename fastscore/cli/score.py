@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, get_type_hints
 
 import click
 
-from fastscore.cli.parameters import HeadedCommand, HeadedOption, with_words
+from fastscore.cli.parameters import PATH, HeadedCommand, HeadedOption, with_words
 from fastscore.errors import UsageError
 from fastscore.examples import example_names, example_options
 from fastscore.logs.inputs.column_map import ColumnMap, parse_map
@@ -164,13 +164,13 @@ _PLACES = (
         "-o",
         "--output",
         heading=WHERE_THINGS_ARE,
-        type=click.Path(path_type=Path),
+        type=PATH,
         help="The run directory.",
     ),
     _option(
         "--store",
         heading=WHERE_THINGS_ARE,
-        type=click.Path(path_type=Path),
+        type=PATH,
         help="The folder of vector stores.  [default: in the cache]",
     ),
     _option(

@@ -2,19 +2,20 @@
 
 import warnings
 from pathlib import Path
+from typing import Any
 
 import click
 
+from fastscore.cli.parameters import PATH, format_option
 from fastscore.errors import EXIT_CHECK_FAILED
 from fastscore.terminal import result_console, write, write_line, write_note
-from fastscore.terminal.grids import FORMATS, Format
 
 
 @click.command(
     "summary",
     epilog="Examples: fastscore summary run; fastscore summary run --by model --format markdown",
 )
-@click.argument("run", type=click.Path(path_type=Path))
+@click.argument("run", type=PATH)
 @click.option(
     "--by", metavar="COLUMN[,COLUMN]", help="Labels of dialogues: a column for each value."
 )
@@ -40,32 +41,16 @@ from fastscore.terminal.grids import FORMATS, Format
     is_flag=True,
     help="Add what trivial agents score on the same log, such as one that always refuses.",
 )
-@click.option(
-    "--format",
-    "format",
-    type=click.Choice(FORMATS),
-    default="table",
-    show_default=True,
-    help="csv and json contain every statistic, unrounded, over all rows. The others leave out "
-    "rows whose value a definition fixes.",
+@format_option(
+    "csv and json contain every statistic, unrounded, over all rows. The others leave out "
+    "rows whose value a definition fixes."
 )
-@click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
 @click.option(
     "--verify", is_flag=True, help="Read every output and compare it with what was committed."
 )
 @click.pass_context
 def summary_command(
-    ctx: click.Context,
-    run: Path,
-    by: str | None,
-    cluster: str | None,
-    metrics: tuple[str, ...],
-    everything: bool,
-    average: str,
-    baselines: bool,
-    format: Format,
-    as_json: bool,
-    verify: bool,
+    ctx: click.Context, /, run: Path, by: str | None, verify: bool, **how: Any
 ) -> None:
     """Show the summary of RUN, a run directory.
 
@@ -86,20 +71,11 @@ def summary_command(
             write_note(f"{run / path}: not what was committed.")
         if damaged:
             ctx.exit(EXIT_CHECK_FAILED)
-    show_summary(
-        opened,
-        by=[name.strip() for name in by.split(",")] if by else (),
-        cluster=cluster,
-        metrics=metrics,
-        everything=everything,
-        average=average,
-        baselines=baselines,
-        format="json" if as_json else format,
-    )
+    show_summary(opened, by=[name.strip() for name in by.split(",")] if by else (), **how)
 
 
 @click.command("runs", epilog="Example: fastscore runs . -o runs.html")
-@click.argument("folder", type=click.Path(path_type=Path), default=Path())
+@click.argument("folder", type=PATH, default=Path())
 @click.option(
     "-o",
     "--output",
@@ -134,7 +110,7 @@ def runs_command(folder: Path, output: Path | None, as_json: bool) -> None:
     epilog="Examples: fastscore explain run dialogue-17 U_best; "
     "fastscore explain run --worst average_U_best_early",
 )
-@click.argument("run", type=click.Path(path_type=Path))
+@click.argument("run", type=PATH)
 @click.argument("dialogue", required=False)
 @click.argument("metric", required=False)
 @click.option("--worst", metavar="METRIC", help="The dialogue with the worst value of a metric.")
@@ -189,11 +165,11 @@ def explain_command(
 
 
 @click.command("report", epilog="Example: fastscore report base new -o report.html")
-@click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.argument("runs", nargs=-1, required=True, type=PATH)
 @click.option(
     "-o",
     "--output",
-    type=click.Path(path_type=Path),
+    type=PATH,
     default=Path("report.html"),
     show_default=True,
     help="The HTML file.",
