@@ -30,8 +30,8 @@ from benchmarks.figures import Figure, describe_host, publish
 from benchmarks.harness import SEED, Case, measure
 from benchmarks.miner_logs import SAMPLE, read_dialogues
 from fastscore.errors import ModelError
+from fastscore.options import available_processors
 from fastscore.paths import cache_root
-from fastscore.processors import available_processors
 from fastscore.vectors import Embedder
 from fastscore.vectors.accuracy import calibration_texts, measure_accuracy
 from fastscore.vectors.embedder import load_tokenizer

@@ -38,7 +38,7 @@ from benchmarks.processes import measure
 from fastscore.logs.inputs.files import resolve_inputs
 from fastscore.logs.plan.shards import plan_shards
 from fastscore.run.commit import Receipt
-from fastscore.run.config import RunConfig
+from fastscore.run.context import RunConfig
 from fastscore.run.drive import execute
 from fastscore.run.engines.engine import ENGINES, open_engine
 from fastscore.run.inputs import share_paths

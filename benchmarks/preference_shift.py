@@ -53,7 +53,7 @@ from benchmarks.preference_shift_logs import (
     write_jsonl,
 )
 from benchmarks.processes import Cost, measure
-from fastscore.processors import available_processors
+from fastscore.options import available_processors
 from fastscore.simulation.agents import OfflineAgent
 from fastscore.simulation.policy import load_policy
 from fastscore.simulation.retrieval import Constraints, Retrieval, load_retrieval

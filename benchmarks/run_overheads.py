@@ -45,7 +45,7 @@ from benchmarks.processes import measure
 from fastscore.logs.inputs.screening import Screened
 from fastscore.run import commit
 from fastscore.run.commit import RECEIPTS, load_receipt, part_name, receipt_path, save_receipt
-from fastscore.run.config import RunConfig
+from fastscore.run.context import RunConfig
 from fastscore.run.drive import execute
 from fastscore.run.manifest import read_manifest
 from fastscore.run.missing import UNKNOWN_SCHEMA, RowCounts

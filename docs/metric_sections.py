@@ -8,8 +8,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from fastscore.results.metric_cards import fixed_rows, metric_range
-from fastscore.results.number_text import bands_text
+from fastscore.results.metric_text import bands_text, fixed_rows, metric_range
 from fastscore.suites.base import Suite
 from fastscore.suites.declarations import Metric, null_rules_in_words
 from fastscore.suites.families import headline_metrics

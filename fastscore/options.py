@@ -22,12 +22,34 @@ from typing import (
 )
 
 from fastscore_jit.stopping import POLL_SECONDS, raise_if_stopped
-from fastscore_jit.system import open_descriptor
+from fastscore_jit.system import open_descriptor, processors
 
 from fastscore.errors import UsageError, did_you_mean
 
 if TYPE_CHECKING:
     from fastscore.suites.declarations import Column
+
+
+THREADS_VARIABLE = "FASTSCORE_THREADS"
+
+
+def available_processors() -> int:
+    """Count the processors that the process may run on; all of them where none can say.
+
+    ``$FASTSCORE_THREADS`` says how many of them are its own where several processes share them.
+
+    Raises
+    ------
+    UsageError
+        The variable is no whole number from 1 on.
+    """
+    told = os.environ.get(THREADS_VARIABLE)
+    if told:
+        if not told.isdecimal() or int(told) < 1:
+            raise UsageError(f"{THREADS_VARIABLE} is {told!r}, expected a whole number from 1 on.")
+        return int(told)
+    return processors()
+
 
 CHANGES_SCORE = "Options that change the score"
 WRITES_MORE = "What else is written"

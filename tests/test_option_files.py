@@ -14,7 +14,7 @@ import fastscore
 from fastscore.errors import FastscoreError, UsageError
 from fastscore.logs.inputs.files import resolve_inputs
 from fastscore.options import read_option_file, read_toml
-from fastscore.run.config import RunConfig
+from fastscore.run.context import RunConfig
 
 COMMAND = [sys.executable, "-m", "fastscore"]
 BAD_NAME = os.fsdecode(b"caf\xe9")

@@ -43,10 +43,15 @@ from fastscore.logs.inputs.layout import as_toml, layout_map
 from fastscore.logs.read.rows import Part, join_parts, read_files
 from fastscore.logs.read.score_input import LogsWarning, ScoreInput, scan_rejects, scan_rows
 from fastscore.logs.read.stored_columns import spool_stdin
-from fastscore.options import SuiteOptions, build_options, flag_name, list_alternatives
-from fastscore.processors import available_processors
-from fastscore.results.number_text import counted
-from fastscore.run.config import RunConfig
+from fastscore.options import (
+    SuiteOptions,
+    available_processors,
+    build_options,
+    flag_name,
+    list_alternatives,
+)
+from fastscore.results.metric_text import counted
+from fastscore.run.context import RunConfig
 from fastscore.suites.base import Suite
 from fastscore.suites.declarations import REJECT_SCHEMA
 from fastscore.suites.registry import load_suite, suite_names

@@ -23,8 +23,14 @@ from fastscore.logs.read.rows import Part, join_parts
 from fastscore.logs.read.score_input import RejectsWarning, ScoreInput, read_frame
 from fastscore.options import SuiteOptions
 from fastscore.run.commit import REJECTS
-from fastscore.run.config import DEFAULT_EMBEDDER, NO_EMBEDDER, RunConfig
-from fastscore.run.context import Loaded, embedder_identity, run_context
+from fastscore.run.context import (
+    DEFAULT_EMBEDDER,
+    NO_EMBEDDER,
+    Loaded,
+    RunConfig,
+    embedder_identity,
+    run_context,
+)
 from fastscore.run.notes import describe_reject
 from fastscore.run.scoring import ShardScores, compute_rows
 from fastscore.suites.base import Suite

@@ -27,12 +27,18 @@ from fastscore.logs.plan.chosen import choose, naming_source
 from fastscore.logs.plan.shards import plan_shards
 from fastscore.logs.read.rows import Part, join_parts
 from fastscore.logs.read.score_input import ScoreInput
-from fastscore.options import SuiteOptions
-from fastscore.processors import available_processors
+from fastscore.options import SuiteOptions, available_processors
 from fastscore.results.runs import Run, Scores, open_run
 from fastscore.run.commit import CUT_TEXTS, REJECTS
-from fastscore.run.config import DEFAULT_EMBEDDER, DEFAULT_MAX_REJECTS, NO_EMBEDDER, RunConfig
-from fastscore.run.context import RunContext, embedder_identity, run_context
+from fastscore.run.context import (
+    DEFAULT_EMBEDDER,
+    DEFAULT_MAX_REJECTS,
+    NO_EMBEDDER,
+    RunConfig,
+    RunContext,
+    embedder_identity,
+    run_context,
+)
 from fastscore.run.drive import execute
 from fastscore.run.engines.engine import LOCAL
 from fastscore.run.folder import describe_inputs, new_manifest

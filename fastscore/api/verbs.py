@@ -13,7 +13,7 @@ from fastscore.logs.inputs.layout import layout_names, layout_text
 from fastscore.results.checks import Check, read_limits
 from fastscore.results.checks import check as check_run
 from fastscore.results.explaining import Explanations, explain_run
-from fastscore.results.metric_cards import find_metrics, metric_range
+from fastscore.results.metric_text import find_metrics, metric_range
 from fastscore.results.report.write import write_report
 from fastscore.results.runs import Run, as_run
 from fastscore.results.show import list_runs

@@ -13,7 +13,7 @@ from fastscore.cli.parameters import (
     SuggestingGroup,
     quiet_option,
 )
-from fastscore.processors import available_processors
+from fastscore.options import available_processors
 from fastscore.terminal import write_line, write_note
 
 if TYPE_CHECKING:

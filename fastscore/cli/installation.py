@@ -15,9 +15,9 @@ from fastscore_jit.objects import cache_folder, processor_level
 from fastscore.cli.parameters import PATH, SuggestingGroup, json_option, quiet_option
 from fastscore.errors import EXIT_CHECK_FAILED, FastscoreError, UsageError
 from fastscore.extras import install_command
+from fastscore.options import available_processors
 from fastscore.paths import cache_root
-from fastscore.processors import available_processors
-from fastscore.run.config import DEFAULT_EMBEDDER
+from fastscore.run.context import DEFAULT_EMBEDDER
 from fastscore.suites.registry import load_suite, suite_names
 from fastscore.terminal import write_line, write_note
 from fastscore.vectors.devices import CPU, DEVICES

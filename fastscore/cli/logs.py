@@ -64,7 +64,7 @@ def metrics_command(names: tuple[str, ...], as_json: bool) -> None:
 
     Each metric is printed with its formula, symbols, range, example, null rule and source.
     """
-    from fastscore.results.metric_cards import find_metrics, metrics_json, metrics_text
+    from fastscore.results.metric_text import find_metrics, metrics_json, metrics_text
 
     suites = find_metrics(names)
     if as_json:

@@ -20,12 +20,12 @@ from fastscore.options import (
     CHANGES_SCORE,
     WRITES_MORE,
     allowed_values,
+    available_processors,
     environment_name,
     flag_name,
     value_type,
 )
-from fastscore.processors import available_processors
-from fastscore.run.config import DEFAULT_EMBEDDER, DEFAULT_MAX_REJECTS, NO_EMBEDDER, RunConfig
+from fastscore.run.context import DEFAULT_EMBEDDER, DEFAULT_MAX_REJECTS, NO_EMBEDDER, RunConfig
 from fastscore.run.engines.engine import ENGINES, LOCAL
 from fastscore.suites.base import Suite
 from fastscore.suites.registry import load_suite, suite_names

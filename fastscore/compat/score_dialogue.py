@@ -25,8 +25,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from fastscore.durable import committed
 from fastscore.errors import FastscoreError, InputError, command_line_words
+from fastscore.paths import committed
 from fastscore.terminal import write_note
 
 if TYPE_CHECKING:

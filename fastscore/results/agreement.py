@@ -22,7 +22,7 @@ from fastscore.logs.inputs.files import resolve_inputs
 from fastscore.logs.plan.shards import plan_shards
 from fastscore.logs.read.rows import read_shard
 from fastscore.results.dialogue_sums import KEY, LABEL_TABLE, can_label
-from fastscore.results.number_text import write_csv
+from fastscore.results.metric_text import write_csv
 from fastscore.results.runs import Run
 from fastscore.statistics.agreement import Level, krippendorff_alpha, weighted_kappa
 from fastscore.suites.declarations import NULL_REASONS, NULL_REASONS_DTYPE, Metric, Source

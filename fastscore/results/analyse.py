@@ -11,7 +11,7 @@ from fastscore.extras import explained
 from fastscore.options import build_options
 from fastscore.results.agreement import read_judgements
 from fastscore.results.groups import require_label
-from fastscore.results.number_text import write_csv
+from fastscore.results.metric_text import write_csv
 from fastscore.results.runs import Run, as_run
 from fastscore.run.commit import commit_bytes, commit_table
 from fastscore.run.manifest import MANIFEST_NAME

@@ -14,7 +14,7 @@ from fastscore.results.compare import Comparison, compare
 from fastscore.results.compare.differences import Selection
 from fastscore.results.dialogue_sums import LABEL_TABLE, dialogue_keys
 from fastscore.results.groups import summarise_defined
-from fastscore.results.number_text import counted, interval_text, number_text, p_text
+from fastscore.results.metric_text import counted, interval_text, number_text, p_text
 from fastscore.results.runs import Run
 from fastscore.statistics.clustered import LEAST_UNITS
 from fastscore.statistics.significance import holm

@@ -21,8 +21,7 @@ from fastscore.logs.read.rows import Rows, join_parts, read_shard
 from fastscore.options import build_options
 from fastscore.results.dialogue_sums import LABEL_TABLE
 from fastscore.results.runs import Run
-from fastscore.run.config import RunConfig
-from fastscore.run.context import RunContext, run_context
+from fastscore.run.context import RunConfig, RunContext, run_context
 from fastscore.run.scoring import TextsToEmbed, vectors_of
 from fastscore.signature import deciding_differences
 from fastscore.suites.base import Suite

@@ -14,7 +14,7 @@ from rich.text import Text
 from fastscore.errors import RunError, UsageError, did_you_mean, worded
 from fastscore.results.dialogue_sums import LABEL_TABLE
 from fastscore.results.dialogues import Dialogues
-from fastscore.results.number_text import decimals_for, number_text
+from fastscore.results.metric_text import decimals_for, number_text
 from fastscore.results.runs import Run
 from fastscore.suites.declarations import Metric
 from fastscore.suites.showing import (

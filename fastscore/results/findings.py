@@ -22,7 +22,7 @@ from fastscore.results.headlines import (
     part_key,
     read_headlines,
 )
-from fastscore.results.number_text import (
+from fastscore.results.metric_text import (
     counted,
     decimals_for,
     estimate_text,

@@ -10,7 +10,7 @@ from fastscore.errors import UsageError
 from fastscore.options import build_options
 from fastscore.results.dialogue_sums import LABEL_TABLE
 from fastscore.results.groups import UNIT, Part, defined_parts, summarise_run
-from fastscore.results.number_text import decimals_for, estimate_text, number_text
+from fastscore.results.metric_text import decimals_for, estimate_text, number_text
 from fastscore.results.runs import Run
 from fastscore.statistics.clustered import Clusters, Estimate, clustered_difference
 from fastscore.suites.declarations import Metric

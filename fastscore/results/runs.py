@@ -13,8 +13,8 @@ import polars as pl
 from fastscore.errors import RunError, UsageError, did_you_mean, worded
 from fastscore.extras import explained
 from fastscore.logs.read.score_input import ScoreInput
+from fastscore.options import available_processors
 from fastscore.paths import check_path
-from fastscore.processors import available_processors
 from fastscore.run.commit import (
     CUT_TEXTS,
     RECEIPTS,

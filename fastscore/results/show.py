@@ -17,7 +17,7 @@ from fastscore.errors import FastscoreError, InputError
 from fastscore.options import build_options, option_values
 from fastscore.results.groups import summarise_defined
 from fastscore.results.headlines import baseline_grid, baseline_records, read_headlines
-from fastscore.results.number_text import counted, write_csv
+from fastscore.results.metric_text import counted, write_csv
 from fastscore.results.runs import Run, open_run
 from fastscore.results.summary_table import (
     DIALOGUES,

@@ -9,7 +9,7 @@ import polars as pl
 from fastscore.errors import UsageError, did_you_mean
 from fastscore.results.dialogue_sums import LABEL_TABLE
 from fastscore.results.groups import Part, defined_parts
-from fastscore.results.number_text import (
+from fastscore.results.metric_text import (
     NONE,
     counted,
     decimals_for,

@@ -20,8 +20,8 @@ from fastscore_jit.system import peak_memory
 
 from fastscore.errors import InputError, RunConflictError
 from fastscore.logs.file_ranges import Shard
+from fastscore.logs.inputs.column_samples import read_records
 from fastscore.logs.inputs.files import InputFile
-from fastscore.logs.inputs.sampling import read_records
 from fastscore.logs.inputs.screening import Screened
 from fastscore.logs.integrity.limits import SHARD_MEMORY
 from fastscore.logs.plan.shards import Plan, plan_shards
@@ -47,8 +47,7 @@ from fastscore.run.commit import (
     scan_unknown_words,
     texts_part,
 )
-from fastscore.run.config import RunConfig
-from fastscore.run.context import RunContext, embedder_identity, run_context
+from fastscore.run.context import RunConfig, RunContext, embedder_identity, run_context
 from fastscore.run.engines.engine import LOCAL, Engine, open_engine
 from fastscore.run.folder import accept_inputs, open_manifest
 from fastscore.run.inputs import (

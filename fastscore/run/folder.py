@@ -13,7 +13,6 @@ from typing import Any
 
 import polars as pl
 
-from fastscore.durable import is_temporary
 from fastscore.errors import RunConflictError, RunError
 from fastscore.extras import installed_version
 from fastscore.logs.inputs.column_map import stored_map
@@ -22,8 +21,8 @@ from fastscore.logs.inputs.first_bytes import HEAD_BYTES, content_of
 from fastscore.logs.inputs.frames import FRAME_NAME
 from fastscore.logs.objects import is_remote
 from fastscore.logs.plan.shards import Plan
-from fastscore.options import option_values
-from fastscore.processors import available_processors
+from fastscore.options import available_processors, option_values
+from fastscore.paths import is_temporary
 from fastscore.run.commit import (
     CUT_TEXTS,
     LEGACY,
@@ -40,7 +39,7 @@ from fastscore.run.commit import (
     receipts_folder,
     remove_temporaries,
 )
-from fastscore.run.config import RunConfig
+from fastscore.run.context import RunConfig
 from fastscore.run.lock import LOCK_NAME
 from fastscore.run.manifest import (
     MANIFEST_NAME,

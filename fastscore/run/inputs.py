@@ -21,7 +21,7 @@ from fastscore.logs.read.lines import read_blocks
 from fastscore.logs.read.mapped_rows import stored_source
 from fastscore.logs.read.rows import read_files
 from fastscore.logs.read.stored_columns import spool_frame, spool_head, spool_rows, spool_stdin
-from fastscore.run.config import RunConfig
+from fastscore.run.context import RunConfig
 from fastscore.run.engines.engine import LOCAL
 from fastscore.suites.base import Suite
 from fastscore.suites.declarations import Source

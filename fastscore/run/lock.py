@@ -18,8 +18,8 @@ from pathlib import Path
 
 from fastscore_jit.system import lock_file, open_descriptor, read_at, remove_locked
 
-from fastscore.durable import explain
 from fastscore.errors import RunConflictError
+from fastscore.paths import explain
 
 LOCK_NAME = ".lock"
 _HOLDER_BYTES = 400

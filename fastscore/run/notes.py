@@ -29,7 +29,7 @@ from fastscore.logs.inputs.found_keys import (
 )
 from fastscore.options import list_alternatives
 from fastscore.run.commit import REJECTS, part_name
-from fastscore.run.config import RunConfig
+from fastscore.run.context import RunConfig
 from fastscore.run.manifest import Manifest
 from fastscore.run.missing import (
     JOINED_DIALOGUES,

@@ -29,7 +29,7 @@ from fastscore.results.analyse import analyse
 from fastscore.results.compare import compare
 from fastscore.results.report.write import write_report
 from fastscore.run.commit import commit_json, commit_table
-from fastscore.run.config import RunConfig
+from fastscore.run.context import RunConfig
 from fastscore.run.drive import execute
 from fastscore.run.progress import Reporter
 from fastscore.simulation.models import MARK, OFF_CATALOGUE, ModelAgent, ModelPhrasing

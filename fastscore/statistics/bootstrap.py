@@ -11,7 +11,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from fastscore.processors import available_processors
+from fastscore.options import available_processors
 from fastscore.statistics import SAMPLES
 from fastscore.statistics.samples import LEAST_EXPONENT, Values
 

@@ -18,9 +18,9 @@ from fastscore_jit.arrays import Vectors
 from fastscore_models import ExportedModel, ModelExportError, check_hashes
 from fastscore_models.export import check_files
 
-from fastscore.durable import committed
 from fastscore.errors import ModelError
 from fastscore.extras import scipy_stats
+from fastscore.paths import committed
 from fastscore.vectors.devices import CPU, DEVICES
 from fastscore.vectors.embedder import (
     TOKENS_PER_BATCH,

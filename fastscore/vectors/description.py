@@ -7,8 +7,8 @@ from pathlib import Path
 
 from fastscore_jit.objects import is_kept_from_others
 
-from fastscore.durable import committed
 from fastscore.errors import StoreError
+from fastscore.paths import committed
 
 TRUST_VARIABLE = "FASTSCORE_TRUST_STORE"
 

@@ -38,8 +38,8 @@ from fastscore_models import (
 
 from fastscore.errors import ModelError, UsageError
 from fastscore.extras import require
+from fastscore.options import available_processors
 from fastscore.paths import cache_root
-from fastscore.processors import available_processors
 from fastscore.vectors.devices import CPU, DEVICES
 from fastscore.vectors.precisions import (
     EXACT,

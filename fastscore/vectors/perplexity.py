@@ -20,8 +20,8 @@ from fastscore_models import MaskedModel, ModelExportError, find_masked
 
 from fastscore.errors import ModelError, UsageError
 from fastscore.extras import require
+from fastscore.options import available_processors
 from fastscore.paths import cache_root
-from fastscore.processors import available_processors
 from fastscore.vectors.embedder import (
     Progress,
     TextGroup,

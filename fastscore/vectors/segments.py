@@ -25,10 +25,10 @@ import numpy.typing as npt
 from fastscore_jit.system import open_descriptor, sync_folder
 from fastscore_kernels import checksum_rows, read_rows
 
-from fastscore.durable import committed
 from fastscore.errors import StoreError
 from fastscore.extras import load
-from fastscore.processors import available_processors
+from fastscore.options import available_processors
+from fastscore.paths import committed
 from fastscore.vectors.description import StoreStats
 from fastscore.vectors.embedder import truncate
 from fastscore.vectors.view import SortedIds

@@ -18,10 +18,9 @@ import numpy as np
 import numpy.typing as npt
 from fastscore_jit.arrays import Vectors
 
-from fastscore.durable import is_temporary
 from fastscore.errors import StoreError, UsageError
-from fastscore.paths import cache_root
-from fastscore.processors import available_processors
+from fastscore.options import available_processors
+from fastscore.paths import cache_root, is_temporary
 from fastscore.vectors.description import (
     StoreCheck,
     StoreStats,

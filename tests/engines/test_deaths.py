@@ -160,7 +160,7 @@ def tasks_of_scheduler(dask_scheduler: Any) -> int:
 
 DYING = """
 import os, signal
-from fastscore import durable
+from fastscore_jit import system
 class System:
     def __getattr__(self, name):
         return getattr(os, name)
@@ -168,7 +168,7 @@ class System:
         if "rejects" in str(target):  # tables have their names, this has not
             os.kill(os.getpid(), signal.SIGKILL)
         os.replace(source, target, *given, **named)
-durable.os = System()
+system.os = System()
 """
 
 

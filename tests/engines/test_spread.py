@@ -16,11 +16,17 @@ from fastscore_jit.threads import thread_count
 
 from fastscore.errors import InputError, MemoryLimitError, UsageError
 from fastscore.logs.integrity.limits import Limits
-from fastscore.processors import THREADS_VARIABLE, available_processors
+from fastscore.options import THREADS_VARIABLE, available_processors
 from fastscore.run import tasks
 from fastscore.run.commit import Receipt, load_receipt
-from fastscore.run.engines.engine import open_engine
-from fastscore.run.engines.workers import Failure, TaskError, attempt, result_of, set_threads
+from fastscore.run.engines.engine import (
+    Failure,
+    TaskError,
+    attempt,
+    open_engine,
+    result_of,
+    set_threads,
+)
 from fastscore.run.tasks import text_buckets
 from fastscore.vectors.view import text_ids
 from tests.run.logs import write_logs

@@ -10,8 +10,7 @@ import pytest
 from fastscore.errors import UsageError
 from fastscore.logs.inputs.files import InputFile, resolve_inputs
 from fastscore.run import shared_files
-from fastscore.run.config import RunConfig
-from fastscore.run.context import EmbedderSettings, RunContext, run_context
+from fastscore.run.context import EmbedderSettings, RunConfig, RunContext, run_context
 from fastscore.run.engines.engine import Answer
 from fastscore.run.shared_files import check_workers, checked
 from fastscore.run.writer import writing

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 import fastscore
 from benchmarks import (
-    group_travel_logs,
+    group_travel,
     guest_simulation_logs,
     miner_logs,
     preference_shift_logs,
@@ -109,7 +109,7 @@ class SuiteRuns(Mapping[str, Run]):
             _write(miner_logs, "--dialogues", 6, "--miners", 2, "-o", folder / "miners")
             return score_by_keywords(folder / "miners", suite, output=output, store=store)
         if suite == "group_travel":
-            _write(group_travel_logs, "--dialogues", 15, "-o", folder / "trips")
+            _write(group_travel, "logs", "--dialogues", 15, "-o", folder / "trips")
             return score_by_keywords(folder / "trips" / "logs", suite, output=output, store=store)
         if suite == "guest_simulation":
             _write(guest_simulation_logs, "--conversations", 20, "-o", folder / "guests")

@@ -15,7 +15,7 @@ from scipy import stats
 import fastscore
 from fastscore.errors import UsageError
 from fastscore.results.compare.show import comparison_grids
-from fastscore.results.number_text import p_text
+from fastscore.results.metric_text import p_text
 from fastscore.results.runs import Run
 from tests.conftest import fastscore_command
 from tests.results.comparing import row_of, scored

@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from fastscore.results.metric_cards import metrics_text
-from fastscore.results.number_text import band_bounds, bands_text, reading_of
+from fastscore.results.metric_text import band_bounds, bands_text, metrics_text, reading_of
 from fastscore.suites.declarations import Band
 from fastscore.suites.registry import load_suite, suite_names
 

@@ -2,7 +2,7 @@
 
 import polars as pl
 
-from fastscore.results.number_text import write_csv
+from fastscore.results.metric_text import write_csv
 
 
 def test_formulas_become_text_and_numbers_stay() -> None:

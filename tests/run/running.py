@@ -9,7 +9,7 @@ from unittest import mock
 
 import orjson
 
-from fastscore.run.config import RunConfig
+from fastscore.run.context import RunConfig
 from fastscore.run.drive import Outcome, execute
 from fastscore.run.progress import SilentReporter
 from fastscore.vectors.view import embed_missing

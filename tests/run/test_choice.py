@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import fastscore
 from fastscore.logs.integrity.limits import Choice
-from fastscore.run.config import RunConfig
+from fastscore.run.context import RunConfig
 from fastscore.run.drive import execute
 from fastscore.run.progress import SilentReporter
 from tests.by_keywords import score_by_keywords

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from fastscore.run.config import RunConfig
+from fastscore.run.context import RunConfig
 from fastscore.run.drive import execute
 from fastscore.run.progress import SilentReporter
 from tests.by_keywords import score_by_keywords

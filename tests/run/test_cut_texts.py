@@ -82,7 +82,7 @@ def test_a_text_of_several_shards_counts_once(logs: Path, tmp_path: Path, model:
     config = {"embedder": model, "store": tmp_path / "store", "lex_weight": 0.5}
     scores = score_by_keywords(logs, "score_dialogue", **config)
     assert sorted(scores.cut_texts["text"].to_list()) == sorted([LONG, LONGER])
-    from fastscore.run.config import RunConfig
+    from fastscore.run.context import RunConfig
     from fastscore.run.drive import execute
     from fastscore.run.progress import SilentReporter
 

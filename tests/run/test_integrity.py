@@ -77,7 +77,7 @@ def test_no_flipped_bit_is_ever_shown(run: Path) -> None:
 def test_a_damaged_part_is_scored_again_by_name(logs: list[Path], run: Path) -> None:
     import io
 
-    from fastscore.run.config import RunConfig
+    from fastscore.run.context import RunConfig
     from fastscore.run.drive import execute
     from fastscore.run.progress import LineReporter
 

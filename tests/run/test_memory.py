@@ -11,7 +11,7 @@ from fastscore_jit.system import own_memory
 from fastscore.errors import EXIT_INCOMPLETE, MemoryLimitError
 from fastscore.logs.integrity.limits import Limits
 from fastscore.run import drive, interrupt
-from fastscore.run.config import RunConfig
+from fastscore.run.context import RunConfig
 from fastscore.run.drive import execute
 from fastscore.run.interrupt import limit_memory
 from fastscore.run.progress import SilentReporter

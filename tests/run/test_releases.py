@@ -15,7 +15,7 @@ from fastscore.logs.inputs.column_map import NO_MAP, ColumnMap, map_from, stored
 from fastscore.logs.inputs.layout import layout_map
 from fastscore.results.runs import open_run
 from fastscore.run.commit import commit_checked, read_checked
-from fastscore.run.config import RunConfig
+from fastscore.run.context import RunConfig
 from fastscore.run.drive import execute, preview
 from fastscore.run.progress import LineReporter, SilentReporter
 from fastscore.signature import deciding_differences, differences
@@ -158,8 +158,7 @@ def test_a_shard_whose_table_lacks_a_column_of_this_release_is_scored_again(
 
     earlier = dataclasses.replace(suite, tables=(*suite.tables[:-1], fewer), score=score)
     with monkeypatch.context() as before:
-        for module in ("config", "context"):
-            before.setattr(f"fastscore.run.{module}.load_suite", lambda name, own=(): earlier)
+        before.setattr("fastscore.run.context.load_suite", lambda name, own=(): earlier)
         run_lexical(logs, run, shard_bytes=1)
     release(LATER)
     run_lexical(logs, run, shard_bytes=1)
@@ -175,8 +174,7 @@ def test_another_suite_version_is_refused_under_any_release(
     suite = load_suite("score_dialogue")
     raised = dataclasses.replace(suite, version=suite.version + 1)
     release(LATER)
-    for module in ("config", "context"):
-        monkeypatch.setattr(f"fastscore.run.{module}.load_suite", lambda name, own=(): raised)
+    monkeypatch.setattr("fastscore.run.context.load_suite", lambda name, own=(): raised)
     with pytest.raises(RunConflictError, match="another signature"):
         run_lexical(logs, run)
 

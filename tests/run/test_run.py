@@ -14,8 +14,7 @@ import pytest
 import fastscore
 from fastscore.errors import InputError, RunConflictError, RunError, UsageError
 from fastscore.results.runs import open_run
-from fastscore.run.config import RunConfig
-from fastscore.run.context import RunContext
+from fastscore.run.context import RunConfig, RunContext
 from fastscore.run.drive import execute, preview
 from fastscore.run.manifest import read_manifest
 from fastscore.run.progress import LineReporter
@@ -190,8 +189,7 @@ def test_a_raised_version_is_another_signature(
     before = contents(run)
     suite = load_suite("score_dialogue")
     raised = dataclasses.replace(suite, version=suite.version + 1)
-    for module in ("config", "context"):
-        monkeypatch.setattr(f"fastscore.run.{module}.load_suite", lambda name, own=(): raised)
+    monkeypatch.setattr("fastscore.run.context.load_suite", lambda name, own=(): raised)
     with pytest.raises(RunConflictError, match="another signature"):
         run_lexical(logs, run, shard_bytes=1)
     assert contents(run) == before

@@ -22,11 +22,18 @@ from fastscore.logs.inputs.column_map import (
     value_flag,
 )
 from fastscore.logs.inputs.column_samples import (
+    ROWS_SAMPLED,
     ColumnSample,
+    FileSample,
+    Known,
     RequiredColumn,
     arrays_of,
     list_asked_for,
+    may_follow,
     needs_of,
+    occurs_in,
+    sample_file,
+    sample_rows,
 )
 from fastscore.logs.inputs.files import STDIN, Format, InputFile
 from fastscore.logs.inputs.found_keys import (
@@ -41,15 +48,6 @@ from fastscore.logs.inputs.found_keys import (
     shortened,
 )
 from fastscore.logs.inputs.records import Record, begins_with, first_row
-from fastscore.logs.inputs.sampling import (
-    ROWS_SAMPLED,
-    FileSample,
-    Known,
-    may_follow,
-    occurs_in,
-    sample_file,
-    sample_rows,
-)
 from fastscore.logs.inputs.suggestions import (
     flags_to_type,
     keys_beside,

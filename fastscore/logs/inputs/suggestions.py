@@ -8,7 +8,17 @@ from itertools import islice
 from fastscore.errors import UsageError
 from fastscore.logs.inputs.chats import BARE, counted_rows, is_array_of_turns
 from fastscore.logs.inputs.column_map import EACH, NO_MAP, ColumnMap, Flag, column_flag, map_source
-from fastscore.logs.inputs.column_samples import RequiredColumn, arrays_of, needs_of, stored
+from fastscore.logs.inputs.column_samples import (
+    FileSample,
+    Known,
+    RequiredColumn,
+    arrays_of,
+    needs_of,
+    read_records,
+    sample_file,
+    sample_rows,
+    stored,
+)
 from fastscore.logs.inputs.files import STDIN, InputFile
 from fastscore.logs.inputs.found_keys import (
     ANY_KEY,
@@ -19,7 +29,6 @@ from fastscore.logs.inputs.found_keys import (
 )
 from fastscore.logs.inputs.layout import layout_names, load_layout
 from fastscore.logs.inputs.records import Record, json_of, records
-from fastscore.logs.inputs.sampling import FileSample, Known, read_records, sample_file, sample_rows
 from fastscore.suites.declarations import Column, Source
 
 _RECORDS_TRIED = 20

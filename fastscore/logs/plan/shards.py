@@ -33,7 +33,7 @@ from fastscore.logs.plan.index import (
     repeated_keys,
 )
 from fastscore.logs.read.batches import map_ordered
-from fastscore.processors import available_processors
+from fastscore.options import available_processors
 from fastscore.suites.declarations import Source
 from fastscore.unpacked import Compression, Damage
 

@@ -17,10 +17,10 @@ from polars.io.plugins import register_io_source
 
 from fastscore.errors import InputError, UsageError, worded
 from fastscore.logs.inputs.chats import array_name
+from fastscore.logs.inputs.column_samples import read_records
 from fastscore.logs.inputs.files import STDIN, Format, InputFile, resolve_inputs
 from fastscore.logs.inputs.frames import FRAME_NAME, as_frame, as_rows, row_blocks
 from fastscore.logs.inputs.records import Record, frame_records, row_records
-from fastscore.logs.inputs.sampling import read_records
 from fastscore.logs.inputs.screening import screen, screen_rows
 from fastscore.logs.integrity.rejects import FileRejects, Reject, reject_frame
 from fastscore.logs.read.chat_lines import chat_lines, line_source

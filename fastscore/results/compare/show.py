@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 from fastscore.results.compare.ranking import Comparison
-from fastscore.results.number_text import (
+from fastscore.results.metric_text import (
     NONE,
     counted,
     decimals_for,

@@ -21,12 +21,12 @@ from fastscore.extras import explained
 from fastscore.results.compare import Comparison
 from fastscore.results.groups import Part, defined_parts, defined_value
 from fastscore.results.headlines import Headlines, baseline_text, part_estimate, part_key
-from fastscore.results.metric_cards import metric_range
-from fastscore.results.number_text import (
+from fastscore.results.metric_text import (
     bands_text,
     decimals_for,
     estimate_text,
     interval_text,
+    metric_range,
     number_text,
     p_text,
     reading_of,

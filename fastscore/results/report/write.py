@@ -24,7 +24,7 @@ from fastscore.results.dialogue_sums import LABEL_TABLE
 from fastscore.results.dialogues import Dialogues
 from fastscore.results.findings import list_findings
 from fastscore.results.headlines import Headlines, read_headlines
-from fastscore.results.number_text import counted
+from fastscore.results.metric_text import counted
 from fastscore.results.report.metrics import (
     Charts,
     Named,

@@ -24,9 +24,12 @@ from distributed.comm import CommClosedError
 
 from fastscore.errors import RunError
 from fastscore.logs.integrity.limits import DEFAULT_LIMITS, Limits
-from fastscore.processors import THREADS_VARIABLE
-from fastscore.run.engines.engine import Answer, Done, Key, Lost
-from fastscore.run.engines.workers import (
+from fastscore.options import THREADS_VARIABLE
+from fastscore.run.engines.engine import (
+    Answer,
+    Done,
+    Key,
+    Lost,
     attempt,
     load_tasks,
     result_of,

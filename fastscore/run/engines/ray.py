@@ -26,8 +26,11 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from fastscore.errors import RunError
 from fastscore.logs.integrity.limits import Limits
-from fastscore.run.engines.engine import Answer, Done, Key, Lost
-from fastscore.run.engines.workers import (
+from fastscore.run.engines.engine import (
+    Answer,
+    Done,
+    Key,
+    Lost,
     attempt,
     load_tasks,
     result_of,

@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from fastscore.logs.inputs.column_samples import ColumnSample, RequiredColumn, needs_of
+from fastscore.logs.inputs.column_samples import ColumnSample, FileSample, RequiredColumn, needs_of
 from fastscore.logs.inputs.files import Format, InputFile
-from fastscore.logs.inputs.sampling import FileSample
 from fastscore.logs.inputs.screening import (
     any_word_error,
     beginning,

@@ -3,10 +3,9 @@
 from typing import Any
 
 from fastscore.logs.inputs.column_map import Flag, typed
-from fastscore.logs.inputs.column_samples import RequiredColumn, all_columns
+from fastscore.logs.inputs.column_samples import FileSample, RequiredColumn, all_columns
 from fastscore.logs.inputs.files import InputFile
 from fastscore.logs.inputs.found_keys import count_keys
-from fastscore.logs.inputs.sampling import FileSample
 from fastscore.logs.inputs.suggestions import flags_to_type, keys_beside, suggested
 from fastscore.suites.declarations import ALL_METRICS, Column, Source
 

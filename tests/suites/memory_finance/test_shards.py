@@ -4,7 +4,7 @@ import gzip
 from pathlib import Path
 
 from fastscore.results.runs import open_run
-from fastscore.run.config import RunConfig
+from fastscore.run.context import RunConfig
 from fastscore.run.drive import execute
 from fastscore.run.progress import SilentReporter
 
