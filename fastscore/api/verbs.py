@@ -17,6 +17,7 @@ from fastscore.results.metric_text import find_metrics, metric_range
 from fastscore.results.report.write import write_report
 from fastscore.results.runs import Run, as_run
 from fastscore.results.show import list_runs
+from fastscore.run.places import place_of
 
 StrPath = str | os.PathLike[str]
 
@@ -260,4 +261,4 @@ def runs(folder: StrPath = ".") -> pl.DataFrame:
     --------
     >>> fastscore.runs(".").select("run", "suite", "rows")
     """
-    return list_runs(Path(folder))
+    return list_runs(place_of(folder))

@@ -165,7 +165,7 @@ _PLACES = (
         "--output",
         heading=WHERE_THINGS_ARE,
         type=PATH,
-        help="The run directory.",
+        help="The run directory, or an address such as s3://bucket/run.",
     ),
     _option(
         "--store",

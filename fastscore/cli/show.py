@@ -68,7 +68,7 @@ def summary_command(
     if verify:
         damaged = opened.damaged()
         for path in damaged:
-            write_note(f"{run / path}: not what was committed.")
+            write_note(f"{opened.path / path}: not what was committed.")
         if damaged:
             ctx.exit(EXIT_CHECK_FAILED)
     show_summary(opened, by=[name.strip() for name in by.split(",")] if by else (), **how)
@@ -92,17 +92,19 @@ def runs_command(folder: Path, output: Path | None, as_json: bool) -> None:
     """
     from fastscore.results.show import list_runs, runs_grid, write_index
     from fastscore.run.commit import as_json as write_json
+    from fastscore.run.places import place_of
     from fastscore.terminal.grids import print_grid
 
-    found = list_runs(folder)
+    place = place_of(folder)
+    found = list_runs(place)
     if output is not None:
-        write_line(write_index(found, folder, output))
+        write_line(write_index(found, place, output))
     elif as_json:
         write_line(write_json(found.to_dicts()).rstrip())
     elif found.is_empty():
-        write_line(f"No run in {folder}.")
+        write_line(f"No run in {place}.")
     else:
-        print_grid(result_console(), runs_grid(found, folder))
+        print_grid(result_console(), runs_grid(found, place))
 
 
 @click.command(

@@ -24,7 +24,7 @@ from typing import Any, cast
 
 from fastscore_jit.system import replace_file
 
-from fastscore.errors import InputError, UsageError
+from fastscore.errors import FastscoreError, InputError, UsageError
 from fastscore.extras import load
 from fastscore.logs import hub_datasets
 from fastscore.paths import cache_root
@@ -92,8 +92,8 @@ def _look_up(url: str) -> Object | None:
     if not key or key.endswith("/"):
         return None
     try:
-        with _errors_named(url, "read"):
-            head = _obstore().head(store, key)
+        with errors_named(url, "read"):
+            head = obstore().head(store, key)
     except FileNotFoundError:
         return None
     return Object(url, head["size"], _tag(head))
@@ -120,7 +120,7 @@ def list_objects(url: str) -> list[Object]:
         root, key = place.root, place.path
         list_below = partial(_list_hub, place)
     else:
-        root, key = _split(url)
+        root, key = split_url(url)
         list_below = partial(_list_store, url)
     is_glob = any(character in key for character in _MAGIC)
     before = key[: min(map(key.find, filter(key.__contains__, _MAGIC)))] if is_glob else key
@@ -147,8 +147,8 @@ def _list_store(url: str, prefix: str) -> list[tuple[str, int, str]]:
             "Over https only single files are read: name each of them.",
         )
     store, _ = _place(url)
-    with _errors_named(url, "list"):
-        listed = _obstore().list(store, prefix or None)
+    with errors_named(url, "list"):
+        listed = obstore().list(store, prefix or None)
         return [(each["path"], each["size"], _tag(each)) for batch in listed for each in batch]
 
 
@@ -277,7 +277,7 @@ class ObjectFile(io.RawIOBase):
         n_ahead = max(2, min(BLOCKS_AHEAD, _AT_ONCE // len(_read_ahead)))
         while self._next < self._stop and len(self._ahead) < n_ahead:
             after = min(self._next + BLOCK_BYTES, self._stop)
-            block = _pool().submit(_range, self._object, self._next, after)
+            block = request_pool().submit(_range, self._object, self._next, after)
             self._ahead.append((self._next, after, block))
             self._next = after
 
@@ -294,7 +294,7 @@ def _beginning(object: Object) -> Future[bytes]:
     with _lock:
         found = _beginnings.pop(object, None)
         if found is None or (found.done() and found.exception()):
-            found = _pool().submit(_range, object, 0, min(FIRST_BYTES, object.size))
+            found = request_pool().submit(_range, object, 0, min(FIRST_BYTES, object.size))
         _beginnings[object] = found
         while len(_beginnings) > _KEPT:
             del _beginnings[next(iter(_beginnings))]
@@ -318,8 +318,8 @@ def _range(object: Object, start: int, stop: int) -> bytes:
     """Read bytes of an object, and compare the tag that it has now."""
     store, key = _place(object.url)
     try:
-        with _errors_named(object.url, "read"):
-            got = _obstore().get(store, key, options={"range": (start, stop)})
+        with errors_named(object.url, "read"):
+            got = obstore().get(store, key, options={"range": (start, stop)})
             content = bytes(got.bytes())
     except FileNotFoundError as error:
         raise _changed(object.url) from error
@@ -360,8 +360,14 @@ def _download(object: Object, path: Path) -> None:
         part.unlink(missing_ok=True)
 
 
-def _split(url: str) -> tuple[str, str]:
-    """Part an address into its store and the key in it."""
+def split_url(url: str) -> tuple[str, str]:
+    """Split an address into its store and the key in it.
+
+    Raises
+    ------
+    UsageError
+        It names no store, or contains credentials or a query.
+    """
     scheme, _, rest = url.partition("://")
     root, _, key = rest.partition("/")
     if not root or "@" in root or (scheme in _WITHOUT_LIST and ("?" in key or "#" in key)):
@@ -374,26 +380,43 @@ def _split(url: str) -> tuple[str, str]:
 
 
 def _place(url: str) -> tuple[Any, str]:
-    root, key = _split(url)
-    return _store(root), key
+    root, key = split_url(url)
+    return open_bucket(root), key
 
 
 @cache
-def _store(root: str) -> Any:
+def open_bucket(root: str) -> Any:
+    """Open the store of a bucket, once in a process.
+
+    Raises
+    ------
+    UsageError
+        What reads objects is not installed.
+    InputError
+        The store cannot be opened.
+    """
     is_plain = root.startswith("http://") or bool(os.environ.get("AWS_ALLOW_HTTP"))
     options = {"allow_http": True} if is_plain else {}
-    with _errors_named(root, "open"):
+    with errors_named(root, "open"):
         return load("obstore.store", _PURPOSE).from_url(
             root, client_options=options, retry_config=_RETRY
         )
 
 
-def _obstore() -> Any:
+def obstore() -> Any:
+    """Import the library of object stores.
+
+    Raises
+    ------
+    UsageError
+        It is not installed.
+    """
     return load("obstore", _PURPOSE)
 
 
 @cache
-def _pool() -> ThreadPoolExecutor:
+def request_pool() -> ThreadPoolExecutor:
+    """Return the threads that wait for stores; what runs on them submits nothing to them."""
     return ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="fastscore-objects")
 
 
@@ -401,11 +424,19 @@ def _tag(meta: Any) -> str:
     return str(meta["e_tag"] or meta["last_modified"])
 
 
-_DONE = {"read": "read", "list": "listed", "open": "opened"}
+_DONE = {
+    "read": "read",
+    "list": "listed",
+    "open": "opened",
+    "write": "written",
+    "delete": "deleted",
+}
 _NEEDED = {
     "read": "s3:GetObject, storage.objects.get or Storage Blob Data Reader",
     "list": "s3:ListBucket, storage.objects.list or Storage Blob Data Reader",
     "open": "to open it",
+    "write": "s3:PutObject, storage.objects.create or Storage Blob Data Contributor",
+    "delete": "s3:DeleteObject, storage.objects.delete or Storage Blob Data Contributor",
 }
 _DENIALS = ("AccessDenied", "403 Forbidden", "AuthorizationPermissionMismatch")
 _WORDS = (
@@ -416,8 +447,39 @@ _WORDS = (
 """What stores say, and what is said of it."""
 
 
+def refusal(error: Exception, doing: str) -> str | None:
+    """Return why a store refuses a request, or None if it gives no usable answer.
+
+    Parameters
+    ----------
+    error
+        What was raised.
+    doing
+        ``read``, ``list``, ``open``, ``write`` or ``delete``.
+    """
+    told = str(error)
+    for marks, words in _WORDS:
+        if any(mark in told for mark in marks):
+            return words
+    exceptions = obstore().exceptions
+    kinds = (exceptions.PermissionDeniedError, exceptions.UnauthenticatedError)
+    if isinstance(error, kinds) or any(mark in told for mark in _DENIALS):
+        return f"access is denied; the permission that is needed: {_NEEDED[doing]}"
+    return None
+
+
+def store_error(
+    url: str, doing: str, reason: str | None, kind: type[FastscoreError] = InputError
+) -> FastscoreError:
+    """Return the error for a request that failed: one sentence, without what the store says."""
+    return kind(
+        f"{url!r} cannot be {_DONE[doing]}: {reason or 'the store gives no usable answer'}.",
+        "Check the name, the region and the credentials in the environment.",
+    )
+
+
 @contextmanager
-def _errors_named(url: str, doing: str) -> Iterator[None]:
+def errors_named(url: str, doing: str) -> Iterator[None]:
     """Raise what goes wrong with a store as one sentence, without what the store says.
 
     Raises
@@ -427,22 +489,13 @@ def _errors_named(url: str, doing: str) -> Iterator[None]:
     InputError
         Anything else.
     """
-    exceptions = _obstore().exceptions
     try:
         yield
-    except (exceptions.BaseError, FileNotFoundError, ValueError) as error:
-        told = str(error)
-        reason = next((words for marks, words in _WORDS if any(m in told for m in marks)), None)
+    except (obstore().exceptions.BaseError, FileNotFoundError, ValueError) as error:
+        reason = refusal(error, doing)
         if reason is None and isinstance(error, FileNotFoundError):
             raise FileNotFoundError(2, "there is no such object", url) from None
-        kinds = (exceptions.PermissionDeniedError, exceptions.UnauthenticatedError)
-        denied = isinstance(error, kinds) or any(mark in told for mark in _DENIALS)
-        if reason is None and denied:
-            reason = f"access is denied; the permission that is needed: {_NEEDED[doing]}"
-        raise InputError(
-            f"{url!r} cannot be {_DONE[doing]}: {reason or 'the store gives no usable answer'}.",
-            "Check the name, the region and the credentials in the environment.",
-        ) from None
+        raise store_error(url, doing, reason) from None
 
 
 def _changed(url: str) -> InputError:

@@ -238,7 +238,7 @@ class Dialogues:
         config = RunConfig(
             suite=manifest.suite,
             inputs=(),
-            output=self.run.path,
+            output=self.run.folder,
             options=manifest.options,
             embedder=about["recipe"] if about else None,
             precision=about["precision"] if about else "fp32",

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from functools import partial
 from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -14,7 +15,6 @@ from fastscore.errors import RunError, UsageError, did_you_mean, worded
 from fastscore.extras import explained
 from fastscore.logs.read.score_input import ScoreInput
 from fastscore.options import available_processors
-from fastscore.paths import check_path
 from fastscore.run.commit import (
     CUT_TEXTS,
     RECEIPTS,
@@ -31,6 +31,7 @@ from fastscore.run.commit import (
     receipt_path,
 )
 from fastscore.run.manifest import Manifest, read_manifest
+from fastscore.run.places import Address, Place, place_of
 from fastscore.run.scoring import CUT_SCHEMA
 from fastscore.suites.base import Suite
 from fastscore.suites.declarations import REJECTS_TABLE
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from fastscore.results.compare import Comparison
     from fastscore.results.explaining import Explanations
     from fastscore.results.plots import Picture
+    from fastscore.run.remote.copy import RunCopy
 
 Frame = TypeVar("Frame", pl.DataFrame, pl.LazyFrame)
 
@@ -73,13 +75,16 @@ class Run:
     Parameters
     ----------
     path
-        The run directory. Of scores in memory: what was scored, as messages name it.
+        The run directory, or the address of a run in an object store. Of scores in memory: what
+        was scored, as messages name it.
     manifest
         The run's manifest.
     verify
         Whether each file is compared with its committed hash before it is first read.
     scores
         The scores in memory. None for a run directory.
+    copy
+        Of a run in an object store: its files that were fetched to the cache.
 
     Examples
     --------
@@ -88,10 +93,11 @@ class Run:
     >>> run.summarise(by=["miner_uid"]).select("value", "metric", "mean").head(3)
     """
 
-    path: Path
+    path: Place
     manifest: Manifest
     verify: bool = True
     scores: Scores | None = None
+    copy: "RunCopy | None" = None
     _verified: set[str] = field(default_factory=set, repr=False, compare=False)
     _committed_files: dict[str, Committed] = field(default_factory=dict, repr=False, compare=False)
 
@@ -153,6 +159,11 @@ class Run:
         return self.scan(table).collect().to_arrow()
 
     @property
+    def folder(self) -> Path:
+        """The folder of the run's files; files of an object store are there once they are read."""
+        return self.copy.folder if self.copy is not None else Path(str(self.path))
+
+    @property
     def notes(self) -> tuple[str, ...]:
         """Metrics that are null in every row, with the columns that they lack, and other notes."""
         return tuple(map(worded, (*self.manifest.lacking, *self.manifest.notes)))
@@ -185,7 +196,7 @@ class Run:
             return self.scores.summary
         self._verify_beside_parts(SUMMARY_PARQUET)
         try:
-            summary = pl.read_parquet(self.path / SUMMARY_PARQUET, glob=False)
+            summary = pl.read_parquet(self.folder / SUMMARY_PARQUET, glob=False)
         except (OSError, pl.exceptions.PolarsError) as error:
             raise RunError(
                 f"{self.path / SUMMARY_PARQUET}: missing or damaged ({error}).",
@@ -227,7 +238,7 @@ class Run:
             return as_json({"signature": self.signature, "summary": self.summary.to_dicts()})
         self._verify_beside_parts(SUMMARY_JSON)
         try:
-            return (self.path / SUMMARY_JSON).read_text(encoding="utf-8")
+            return (self.folder / SUMMARY_JSON).read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
             raise RunError(
                 f"{self.path / SUMMARY_JSON}: missing or damaged ({error}).",
@@ -317,27 +328,28 @@ class Run:
         receipts = {path: load_receipt(path) for path in self._receipt_paths()}
         whole = [receipt for receipt in receipts.values() if receipt is not None]
         damaged = [
-            path.relative_to(self.path).as_posix()
+            path.relative_to(self.folder).as_posix()
             for path, receipt in receipts.items()
             if receipt is None
         ]
         if not damaged and not self._are_ours(whole):
             damaged.append(RECEIPTS)
         committed += (output for receipt in whole for output in receipt.outputs)
-        damaged += [output.path for output in committed if not is_intact(self.path, output)]
+        check = partial(is_intact, self.folder) if self.copy is None else self.copy.is_intact
+        damaged += [output.path for output in committed if not check(output)]
         return sorted(damaged)
 
     def _scan(self, folder: str) -> pl.LazyFrame:
         if self.scores is not None:
             return self.scores.frames[folder].lazy()
         parts = [part_name(index) for index in range(self.manifest.shards)]
-        if self.verify and folder not in self._verified:
+        if (self.verify or self.copy is not None) and folder not in self._verified:
             self._read_receipts()
             # hashing releases the interpreter lock
             with ThreadPoolExecutor(available_processors()) as pool:
                 list(pool.map(self._verify_part, (f"{folder}/{part}" for part in parts)))
             self._verified.add(folder)
-        return pl.scan_parquet([self.path / folder / part for part in parts], glob=False)
+        return pl.scan_parquet([self.folder / folder / part for part in parts], glob=False)
 
     def _read_receipts(self) -> None:
         """Take in what was committed of all tables, once."""
@@ -356,7 +368,7 @@ class Run:
         )
 
     def _receipt_paths(self) -> list[Path]:
-        folder = self.path / RECEIPTS
+        folder = self.folder / RECEIPTS
         return [receipt_path(folder, "score", index) for index in range(self.manifest.shards)]
 
     def _are_ours(self, receipts: Iterable[Receipt]) -> bool:
@@ -365,14 +377,18 @@ class Run:
         return not stated or hash_of_outputs(receipts) == stated
 
     def _verify_part(self, name: str) -> None:
-        stated = self._committed_files.get(name)
-        if stated is None or not is_intact(self.path, stated):
-            raise _damaged(self.path / name)
+        self._verify_committed(name, self._committed_files.get(name))
 
     def _verify_beside_parts(self, name: str) -> None:
         committed = [Committed(**output) for output in self.manifest.outputs]
         stated = next((output for output in committed if output.path == name), None)
-        if self.verify and (stated is None or not is_intact(self.path, stated)):
+        if self.verify or self.copy is not None:
+            self._verify_committed(name, stated)
+
+    def _verify_committed(self, name: str, stated: Committed | None) -> None:
+        if stated is not None and self.copy is not None:
+            self.copy.fetch(stated)
+        elif stated is None or not is_intact(self.folder, stated):
             raise _damaged(self.path / name)
 
 
@@ -408,7 +424,7 @@ def common_suite(runs: Sequence[Run]) -> Suite:
     return load_suite(name, [OwnMetric.from_json(name, one) for one in kept])
 
 
-def _damaged(path: Path) -> RunError:
+def _damaged(path: Place) -> RunError:
     return RunError(
         f"{path}: missing, or not what was committed.",
         "Run the same `fastscore score` command again: what is damaged is scored again.",
@@ -421,14 +437,14 @@ def open_run(path: str | PathLike[str], *, verify: bool = True) -> Run:
     Parameters
     ----------
     path
-        A run directory.
+        A run directory, or an address such as ``s3://bucket/run``.
     verify
         Whether each file is compared with the hash that was committed before it is first read.
 
     Raises
     ------
     UsageError
-        The folder holds no run.
+        The folder or the address holds no run.
     RunError
         The run is not complete, or its manifest is damaged.
 
@@ -438,8 +454,12 @@ def open_run(path: str | PathLike[str], *, verify: bool = True) -> Run:
     """
     if not isinstance(path, str | PathLike):
         raise UsageError(f"The run is of type {type(path).__name__}; expected a run directory.")
-    check_path(path)
-    folder = Path(path)
+    folder = place_of(path)
+    if isinstance(folder, Address):
+        from fastscore.run.remote.copy import open_copy  # late: few runs are in a store
+
+        copy = open_copy(folder.url)
+        return Run(folder, copy.manifest, verify, copy=copy)
     manifest = read_manifest(folder)
     if manifest is None and (folder / RECEIPTS).is_dir():
         raise RunError(
@@ -479,7 +499,7 @@ def as_run(run: Run | str | PathLike[str]) -> Run:
 def as_runs(runs: Iterable[Run | str | PathLike[str]]) -> list[Run]:
     """Return runs, opened. Scores in memory with equal names get a number."""
     found: list[Run] = []
-    names: Counter[Path] = Counter()
+    names: Counter[Place] = Counter()
     for run in map(as_run, runs):
         names[run.path] += 1
         number = names[run.path]

@@ -28,6 +28,7 @@ from fastscore.results.summary_table import (
 )
 from fastscore.run.commit import CUT_TEXTS, RECEIPTS, REJECTS, commit_bytes
 from fastscore.run.manifest import MANIFEST_NAME
+from fastscore.run.places import Address, Place
 from fastscore.suites.base import Suite
 from fastscore.suites.families import headline_metrics
 from fastscore.suites.summary import ALL
@@ -238,14 +239,23 @@ _STYLE = (
 )
 
 
-def list_runs(folder: Path) -> pl.DataFrame:
-    """List the runs in a folder and below, the latest first, in the schema `SCHEMA`.
+def list_runs(folder: Place) -> pl.DataFrame:
+    """List the runs in a folder or at an address and below, the latest first.
+
+    The columns are those of `SCHEMA`.
 
     Raises
     ------
     InputError
         There is no such folder.
+    RunError
+        The store refuses.
     """
+    if isinstance(folder, Address):
+        from fastscore.run.remote.copy import find_runs  # late: few runs are in a store
+
+        found = [_row(Address(url), time) for url, time in find_runs(folder.url)]
+        return _sorted(found)
     if not folder.is_dir():
         raise InputError(f"{folder}: no such folder.", "Name a folder with runs in it.")
     rows = []
@@ -253,15 +263,20 @@ def list_runs(folder: Path) -> pl.DataFrame:
         folders.sort()
         if MANIFEST_NAME in files and RECEIPTS in folders:
             folders.clear()
-            rows.append(_row(Path(place)))
+            manifest = Path(place, MANIFEST_NAME)
+            rows.append(_row(Path(place), manifest.stat().st_mtime))
+    return _sorted(rows)
+
+
+def _sorted(rows: Sequence[dict[str, object]]) -> pl.DataFrame:
     return pl.DataFrame(rows, SCHEMA).sort("finished", "run", descending=[True, False])
 
 
-def _row(path: Path) -> dict[str, object]:
-    changed = datetime.fromtimestamp((path / MANIFEST_NAME).stat().st_mtime)
-    row: dict[str, object] = {"run": str(path), "finished": changed}
+def _row(path: Place, seconds: float) -> dict[str, object]:
+    finished = datetime.fromtimestamp(seconds)
+    row: dict[str, object] = {"run": str(path), "finished": finished}
     try:
-        run = open_run(path)
+        run = open_run(str(path))
         return row | {
             "suite": run.manifest.suite,
             "options": _options(run),
@@ -293,7 +308,7 @@ def _headline(run: Run) -> list[dict[str, object]]:
     return [{"metric": id, "mean": means[id]} for id in ids if means.get(id) is not None]
 
 
-def runs_grid(runs: pl.DataFrame, folder: Path) -> Grid:
+def runs_grid(runs: pl.DataFrame, folder: Place) -> Grid:
     """Return a table of the runs in a folder, for people."""
     cells = [_cells(row, folder) for row in runs.iter_rows(named=True)]
     return Grid(
@@ -311,13 +326,13 @@ def runs_grid(runs: pl.DataFrame, folder: Path) -> Grid:
     )
 
 
-def _cells(row: dict[str, object], folder: Path) -> Sequence[str]:
+def _cells(row: dict[str, object], folder: Place) -> Sequence[str]:
     headline, rows = row["headline"], row["rows"]
     shown = [f"{one['metric']} {one['mean']:.3f}" for one in headline or ()]  # type: ignore[attr-defined]
     finished = row["finished"]
     assert isinstance(finished, datetime)
     return (
-        os.path.relpath(str(row["run"]), folder),
+        os.path.relpath(str(row["run"]), str(folder)),
         str(row["suite"] or "-"),
         "-" if rows is None else f"{rows:,}",
         age_text(time.time() - finished.timestamp()),
@@ -332,7 +347,7 @@ def age_text(seconds: float) -> str:
     return f"{max(0, int(seconds / size))} {name}"
 
 
-def write_index(runs: pl.DataFrame, folder: Path, page: Path) -> Path:
+def write_index(runs: pl.DataFrame, folder: Place, page: Path) -> Path:
     """Write a page that lists runs, and beside it a report of each run that can be read."""
     from fastscore.results.report.write import write_report
 

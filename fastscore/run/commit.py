@@ -155,7 +155,12 @@ class AlteredFileError(Exception):
 
 def commit_checked(path: Path, content: dict[str, Any]) -> Committed:
     """Commit an object and the checksum of its members."""
-    return commit_json(path, {**content, CHECKSUM: _checksum(content)})
+    return commit_bytes(path, checked_bytes(content))
+
+
+def checked_bytes(content: dict[str, Any]) -> bytes:
+    """Return an object and the checksum of its members as JSON."""
+    return as_json({**content, CHECKSUM: _checksum(content)}).encode()
 
 
 def read_checked(path: Path) -> dict[str, Any]:
@@ -168,8 +173,19 @@ def read_checked(path: Path) -> dict[str, Any]:
     OSError
         The file cannot be read.
     """
+    return parse_checked(path.read_bytes())
+
+
+def parse_checked(data: bytes) -> dict[str, Any]:
+    """Return the object of `checked_bytes`, without its checksum.
+
+    Raises
+    ------
+    AlteredFileError
+        As `read_checked`.
+    """
     try:
-        content = orjson.loads(path.read_bytes())
+        content = orjson.loads(data)
     except orjson.JSONDecodeError as error:
         raise AlteredFileError(str(error)) from error
     if not isinstance(content, dict):

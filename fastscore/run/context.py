@@ -15,6 +15,7 @@ from fastscore.logs.plan.chosen import ChosenDialogues
 from fastscore.options import allowed_values, build_options, flag_name, option_values
 from fastscore.paths import check_path
 from fastscore.run.engines.engine import LOCAL
+from fastscore.run.places import place_of
 from fastscore.signature import EmbedderIdentity, signature
 from fastscore.suites.base import Suite
 from fastscore.suites.declarations import Source
@@ -42,7 +43,7 @@ class RunConfig:
     inputs
         Files, folders and globs, as given.
     output
-        The run directory.
+        The run directory, or the address of a run in an object store.
     options
         The suite's options by name; what is not named keeps its default.
     embedder
@@ -84,7 +85,7 @@ class RunConfig:
     Raises
     ------
     UsageError
-        The name of a folder is not UTF-8.
+        The name of a folder is not UTF-8, or an address cannot be used.
     """
 
     suite: str
@@ -111,9 +112,9 @@ class RunConfig:
     limits: Limits = DEFAULT_LIMITS
 
     def __post_init__(self) -> None:
-        for path in (self.output, self.store):
-            if path is not None:
-                check_path(path)
+        place_of(self.output)
+        if self.store is not None:
+            check_path(self.store)
 
     def load(self) -> tuple[Suite, Any]:
         """Return the suite and its validated options."""

@@ -26,6 +26,7 @@ from fastscore.logs.inputs.screening import Screened
 from fastscore.logs.integrity.limits import SHARD_MEMORY
 from fastscore.logs.plan.shards import Plan, plan_shards
 from fastscore.logs.read.lines import buffers_kept
+from fastscore.paths import cache_root
 from fastscore.run import tasks
 from fastscore.run.commit import (
     CUT_TEXTS,
@@ -66,6 +67,7 @@ from fastscore.run.interrupt import limit_memory, own_stop_flag, stop_if_asked
 from fastscore.run.kernels import WITHOUT_VECTORS, compiled, kernels_of, unread
 from fastscore.run.manifest import MANIFEST_NAME, Manifest, read_manifest
 from fastscore.run.notes import notes_on_run, refusal
+from fastscore.run.places import place_of
 from fastscore.run.progress import Reporter, StageProgress
 from fastscore.run.shared_files import absolute, check_workers
 from fastscore.run.tasks import Checked
@@ -212,7 +214,7 @@ def execute(config: RunConfig, reporter: Reporter) -> Outcome:
     with compiled(kernels_of(suite.name, without), reporter):
         context = run_context(config, suite, options, identity)
     with (
-        writing(config.output) as (folder, writer),
+        writing(config.output, replaces=config.overwrite, note=reporter.note) as (folder, writer),
         open_engine(config.engine, config.address, config.workers, config.limits) as engine,
     ):
         config = replace(config, output=folder)
@@ -248,7 +250,7 @@ def execute(config: RunConfig, reporter: Reporter) -> Outcome:
         if config.engine != LOCAL:
             remove_temporaries(config.output)  # of workers that died
         shutil.rmtree(run.work, ignore_errors=True)
-    return Outcome(run.manifest, refusal(config, run.manifest))
+        return Outcome(run.manifest, refusal(config, run.manifest))
 
 
 def _readable(run: _Execution, files: Sequence[InputFile], screened: Screened | None) -> Readable:
@@ -300,9 +302,13 @@ def _score(run: _Execution, plan: Plan) -> None:
     fingerprints = {
         shard.index: run.context.fingerprint(shard.fingerprint) for shard in plan.shards
     }
-    run.writer.restore(run.folder, fingerprints)
+    contents = {
+        shard.index: run.context.fingerprint(shard.content_fingerprint) for shard in plan.shards
+    }
+    stated = run.writer.restore(run.folder, fingerprints, contents)
     open_shards = _open_shards(run, plan.shards)
-    run.writer = run.writer.reopen(run.folder, [fingerprints[each.index] for each in open_shards])
+    void = stated.intersection(fingerprints[shard.index] for shard in open_shards)
+    run.writer = run.writer.reopen(sorted(void))
     run.context = replace(run.context, writer=run.writer)
     found = run.check(partial(tasks.check_moved, tasks.columns_of(run.suite)), open_shards)
     renamed = {checked.index for checked in found if checked.receipt is not None}
@@ -489,20 +495,19 @@ def preview(config: RunConfig, reporter: Reporter) -> dict[str, Any]:
             limits=config.limits,
         )
         texts = _preview_texts(engine, context, plan, reporter) if identity else {}
-    earlier = None if config.overwrite else read_manifest(config.output)
+    earlier, is_scored = _earlier_run(config, suite)
     conflict = {}
     if earlier is not None and deciding_differences(earlier.signature, context.signature):
-        conflict = {"conflict": f"{config.output} holds a run signed {earlier.signature}"}
+        conflict = {"conflict": f"{place_of(config.output)} holds a run signed {earlier.signature}"}
     elif earlier is not None:
         context = replace(context, signature=earlier.signature)
-    scored = [_is_scored(context, suite, config.output, shard) for shard in plan.shards]
     return {
         "signature": context.signature,
         **conflict,
         "files": len(plan.inputs),
         "bytes": sum(shard.n_bytes for shard in plan.shards),
         "shards": len(plan.shards),
-        "scored_shards": sum(scored),
+        "scored_shards": sum(is_scored(context, shard) for shard in plan.shards),
         **texts,
     }
 
@@ -512,11 +517,30 @@ def _is_scored(context: RunContext, suite: Suite, run: Path, shard: Shard) -> bo
     return receipt is not None or tasks.is_scored_elsewhere(context, suite, run, shard)
 
 
+def _earlier_run(
+    config: RunConfig, suite: Suite
+) -> tuple[Manifest | None, Callable[[RunContext, Shard], bool]]:
+    """Return the manifest of the run in the output, and what tells whether a shard is scored."""
+    place = place_of(config.output)
+    if isinstance(place, Path):
+        manifest = None if config.overwrite else read_manifest(place)
+        return manifest, lambda context, shard: _is_scored(context, suite, place, shard)
+    from fastscore.run.remote.writer import earlier_run  # late: few runs are in a store
+
+    manifest, fingerprints = earlier_run(place.url)
+    return (
+        None if config.overwrite else manifest,
+        lambda context, shard: context.fingerprint(shard.fingerprint) in fingerprints,
+    )
+
+
 def _scratch_parent(config: RunConfig) -> Path | None:
     """Return a folder that all workers see; None, the system's, where we are the only one."""
     if config.engine == LOCAL:
         return None
-    return next(folder for folder in config.output.absolute().parents if folder.is_dir())
+    place = place_of(config.output)
+    output = place if isinstance(place, Path) else cache_root() / "runs"
+    return next(folder for folder in output.absolute().parents if folder.is_dir())
 
 
 def _preview_texts(

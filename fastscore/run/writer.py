@@ -4,7 +4,7 @@ The files of a run that is being written are in a folder in either case: the run
 copy of what the store has.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +13,7 @@ from typing import Protocol
 from fastscore.run.commit import Receipt, receipts_folder, save_receipt
 from fastscore.run.lock import check_writer, run_lock
 from fastscore.run.manifest import Manifest
+from fastscore.run.places import place_of
 
 
 class Writer(Protocol):
@@ -32,11 +33,28 @@ class Writer(Protocol):
         ``run`` is the folder of the run's files, here as in the other methods.
         """
 
-    def restore(self, run: Path, fingerprints: Mapping[int, str]) -> None:
-        """Put the committed files of planned shards into the folder, by their fingerprints."""
+    def restore(
+        self, run: Path, fingerprints: Mapping[int, str], contents: Mapping[int, str]
+    ) -> frozenset[str]:
+        """Put the committed files of planned shards into the folder.
 
-    def reopen(self, run: Path, fingerprints: Iterable[str]) -> "Writer":
-        """Return the writer with which shards are committed whose earlier receipts are void."""
+        Parameters
+        ----------
+        run
+            The folder.
+        fingerprints
+            Of the shards, by number.
+        contents
+            Their fingerprints without the names of files.
+
+        Returns
+        -------
+        frozenset
+            The fingerprints that have a receipt elsewhere than in the folder.
+        """
+
+    def reopen(self, fingerprints: Iterable[str]) -> "Writer":
+        """Make receipts of these void; return the writer that commits new ones."""
 
     def commit_receipt(self, run: Path, receipt: Receipt) -> None:
         """Commit a shard's receipt; the files that it names are in the folder."""
@@ -56,10 +74,13 @@ class FolderWriter:
         """Raise `RunConflictError` unless the lock is held with this writer's token."""
         check_writer(run, self.token)
 
-    def restore(self, run: Path, fingerprints: Mapping[int, str]) -> None:
+    def restore(
+        self, run: Path, fingerprints: Mapping[int, str], contents: Mapping[int, str]
+    ) -> frozenset[str]:
         """Do nothing: the files are there."""
+        return frozenset()
 
-    def reopen(self, run: Path, fingerprints: Iterable[str]) -> "FolderWriter":
+    def reopen(self, fingerprints: Iterable[str]) -> "FolderWriter":
         """Return this writer: a new receipt replaces an earlier one."""
         return self
 
@@ -73,15 +94,33 @@ class FolderWriter:
 
 
 @contextmanager
-def writing(output: Path) -> Iterator[tuple[Path, Writer]]:
+def writing(
+    output: Path, *, replaces: bool = False, note: Callable[[str], object] = lambda text: None
+) -> Iterator[tuple[Path, Writer]]:
     """Take up a run for writing; yields the folder of its files, and its writer.
+
+    Parameters
+    ----------
+    output
+        A folder, or an address as a path.
+    replaces
+        Whether a run in an object store is replaced.
+    note
+        Called with what there is to say.
 
     Raises
     ------
     RunConflictError
         Another process writes there.
     RunError
-        The directory cannot be made or written.
+        The directory cannot be made or written, or the store refuses.
     """
-    with run_lock(output) as token:
-        yield output, FolderWriter(str(output), token)
+    place = place_of(output)
+    if isinstance(place, Path):
+        with run_lock(place) as token:
+            yield place, FolderWriter(str(place), token)
+        return
+    from fastscore.run.remote.writer import writing_store  # late: few runs are in a store
+
+    with writing_store(place.url, replaces=replaces, note=note) as begun:
+        yield begun

@@ -16,33 +16,26 @@ from fastscore.errors import FastscoreError, InputError, UsageError
 from fastscore.logs import objects
 from fastscore.run import tasks
 from tests.conftest import fastscore_command
-from tests.logs.stores import Store, served
+from tests.logs.stores import SECRET, Store, environment_of, served
 from tests.run.logs import write_logs, write_varied_logs
 from tests.run.running import run_lexical
 
 pytest.importorskip("obstore")
 
-SECRET = "very-secret-key"
 OPTIONS = fastscore.ScoreDialogue(lex_weight=1.0)
 
 
 @pytest.fixture
 def store(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Store]:
     with served() as store:
-        for name, value in {
-            "AWS_ACCESS_KEY_ID": "key",
-            "AWS_SECRET_ACCESS_KEY": SECRET,
-            "AWS_REGION": "eu-west-1",
-            "AWS_ENDPOINT_URL": store.url,
-            "AWS_ALLOW_HTTP": "true",
-        }.items():
+        for name, value in environment_of(store).items():
             monkeypatch.setenv(name, value)
         monkeypatch.setattr(objects, "_known", {})
         monkeypatch.setattr(objects, "_beginnings", {})
         monkeypatch.setattr(objects, "cache_root", lambda: tmp_path / "cache")
-        objects._store.cache_clear()
+        objects.open_bucket.cache_clear()
         yield store
-        objects._store.cache_clear()
+        objects.open_bucket.cache_clear()
 
 
 def put(store: Store, logs: list[Path], prefix: str = "logs") -> None:
