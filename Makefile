@@ -18,7 +18,7 @@ WORKERS ?= $(shell expr 1 + $$(getconf _NPROCESSORS_ONLN))
 
 PYTHONS := $(shell sed -n 's/.*:: Python :: \(3\.[0-9]*\)",/\1/p' pyproject.toml)
 
-.PHONY: help setup kernels kernels-checked demo browser fuzz mutations test test-pythons test-checked collect test-slow test-llm test-nightly test-weekly test-loggers test-numba test-ray wheel wheel-pure check-wheels lint docs picture bench bench-full clean
+.PHONY: help setup kernels kernels-checked demo browser fuzz mutations test test-pythons test-checked collect test-slow test-llm test-nightly test-weekly test-loggers test-numba test-ray wheel wheel-pure check-wheels container lint docs picture bench bench-full clean
 
 help:  ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -167,11 +167,17 @@ wheel-pure: $(VENV)/run.installed  ## A wheel for every platform: kernels are co
 	$(BIN)/python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir $(DIST) .
 
 $(VENV)/wheels.installed: $(VENV)/dev.installed
-	$(INSTALL) 'auditwheel==6.8.*; sys_platform == "linux"' 'delocate==0.13.*; sys_platform == "darwin"'
+	$(INSTALL) 'auditwheel==6.8.*; sys_platform == "linux"' 'delocate==0.13.*; sys_platform == "darwin"' 'py-rattler-build==0.73.*'
 	@touch $@
 
 check-wheels: $(VENV)/wheels.installed  ## The wheels in dist: tags, and each installed alone scores the examples
-	FASTSCORE_WHEELS=$(DIST) $(BIN)/python -m pytest -q tests/test_wheels.py
+	FASTSCORE_WHEELS=$(DIST) $(BIN)/python -m pytest -q tests/test_wheels.py tests/test_packages.py
+
+CONTAINER ?= docker
+BASE ?= python:3.13-slim
+
+container:  ## An image of the wheel in dist, which a user without rights runs; CONTAINER=buildah or podman too
+	$(CONTAINER) build --build-arg BASE=$(BASE) --file Containerfile --tag fastscore:$(VERSION) .
 
 lint: $(VENV)/dev.installed  ## Formatting, style, types, import boundaries, workflows
 	$(BIN)/ruff format --check $(SOURCES)

@@ -135,7 +135,7 @@ def test_a_call_ends_when_what_it_is_for_is_stopped(monkeypatch):
             raise AssertionError("not ended")
         raise RuntimeError("ended, which nobody hears of")
 
-    monkeypatch.setattr(embedder, "Calls", Ending)
+    monkeypatch.setattr(precisions, "Calls", Ending)
     with own_stop_flag():
         of_run = copy_context()
         outputs = precisions.run_batches(run, [({"number": np.zeros(1, np.int64)}, 0)], 1)
