@@ -431,27 +431,42 @@ _DONE = {
     "write": "written",
     "delete": "deleted",
 }
+_READER, _CONTRIBUTOR = "Storage Blob Data Reader", "Storage Blob Data Contributor"
 _NEEDED = {
-    "read": "s3:GetObject, storage.objects.get or Storage Blob Data Reader",
-    "list": "s3:ListBucket, storage.objects.list or Storage Blob Data Reader",
-    "open": "to open it",
-    "write": "s3:PutObject, storage.objects.create or Storage Blob Data Contributor",
-    "delete": "s3:DeleteObject, storage.objects.delete or Storage Blob Data Contributor",
+    "s3": {
+        "read": "s3:GetObject",
+        "list": "s3:ListBucket",
+        "write": "s3:PutObject",
+        "delete": "s3:DeleteObject",
+    },
+    "gs": {
+        "read": "storage.objects.get",
+        "list": "storage.objects.list",
+        "write": "storage.objects.create",
+        "delete": "storage.objects.delete",
+    },
+    "az": {"read": _READER, "list": _READER, "write": _CONTRIBUTOR, "delete": _CONTRIBUTOR},
 }
+"""The permission, or the role, for what is done in a store."""
 _DENIALS = ("AccessDenied", "403 Forbidden", "AuthorizationPermissionMismatch")
 _WORDS = (
     (("ExpiredToken", "TokenRefreshRequired", "token expired"), "the credentials have expired"),
     (("InvalidAccessKeyId", "SignatureDoesNotMatch"), "the credentials are not valid"),
     (("NoSuchBucket", "NoSuchContainer", "ContainerNotFound"), "there is no such bucket"),
+    (("Account must be specified",), "AZURE_STORAGE_ACCOUNT_NAME is not set"),
+    (("169.254.", "metadata.google.internal"), "no credentials are found"),
 )
 """What stores say, and what is said of it."""
+_UNREACHABLE = ("kind: Connect", "kind: Timeout")
 
 
-def refusal(error: Exception, doing: str) -> str | None:
+def refusal(url: str, error: Exception, doing: str) -> str | None:
     """Return why a store refuses a request, or None if it gives no usable answer.
 
     Parameters
     ----------
+    url
+        An address in the store.
     error
         What was raised.
     doing
@@ -464,7 +479,8 @@ def refusal(error: Exception, doing: str) -> str | None:
     exceptions = obstore().exceptions
     kinds = (exceptions.PermissionDeniedError, exceptions.UnauthenticatedError)
     if isinstance(error, kinds) or any(mark in told for mark in _DENIALS):
-        return f"access is denied; the permission that is needed: {_NEEDED[doing]}"
+        needed = _NEEDED.get(url.partition("://")[0], {}).get(doing)
+        return "access is denied" + (f"; the permission that is needed: {needed}" if needed else "")
     return None
 
 
@@ -492,9 +508,11 @@ def errors_named(url: str, doing: str) -> Iterator[None]:
     try:
         yield
     except (obstore().exceptions.BaseError, FileNotFoundError, ValueError) as error:
-        reason = refusal(error, doing)
+        reason = refusal(url, error, doing)
         if reason is None and isinstance(error, FileNotFoundError):
             raise FileNotFoundError(2, "there is no such object", url) from None
+        if reason is None and any(mark in str(error) for mark in _UNREACHABLE):
+            reason = "the store cannot be reached"
         raise store_error(url, doing, reason) from None
 
 

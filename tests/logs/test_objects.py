@@ -1,7 +1,10 @@
 """Logs in an object store are scored as the same files are, and errors name the object alone."""
 
+import gzip
 import io
 import os
+import re
+import tarfile
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -86,21 +89,34 @@ def packed(log: Path) -> dict[str, bytes]:
     archive = io.BytesIO()
     with zipfile.ZipFile(archive, "w") as file:
         file.writestr("log.jsonl", plain)
+    bundle = io.BytesIO()
+    with tarfile.open(fileobj=bundle, mode="w:gz") as tar:
+        tar.add(log, "in/log.jsonl")
     return {
         "log.jsonl": plain,
         "log.jsonl.zst": zstandard.compress(plain),
         "log.parquet": table.getvalue(),
         "log.zip": archive.getvalue(),
+        "log.jsonl.gz": gzip.compress(plain),
+        "log.tar.gz": bundle.getvalue(),
     }
 
 
-@pytest.mark.parametrize("name", ["log.jsonl", "log.jsonl.zst", "log.parquet", "log.zip"])
+PACKED = ("log.jsonl", "log.jsonl.gz", "log.jsonl.zst", "log.parquet", "log.zip", "log.tar.gz")
+
+
+@pytest.mark.parametrize("name", [*PACKED, "log.zip/log.jsonl", "log.tar.gz/in/log.jsonl"])
 def test_single_objects_of_all_kinds_are_scored(
     store: Store, logs: list[Path], size: str, name: str
 ) -> None:
-    store.objects[f"bucket/{name}"] = packed(logs[0])[name]
-    found = steps(f"s3://bucket/{name}")
+    store.objects.update({f"bucket/{kind}": data for kind, data in packed(logs[0]).items()})
+    place = f"s3://bucket/{name}"
+    found = steps(place)
     assert found.drop("line").equals(steps(str(logs[0])).drop("line"))
+    rows = fastscore.scan(place, "score_dialogue").collect()
+    assert rows["file"][0].startswith(place)
+    assert rows.height == fastscore.scan(str(logs[0]), "score_dialogue").collect().height
+    assert "score_dialogue" in str(fastscore.inspect(place))
 
 
 def test_a_run_of_objects_is_resumed_explained_and_read_by_other_verbs(
@@ -258,14 +274,16 @@ def test_an_object_that_changes_is_refused_by_name(
         ("s3://bucket/a*", (400, "ExpiredToken"), "the credentials have expired"),
         ("s3://bucket/a*", (403, "InvalidAccessKeyId"), "the credentials are not valid"),
         ("s3://gone/a*", None, "there is no such bucket"),
-        ("s3://bucket/b/", None, "matched nothing|holds no file"),
+        ("s3://bucket/b/", None, "There is no object 's3://bucket/b/', and none below it"),
+        ("s3://bucket/b.jsonl", None, "There is no object 's3://bucket/b.jsonl', and none"),
+        ("s3://bucket/t", None, "The folder 's3://bucket/t' holds no file with a suffix"),
         ("s3://bucket/b*.jsonl", None, "The glob 's3://bucket/b.*matched nothing"),
     ],
 )
 def test_errors_name_the_object_and_nothing_secret(
     store: Store, place: str, refused: tuple[int, str] | None, message: str
 ) -> None:
-    store.objects["bucket/a.jsonl"] = b"{}\n"
+    store.objects.update({"bucket/a.jsonl": b"{}\n", "bucket/t/a.txt": b"words"})
     store.refused = refused
     with pytest.raises(InputError, match=message) as raised:
         steps(place)
@@ -274,6 +292,32 @@ def test_errors_name_the_object_and_nothing_secret(
     assert SECRET not in text
     assert "secret-token" not in text
     assert raised.value.__suppress_context__ or raised.value.__context__ is None
+
+
+CONNECT, METADATA = "kind: Connect", "GET http://169.254.169.254/latest/api/token"
+
+
+@pytest.mark.parametrize(
+    ("url", "told", "doing", "reason"),
+    [
+        ("s3://b/a", "AccessDenied", "read", "access is denied; .*needed: s3:GetObject$"),
+        ("s3://b/a", "AccessDenied", "write", "access is denied; .*needed: s3:PutObject$"),
+        ("gs://b/a", "403 Forbidden", "list", "access is denied; .* storage.objects.list$"),
+        ("az://c/a", "AuthorizationPermissionMismatch", "read", "Storage Blob Data Reader$"),
+        ("https://host/a", "403 Forbidden", "read", "^access is denied$"),
+        ("az://c/a", "Account must be specified", "open", "AZURE_STORAGE_ACCOUNT_NAME is not set"),
+        ("s3://b/a", f"{METADATA} 403 Forbidden", "read", "^no credentials are found$"),
+        ("gs://b/a", f"{METADATA} {CONNECT}", "read", "^no credentials are found$"),
+    ],
+)
+def test_the_reason_is_that_of_the_cloud(url: str, told: str, doing: str, reason: str) -> None:
+    found = objects.refusal(url, OSError(told), doing)
+    assert re.search(reason, found or "")
+
+
+def test_a_server_that_is_not_there_is_said_so() -> None:
+    with pytest.raises(InputError, match=r"'https://127\.0\.0\.1:1/a\.jsonl' .*cannot be reached"):
+        steps("https://127.0.0.1:1/a.jsonl")
 
 
 @pytest.mark.parametrize(

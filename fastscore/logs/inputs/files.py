@@ -361,6 +361,10 @@ def _nothing_read(
     pattern: str, n_names: int, others: dict[str, str], formats: tuple[str, ...]
 ) -> InputError:
     """Make the error of a folder or glob that holds nothing to read."""
+    if is_remote(pattern) and not (n_names or glob.has_magic(pattern)):
+        return InputError(
+            f"There is no object {pattern!r}, and none below it.", "Check the bucket and the name."
+        )
     if os.path.isdir(pattern) or (is_remote(pattern) and not glob.has_magic(pattern)):
         what = f"The folder {pattern!r} holds no file with a suffix that is read"
     else:

@@ -126,7 +126,7 @@ class Prefix:
         except objects.obstore().exceptions.AlreadyExistsError:
             return None
         except (objects.obstore().exceptions.BaseError, FileNotFoundError) as error:
-            reason = objects.refusal(error, "write")
+            reason = objects.refusal(self.url, error, "write")
             if reason is not None or is_last:
                 raise self._error(name, "write", reason) from None
             return None
@@ -138,7 +138,7 @@ class Prefix:
             try:
                 return ask()
             except (objects.obstore().exceptions.BaseError, FileNotFoundError) as error:
-                reason = objects.refusal(error, doing)
+                reason = objects.refusal(self.url, error, doing)
                 if reason is None and isinstance(error, FileNotFoundError):
                     return None
                 if reason is not None or not left:
