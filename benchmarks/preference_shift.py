@@ -63,7 +63,7 @@ from fastscore.suites.preference_shift import PreferenceShift
 from fastscore.suites.preference_shift.catalogue import load_catalogue
 from fastscore.suites.preference_shift.concepts import Concepts, concepts_of
 from fastscore.suites.preference_shift.extraction import prepared_matcher
-from fastscore.suites.preference_shift.nearness import concepts_by_ngrams
+from fastscore.suites.preference_shift.matching import concepts_by_ngrams
 from tests.oracles import preference_shift as plain
 from tests.oracles import preference_shift_concepts as plain_concepts
 from tests.oracles.retrieval import PlainRetrieval

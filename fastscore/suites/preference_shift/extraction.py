@@ -42,8 +42,12 @@ from fastscore.suites.preference_shift.concepts import (
     concepts_of,
     gather_sets,
 )
-from fastscore.suites.preference_shift.matching import Matcher, matcher_of
-from fastscore.suites.preference_shift.nearness import concepts_by_ngrams, nearest_concepts
+from fastscore.suites.preference_shift.matching import (
+    Matcher,
+    concepts_by_ngrams,
+    matcher_of,
+    nearest_concepts,
+)
 from fastscore.suites.preference_shift.options import PreferenceShift
 
 if TYPE_CHECKING:

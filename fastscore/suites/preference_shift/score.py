@@ -31,8 +31,12 @@ from fastscore.suites.preference_shift.metrics import (
 )
 from fastscore.suites.preference_shift.options import PreferenceShift
 from fastscore.suites.preference_shift.recovery import (
+    Segments,
+    find_segments,
     recover_shifts,
     recover_topics,
+    segment_scores,
+    shift_rows,
     topic_scores,
     with_boundaries,
 )
@@ -42,12 +46,6 @@ from fastscore.suites.preference_shift.schema import (
     SEGMENTS,
     SHIFTS,
     TURNS,
-)
-from fastscore.suites.preference_shift.segments import (
-    Segments,
-    find_segments,
-    segment_scores,
-    shift_rows,
 )
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from fastscore.errors import UsageError
 from fastscore.suites.preference_shift import SUITE, PreferenceShift
 from fastscore.suites.preference_shift.catalogue import Record, compile_records, load_catalogue
 from fastscore.suites.preference_shift.concepts import Concepts, concepts_of
-from fastscore.suites.preference_shift.nearness import concepts_by_ngrams
+from fastscore.suites.preference_shift.matching import concepts_by_ngrams
 from tests.conftest import often
 from tests.oracles.ngrams import Published
 from tests.suites.preference_shift.conversing import (

@@ -11,8 +11,8 @@ import pytest
 
 from fastscore.errors import UsageError
 from fastscore.suites.preference_shift import SUITE
+from fastscore.suites.preference_shift.concepts import joined_topics
 from fastscore.suites.preference_shift.options import PreferenceShift
-from fastscore.suites.preference_shift.topics import joined_topics
 from fastscore.vectors.view import VectorView
 from tests.suites.preference_shift.conversing import exchange, log, read, score
 

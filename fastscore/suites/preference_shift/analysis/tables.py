@@ -17,8 +17,6 @@ import polars as pl
 from fastscore.statistics.clustered import Estimate, clustered_mean
 from fastscore.statistics.samples import Values
 from fastscore.suites.judged import Judged
-from fastscore.suites.preference_shift.analysis.construct import construct_validity
-from fastscore.suites.preference_shift.analysis.convergent import convergent_validity
 from fastscore.suites.preference_shift.analysis.scored import (
     ALL,
     DIFFERENCE_SCHEMA,
@@ -32,6 +30,10 @@ from fastscore.suites.preference_shift.analysis.scored import (
     mean_intervals,
     paired_difference,
     with_corrected,
+)
+from fastscore.suites.preference_shift.analysis.validity import (
+    construct_validity,
+    convergent_validity,
 )
 from fastscore.suites.preference_shift.concepts import concept_idf
 from fastscore.suites.preference_shift.options import PreferenceShift

@@ -1,15 +1,260 @@
-"""Metrics of turns, segments and shifts."""
+"""What the records of metrics share, and the metrics of turns, segments and shifts."""
 
-from fastscore.suites.declarations import EvidenceRows
-from fastscore.suites.preference_shift.metrics import sources as use
+from collections.abc import Callable, Mapping
+from typing import Any, Literal
+
+import polars as pl
+
+from fastscore.suites.declarations import EvidenceRows, Metric, NullReason, NullRule
+
+HEADLINE = (
+    "cross_coherence",
+    "context_retention",
+    "topic_interference",
+    "context_adaptation_score",
+    "topic_recovery_rate",
+    "avg_recovery_delay",
+)
+"""The columns of the published table of models, ``model_metrics.csv``."""
+REFUSING, ECHOING = "always refusing", "echoing the user"
+"""Agents that pay no attention: their scores are shown beside the headline metrics."""
+MEAN_OF_DIALOGUES = {
+    "cc": "cross_coherence",
+    "cr": "context_retention",
+    "i": "topic_interference",
+    "tas": "context_adaptation_score",
+    "delay": "avg_recovery_delay",
+    "delay_cosine": "avg_recovery_delay_cosine",
+    "i_around_shift": "topic_interference_around_shifts",
+    **{f"dst_{name}": f"dst_{name}_mean" for name in ("precision", "recall", "f1")},
+    "dst_joint_accuracy": "dst_joint_accuracy_mean",
+}
+"""Metrics of turns and shifts whose means over a dialogue are metrics of dialogues."""
+NO_TURN, NO_SHIFT = ("n_turns", 0), ("n_shifts", 0)
+
+
+def of_turns(*columns: str, **which: Any) -> EvidenceRows:
+    """Show columns of the turns of the conversation."""
+    return EvidenceRows(table="turns", names=("turn",), columns=columns, **which)
+
+
+def of_shifts(*columns: str) -> EvidenceRows:
+    """Show columns of the shifts of the conversation."""
+    return EvidenceRows(table="shifts", names=("turn",), columns=columns)
+
+
+IN_TEXTS = (
+    EvidenceRows(columns=("user_concepts",), text="user_text"),
+    EvidenceRows(columns=("system_concepts",), text="system_text"),
+)
+GOLD_AND_TEXTS = (EvidenceRows(columns=("gold_concepts",)), *IN_TEXTS)
+IN_SEGMENT = (of_turns("user_concepts", "system_concepts", same=("segment",)),)
+
+
+def metric(
+    table: str,
+    id: str,
+    name: str,
+    source: str,
+    *,
+    symbols: tuple[tuple[str, str], ...],
+    latex: str,
+    reading: str,
+    example: str,
+    note: str = "",
+    minimum: float | None = 0.0,
+    maximum: float | None = 1.0,
+    better: Literal["higher", "lower", "neither"] = "higher",
+    null_when: tuple[NullRule, ...] = (),
+    unit: str = "1",
+    numerator: str | None = None,
+    denominator: str | None = None,
+    fixed_where: tuple[tuple[str, int], ...] = (),
+    evidence: tuple[EvidenceRows, ...] = (),
+    derivation: str | Callable[[Mapping[str, Any]], str] = "",
+) -> Metric:
+    """Make the record of a metric."""
+    return Metric(
+        id=id,
+        name=name,
+        table=table,
+        symbols=symbols,
+        latex=latex,
+        reading=reading,
+        example=example,
+        note=note,
+        minimum=minimum,
+        maximum=maximum,
+        better=better,
+        null_when=null_when,
+        source=source,
+        unit=unit,
+        numerator=numerator,
+        denominator=denominator,
+        is_secondary=table != "dialogues" or id.endswith("_cosine") or unit == "concepts",
+        headline=id in HEADLINE,
+        same_test_as=MEAN_OF_DIALOGUES.get(id, ""),
+        fixed_where=fixed_where,
+        evidence=evidence,
+        derivation=derivation,
+        baselines=(REFUSING, ECHOING) if id in HEADLINE else (),
+    )
+
+
+TURNS = ("T", "turns of the conversation with both texts")
+CONCEPTS_U = ("E_U", "set of catalogue concepts in the user's text")
+CONCEPTS_S = ("E_S", "set of catalogue concepts in the system's text")
+UNION_U = ("E_U", "union of the concepts of the user turns of the segment")
+UNION_S = ("E_S", "union of the concepts of the system turns of the segment")
+WEIGHTS = ("a_U", "vector with the inverse document frequency of each concept of $E_U$, else 0")
+WEIGHTS_S = ("a_S", "the vector of $E_S$")
+GRAMS = ("G_n(t)", "set of n-grams of words of text t, for n = 3 and 4 (`--copy-orders`)")
+GOLD = ("G", "gold concepts: concepts of the constraints in the user turn's metadata")
+COPIED = ("I_t", "copying of turn t (`i`)")
+PARTS = ((r"\mathrm{CC}", "`cc`"), (r"\mathrm{CR}", "`cr`"), ("I", "`i`"))
+ALPHA = (
+    (r"\alpha", "weight `--alpha`, 1"),
+    (r"\beta", "weight `--beta`, 1"),
+    (r"\gamma", "weight `--gamma`, 1"),
+)
+SHIFT = ("t_k", "user turn of shift k")
+WINDOW = ("W", "turns of the window, `--window`, 3")
+THETA = (r"\theta", "threshold `--recovery-cc`")
+RATE = ("r", "recovery rate")
+MEANS = (
+    (r"\bar{I}", "mean copying"),
+    (r"\bar{C}", "mean cross-coherence"),
+    (r"\bar{R}", "mean context retention"),
+)
+
+
+def _null(when: pl.Expr, reason: NullReason, text: str) -> NullRule:
+    return NullRule(when=when, reason=reason, text=text)
+
+
+_ZERO = pl.col("zero_without_turns")
+NO_TEXTS = _null(
+    ~(pl.col("has_user_text") & pl.col("has_system_text")),
+    "missing_input",
+    "one of the two texts is absent or null (an empty text in every profile but default)",
+)
+NO_GOLD = (
+    _null(
+        ~(pl.col("has_gold") | pl.col("gold_is_user")),
+        "missing_input",
+        "the user turn's metadata has no constraints (the user's own concepts in the profile "
+        "structured)",
+    ),
+    _null(
+        ~pl.col("has_system_text"),
+        "missing_input",
+        "the system's text is absent or null (an empty text in every profile but default)",
+    ),
+)
+NONE_SCORED = _null(pl.col("n_scored") == 0, "missing_input", "no turn of it has both texts")
+UNKNOWN_DELAY, UNKNOWN_DELAY_COSINE = (
+    _null(
+        pl.col(recovered).is_null(),
+        "missing_input",
+        "no turn of the window is known to meet the test and one of them lacks a text",
+    )
+    for recovered in ("recovered", "recovered_cosine")
+)
+NOT_RECOVERED, NOT_RECOVERED_COSINE = (
+    _null(~pl.col(recovered), "not_applicable", "no turn of the window meets the test")
+    for recovered in ("recovered", "recovered_cosine")
+)
+AFTER_THE_END = _null(~pl.col("in_dialogue"), "not_applicable", "the conversation has no such turn")
+NONE_IN_WINDOW = _null(
+    pl.col("n_window_turns") == 0, "missing_input", "no turn of the window has both texts"
+)
+NO_TURNS = _null(
+    ~_ZERO & (pl.col("n_turns") == 0),
+    "not_applicable",
+    "the conversation has no turn (0 in every profile but default)",
+)
+NO_TURN_SCORED = _null(
+    (pl.col("n_turns") > 0) & (pl.col("n_scored") == 0),
+    "missing_input",
+    "no turn has both texts",
+)
+NO_SHIFTS = _null(
+    ~_ZERO & (pl.col("n_shifts") == 0),
+    "not_applicable",
+    "the conversation has no shift (0 in every profile but default)",
+)
+UNKNOWN, UNKNOWN_COSINE = (
+    _null(
+        (pl.col("n_shifts") > 0) & (pl.col(known) == 0),
+        "missing_input",
+        "the recovery of every shift is unknown: no turn of the window is known to meet the test "
+        "and one of them lacks a text",
+    )
+    for known in ("n_known_shifts", "n_known_shifts_cosine")
+)
+NONE_RECOVERED, NONE_RECOVERED_COSINE = (
+    _null(pl.col(recovered) == 0, "not_applicable", "no shift was recovered")
+    for recovered in ("n_recovered", "n_recovered_cosine")
+)
+NO_SHIFT_INSIDE = _null(
+    pl.col("n_shifts_inside") == 0,
+    "not_applicable",
+    "no turn of the conversation has a shift",
+)
+NONE_AROUND = _null(
+    pl.col("n_turns_around_shifts") == 0,
+    "missing_input",
+    "no turn of the windows has both texts",
+)
+OF_MEANS = (NO_TURNS, NO_TURN_SCORED)
+OF_CAS = (
+    UNKNOWN,
+    _null(
+        ~pl.col("is_legacy") & (pl.col("n_recovered") == 0),
+        "not_applicable",
+        "no shift was recovered (in the profile legacy, CAS has no part for speed then)",
+    ),
+    _null(
+        pl.col("is_legacy") & (pl.col("n_turns") == 0),
+        "not_applicable",
+        "the conversation has no turn",
+    ),
+)
+OF_CAS_ALL = (
+    _null(pl.col("is_legacy"), "not_applicable", "the profile is legacy"),
+    UNKNOWN,
+    _null(pl.col("n_shifts") == 0, "not_applicable", "the conversation has no shift"),
+    _null(pl.col("n_turns") == 0, "not_applicable", "the conversation has no turn"),
+    NO_TURN_SCORED,
+)
+NONE_TRACKED = _null(
+    ~pl.col("gold_is_user") & (pl.col("n_gold") == 0),
+    "missing_input",
+    "no turn has a value (0 in the profile structured)",
+)
+
+MADE = "preference_shift methodology, "
+CC, CR, COPYING, TAS = (MADE + part for part in ("5.2", "5.3", "5.4", "5.5"))
+SEGMENTS, DELTAS = MADE + "5.6", MADE + "5.7"
+PUBLIC = "llm-eval-workspace, evaluate.py"
+CONSISTENT = PUBLIC + " (updated)"
+
+TAS_FORMULA = (
+    r"\mathrm{TAS} = "
+    r"\min(1, \max(-1, \alpha \mathrm{CC} + \beta \mathrm{CR} - \gamma I))"
+)
+COSINE = "a_U · a_S / (|a_U| |a_S|), by the weights of the concepts"
+ADAPTATION = "min(1, max(-1, {{alpha}} * {cc} + {{beta}} * {cr} - {{gamma}} * {i}))"
+FIRST_TURN = "{test} from turn {turn} to {last}: turn {first} is the first"
+
 
 TURN_METRICS = (
-    use.metric(
+    metric(
         "turns",
         "cc",
         "Cross-coherence",
-        use.CC,
-        symbols=(use.CONCEPTS_U, use.CONCEPTS_S),
+        CC,
+        symbols=(CONCEPTS_U, CONCEPTS_S),
         latex=r"\mathrm{CC} = \frac{|E_U \cap E_S|}{|E_U \cup E_S|}",
         reading="1 if user and system name the same concepts, also if neither names one.",
         example="User: comedy, Tom Hanks. System: comedy. 1 / 2 = 0.5.",
@@ -17,20 +262,20 @@ TURN_METRICS = (
             "Turns in which neither side names a concept have 1, and can dominate a mean. "
             "`n_both_empty` counts them."
         ),
-        null_when=(use.NO_TEXTS,),
-        evidence=use.IN_TEXTS,
+        null_when=(NO_TEXTS,),
+        evidence=IN_TEXTS,
         derivation="{n_shared} / {n_either} concepts",
     ),
-    use.metric(
+    metric(
         "turns",
         "cr",
         "Context retention",
-        use.CR,
+        CR,
         symbols=(
-            use.CONCEPTS_U,
-            use.CONCEPTS_S,
-            use.WEIGHTS,
-            use.WEIGHTS_S,
+            CONCEPTS_U,
+            CONCEPTS_S,
+            WEIGHTS,
+            WEIGHTS_S,
         ),
         latex=r"\mathrm{CR} = \frac{a_U \cdot a_S}{\lVert a_U \rVert \lVert a_S \rVert}",
         reading="As CC, but rare concepts weigh more. 0 if one of the sets is empty.",
@@ -40,31 +285,31 @@ TURN_METRICS = (
             "items with concept c. With 4 items, idf is 1.916 for a concept of one item and "
             "1.511 for a concept of two."
         ),
-        null_when=(use.NO_TEXTS,),
-        evidence=use.IN_TEXTS,
-        derivation=use.COSINE,
+        null_when=(NO_TEXTS,),
+        evidence=IN_TEXTS,
+        derivation=COSINE,
     ),
-    use.metric(
+    metric(
         "turns",
         "i",
         "Topic interference (copying)",
-        use.COPYING,
-        symbols=(use.GRAMS,),
+        COPYING,
+        symbols=(GRAMS,),
         latex=r"I = \max_n \frac{|G_n(S) \cap G_n(U)|}{|G_n(S)|}",
         reading="The share of the system's phrases that repeat the user's. 0 for short texts.",
         example="S = 'the quick brown fox jumps', U = 'a quick brown fox': max(1/3, 0/2) = 0.333.",
         better="lower",
-        null_when=(use.NO_TEXTS,),
-        evidence=use.IN_TEXTS,
+        null_when=(NO_TEXTS,),
+        evidence=IN_TEXTS,
         derivation="max({shares})",
     ),
-    use.metric(
+    metric(
         "turns",
         "tas",
         "Turn adaptation score",
-        use.TAS,
-        symbols=(*use.PARTS, *use.ALPHA),
-        latex=use.TAS_FORMULA,
+        TAS,
+        symbols=(*PARTS, *ALPHA),
+        latex=TAS_FORMULA,
         reading="High if the answer takes up the user's concepts in words of its own.",
         example="CC = 0.5, CR = 0.8, I = 0.4: 0.5 + 0.8 - 0.4 = 0.9.",
         note=(
@@ -72,39 +317,39 @@ TURN_METRICS = (
             "therefore differs from the sum of the means of CC, CR and I."
         ),
         minimum=-1.0,
-        null_when=(use.NO_TEXTS,),
+        null_when=(NO_TEXTS,),
         evidence=(EvidenceRows(columns=("cc", "cr", "i")),),
-        derivation=use.ADAPTATION.format(cc="{cc}", cr="{cr}", i="{i}"),
+        derivation=ADAPTATION.format(cc="{cc}", cr="{cr}", i="{i}"),
     ),
-    use.metric(
+    metric(
         "turns",
         "dst_precision",
         "Precision of the system's concepts",
-        use.CONSISTENT,
-        symbols=(use.CONCEPTS_S, use.GOLD),
+        CONSISTENT,
+        symbols=(CONCEPTS_S, GOLD),
         latex=r"P = \frac{|E_S \cap G|}{|E_S|}",
         reading="The share of its concepts that are gold. Of none: 1 without gold, else 0.",
         example="System names 3 concepts, 2 of them gold: 2 / 3 = 0.667.",
-        null_when=use.NO_GOLD,
-        evidence=use.GOLD_AND_TEXTS,
+        null_when=NO_GOLD,
+        evidence=GOLD_AND_TEXTS,
     ),
-    use.metric(
+    metric(
         "turns",
         "dst_recall",
         "Recall of the gold constraints",
-        use.CONSISTENT,
-        symbols=(use.CONCEPTS_S, use.GOLD),
+        CONSISTENT,
+        symbols=(CONCEPTS_S, GOLD),
         latex=r"R = \frac{|E_S \cap G|}{|G|}",
         reading="The share of the constraints that the system takes up. 1 without a constraint.",
         example="4 gold concepts, the system names 2 of them: 2 / 4 = 0.5.",
-        null_when=use.NO_GOLD,
-        evidence=use.GOLD_AND_TEXTS,
+        null_when=NO_GOLD,
+        evidence=GOLD_AND_TEXTS,
     ),
-    use.metric(
+    metric(
         "turns",
         "dst_f1",
         "F1 of precision and recall",
-        use.CONSISTENT,
+        CONSISTENT,
         symbols=(
             ("P", "precision of the turn (`dst_precision`)"),
             ("R", "recall of the turn (`dst_recall`)"),
@@ -112,44 +357,44 @@ TURN_METRICS = (
         latex=r"\mathrm{F1} = \frac{2 P R}{P + R}",
         reading="1 if system and constraints name the same concepts. 0 if both P and R are 0.",
         example="P = 2 / 3, R = 1 / 2: 0.571.",
-        null_when=use.NO_GOLD,
-        evidence=use.GOLD_AND_TEXTS,
+        null_when=NO_GOLD,
+        evidence=GOLD_AND_TEXTS,
         derivation="2 * {n_hits} / ({n_system} + {n_gold})",
     ),
-    use.metric(
+    metric(
         "turns",
         "dst_joint_accuracy",
         "Joint accuracy",
-        use.CONSISTENT,
-        symbols=(use.CONCEPTS_S, use.GOLD),
+        CONSISTENT,
+        symbols=(CONCEPTS_S, GOLD),
         latex=r"J = \begin{cases} 1 & \text{if } E_S = G \\ 0 & \text{otherwise} \end{cases}",
         reading="1 if the system names all constraints and nothing else.",
         example="Gold: comedy. System: comedy, Tom Hanks. J = 0.",
-        null_when=use.NO_GOLD,
-        evidence=use.GOLD_AND_TEXTS,
+        null_when=NO_GOLD,
+        evidence=GOLD_AND_TEXTS,
         derivation=lambda row: f"the sets are {'' if row['dst_joint_accuracy'] else 'not '}equal",
     ),
 )
 
 SEGMENT_METRICS = (
-    use.metric(
+    metric(
         "segments",
         "segment_cc",
         "Cross-coherence of a segment",
-        use.DELTAS,
-        symbols=(use.UNION_U, use.UNION_S),
+        DELTAS,
+        symbols=(UNION_U, UNION_S),
         latex=r"\mathrm{CC} = \frac{|E_U \cap E_S|}{|E_U \cup E_S|}",
         reading="CC of all that is said in a segment.",
         example="4 concepts of the user, 3 of them in the answers: 3 / 4 = 0.75.",
-        null_when=(use.NONE_SCORED,),
-        evidence=use.IN_SEGMENT,
+        null_when=(NONE_SCORED,),
+        evidence=IN_SEGMENT,
         derivation="{n_shared} / {n_either} concepts",
     ),
-    use.metric(
+    metric(
         "segments",
         "segment_cr",
         "Context retention of a segment",
-        use.CR,
+        CR,
         symbols=(
             ("a_U", "sum of the weight vectors of the user turns of the segment"),
             ("a_S", "sum of the weight vectors of the system turns"),
@@ -157,78 +402,78 @@ SEGMENT_METRICS = (
         latex=r"\mathrm{CR} = \frac{a_U \cdot a_S}{\lVert a_U \rVert \lVert a_S \rVert}",
         reading="CR of all that is said in a segment. Repeated concepts weigh more.",
         example="Sums (3, 4) and (0, 4): 16 / (5 * 4) = 0.8.",
-        null_when=(use.NONE_SCORED,),
-        evidence=use.IN_SEGMENT,
-        derivation=use.COSINE,
+        null_when=(NONE_SCORED,),
+        evidence=IN_SEGMENT,
+        derivation=COSINE,
     ),
-    use.metric(
+    metric(
         "segments",
         "segment_i",
         "Copying in a segment",
-        use.COPYING,
+        COPYING,
         symbols=(
-            use.COPIED,
+            COPIED,
             ("T", "turns of the segment with both texts"),
         ),
         latex=r"\frac{1}{|T|} \sum_{t \in T} I_t",
         reading="Mean copying in a segment.",
         example="I of 0.2 and 0.4: 0.3.",
         better="lower",
-        null_when=(use.NONE_SCORED,),
-        evidence=(use.of_turns("i", same=("segment",)),),
+        null_when=(NONE_SCORED,),
+        evidence=(of_turns("i", same=("segment",)),),
         derivation="mean of {i}",
     ),
-    use.metric(
+    metric(
         "segments",
         "segment_tas",
         "Adaptation score of a segment",
-        use.TAS,
+        TAS,
         symbols=(
             (r"\mathrm{CC}", "`segment_cc`"),
             (r"\mathrm{CR}", "`segment_cr`"),
             ("I", "`segment_i`"),
-            *use.ALPHA,
+            *ALPHA,
         ),
-        latex=use.TAS_FORMULA,
+        latex=TAS_FORMULA,
         reading="TAS of all that is said in a segment.",
         example="CC = 0.75, CR = 0.8, I = 0.6: 0.75 + 0.8 - 0.6 = 0.95.",
         minimum=-1.0,
-        null_when=(use.NONE_SCORED,),
+        null_when=(NONE_SCORED,),
         evidence=(EvidenceRows(columns=("segment_cc", "segment_cr", "segment_i")),),
-        derivation=use.ADAPTATION.format(cc="{segment_cc}", cr="{segment_cr}", i="{segment_i}"),
+        derivation=ADAPTATION.format(cc="{segment_cc}", cr="{segment_cr}", i="{segment_i}"),
     ),
 )
 
 SHIFT_METRICS = (
-    use.metric(
+    metric(
         "shifts",
         "delay",
         "Turns until the recovery test is met",
-        use.SEGMENTS,
+        SEGMENTS,
         symbols=(
-            use.SHIFT,
-            use.WINDOW,
+            SHIFT,
+            WINDOW,
             (r"\mathrm{CC}", "CC of a turn, in some profiles also CR"),
-            use.THETA,
+            THETA,
         ),
         latex=r"d = \min \{j < W \mid \mathrm{CC}_{t_k + j} \ge \theta\}",
         reading="Turns until the answers follow the shift: 0 if the first answer does.",
         example="CC of 0.1 and 0.7 after the shift, $\\theta$ = 0.65: d = 1.",
         maximum=None,
         better="lower",
-        null_when=(use.UNKNOWN_DELAY, use.NOT_RECOVERED),
+        null_when=(UNKNOWN_DELAY, NOT_RECOVERED),
         unit="turns",
-        evidence=(use.of_turns("cc", "cr"),),
-        derivation=use.FIRST_TURN,
+        evidence=(of_turns("cc", "cr"),),
+        derivation=FIRST_TURN,
     ),
-    use.metric(
+    metric(
         "shifts",
         "delay_cosine",
         "Turns until CR alone meets its threshold",
-        use.CONSISTENT,
+        CONSISTENT,
         symbols=(
-            use.SHIFT,
-            use.WINDOW,
+            SHIFT,
+            WINDOW,
             (r"\mathrm{CR}", "CR of a turn"),
             (r"\theta", "threshold `--recovery-cr`, 0.65"),
         ),
@@ -237,28 +482,28 @@ SHIFT_METRICS = (
         example="CR of 0.2 and 0.7 after the shift: d = 1.",
         maximum=None,
         better="lower",
-        null_when=(use.UNKNOWN_DELAY_COSINE, use.NOT_RECOVERED_COSINE),
+        null_when=(UNKNOWN_DELAY_COSINE, NOT_RECOVERED_COSINE),
         unit="turns",
-        evidence=(use.of_turns("cr"),),
-        derivation=use.FIRST_TURN,
+        evidence=(of_turns("cr"),),
+        derivation=FIRST_TURN,
     ),
-    use.metric(
+    metric(
         "shifts",
         "i_around_shift",
         "Copying around a shift",
-        use.SEGMENTS,
+        SEGMENTS,
         symbols=(
-            use.SHIFT,
-            use.WINDOW,
-            use.COPIED,
+            SHIFT,
+            WINDOW,
+            COPIED,
             ("T", "turns $t_k$ to $t_k + W - 1$ with both texts"),
         ),
         latex=r"\frac{1}{|T|} \sum_{t \in T} I_t",
         reading="Mean copying after one shift.",
         example="I of 0.0, 0.3 and 0.6: 0.3.",
         better="lower",
-        null_when=(use.AFTER_THE_END, use.NONE_IN_WINDOW),
-        evidence=(use.of_turns("i"),),
+        null_when=(AFTER_THE_END, NONE_IN_WINDOW),
+        evidence=(of_turns("i"),),
         derivation="mean of {i}",
     ),
 )

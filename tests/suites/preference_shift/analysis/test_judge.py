@@ -17,8 +17,8 @@ from fastscore.suites.judged import (
     describe_rejects,
     judge_source,
 )
-from fastscore.suites.preference_shift.analysis.convergent import convergent_validity
 from fastscore.suites.preference_shift.analysis.scored import Scored
+from fastscore.suites.preference_shift.analysis.validity import convergent_validity
 from tests.oracles import preference_shift_concepts as plain_concepts
 from tests.suites.preference_shift.analysis.analysing import scored_of, tables_of
 from tests.suites.preference_shift.analysis.test_statistics import ITEMS, log

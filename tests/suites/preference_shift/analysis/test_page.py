@@ -14,7 +14,7 @@ from benchmarks.preference_shift_logs import KINDS, read_source, write_jsonl
 from fastscore.errors import UsageError
 from fastscore.results.analyse import analyse
 from fastscore.suites.preference_shift import analysis
-from fastscore.suites.preference_shift.analysis.figures.style import COLOURS, looks
+from fastscore.suites.preference_shift.analysis.model_figures import COLOURS, looks
 from tests.conftest import fastscore_command, fastscore_process
 from tests.results import test_report_in_a_browser as reports
 

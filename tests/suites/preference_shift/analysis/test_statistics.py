@@ -10,11 +10,6 @@ import polars as pl
 import pytest
 
 from benchmarks.preference_shift_logs import KINDS, read_source
-from fastscore.suites.preference_shift.analysis.construct import (
-    around_shifts,
-    construct_validity,
-    segment_similarities,
-)
 from fastscore.suites.preference_shift.analysis.scored import Scored
 from fastscore.suites.preference_shift.analysis.tables import (
     TOP_CONCEPTS_SCHEMA,
@@ -25,6 +20,11 @@ from fastscore.suites.preference_shift.analysis.tables import (
     top_concepts,
     weight_grid,
     window_sweep,
+)
+from fastscore.suites.preference_shift.analysis.validity import (
+    around_shifts,
+    construct_validity,
+    segment_similarities,
 )
 from tests.oracles import preference_shift as plain
 from tests.oracles import preference_shift_concepts as plain_concepts

@@ -9,17 +9,17 @@ import pytest
 from scipy import stats
 
 from fastscore.suites.judged import JUDGE_REJECT_SCHEMA, JUDGE_SCHEMA, MEAN, OVERALL, Judged
-from fastscore.suites.preference_shift.analysis.convergent import (
-    CONVERGENT_SCHEMA,
-    convergent_validity,
-    untestable,
-)
 from fastscore.suites.preference_shift.analysis.scored import (
     SCORE_NAMES,
     Scored,
     mean_intervals,
     paired_difference,
     with_corrected,
+)
+from fastscore.suites.preference_shift.analysis.validity import (
+    CONVERGENT_SCHEMA,
+    convergent_validity,
+    untestable,
 )
 from fastscore.suites.preference_shift.options import PreferenceShift
 from tests.statistics.test_correlation import plain_kendall, plain_spearman

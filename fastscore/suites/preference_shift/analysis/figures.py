@@ -1,4 +1,4 @@
-"""Figures over the turns of conversations: one conversation, and the turns around shifts."""
+"""The figures of an analysis, as SVG; here those of turns and shifts."""
 
 from typing import Any
 
@@ -6,21 +6,29 @@ import numpy as np
 import polars as pl
 from matplotlib.lines import Line2D
 
-from fastscore.suites.preference_shift.analysis.figures.style import (
+from fastscore.suites.judged import Judged
+from fastscore.suites.preference_shift.analysis.model_figures import (
     ALL_LABEL,
     COLOURS,
     GREY,
     MARKERS,
+    MODELS_SHOWN,
     Drawn,
     Look,
+    ablation_bars,
     blank,
     counted,
+    distributions,
     draw,
     error_bars,
     interval_words,
+    judge_figure,
     legend_above,
     looks,
     offset_models,
+    radar,
+    settings,
+    weight_maps,
     with_errors,
 )
 from fastscore.suites.preference_shift.analysis.scored import (
@@ -30,7 +38,9 @@ from fastscore.suites.preference_shift.analysis.scored import (
     SCORE_RANGES,
     Scored,
     mean_intervals,
+    of_models,
 )
+from fastscore.suites.preference_shift.analysis.tables import Tables
 
 
 def recovery_figure(scored: Scored, sweep: pl.DataFrame, models: list[str]) -> Drawn | None:
@@ -327,3 +337,22 @@ def _near_shifts(scored: Scored, before: int, after: int) -> pl.DataFrame:
         )
     ]
     return pl.concat(sides)
+
+
+def draw_figures(scored: Scored, judged: Judged, tables: Tables) -> list[Drawn]:
+    """Draw every figure that the run has something for, the first models by name in each."""
+    models = scored.models[:MODELS_SHOWN]
+    shown = of_models(scored, models)
+    with settings():
+        figures = (
+            distributions(shown, models),
+            radar(shown, models),
+            timelines(shown, models),
+            around_shifts_figure(shown, models),
+            recovery_figure(shown, tables.window_sweep, models),
+            ablation_bars(tables.ablations, models),
+            weight_maps(tables.weight_grid, models),
+            construct_figure(tables.construct_validity),
+            judge_figure(scored, judged, tables.convergent_validity, models),
+        )
+    return [figure for figure in figures if figure is not None]
