@@ -26,8 +26,8 @@ SUITE = Suite(
     texts="events:compared_texts",
     long_texts="events:windowed_texts",
     score="score:score_dialogues",
-    summarise="summarise:summarise_dialogues",
+    summarise="score:summarise_dialogues",
     show="show:show_dialogue",
-    trivial_agents="summarise:score_trivial_agents",
+    trivial_agents="score:score_trivial_agents",
     sections="show:report_sections",
 )

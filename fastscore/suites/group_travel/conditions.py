@@ -4,7 +4,13 @@ from typing import Any
 
 import polars as pl
 
-from fastscore.suites.group_travel.cells import as_flag, as_object, as_text, frame_of, parse_cells
+from fastscore.suites.group_travel.catalogue import (
+    as_flag,
+    as_object,
+    as_text,
+    frame_of,
+    parse_cells,
+)
 from fastscore.suites.group_travel.terms import (
     ACTIONABLE,
     CONDITIONS,

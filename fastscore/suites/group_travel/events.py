@@ -9,19 +9,20 @@ from fastscore_jit.arrays import Indices
 from fastscore.suites.base import Events
 from fastscore.suites.columns import gather_or_null
 from fastscore.suites.declarations import PARTIAL_REJECTS
-from fastscore.suites.group_travel.catalogue import Catalogue, built_in_components, read_catalogue
-from fastscore.suites.group_travel.cells import (
+from fastscore.suites.group_travel.catalogue import (
+    Catalogue,
     as_flag,
     as_object,
     as_text,
+    built_in_components,
     frame_of,
     is_present,
     parse_cells,
     present_cells,
+    read_catalogue,
     warnings_of,
 )
 from fastscore.suites.group_travel.conditions import name_conditions
-from fastscore.suites.group_travel.lexicon import Lexicon, load_lexicon
 from fastscore.suites.group_travel.metrics.places import PLACE_SLOTS, ground_places, places_of
 from fastscore.suites.group_travel.metrics.satisfaction import PLACE_SLOT_NUMBER, choices_of
 from fastscore.suites.group_travel.metrics.synthesis import mark_syntheses, mark_theory
@@ -38,6 +39,8 @@ from fastscore.suites.group_travel.terms import (
     PRESENT_PLAN,
     PROVIDE,
     SYNTHESIZE,
+    Lexicon,
+    load_lexicon,
 )
 from fastscore.suites.group_travel.turns import Turns, canonical_slot, cells_of_turns, read_turns
 from fastscore.suites.grouping import (

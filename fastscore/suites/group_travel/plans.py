@@ -16,7 +16,8 @@ from fastscore_jit.arrow import string_column, text_rows
 from fastscore_jit.compiling import always_inlined, kernel
 from fastscore_jit.memory import View, Views, load_byte
 
-from fastscore.suites.group_travel.cells import (
+from fastscore.suites.group_travel.catalogue import (
+    NAME_KEYS,
     as_object,
     by_canonical_key,
     canonical_key,
@@ -24,7 +25,7 @@ from fastscore.suites.group_travel.cells import (
     parse_cells,
     shortfall,
 )
-from fastscore.suites.group_travel.metrics.plan import check_days
+from fastscore.suites.group_travel.metrics.conversation import check_days
 from fastscore.suites.group_travel.normalise import normalise
 from fastscore.suites.group_travel.terms import MEALS, PLAN_KINDS, SLOT_OF_KIND, STOP, UNFILLED
 from fastscore.suites.grouping import (
@@ -48,7 +49,6 @@ _KIND_OF_KEY = {
     ),
 }
 _DAY_KEYS = ("days", "plan", "itinerary")
-NAME_KEYS = ("name", "title", "eventname", "restaurantname", "attractionname", "hotelname")
 _STOP_NAME_KEYS = ("place", "poi")
 _TIME_KEYS = {"start": ("start", "starttime"), "end": ("end", "endtime"), "interval": ("time",)}
 

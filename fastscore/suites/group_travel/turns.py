@@ -15,7 +15,7 @@ from fastscore_readers.json.tokens import ARRAY, INTEGER, OBJECT, STRING
 from fastscore.suites.base import Nulls
 from fastscore.suites.columns import gather_or_null, unknown_words
 from fastscore.suites.declarations import REJECT_SCHEMA, ROW_SCHEMA
-from fastscore.suites.group_travel.cells import is_present
+from fastscore.suites.group_travel.catalogue import is_present
 from fastscore.suites.group_travel.schema import INTENT
 from fastscore.suites.group_travel.terms import (
     ACCEPT_PLAN,

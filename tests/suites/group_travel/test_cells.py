@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fastscore.suites.group_travel.cells import (
+from fastscore.suites.group_travel.catalogue import (
     as_flag,
     as_text,
     is_present,

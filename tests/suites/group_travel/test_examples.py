@@ -15,9 +15,8 @@ import numpy as np
 import pytest
 
 from fastscore.suites.group_travel import GroupTravel
-from fastscore.suites.group_travel.cells import LARGEST_LITERAL, parse_cell
-from fastscore.suites.group_travel.lexicon import load_lexicon
-from fastscore.suites.group_travel.terms import NULLS, SLOT_ALIASES
+from fastscore.suites.group_travel.catalogue import LARGEST_LITERAL, parse_cell
+from fastscore.suites.group_travel.terms import NULLS, SLOT_ALIASES, load_lexicon
 from tests.suites.group_travel.test_wishes import satisfied
 from tests.suites.group_travel.travelling import (
     CATALOGUE,

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import fastscore
 from fastscore.suites.group_travel import SUITE, GroupTravel
-from fastscore.suites.group_travel.cells import parse_cell
+from fastscore.suites.group_travel.catalogue import parse_cell
 from fastscore.suites.json_values import line_parts, line_values
 from tests.conftest import often
 from tests.suites.group_travel.travelling import (

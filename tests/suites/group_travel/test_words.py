@@ -7,16 +7,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fastscore.suites.group_travel.evidence import TextCodes, find_informative
-from fastscore.suites.group_travel.lexicon import load_lexicon
-from fastscore.suites.group_travel.normalise import fold, normalise
-from fastscore.suites.group_travel.plans import _match_entries, _read_entries
-from fastscore.suites.group_travel.wording import (
+from fastscore.suites.group_travel.normalise import (
     affirmed_tokens,
+    fold,
     names_conflict,
+    normalise,
     quotes_theory,
     wanted_rooms,
 )
+from fastscore.suites.group_travel.plans import _match_entries, _read_entries
+from fastscore.suites.group_travel.similarity import TextCodes, find_informative
+from fastscore.suites.group_travel.terms import load_lexicon
 
 WORDS = load_lexicon()
 

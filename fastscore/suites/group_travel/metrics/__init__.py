@@ -6,12 +6,11 @@ from fastscore.suites.group_travel.metrics import (
     conversation,
     meaning,
     places,
-    plan,
     satisfaction,
     synthesis,
 )
 
-_FAMILIES = (satisfaction, conversation, synthesis, meaning, places, plan)
+_FAMILIES = (satisfaction, conversation, synthesis, meaning, places)
 
 
 def _order(id: str) -> tuple[bool, int]:

@@ -7,11 +7,17 @@ from fastscore_jit.arrays import Float64Array, Indices
 
 from fastscore.suites.columns import keep_where
 from fastscore.suites.declarations import EvidenceRows, NullRule, share
-from fastscore.suites.group_travel.evidence import Informative, TextCodes, find_evidence, joined
 from fastscore.suites.group_travel.metrics import sources as use
 from fastscore.suites.group_travel.metrics.satisfaction import OF_PAIRS
 from fastscore.suites.group_travel.options import GroupTravel
-from fastscore.suites.group_travel.similarity import Similarity, reaches
+from fastscore.suites.group_travel.similarity import (
+    Informative,
+    Similarity,
+    TextCodes,
+    find_evidence,
+    joined,
+    reaches,
+)
 from fastscore.suites.grouping import offsets_of, sum_by, take
 
 _SYNTHESISED = ("C3", "C4", "C5")

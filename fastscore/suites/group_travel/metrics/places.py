@@ -15,11 +15,10 @@ import polars as pl
 from fastscore_jit.arrays import Indices, Mask
 
 from fastscore.suites.declarations import EvidenceRows, NullRule, share
-from fastscore.suites.group_travel.evidence import TextCodes
 from fastscore.suites.group_travel.metrics import sources as use
 from fastscore.suites.group_travel.normalise import as_ids, normalise
 from fastscore.suites.group_travel.options import GroupTravel
-from fastscore.suites.group_travel.similarity import Similarity, reaches
+from fastscore.suites.group_travel.similarity import Similarity, TextCodes, reaches
 from fastscore.suites.group_travel.terms import (
     CATALOGUES,
     KIND_OF_SLOT,

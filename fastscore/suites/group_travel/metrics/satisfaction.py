@@ -12,20 +12,29 @@ from fastscore_jit.arrays import Float64Array, Indices
 
 from fastscore.suites.columns import list_column
 from fastscore.suites.declarations import EvidenceRows, Metric, NullRule, share
-from fastscore.suites.group_travel.evidence import Informative, TextCodes, count_hits
 from fastscore.suites.group_travel.metrics import sources as use
 from fastscore.suites.group_travel.metrics.places import PLACE_SLOTS, GroundedPlaces
-from fastscore.suites.group_travel.normalise import component, normalise
+from fastscore.suites.group_travel.normalise import (
+    affirmed_tokens,
+    component,
+    normalise,
+    wanted_rooms,
+)
 from fastscore.suites.group_travel.options import GroupTravel
-from fastscore.suites.group_travel.similarity import Similarity, reaches
+from fastscore.suites.group_travel.similarity import (
+    Informative,
+    Similarity,
+    TextCodes,
+    count_hits,
+    reaches,
+)
 from fastscore.suites.group_travel.terms import CATEGORY_SLOTS
-from fastscore.suites.group_travel.wording import affirmed_tokens, wanted_rooms
 from fastscore.suites.grouping import factorize, group_rows, offsets_of, sum_by, take
 
 if TYPE_CHECKING:
     from fastscore.suites.group_travel.catalogue import Catalogue
-    from fastscore.suites.group_travel.lexicon import Lexicon
     from fastscore.suites.group_travel.plans import Plans
+    from fastscore.suites.group_travel.terms import Lexicon
 
 CHANNELS = ("room", "category", "lexical", "semantic")
 LEAST_HITS = 2

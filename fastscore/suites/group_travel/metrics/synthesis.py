@@ -8,9 +8,9 @@ import polars as pl
 from fastscore_jit.arrays import Indices
 
 from fastscore.suites.declarations import EvidenceRows, NullRule, share
-from fastscore.suites.group_travel.evidence import Informative
 from fastscore.suites.group_travel.metrics import sources as use
-from fastscore.suites.group_travel.normalise import normalise
+from fastscore.suites.group_travel.normalise import names_conflict, normalise, quotes_theory
+from fastscore.suites.group_travel.similarity import Informative
 from fastscore.suites.group_travel.terms import (
     ACTIONABLE,
     CATEGORY_SLOTS,
@@ -20,11 +20,10 @@ from fastscore.suites.group_travel.terms import (
     SYNTHESIZE,
     SYS_FEEDBACK,
 )
-from fastscore.suites.group_travel.wording import names_conflict, quotes_theory
 from fastscore.suites.grouping import Ragged, factorize, group_rows, offsets_of, take
 
 if TYPE_CHECKING:
-    from fastscore.suites.group_travel.lexicon import Lexicon
+    from fastscore.suites.group_travel.terms import Lexicon
 
 DIVERGENT_BELOW = 0.5
 _LEAST_TOKENS = 6
