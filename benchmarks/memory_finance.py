@@ -37,7 +37,7 @@ import polars as pl
 import fastscore
 from benchmarks.figures import Figure, publish
 from fastscore.options import available_processors
-from fastscore.suites.memory_finance.legacy import legacy_summary
+from fastscore.suites.memory_finance.summarise import legacy_summary
 from tests.oracles import memory_finance as plain
 
 TURNS_PER_DIALOGUE = 12

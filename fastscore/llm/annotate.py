@@ -38,11 +38,9 @@ from fastscore.llm.structured import Structured, UnusableError, ask_each, ask_un
 from fastscore.options import build_options
 from fastscore.run.commit import commit_bytes
 from fastscore.run.progress import Reporter
-from fastscore.suites.guest_simulation.options import GuestSimulation
-from fastscore.suites.guest_simulation.personas import MOODS
-from fastscore.suites.guest_simulation.rows import Rows, by_conversation
+from fastscore.suites.guest_simulation.options import ORDER_COLUMN, STATE_COLUMNS, GuestSimulation
+from fastscore.suites.guest_simulation.rows import MOODS, Rows, by_conversation
 from fastscore.suites.guest_simulation.state_files import message_indices
-from fastscore.suites.guest_simulation.terms import ORDER_COLUMN, STATE_COLUMNS
 from fastscore.suites.preference_shift.events import read_logs
 from fastscore.suites.preference_shift.options import PreferenceShift
 

@@ -16,7 +16,7 @@ from fastscore.cli import cli
 from fastscore.results.dialogues import Dialogues
 from fastscore.results.groups import defined_value
 from fastscore.results.runs import Run
-from fastscore.suites.memory_finance.lexicon import load_lexicon
+from fastscore.suites.memory_finance.replies import load_lexicon
 from fastscore.suites.registry import load_suite, suite_names
 from tests.by_keywords import score_by_keywords
 

@@ -6,8 +6,7 @@ The metrics PAS, BVS, ORA, DEI and CRRS of the simulated restaurant guests, over
 from fastscore.suites.base import Suite
 from fastscore.suites.guest_simulation import schema
 from fastscore.suites.guest_simulation.metrics import METRICS
-from fastscore.suites.guest_simulation.options import GuestSimulation
-from fastscore.suites.guest_simulation.terms import GROUPS
+from fastscore.suites.guest_simulation.options import GROUPS, GuestSimulation
 
 __all__ = ["SUITE", "GuestSimulation"]
 

@@ -8,11 +8,19 @@ from fastscore.suites.base import Events
 from fastscore.suites.columns import (
     gather_or_null,
 )
-from fastscore.suites.guest_simulation.options import GuestSimulation
+from fastscore.suites.guest_simulation.options import (
+    ORA_SOURCES,
+    ORDER_COLUMN,
+    ORDER_SOURCES,
+    PAS_SOURCES,
+    STATE_COLUMNS,
+    STATE_SOURCES,
+    TOOL_COLUMNS,
+    GuestSimulation,
+)
 from fastscore.suites.guest_simulation.orders import compare_orders, compare_words
-from fastscore.suites.guest_simulation.personas import TARGET_KEYS, load_personas
 from fastscore.suites.guest_simulation.roles import Personas, Targets, read_test_cases
-from fastscore.suites.guest_simulation.rows import Rows, by_conversation
+from fastscore.suites.guest_simulation.rows import TARGET_KEYS, Rows, by_conversation, load_personas
 from fastscore.suites.guest_simulation.state_files import (
     StateFiles,
     message_indices,
@@ -24,15 +32,6 @@ from fastscore.suites.guest_simulation.states import (
     read_behaviours,
     read_final_orders,
     read_state_rows,
-)
-from fastscore.suites.guest_simulation.terms import (
-    ORA_SOURCES,
-    ORDER_COLUMN,
-    ORDER_SOURCES,
-    PAS_SOURCES,
-    STATE_COLUMNS,
-    STATE_SOURCES,
-    TOOL_COLUMNS,
 )
 from fastscore.suites.guest_simulation.tool_cells import ToolCells, read_tool_cells
 from fastscore.suites.json_values import Problem, Problems

@@ -12,7 +12,7 @@ from fastscore_jit.arrays import Float64Array, Indices, Mask
 from fastscore.suites.columns import gather_or_null, keep_where
 from fastscore.suites.declarations import Band, EvidenceRows, NullReason, NullRule, share
 from fastscore.suites.grouping import factorize
-from fastscore.suites.guest_simulation.terms import (
+from fastscore.suites.guest_simulation.options import (
     LEVELS,
     MATCH_COLUMNS,
     STATE_COLUMNS,

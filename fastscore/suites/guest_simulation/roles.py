@@ -13,15 +13,15 @@ from fastscore_readers.json.tokens import ARRAY, OBJECT
 from fastscore.suites.columns import gather_or_null
 from fastscore.suites.grouping import factorize, first_of_group
 from fastscore.suites.guest_simulation.orders import Names, join_names, read_lists
-from fastscore.suites.guest_simulation.personas import (
+from fastscore.suites.guest_simulation.rows import (
     TARGET_KEYS,
     Attributes,
     PersonaFile,
+    Rows,
     fallback_kind,
     is_whole,
     read_attributes,
 )
-from fastscore.suites.guest_simulation.rows import Rows
 from fastscore.suites.json_values import (
     LONGEST_EXCERPT,
     WHOLE_TEXT,

@@ -13,7 +13,7 @@ from fastscore.suites.declarations import (
     Table,
 )
 from fastscore.suites.guest_simulation.metrics import METRICS
-from fastscore.suites.guest_simulation.terms import (
+from fastscore.suites.guest_simulation.options import (
     GUEST_NAMES,
     GUEST_ROLES,
     MATCH_COLUMNS,

@@ -27,15 +27,15 @@ from fastscore.suites.guest_simulation.metrics import (
     count_transitions,
     explainability,
 )
-from fastscore.suites.guest_simulation.options import GuestSimulation
-from fastscore.suites.guest_simulation.personas import MOODS, VOCABULARIES
-from fastscore.suites.guest_simulation.schema import DIALOGUES, MESSAGES
-from fastscore.suites.guest_simulation.terms import (
+from fastscore.suites.guest_simulation.options import (
     DEFAULT_STATE,
     MATCH_COLUMNS,
     STATE_COLUMNS,
     TOOL_COLUMNS,
+    GuestSimulation,
 )
+from fastscore.suites.guest_simulation.rows import MOODS, VOCABULARIES
+from fastscore.suites.guest_simulation.schema import DIALOGUES, MESSAGES
 
 if TYPE_CHECKING:
     from fastscore.vectors.view import VectorView

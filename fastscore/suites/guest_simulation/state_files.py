@@ -22,9 +22,8 @@ from fastscore.errors import UsageError
 from fastscore.options import read_option_file
 from fastscore.suites.declarations import RejectReason
 from fastscore.suites.grouping import first_of_group
-from fastscore.suites.guest_simulation.options import GuestSimulation
+from fastscore.suites.guest_simulation.options import ORDER_COLUMN, STATE_COLUMNS, GuestSimulation
 from fastscore.suites.guest_simulation.rows import Rows
-from fastscore.suites.guest_simulation.terms import ORDER_COLUMN, STATE_COLUMNS
 from fastscore.suites.json_values import Problem
 
 FILES = "exp*/*_states.csv"

@@ -20,7 +20,14 @@ from fastscore.suites.columns import (
 )
 from fastscore.suites.grouping import factorize, factorize_rows, group_rows
 from fastscore.suites.guest_simulation.item_lists import ITEM
-from fastscore.suites.guest_simulation.options import GuestSimulation
+from fastscore.suites.guest_simulation.options import (
+    DEFAULT_STATE,
+    ORDER_COLUMN,
+    ORDER_SOURCES,
+    STATE_COLUMNS,
+    STATE_SOURCES,
+    GuestSimulation,
+)
 from fastscore.suites.guest_simulation.orders import (
     Names,
     column_lists,
@@ -30,13 +37,6 @@ from fastscore.suites.guest_simulation.orders import (
 )
 from fastscore.suites.guest_simulation.rows import Rows
 from fastscore.suites.guest_simulation.state_files import StateFiles
-from fastscore.suites.guest_simulation.terms import (
-    DEFAULT_STATE,
-    ORDER_COLUMN,
-    ORDER_SOURCES,
-    STATE_COLUMNS,
-    STATE_SOURCES,
-)
 from fastscore.suites.guest_simulation.tool_cells import OrderLists, States, ToolCells
 
 COLUMNS, TOOLS, HEURISTIC = range(len(STATE_SOURCES))

@@ -46,7 +46,7 @@ from fastscore.suites.guest_simulation.item_lists import (
     key_table,
     list_places,
 )
-from fastscore.suites.guest_simulation.terms import TOOL_COLUMNS
+from fastscore.suites.guest_simulation.options import TOOL_COLUMNS
 from fastscore.suites.json_values import texts_between
 
 # ruff: noqa: SIM109

@@ -17,13 +17,6 @@ from fastscore.suites.columns import filled, find_nulls, keep_where, list_column
 from fastscore.suites.grouping import counts_of, first_of_each, group_offsets, number_keys
 from fastscore.suites.memory_finance.events import Frames, of_labels, turns_of_status
 from fastscore.suites.memory_finance.joined_texts import joined_contain
-from fastscore.suites.memory_finance.lexicon import (
-    PROFILE_FIELDS,
-    UNKNOWN,
-    Lexicon,
-    ProfileField,
-    load_lexicon,
-)
 from fastscore.suites.memory_finance.metrics import (
     JUDGE_SCORE_1_5,
     MEMORY_SOURCES,
@@ -34,10 +27,15 @@ from fastscore.suites.memory_finance.metrics import (
 )
 from fastscore.suites.memory_finance.options import MemoryFinance
 from fastscore.suites.memory_finance.replies import (
+    PROFILE_FIELDS,
+    UNKNOWN,
+    Lexicon,
+    ProfileField,
     Replies,
     contains,
     expand,
     find_contradictions,
+    load_lexicon,
     score_compliance,
     score_risk,
     score_rubric,

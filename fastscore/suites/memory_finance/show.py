@@ -10,8 +10,8 @@ import polars as pl
 from fastscore.suites.alignment import disjoint, occurrences
 from fastscore.suites.base import CommittedRun
 from fastscore.suites.declarations import Metric
-from fastscore.suites.memory_finance.lexicon import load_lexicon
 from fastscore.suites.memory_finance.options import MemoryFinance
+from fastscore.suites.memory_finance.replies import load_lexicon
 from fastscore.suites.showing import (
     Derivation,
     Dialogue,

@@ -1,13 +1,19 @@
-"""The suite's summary: means over dialogues (macro) beside ratios of sums (micro).
+"""The summary of a run, what its metrics left aside, and the files of the published evaluation.
 
 Two trivial assistants are scored beside it. A refusal has no keyword: it breaks no constraint and
 no rule, discloses no risk and explains nothing, and its label is compliant. A recital has one
 keyword of every risk and every element of explanation in the lexicon, so it discloses all risks and
 explains all that the lexicon has. Memory (M1) and profiles (M2) do not depend on replies and have
 no such baseline.
+
+Sums of floats add from left to right in the order of the public code, so that the last bit agrees.
+Ratios without a denominator are 0.0 there.
 """
 
+import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import PurePath
 from typing import Any
 
 import numpy as np
@@ -16,19 +22,23 @@ from fastscore_jit.stopping import StoppablePool
 
 from fastscore.suites.base import Aggregate
 from fastscore.suites.columns import hold_if_small
+from fastscore.suites.grouping import factorize
 from fastscore.suites.memory_finance import schema
-from fastscore.suites.memory_finance.lexicon import load_lexicon
 from fastscore.suites.memory_finance.metrics import (
     JUDGE_SCORE_1_5,
+    MEMORY_SOURCES,
     METRICS,
     PROFILE_METRICS,
     RATIOS,
     RECITING,
     REFUSING,
+    count_turns,
+    numbers_of_turns,
+    ratios_of,
 )
 from fastscore.suites.memory_finance.options import MemoryFinance
-from fastscore.suites.memory_finance.replies import judge_scores
-from fastscore.suites.memory_finance.schema import DIALOGUES
+from fastscore.suites.memory_finance.replies import judge_scores, load_lexicon
+from fastscore.suites.memory_finance.schema import DEFAULT_TRACE_VERSION, DIALOGUES
 from fastscore.suites.summary import ALL, summarise_metrics
 
 _SUMMED = tuple(
@@ -230,3 +240,289 @@ def _never(eligible: str) -> pl.Expr:
 def _ratio(numerator: str, denominator: str, eligible: str) -> pl.Expr:
     hits, required = (pl.col(name).filter(eligible).sum() for name in (numerator, denominator))
     return pl.when(required > 0).then(hits / required)
+
+
+TRACE_STEM = "dialog_trace"
+_EXTENSIONS = (".gz", ".zst", ".jsonl", ".ndjson", ".json")
+
+_SHARED_COUNTS = ("eligible_count", "skipped_count", "failed_count")
+
+
+@dataclass(frozen=True, slots=True)
+class _TurnMetric:
+    """A metric of turns in the summary.
+
+    ``of_dialogues`` are ratios of each dialogue and of all, ``of_all`` of all alone.
+    """
+
+    name: str
+    eligible: str
+    of_dialogues: tuple[str, ...]
+    counts: tuple[str, ...]
+    of_all: tuple[str, ...] = ()
+
+
+_TURN_METRICS = (
+    _TurnMetric(
+        "m1_context_continuity",
+        "eligible_m1",
+        ("key_coverage", "strict_key_hit_rate", "contradiction_rate"),
+        (
+            "required_key_total",
+            "required_key_hit_total",
+            "short_term_hit_total",
+            "long_term_hit_total",
+            "profile_hit_total",
+        ),
+        ("short_term_hit_rate", "long_term_hit_rate", "profile_hit_rate"),
+    ),
+    _TurnMetric(
+        "m3_risk_coverage",
+        "eligible_m3",
+        ("risk_coverage", "strict_risk_coverage_rate"),
+        ("risk_required_total", "risk_hit_total"),
+    ),
+    _TurnMetric(
+        "m4_compliance",
+        "eligible_m4",
+        ("compliance_label_acc", "severe_violation_rate", "forbidden_hit_rate"),
+        ("severe_count",),
+    ),
+    _TurnMetric(
+        "m5_explainability",
+        "eligible_m5",
+        ("rubric_hit_rate", "judge_score_mean"),
+        ("rubric_required_total", "rubric_hit_total", "judge_scored_turns"),
+    ),
+)
+
+
+def suffix_of(inputs: Sequence[str]) -> str:
+    """Return what the first trace's name adds: ``_llm`` for ``dialog_trace_llm.jsonl.gz``."""
+    name = PurePath(inputs[0]).name if inputs else ""
+    for extension in _EXTENSIONS:
+        name = name.removesuffix(extension)
+    return name.removeprefix(TRACE_STEM) if name.startswith(TRACE_STEM) else ""
+
+
+def legacy_files(
+    tables: Mapping[str, pl.LazyFrame], inputs: tuple[str, ...], options: MemoryFinance
+) -> dict[str, bytes]:
+    """Return the published evaluation's files by name; none without the option."""
+    if not options.legacy_files:
+        return {}
+    return published_files(
+        {name: table.collect() for name, table in tables.items()},
+        dataset_path=options.legacy_dataset_path or " ".join(inputs),
+        suffix=suffix_of(inputs),
+    )
+
+
+def published_files(
+    tables: Mapping[str, pl.DataFrame], *, dataset_path: str, suffix: str = ""
+) -> dict[str, bytes]:
+    """Make the published evaluation's files.
+
+    Parameters
+    ----------
+    tables
+        The whole tables ``turns`` and ``dialogues``, in input order.
+    dataset_path
+        What the files name as their dataset.
+    suffix
+        The part of the files' names before the extension.
+
+    Returns
+    -------
+    dict of bytes
+        ``metrics_summary``, ``turn_eval`` and ``report`` by name.
+    """
+    summary = legacy_summary(tables["turns"], tables["dialogues"], dataset_path)
+    text = json.dumps(summary, ensure_ascii=False, indent=2)
+    return {
+        f"metrics_summary{suffix}.json": text.encode(),
+        f"turn_eval{suffix}.jsonl": _turn_rows(tables["turns"]),
+        f"report{suffix}.md": _report(summary).encode(),
+    }
+
+
+def legacy_summary(
+    turns: pl.DataFrame, dialogues: pl.DataFrame, dataset_path: str
+) -> dict[str, Any]:
+    """Return the content of ``metrics_summary.json``."""
+    first, *others = (_turn_metric(turns, metric) for metric in _TURN_METRICS)
+    metrics = [first, _profile_metric(dialogues), *others]
+    status = dialogues["dialog_status"]
+    return {
+        "run_id": dialogues["run_id"][0] if dialogues.height else "",
+        "trace_version": DEFAULT_TRACE_VERSION,
+        "dataset_path": dataset_path,
+        "metrics": {metric["metric_name"]: metric for metric in metrics},
+        "counters": {
+            "total_dialogs": dialogues.height,
+            "valid_dialogs": int(dialogues["valid"].sum()),
+            "skipped_dialogs": int((status == "skipped").sum()),
+            "failed_dialogs": int((status == "failed").sum()),
+            "total_turn_pairs": int(dialogues["n_turns"].sum()),
+        },
+    }
+
+
+def _turn_metric(turns: pl.DataFrame, metric: _TurnMetric) -> dict[str, Any]:
+    """Count turns by dialogue, and all of them in one sum, dialogues by first appearance."""
+    eligible = turns.filter(metric.eligible)
+    group, names = factorize(eligible["dialogue"].fill_null(""))
+    order = np.argsort(group, kind="stable")
+    numbers = numbers_of_turns(eligible[order])
+    ratios = pl.DataFrame(ratios_of(count_turns(numbers, group[order], len(names))))
+    ratios = ratios.select(*metric.of_dialogues)
+    # judge scores add turn by turn: sums of dialogues' sums would differ in the last digit
+    of_all = count_turns(numbers, np.zeros_like(group), 1)
+    micro = pl.DataFrame(ratios_of(of_all)).fill_null(0.0)
+    micro = micro.select(*metric.of_dialogues, *metric.of_all)
+    whole = pl.DataFrame(of_all).with_columns(judge_scored_turns=pl.col("m5_turns"))
+    macro = {column: _mean(ratios[column]) for column in metric.of_dialogues}
+    totals = (eligible.height, turns.height - eligible.height, 0)
+    return {
+        "metric_name": metric.name,
+        "micro": micro.row(0, named=True),
+        "macro": macro,
+        "counts": dict(zip(_SHARED_COUNTS, totals, strict=True))
+        | whole.select(*metric.counts).row(0, named=True),
+        "by_dialog": dict(zip(names.to_list(), ratios.to_dicts(), strict=True)),
+    }
+
+
+def _mean(values: pl.Series) -> float:
+    """Return the mean by the sum from left to right; 0.0 of nothing."""
+    return float(np.cumsum(values.to_numpy())[-1]) / len(values) if len(values) else 0.0
+
+
+def _profile_metric(dialogues: pl.DataFrame) -> dict[str, Any]:
+    fields = [metric.id for metric in PROFILE_METRICS]
+    eligible = dialogues.filter("eligible_m2")
+    means = {field: _mean(eligible[field]) for field in fields[:-1]}
+    total = 0.0
+    for mean in means.values():
+        total += mean
+    micro = {**means, fields[-1]: total / 5}
+    names = eligible["dialogue"].fill_null("None").to_list()
+    n_invalid = int((~dialogues["valid"]).sum())
+    totals = (eligible.height, dialogues.height - eligible.height, n_invalid)
+    return {
+        "metric_name": "m2_profile_accuracy",
+        "micro": micro,
+        "macro": dict(micro),
+        "counts": dict(zip(_SHARED_COUNTS, totals, strict=True)),
+        "by_dialog": dict(zip(names, eligible.select(*fields).to_dicts(), strict=True)),
+    }
+
+
+def _report(summary: Mapping[str, Any]) -> str:
+    counters = summary["counters"]
+    lines = [
+        "# MemFinRobot Eval Report",
+        "",
+        f"- run_id: `{summary['run_id']}`",
+        f"- dataset: `{summary['dataset_path']}`",
+        f"- counters: total={counters['total_dialogs']}, valid={counters['valid_dialogs']}, "
+        f"skipped={counters['skipped_dialogs']}, failed={counters['failed_dialogs']}",
+        "",
+    ]
+    for name, metric in summary["metrics"].items():
+        lines += [f"## {name}", ""]
+        for part in ("micro", "macro", "counts"):
+            lines += [f"### {part.capitalize()}"]
+            lines += [f"- {key}: `{_shown(value)}`" for key, value in metric[part].items()]
+            lines += [""]
+    return "\n".join(lines)
+
+
+def _shown(value: float | int) -> str:
+    return f"{value:.6f}" if isinstance(value, float) else str(value)
+
+
+def _turn_rows(turns: pl.DataFrame) -> bytes:
+    """Write the rows as Python's ``json`` does: spaces after separators, no escaped text."""
+    fields = {
+        "trace_version": _text("trace_version"),
+        "run_id": _text("run_id"),
+        "dialog_id": _quoted(pl.col("dialogue").fill_null("")),
+        "turn_pair_id": pl.col("turn_pair_id").cast(pl.String),
+        **{
+            f"eligible_m{number}": _boolean_text(pl.col(f"eligible_m{number}"))
+            for number in range(1, 6)
+        },
+        "required_keys_raw": _texts("required_keys_raw"),
+        "resolved_keys": _listed(pl.col("resolved_keys").list.eval(_resolved_key())),
+        "key_hit_flags": _listed(pl.col("key_hit_flags").cast(pl.List(pl.String))),
+        "key_hit_sources": _listed(
+            pl.col("key_hit_sources").list.eval(_listed(pl.element().list.eval(_quoted())))
+        ),
+        "m1_source_hits": _object(
+            {
+                source: pl.col("m1_source_hits").struct.field(source).cast(pl.String)
+                for source in MEMORY_SOURCES
+            }
+        ),
+        "constraint_contradiction": pl.col("constraint_contradiction").cast(pl.String),
+        "risk_required_tags": _texts("risk_required_tags"),
+        "risk_pred_tags": _texts("risk_pred_tags"),
+        "risk_tag_hits": pl.col("risk_tag_hits").cast(pl.String),
+        "forbidden_hits": _texts("forbidden_hits"),
+        "pred_compliance_label": _text("pred_compliance_label"),
+        "gt_compliance_label": _text("gt_compliance_label"),
+        "rubric_required": _texts("rubric_required"),
+        "rubric_hit_items": _texts("rubric_hit_items"),
+        "judge_score_1_5": pl.col("judge_score_1_5").cast(pl.String).fill_null("null"),
+    }
+    rows = turns.select(pl.concat_str(_object(fields), pl.lit("\n")))
+    return "".join(rows.to_series().to_list()).encode()
+
+
+def _object(fields: Mapping[str, pl.Expr]) -> pl.Expr:
+    members = [pl.concat_str(pl.lit(f'"{name}": '), value) for name, value in fields.items()]
+    return pl.concat_str(pl.lit("{"), pl.concat_str(members, separator=", "), pl.lit("}"))
+
+
+def _boolean_text(value: pl.Expr) -> pl.Expr:
+    return pl.when(value).then(pl.lit("true")).otherwise(pl.lit("false"))
+
+
+def _text(column: str) -> pl.Expr:
+    return _quoted(pl.col(column).cast(pl.String))
+
+
+def _texts(column: str) -> pl.Expr:
+    return _listed(pl.col(column).list.eval(_quoted()))
+
+
+def _listed(written: pl.Expr) -> pl.Expr:
+    return pl.concat_str(pl.lit("["), written.list.join(", "), pl.lit("]"))
+
+
+_SHORT_ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"}
+_ESCAPES = _SHORT_ESCAPES | {
+    chr(code): {8: "\\b", 12: "\\f"}.get(code, f"\\u{code:04x}")
+    for code in range(32)
+    if chr(code) not in _SHORT_ESCAPES
+}
+
+
+def _quoted(value: pl.Expr | None = None) -> pl.Expr:
+    """Write texts as JSON strings, a null as null."""
+    text = pl.element() if value is None else value
+    escaped = text.str.replace_many(list(_ESCAPES), list(_ESCAPES.values()))
+    return pl.concat_str(pl.lit('"'), escaped, pl.lit('"')).fill_null("null")
+
+
+def _resolved_key() -> pl.Expr:
+    field = pl.element().struct.field
+    return _object(
+        {
+            "key": _quoted(field("key")),
+            "resolvable": _boolean_text(field("resolvable")),
+            "target_text": _quoted(field("target_text")),
+            "resolver": _quoted(field("resolver").cast(pl.String)),
+        }
+    )

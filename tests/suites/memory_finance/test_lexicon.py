@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 
 from fastscore.errors import UsageError
-from fastscore.suites.memory_finance import MemoryFinance, lexicon
-from fastscore.suites.memory_finance.lexicon import load_lexicon
+from fastscore.suites.memory_finance import MemoryFinance, replies
+from fastscore.suites.memory_finance.replies import load_lexicon
 from tests.suites.memory_finance.tracing import dialog, score, turn
 
-BUILT_IN = Path(lexicon.__file__).parent / "lexicon.toml"
+BUILT_IN = Path(replies.__file__).parent / "lexicon.toml"
 
 
 def changed(folder: Path, old: str, new: str) -> str:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from benchmarks.memory_finance import make_traces
 from fastscore.suites.memory_finance import SUITE, MemoryFinance
-from fastscore.suites.memory_finance.legacy import published_files
+from fastscore.suites.memory_finance.summarise import published_files
 from fastscore.vectors.view import VectorView
 from tests.conftest import often
 from tests.oracles import memory_finance as plain

@@ -12,7 +12,7 @@ from fastscore.errors import UsageError
 from fastscore.logs.file_ranges import whole_file
 from fastscore.logs.read.rows import read_shard
 from fastscore.suites.memory_finance import SUITE, MemoryFinance
-from fastscore.suites.memory_finance.legacy import published_files, suffix_of
+from fastscore.suites.memory_finance.summarise import published_files, suffix_of
 from fastscore.vectors.view import VectorView
 
 BUNDLED = Path(__file__).parent / "published"

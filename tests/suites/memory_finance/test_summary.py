@@ -7,7 +7,7 @@ import pytest
 
 from fastscore.suites import columns
 from fastscore.suites.memory_finance import SUITE, MemoryFinance
-from fastscore.suites.memory_finance.legacy import legacy_summary
+from fastscore.suites.memory_finance.summarise import legacy_summary
 from tests.suites.memory_finance.tracing import dialog, score, turn
 
 
