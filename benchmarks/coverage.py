@@ -30,8 +30,8 @@ from benchmarks.figures import Figure, publish
 from fastscore.examples import write_example
 from fastscore.results.compare.differences import Inference, test_difference
 from fastscore.results.findings import GroupTest, group_differences
+from fastscore.statistics.agreement import Correlation, clustered_kendall, clustered_spearman
 from fastscore.statistics.clustered import Clusters, clustered_difference, clustered_mean
-from fastscore.statistics.correlation import Correlation, clustered_kendall, clustered_spearman
 from fastscore.statistics.samples import Values
 from fastscore.suites.registry import load_suite
 

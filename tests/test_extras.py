@@ -152,7 +152,7 @@ class Finder(importlib.machinery.PathFinder):
         return None if name == "scipy" else super().find_spec(name, path, target)
 sys.meta_path[sys.meta_path.index(importlib.machinery.PathFinder)] = Finder
 import fastscore
-from fastscore.statistics.correlation import spearman
+from fastscore.statistics.agreement import spearman
 try:
     spearman([1, 2, 3, 4], [2, 1, 4, 3])
 except fastscore.FastscoreError as error:

@@ -20,9 +20,8 @@ from fastscore.llm.judge import Judgements
 from fastscore.llm.rubrics import Rubric
 from fastscore.llm.transcripts import Transcript
 from fastscore.run.commit import commit_bytes, commit_json, commit_table
-from fastscore.statistics.agreement import Coefficient, krippendorff_alpha
+from fastscore.statistics.agreement import Coefficient, clustered_spearman, krippendorff_alpha
 from fastscore.statistics.clustered import Estimate, clustered_mean
-from fastscore.statistics.correlation import clustered_spearman
 from fastscore.statistics.significance import holm, paired_t
 from fastscore.version import __version__
 

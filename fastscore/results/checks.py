@@ -17,8 +17,7 @@ from fastscore.results.groups import summarise_defined
 from fastscore.results.metric_text import counted, interval_text, number_text, p_text
 from fastscore.results.runs import Run
 from fastscore.statistics.clustered import LEAST_UNITS
-from fastscore.statistics.significance import holm
-from fastscore.statistics.student import t_below
+from fastscore.statistics.significance import holm, t_below
 from fastscore.suites.base import Suite
 from fastscore.suites.declarations import Metric
 from fastscore.suites.summary import ALL

@@ -38,7 +38,7 @@ from fastscore.statistics.clustered import (
     clustered_difference,
     t_p_value,
 )
-from fastscore.statistics.permutation import omnibus_test, permutation_test
+from fastscore.statistics.resampling import omnibus_test, permutation_test
 from fastscore.statistics.samples import Values
 from fastscore.statistics.significance import holm
 from fastscore.suites.declarations import Metric

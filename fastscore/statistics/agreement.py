@@ -1,20 +1,30 @@
-"""Agreement of several ratings of the same things: Krippendorff's alpha, weighted kappa, intervals.
+"""Agreement and correlation of ratings.
 
 An interval is t times the jackknife's standard error on Fisher's z scale. In simulations of two
 raters on a scale from 1 to 5 it covers .94 to .98 from eight things on, the percentile bootstrap
 .86 to .88 at eight and .89 to .95 at twenty (`tests/statistics/test_agreement.py`).
+
+Two questions are kept apart. `spearman` and `kendall` take pairs that are independent of each
+other. `clustered_spearman` and `clustered_kendall` take pairs of which some belong together, as the
+answers of several models to one user do, and compare pairs within strata alone, such as one model.
+No result depends on the order of the pairs.
 """
 
+import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import combinations, permutations
 from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from fastscore.statistics.samples import Values
-from fastscore.statistics.significance import LEVEL
-from fastscore.statistics.student import t_inverse
+from fastscore.extras import scipy_stats
+from fastscore.statistics.clustered import LEAST_UNITS, EstimateReason
+from fastscore.statistics.resampling import quotients
+from fastscore.statistics.samples import Values, is_constant, paired
+from fastscore.statistics.significance import LEVEL, Significance, t_below, t_inverse
 
 Level = Literal["interval", "ordinal"]
 AgreementReason = Literal["too_few_values", "zero_variance", "no_disagreement"]
@@ -184,3 +194,404 @@ def _with_interval(
     width = t_inverse(groups - 1, (1 + LEVEL) / 2) * np.sqrt(variance) / (1 - value**2)
     low, high = np.tanh(np.arctanh(value) + np.array([-width, width]))
     return Coefficient(n, value, float(low), float(high), None)
+
+
+EXACT_UNITS = 8
+"""The most units of which every order is counted: 8! = 40,320."""
+JACKKNIFE_PARTS = 200
+"""The most parts that are left out in turn. More clusters are joined to as many parts."""
+POWER = 0.8
+"""The power that a smallest detectable correlation refers to."""
+_NEARLY_ONE = 0.9999
+"""Fisher's z of a perfect correlation is infinite: a replicate of 1 counts as this."""
+_LEAST_ERROR = 1e-9
+_MOST_COMPARISONS = 100_000_000
+_BLOCK_VALUES = 1_000_000
+
+Measure = Literal["spearman", "kendall"]
+Codes = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Correlation:
+    """A rank correlation of clustered pairs.
+
+    Parameters
+    ----------
+    value
+        rho or tau-b; None if a side is constant or there are fewer than three pairs.
+    low, high
+        Ends of its 95 % confidence interval.
+    p_value
+        Two-sided p of the hypothesis that there is no correlation within strata.
+    method
+        How p was computed: ``exact`` counts every order of the clusters, ``jackknife`` is the t
+        test that belongs to the interval.
+    pairs, clusters
+        How many pairs and clusters there are.
+    error
+        Standard error of Fisher's z, by the jackknife.
+    smallest_p
+        The smallest p that any correlation of these values could have had; 0 except for ``exact``.
+    reason
+        Why ``value``, or else ``p_value`` or the interval, is None.
+    """
+
+    value: float | None
+    pairs: int
+    clusters: int
+    low: float | None = None
+    high: float | None = None
+    p_value: float | None = None
+    method: Literal["exact", "jackknife"] | None = None
+    error: float | None = None
+    smallest_p: float | None = None
+    reason: EstimateReason | None = None
+
+
+def spearman(a: npt.ArrayLike, b: npt.ArrayLike) -> Significance:
+    """Return Spearman's rank correlation rho of independent pairs, ties by mean ranks, and its p.
+
+    Parameters
+    ----------
+    a, b
+        Shape (n,) each; position i of both is one pair.
+
+    Returns
+    -------
+    Significance
+        p counts every order of up to eight values, ties included; beyond that it is Student's t
+        with n - 2 degrees of freedom. too_few_values below three pairs; zero_variance if a side is
+        constant.
+    """
+    return _independent("spearman", a, b)
+
+
+def kendall(a: npt.ArrayLike, b: npt.ArrayLike) -> Significance:
+    """Return Kendall's rank correlation tau-b of independent pairs, and its p.
+
+    Parameters and reasons are those of `spearman`. Beyond eight pairs p is SciPy's: exact up to 33
+    pairs without ties, else by the normal approximation.
+    """
+    return _independent("kendall", a, b)
+
+
+def clustered_spearman(
+    a: npt.ArrayLike,
+    b: npt.ArrayLike,
+    clusters: npt.ArrayLike,
+    strata: npt.ArrayLike | None = None,
+) -> Correlation:
+    """Return Spearman's rho of pairs within strata, with test and interval by cluster.
+
+    Values are ranked within their stratum. Ranks are divided by the stratum's size and centred, and
+    rho is the correlation of these grades over all strata. With one stratum it is Spearman's rho.
+
+    Parameters
+    ----------
+    a, b
+        Shape (n,) each, finite: the pairs.
+    clusters
+        Shape (n,), integers or text: pairs of different clusters are independent.
+    strata
+        Shape (n,), integers or text: pairs are compared within a stratum alone. None is one.
+
+    Returns
+    -------
+    Correlation
+        The interval is t on Fisher's z scale, from the jackknife by cluster. p counts every order
+        of the clusters if there are at most eight of them and each has one pair in every stratum;
+        otherwise it is the interval's t test. Fewer than three clusters have neither.
+    """
+    return _clustered("spearman", a, b, clusters, strata)
+
+
+def clustered_kendall(
+    a: npt.ArrayLike,
+    b: npt.ArrayLike,
+    clusters: npt.ArrayLike,
+    strata: npt.ArrayLike | None = None,
+) -> Correlation:
+    """Return Kendall's tau-b over pairs of pairs of one stratum, with test and interval by cluster.
+
+    Parameters, test, interval and reasons are those of `clustered_spearman`.
+    """
+    return _clustered("kendall", a, b, clusters, strata)
+
+
+def detectable_correlation(found: Correlation, *, alpha: float = 1 - LEVEL) -> float | None:
+    """Return the smallest correlation that a test of this spread detects with a power of 80 %.
+
+    Parameters
+    ----------
+    found
+        A correlation with a standard error.
+    alpha
+        The level of the test: 0.05 divided by the family's size if it is corrected.
+
+    Returns
+    -------
+    float or None
+        tanh((t(1 - alpha/2) + t(0.8)) * error); None without a standard error, or if no p below
+        alpha is possible.
+    """
+    if found.error is None or (found.smallest_p or 0.0) > alpha:
+        return None
+    freedom = min(found.clusters, JACKKNIFE_PARTS) - 1
+    quantiles = [t_inverse(freedom, one) for one in (1 - alpha / 2, POWER)]
+    return math.tanh(sum(quantiles) * found.error)
+
+
+def _independent(measure: Measure, a: npt.ArrayLike, b: npt.ArrayLike) -> Significance:
+    first, second = paired(a, b)
+    if first.size < 3:
+        return Significance(None, None, reason="too_few_values")
+    if is_constant(first) or is_constant(second):
+        return Significance(None, None, reason="zero_variance")
+    order = np.lexsort((second, first))
+    first, second = first[order], second[order]
+    of_scipy = scipy_stats().spearmanr if measure == "spearman" else scipy_stats().kendalltau
+    result = of_scipy(first, second)
+    p_value = float(result.pvalue)
+    if first.size <= EXACT_UNITS:
+        p_value, _ = _exact_test(measure, first[:, None], second[:, None])
+    return Significance(float(result.statistic), p_value)
+
+
+@dataclass(frozen=True, slots=True)
+class _Pairs:
+    """Pairs sorted by cluster and stratum, both numbered from 0: shape (n,) each."""
+
+    first: Values
+    second: Values
+    cluster: Codes
+    stratum: Codes
+    n_clusters: int
+
+
+def _clustered(
+    measure: Measure,
+    a: npt.ArrayLike,
+    b: npt.ArrayLike,
+    clusters: npt.ArrayLike,
+    strata: npt.ArrayLike | None,
+) -> Correlation:
+    pairs = _sorted_pairs(a, b, clusters, strata)
+    counts = pairs.first.size, pairs.n_clusters
+    if pairs.first.size < LEAST_UNITS:
+        return Correlation(None, *counts, reason="too_few_units")
+    parts = min(pairs.n_clusters, JACKKNIFE_PARTS)
+    left_out = _spearman if measure == "spearman" else _kendall
+    value, *replicates = left_out(pairs, pairs.cluster % parts, parts).tolist()
+    if math.isnan(value):
+        return Correlation(None, *counts, reason="zero_variance")
+    if pairs.n_clusters < LEAST_UNITS:
+        return Correlation(value, *counts, reason="too_few_units")
+    found = _jackknifed(value, np.array(replicates), pairs)
+    if pairs.n_clusters > EXACT_UNITS or not _is_complete(pairs):
+        return found
+    tables = (side.reshape(pairs.n_clusters, -1) for side in (pairs.first, pairs.second))
+    p_value, smallest_p = _exact_test(measure, *tables)
+    return replace(found, p_value=p_value, smallest_p=smallest_p, method="exact")
+
+
+def _sorted_pairs(
+    a: npt.ArrayLike, b: npt.ArrayLike, clusters: npt.ArrayLike, strata: npt.ArrayLike | None
+) -> _Pairs:
+    first, second = paired(a, b)
+    n_clusters, cluster = _numbered(clusters, "clusters", first.size)
+    stratum = np.zeros(first.size, np.int64)
+    if strata is not None:
+        _, stratum = _numbered(strata, "strata", first.size)
+    order = np.lexsort((second, first, stratum, cluster))
+    return _Pairs(first[order], second[order], cluster[order], stratum[order], n_clusters)
+
+
+def _numbered(labels: npt.ArrayLike, name: str, rows: int) -> tuple[int, Codes]:
+    """Return how many labels there are, and each row's, numbered in sorted order."""
+    given = np.asarray(labels)
+    if given.shape != (rows,):
+        raise ValueError(f"{name} has shape {given.shape}, expected ({rows},)")
+    distinct, codes = np.unique(given, return_inverse=True)
+    return distinct.size, codes.astype(np.int64)
+
+
+def _jackknifed(value: float, replicates: Values, pairs: _Pairs) -> Correlation:
+    """Test Fisher's z, the mean of its pseudovalues, against 0 by Student's t.
+
+    There is no test if a replicate has no correlation, or if no replicate differs from the others.
+    """
+    counts = pairs.first.size, pairs.n_clusters
+    undecided = Correlation(value, *counts, reason="zero_variance")
+    parts = replicates.size
+    if np.isnan(replicates).any() or abs(value) > _NEARLY_ONE:
+        return undecided
+    of_replicates = np.arctanh(np.clip(replicates, -_NEARLY_ONE, _NEARLY_ONE))
+    pseudovalues = parts * math.atanh(value) - (parts - 1) * of_replicates
+    z, error = float(pseudovalues.mean()), float(pseudovalues.std(ddof=1)) / math.sqrt(parts)
+    if error < _LEAST_ERROR:
+        return undecided
+    half = -t_inverse(parts - 1, (1 - LEVEL) / 2) * error
+    return Correlation(
+        value,
+        *counts,
+        low=min(math.tanh(z - half), value),
+        high=max(math.tanh(z + half), value),
+        p_value=2 * t_below(parts - 1, -abs(z / error)),
+        method="jackknife",
+        error=error,
+        smallest_p=0.0,
+    )
+
+
+def _is_complete(pairs: _Pairs) -> bool:
+    """Tell whether every cluster has exactly one pair in every stratum."""
+    clusters, strata = np.arange(pairs.n_clusters), np.arange(int(pairs.stratum.max()) + 1)
+    return np.array_equal(pairs.stratum, np.tile(strata, clusters.size)) and np.array_equal(
+        pairs.cluster, np.repeat(clusters, strata.size)
+    )
+
+
+def _exact_test(measure: Measure, first: Values, second: Values) -> tuple[float, float]:
+    """Return the share of orders with as large a correlation, and the share with the largest.
+
+    Parameters
+    ----------
+    measure
+        rho or tau.
+    first, second
+        Shape (units, strata): a unit's values stay together, so that what its strata share is the
+        same in every order. Ties and sizes of strata do not change, and so neither does what the
+        correlation is divided by: sums of products are counted, which are exact.
+    """
+    units = len(first)
+    orders = _all_orders(units)
+    sums = np.zeros(len(orders))
+    if measure == "spearman":
+        x, y = (scipy_stats().rankdata(side, axis=0) - (units + 1) / 2 for side in (first, second))
+        products = x @ y.T
+        for i in range(units):
+            sums += products[i][orders[:, i]]
+    else:
+        x, y = (np.sign(side[:, None] - side[None, :]) for side in (first, second))
+        for i, k in combinations(range(units), 2):
+            sums += (y @ x[i, k])[orders[:, i], orders[:, k]]
+    sizes = np.abs(sums)
+    own = sizes[0]  # the first order is the one that was observed
+    return float((sizes >= own).mean()), float((sizes >= sizes.max()).mean())
+
+
+@lru_cache(maxsize=EXACT_UNITS)
+def _all_orders(units: int) -> Codes:
+    orders = np.array(list(permutations(range(units))), dtype=np.int64)
+    orders.flags.writeable = False
+    return orders
+
+
+def _spearman(pairs: _Pairs, part: Codes, parts: int) -> Values:
+    """Return rho of all pairs, then without each part of them; NaN if a side is constant."""
+    x_plan, y_plan = (_rank_plan(side, pairs.stratum) for side in (pairs.first, pairs.second))
+    found = []
+    block = max(1, _BLOCK_VALUES // part.size)
+    for start in range(-1, parts, block):
+        omitted = np.arange(start, min(start + block, parts))[:, None]
+        weights = (part != omitted).astype(np.float64)
+        x, y = _grades(weights, x_plan), _grades(weights, y_plan)
+        products, of_x, of_y = ((weights * each).sum(axis=1) for each in (x * y, x * x, y * y))
+        found.append(quotients(products, np.sqrt(of_x * of_y)))
+    return np.concatenate(found)
+
+
+def _kendall(pairs: _Pairs, part: Codes, parts: int) -> Values:
+    """Return tau-b of all pairs, then without each part of them; NaN if a side is constant."""
+    of_stratum = [pairs.stratum == k for k in range(int(pairs.stratum.max()) + 1)]
+    compare = _comparisons
+    if sum(int(chosen.sum()) ** 2 for chosen in of_stratum) > _MOST_COMPARISONS:
+        compare = _repeated_comparisons
+    sums = sum(
+        compare(pairs.first[chosen], pairs.second[chosen], part[chosen], parts)
+        for chosen in of_stratum
+    )
+    concordance, of_x, of_y = np.asarray(sums, np.float64)
+    return quotients(concordance, np.sqrt(of_x * of_y))
+
+
+def _comparisons(x: Values, y: Values, part: Codes, parts: int) -> Values:
+    """Compare all rows of one stratum with each other, in whole numbers.
+
+    Returns
+    -------
+    ndarray
+        Shape (3, 1 + parts): pairs of rows in the same order less those in opposite orders, pairs
+        that differ in x, and in y, all counted twice; of all rows, then without each part.
+    """
+    from_part, inside = np.zeros((2, 3, parts))
+    block = max(1, _BLOCK_VALUES // max(1, x.size))
+    for start in range(0, x.size, block):
+        rows = slice(start, start + block)
+        signs = [
+            (side[rows, None] > side).astype(np.int8) - (side[rows, None] < side) for side in (x, y)
+        ]
+        is_inside = part[rows, None] == part
+        for k, table in enumerate((signs[0] * signs[1], np.abs(signs[0]), np.abs(signs[1]))):
+            from_part[k] += np.bincount(part[rows], table.sum(axis=1), parts)
+            inside[k] += np.bincount(part[rows], (table * is_inside).sum(axis=1), parts)
+    whole = from_part.sum(axis=1, keepdims=True)
+    return np.hstack([whole, whole - 2 * from_part + inside])
+
+
+def _repeated_comparisons(x: Values, y: Values, part: Codes, parts: int) -> Values:
+    """Do the same by SciPy in n log n for each part, which is faster for many rows."""
+    found = np.zeros((3, 1 + parts))
+    for omitted in range(-1, parts):
+        rest = part != omitted
+        untied = np.array([_untied_pairs(x[rest]), _untied_pairs(y[rest])])
+        if untied.all():
+            tau = scipy_stats().kendalltau(x[rest], y[rest], method="asymptotic").statistic
+            found[:, 1 + omitted] = [tau * math.sqrt(untied.prod()), *untied]
+    return 2 * found
+
+
+@dataclass(frozen=True, slots=True)
+class _RankPlan:
+    """Where values stand in ascending order within their strata: shape (n,) or (runs,).
+
+    ``run`` is each pair's run of equal values, and ``stratum`` each pair's stratum; ``first_run``
+    is each stratum's first run.
+    """
+
+    order: Codes
+    starts: Codes
+    run: Codes
+    stratum: Codes
+    first_run: Codes
+
+
+def _rank_plan(values: Values, within: Codes) -> _RankPlan:
+    order = np.lexsort((values, within))
+    ordered, strata = values[order], within[order]
+    is_new = np.ones(values.size, bool)
+    is_new[1:] = (ordered[1:] != ordered[:-1]) | (strata[1:] != strata[:-1])
+    run = np.empty(values.size, np.int64)
+    run[order] = np.cumsum(is_new) - 1
+    starts = np.flatnonzero(is_new)
+    first_run = np.searchsorted(strata[starts], np.arange(int(within.max()) + 1))
+    return _RankPlan(order, starts, run, within, first_run)
+
+
+def _grades(weights: Values, plan: _RankPlan) -> Values:
+    """Return mean ranks within strata, divided by the stratum's weight, from -1/2 to 1/2."""
+    in_run = np.add.reduceat(weights[:, plan.order], plan.starts, axis=1)
+    through = np.cumsum(in_run, axis=1)
+    before = (through - in_run)[:, plan.first_run]
+    size = np.add.reduceat(in_run, plan.first_run, axis=1)
+    middle = (through - in_run / 2)[:, plan.run] - before[:, plan.stratum]
+    of_pair = size[:, plan.stratum]
+    shares = np.full(middle.shape, 0.5)
+    return np.asarray(np.divide(middle, of_pair, out=shares, where=of_pair > 0) - 0.5)
+
+
+def _untied_pairs(values: Values) -> float:
+    """Return how many pairs of values differ."""
+    counts = np.unique(values, return_counts=True)[1].astype(np.float64)
+    return float((values.size**2 - (counts**2).sum()) / 2)

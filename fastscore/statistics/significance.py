@@ -1,4 +1,4 @@
-"""Intervals, tests and effect sizes over plain arrays, the same for every suite.
+"""Intervals, tests and effect sizes over plain arrays, and the distributions that they need.
 
 Values are one-dimensional and finite: null and NaN are refused, because leaving them out is the
 caller's decision, who also counts them. What a statistic cannot be computed from gives no NaN but
@@ -8,6 +8,9 @@ None and the reason. No result depends on the order of the values (pairs keep to
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache, lru_cache
+from itertools import pairwise
+from statistics import NormalDist
 from typing import Any, Literal
 
 import numpy as np
@@ -22,7 +25,171 @@ from fastscore.statistics.samples import (
     pair_differences,
     pooled_deviation,
 )
-from fastscore.statistics.student import t_below, t_inverse
+
+_SERIES_FROM = 30.0
+"""The asymptotic series of a ratio of gamma functions has an error below 1e-16 from here on."""
+_INTEGRATED_FROM = 20.0
+"""Degrees of freedom: a continued fraction is exact below, an integral above."""
+_LOWEST_EXPONENT = 45.0
+_STEP = 9.0
+"""Standard deviations on either side of a step of the normal distribution."""
+_STEPS = 200
+_NORMAL = NormalDist()
+
+
+def t_below(degrees_of_freedom: float, t: float) -> float:
+    """Return the probability that Student's t is below `t`."""
+    above = _t_above(degrees_of_freedom, abs(t))
+    return above if t < 0 else 1.0 - above
+
+
+@lru_cache(maxsize=4096)
+def t_inverse(degrees_of_freedom: float, probability: float) -> float:
+    """Return the value that Student's t is below with a probability between 0 and 1."""
+    if probability == 0.5:
+        return 0.0
+    if probability > 0.5:
+        return -t_inverse(degrees_of_freedom, 1.0 - probability)
+    t = -_NORMAL.inv_cdf(probability)
+    low, high = 0.0, math.inf
+    for _ in range(_STEPS):
+        above = _t_above(degrees_of_freedom, t)
+        low, high = (t, high) if above > probability else (low, t)
+        # Newton's step on the logarithm of the tail, which is nearly straight
+        step = math.log(above / probability) * above / _t_density(degrees_of_freedom, t)
+        following = t + step
+        if not low <= following <= high:
+            following = 2 * t if math.isinf(high) else (low + high) / 2
+        if abs(following - t) <= 1e-15 * t:
+            return -following
+        t = following
+    return -t
+
+
+def noncentrality(degrees_of_freedom: float, probability: float, t: float) -> float:
+    """Return the noncentrality for which the noncentral t is below `t` with a probability."""
+    spread = math.sqrt(1 + t * t / (2 * degrees_of_freedom))
+    shift = t - spread * _NORMAL.inv_cdf(probability)
+    low, high = -math.inf, math.inf
+    for _ in range(_STEPS):
+        below, slope = _noncentral_t(degrees_of_freedom, shift, t)
+        low, high = (shift, high) if below > probability else (low, shift)
+        following = shift + (below - probability) / slope if slope else math.nan
+        if not low < following < high:
+            ends = (low, shift + spread) if math.isinf(high) else (low, high)
+            ends = (shift - spread, ends[1]) if math.isinf(low) else ends
+            following = sum(ends) / 2
+        if abs(following - shift) <= 1e-14 * max(1.0, abs(shift)):
+            return following
+        shift = following
+    return shift
+
+
+def chi_squared_above(degrees_of_freedom: int, value: float) -> float:
+    """Return the probability that a chi-squared variable is above a value."""
+    half = value / 2
+    if degrees_of_freedom % 2:
+        total, power, start = math.erfc(math.sqrt(half)), math.sqrt(half), 1.5
+    else:
+        total, power, start = math.exp(-half), half, 2.0
+    for term in range((degrees_of_freedom - 1) // 2):
+        total += math.exp(-half) * power / math.gamma(start + term)
+        power *= half
+    return total
+
+
+def _t_above(degrees: float, t: float) -> float:
+    """Return the probability that Student's t is above `t`, which is not negative."""
+    if t == 0.0:
+        return 0.5
+    if math.isinf(degrees):
+        return math.erfc(t / math.sqrt(2)) / 2
+    if degrees >= _INTEGRATED_FROM:
+        return _integrated_tail(degrees, t)
+    a, share = degrees / 2, t * t / degrees
+    x = 1 / (1 + share)
+    power = math.exp(-a * math.log1p(share) - math.log1p(1 / share) / 2)
+    front = power * gamma_ratio(a) / math.sqrt(math.pi)
+    if x < (a + 1) / (a + 2.5):
+        return front / a * _beta_fraction(a, 0.5, x) / 2
+    return 0.5 - front * _beta_fraction(0.5, a, share / (1 + share))
+
+
+def _t_density(degrees: float, t: float) -> float:
+    if math.isinf(degrees):
+        return _NORMAL.pdf(t)
+    power = math.exp(-(degrees + 1) / 2 * math.log1p(t * t / degrees))
+    return power * gamma_ratio(degrees / 2) / math.sqrt(math.pi * degrees)
+
+
+def _integrated_tail(degrees: float, t: float) -> float:
+    """Integrate cos(angle) ** (degrees - 1) from the angle of `t` to where nothing is left."""
+    slope = t / math.sqrt(degrees)
+    angle, power = math.atan(slope), degrees - 1
+    reach = min(math.sqrt(2 * _LOWEST_EXPONENT / power), _LOWEST_EXPONENT / (power * slope))
+    nodes, weights = _quadrature()
+    width = min(reach, math.pi / 2 - angle)
+    sines = np.sin(angle + width * nodes)
+    area = width * float(weights @ np.exp(power / 2 * np.log1p(-sines * sines)))
+    return gamma_ratio(degrees / 2) / math.sqrt(math.pi) * area
+
+
+def _noncentral_t(degrees: float, shift: float, t: float) -> tuple[float, float]:
+    """Return the probability that the noncentral t is below `t`, and its fall by the shift.
+
+    The normal probability is integrated over the standard deviation, which has a chi density.
+
+    The parts before, at and after the step of the probability are integrated one by one.
+    """
+    nodes, weights = _quadrature()
+    reach = math.sqrt(2 * _LOWEST_EXPONENT / degrees)
+    first, last = max(0.0, 1 - reach), 1 + reach
+    step = sorted(((shift - _STEP) / t, (shift + _STEP) / t)) if t else []
+    edges = [first, *(min(max(edge, first), last) for edge in step), last]
+    mass = below = slope = 0.0
+    for low, high in pairwise(sorted(set(edges))):
+        deviations = low + (high - low) * nodes
+        logs = (degrees - 1) * np.log(deviations) - degrees / 2 * (deviations**2 - 1)
+        density = (high - low) * weights * np.exp(logs)
+        distances = shift - t * deviations
+        normal = [math.erfc(one / math.sqrt(2)) / 2 for one in distances.tolist()]
+        mass += float(density.sum())
+        below += float(density @ np.array(normal))
+        slope += float(density @ np.exp(-(distances**2) / 2)) / math.sqrt(2 * math.pi)
+    return below / mass, slope / mass
+
+
+def gamma_ratio(a: float) -> float:
+    """Return gamma(a + 1/2) / gamma(a)."""
+    if a < _SERIES_FROM:
+        return math.exp(math.lgamma(a + 0.5) - math.lgamma(a))
+    series = -1 / (8 * a) + 1 / (192 * a**3) - 1 / (640 * a**5) + 17 / (14336 * a**7)
+    return math.sqrt(a) * math.exp(series)
+
+
+def _beta_fraction(a: float, b: float, x: float) -> float:
+    """Return the continued fraction of the incomplete beta function, by Lentz's method."""
+    c, d = 1.0, 1.0 / (1.0 - (a + b) * x / (a + 1))
+    result = d
+    for m in range(1, _STEPS):
+        for top in (
+            m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m)),
+            -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1)),
+        ):
+            d = 1.0 / (1.0 + top * d)
+            c = 1.0 + top / c
+            result *= c * d
+        if abs(c * d - 1.0) < 4e-16:
+            break
+    return result
+
+
+@cache
+def _quadrature() -> tuple[Values, Values]:
+    """Return nodes and weights of Gauss and Legendre on 0 to 1."""
+    nodes, weights = np.polynomial.legendre.leggauss(64)
+    return (nodes + 1) / 2, weights / 2
+
 
 StatisticReason = Literal["too_few_values", "zero_variance"]
 LEVEL = 0.95

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fastscore.statistics import bootstrap
-from fastscore.statistics.bootstrap import resample_means
+from fastscore.statistics import resampling
+from fastscore.statistics.resampling import resample_means
 
 SAMPLES = 60
 ROWS = st.lists(st.tuples(st.integers(-3, 3), st.sampled_from("abcd")), min_size=1, max_size=14)
@@ -58,7 +58,7 @@ def test_neither_order_nor_block_size_matters(monkeypatch: pytest.MonkeyPatch) -
     order = generator.permutation(300)
     expected = resampled(values, clusters)
     for block in (1, 1_000, 10**9):
-        monkeypatch.setattr(bootstrap, "_BLOCK_VALUES", block)
+        monkeypatch.setattr(resampling, "_BLOCK_VALUES", block)
         assert np.array_equal(resampled(values[order], clusters[order]), expected)
     assert not np.array_equal(resampled(values, clusters, seed=1), expected)
 
@@ -73,7 +73,7 @@ def test_means_are_exact_whatever_stands_beside_them(monkeypatch: pytest.MonkeyP
         expected = [math.fsum(column[drawn]) for column in sums.T] / counts[drawn].sum(axis=0)
         assert found[sample].tolist() == expected.tolist()
     for block in (2_100, 900, 1):
-        monkeypatch.setattr(bootstrap, "_BLOCK_VALUES", block)
+        monkeypatch.setattr(resampling, "_BLOCK_VALUES", block)
         assert np.array_equal(resample_means(sums, counts, samples=40), found)
     for k in range(5):
         alone = resample_means(sums[:, [k]], counts[:, [k]], samples=40)
@@ -93,5 +93,5 @@ def test_draws_that_are_kept_are_those_that_are_drawn_again(
     rng = np.random.default_rng(2)
     x, clusters = rng.normal(size=40), np.arange(40) // 3
     kept = resampled(x, clusters, seed=5)
-    monkeypatch.setattr(bootstrap, "_KEPT_VALUES", 0)
+    monkeypatch.setattr(resampling, "_KEPT_VALUES", 0)
     assert np.array_equal(resampled(x, clusters, seed=5), kept)

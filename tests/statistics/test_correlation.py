@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from fastscore.statistics import correlation
-from fastscore.statistics.correlation import (
+from fastscore.statistics import agreement
+from fastscore.statistics.agreement import (
     Correlation,
     clustered_kendall,
     clustered_spearman,
@@ -244,7 +244,7 @@ def test_more_clusters_than_parts_are_left_out_together(monkeypatch: pytest.Monk
     generator = np.random.default_rng(2)
     x, y = generator.normal(size=(2, 60))
     clusters = np.arange(60) // 2
-    monkeypatch.setattr(correlation, "JACKKNIFE_PARTS", 10)
+    monkeypatch.setattr(agreement, "JACKKNIFE_PARTS", 10)
     found = clustered_spearman(x, y, clusters)
     joined = clustered_spearman(x, y, clusters % 10)
     assert (found.low, found.p_value) == pytest.approx((joined.low, joined.p_value))
@@ -256,7 +256,7 @@ def test_kendall_of_many_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     x, y, strata = generator.integers(0, 9, size=(3, 80))
     clusters = generator.integers(0, 12, size=80)
     compared = clustered_kendall(x, y, clusters, strata // 5)
-    monkeypatch.setattr(correlation, "_MOST_COMPARISONS", 10)
+    monkeypatch.setattr(agreement, "_MOST_COMPARISONS", 10)
     written_out = clustered_kendall(x, y, clusters, strata // 5)
     assert (compared.value, compared.low, compared.high) == pytest.approx(
         (written_out.value, written_out.low, written_out.high)
@@ -280,7 +280,7 @@ def test_block_size_never_matters(monkeypatch: pytest.MonkeyPatch) -> None:
         found = clustered(x, y, clusters)
         for block in (1, 700):
             with monkeypatch.context() as patch:
-                patch.setattr(correlation, "_BLOCK_VALUES", block)
+                patch.setattr(agreement, "_BLOCK_VALUES", block)
                 assert clustered(x, y, clusters) == found
 
 

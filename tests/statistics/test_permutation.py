@@ -7,7 +7,7 @@ import pytest
 import scipy.stats
 
 from fastscore.statistics.clustered import Clusters
-from fastscore.statistics.permutation import omnibus_test, permutation_test, rearrangements
+from fastscore.statistics.resampling import omnibus_test, permutation_test, rearrangements
 from fastscore.statistics.samples import Values
 
 RNG = np.random.default_rng(21)

@@ -3,8 +3,12 @@
 import numpy as np
 import pytest
 
-from fastscore.statistics.clustered import clustered_difference
-from fastscore.statistics.repeats import _by_label, repeated_difference, variance_components
+from fastscore.statistics.clustered import (
+    _by_label,
+    clustered_difference,
+    repeated_difference,
+    variance_components,
+)
 
 RNG = np.random.default_rng(22)
 

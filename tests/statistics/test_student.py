@@ -5,7 +5,7 @@ import math
 import pytest
 import scipy.special
 
-from fastscore.statistics.student import chi_squared_above, noncentrality, t_below, t_inverse
+from fastscore.statistics.significance import chi_squared_above, noncentrality, t_below, t_inverse
 
 DEGREES = (0.5, 1, 1.5, 2, 3, 10, 19.9, 20, 29.3, 60, 1000.5, 1e6, 1e12)
 

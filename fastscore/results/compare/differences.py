@@ -33,10 +33,11 @@ from fastscore.statistics.clustered import (
     clustered_mean,
     hedges_g,
     least_detectable,
+    repeated_difference,
     t_p_value,
+    variance_components,
 )
-from fastscore.statistics.permutation import MOST_EXACT, permutation_test, rearrangements
-from fastscore.statistics.repeats import repeated_difference, variance_components
+from fastscore.statistics.resampling import MOST_EXACT, permutation_test, rearrangements
 from fastscore.statistics.samples import Values
 from fastscore.suites.declarations import NULL_REASONS, Metric
 

@@ -11,8 +11,8 @@ import polars as pl
 
 from fastscore.results.compare.differences import Inference, Side
 from fastscore.results.dialogue_sums import CLUSTER, KEY
-from fastscore.statistics.bootstrap import resample_means
 from fastscore.statistics.clustered import LEVEL, clustered_mean
+from fastscore.statistics.resampling import resample_means
 from fastscore.statistics.samples import Values
 from fastscore.suites.declarations import NULL_REASONS, Metric
 

@@ -53,7 +53,7 @@ from fastscore.results.dialogue_sums import (
 )
 from fastscore.results.runs import Run, as_runs
 from fastscore.statistics import SAMPLES
-from fastscore.statistics.bootstrap import SEED
+from fastscore.statistics.resampling import SEED
 from fastscore.statistics.significance import holm
 from fastscore.suites.declarations import Metric
 from fastscore.suites.families import families

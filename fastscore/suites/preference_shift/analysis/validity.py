@@ -13,7 +13,7 @@ from typing import Any
 
 import polars as pl
 
-from fastscore.statistics.correlation import (
+from fastscore.statistics.agreement import (
     EXACT_UNITS,
     Correlation,
     clustered_kendall,
