@@ -55,10 +55,9 @@ from benchmarks.preference_shift_logs import (
 from benchmarks.processes import Cost, measure
 from fastscore.options import available_processors
 from fastscore.simulation.agents import OfflineAgent
-from fastscore.simulation.policy import load_policy
 from fastscore.simulation.retrieval import Constraints, Retrieval, load_retrieval
-from fastscore.simulation.users import plan_user
-from fastscore.simulation.world import converse
+from fastscore.simulation.simulate import converse
+from fastscore.simulation.users import load_policy, plan_user
 from fastscore.suites.preference_shift import PreferenceShift
 from fastscore.suites.preference_shift.catalogue import load_catalogue
 from fastscore.suites.preference_shift.concepts import Concepts, concepts_of

@@ -122,7 +122,7 @@ def model_options(command: Command) -> Command:
 
 def with_model_options(given: dict[str, Any]) -> dict[str, Any]:
     """Put the models' options of a command's keyword arguments into one value, ``models``."""
-    from fastscore.llm.options import ModelOptions
+    from fastscore.llm.requests import ModelOptions
     from fastscore.llm.spending import Prices
 
     taken = {name: given.pop(name) for name in _DECLARED}
@@ -200,8 +200,7 @@ def simulate_preference_shift(quiet: bool, **given: Any) -> None:
     openai:MODEL uses the network. Its answers are stored and never asked for again.
     """
     from fastscore.run.progress import reporter
-    from fastscore.simulation.simulate import simulate
-    from fastscore.simulation.world import Simulation
+    from fastscore.simulation.simulate import Simulation, simulate
 
     asked = Simulation(**with_model_options(given))
     done = simulate(asked, reporter(quiet=quiet))
@@ -277,9 +276,8 @@ def judge_command(against: tuple[str, ...], as_json: bool, quiet: bool, **given:
     With --against, LOGS are side A and the others side B. Each pair is judged in both orders, and a
     side wins if the judge prefers it in both. Writes pairs.jsonl in place of judgements.jsonl.
     """
-    from fastscore.llm.judging import Judging, run_judge
+    from fastscore.llm.judgements import Judging, run_judge, show_judgements, show_pairs
     from fastscore.llm.pairwise import run_pairwise
-    from fastscore.llm.show import show_judgements, show_pairs
     from fastscore.run.progress import reporter
 
     asked = Judging(**with_model_options(given))

@@ -24,9 +24,8 @@ import polars as pl
 from fastscore.api.arguments import SuiteName
 from fastscore.api.reading import scan
 from fastscore.errors import InputError
-from fastscore.llm.client import ChatClient
-from fastscore.llm.options import OPENAI, ModelOptions
-from fastscore.llm.requests import SYSTEM, USER, ChatRequest, Messages
+from fastscore.llm.client import ChatClient, Structured, UnusableError, ask_each, ask_until_read
+from fastscore.llm.requests import OPENAI, SYSTEM, USER, ChatRequest, Messages, ModelOptions
 from fastscore.llm.spending import (
     MANIFEST,
     Spent,
@@ -34,7 +33,6 @@ from fastscore.llm.spending import (
     spending_recorded,
     too_many,
 )
-from fastscore.llm.structured import Structured, UnusableError, ask_each, ask_until_read
 from fastscore.options import build_options
 from fastscore.run.commit import commit_bytes
 from fastscore.run.progress import Reporter

@@ -14,12 +14,10 @@ import orjson
 import polars as pl
 
 from fastscore.errors import UsageError
-from fastscore.llm.client import ChatClient
-from fastscore.llm.options import ModelOptions
-from fastscore.llm.requests import SYSTEM, USER, ChatRequest
+from fastscore.llm.client import ChatClient, Structured, UnusableError, ask_each, ask_until_read
+from fastscore.llm.requests import SYSTEM, USER, ChatRequest, ModelOptions
 from fastscore.llm.rubrics import Rubric
 from fastscore.llm.spending import Failure
-from fastscore.llm.structured import Structured, UnusableError, ask_each, ask_until_read
 from fastscore.llm.transcripts import Transcript
 from fastscore.run.progress import Reporter
 

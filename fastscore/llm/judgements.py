@@ -1,4 +1,4 @@
-"""A judge's folder: scores that an analysis joins, repeats, failures, and how far to trust them.
+"""From logs to a judge's folder: scores, repeats, failures, how far to trust them, a summary.
 
 ``judgements.jsonl`` has a line a dialogue with the means over its repeats, as ``--judge`` of
 `fastscore analyse` and `compare` reads it; ``repeats.parquet`` every score; ``failures.jsonl``
@@ -6,8 +6,9 @@ every repeat without one, with the answer; ``summary.json`` agreement, consisten
 of position and length.
 """
 
-from collections.abc import Sequence
-from dataclasses import asdict
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -15,14 +16,31 @@ from typing import Any
 import numpy as np
 import orjson
 import polars as pl
+from rich.console import Console
 
-from fastscore.llm.judge import Judgements
-from fastscore.llm.rubrics import Rubric
-from fastscore.llm.transcripts import Transcript
+from fastscore.errors import counted
+from fastscore.llm.client import ChatClient
+from fastscore.llm.judge import Judgements, check_repeats, judge
+from fastscore.llm.requests import OPENAI, ModelOptions
+from fastscore.llm.rubrics import Rubric, load_rubric
+from fastscore.llm.spending import (
+    MANIFEST,
+    Failure,
+    Meter,
+    Spent,
+    TooManyFailuresError,
+    spending_recorded,
+    too_many,
+)
+from fastscore.llm.transcripts import Transcript, Transcripts, find_logs, read_transcripts
 from fastscore.run.commit import commit_bytes, commit_json, commit_table
+from fastscore.run.lock import run_lock
+from fastscore.run.progress import Reporter
 from fastscore.statistics.agreement import Coefficient, clustered_spearman, krippendorff_alpha
 from fastscore.statistics.clustered import Estimate, clustered_mean
 from fastscore.statistics.significance import holm, paired_t
+from fastscore.terminal import result_console, write_line
+from fastscore.terminal.grids import Column, Grid, print_grid
 from fastscore.version import __version__
 
 JUDGEMENTS, REPEATS = "judgements.jsonl", "repeats.parquet"
@@ -289,3 +307,237 @@ def _difference(name: str, first: str, second: str, pairs: pl.DataFrame) -> dict
         "difference": difference,
         "p": found.p_value if found else None,
     }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judging:
+    """What is judged.
+
+    Parameters
+    ----------
+    inputs
+        Logs, or one run directory.
+    model
+        The judge's name at its server, with or without ``openai:`` before it.
+    output
+        The folder to write.
+    suite
+        Whose logs they are; None to take the run's, or the only suite that reads them.
+    rubric
+        A bundled rubric's name, or a TOML file.
+    repeats, seed
+        How often each dialogue is judged, and from which seed on.
+    models
+        How the judge is asked.
+    files_from
+        The folder from which the output names the logs' files; None to name them as given.
+    """
+
+    inputs: tuple[str, ...]
+    model: str
+    output: Path
+    suite: str | None = None
+    rubric: str = "pepper"
+    repeats: int = 1
+    seed: int = 0
+    models: ModelOptions = field(default_factory=ModelOptions)
+    files_from: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A judge's results.
+
+    Parameters
+    ----------
+    summary
+        The content of ``summary.json``.
+    spent
+        What this command spent.
+    refusal
+        The error if more samples failed than may. The folder is written all the same.
+    """
+
+    summary: dict[str, Any]
+    spent: Spent
+    refusal: TooManyFailuresError | None
+
+
+def run_judge(asked: Judging, reporter: Reporter, meter: Meter | None = None) -> Judged:
+    """Judge logs.
+
+    Parameters
+    ----------
+    asked
+        What is judged, by whom.
+    reporter
+        Shows the progress.
+    meter
+        Counts what is spent, with its own budget; None for that of the options.
+
+    Raises
+    ------
+    InputError
+        No dialogue can be read.
+    UsageError
+        The suite or the rubric is unknown, the repeats are not balanced, or no server is named.
+    ModelServerError
+        The server cannot be reached or refuses every request.
+    """
+    rubric = load_rubric(asked.rubric)
+    check_repeats(rubric, asked.repeats)
+    client = ChatClient(asked.models, meter)
+    before = client.spent
+    logs = find_logs(asked.inputs, asked.suite)
+    transcripts = read_transcripts(logs)
+    note_rejects(transcripts, reporter)
+    dialogues = name_files(transcripts.dialogues, asked.files_from)
+    described = {
+        "suite": logs.suite,
+        **describe_judge(asked, client),
+        "repeats": asked.repeats,
+        "log_rows_rejected": transcripts.rejects.height,
+    }
+    manifest = asked.output / MANIFEST
+    with (
+        run_lock(asked.output),
+        spending_recorded(manifest, described, client.meter) as outcome,
+    ):
+        found = judge(
+            dialogues,
+            rubric,
+            described["model"],
+            client,
+            reporter,
+            repeats=asked.repeats,
+            seed=asked.seed,
+        )
+        summary = write_judgements(asked.output, dialogues, found, rubric, described)
+        outcome |= {
+            "status": "incomplete" if found.failed or found.not_asked else "complete",
+            "failures": summary["failures"],
+        }
+    refusal = refuse_failures(found.first_failure, len(found.failed), len(dialogues), asked)
+    return Judged(summary, client.spent - before, refusal)
+
+
+def refuse_failures(
+    first: Failure | None, failed: int, samples: int, asked: Judging, noun: str = "dialogues"
+) -> TooManyFailuresError | None:
+    """Return the error if more dialogues failed than may."""
+    if first is None:
+        return None
+    limit, place = asked.models.failure_limit, str(asked.output / FAILURES)
+    return too_many(first, failed, samples, limit, noun=noun, place=place)
+
+
+def describe_judge(asked: Judging, client: ChatClient) -> dict[str, Any]:
+    """Return who judges, and how it is asked."""
+    return {
+        "model": asked.model.removeprefix(OPENAI),
+        "endpoint": client.options.endpoint,
+        "temperature": client.options.temperature,
+        "seed": asked.seed,
+    }
+
+
+def note_rejects(transcripts: Transcripts, reporter: Reporter) -> None:
+    """Report the rows that belong to no dialogue, if any."""
+    if transcripts.rejects.height:
+        first = transcripts.rejects.row(0, named=True)
+        reporter.note(
+            f"{transcripts.rejects.height:,} rows of the logs were rejected and are not judged, "
+            f"the first {first['file']}:{first['line']} ({first['reason']})."
+        )
+
+
+def name_files(dialogues: tuple[Transcript, ...], start: Path | None) -> tuple[Transcript, ...]:
+    """Name the files of dialogues from a folder, if one is given."""
+    if start is None:
+        return dialogues
+    return tuple(replace(one, file=os.path.relpath(one.file, start)) for one in dialogues)
+
+
+def show_judgements(summary: dict[str, Any], folder: Path, *, as_json: bool) -> None:
+    """Print the summary: as JSON, or a table of dimensions and the failures."""
+    if as_json:
+        write_line(orjson.dumps(summary, option=orjson.OPT_INDENT_2).decode())
+        return
+    console = result_console()
+    low, high = summary["scale"]
+    dimensions = summary["dimensions"]
+    columns = (
+        Column("dimension", tuple(dimensions), right=False, wraps=True),
+        *(
+            Column(header, tuple(write(found) for found in dimensions.values()))
+            for header, write in _COLUMNS.items()
+        ),
+    )
+    print_grid(console, Grid("", columns))
+    console.print(
+        f"{summary['dialogues_judged']:,} of {summary['dialogues']:,} dialogues judged by "
+        f"{summary['model']} on {low} to {high}"
+    )
+    _print_end(console, summary, "dialogues", folder)
+
+
+def show_pairs(summary: dict[str, Any], folder: Path, *, as_json: bool) -> None:
+    """Print the summary of judged pairs: as JSON, or a table of dimensions and the failures."""
+    if as_json:
+        write_line(orjson.dumps(summary, option=orjson.OPT_INDENT_2).decode())
+        return
+    console = result_console()
+    dimensions = summary["dimensions"]
+    columns = (
+        Column("dimension", tuple(dimensions), right=False, wraps=True),
+        *(
+            Column(header, tuple(write(found) for found in dimensions.values()))
+            for header, write in _PAIR_COLUMNS.items()
+        ),
+    )
+    print_grid(console, Grid("", columns))
+    console.print(
+        f"{summary['pairs_judged']:,} of {summary['pairs']:,} pairs judged by {summary['model']}, "
+        "the win rate is A's; "
+        f"{counted(summary['only_in_a'], 'dialogues')} only in A, {summary['only_in_b']:,} in B"
+    )
+    _print_end(console, summary, "pairs", folder)
+
+
+def _print_end(console: Console, summary: dict[str, Any], noun: str, folder: Path) -> None:
+    failed, not_asked = summary[f"{noun}_failed"], summary[f"{noun}_not_asked"]
+    if failed or not_asked:
+        kinds = ", ".join(f"{n:,} {kind}" for kind, n in summary["failures"].items())
+        console.print(
+            f"{failed:,} failed ({kinds}), {not_asked:,} not asked: see failures.jsonl; the same "
+            "command asks again"
+        )
+    console.print(f"files      {folder}")
+
+
+def _interval_text(found: Mapping[str, Any], digits: int = 4) -> str:
+    low, high = found["low"], found["high"]
+    return "-" if low is None else f"{low:.{digits}f} to {high:.{digits}f}"
+
+
+def _number(value: float | None, digits: int = 4) -> str:
+    return "-" if value is None else f"{value:.{digits}f}"
+
+
+_COLUMNS: dict[str, Callable[[Mapping[str, Any]], str]] = {
+    "n": lambda found: f"{found['n']:,}",
+    "mean": lambda found: _number(found["mean"]),
+    "95 % interval": _interval_text,
+    "ordinal alpha": lambda found: _number(found["alpha_ordinal"]["value"]),
+    "agree": lambda found: _number(found["all_repeats_agree"]),
+    "length rho": lambda found: _number(found["length_rho"]),
+}
+
+_PAIR_COLUMNS: dict[str, Callable[[Mapping[str, Any]], str]] = {
+    "n": lambda found: f"{found['n']:,}",
+    "A, ties, B": lambda found: f"{found['wins']:,}, {found['ties']:,}, {found['losses']:,}",
+    "win rate": lambda found: _number(found["win_rate"], 3),
+    "95 % interval": lambda found: _interval_text(found, 3),
+    "p": lambda found: _number(found["p"], 3),
+    "consistent": lambda found: _number(found["consistency"], 3),
+}

@@ -18,12 +18,14 @@ import polars as pl
 from fastscore.content_hash import hash_bytes
 from fastscore.errors import UsageError
 from fastscore.extras import scipy_stats
-from fastscore.llm.client import ChatClient
+from fastscore.llm.client import ChatClient, Structured, UnusableError, ask_each, ask_until_read
 from fastscore.llm.judge import transcript_lines
-from fastscore.llm.judgements import FAILURES, SUMMARY, as_lines
-from fastscore.llm.judging import (
+from fastscore.llm.judgements import (
+    FAILURES,
+    SUMMARY,
     Judged,
     Judging,
+    as_lines,
     describe_judge,
     name_files,
     note_rejects,
@@ -32,7 +34,6 @@ from fastscore.llm.judging import (
 from fastscore.llm.requests import SYSTEM, USER, ChatRequest
 from fastscore.llm.rubrics import Rubric, load_rubric
 from fastscore.llm.spending import MANIFEST, spending_recorded
-from fastscore.llm.structured import Structured, UnusableError, ask_each, ask_until_read
 from fastscore.llm.transcripts import Transcript, find_logs, read_transcripts
 from fastscore.run.commit import commit_bytes, commit_json
 from fastscore.run.lock import run_lock

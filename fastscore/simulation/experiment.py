@@ -17,10 +17,8 @@ import orjson
 
 from fastscore.errors import FastscoreError, RunConflictError, UsageError, did_you_mean
 from fastscore.llm.judge import check_repeats, judge_request
-from fastscore.llm.judgements import JUDGEMENTS
-from fastscore.llm.judging import Judging, run_judge
-from fastscore.llm.options import OPENAI, ModelOptions
-from fastscore.llm.requests import Answer, ChatRequest, estimated_tokens
+from fastscore.llm.judgements import JUDGEMENTS, Judging, run_judge
+from fastscore.llm.requests import OPENAI, Answer, ChatRequest, ModelOptions, estimated_tokens
 from fastscore.llm.rubrics import load_rubric
 from fastscore.llm.spending import MANIFEST, Meter, Prices, parse_limit, spending_recorded
 from fastscore.llm.transcripts import Transcript
@@ -32,9 +30,8 @@ from fastscore.run.commit import commit_json, commit_table
 from fastscore.run.context import RunConfig
 from fastscore.run.drive import execute
 from fastscore.run.progress import Reporter
-from fastscore.simulation.models import MARK, OFF_CATALOGUE, ModelAgent, ModelPhrasing
-from fastscore.simulation.simulate import simulate
-from fastscore.simulation.world import TEMPLATE, Simulation, World, open_world
+from fastscore.simulation.agents import MARK, OFF_CATALOGUE, ModelAgent, ModelPhrasing
+from fastscore.simulation.simulate import TEMPLATE, Simulation, World, open_world, simulate
 from fastscore.statistics import SAMPLES
 
 _TABLES = ("models", "judge", "score", "prices", "analysis")

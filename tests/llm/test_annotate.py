@@ -6,7 +6,7 @@ import pytest
 import fastscore
 from fastscore.errors import UsageError
 from fastscore.llm.annotate import Annotating, annotate_concepts, annotate_states
-from fastscore.llm.options import ModelOptions
+from fastscore.llm.requests import ModelOptions
 from fastscore.run.progress import SilentReporter
 from tests.by_keywords import score_by_keywords
 from tests.llm.stub_server import PATIENCE, Stub, serving

@@ -9,8 +9,7 @@ import pytest
 
 from fastscore.errors import RunError, UsageError
 from fastscore.llm.client import ChatClient, ClosedError, ModelServerError
-from fastscore.llm.options import ModelOptions
-from fastscore.llm.requests import ChatRequest
+from fastscore.llm.requests import ChatRequest, ModelOptions
 from fastscore.llm.spending import (
     Bound,
     BudgetError,

@@ -10,14 +10,13 @@ import fastscore
 from fastscore.errors import EXIT_INCOMPLETE, UsageError
 from fastscore.llm.client import ModelServerError
 from fastscore.llm.judge import rotated
-from fastscore.llm.judging import Judging, run_judge
-from fastscore.llm.options import ModelOptions
+from fastscore.llm.judgements import Judging, run_judge
+from fastscore.llm.requests import ModelOptions
 from fastscore.llm.rubrics import load_rubric
 from fastscore.llm.spending import Prices
 from fastscore.results.analyse import analyse
 from fastscore.run.progress import SilentReporter
-from fastscore.simulation.simulate import simulate
-from fastscore.simulation.world import Simulation
+from fastscore.simulation.simulate import Simulation, simulate
 from tests.llm.stub_server import HASTE, PATIENCE, Stub, serving
 from tests.simulation.worlds import SAMPLE
 

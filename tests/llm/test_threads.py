@@ -6,7 +6,7 @@ import sys
 WAITING = """
 import os, signal, threading, time
 from concurrent.futures import ThreadPoolExecutor
-from fastscore.llm import structured
+from fastscore.llm import client
 
 signal.signal(signal.SIGINT, signal.default_int_handler)
 heard, answered = threading.Event(), threading.Event()
@@ -19,13 +19,13 @@ def interrupt():
         print("not heard")
     answered.set()
 
-waits, wait = threading.Event(), structured.wait
+waits, wait = threading.Event(), client.wait
 
 def tell_and_wait(*args, **options):
     waits.set()
     return wait(*args, **options)
 
-structured.wait = tell_and_wait
+client.wait = tell_and_wait
 other = threading.Thread(target=interrupt)
 other.start()
 # the system gives a signal to any thread: to another one than that which waits
@@ -33,7 +33,7 @@ signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
 with ThreadPoolExecutor(1) as pool:
     futures = {pool.submit(answered.wait): 0}
     try:
-        list(structured.as_done(futures))
+        list(client.as_done(futures))
     except KeyboardInterrupt:
         heard.set()
         print("interrupted")

@@ -12,12 +12,11 @@ import pytest
 
 from fastscore.errors import UsageError
 from fastscore.llm.client import ModelServerError
-from fastscore.llm.options import ModelOptions
+from fastscore.llm.requests import ModelOptions
 from fastscore.llm.spending import BudgetError
 from fastscore.run.progress import SilentReporter
-from fastscore.simulation.models import unknown_titles
-from fastscore.simulation.simulate import simulate
-from fastscore.simulation.world import Simulation
+from fastscore.simulation.agents import unknown_titles
+from fastscore.simulation.simulate import Simulation, simulate
 from tests.llm.stub_server import HASTE, PATIENCE, Stub, serving
 from tests.simulation.worlds import SAMPLE, sample
 

@@ -15,8 +15,7 @@ from fastscore.errors import RunConflictError, RunError, UsageError
 from fastscore.run.progress import SilentReporter
 from fastscore.simulation import agents as agents_module
 from fastscore.simulation import simulate as module
-from fastscore.simulation.simulate import SESSIONS_A_SHARD, simulate
-from fastscore.simulation.world import Simulation
+from fastscore.simulation.simulate import SESSIONS_A_SHARD, Simulation, simulate
 from tests.simulation.worlds import SAMPLE
 
 

@@ -4,10 +4,9 @@ import pytest
 
 from fastscore.errors import UsageError
 from fastscore.simulation.agents import CallableAgent, OfflineAgent
-from fastscore.simulation.policy import load_policy
 from fastscore.simulation.retrieval import load_retrieval
-from fastscore.simulation.users import DETAILS, INITIAL, WAITING, plan_user
-from fastscore.simulation.world import converse
+from fastscore.simulation.simulate import converse
+from fastscore.simulation.users import DETAILS, INITIAL, WAITING, load_policy, plan_user
 from tests.simulation.worlds import plotted, sample
 
 POLICY = load_policy()
