@@ -9,9 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from fastscore.results.metric_text import bands_text, fixed_rows, metric_range
-from fastscore.suites.base import Suite
+from fastscore.suites.base import Suite, headline_metrics
 from fastscore.suites.declarations import Metric, null_rules_in_words
-from fastscore.suites.families import headline_metrics
 from fastscore.suites.registry import load_suite
 
 PAGES = Path(__file__).parent / "suites"

@@ -13,8 +13,8 @@ from fastscore.results.groups import UNIT, Part, defined_parts, summarise_run
 from fastscore.results.metric_text import decimals_for, estimate_text, number_text
 from fastscore.results.runs import Run
 from fastscore.statistics.clustered import Clusters, Estimate, clustered_difference
+from fastscore.suites.base import headline_metrics
 from fastscore.suites.declarations import Metric
-from fastscore.suites.families import headline_metrics
 from fastscore.suites.summary import ALL
 from fastscore.terminal.grids import Column, Grid
 

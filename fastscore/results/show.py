@@ -29,8 +29,7 @@ from fastscore.results.summary_table import (
 from fastscore.run.commit import CUT_TEXTS, RECEIPTS, REJECTS, commit_bytes
 from fastscore.run.manifest import MANIFEST_NAME
 from fastscore.run.places import Address, Place
-from fastscore.suites.base import Suite
-from fastscore.suites.families import headline_metrics
+from fastscore.suites.base import Suite, headline_metrics
 from fastscore.suites.summary import ALL
 from fastscore.terminal import result_console, write, write_line, write_note
 from fastscore.terminal.grids import Column, Format, Grid, latex, markdown, print_grid

@@ -19,9 +19,8 @@ from fastscore.results.metric_text import (
     reading_of,
 )
 from fastscore.statistics.clustered import LEAST_UNITS
-from fastscore.suites.base import Suite
+from fastscore.suites.base import Suite, headline_metrics
 from fastscore.suites.declarations import NULL_REASONS, Band, Metric
-from fastscore.suites.families import headline_metrics
 from fastscore.suites.summary import ALL
 from fastscore.terminal.grids import Column, Grid
 

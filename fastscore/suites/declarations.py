@@ -464,7 +464,7 @@ class Metric:
         The conditions of the study in which it says something; empty for all.
     headline
         Whether its source reports it in its main table. Findings are about headline metrics, and
-        corrections for many tests run over them (`fastscore.suites.families`).
+        corrections for many tests run over them (`fastscore.suites.base`).
     same_test_as
         The id of another metric, if a test of this one is a test of the other: a monotone copy, or
         the same number by row of another table. Empty if it is a number of its own.

@@ -25,9 +25,8 @@ from fastscore.results.explaining import (
     print_explanations,
 )
 from fastscore.results.runs import Run
-from fastscore.suites.alignment import matched_characters, occurrences
 from fastscore.suites.declarations import Metric, OutputColumn, Table
-from fastscore.suites.showing import Evidence, Explanation
+from fastscore.suites.showing import Evidence, Explanation, matched_characters, occurrences
 from tests.by_keywords import score_by_keywords
 from tests.conftest import fastscore_command, often
 from tests.results.conftest import PROFILES, SUITES

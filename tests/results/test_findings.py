@@ -23,8 +23,8 @@ from fastscore.results.groups import UNIT, Part, defined_parts, summarise_define
 from fastscore.results.report.write import _places
 from fastscore.results.runs import Run
 from fastscore.statistics.clustered import Estimate
+from fastscore.suites.base import headline_metrics
 from fastscore.suites.declarations import Metric
-from fastscore.suites.families import headline_metrics
 from fastscore.suites.lexicon_tables import lexicon_content
 from fastscore.suites.registry import load_suite
 from tests.conftest import often

@@ -2,8 +2,8 @@
 
 import pytest
 
+from fastscore.suites.base import Family, families, headline_metrics
 from fastscore.suites.declarations import Metric
-from fastscore.suites.families import Family, families, headline_metrics
 from fastscore.suites.registry import load_suite
 
 HEADLINE = {

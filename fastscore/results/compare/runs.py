@@ -55,8 +55,8 @@ from fastscore.results.runs import Run, as_runs
 from fastscore.statistics import SAMPLES
 from fastscore.statistics.resampling import SEED
 from fastscore.statistics.significance import holm
+from fastscore.suites.base import families
 from fastscore.suites.declarations import Metric
-from fastscore.suites.families import families
 
 _SAME = 1e-12
 

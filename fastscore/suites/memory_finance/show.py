@@ -7,7 +7,6 @@ from typing import Any
 
 import polars as pl
 
-from fastscore.suites.alignment import disjoint, occurrences
 from fastscore.suites.base import CommittedRun
 from fastscore.suites.declarations import Metric
 from fastscore.suites.memory_finance.options import MemoryFinance
@@ -22,6 +21,8 @@ from fastscore.suites.showing import (
     Section,
     Turn,
     derive,
+    disjoint,
+    occurrences,
 )
 
 CASES = 40

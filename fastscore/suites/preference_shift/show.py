@@ -8,7 +8,6 @@ import polars as pl
 from fastscore_kernels import cosine_pairs
 
 from fastscore.extras import explained
-from fastscore.suites.alignment import disjoint, occurrences
 from fastscore.suites.base import AnalysisSettings, CommittedRun
 from fastscore.suites.declarations import EvidenceRows, Metric
 from fastscore.suites.preference_shift.extraction import prepared_matcher
@@ -33,6 +32,8 @@ from fastscore.suites.showing import (
     Section,
     Turn,
     derive,
+    disjoint,
+    occurrences,
 )
 
 _ABBREVIATIONS = (

@@ -7,7 +7,6 @@ from typing import Any
 import polars as pl
 
 from fastscore.statistics.clustered import clustered_mean
-from fastscore.suites.alignment import matched_characters
 from fastscore.suites.base import CommittedRun
 from fastscore.suites.declarations import Metric
 from fastscore.suites.score_dialogue.metrics import METRICS
@@ -23,6 +22,7 @@ from fastscore.suites.showing import (
     Series,
     Turn,
     derive,
+    matched_characters,
 )
 
 _SCORES = ("lexical_similarity", "semantic_similarity", "earliness", "U_step")
