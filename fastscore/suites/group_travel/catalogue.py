@@ -1,4 +1,4 @@
-"""Cells of any origin: JSON, Python literals, or plain text; and catalogues of real places in them."""
+"""Cells of any origin: JSON, Python literals or plain text; and catalogues of real places."""
 
 import ast
 import json
