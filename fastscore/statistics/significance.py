@@ -195,8 +195,6 @@ StatisticReason = Literal["too_few_values", "zero_variance"]
 LEVEL = 0.95
 NORMAL_QUANTILE = 1.96
 """The published half width of a 95 % interval, in standard errors."""
-EXACT_WITH_TIES = 13
-"""The most differences, some tied, for which Wilcoxon's test counts every choice of signs."""
 EXACT_AGAINST_MANY = 8
 """The most values of the smaller sample for which Mann and Whitney's U is exact, without ties."""
 
@@ -395,55 +393,6 @@ def paired_t(a: npt.ArrayLike, b: npt.ArrayLike) -> Significance:
     return _t_test(differences.mean(), error, float(differences.size - 1))
 
 
-def cohens_dz(a: npt.ArrayLike, b: npt.ArrayLike) -> Effect:
-    """Return the effect size of pairs, mean (a - b) / sample deviation of (a - b).
-
-    Parameters
-    ----------
-    a, b
-        Shape (n,) each; position i of both is one pair.
-
-    Returns
-    -------
-    Effect
-        too_few_values below two pairs; zero_variance where all differences are equal.
-    """
-    differences = pair_differences(a, b)
-    reason = _no_spread(differences)
-    if reason:
-        return Effect(None, reason)
-    return Effect(float(differences.mean() / deviation(differences, 1)))
-
-
-def wilcoxon_signed_rank(a: npt.ArrayLike, b: npt.ArrayLike) -> Significance:
-    """Test whether differences a - b of pairs lie evenly around zero, by Wilcoxon's signed ranks.
-
-    Parameters
-    ----------
-    a, b
-        Shape (n,) each; position i of both is one pair. Pairs without a difference are left out,
-        as in Wilcoxon's own test. The statistic is the smaller sum of ranks. The p-value is exact
-        up to 50 differences without ties and up to 13 with them, else by the normal approximation
-        with the correction for ties.
-
-    Returns
-    -------
-    Significance
-        too_few_values without pairs; zero_variance where no pair differs.
-    """
-    differences = pair_differences(a, b)
-    if not differences.size:
-        return Significance(None, None, reason="too_few_values")
-    differing = differences[differences != 0.0]
-    if not differing.size:
-        return Significance(None, None, reason="zero_variance")
-    ranks = scipy_stats().rankdata(np.abs(differing))
-    is_tied = np.unique(ranks).size < ranks.size
-    if is_tied and differing.size <= EXACT_WITH_TIES:
-        return _exact_signed_rank(differing, ranks)
-    return _significance(scipy_stats().wilcoxon(differing))
-
-
 def holm(p_values: Sequence[float | None]) -> list[float | None]:
     """Correct p-values of one family for multiplicity, by Holm's step-down procedure.
 
@@ -480,22 +429,6 @@ def _no_spread(*samples: Values) -> StatisticReason | None:
 def _t_test(difference: float, standard_error: float, degrees_of_freedom: float) -> Significance:
     t = float(difference / standard_error)
     return Significance(t, 2 * t_below(degrees_of_freedom, -abs(t)), degrees_of_freedom)
-
-
-def _exact_signed_rank(differences: Values, ranks: Values) -> Significance:
-    """Count every choice of signs, as SciPy's permutation test does one by one.
-
-    Tied ranks are multiples of a half, so their doubles are whole and sums can be counted.
-    """
-    doubled = np.rint(2 * ranks).astype(np.int64)
-    choices = np.zeros(doubled.sum() + 1)
-    choices[0] = 1.0
-    for rank in doubled:
-        choices[rank:] += choices[:-rank].copy()
-    positive = int(doubled[differences > 0].sum())
-    tails = choices[: positive + 1].sum(), choices[positive:].sum()
-    p_value = min(1.0, 2 * float(min(tails)) / float(choices.sum()))
-    return Significance(min(positive, int(doubled.sum()) - positive) / 2, p_value)
 
 
 def _exact_mann_whitney(first: Values, second: Values) -> Significance:

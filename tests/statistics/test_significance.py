@@ -1,7 +1,6 @@
 """Statistics against values worked by hand, published figures, and their own definitions."""
 
 import math
-from itertools import product
 from random import Random
 
 import numpy as np
@@ -141,30 +140,6 @@ def test_paired_t_by_hand() -> None:
     assert found.statistic == pytest.approx(t)
     assert found.p_value == pytest.approx(1 - t / math.sqrt(t * t + 2))
     assert found.degrees_of_freedom == 2
-    assert fs.cohens_dz([3.0, 5.0, 7.0], [1.0, 4.0, 4.0]).value == pytest.approx(2.0)
-
-
-def test_wilcoxon_by_hand() -> None:
-    rising = fs.wilcoxon_signed_rank([1.0, 2.0, 3.0, 4.0, 5.0, 9.0], [0.0, 0.0, 0.0, 0.0, 0.0, 9.0])
-    assert (rising.statistic, rising.p_value) == (0.0, pytest.approx(2 / 32))
-    # four ranks of 2.5 each, one negative: 5 of 16 signs have as few negatives
-    tied = fs.wilcoxon_signed_rank([1.0, 1.0, 1.0, 0.0], [0.0, 0.0, 0.0, 1.0])
-    assert (tied.statistic, tied.p_value) == (2.5, pytest.approx(10 / 16))
-
-
-@given(st.lists(st.integers(-4, 4).filter(bool), min_size=1, max_size=9))
-def test_wilcoxon_counts_all_signs(differences: list[int]) -> None:
-    sizes = np.abs(differences)
-    ranks = [(np.sum(sizes < size) + np.sum(sizes <= size) + 1) / 2 for size in sizes]
-    sums = [
-        sum(rank for rank, up in zip(ranks, ups, strict=True) if up)
-        for ups in product([False, True], repeat=len(ranks))
-    ]
-    own = sum(rank for rank, d in zip(ranks, differences, strict=True) if d > 0)
-    tail = min(np.mean(np.array(sums) <= own), np.mean(np.array(sums) >= own))
-    found = fs.wilcoxon_signed_rank(differences, np.zeros(len(differences)))
-    assert found.statistic == pytest.approx(min(own, sum(ranks) - own))
-    assert found.p_value == pytest.approx(min(1.0, 2 * tail))
 
 
 def test_differences_that_rounding_alone_makes_are_none() -> None:
@@ -172,8 +147,6 @@ def test_differences_that_rounding_alone_makes_are_none() -> None:
     assert len({a - b for a, b in zip(shifted, plain, strict=True)}) == 3
     assert len(set(fs.pair_differences(shifted, plain))) == 1
     assert fs.paired_t(shifted, plain).reason == "zero_variance"
-    assert fs.cohens_dz(shifted, plain).reason == "zero_variance"
-    assert fs.wilcoxon_signed_rank(shifted, plain).p_value == pytest.approx(2 / 8)
 
 
 def test_holm_by_hand() -> None:
@@ -196,10 +169,9 @@ def test_holm_rejects_what_stepping_down_rejects(p_values: list[float], alpha: f
 
 
 TWO_SAMPLES = [fs.welch_t, fs.student_t, fs.cohens_d]
-PAIRED = [fs.paired_t, fs.cohens_dz]
 
 
-@pytest.mark.parametrize("statistic", [*TWO_SAMPLES, *PAIRED])
+@pytest.mark.parametrize("statistic", [*TWO_SAMPLES, fs.paired_t])
 def test_too_few_values_and_no_variance_give_reasons(statistic: object) -> None:
     assert callable(statistic)
     assert statistic([1.0], [2.0]).reason == "too_few_values"
@@ -210,8 +182,6 @@ def test_too_few_values_and_no_variance_give_reasons(statistic: object) -> None:
 def test_rank_statistics_give_reasons_too() -> None:
     assert fs.mann_whitney_u([], [1.0]).reason == "too_few_values"
     assert fs.mann_whitney_u([1.0, 1.0], [1.0]).reason == "zero_variance"
-    assert fs.wilcoxon_signed_rank([], []).reason == "too_few_values"
-    assert fs.wilcoxon_signed_rank([1.0, 2.0], [1.0, 2.0]).reason == "zero_variance"
 
 
 def test_one_constant_sample_is_no_obstacle() -> None:
@@ -239,5 +209,5 @@ def test_values_that_are_no_numbers_are_refused() -> None:
 def test_order_never_matters(pairs: list[tuple[float, float]], random: object) -> None:
     shuffled = list(pairs)
     random.shuffle(shuffled)  # type: ignore[attr-defined]
-    for statistic in (fs.welch_t, fs.mann_whitney_u, *PAIRED):
+    for statistic in (fs.welch_t, fs.mann_whitney_u, fs.paired_t):
         assert statistic(*np.array(pairs).T) == statistic(*np.array(shuffled).T)
