@@ -351,9 +351,16 @@ def test_the_command_line_takes_addresses(store: Store, logs: list[Path], tmp_pa
     ]
     done = fastscore_command(words)
     assert done.returncode == 0, done.stderr
-    done = fastscore_command(["inspect", "s3://bucket/logs"])
-    assert done.returncode == 0, done.stderr
-    assert "s3://bucket/logs" in done.stdout
+    inspected = fastscore_command(["inspect", "s3://bucket/logs"])
+    assert inspected.returncode == 0, inspected.stderr
+    assert "s3://bucket/logs" in inspected.stdout
+    store.refused = (403, "AccessDenied")
+    denied = fastscore_command(["inspect", "s3://bucket/*.jsonl"])
+    assert "access is denied" in denied.stderr
+    shown = "".join(each.stdout + each.stderr for each in (done, inspected, denied))
+    assert SECRET not in shown
+    written = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert not any(SECRET.encode() in path.read_bytes() for path in written)
 
 
 def test_without_the_extra_the_command_that_installs_it_is_named(
