@@ -197,14 +197,19 @@ def environment_of(store: Store) -> dict[str, str]:
     }
 
 
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 256
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Go on when a client was killed."""
+
+
 @contextmanager
 def served() -> Iterator[Store]:
     """Serve a store on the loopback while the body goes on."""
     store = Store()
-    with ThreadingHTTPServer(
-        ("127.0.0.1", 0), type("Handler", (_Handler,), {"store": store})
-    ) as server:
-        server.daemon_threads = True
+    with _Server(("127.0.0.1", 0), type("Handler", (_Handler,), {"store": store})) as server:
         store.url = f"http://127.0.0.1:{server.server_address[1]}"
         threading.Thread(target=server.serve_forever, daemon=True).start()
         try:
