@@ -18,7 +18,7 @@ from fastscore.errors import InputError, UsageError, did_you_mean
 from fastscore.logs.inputs.column_map import column_map
 from fastscore.logs.inputs.frames import as_frame
 from fastscore.logs.inputs.layout import layout_map
-from fastscore.logs.plan.chosen import dialogue_ids
+from fastscore.logs.read.chosen import dialogue_ids
 from fastscore.logs.read.rows import Part, join_parts
 from fastscore.logs.read.score_input import RejectsWarning, ScoreInput, read_frame
 from fastscore.options import SuiteOptions

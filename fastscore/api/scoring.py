@@ -22,9 +22,9 @@ from fastscore.logs.inputs.column_map import column_map
 from fastscore.logs.inputs.files import Format
 from fastscore.logs.inputs.frames import FRAME_NAME
 from fastscore.logs.inputs.layout import layout_map
-from fastscore.logs.integrity.limits import DEFAULT_LIMITS, Choice, Limits
-from fastscore.logs.plan.chosen import choose, naming_source
+from fastscore.logs.integrity.limits import DEFAULT_LIMITS, Limits
 from fastscore.logs.plan.shards import plan_shards
+from fastscore.logs.read.chosen import Choice, choose, naming_source
 from fastscore.logs.read.rows import Part, join_parts
 from fastscore.logs.read.score_input import ScoreInput
 from fastscore.options import SuiteOptions, available_processors

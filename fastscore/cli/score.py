@@ -15,7 +15,8 @@ from fastscore.examples import example_names, example_options
 from fastscore.logs.inputs.column_map import ColumnMap, parse_map
 from fastscore.logs.inputs.files import FORMAT_NAMES
 from fastscore.logs.inputs.layout import layout_map, layout_names
-from fastscore.logs.integrity.limits import DEFAULT_LIMITS, MEMORY_SHARE, Choice, Limits
+from fastscore.logs.integrity.limits import DEFAULT_LIMITS, MEMORY_SHARE, Limits
+from fastscore.logs.read.chosen import Choice
 from fastscore.options import (
     CHANGES_SCORE,
     WRITES_MORE,

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, get_type_hints
 from fastscore.errors import FastscoreError, UsageError
 from fastscore.logs.inputs.column_map import NO_MAP, ColumnMap, map_source
 from fastscore.logs.inputs.files import Format
-from fastscore.logs.integrity.limits import DEFAULT_LIMITS, EVERYTHING, Choice, Limits
-from fastscore.logs.plan.chosen import ChosenDialogues
+from fastscore.logs.integrity.limits import DEFAULT_LIMITS, Limits
+from fastscore.logs.read.chosen import EVERYTHING, Choice, ChosenDialogues
 from fastscore.options import allowed_values, build_options, flag_name, option_values
 from fastscore.paths import check_path
 from fastscore.run.engines.engine import LOCAL

@@ -16,7 +16,7 @@ from fastscore.logs.inputs.frames import FRAME_NAME
 from fastscore.logs.inputs.screening import Screened, screen
 from fastscore.logs.inputs.suggestions import ROW_PER_TURN, row_per_turn
 from fastscore.logs.objects import is_remote
-from fastscore.logs.plan.chosen import ChosenDialogues, choose, naming_source
+from fastscore.logs.read.chosen import ChosenDialogues, choose, naming_source
 from fastscore.logs.read.lines import read_blocks
 from fastscore.logs.read.mapped_rows import stored_source
 from fastscore.logs.read.rows import read_files

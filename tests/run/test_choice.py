@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import fastscore
-from fastscore.logs.integrity.limits import Choice
+from fastscore.logs.read.chosen import Choice
 from fastscore.run.context import RunConfig
 from fastscore.run.drive import execute
 from fastscore.run.progress import SilentReporter

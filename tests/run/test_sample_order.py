@@ -13,8 +13,7 @@ import pytest
 
 import fastscore
 from fastscore.logs.inputs.files import resolve_inputs
-from fastscore.logs.integrity.limits import Choice
-from fastscore.logs.plan.chosen import choose, naming_source
+from fastscore.logs.read.chosen import Choice, choose, naming_source
 from fastscore.logs.read.rows import read_files
 from fastscore.suites.registry import load_suite
 from tests.by_keywords import score_by_keywords

@@ -1,4 +1,4 @@
-"""What reading may take: dialogues, the length of a record, what is unpacked, and memory.
+"""What reading may take: the length of a record, what is unpacked, and memory.
 
 Each bound is an error or a reject that says so, never a log that is read in part without a word.
 The memory is what this process has taken from the system for itself, looked at between the parts
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from fastscore_jit.system import give_back_freed_memory, machine_memory, own_memory
 
-from fastscore.errors import InputError, MemoryLimitError, UsageError
+from fastscore.errors import InputError, MemoryLimitError
 from fastscore.unpacked import SMALL_BYTES, USUAL_RATIO
 
 MAX_RECORD_BYTES = 64 << 20
@@ -83,57 +83,3 @@ class Limits:
 
 
 DEFAULT_LIMITS = Limits()
-
-
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """A part of a log.
-
-    Parameters
-    ----------
-    limit
-        Score so many dialogues, from the start.
-    sample
-        Score so many dialogues, those whose names have the smallest hashes.
-    seed
-        Which sample: it is part of what is hashed; 0 without one.
-
-    Raises
-    ------
-    UsageError
-        Both a limit and a sample, a seed without a sample, or none of a number.
-    """
-
-    limit: int | None = None
-    sample: int | None = None
-    seed: int | None = None
-
-    def __post_init__(self) -> None:
-        if self.limit is not None and self.sample is not None:
-            raise UsageError(
-                "Both --limit and --sample are given.",
-                "--limit takes dialogues from the start, --sample from everywhere; name one.",
-            )
-        if self.seed is not None and self.sample is None:
-            raise UsageError(
-                "--seed is given without --sample.",
-                "It says which sample is scored: add --sample N.",
-            )
-        for flag, value in (("--limit", self.limit), ("--sample", self.sample)):
-            if value is not None and value < 1:
-                raise UsageError(f"{flag} is {value}, expected a number of at least 1.")
-
-    def __bool__(self) -> bool:
-        """Whether anything is left out."""
-        return self.limit is not None or self.sample is not None
-
-    @property
-    def signed(self) -> tuple[str, ...]:
-        """What stands in a signature: nothing, where all dialogues are scored."""
-        if self.limit is not None:
-            return (f"limit={self.limit}",)
-        return (f"sample={self.sample}", f"seed={self.seed or 0}") if self else ()
-
-
-EVERYTHING = Choice()
-"""All dialogues are scored."""

@@ -31,7 +31,13 @@ from fastscore.logs.read.columns import convert
 from fastscore.logs.read.csv_records import read_records
 from fastscore.logs.read.json_documents import read_document
 from fastscore.logs.read.lines import BLOCK_BYTES, Lines, read_lines
-from fastscore.logs.read.mapped_rows import key_places, mapped_rows, stored_source
+from fastscore.logs.read.mapped_rows import (
+    key_columns,
+    key_places,
+    keys_alone,
+    mapped_rows,
+    stored_source,
+)
 from fastscore.logs.read.parquet import parquet_rows, read_parquet
 from fastscore.logs.read.places import Places, array_key, fills, texts_at, wanted_keys
 from fastscore.suites.declarations import Column, Source
@@ -263,19 +269,6 @@ def _batch_spans(states: Sequence[FileState], how: _Indexing) -> Iterator[pl.Dat
             waiting = []
     if waiting:
         yield _spans_of(waiting, how.stride)
-
-
-def key_columns(source: Source) -> tuple[Column, ...]:
-    """Return the columns of a source's dialogue key, in its order."""
-    columns = {column.name: column for column in source.columns}
-    return tuple(columns[name] for name in source.dialogue_key)
-
-
-def keys_alone(source: Source) -> Source:
-    """Return a source that reads only what names dialogues."""
-    # an array is a row too, without a key
-    whole = tuple(column for column in source.columns if column.name == source.array_column)
-    return replace(source, columns=(*key_columns(source), *whole), rows="")
 
 
 def _lines(state: FileState, keys: Source, how: _Indexing) -> Iterator[Lines]:

@@ -456,3 +456,16 @@ def _map_words(found: Places, raw: pl.Series, words: Mapping[str, str]) -> pl.Se
 
 def _quoted(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)
+
+
+def key_columns(source: Source) -> tuple[Column, ...]:
+    """Return the columns of a source's dialogue key, in its order."""
+    columns = {column.name: column for column in source.columns}
+    return tuple(columns[name] for name in source.dialogue_key)
+
+
+def keys_alone(source: Source) -> Source:
+    """Return a source that reads only what names dialogues."""
+    # an array is a row too, without a key
+    whole = tuple(column for column in source.columns if column.name == source.array_column)
+    return replace(source, columns=(*key_columns(source), *whole), rows="")
