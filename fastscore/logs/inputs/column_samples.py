@@ -70,7 +70,7 @@ def arrays_of(source: Source) -> tuple[Column, ...]:
     return tuple(column for column in source.columns if column.items)
 
 
-def needs_of(source: Source) -> tuple[RequiredColumn, ...]:
+def required_columns(source: Source) -> tuple[RequiredColumn, ...]:
     """Return what all metrics of a suite need, arrays before what they hold."""
     return tuple(need for need in all_columns(source) if need.column.needed_by == ALL_METRICS)
 
@@ -167,11 +167,11 @@ def rows_of(record: Record, source: Source) -> Iterator[Record]:
             yield {**record, source.rows: [element]}
 
 
-def count_occurrences(
+def count_samples(
     row: Record,
     source: Source,
     needs: Iterable[RequiredColumn],
-    occurrences: Mapping[str, ColumnSample],
+    samples: Mapping[str, ColumnSample],
     *,
     of_cells: bool,
 ) -> None:
@@ -181,7 +181,7 @@ def count_occurrences(
     named = {item.name for column in holders for item in column.items}
     nested = any(isinstance(array, list) for array in arrays.values())
     for need in needs:
-        counts = occurrences[need.place]
+        counts = samples[need.place]
         if need.holder is not None:
             for element in _objects_of(arrays[need.holder.name]):
                 _count(counts, need.column, *stored(element, need.column))
@@ -312,7 +312,7 @@ class FileSample:
         How many rows were looked at.
     is_whole
         Whether these are all.
-    occurrences
+    samples
         What was seen of each need, by its place; nothing of a file that begins as one before it
         that has everything.
     columns
@@ -329,7 +329,7 @@ class FileSample:
     read: Callable[[], Iterator[Record]]
     rows: int = 0
     is_whole: bool = False
-    occurrences: dict[str, ColumnSample] = field(default_factory=dict)
+    samples: dict[str, ColumnSample] = field(default_factory=dict)
     columns: frozenset[str] = frozenset()
     other_ids: tuple[str, ...] = ()
     given_up: bool = False
@@ -342,27 +342,23 @@ class FileSample:
 
     def open(self, needs: Iterable[RequiredColumn]) -> list[RequiredColumn]:
         """Return the needs of which no value was seen, here or in an array."""
-        given = {need.name for need in needs if self.occurrences[need.place].given}
+        given = {need.name for need in needs if self.samples[need.place].given}
         return [need for need in needs if need.name not in given]
 
     def unproven(self, needs: Iterable[RequiredColumn]) -> list[RequiredColumn]:
         """Return the needs of which there are values, but not the words that are expected."""
-        occurrences = {need: self.occurrences[need.place] for need in needs}
+        samples = {need: self.samples[need.place] for need in needs}
         return [
-            need for need, counts in occurrences.items() if counts.given and not counts.proves(need)
+            need for need, counts in samples.items() if counts.given and not counts.proves(need)
         ]
 
     def lacks(self, needs: Iterable[RequiredColumn]) -> list[RequiredColumn]:
         """Return the needs whose keys stand in no row, though rows should have them."""
-        if not self.occurrences:
+        if not self.samples:
             return []
-        occurrences = {need: self.occurrences[need.place] for need in needs}
-        given = {
-            need.name for need, counts in occurrences.items() if counts.keyed or counts.may_follow
-        }
-        return [
-            need for need, counts in occurrences.items() if counts.asked and need.name not in given
-        ]
+        samples = {need: self.samples[need.place] for need in needs}
+        given = {need.name for need, counts in samples.items() if counts.keyed or counts.may_follow}
+        return [need for need, counts in samples.items() if counts.asked and need.name not in given]
 
 
 @dataclass(slots=True)
@@ -435,13 +431,13 @@ def sample_rows(
     if shape in known.shapes:
         known.shapes[shape].alike.append(file)
         return known.shapes[shape]
-    needs = needs_of(source)
-    seen.occurrences = {need.place: ColumnSample() for need in (*needs, *list_asked_for(source))}
+    needs = required_columns(source)
+    seen.samples = {need.place: ColumnSample() for need in (*needs, *list_asked_for(source))}
     _sample_first_rows(itertools.chain([first], rows), source, needs, seen)
     open_needs = seen.open(needs)
     if not seen.is_whole:
         for need in open_needs:
-            counts = seen.occurrences[need.place]
+            counts = seen.samples[need.place]
             # all rows of such files have the same columns
             in_columns = file.format in ("csv", "parquet") and not counts.keyed
             counts.may_follow = not in_columns and may_follow(file, need)
@@ -477,7 +473,7 @@ def _sample_first_rows(
         open_places = {need.place for need in open_needs}
         counted = [need for need in places if need.place in open_places]
         for row in rows_of(record, source):
-            count_occurrences(row, of_rows, counted, seen.occurrences, of_cells=of_cells)
+            count_samples(row, of_rows, counted, seen.samples, of_cells=of_cells)
     seen.columns = frozenset(column.name for column in source.columns if is_among(column, keys))
     if not is_named:
         declared = {name for column in source.columns for name in column.keys}
@@ -500,7 +496,7 @@ def _search_words(
 ) -> None:
     """Look for words that are expected and stood in no row of this file or of one before it."""
     for need in needs:
-        counts = seen.occurrences[need.place]
+        counts = seen.samples[need.place]
         if need.column.expects_any and not (counts.any_expected or seen.is_whole):
             counts.any_expected = _any_may_follow(seen.file, source, need.column)
         if not need.column.expects:

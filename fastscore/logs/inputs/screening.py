@@ -30,8 +30,8 @@ from fastscore.logs.inputs.column_samples import (
     arrays_of,
     list_asked_for,
     may_follow,
-    needs_of,
     occurs_in,
+    required_columns,
     sample_file,
     sample_rows,
 )
@@ -94,7 +94,7 @@ def screen(files: Sequence[InputFile], source: Source, suite: str) -> Screened:
     InputError
         A named file, or all of them together, lacks what every metric needs, or has no row at all.
     """
-    needs = needs_of(source)
+    needs = required_columns(source)
     if not needs:
         return Screened(tuple(files), (), ())
     kept: list[FileSample] = []
@@ -139,7 +139,7 @@ def screen_rows(
     In a part of a log (`is_part`) the keys are looked for, not values and words.
     """
     seen = sample_rows(read, source, InputFile(name, format, "none", 0), Known(arrays_of(source)))
-    lacking = seen.lacks(needs_of(source))
+    lacking = seen.lacks(required_columns(source))
     if lacking:
         raise lacking_error(suite, source, lacking, [seen])
     if not is_part:
@@ -149,21 +149,19 @@ def screen_rows(
 
 def _check_together(suite: str, source: Source, kept: Sequence[FileSample]) -> None:
     """Refuse files in no row of which something needed has a value, or a word that is known."""
-    needs, others = needs_of(source), list_asked_for(source)
+    needs, others = required_columns(source), list_asked_for(source)
     total = {need.place: ColumnSample() for need in (*needs, *others)}
     for seen in kept:
-        for place, counts in seen.occurrences.items():
+        for place, counts in seen.samples.items():
             total[place].add(counts)
-    occurrences = {need: total[need.place] for need in needs}
-    given = {need.name for need, counts in occurrences.items() if counts.given or counts.may_follow}
-    lacking = [
-        need for need, counts in occurrences.items() if counts.asked and need.name not in given
-    ]
+    samples = {need: total[need.place] for need in needs}
+    given = {need.name for need, counts in samples.items() if counts.given or counts.may_follow}
+    lacking = [need for need, counts in samples.items() if counts.asked and need.name not in given]
     # an empty file is none of those that lack something
     kept = [seen for seen in kept if seen.rows] or kept
     if lacking:
         raise lacking_error(suite, source, lacking, kept)
-    for need, counts in occurrences.items():
+    for need, counts in samples.items():
         shown = (suite, source, need, counts, kept)
         error = words_error(*shown) or any_word_error(*shown) or speakers_error(*shown)
         if error is not None:
@@ -389,7 +387,11 @@ def lacking_error(
     found = count_keys(seen[0].read())
     mark_speakers(found, seen[0].read())
     advice = suggested(source, lacking, found)
-    what = f"what {suite} needs" if lacking[0] in needs_of(source) else "a column that is asked for"
+    what = (
+        f"what {suite} needs"
+        if lacking[0] in required_columns(source)
+        else "a column that is asked for"
+    )
     lines = [f"{_named(seen)}: no row has {what}."]
     told: set[str] = set()
     absent = {need.place: _absence(need, seen) for need in lacking}
@@ -537,14 +539,14 @@ def _named(seen: Sequence[FileSample]) -> str:
 
 def _absence(need: RequiredColumn, seen: Sequence[FileSample]) -> str:
     """Say how a need is absent; files of columns lack one as a whole."""
-    occurrences = [each.occurrences[need.place] for each in seen if each.occurrences]
-    asked = sum(counts.asked for counts in occurrences)
-    unusable = sum((counts.unusable for counts in occurrences), Counter[str]())
+    samples = [each.samples[need.place] for each in seen if each.samples]
+    asked = sum(counts.asked for counts in samples)
+    unusable = sum((counts.unusable for counts in samples), Counter[str]())
     if unusable:
         found = ", ".join(f"{kind}s ({count:,})" for kind, count in unusable.most_common())
         return f"found {found}, expected {KINDS[need.column.kind]}, in {_objects(need, asked)}"
     in_columns = all(each.file.format in ("csv", "parquet") for each in seen)
-    if need.holder is None and in_columns and not any(counts.keyed for counts in occurrences):
+    if need.holder is None and in_columns and not any(counts.keyed for counts in samples):
         return "no such column"
     if not all(each.is_whole and not each.alike for each in seen):
         return f"absent or null in all {_objects(need, 0).removeprefix('0 ')}"

@@ -13,8 +13,8 @@ from fastscore.logs.inputs.column_samples import (
     Known,
     RequiredColumn,
     arrays_of,
-    needs_of,
     read_records,
+    required_columns,
     sample_file,
     sample_rows,
     stored,
@@ -269,13 +269,11 @@ def _fits(layout: str, suite: str, source: Source, seen: FileSample) -> bool:
         source = map_source(source, load_layout(layout).of(suite))
     except UsageError:
         return False
-    needs = needs_of(source)
+    needs = required_columns(source)
     known = Known(arrays_of(source))
     if seen.file.size and seen.file.path != STDIN:
         again = sample_file(seen.file, source, known)
     else:
         again = sample_rows(seen.read, source, seen.file, known)
-    given = [need for need in needs if again.occurrences[need.place].given]
-    return not again.open(needs) and all(
-        again.occurrences[need.place].proves(need) for need in given
-    )
+    given = [need for need in needs if again.samples[need.place].given]
+    return not again.open(needs) and all(again.samples[need.place].proves(need) for need in given)

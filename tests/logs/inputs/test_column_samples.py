@@ -6,7 +6,7 @@ from typing import Any
 from fastscore.logs.inputs.column_samples import (
     ColumnSample,
     all_columns,
-    count_occurrences,
+    count_samples,
     is_among,
     rows_of,
     stored,
@@ -20,7 +20,7 @@ def counted(
     needs = list(all_columns(source))
     found = {need.place: ColumnSample() for need in needs}
     for row in rows:
-        count_occurrences(row, source, needs, found, of_cells=of_cells)
+        count_samples(row, source, needs, found, of_cells=of_cells)
     return found
 
 

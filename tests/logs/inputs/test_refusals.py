@@ -6,7 +6,12 @@ from typing import Any
 
 import pytest
 
-from fastscore.logs.inputs.column_samples import ColumnSample, FileSample, RequiredColumn, needs_of
+from fastscore.logs.inputs.column_samples import (
+    ColumnSample,
+    FileSample,
+    RequiredColumn,
+    required_columns,
+)
 from fastscore.logs.inputs.files import Format, InputFile
 from fastscore.logs.inputs.screening import (
     any_word_error,
@@ -21,7 +26,7 @@ from fastscore.suites.declarations import ALL_METRICS, Column, Source
 TEXT = Column(name="text", kind="text", needed_by=ALL_METRICS, aliases=("said",))
 EVENT = Column(name="event", kind="text", needed_by=ALL_METRICS, expects=("guess", "end"))
 SOURCE = Source(columns=(TEXT, EVENT))
-NEED_TEXT, NEED_EVENT = needs_of(SOURCE)
+NEED_TEXT, NEED_EVENT = required_columns(SOURCE)
 
 
 def written(folder: Path, content: bytes, format: Format = "jsonl") -> FileSample:
@@ -39,8 +44,8 @@ def sample(
 ) -> FileSample:
     file = InputFile(f"log.{format}", format, "none", 0)
     seen = FileSample(file, lambda: iter(rows), rows=len(rows), is_whole=True, **more)
-    seen.occurrences = {NEED_TEXT.place: ColumnSample(), NEED_EVENT.place: ColumnSample()}
-    seen.occurrences[need.place] = counts
+    seen.samples = {NEED_TEXT.place: ColumnSample(), NEED_EVENT.place: ColumnSample()}
+    seen.samples[need.place] = counts
     return seen
 
 
