@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from fastscore_jit.arrays import Int64Array, UInt8Array
@@ -22,53 +22,25 @@ from fastscore_readers.line_scan import LineScan
 from fastscore.logs.inputs.first_bytes import find_separator
 from fastscore.logs.integrity.limits import MAX_RECORD_BYTES
 from fastscore.logs.integrity.rejects import FOUND_CHARACTERS, Reject, cut, decode
-from fastscore.logs.read.lines import BOM, MOST_LINES, Lines, first_end, read_blocks, take_buffer
+from fastscore.logs.read.lines import (
+    BOM,
+    MOST_LINES,
+    Block,
+    BlockStream,
+    Lines,
+    first_end,
+    read_blocks,
+    take_buffer,
+)
 from fastscore.logs.read.places import wanted_keys
 from fastscore.suites.declarations import Column, RejectReason
-from fastscore.unpacked import Damage, DamageError
+from fastscore.unpacked import Damage
 
 _LONG_ENOUGH = 64
 """Bytes of a record for which what is noted of it takes little memory."""
 _NO_CELLS = np.empty(0, np.int64)
 _COMMA = ord(",")
 _MOST_HEADER = 1 << 20
-
-Block: TypeAlias = bytes | memoryview
-
-
-class _Stream:
-    """Blocks without their byte order mark; their damage is kept as data."""
-
-    def __init__(self, blocks: Iterator[Block], at_start: bool, damage: Damage | None) -> None:
-        self.damage = damage
-        self.ended = False
-        self.mark = 0
-        self._blocks = blocks
-        self._at_start = at_start
-
-    @property
-    def final(self) -> bool:
-        """Whether everything was read and nothing is missing."""
-        return self.ended and self.damage is None
-
-    def more(self, least: int = 1, before: Block = b"") -> Block:
-        """Return the next blocks after ``before``, ``least`` bytes unless the stream ends."""
-        joined: list[Block] = [before] if len(before) else []
-        size = 0
-        while not self.ended and size < max(least, 1):
-            try:
-                block = next(self._blocks, None)
-            except DamageError as error:
-                block, self.damage = None, error.damage
-            if block is None:
-                self.ended = True
-                break
-            if self._at_start and block[: len(BOM)] == BOM:
-                block, self.mark = block[len(BOM) :], len(BOM)
-            self._at_start = False
-            joined.append(block)
-            size += len(block)
-        return joined[0] if len(joined) == 1 else b"".join(joined)
 
 
 def read_records(
@@ -107,7 +79,7 @@ def read_records(
         Records, their cells scanned in the order of `wanted_keys`; or the reject that stands for
         the whole file or for what damage cut off.
     """
-    stream = _Stream(blocks, offset == 0, damage)
+    stream = BlockStream(blocks, offset == 0, damage)
     pending = stream.more()
     offset, begin = offset + stream.mark, 0
     if not header:
@@ -172,7 +144,7 @@ def _kept_memory(size: int) -> UInt8Array:
 
 
 def _read(
-    stream: _Stream,
+    stream: BlockStream,
     first: tuple[Block, int],
     wish: _Wish,
     file: str,
@@ -231,7 +203,7 @@ def _first_skipped(data: UInt8Array, scan: LineScan, header: bytes) -> tuple[int
     return min(found, default=(-1, 0))
 
 
-def _after_line(stream: _Stream) -> tuple[Block, int]:
+def _after_line(stream: BlockStream) -> tuple[Block, int]:
     """Read on after the line that goes on: what was read after it, and the bytes before."""
     dropped = 0
     pending = bytes(stream.more())
@@ -261,7 +233,7 @@ def _cut_off(damage: Damage, file: str, line: int, offset: int, rest: Block) -> 
     )
 
 
-def _first_record(stream: _Stream, pending: Block) -> tuple[LineScan, Block, int]:
+def _first_record(stream: BlockStream, pending: Block) -> tuple[LineScan, Block, int]:
     """Scan the first record, whose width is not known: a fault that tells it, and its place."""
     while True:
         separator = find_separator(bytes(pending[:_MOST_HEADER]))
@@ -286,7 +258,7 @@ def csv_header(path: str) -> bytes:
 
     A line that names the separator is part of it.
     """
-    stream = _Stream(read_blocks(path, "none"), True, None)
+    stream = BlockStream(read_blocks(path, "none"), True, None)
     found, pending, begin = _first_record(stream, stream.more())
     header = _record(found, pending[begin:])
     return bytes(pending[:begin]) + header if header else b""

@@ -24,8 +24,8 @@ from fastscore_readers.json.documents import (
 from fastscore.logs.inputs.document_values import load_json
 from fastscore.logs.integrity.limits import MAX_RECORD_BYTES
 from fastscore.logs.integrity.rejects import Reject, decode
-from fastscore.logs.read.lines import BOM, MOST_LINES, Lines, read_blocks
-from fastscore.unpacked import Damage, DamageError
+from fastscore.logs.read.lines import BOM, MOST_LINES, BlockStream, Lines, read_blocks
+from fastscore.unpacked import Damage
 
 _SHOWN_BYTES = 1 << 10
 _EXPECTED = "a JSON object or an array"
@@ -61,27 +61,6 @@ class Entry:
 _WHOLE = Entry()
 
 
-class _Blocks:
-    """Blocks without their byte order mark; their damage is kept as data."""
-
-    def __init__(self, blocks: Iterator[bytes], at_start: bool, damage: Damage | None) -> None:
-        self.damage = damage
-        self.mark = 0
-        self._blocks = blocks
-        self._at_start = at_start
-
-    def next(self) -> bytes | None:
-        """Return the next block, None after the last."""
-        try:
-            block = next(self._blocks, None)
-        except DamageError as error:
-            block, self.damage = None, error.damage
-        if self._at_start and block is not None and block.startswith(BOM):
-            block, self.mark = block[len(BOM) :], len(BOM)
-        self._at_start = False
-        return block
-
-
 def read_document(
     blocks: Iterator[bytes],
     file: str,
@@ -110,7 +89,7 @@ def read_document(
     Lines
         The elements; then the reject that stands for what follows a fault between two of them.
     """
-    stream = _Blocks(blocks, entry.offset == 0, damage)
+    stream = BlockStream(blocks, entry.offset == 0, damage)
     place, line = entry.place, entry.line
     pending, offset, wanted = b"", entry.offset, 0
     ended = False
@@ -221,7 +200,7 @@ def _element_lines(
 
 
 def _after_fault(
-    stream: _Blocks, found: JsonElements, file: str, pending: bytes, offset: int
+    stream: BlockStream, found: JsonElements, file: str, pending: bytes, offset: int
 ) -> Lines:
     """Read what stands after a fault between two elements: it is left aside, or damaged."""
     rest = pending[found.fault :]
@@ -242,7 +221,7 @@ def _size(element: npt.NDArray[np.uint8]) -> int:
     return len(element.tobytes().rstrip(b" \t\n"))
 
 
-def _pass(stream: _Blocks, pending: bytes, line: int) -> tuple[PassedValue, bytes]:
+def _pass(stream: BlockStream, pending: bytes, line: int) -> tuple[PassedValue, bytes]:
     """Pass over a value that is too long; return what was read after it."""
     passed = PassedValue(line)
     block: bytes | None = pending

@@ -16,6 +16,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -333,6 +334,48 @@ class Lines:
     in_document: bool = False
 
 
+Block: TypeAlias = bytes | memoryview
+
+
+class BlockStream:
+    """Blocks without their byte order mark; their damage is kept as data."""
+
+    def __init__(self, blocks: Iterator[Any], at_start: bool, damage: Damage | None) -> None:
+        self.damage = damage
+        self.ended = False
+        self.mark = 0
+        self._blocks = blocks
+        self._at_start = at_start
+
+    @property
+    def final(self) -> bool:
+        """Whether everything was read and nothing is missing."""
+        return self.ended and self.damage is None
+
+    def next(self) -> Any:
+        """Return the next block, None after the last."""
+        try:
+            block = next(self._blocks, None)
+        except DamageError as error:
+            block, self.damage = None, error.damage
+        self.ended = block is None
+        if self._at_start and block is not None and block[: len(BOM)] == BOM:
+            block, self.mark = block[len(BOM) :], len(BOM)
+        self._at_start = False
+        return block
+
+    def more(self, least: int = 1, before: Block = b"") -> Block:
+        """Return the next blocks after ``before``, ``least`` bytes unless the stream ends."""
+        joined: list[Block] = [before] if len(before) else []
+        size = 0
+        while not self.ended and size < max(least, 1):
+            block = self.next()
+            if block is not None:
+                joined.append(block)
+                size += len(block)
+        return joined[0] if len(joined) == 1 else b"".join(joined)
+
+
 def read_lines(
     blocks: Iterator[bytes] | Iterator[bytes | memoryview],
     *,
@@ -357,16 +400,12 @@ def read_lines(
     stop
         Where the stream ends, where that is known: lines before it are not counted.
     """
+    stream = BlockStream(blocks, offset == 0, damage)
     cutter = _LineSplitter(offset, line, max_line, stop)
-    while True:
-        try:
-            block = next(blocks, None)
-        except DamageError as error:
-            block, damage = None, error.damage
-        if block is None:
-            break
+    while (block := stream.next()) is not None:
+        cutter.offset, stream.mark = cutter.offset + stream.mark, 0
         yield from cutter.cut(block)
-    yield from cutter.rest(damage)
+    yield from cutter.rest(stream.damage)
 
 
 @dataclass(slots=True)
@@ -386,12 +425,10 @@ class _LineSplitter:
     def cut(self, block: bytes | memoryview) -> Iterator[Lines]:
         """Hand on the lines that end in a block."""
         if isinstance(block, memoryview):
-            if not self.pending and (self.offset or block[: len(BOM)] != BOM):
+            if not self.pending:
                 yield from self._whole(block)
                 return
             block = block.tobytes()
-        if self.offset == 0 and not self.pending and block.startswith(BOM):
-            block, self.offset = block[len(BOM) :], len(BOM)
         self.pending.append(block)
         self.size += len(block)
         if self.size <= self.max_line and not self.dropped and not last_end(block):
