@@ -18,10 +18,10 @@ WORKERS ?= $(shell expr 1 + $$(getconf _NPROCESSORS_ONLN))
 
 PYTHONS := $(shell sed -n 's/.*:: Python :: \(3\.[0-9]*\)",/\1/p' pyproject.toml)
 
-.PHONY: help setup kernels kernels-checked demo browser fuzz mutations test test-pythons test-checked collect test-slow test-llm test-nightly test-weekly test-loggers test-numba test-ray wheel wheel-pure check-wheels container lint docs picture bench bench-full clean
+.PHONY: help setup kernels kernels-checked demo browser fuzz mutations test test-pythons test-checked collect test-slow test-llm test-nightly test-weekly test-loggers test-numba test-ray test-aarch64 wheel wheel-pure check-wheels container lint docs picture bench bench-full clean
 
 help:  ## List the targets
-	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
 $(BIN)/python:
 	$(PYTHON) -c 'import sys; assert sys.version_info >= (3, 11), "Python 3.11 or later is needed"'
@@ -150,6 +150,15 @@ test-weekly: export FASTSCORE_EXAMPLES ?= 200000
 test-weekly: $(VENV)/dev.installed kernels  ## The properties of kernels and readers, 200,000 examples each; some seven hours on two cores
 	$(BIN)/python -m pytest $(AT_NIGHT) -m "not slow" tests/kernels tests/readers tests/suites/*/kernels
 
+AARCH64 := .aarch64
+AARCH64_TESTS ?= tests/kernels tests/readers $(wildcard tests/suites/*/kernels) $(wildcard tests/suites/*/test_definitions.py)
+
+test-aarch64: export FASTSCORE_EXAMPLES ?= 10
+test-aarch64: $(VENV)/dev.installed $(VENV)/model.exported  ## Linux on aarch64 under emulation (Debian, root): kernels, suites, tests; hours
+	command -v qemu-aarch64 >/dev/null && command -v debootstrap >/dev/null || \
+	  { apt-get update -qq && apt-get install -y -qq --no-install-recommends qemu-user debootstrap; }
+	$(BIN)/python -m tests.aarch64 $(AARCH64) $(AARCH64_TESTS)
+
 browser:  ## Install the headless browser in which tests open reports (Debian; skipped without)
 	command -v chromium >/dev/null && command -v chromedriver >/dev/null || \
 	  { apt-get update -qq && apt-get install -y -qq chromium chromium-driver fonts-dejavu-core; }
@@ -205,5 +214,5 @@ bench-full: $(VENV)/bench.installed $(VENV)/int8.exported  ## Every benchmark at
 	$(BIN)/python -m benchmarks
 
 clean:  ## Remove everything that was made here
-	rm -rf $(VENV) .venv-3.* $(LLM) $(COMPILED) runs build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .venv-3.* $(AARCH64) $(LLM) $(COMPILED) runs build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -5,10 +5,17 @@
 >>> scores.tables["dialogues"]  # doctest: +SKIP
 """
 
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from fastscore.version import __version__
+
+if "free-threading" in sys.version:
+    raise ImportError(
+        "fastscore does not run on free-threaded builds of CPython: use the standard build, which "
+        "has the global interpreter lock."
+    )
 
 if TYPE_CHECKING:
     from fastscore import sets, text

@@ -41,3 +41,14 @@ def test_an_example_is_scored_without_what_linux_alone_has(tmp_path, platform):
     for name, table in here.tables.items():
         there = pl.read_parquet(tmp_path / "run" / name / "*.parquet")
         assert there.equals(table.collect() if isinstance(table, pl.LazyFrame) else table)
+
+
+def test_free_threaded_builds_are_refused_in_one_sentence():
+    program = "import sys; sys.version = '3.14.0 free-threading build'; import fastscore"
+    run = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert run.returncode == 1
+    assert run.stderr.splitlines()[-1].startswith(
+        "ImportError: fastscore does not run on free-threaded builds of CPython: use the standard"
+    )
