@@ -18,7 +18,7 @@ WORKERS ?= $(shell expr 1 + $$(getconf _NPROCESSORS_ONLN))
 
 PYTHONS := $(shell sed -n 's/.*:: Python :: \(3\.[0-9]*\)",/\1/p' pyproject.toml)
 
-.PHONY: help setup kernels kernels-checked demo browser fuzz mutations test test-pythons test-checked collect test-slow test-llm test-nightly test-weekly test-loggers test-numba test-ray test-aarch64 wheel wheel-pure check-wheels container lint docs picture bench bench-full clean
+.PHONY: help setup kernels kernels-checked demo browser fuzz mutations test test-pythons test-checked collect test-slow test-llm test-nightly test-weekly test-loggers test-numba test-ray test-aarch64 test-lowest test-newest test-resolved wheel wheel-pure check-wheels container lint docs picture bench bench-full clean
 
 help:  ## List the targets
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -101,6 +101,26 @@ test-numba: $(VENV)/dev.installed  ## Kernels made by the oldest Numba that pypr
 	$(INSTALL) --target $(VENV)/oldest-numba "numba==$(OLDEST_NUMBA).*"
 	FASTSCORE_CACHE=$(VENV)/oldest-numba-cache PYTHONPATH=$(VENV)/oldest-numba \
 	  $(BIN)/python -m pytest -q -n 2 -m "not slow" tests/jit/test_numba.py tests/kernels tests/readers
+
+$(VENV)/uv.installed: $(VENV)/dev.installed
+	$(INSTALL) 'uv==0.13.*'
+	@touch $@
+
+RESOLVED := tests/suites/*/test_definitions.py tests/suites/golden tests/statistics tests/vectors
+
+test-lowest: RESOLUTION := lowest-direct
+test-newest: RESOLUTION := highest
+test-lowest: test-resolved  ## Definitions, statistics and vectors with the lowest versions that pyproject.toml allows
+test-newest: test-resolved  ## The same with the newest versions
+
+test-resolved: $(VENV)/model.exported $(VENV)/uv.installed
+	rm -rf .venv-resolved
+	$(BIN)/uv venv --quiet --python $(BIN)/python .venv-resolved
+	$(BIN)/uv pip install --quiet --no-build --python .venv-resolved/bin/python --resolution $(RESOLUTION) \
+	  -r pyproject.toml --extra compile --extra embed --extra plots --extra stats
+	$(BIN)/uv pip install --quiet --python .venv-resolved/bin/python pytest hypothesis
+	$(BIN)/uv pip install --quiet --no-deps --python .venv-resolved/bin/python --editable .
+	FASTSCORE_EXAMPLES=20 .venv-resolved/bin/python -m pytest -q $(RESOLVED)
 
 test-pythons:  ## All tests on every Python that the package claims, where this machine has it
 	set -e; for version in $(PYTHONS); do \
@@ -214,5 +234,5 @@ bench-full: $(VENV)/bench.installed $(VENV)/int8.exported  ## Every benchmark at
 	$(BIN)/python -m benchmarks
 
 clean:  ## Remove everything that was made here
-	rm -rf $(VENV) .venv-3.* $(AARCH64) $(LLM) $(COMPILED) runs build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .venv-3.* .venv-resolved $(AARCH64) $(LLM) $(COMPILED) runs build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
