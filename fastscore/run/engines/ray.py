@@ -3,15 +3,12 @@
 Ray's core alone is used: a process does one task at a time, on one processor of the cluster.
 """
 
-import os
 import signal
 import socket
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from itertools import islice
-from pathlib import Path
 from typing import Any
 
 import ray
@@ -41,7 +38,6 @@ from fastscore.run.engines.engine import (
 TASKS_PER_SLOT = 2
 ATTEMPTS = 4
 POLL_SECONDS = 2.0
-BEGIN_SECONDS = 30.0
 OBJECT_STORE_BYTES = 100 * 2**20
 """Of a cluster of our own: nothing large goes through it."""
 
@@ -161,24 +157,6 @@ class RayEngine:
         )
 
 
-def _begin_all(processes: int) -> None:
-    """Have all processes of a cluster of our own begin at once: Ray begins one when it needs it."""
-    with tempfile.TemporaryDirectory() as folder:
-        remote = ray.remote(num_cpus=1, max_retries=0)(_await_processes)
-        met = [remote.remote(Path(folder), processes) for _ in range(processes)]
-        ray.wait(met, num_returns=processes, timeout=BEGIN_SECONDS)
-
-
-def _await_processes(folder: Path, processes: int) -> None:
-    """Wait until so many processes are here, or it takes too long."""
-    deadline = time.monotonic() + BEGIN_SECONDS
-    (folder / str(os.getpid())).touch()
-    while folder.exists() and len(list(folder.iterdir())) < processes:
-        if time.monotonic() > deadline:
-            return
-        time.sleep(0.01)
-
-
 @contextmanager
 def _on_loopback() -> Iterator[None]:
     """Let a cluster that is started meanwhile listen on the loopback address alone.
@@ -225,8 +203,6 @@ def open_engine(address: str | None, workers: int, limits: Limits) -> Iterator[R
         signal.signal(number, handler)  # Ray's own would exit with the signal's number
     engine = RayEngine(address if address else context.address_info["gcs_address"], limits)
     try:
-        if address is None:
-            _begin_all(workers)
         yield engine
     finally:
         ray.shutdown()
