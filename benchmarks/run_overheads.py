@@ -205,7 +205,8 @@ def _repeated(run: Path, target: Path, times: int) -> Path:
         assert receipt is not None
         outputs = []
         for output in receipt.outputs:
-            path = f"{Path(output.path).parent}/{part_name(index)}"
+            path = f"{Path(output.path).parts[0]}/{part_name(index)}"
+            (target / path).parent.mkdir(exist_ok=True)
             (target / path).write_bytes((run / output.path).read_bytes())
             outputs.append(dataclasses.replace(output, path=path))
         repeated.append(dataclasses.replace(receipt, index=index, outputs=tuple(outputs)))

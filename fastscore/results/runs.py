@@ -24,10 +24,10 @@ from fastscore.run.commit import (
     Committed,
     Receipt,
     as_json,
+    find_part,
     hash_of_outputs,
     is_intact,
     load_receipt,
-    part_name,
     receipt_path,
 )
 from fastscore.run.manifest import Manifest, read_manifest
@@ -342,14 +342,20 @@ class Run:
     def _scan(self, folder: str) -> pl.LazyFrame:
         if self.scores is not None:
             return self.scores.frames[folder].lazy()
-        parts = [part_name(index) for index in range(self.manifest.shards)]
-        if (self.verify or self.copy is not None) and folder not in self._verified:
-            self._read_receipts()
+        shards = range(self.manifest.shards)
+        if not self.verify and self.copy is None:
+            found = [find_part(self.folder / folder, index) for index in shards]
+            return pl.scan_parquet(found, glob=False)
+        self._read_receipts()
+        parts = [name for name in self._committed_files if name.startswith(f"{folder}/")]
+        if len(parts) != len(shards):
+            raise _damaged(self.path / folder)
+        if folder not in self._verified:
             # hashing releases the interpreter lock
             with ThreadPoolExecutor(available_processors()) as pool:
-                list(pool.map(self._verify_part, (f"{folder}/{part}" for part in parts)))
+                list(pool.map(self._verify_part, parts))
             self._verified.add(folder)
-        return pl.scan_parquet([self.folder / folder / part for part in parts], glob=False)
+        return pl.scan_parquet([self.folder / part for part in parts], glob=False)
 
     def _read_receipts(self) -> None:
         """Take in what was committed of all tables, once."""

@@ -26,7 +26,7 @@ from fastscore.results.summary_table import (
     summary_records,
     whole_grid,
 )
-from fastscore.run.commit import CUT_TEXTS, RECEIPTS, REJECTS, commit_bytes
+from fastscore.run.commit import CUT_TEXTS, PARTS_PER_FOLDER, RECEIPTS, REJECTS, commit_bytes
 from fastscore.run.manifest import MANIFEST_NAME
 from fastscore.run.places import Address, Place
 from fastscore.suites.base import Suite, headline_metrics
@@ -199,11 +199,12 @@ def _show_files(console: "Console", run: Run) -> None:
     first, *others = run.manifest.tables
     # a shell takes no braces around one name
     named = f"{{{','.join((first, *others))}}}" if others else first
-    console.print(f"tables     {run.path}/{named}/*.parquet")
+    parts = "*.parquet" if run.manifest.shards <= PARTS_PER_FOLDER else "**/*.parquet"
+    console.print(f"tables     {run.path}/{named}/{parts}")
     if run.manifest.counts.get("rejects", 0):
-        console.print(f"rejects    {run.path / REJECTS}/*.parquet (file, line, reason)")
+        console.print(f"rejects    {run.path / REJECTS}/{parts} (file, line, reason)")
     if run.manifest.counts.get(CUT_TEXTS, 0):
-        console.print(f"cut texts  {run.path / CUT_TEXTS}/*.parquet (text, tokens, limit)")
+        console.print(f"cut texts  {run.path / CUT_TEXTS}/{parts} (text, tokens, limit)")
     console.print(f"signature  {run.signature}", soft_wrap=True)
     code = (
         f"import fastscore; print(fastscore.open_run({json.dumps(str(run.path))})"

@@ -131,9 +131,30 @@ LEGACY = "legacy"
 WORK = ".work"
 
 
+PARTS_PER_FOLDER = 1000
+
+
 def part_name(index: int) -> str:
-    """Return the name of a shard's part in every table's folder."""
-    return f"part-{index:05d}.parquet"
+    """Return the name of a shard's part in every table's folder.
+
+    Every thousand parts after the first have a folder of their own.
+    """
+    name = f"part-{index:05d}.parquet"
+    folder = index // PARTS_PER_FOLDER
+    return f"{folder:05d}/{name}" if folder else name
+
+
+def find_part(folder: Path, index: int) -> Path:
+    """Return where a shard's part of a table is: earlier releases had all parts in one folder."""
+    name = part_name(index)
+    beside = folder / Path(name).name
+    return beside if index >= PARTS_PER_FOLDER and beside.exists() else folder / name
+
+
+def names_of_parts(receipts: Iterable["Receipt"], table: str) -> list[str]:
+    """Return the names of a table's parts, relative to the run, as receipts state them."""
+    names = (output.path for receipt in receipts for output in receipt.outputs)
+    return [name for name in names if name.startswith(f"{table}/")]
 
 
 def texts_part(run: Path, index: int) -> Path:
@@ -294,13 +315,19 @@ def committed_receipt(
     receipt = load_receipt(receipt_path(folder, stage, index))
     if receipt is None or fingerprint not in (receipt.fingerprint, receipt.content):
         return None
-    if {output.path for output in receipt.outputs} - may_output != outputs:
+    committed = _places(output.path for output in receipt.outputs)
+    if committed - _places(may_output) != _places(outputs):
         return None
     altered = [output.path for output in receipt.outputs if not is_intact(run, output)]
     for name in altered:
         if (run / name).exists():
             damaged(name)
     return None if altered else receipt
+
+
+def _places(names: Iterable[str]) -> set[tuple[str, str]]:
+    """Return the table and the name of each part, in whatever folder below the table's it is."""
+    return {(name.partition("/")[0], name.rpartition("/")[2]) for name in names}
 
 
 def hash_of_outputs(receipts: Iterable[Receipt]) -> str:
@@ -328,17 +355,12 @@ def count_cut_texts(folder: Path, receipts: Sequence[Receipt]) -> int:
     """Count the distinct texts of a run of which the model took the beginning only."""
     if not receipts:
         return 0
-    parts = [folder / CUT_TEXTS / part_name(receipt.index) for receipt in receipts]
+    parts = [folder / name for name in names_of_parts(receipts, CUT_TEXTS)]
     ids = pl.scan_parquet(parts, glob=False).select("id_high", "id_low")
     return int(ids.unique().select(pl.len()).collect().item())
 
 
 def scan_unknown_words(folder: Path, receipts: Sequence[Receipt]) -> pl.LazyFrame:
     """Scan the words that the suite does not know, which few shards have."""
-    parts = [
-        folder / output.path
-        for receipt in receipts
-        for output in receipt.outputs
-        if output.path.startswith(f"{UNKNOWN_WORDS}/")
-    ]
+    parts = [folder / name for name in names_of_parts(receipts, UNKNOWN_WORDS)]
     return pl.scan_parquet(parts, glob=False) if parts else pl.LazyFrame(schema=UNKNOWN_SCHEMA)

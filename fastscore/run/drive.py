@@ -41,7 +41,7 @@ from fastscore.run.commit import (
     count_cut_texts,
     hash_of_outputs,
     load_receipt,
-    part_name,
+    names_of_parts,
     receipt_path,
     receipts_folder,
     remove_temporaries,
@@ -415,7 +415,7 @@ def _scanned_tables(run: _Execution, receipts: Sequence[Receipt]) -> dict[str, p
     """Scan the parts of each table."""
     return {
         table.name: pl.scan_parquet(
-            [run.folder / table.name / part_name(receipt.index) for receipt in receipts],
+            [run.folder / name for name in names_of_parts(receipts, table.name)],
             glob=False,
         )
         if receipts

@@ -284,9 +284,9 @@ def _unpacked_hash(path: str) -> bytes | None:
 
 def _remove_parts_after(folder: Path, manifest: Manifest, n_shards: int) -> None:
     """Remove parts of shards that are no longer planned."""
-    kept = {part_name(index) for index in range(n_shards)}
+    kept = {Path(part_name(index)).name for index in range(n_shards)}
     for name in (REJECTS, CUT_TEXTS, UNKNOWN_WORDS, *manifest.tables):
-        for part in (folder / name).glob("part-*.parquet"):
+        for part in (folder / name).rglob("part-*.parquet"):
             if part.name not in kept:
                 part.unlink()
     receipts = receipts_folder(folder, "score")

@@ -28,7 +28,7 @@ from fastscore.logs.inputs.found_keys import (
     role_flags,
 )
 from fastscore.options import list_alternatives
-from fastscore.run.commit import REJECTS, part_name
+from fastscore.run.commit import REJECTS, find_part
 from fastscore.run.context import RunConfig
 from fastscore.run.manifest import Manifest
 from fastscore.run.missing import (
@@ -456,7 +456,7 @@ def _named_inputs(manifest: Manifest) -> str:
 
 
 def _first_reject(run: Path, manifest: Manifest) -> str:
-    parts = [run / REJECTS / part_name(index) for index in range(manifest.shards)]
+    parts = [find_part(run / REJECTS, index) for index in range(manifest.shards)]
     rejects = pl.scan_parquet(parts, glob=False)
     first = rejects.head(1).collect().row(0, named=True)
     encoded = rejects.filter(pl.col("reason") == "not_utf8").head(1).collect()

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import polars as pl
 
-from fastscore.run.commit import WORK, Receipt, part_name
+from fastscore.run.commit import WORK, Receipt, names_of_parts, part_name
 from fastscore.run.context import RunContext
 from fastscore.run.engines.engine import Done, Engine
 from fastscore.run.progress import StageProgress
@@ -63,11 +63,7 @@ def parts_to_add_up(suite: Suite, receipts: Sequence[Receipt], workers: int) -> 
 
 def parts_of(suite: Suite, receipts: Sequence[Receipt]) -> dict[str, tuple[str, ...]]:
     """Return the names of the parts of each table, as receipts state them."""
-    names = [output.path for receipt in receipts for output in receipt.outputs]
-    return {
-        table.name: tuple(name for name in names if name.startswith(f"{table.name}/"))
-        for table in suite.tables
-    }
+    return {table.name: tuple(names_of_parts(receipts, table.name)) for table in suite.tables}
 
 
 def measure_tables(context: RunContext, parts: Parts) -> Sizes:
@@ -101,10 +97,9 @@ def _sums_folder(number: int, table: str, name: str) -> str:
 
 def _added_tables(run: Path, sizes: Sizes, receipts: Sequence[Receipt]) -> list[dict[str, Added]]:
     """Return what the tables of a run add up to, by the receipts of `add_up_tables`."""
-    names = [output.path for receipt in receipts for output in receipt.outputs]
 
     def scan(folder: str) -> pl.LazyFrame:
-        parts = [run / name for name in names if name.startswith(f"{folder}/")]
+        parts = [run / name for name in names_of_parts(receipts, folder)]
         return pl.scan_parquet(parts, glob=False)
 
     return [

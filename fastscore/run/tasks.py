@@ -27,6 +27,7 @@ from fastscore.run.commit import (
     commit_table,
     committed_receipt,
     load_receipt,
+    names_of_parts,
     part_name,
     receipt_path,
     receipts_folder,
@@ -198,9 +199,11 @@ def _check(
 
 def _has_columns(run: Path, columns: Mapping[str, frozenset[str]], checked: Checked) -> bool:
     """Tell whether the tables of a committed shard have these columns."""
-    return checked.receipt is None or all(
-        pl.read_parquet_schema(run / table / part_name(checked.index)).keys() == names
+    receipt = checked.receipt
+    return receipt is None or all(
+        pl.read_parquet_schema(run / part).keys() == names
         for table, names in columns.items()
+        for part in names_of_parts([receipt], table)
     )
 
 
@@ -333,7 +336,7 @@ def evaluate_perplexity(context: RunContext, shard: Shard) -> Receipt:
 
 def collected_parts(run: Path) -> list[Path]:
     """Return the parts of collected texts, in order."""
-    return sorted((run / WORK / "texts").glob("part-*.parquet"))
+    return sorted((run / WORK / "texts").rglob("part-*.parquet"))
 
 
 def count_texts(run: Path) -> dict[str, int]:
@@ -395,6 +398,7 @@ def _commit_scores(loaded: Loaded, shard: Shard, scored: ShardScores) -> Receipt
         beside[CUT_TEXTS] = scored.cut_texts
     if scored.unknown_words.height:
         beside[UNKNOWN_WORDS] = scored.unknown_words
+    _remove_beside(context, [*scored.tables, *beside], shard.index)
     for folder, frame in beside.items():
         path = context.run / folder / part_name(shard.index)
         metadata = {"fastscore.signature": context.signature}
@@ -411,6 +415,15 @@ def _commit_scores(loaded: Loaded, shard: Shard, scored: ShardScores) -> Receipt
             names=tuple(files_of(shard)),
         ),
     )
+
+
+def _remove_beside(context: RunContext, folders: Sequence[str], index: int) -> None:
+    """Remove the parts of a shard from where an earlier release had them: they are void."""
+    name = part_name(index)
+    if "/" in name:
+        context.check_writer()
+        for folder in folders:
+            (context.run / folder / Path(name).name).unlink(missing_ok=True)
 
 
 def table_metadata(signature: str, suite: Suite, table: Table) -> dict[str, str]:
