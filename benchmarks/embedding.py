@@ -160,7 +160,7 @@ class Row:
 class Named:
     """A contender in the shape of an embedder, so that accuracy is measured alike."""
 
-    precision = "fp32"
+    precision, device = "fp32", "cpu"
     fingerprint = ""
 
     def __init__(self, encode: Encode) -> None:

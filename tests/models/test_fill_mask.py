@@ -12,7 +12,7 @@ from fastscore_models import (
     find_masked,
     list_masked,
 )
-from fastscore_models.fill_mask import build_masked
+from fastscore_models.masked_graph import build_masked
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
