@@ -244,7 +244,9 @@ _KEYS: dict[str, dict[str, tuple[str, ...]]] = {
 _SHORTEST_COMPONENT = 3
 _SEPARATOR = "\n"
 _CACHED_CATEGORIES = 1 << 16
-_LARGEST_CACHED = 1 << 16
+_LARGEST_CACHED, _MOST_CACHED = 1 << 16, 512
+_Read = tuple[int | None, list[tuple[str | None, ...]]]
+_cells_read: dict[tuple[str, str], _Read | None] = {}
 
 
 KIND_DTYPE = pl.Enum(CATALOGUES)
@@ -298,12 +300,7 @@ def read_catalogue(
     pairs, row = np.unique(codes * len(CATALOGUES) + kinds, return_inverse=True)
     texts, numbers = np.divmod(pairs, len(CATALOGUES))
     names = [CATALOGUES[number] for number in numbers.tolist()]
-    read = [
-        _read_cell(cell, name)
-        if len(cell) <= _LARGEST_CACHED
-        else _read_cell.__wrapped__(cell, name)
-        for cell, name in zip(cells.gather(texts), names, strict=True)
-    ]
+    read = _read_cells(list(zip(cells.gather(texts), names, strict=True)))
     records = [
         (cell, name, *record)
         for cell, (name, (_, found)) in enumerate(zip(names, read, strict=True))
@@ -322,10 +319,21 @@ def read_catalogue(
     return row, Catalogue(pl.DataFrame(described), complete)
 
 
-@lru_cache(maxsize=512)
-def _read_cell(cell: str, kind: str) -> tuple[int | None, list[tuple[str | None, ...]]]:
+def _read_cells(cells: list[tuple[str, str]]) -> list[_Read]:
+    """Read distinct cells, each with its kind; those that were read before are kept."""
+    read = {cell: _cells_read.get(cell) for cell in cells}
+    new = [cell for cell in cells if read[cell] is None]
+    values = parse_cells(pl.Series([text for text, _ in new], dtype=pl.String))
+    read |= {cell: _read_cell(value, cell[1]) for cell, value in zip(new, values, strict=True)}
+    if len(_cells_read) > _MOST_CACHED:
+        _cells_read.clear()
+    _cells_read.update((cell, read[cell]) for cell in new if len(cell[0]) <= _LARGEST_CACHED)
+    return [found for found in read.values() if found is not None]
+
+
+def _read_cell(value: Any, kind: str) -> _Read:
     """Return the number of a cell's entries, None without a list of them, and the records."""
-    entries = _entries(parse_cell(cell))
+    entries = _entries(value)
     if entries is None:
         return None, []
     return len(entries), [_read_record(each, kind) for each in entries if isinstance(each, dict)]
