@@ -42,7 +42,7 @@ ELSEWHERE = {
     r"python -m benchmarks": "minutes of both cores, and peers that only benchmarks install",
     r"\bmake ": "make",
     r"dask_jobqueue": "a cluster of SLURM",
-    r"s3://|gs://|https://example": "a store of objects",
+    r"s3a?://|gs://|https://example": "a store of objects",
     r"import (duckdb|dask|ray|daft)|pyspark": "engines, whose recipes have tests of their own",
     r"fastscore migrate": "files of a public script; migration has tests of its own",
 }
