@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import orjson
 import pytest
@@ -155,6 +156,7 @@ def test_a_counter_that_rises_keeps_others_out_and_one_that_stands_lets_them_in(
 ) -> None:
     notes: list[str] = []
     with (
+        mock.patch.object(log, "STILL_SECONDS", 1e9),
         log.written(PREFIX, replaces=False, note=quietly),
         pytest.raises(RunConflictError, match="another fastscore writes there"),
         log.written(PREFIX, replaces=False, note=notes.append),

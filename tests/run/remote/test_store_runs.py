@@ -167,9 +167,9 @@ def test_an_interrupted_run_is_followed_at_once(
 
 
 def test_a_second_writer_is_refused_while_the_first_lives(store: Store, logs: list[Path]) -> None:
-    notes: list[str] = []
     with (
-        log.written(Prefix(URL), replaces=False, note=notes.append),
+        mock.patch.object(log, "STILL_SECONDS", 1e9),
+        log.written(Prefix(URL), replaces=False, note=print),
         pytest.raises(RunConflictError, match="another fastscore writes there") as raised,
     ):
         write(logs)
