@@ -12,6 +12,7 @@ from typing import Any
 from fastscore.errors import UsageError
 
 EXTRAS = {
+    "arrow": ("pyarrow",),
     "cloud": ("obstore",),
     "compile": ("numba", "llvmlite"),
     "cuda": ("faiss", "onnx", "onnxruntime", "safetensors", "tokenizers"),

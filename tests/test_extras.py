@@ -1,5 +1,6 @@
 """What the core alone does: every module of an extra is hidden from a process of its own."""
 
+import gzip
 import json
 import subprocess
 import sys
@@ -7,7 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import zstandard
 
+from fastscore import scan
 from fastscore.extras import EXTRAS, install_command
 from fastscore.suites.registry import load_suite
 
@@ -91,6 +94,59 @@ def test_explain_needs_no_extra(tmp_path: Path) -> None:
     found = run_without(CORE, *commands, cwd=tmp_path)
     assert [code for code, *_ in found] == [0, 0], found
     assert "average_U_best_early" in found[1][1] or "Dialogue average U" in found[1][1]
+
+
+def test_every_format_is_read_without_an_extra(tmp_path: Path) -> None:
+    run_without(CORE, ["example", "score_dialogue", "-o", "example"], cwd=tmp_path)
+    rows = scan([*(tmp_path / "example" / "logs").glob("*")], "score_dialogue").collect()
+    rows = rows.drop("file", "line", "byte_offset")
+    (tmp_path / "logs").mkdir()
+    lines = rows.write_ndjson().encode()
+    document = b"[" + b",".join(lines.splitlines()) + b"]"
+    for name, content in {
+        "a.jsonl": lines,
+        "b.json": document,
+        "d.jsonl.gz": gzip.compress(lines),
+        "e.jsonl.zst": zstandard.compress(lines),
+    }.items():
+        (tmp_path / "logs" / name).write_bytes(content)
+    rows.write_parquet(tmp_path / "logs" / "f.parquet")
+    rows.write_ipc(tmp_path / "logs" / "g.arrow", compression="zstd")
+    rows.write_ipc_stream(tmp_path / "logs" / "h.arrow", compression="lz4")
+    names = sorted(path.name for path in (tmp_path / "logs").iterdir())
+    options = ["--lex-weight", "1", "-q", "-o"]
+    commands = [["score", "score_dialogue", f"logs/{each}", *options, each[0]] for each in names]
+    commands += [["summary", each[0], "--format", "json"] for each in names]
+    found = run_without(CORE, *commands, cwd=tmp_path)
+    assert [code for code, *_ in found] == [0] * len(commands), found
+    summaries = [json.loads(out) for _, out, _ in found[len(names) :]]
+    assert summaries == summaries[:1] * len(names)
+
+
+TURNS = """
+import fastscore
+turns = fastscore.scan("example/logs", "score_dialogue").collect()
+scores = fastscore.score(turns, fastscore.ScoreDialogue(lex_weight=1.0))
+scorer = fastscore.Scorer("score_dialogue", lex_weight=1.0)
+for call in (scores.to_arrow, scores.to_pandas, lambda: scorer(turns)):
+    try:
+        call()
+    except fastscore.errors.UsageError as error:
+        print(error)
+"""
+
+
+def test_arrow_tables_and_frames_of_pandas_need_arrow(tmp_path: Path) -> None:
+    run_without(CORE, ["example", "score_dialogue", "-o", "example"], cwd=tmp_path)
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM.partition("from fastscore.cli")[0] + TURNS],
+        input=json.dumps([CORE, []]),
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        check=False,
+    )
+    assert done.stdout.count(install_command("arrow")) == 3, (done.stdout, done.stderr)
 
 
 def refusal(tmp_path: Path, extra: str, *commands: list[str]) -> str:

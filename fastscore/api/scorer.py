@@ -6,15 +6,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import polars as pl
-import pyarrow as pa
 
 from fastscore.api.arguments import SuiteName, named_options
 from fastscore.api.scoring import StrPath
 from fastscore.errors import InputError, UsageError, did_you_mean
+from fastscore.extras import load
 from fastscore.logs.inputs.column_map import column_map
 from fastscore.logs.inputs.frames import as_frame
 from fastscore.logs.inputs.layout import layout_map
@@ -37,6 +37,9 @@ from fastscore.suites.base import Suite
 from fastscore.suites.declarations import REJECTS_TABLE, Source
 from fastscore.suites.own_metrics import OwnMetric, load_metrics
 from fastscore.suites.registry import is_installed
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 ROWS_AT_ONCE = 100_000
 """How many rows of a stream are scored together: a call costs some milliseconds beyond its rows."""
@@ -145,7 +148,7 @@ class Scorer:
         return [source.column(name).keys[0] for name in source.dialogue_key]
 
     @cached_property
-    def schema(self) -> pa.Schema:
+    def schema(self) -> "pa.Schema":
         """The Arrow schema of what calls and streams return, before anything is scored."""
         suite, _ = self._config.load()
         schemas = {table.name: table.schema for table in suite.tables} | {REJECTS: REJECTS_TABLE}
@@ -172,7 +175,7 @@ class Scorer:
         """
         return self._score(list(self._read(_as_frame(batch), 1)))
 
-    def __call__(self, batch: Any) -> pa.Table:
+    def __call__(self, batch: Any) -> "pa.Table":
         """Score a batch of whole dialogues; return the rows of the table.
 
         Rows that cannot be scored are counted in a `RejectsWarning`. `scores` returns them too.
@@ -181,7 +184,7 @@ class Scorer:
 
     def map_batches(
         self, batches: Iterable[Any], *, rows: int = ROWS_AT_ONCE
-    ) -> Iterator[pa.RecordBatch]:
+    ) -> "Iterator[pa.RecordBatch]":
         """Score a stream of batches in which the rows of each dialogue stand together.
 
         A dialogue that a batch ends in is scored with its rows in the next batches.
@@ -230,7 +233,7 @@ class Scorer:
         files = pl.concat([rows.frame["file"], rows.rejects["file"]]).unique(maintain_order=True)
         return compute_rows(self._loaded, rows, files.to_list())
 
-    def _chosen(self, scores: ShardScores) -> pa.Table:
+    def _chosen(self, scores: ShardScores) -> "pa.Table":
         if self.table == REJECTS:
             return _plain(scores.rejects)
         if scores.rejects.height:
@@ -330,19 +333,20 @@ def _scattered(row: Mapping[str, Any], key: Sequence[str]) -> InputError:
     )
 
 
-def _plain(frame: pl.DataFrame) -> pa.Table:
+def _plain(frame: pl.DataFrame) -> "pa.Table":
     """Return Arrow of types that every engine reads: no large offsets, views or dictionaries."""
+    pa = load("pyarrow", "An Arrow table")
     table = frame.to_arrow(compat_level=pl.CompatLevel.oldest())
-    return table.cast(pa.schema([(field.name, _small(field.type)) for field in table.schema]))
+    return table.cast(pa.schema([(field.name, _small(pa, field.type)) for field in table.schema]))
 
 
-def _small(kind: pa.DataType) -> pa.DataType:
+def _small(pa: Any, kind: Any) -> Any:
     if pa.types.is_large_string(kind):
         return pa.string()
     if pa.types.is_large_list(kind):
-        return pa.list_(_small(kind.value_type))
+        return pa.list_(_small(pa, kind.value_type))
     if pa.types.is_dictionary(kind):
-        return _small(kind.value_type)
+        return _small(pa, kind.value_type)
     if pa.types.is_struct(kind):
-        return pa.struct([(field.name, _small(field.type)) for field in kind])
+        return pa.struct([(field.name, _small(pa, field.type)) for field in kind])
     return kind

@@ -439,11 +439,12 @@ def doctor_command(ctx: click.Context, warm: bool) -> None:
 PACKAGES = (
     "polars",
     "numpy",
-    "pyarrow",
+    "nanoarrow",
     "orjson",
     "click",
 )
 OF_EXTRAS = {
+    "arrow": ("pyarrow",),
     "embed": ("onnxruntime", "tokenizers", "faiss-cpu"),
     "stats": ("scipy",),
     "plots": ("matplotlib",),

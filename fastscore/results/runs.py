@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import polars as pl
 
 from fastscore.errors import RunError, UsageError, did_you_mean, worded
-from fastscore.extras import explained
+from fastscore.extras import explained, require
 from fastscore.logs.read.score_input import ScoreInput
 from fastscore.options import available_processors
 from fastscore.run.commit import (
@@ -151,11 +151,13 @@ class Run:
         return write_report([self], output, cluster=cluster)
 
     def to_pandas(self, table: str = "dialogues") -> "PandasFrame":
-        """Return a table as a pandas frame. This needs pandas."""
+        """Return a table as a pandas frame. This needs pandas and pyarrow."""
+        require("arrow", "A frame of pandas")
         return self.scan(table).collect().to_pandas()
 
     def to_arrow(self, table: str = "dialogues") -> "ArrowTable":
-        """Return a table as an Arrow table."""
+        """Return a table as an Arrow table. This needs pyarrow."""
+        require("arrow", "An Arrow table")
         return self.scan(table).collect().to_arrow()
 
     @property

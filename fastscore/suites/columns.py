@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import polars as pl
+from fastscore_jit import arrow_memory
 from fastscore_jit.arrays import Indices, Mask
 
 from fastscore.suites.declarations import NULL_REASONS_DTYPE, Column, Metric, NullReason, NullRule
@@ -23,15 +24,7 @@ Rows = pl.DataFrame | pl.LazyFrame
 
 def list_column(values: pl.Series, offsets: Indices) -> pl.Series:
     """Make a List column of the values between offsets."""
-    import pyarrow as pa
-
-    inner = values.to_arrow(compat_level=pl.CompatLevel.newest())
-    # `pyarrow.array` would import pandas where that is installed
-    edges = pa.py_buffer(np.ascontiguousarray(offsets, np.int64))
-    lists = pa.Array.from_buffers(
-        pa.large_list(inner.type), len(offsets) - 1, [None, edges], children=[inner]
-    )
-    return pl.Series("", lists)
+    return pl.Series(arrow_memory.list_column(arrow_memory.arrow_array(values.rechunk()), offsets))
 
 
 def gather_or_null(values: pl.Series, rows: Indices) -> pl.Series:

@@ -15,6 +15,7 @@ import numpy.typing as npt
 import polars as pl
 from fastscore_jit.arrays import Indices, Int64Array, Mask, UInt8Array
 from fastscore_jit.arrow import StringColumn, TextRows, string_column
+from fastscore_jit.arrow_memory import ViewedStrings, arrow_array, view_column, viewed_strings
 from fastscore_readers.json.line_ends import count_line_ends
 from fastscore_readers.json.located_values import unescaped, value_kinds, views
 from fastscore_readers.json.places import Place, Shape, find_places
@@ -375,10 +376,11 @@ def line_values(column: pl.Series) -> JsonValues:
 
     As `column_values`, but texts that stand in one buffer are left there.
     """
-    array, views = _views_of(column)
-    if not len(views):
+    found = _views_of(column)
+    if found is None:
         return column_values(column)
-    size = np.where(_present(array), views[:, 0], 0).astype(np.int64)
+    views, present = found.views, found.present
+    size = (views[:, 0] if present is None else np.where(present, views[:, 0], 0)).astype(np.int64)
     apart = size > _INLINE_BYTES
     if not apart.any():
         # a short text stands in its view
@@ -389,7 +391,7 @@ def line_values(column: pl.Series) -> JsonValues:
     used = views[apart, 2]
     if (used != used[0]).any() or (~apart & (size > 0) & ~empty[ARRAY] & ~empty[OBJECT]).any():
         return column_values(column)
-    data = np.frombuffer(array.buffers()[2 + used[0]], np.uint8)
+    data = found.buffer(used[0])
     begin = np.where(apart, views[:, 3], 0).astype(np.int64)
     values = _located(column.name, data, begin, np.where(apart, size, 0))
     for tag, rows in empty.items():
@@ -402,33 +404,21 @@ def _located(name: str, data: UInt8Array, begin: Int64Array, size: Int64Array) -
     return JsonValues(data, tags, start, end, np.arange(len(tags)), lambda _: name)
 
 
-def _views_of(column: pl.Series) -> tuple[Any, npt.NDArray[np.int32]]:
-    """Return a column as an Arrow array, and its string views (n, 4); (0, 4) if it has others."""
-    import pyarrow as pa
-
-    array = column.to_arrow(compat_level=pl.CompatLevel.newest())
-    if column.n_chunks() != 1 or not pa.types.is_string_view(array.type):
-        return array, np.zeros((0, 4), np.int32)
-    views = np.frombuffer(array.buffers()[1], np.int32).reshape(-1, 4)
-    return array, views[array.offset : array.offset + len(array)]
-
-
-def _present(array: Any) -> Mask:
-    """Return which values of an Arrow array are not null."""
-    validity = array.buffers()[0]
-    if validity is None:
-        return np.ones(len(array), np.bool_)
-    bits = np.unpackbits(np.frombuffer(validity, np.uint8), bitorder="little")
-    return bits[array.offset : array.offset + len(array)].view(np.bool_)
+def _views_of(column: pl.Series) -> ViewedStrings | None:
+    """Return the views of a column in one chunk; None for a column of others, or of no rows."""
+    if column.n_chunks() != 1 or column.dtype != pl.String or not len(column):
+        return None
+    return viewed_strings(arrow_array(column))
 
 
 def line_parts(column: pl.Series) -> list[pl.Series]:
     """Cut a column where its texts go on in another buffer, for `line_values`."""
-    array, views = _views_of(column)
-    if not len(views):
+    found = _views_of(column)
+    if found is None:
         return [column]
-    rows = np.flatnonzero(_present(array) & (views[:, 0] > _INLINE_BYTES))
-    buffer = views[rows, 2]
+    apart = found.views[:, 0] > _INLINE_BYTES
+    rows = np.flatnonzero(apart if found.present is None else apart & found.present)
+    buffer = found.views[rows, 2]
     cuts = rows[1:][buffer[1:] != buffer[:-1]].tolist()
     if len(cuts) >= _MOST_PARTS:
         return [column]
@@ -502,13 +492,8 @@ def string_views(
     present: Mask | None, out: npt.NDArray[np.int32], data: Sequence[UInt8Array]
 ) -> pl.Series:
     """Make a column of views; without ``present`` it has no nulls."""
-    import pyarrow as pa
-
-    validity = None
-    if present is not None and not present.all():
-        validity = pa.py_buffer(np.packbits(present, bitorder="little"))
-    buffers = [validity, pa.py_buffer(out), *(pa.py_buffer(buffer) for buffer in data)]
-    return pl.Series("", pa.Array.from_buffers(pa.string_view(), len(out), buffers))
+    some = present is not None and not present.all()
+    return pl.Series(view_column(present if some else None, out, data))
 
 
 def expect_texts(values: JsonValues, problems: Problems, *, or_empty: bool) -> pl.Series:

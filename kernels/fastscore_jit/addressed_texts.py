@@ -14,6 +14,7 @@ from fastscore_jit.memory import (
     load_int32,
     load_short,
     load_word,
+    store_word,
     subview,
 )
 
@@ -37,6 +38,19 @@ def locate_rows(column: "AddressedStrings", start: int, stop: int) -> Views:
     else:
         _rows_of_offsets(column.buffers, column.offsets, start, rows)
     return rows
+
+
+@kernel("Views(int64[:], int64[:]), int64[:], out(uint8[:])", fastmath=False)
+def gather_rows(rows, offsets, out):  # type: ignore[no-untyped-def]
+    """Copy the bytes of each row to its offset, in order; eight bytes more may be written."""
+    addresses, lengths = rows
+    for row in range(addresses.size):
+        text, begin, at = View(addresses[row], lengths[row]), offsets[row], np.int64(0)
+        while at + 8 <= lengths[row]:
+            store_word(out, begin + at, load_word(text, at))
+            at += 8
+        if at < lengths[row]:
+            store_word(out, begin + at, load_short(text, int(at), int(lengths[row] - at)))
 
 
 @kernel(

@@ -1,6 +1,7 @@
 """String columns as flat buffers: UTF-8 bytes and offsets, copied only where Arrow demands it."""
 
 import ctypes
+import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -8,15 +9,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fastscore_jit.addressed_texts import locate_rows
+from fastscore_jit.addressed_texts import gather_rows, locate_rows
 from fastscore_jit.arrays import Mask
+from fastscore_jit.arrow_memory import arrow_array, arrow_column, present_rows, viewed_strings
 from fastscore_jit.memory import Views
 from fastscore_jit.validation import read_only
+
+_VIEW_BYTES, _WORD_BYTES = 16, 8
+_NO_OFFSETS, _NO_VIEWS = read_only(np.zeros(0, np.int64)), read_only(np.zeros(0, np.uint8))
 
 
 @dataclass(frozen=True, slots=True)
 class StringColumn:
-    """A column of strings without nulls.
+    """A column of strings without nulls; polars and other libraries of Arrow take it as it is.
 
     Attributes
     ----------
@@ -32,6 +37,17 @@ class StringColumn:
     def __len__(self) -> int:
         return len(self.offsets) - 1
 
+    def __arrow_c_array__(self, requested_schema: Any = None) -> Any:
+        """Return the column as Arrow's capsules; nothing is copied."""
+        column = arrow_column("large_string", len(self), [None, self.offsets, self.data])
+        return column.array.__arrow_c_array__(requested_schema)
+
+    def to_list(self) -> list[str]:
+        """Copy the rows out."""
+        text = self.data.tobytes()
+        edges = self.offsets.tolist()
+        return [text[start:end].decode() for start, end in itertools.pairwise(edges)]
+
 
 def string_column(name: str, strings: Any) -> StringColumn:
     """Read a column of strings.
@@ -41,9 +57,8 @@ def string_column(name: str, strings: Any) -> StringColumn:
     name
         The argument's name, for messages.
     strings
-        A pyarrow array or chunked array, anything that exports the Arrow PyCapsule interface (a
-        polars Series), or a sequence of ``str``. Types string, large_string, string_view and
-        dictionaries of them.
+        Anything that exports the Arrow PyCapsule interface (a polars Series, an array of pyarrow),
+        or a sequence of ``str``. Types string, large_string, string_view and dictionaries of them.
 
     Raises
     ------
@@ -52,39 +67,50 @@ def string_column(name: str, strings: Any) -> StringColumn:
     ValueError
         A value is null.
     """
-    import pyarrow as pa
-
     if isinstance(strings, StringColumn):
         return strings
-    array = _checked_strings(name, strings)
-    if not pa.types.is_large_string(array.type):
-        array = array.cast(pa.large_string())
-    return _from_large_string(array)
+    column = addressed_strings(name, strings)
+    if isinstance(column.owner, StringColumn):
+        return column.owner
+    rows = locate_rows(column, 0, len(column))
+    offsets = np.zeros(len(column) + 1, np.int64)
+    np.cumsum(rows.lengths, out=offsets[1:])
+    data = np.empty(int(offsets[-1]) + _WORD_BYTES, np.uint8)
+    gather_rows(Views(read_only(rows.addresses), read_only(rows.lengths)), read_only(offsets), data)
+    return StringColumn(read_only(data[:-_WORD_BYTES]), read_only(offsets))
 
 
 @dataclass(frozen=True, slots=True)
 class AddressedStrings:
-    """A column of strings without nulls, its bytes left where Arrow has them.
+    """A column of strings, its bytes left where Arrow has them.
 
     Attributes
     ----------
-    array
-        The Arrow array that owns the memory: alive as long as the addresses are used.
+    owner
+        What owns the memory: alive as long as the addresses are used.
     buffers
         The buffers that hold the bytes, int64 (buffers,) each.
     offsets : int64 (rows + 1,)
         Where each row begins in the only buffer; empty for a column of views.
     string_views : uint8 (16 * rows,)
         Arrow's views of the rows; empty for a column of offsets.
+    present : bool (rows,) or None
+        Which rows are not null; None for all.
     """
 
-    array: Any
+    owner: Any
     buffers: Views
     offsets: npt.NDArray[np.int64]
     string_views: npt.NDArray[np.uint8]
+    present: Mask | None
 
     def __len__(self) -> int:
-        return len(self.array)
+        return self.string_views.size // _VIEW_BYTES or max(self.offsets.size - 1, 0)
+
+    def to_list(self) -> list[str]:
+        """Copy the rows out, of a column without nulls."""
+        rows = TextRows(self.owner, *locate_rows(self, 0, len(self))).to_list()
+        return [row or "" for row in rows]
 
 
 def addressed_strings(name: str, strings: Any, *, nulls: bool = False) -> AddressedStrings:
@@ -92,26 +118,68 @@ def addressed_strings(name: str, strings: Any, *, nulls: bool = False) -> Addres
 
     Nulls are an error unless ``nulls``; their rows are then unspecified.
     """
-    import pyarrow as pa
+    if isinstance(strings, StringColumn):
+        return _of_offsets(strings, None)
+    if not hasattr(strings, "__arrow_c_stream__") and not hasattr(strings, "__arrow_c_array__"):
+        try:
+            column, present = _of_texts(strings)
+        except (AttributeError, TypeError) as error:
+            raise TypeError(
+                f"`{name}` is {type(strings).__name__} of values that are not all strings "
+                f"({error}); expected a pyarrow array, a polars Series or a sequence of str"
+            ) from None
+        return _without_nulls(name, _of_offsets(column, present), nulls=nulls)
+    array = arrow_array(strings)
+    if array is None or array.schema.format not in ("vu", "U", "u"):
+        array = arrow_array(_by_polars(name, strings))
+    if array.schema.format != "vu" or not array.length:
+        found = _of_offsets(_of_array(array), present_rows(array))
+        return _without_nulls(name, found, nulls=nulls)
+    viewed = viewed_strings(array)
+    buffers = Views(read_only(viewed.addresses), read_only(viewed.sizes))
+    own = read_only(viewed.views.view(np.uint8).reshape(-1))
+    found = AddressedStrings(array, buffers, _NO_OFFSETS, own, viewed.present)
+    return _without_nulls(name, found, nulls=nulls)
 
-    array = _checked_strings(name, strings, nulls=nulls)
-    if len(array) and pa.types.is_string_view(array.type):
-        _, views, *data = array.buffers()
-        own = np.frombuffer(views, np.uint8, 16 * len(array), 16 * array.offset)
-        buffers = _views([(buffer.address, buffer.size) for buffer in data])
-        return AddressedStrings(array, buffers, read_only(np.zeros(0, np.int64)), read_only(own))
-    if not pa.types.is_large_string(array.type):
-        array = array.cast(pa.large_string())
-    column = _from_large_string(array)
+
+def _without_nulls(name: str, column: AddressedStrings, *, nulls: bool) -> AddressedStrings:
+    """Return the column; refuse nulls unless ``nulls``."""
+    if column.present is not None and not nulls:
+        rows = np.flatnonzero(~column.present)
+        raise ValueError(
+            f"`{name}` holds {rows.size} null(s), the first at position {rows[0]}; expected "
+            "none: leave those rows out or fill them first"
+        )
+    return column
+
+
+def _of_offsets(column: StringColumn, present: Mask | None) -> AddressedStrings:
+    """Return the rows of a column by its offsets."""
     size = column.data.size
-    buffers = _views([(column.data.ctypes.data if size else 0, size)])
-    return AddressedStrings(array, buffers, column.offsets, read_only(np.zeros(0, np.uint8)))
+    places = np.array([[column.data.ctypes.data if size else 0], [size]], np.int64)
+    buffers = Views(read_only(places[0]), read_only(places[1]))
+    return AddressedStrings(column, buffers, column.offsets, _NO_VIEWS, present)
 
 
-def _views(places: Sequence[tuple[int, int]]) -> Views:
-    """Return the views of some buffers, by address and size."""
-    addresses, lengths = np.array(places, np.int64).reshape(-1, 2).T.copy()
-    return Views(read_only(addresses), read_only(lengths))
+def _of_array(array: Any) -> StringColumn:
+    """Return the buffers of an Arrow array of strings with offsets."""
+    if not array.length:
+        return StringColumn(read_only(np.zeros(0, np.uint8)), read_only(np.zeros(1, np.int64)))
+    view = array.view()
+    kind = np.int64 if array.schema.format == "U" else np.int32
+    offsets = np.frombuffer(view.buffer(1), kind)[array.offset :][: array.length + 1]
+    data = np.frombuffer(view.buffer(2), np.uint8)
+    return StringColumn(read_only(data), read_only(offsets.astype(np.int64, copy=False)))
+
+
+def _by_polars(name: str, strings: Any) -> Any:
+    """Return strings of other types, or in several chunks, as polars has them."""
+    import polars as pl
+
+    series = pl.Series(strings)
+    if series.dtype not in (pl.String, pl.Categorical, pl.Enum, pl.Null):
+        raise TypeError(f"`{name}` has type {series.dtype}; expected strings")
+    return series.cast(pl.String).rechunk()
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,92 +245,19 @@ def text_rows(name: str, strings: Any, *, nulls: bool = False) -> TextRows:
         return strings
     column = addressed_strings(name, strings, nulls=nulls)
     addresses, lengths = locate_rows(column, 0, len(column))
-    if nulls and column.array.null_count:
-        lengths[_nulls(column.array)] = -1
-    return TextRows(column.array, addresses, lengths)
+    if column.present is not None:
+        lengths[~column.present] = -1
+    return TextRows(column.owner, addresses, lengths)
 
 
-def _nulls(array: Any) -> Mask:
-    """Return which values are null; pyarrow's way imports pandas where that is installed."""
-    valid = np.frombuffer(array.buffers()[0], np.uint8)
-    bits = np.unpackbits(valid, count=array.offset + len(array), bitorder="little")
-    return np.equal(bits[array.offset :], 0)
-
-
-def _checked_strings(name: str, strings: Any, *, nulls: bool = False) -> Any:
-    """Return an Arrow array of strings of any layout, without nulls unless ``nulls``."""
-    import pyarrow as pa
-
-    array = _arrow_array(name, strings)
-    if pa.types.is_dictionary(array.type):
-        values = array.dictionary
-        if pa.types.is_string(values.type) or pa.types.is_string_view(values.type):
-            values = values.cast(pa.large_string())
-        array = values.take(array.indices)
-    if pa.types.is_null(array.type):
-        array = array.cast(pa.large_string())
-    if not (
-        pa.types.is_string(array.type)
-        or pa.types.is_large_string(array.type)
-        or pa.types.is_string_view(array.type)
-    ):
-        raise TypeError(f"`{name}` has Arrow type {array.type}; expected strings")
-    if array.null_count and not nulls:
-        at = array.is_null().index(True).as_py()
-        raise ValueError(
-            f"`{name}` holds {array.null_count} null(s), the first at position {at}; expected "
-            "none: leave those rows out or fill them first"
-        )
-    return array
-
-
-def _arrow_array(name: str, strings: Any) -> Any:
-    import pyarrow as pa
-
-    if isinstance(strings, pa.Array):
-        return strings
-    if isinstance(strings, pa.ChunkedArray):
-        chunked = strings
-    elif hasattr(strings, "__arrow_c_stream__"):
-        chunked = pa.chunked_array(strings)
-    elif hasattr(strings, "__arrow_c_array__"):
-        return pa.array(strings)
-    else:
-        try:
-            return _of_texts(strings)
-        except (AttributeError, TypeError) as error:
-            raise TypeError(
-                f"`{name}` is {type(strings).__name__} of values that are not all strings "
-                f"({error}); expected a pyarrow array, a polars Series or a sequence of str"
-            ) from None
-    return chunked.chunk(0) if chunked.num_chunks == 1 else chunked.combine_chunks()
-
-
-def _of_texts(texts: Iterable[str | None]) -> Any:
-    """Return an Arrow array; `pyarrow.array` imports pandas where that is installed."""
-    import pyarrow as pa
-
+def _of_texts(texts: Iterable[str | None]) -> tuple[StringColumn, Mask | None]:
+    """Return texts as a column, and which are not None; None for all."""
     if isinstance(texts, str):
         raise TypeError("one text")
     encoded = [None if text is None else text.encode() for text in texts]
-    sizes = [0 if text is None else len(text) for text in encoded]
     present = np.array([text is not None for text in encoded], np.bool_)
-    valid = np.packbits(present, bitorder="little")
+    sizes = [0 if text is None else len(text) for text in encoded]
     offsets = np.cumsum([0, *sizes], dtype=np.int64)
-    data = b"".join(text for text in encoded if text is not None)
-    buffers = [pa.py_buffer(each) for each in (valid, offsets, data)]
-    return pa.Array.from_buffers(pa.large_string(), len(encoded), buffers)
-
-
-def _from_large_string(array: Any) -> StringColumn:
-    _, offset_buffer, data_buffer = array.buffers()
-    if len(array) == 0:
-        return StringColumn(read_only(np.zeros(0, np.uint8)), read_only(np.zeros(1, np.int64)))
-    offsets = np.frombuffer(
-        offset_buffer, dtype=np.int64, count=len(array) + 1, offset=array.offset * 8
-    )
-    if data_buffer is None or data_buffer.size == 0:
-        data = np.zeros(0, np.uint8)
-    else:
-        data = np.frombuffer(data_buffer, dtype=np.uint8)
-    return StringColumn(read_only(data), read_only(offsets))
+    data = np.frombuffer(b"".join(text for text in encoded if text is not None), np.uint8)
+    column = StringColumn(read_only(data), read_only(offsets))
+    return column, None if present.all() else present

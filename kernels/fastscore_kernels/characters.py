@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from fastscore_jit.arrow import text_rows
+from fastscore_jit.arrow import StringColumn, text_rows
 from fastscore_jit.compiling import always_inlined, kernel
 from fastscore_jit.memory import View, Views, load_byte
 from fastscore_jit.validation import read_only
@@ -18,7 +18,7 @@ _CODE_POINTS = 0x110000
 _SPACE = 32
 
 
-def replace_characters(strings: Any, replacement: Callable[[str], str]) -> Any:
+def replace_characters(strings: Any, replacement: Callable[[str], str]) -> StringColumn:
     """Replace each character, then squeeze spaces.
 
     Parameters
@@ -30,11 +30,9 @@ def replace_characters(strings: Any, replacement: Callable[[str], str]) -> Any:
 
     Returns
     -------
-    pyarrow.LargeStringArray
+    StringColumn
         As many texts: ``" ".join(text.split(" "))`` without empty parts, of the replaced texts.
     """
-    import pyarrow as pa
-
     rows = text_rows("strings", strings)
     views, lengths = rows.views, rows.lengths
     seen = np.zeros(_CODE_POINTS, np.bool_)
@@ -50,8 +48,7 @@ def replace_characters(strings: Any, replacement: Callable[[str], str]) -> Any:
         wider = np.empty(2 * out.size, np.uint8)
         wider[: offsets[row]] = out[: offsets[row]]
         out = wider
-    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(out[: offsets[-1]])]
-    return pa.Array.from_buffers(pa.large_string(), len(lengths), buffers)
+    return StringColumn(read_only(out[: offsets[-1]]), read_only(offsets))
 
 
 def _replacements(

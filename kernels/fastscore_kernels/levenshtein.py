@@ -538,7 +538,7 @@ def _write_distances_plain(
     similarity: npt.NDArray[np.float64] | None,
 ) -> None:
     """Compute in Python: nothing can be read by address where nothing is compiled."""
-    for row, (left, right) in enumerate(zip(a.array.to_pylist(), b.array.to_pylist(), strict=True)):
+    for row, (left, right) in enumerate(zip(a.to_list(), b.to_list(), strict=True)):
         x, y = (np.array([ord(c) for c in text], np.int32) for text in (left, right))
         # all of two texts of a million characters would take days
         for _ in range(2):

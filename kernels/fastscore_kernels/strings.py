@@ -35,7 +35,7 @@ def string_changes(strings: Any) -> Mask:
     column = addressed_strings("strings", strings)
     changed = np.zeros(len(column), np.bool_)
     if JIT_DISABLED:
-        texts = column.array.to_pylist()
+        texts = column.to_list()
         changed[1:] = [text != before for before, text in itertools.pairwise(texts)]
         return changed
     # a chunk begins with the last row of the one before
@@ -66,7 +66,7 @@ def outer_whitespace(strings: Any) -> Mask:
     column = addressed_strings("strings", strings)
     surrounded = np.zeros(len(column), np.bool_)
     if JIT_DISABLED:
-        surrounded[:] = [text != text.strip() for text in column.array.to_pylist()]
+        surrounded[:] = [text != text.strip() for text in column.to_list()]
         return surrounded
     for start in range(0, len(column), _ROWS_PER_CHUNK):
         stop = min(start + _ROWS_PER_CHUNK, len(column))

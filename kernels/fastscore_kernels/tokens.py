@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from fastscore_jit.arrow import string_column
+from fastscore_jit.arrow import StringColumn, string_column
 from fastscore_jit.compiling import inlined, kernel
 from fastscore_jit.validation import read_only
 
@@ -25,12 +25,12 @@ class TokenSequences:
     offsets : int64 (texts + 1,)
         Text ``i`` is ``ids[offsets[i]:offsets[i + 1]]``.
     vocabulary
-        pyarrow.LargeStringArray of distinct tokens, in order of first appearance.
+        Distinct tokens, in order of first appearance.
     """
 
     ids: npt.NDArray[np.int32]
     offsets: npt.NDArray[np.int64]
-    vocabulary: Any
+    vocabulary: StringColumn
 
 
 def number_tokens(strings: Any) -> TokenSequences:
@@ -73,16 +73,13 @@ def number_tokens(strings: Any) -> TokenSequences:
     return TokenSequences(ids, offsets, _gather_vocabulary(column.data, entries[:known]))
 
 
-def _gather_vocabulary(data: npt.NDArray[np.uint8], entries: npt.NDArray[np.int64]) -> Any:
-    import pyarrow as pa
-
+def _gather_vocabulary(data: npt.NDArray[np.uint8], entries: npt.NDArray[np.int64]) -> StringColumn:
     sizes = entries[:, 1]
     offsets = np.zeros(len(entries) + 1, np.int64)
     np.cumsum(sizes, out=offsets[1:])
     out = np.empty(offsets[-1], np.uint8)
     _gather(data, entries, offsets, out)
-    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(out)]
-    return pa.Array.from_buffers(pa.large_string(), len(entries), buffers)
+    return StringColumn(read_only(out), read_only(offsets))
 
 
 @kernel("uint8[:], int64[:], out(int64[:])", fastmath=False)

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 from fastscore_jit.arrays import Int64Array, UInt8Array
-from fastscore_jit.arrow import string_column
+from fastscore_jit.arrow import StringColumn, string_column
 from fastscore_jit.compiling import always_inlined, kernel
 from fastscore_jit.memory import View, load_byte, subview
 from fastscore_jit.validation import as_offsets, as_vector, read_only
@@ -16,7 +16,7 @@ _SPACE = 32
 _DOTTED_I, _KELVIN = np.uint8(ord("i")), np.uint8(ord("k"))
 
 
-def plain_words(strings: Any, *, without: Sequence[str] = ()) -> Any:
+def plain_words(strings: Any, *, without: Sequence[str] = ()) -> StringColumn:
     """Reduce texts to lower-case words of a-z and 0-9 between single spaces.
 
     Whatever else there is parts words, other letters too; but the two characters beyond ASCII
@@ -31,17 +31,14 @@ def plain_words(strings: Any, *, without: Sequence[str] = ()) -> Any:
 
     Returns
     -------
-    pyarrow.LargeStringArray
+    StringColumn
         As many texts.
     """
-    import pyarrow as pa
-
     left_out, texts = string_column("without", list(without)), string_column("strings", strings)
     offsets = np.zeros(len(texts) + 1, np.int64)
     out = np.empty(int(texts.offsets[-1] - texts.offsets[0]), np.uint8)
     _write_words(texts.data, texts.offsets, left_out.data, left_out.offsets, _LOWER, offsets, out)
-    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(out)]
-    return pa.Array.from_buffers(pa.large_string(), len(texts), buffers)
+    return StringColumn(read_only(out[: offsets[-1]]), read_only(offsets))
 
 
 def count_phrases(

@@ -169,7 +169,7 @@ def test_threads_and_neighbours_change_nothing(threads):
         (pl.Series(["x", None]), ["a", "b"], ValueError, "null.*position 1"),
         ([None], ["a"], ValueError, "null.*position 0"),
         (["x"], ["a", "b"], ValueError, "`a` has 1 rows and `b` has 2"),
-        (pl.Series([1, 2]), ["a", "b"], TypeError, "`a` has Arrow type int64"),
+        (pl.Series([1, 2]), ["a", "b"], TypeError, "`a` has type Int64"),
         ([1, 2], ["a", "b"], TypeError, "`a` is list"),
     ],
 )

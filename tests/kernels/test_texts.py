@@ -37,8 +37,8 @@ def shouted(character: str) -> str:
 @given(texts)
 def test_replaced_characters_oracle(given_texts):
     expected = naive_texts.replace_characters(given_texts, shouted)
-    assert replace_characters(given_texts, shouted).to_pylist() == expected
-    assert replace_characters(pl.Series(given_texts, dtype=pl.String), shouted).to_pylist() == (
+    assert replace_characters(given_texts, shouted).to_list() == expected
+    assert replace_characters(pl.Series(given_texts, dtype=pl.String), shouted).to_list() == (
         expected
     )
 
@@ -46,7 +46,7 @@ def test_replaced_characters_oracle(given_texts):
 def test_replaced_characters_may_need_more_room():
     given_texts = ["a" * 50, "'" * 50, "&" * 50, "&" * 3000, "a&"]
     expected = naive_texts.replace_characters(given_texts, shouted)
-    assert replace_characters(given_texts, shouted).to_pylist() == expected
+    assert replace_characters(given_texts, shouted).to_list() == expected
 
 
 @given(
@@ -57,12 +57,12 @@ def test_replaced_characters_may_need_more_room():
 )
 def test_plain_words_oracle(given_texts, without):
     expected = naive_texts.plain_words(given_texts, sorted(without))
-    assert plain_words(given_texts, without=sorted(without)).to_pylist() == expected
+    assert plain_words(given_texts, without=sorted(without)).to_list() == expected
 
 
 def test_plain_words_by_hand():
     given_texts = ["Nonna's A-1 pie, an\u0130x \u212aE", "The", "", "café au\tlait"]
-    assert plain_words(given_texts, without=["a", "the"]).to_pylist() == [
+    assert plain_words(given_texts, without=["a", "the"]).to_list() == [
         "nonna s 1 pie ani x ke",
         "",
         "",
@@ -121,7 +121,7 @@ def test_phrases_that_are_not_there():
 def test_no_other_character_has_a_plain_lower_case():
     letters = [chr(point) for point in range(128, 0x110000) if not 0xD800 <= point < 0xE000]
     expected = naive_texts.plain_words(letters, [])
-    assert plain_words(letters).to_pylist() == expected
+    assert plain_words(letters).to_list() == expected
     assert [letter for letter, word in zip(letters, expected, strict=True) if word] == [
         "\u0130",
         "\u212a",
@@ -177,7 +177,7 @@ def test_numbered_tokens_oracle(given_texts):
     sequences, vocabulary = naive_texts.number_tokens(given_texts)
     cuts = zip(found.offsets[:-1], found.offsets[1:], strict=True)
     assert [found.ids[a:b].tolist() for a, b in cuts] == sequences
-    assert found.vocabulary.to_pylist() == vocabulary
+    assert found.vocabulary.to_list() == vocabulary
 
 
 def test_the_table_of_tokens_grows():
@@ -186,7 +186,7 @@ def test_the_table_of_tokens_grows():
     found = number_tokens(given_texts)
     sequences, vocabulary = naive_texts.number_tokens(given_texts)
     assert found.ids.tolist() == [token for sequence in sequences for token in sequence]
-    assert found.vocabulary.to_pylist() == vocabulary
+    assert found.vocabulary.to_list() == vocabulary
 
 
 tokens = st.lists(st.integers(0, 5), max_size=7)

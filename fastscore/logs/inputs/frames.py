@@ -10,9 +10,9 @@ from typing import Any
 
 import orjson
 import polars as pl
-import pyarrow as pa
 
 from fastscore.errors import InputError, UsageError
+from fastscore.extras import require
 
 FRAME_NAME = "frame"
 """What rows, rejects and errors call what was in memory: the place of a file's path."""
@@ -44,10 +44,12 @@ def as_frame(given: Any) -> pl.DataFrame | None:
     if not speaks_arrow and not hasattr(given, "to_polars"):
         return None
     try:
-        if speaks_arrow and not _is_pandas(given):  # of which polars leaves the index out
-            given = _validated(pa.table(given))
-        found = pl.DataFrame(given) if speaks_arrow else given.to_polars()
-    except InputError:
+        if _is_pandas(given):
+            require("arrow", "A frame of pandas")
+            found = pl.DataFrame(given)  # without the index, which Arrow would have
+        else:
+            found = _of_arrow(given) if speaks_arrow else given.to_polars()
+    except (InputError, UsageError):
         raise
     except Exception as error:  # each library has errors of its own
         raise InputError(
@@ -59,17 +61,52 @@ def as_frame(given: Any) -> pl.DataFrame | None:
     return found
 
 
-def _validated(table: pa.Table) -> pa.Table:
-    """Return what another library wrote, of which polars takes texts and views at their word."""
-    for name, column in zip(table.column_names, table.columns, strict=True):
-        try:
-            column.validate(full=True)
-        except pa.ArrowInvalid as error:
-            raise InputError(
-                f"{FRAME_NAME}: the column {name!r} does not hold what its type says: {error}.",
-                "Text must be UTF-8, within the buffers of its array: write the column again.",
-            ) from error
-    return table
+def _of_arrow(given: Any) -> pl.DataFrame:
+    """Take what another library wrote, of which polars takes texts and views at their word."""
+    if type(given).__module__.partition(".")[0] == "pyarrow":
+        # views and offsets beyond their buffers, which no other library lets write
+        given = sys.modules["pyarrow"].table(given)
+        for name, column in zip(given.column_names, given.columns, strict=True):
+            with _refused(name):
+                column.validate(full=True)
+        return pl.DataFrame(given)
+    found = pl.DataFrame(given)
+    for column in found:
+        of_bytes = _as_bytes(column.dtype)
+        if of_bytes != column.dtype:
+            with _refused(column.name):
+                column.cast(of_bytes).cast(column.dtype)
+    return found
+
+
+@contextlib.contextmanager
+def _refused(name: str) -> Iterator[None]:
+    try:
+        yield
+    except (ValueError, pl.exceptions.PolarsError) as error:  # those of Arrow are ValueErrors
+        raise InputError(
+            f"{FRAME_NAME}: the column {name!r} does not hold what its type says: {error}.",
+            "Text must be UTF-8, within the buffers of its array: write the column again.",
+        ) from error
+
+
+def _as_bytes(dtype: pl.DataType) -> pl.DataType:
+    """Return a type with bytes in the place of text: casts to text check it."""
+    if isinstance(dtype, pl.String):
+        return pl.Binary()
+    if isinstance(dtype, pl.List):
+        return pl.List(_as_bytes(_instance(dtype.inner)))
+    if isinstance(dtype, pl.Array):
+        return pl.Array(_as_bytes(_instance(dtype.inner)), dtype.size)
+    if isinstance(dtype, pl.Struct):
+        fields = ((field.name, _as_bytes(_instance(field.dtype))) for field in dtype.fields)
+        return pl.Struct(dict(fields))
+    return dtype
+
+
+def _instance(dtype: Any) -> pl.DataType:
+    found: pl.DataType = dtype() if isinstance(dtype, type) else dtype
+    return found
 
 
 def _is_pandas(given: Any) -> bool:

@@ -20,7 +20,6 @@ from typing import Any
 
 import orjson
 import polars as pl
-import pyarrow as pa
 from fastscore_jit.system import open_descriptor
 
 from fastscore.errors import InputError
@@ -30,6 +29,7 @@ from fastscore.logs.inputs.document_values import dump_json, load_json
 from fastscore.logs.inputs.files import Format, InputFile
 from fastscore.logs.inputs.first_bytes import find_separator
 from fastscore.logs.inputs.folders import partition_of, with_folders
+from fastscore.logs.inputs.parquet_footer import group_sizes
 from fastscore.logs.integrity.limits import DEFAULT_LIMITS, MAX_RECORD_BYTES
 from fastscore.logs.integrity.rejects import UNREADABLE_PARQUET, reason_of
 from fastscore.logs.objects import is_remote
@@ -95,7 +95,7 @@ def records(
         given_up()
     except DamageError:
         return  # what stands before the damage was seen
-    except (pa.ArrowException, *UNREADABLE_PARQUET) as error:
+    except UNREADABLE_PARQUET as error:
         raise InputError(f"The file {file.path!r} cannot be read: {reason_of(error)}.") from error
 
 
@@ -124,7 +124,7 @@ def beginning_of(file: InputFile, folder: Path) -> InputFile:
             f"{file.path}: a JSON value of more than {MAX_RECORD_BYTES >> 20} MiB is not read.",
             "Write its dialogues as an array, or one a line: `jq -c '.[]'`.",
         ) from error
-    except (OSError, DamageError, pa.ArrowException, pl.exceptions.PolarsError):
+    except (OSError, DamageError, pl.exceptions.PolarsError):
         return file
     return replace(file, stored=str(path), compression="none", size=path.stat().st_size)
 
@@ -346,13 +346,7 @@ def _parquet_rows(file: InputFile) -> Iterator[Record]:
 
 def _unpacked_size(source: Any) -> int:
     """Return how many bytes the columns of a Parquet file are, unpacked; else an OSError."""
-    import pyarrow.parquet as pq  # late: it loads file systems of clouds
-
-    try:
-        footer = pq.read_metadata(source)
-    except ValueError as error:
-        raise OSError(str(error)) from error
-    return sum(footer.row_group(index).total_byte_size for index in range(footer.num_row_groups))
+    return sum(size for _, size in group_sizes(source))
 
 
 def frame_records(frame: pl.DataFrame) -> Iterator[Record]:

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import polars as pl
-import pyarrow as pa
 from fastscore_jit.arrays import Int64Array, Mask, UInt8Array
 from fastscore_readers.fill import Filled
 from fastscore_readers.json import located_values
@@ -173,7 +172,7 @@ def _null_column(found: Places, column: Column) -> Converted:
     return Converted(nulls, np.zeros(found.tags.size, np.uint8))
 
 
-def _adopt_column(filled: Filled, kind: pa.DataType, *texts: UInt8Array) -> Converted:
+def _adopt_column(filled: Filled, kind: str, *texts: UInt8Array) -> Converted:
     """Take a filled column as it is."""
     values = buffer_series(kind, filled.valid, filled.values, *texts)
     return Converted(values, np.zeros(filled.valid.size, np.uint8))
@@ -182,7 +181,7 @@ def _adopt_column(filled: Filled, kind: pa.DataType, *texts: UInt8Array) -> Conv
 def _text(found: Places, column: Column) -> Converted:
     """Convert strings, and what else the column accepts as text."""
     if found.filled is not None:
-        return _adopt_column(found.filled, pa.string_view(), found.filled.texts)
+        return _adopt_column(found.filled, "string_view", found.filled.texts)
     valid = _is_tagged(found, STRING, ESCAPED)
     views = np.zeros((valid.size, 4), np.int32)
     plain = np.where(found.tags == STRING, found.starts, -1)
@@ -200,7 +199,7 @@ def _text(found: Places, column: Column) -> Converted:
         _accept_as_text(found, column, valid, buffers)
     faults = _wrong_type_codes(found, valid)
     faults[broken] = _fault_code("lone_surrogate")
-    return Converted(buffer_series(pa.string_view(), valid, *buffers), faults)
+    return Converted(buffer_series("string_view", valid, *buffers), faults)
 
 
 def _write_views(
@@ -287,13 +286,13 @@ def _boolean(found: Places, column: Column) -> Converted:
     """Convert true and false."""
     valid = _is_tagged(found, FALSE, TRUE)
     bits = np.packbits(found.tags == TRUE, bitorder="little")
-    return Converted(buffer_series(pa.bool_(), valid, bits), _wrong_type_codes(found, valid))
+    return Converted(buffer_series("bool_", valid, bits), _wrong_type_codes(found, valid))
 
 
 def _integer(found: Places, column: Column) -> Converted:
     """Convert integers, and what else the column accepts as Python's ``int`` does."""
     if found.filled is not None:
-        return _adopt_column(found.filled, pa.int64())
+        return _adopt_column(found.filled, "int64")
     values = np.zeros(found.tags.size, np.int64)
     valid, booleans = _is_tagged(found, INTEGER), _is_tagged(found, FALSE, TRUE)
     odd: list[int] = []
@@ -319,7 +318,7 @@ def _integer(found: Places, column: Column) -> Converted:
         value, reason = _python_integer(found, row, truncated="number" in column.accepts)
         values[row], valid[row] = value, reason is None
         faults[row] = _OK if reason is None else _fault_code(reason)
-    return Converted(buffer_series(pa.int64(), valid, values), faults)
+    return Converted(buffer_series("int64", valid, values), faults)
 
 
 def _number(found: Places, column: Column) -> Converted:
@@ -342,7 +341,7 @@ def _number(found: Places, column: Column) -> Converted:
     valid[huge] = False
     faults = _wrong_type_codes(found, valid)
     faults[huge] = _fault_code("out_of_range")
-    return Converted(buffer_series(pa.float64(), valid, values), faults)
+    return Converted(buffer_series("float64", valid, values), faults)
 
 
 def _doubles(found: Places, rows: Int64Array) -> tuple[npt.NDArray[np.float64], Mask]:

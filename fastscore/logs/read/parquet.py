@@ -3,11 +3,11 @@
 from collections.abc import Iterator, Sequence
 
 import polars as pl
-import pyarrow as pa
 
 from fastscore.errors import InputError
 from fastscore.logs.file_ranges import FileRange
 from fastscore.logs.inputs.arrow_files import arrow_frames, arrow_rows, arrow_schema, is_arrow
+from fastscore.logs.inputs.parquet_footer import group_sizes
 from fastscore.logs.integrity.limits import MAX_RECORD_BYTES
 from fastscore.logs.integrity.rejects import UNREADABLE_PARQUET, Reject, reason_of
 from fastscore.logs.read.stored_columns import StoredColumns, check_stored, convert_stored
@@ -26,8 +26,6 @@ def parquet_rows(path: str, name: str) -> int:
             return arrow_rows(path)
         return int(pl.scan_parquet(path, glob=False).select(pl.len()).collect().item())
     except UNREADABLE_PARQUET as error:
-        raise _unreadable(name, error) from error
-    except pa.ArrowException as error:
         raise _unreadable(name, error) from error
 
 
@@ -89,7 +87,7 @@ def _frames(
             file_range.limits.check_memory(file_range.file)
             yield start, frame
             start += frame.height
-    except (pa.ArrowException, *UNREADABLE_PARQUET) as error:
+    except UNREADABLE_PARQUET as error:
         raise _unreadable(file_range.file, error) from error
 
 
@@ -128,26 +126,17 @@ def _stored(file_range: FileRange, columns: Sequence[Column]) -> StoredColumns:
             schema = arrow_schema(file_range.path)
         else:
             schema = pl.scan_parquet(file_range.path, glob=False).collect_schema()
-    except (pa.ArrowException, *UNREADABLE_PARQUET) as error:
+    except UNREADABLE_PARQUET as error:
         raise _unreadable(file_range.file, error) from error
     return check_stored(file_range.file, schema, columns, "Write the file again with that type.")
 
 
 def _group_sizes(file_range: FileRange, stored: StoredColumns) -> list[tuple[int, int]]:
     """Return the rows of each row group, and the unpacked bytes of the wanted columns."""
-    import pyarrow.parquet as pq  # late: it loads file systems of clouds
-
     try:
-        footer = pq.read_metadata(file_range.path)
-    except (OSError, ValueError) as error:
+        return group_sizes(file_range.path, stored.dtypes)
+    except OSError as error:
         raise _unreadable(file_range.file, error) from error
-    names = [footer.schema.column(place).path for place in range(footer.num_columns)]
-    wanted = [place for place, name in enumerate(names) if name.split(".")[0] in stored.dtypes]
-    groups = (footer.row_group(index) for index in range(footer.num_row_groups))
-    return [
-        (group.num_rows, sum(group.column(place).total_uncompressed_size for place in wanted))
-        for group in groups
-    ]
 
 
 def _rows_at_once(sizes: Sequence[tuple[int, int]]) -> int:

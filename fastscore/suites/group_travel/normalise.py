@@ -119,7 +119,7 @@ class Tokens:
 def tokenise(texts: pl.Series) -> Tokens:
     """Cut texts into tokens."""
     found = kernels.number_tokens(kernels.replace_characters(texts, normal_character))
-    vocabulary = pl.Series("token", found.vocabulary, dtype=pl.String)
+    vocabulary = pl.Series(found.vocabulary, dtype=pl.String).alias("token")
     folds = pl.select(fold(pl.lit(vocabulary)).alias("token")).to_series()
     numbers, whole = factorize(pl.concat([vocabulary, folds]))
     fold_of = numbers[len(vocabulary) :].astype(np.int32)

@@ -12,6 +12,7 @@ import pyarrow.feather as feather
 import pytest
 
 from fastscore.errors import InputError
+from fastscore.logs.inputs.arrow_files import arrow_frames, arrow_rows, arrow_schema
 from fastscore.logs.inputs.files import list_left_aside, resolve_inputs
 from fastscore.logs.inputs.records import records
 from fastscore.logs.plan.shards import plan_shards
@@ -56,11 +57,17 @@ def stream(path: Path, rows: pa.Table) -> None:
         out.write_table(rows, max_chunksize=77)
 
 
+def of_polars(path: Path, rows: pa.Table) -> None:
+    """Write as polars does, whose files have no message of the schema."""
+    pl.DataFrame(rows).write_ipc(path, compression="zstd", record_batch_size=77)
+
+
 WRITERS: dict[str, Callable[[Path, pa.Table], Any]] = {
     "file": file,
     "lz4": lambda path, rows: file(path, rows, "lz4"),
     "zstd": lambda path, rows: file(path, rows, "zstd"),
     "stream": stream,
+    "polars": of_polars,
     "feather": lambda path, rows: feather.write_feather(rows, str(path), chunksize=50),
 }
 
@@ -125,7 +132,48 @@ def test_a_data_set_that_was_saved_to_disk(tmp_path: Path) -> None:
     assert list_left_aside([tmp_path / "ds"], ("parquet",)) == {}
 
 
-@pytest.mark.parametrize("writer", ["file", "stream", "lz4"])
+@pytest.mark.parametrize("writer", WRITERS)
+def test_any_rows_of_some_columns(tmp_path: Path, writer: str) -> None:
+    path = tmp_path / "log.arrow"
+    WRITERS[writer](path, table())
+    whole = pl.DataFrame(table())
+    assert arrow_rows(str(path)) == 900
+    assert arrow_schema(str(path)) == whole.schema
+    for start, stop in ((0, 900), (0, 1), (76, 78), (100, 400), (899, 900)):
+        names = ["turns", "id"]
+        found = pl.concat(arrow_frames(str(path), names, start, stop))
+        assert found.equals(whole[start:stop].select(names))
+        counted = sum(frame.height for frame in arrow_frames(str(path), [], start, stop))
+        assert counted == stop - start
+
+
+def test_a_dictionary_that_changes_within_a_stream(tmp_path: Path) -> None:
+    kind = pa.schema({"id": pa.dictionary(pa.int32(), pa.string())})
+    words = ([0, 1], ["a", "b"]), ([0, 1], ["b", "c"])
+    with pa.ipc.new_stream(tmp_path / "log.arrow", kind) as out:
+        for codes, names in words:
+            codes = pa.array(codes, pa.int32())
+            out.write_batch(pa.record_batch([pa.DictionaryArray.from_arrays(codes, names)], kind))
+    path = str(tmp_path / "log.arrow")
+    assert [frame["id"].to_list() for frame in arrow_frames(path)] == [["a", "b"], ["b", "c"]]
+    (last,) = arrow_frames(path, ["id"], 3)
+    assert last["id"].to_list() == ["c"]
+
+
+@pytest.mark.parametrize("writer", ["lz4", "zstd"])
+def test_a_packed_buffer_of_an_impossible_size(tmp_path: Path, writer: str) -> None:
+    """Memory for what a packed buffer says it unpacks to is not taken."""
+    path = tmp_path / "log.arrow"
+    WRITERS[writer](path, table())
+    whole = path.read_bytes()
+    mark = b"\x04\x22\x4d\x18" if writer == "lz4" else b"\x28\xb5\x2f\xfd"
+    place = whole.index(mark) - 8
+    path.write_bytes(whole[:place] + (1 << 60).to_bytes(8, "little") + whole[place + 8 :])
+    with pytest.raises(OSError, match="packed buffer is damaged"):
+        list(arrow_frames(str(path)))
+
+
+@pytest.mark.parametrize("writer", ["file", "stream", "lz4", "polars"])
 def test_a_damaged_file_is_named(tmp_path: Path, writer: str) -> None:
     path = tmp_path / "log.arrow"
     WRITERS[writer](path, table())

@@ -1,0 +1,142 @@
+"""Columns of buffers: their rows, how long their memory lives, and where it lies."""
+
+import gc
+import threading
+import weakref
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pytest
+from fastscore_jit.arrow import StringColumn, string_column, text_rows
+from fastscore_jit.arrow_memory import (
+    arrow_array,
+    arrow_column,
+    list_column,
+    view_column,
+    viewed_strings,
+)
+
+SHORT, LONG, OTHER = "short", "a text beyond its view", "and another of these"
+
+
+class Kept(np.ndarray[Any, Any]):
+    """An array that can be watched."""
+
+
+def column() -> tuple[pl.Series, weakref.ref[Kept], weakref.ref[Kept]]:
+    """Make a column of views in two buffers: SHORT, LONG, null, OTHER."""
+    first, second = (np.frombuffer(text.encode(), np.uint8).view(Kept) for text in (LONG, OTHER))
+    views = np.zeros(4, "S16")
+    views[0] = len(SHORT).to_bytes(4, "little") + SHORT.encode()
+    for row, text, buffer in ((1, LONG, 0), (3, OTHER, 1)):
+        head = len(text).to_bytes(4, "little") + text[:4].encode()
+        views[row] = head + buffer.to_bytes(4, "little")
+    present = np.array([True, True, False, True])
+    made = view_column(present, views.view(np.int32).reshape(-1, 4), (first, second))
+    return pl.Series(made), weakref.ref(first), weakref.ref(second)
+
+
+def test_rows_of_views_in_several_buffers() -> None:
+    series, *_ = column()
+    assert series.to_list() == [SHORT, LONG, None, OTHER]
+    assert text_rows("texts", series, nulls=True).to_list() == [SHORT, LONG, None, OTHER]
+    assert series.drop_nulls().sort().to_list() == [LONG, OTHER, SHORT]
+
+
+def test_memory_lives_as_long_as_a_slice_and_no_longer() -> None:
+    series, first, second = column()
+    rest = series.slice(3, 1)
+    del series
+    gc.collect()
+    assert second() is not None
+    assert rest.to_list() == [OTHER]
+    del rest
+    assert (first(), second()) == (None, None)
+
+
+def test_a_column_that_an_error_drops_leaves_the_error() -> None:
+    def failing() -> None:
+        series, *_ = column()
+        raise ValueError(str(len(series)))
+
+    for _ in range(50):
+        with pytest.raises(ValueError, match=r"^4$"):
+            failing()
+
+
+def test_threads_let_go_of_columns() -> None:
+    left: list[object] = []
+
+    def work() -> None:
+        for _ in range(300):
+            series, first, _ = column()
+            series.str.len_bytes().sum()
+            del series
+            left.append(first())
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert set(left) == {None}
+
+
+def test_nothing_is_copied() -> None:
+    values = np.arange(4)
+    bits = np.array([0b1011], np.uint8)
+    series = pl.Series(arrow_column("int64", 4, [bits, values]))
+    assert series.to_list() == [0, 1, None, 3]
+    values[0] = 7
+    assert series[0] == 7
+    read = viewed_strings(arrow_array(pl.Series([LONG, OTHER])))
+    again = viewed_strings(arrow_array(pl.Series([LONG])))
+    assert read.buffer(0).tobytes().startswith(LONG.encode())
+    assert again.present is None
+
+
+@pytest.mark.parametrize(
+    "items",
+    [
+        pl.Series([SHORT, LONG, None, OTHER]),
+        pl.Series([SHORT, LONG, None, OTHER], dtype=pl.Categorical),
+        pl.Series([{"text": LONG, "of": [1]}, {"text": None, "of": []}, None, {"text": SHORT}]),
+        pl.Series([1, None, 3, 4]),
+    ],
+    ids=lambda items: str(items.dtype),
+)
+def test_lists_of_any_items(items: pl.Series) -> None:
+    lists = pl.Series(list_column(arrow_array(items), np.array([0, 1, 1, 4])))
+    values = items.to_list()
+    assert lists.to_list() == [values[:1], [], values[1:]]
+    assert lists.dtype == pl.List(items.dtype)
+
+
+def test_a_string_column_is_taken_by_other_libraries() -> None:
+    texts = [SHORT, "", "é", LONG]
+    found = string_column("texts", texts)
+    assert isinstance(found, StringColumn)
+    assert found.to_list() == texts
+    assert pa.array(found).to_pylist() == texts
+    for _ in range(2):
+        assert pl.Series(found).to_list() == texts
+
+
+@pytest.mark.parametrize(
+    "strings",
+    [
+        pl.Series([SHORT, LONG]).append(pl.Series([OTHER])),
+        pl.Series(["before", SHORT, LONG, OTHER, "after"])[1:4],
+        pl.Series([SHORT, LONG, OTHER], dtype=pl.Enum([SHORT, LONG, OTHER])),
+        pa.array(["before", SHORT, LONG, OTHER]).slice(1),
+        pa.array(["before", SHORT, LONG, OTHER], pa.string_view()).slice(1),
+        pa.chunked_array([[SHORT], [LONG, OTHER]]).dictionary_encode(),
+        (SHORT, LONG, OTHER),
+    ],
+    ids=range(7),
+)
+def test_strings_of_any_layout(strings: Any) -> None:
+    assert string_column("texts", strings).to_list() == [SHORT, LONG, OTHER]
+    assert text_rows("texts", strings).to_list() == [SHORT, LONG, OTHER]
