@@ -59,6 +59,21 @@ def test_a_worker_killed_at_any_moment_is_done_without(
         assert "workers died" in stderr
 
 
+def test_a_worker_killed_while_it_adds_up_is_done_without(
+    engine: str, place: Path, lexical: dict[str, bytes], tmp_path: Path
+) -> None:
+    run = tmp_path / "run"
+    process = start_run(place, run, *LEXICAL, "--engine", engine)
+    sums = run / ".work" / "summary"
+    while process.poll() is None and not sums.exists():
+        time.sleep(0.002)
+    for worker in workers_of(process)[:1]:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            worker.kill()
+    finish(process)
+    assert contents(run) == lexical
+
+
 @pytest.mark.parametrize("seed", range(often(1, 5)))
 def test_a_driver_killed_at_any_moment_is_finished_by_the_same_command(
     engine: str, place: Path, lexical: dict[str, bytes], tmp_path: Path, seed: int
