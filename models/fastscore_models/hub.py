@@ -8,6 +8,7 @@ servers that it redirects to, and no message contains it.
 import contextlib
 import hashlib
 import http.client
+import importlib
 import json
 import os
 import re
@@ -21,7 +22,6 @@ from urllib.parse import quote, urlencode, urljoin, urlsplit
 
 from fastscore_jit.system import lock_file, replace_file
 
-_ENDPOINT = "https://huggingface.co"
 _POLL_SECONDS = 0.1
 _BLOCK_BYTES = 1 << 20
 _TIMEOUT_SECONDS = 60
@@ -209,7 +209,7 @@ def _opened(place: str, what: str, asked: bytes | None = None, begin: int = 0) -
     """
     if os.environ.get("HF_HUB_OFFLINE", "").upper() in _ON:
         raise HubError(f"{what} is on the hub, and HF_HUB_OFFLINE is set.", "Unset it.")
-    endpoint = os.environ.get("HF_ENDPOINT", _ENDPOINT).rstrip("/")
+    endpoint = _endpoint(what).rstrip("/")
     request = urllib.request.Request(urljoin(f"{endpoint}/", place), asked)
     if begin:
         request.add_header("Range", f"bytes={begin}-")
@@ -231,6 +231,20 @@ def _opened(place: str, what: str, asked: bytes | None = None, begin: int = 0) -
                 ) from None
         time.sleep(pause)
     raise AssertionError("the last attempt returns or raises")
+
+
+def _endpoint(what: str) -> str:
+    """Return the hub's address: ``HF_ENDPOINT``, or the one that the hub's own package knows."""
+    endpoint = os.environ.get("HF_ENDPOINT", "")
+    if not endpoint:
+        try:
+            endpoint = importlib.import_module("huggingface_hub.constants").ENDPOINT
+        except ImportError:
+            raise HubError(
+                f"{what} is on the hub, whose address is not known.",
+                "Set HF_ENDPOINT to it, or type: pip install huggingface_hub.",
+            ) from None
+    return endpoint
 
 
 class _Redirects(urllib.request.HTTPRedirectHandler):

@@ -1,5 +1,7 @@
 """Files of the hub: pinned, resumed, checked; the token goes to the hub alone."""
 
+import sys
+import types
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -161,3 +163,18 @@ def test_a_part_that_is_too_long_is_begun_anew(hub: Hub, tmp_path: Path) -> None
     (tmp_path / "file.part").write_bytes(b"much more than it has")
     download(found, file, tmp_path / "file")
     assert (tmp_path / "file").read_bytes() == FILES["README.md"]
+
+
+def test_the_address_is_the_variables_or_the_packages(
+    hub: Hub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("HF_ENDPOINT")
+    package = types.ModuleType("huggingface_hub.constants")
+    package.ENDPOINT = hub.url  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "huggingface_hub", types.ModuleType("huggingface_hub"))
+    monkeypatch.setitem(sys.modules, "huggingface_hub.constants", package)
+    assert find_repository("datasets", "owner/logs").commit == SECOND
+    monkeypatch.setitem(sys.modules, "huggingface_hub.constants", None)
+    with pytest.raises(HubError, match="whose address is not known") as caught:
+        find_repository("datasets", "owner/logs")
+    assert "pip install huggingface_hub" in caught.value.hint
