@@ -379,7 +379,7 @@ def is_export_of(exported: ExportedModel, recipe: Recipe) -> bool:
     found = dict(exported.source_sha256)
     return all(
         getattr(exported.recipe, field) == getattr(recipe, field) for field in _DECIDING
-    ) and all(found.get(name) == digest for name, digest in recipe.sha256)
+    ) and all(found.get(name) == digest for name, digest in recipe.digests.items())
 
 
 def check_hashes(exported: ExportedModel) -> None:
@@ -400,7 +400,7 @@ def check_hashes(exported: ExportedModel) -> None:
 def _build(recipe: Recipe, source: Path, built: Path) -> None:
     """Write ``model.onnx``, ``tokenizer.json`` and ``manifest.json``, synced to disk."""
     is_static = recipe.pooling == STATIC
-    hashes = source_hashes(source, dict(recipe.sha256), _STATIC_FILES if is_static else MODEL_FILES)
+    hashes = source_hashes(source, recipe.digests, _STATIC_FILES if is_static else MODEL_FILES)
     onnx_bytes = _static_graph(recipe, source) if is_static else _encoder_graph(recipe, source)
     tokenizer_bytes = (source / "tokenizer.json").read_bytes()
     if is_static:

@@ -3,13 +3,14 @@
 import difflib
 import json
 import math
-import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
 from importlib import resources
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta
 
 
 class ModelExportError(Exception):
@@ -55,41 +56,13 @@ class NotExportedError(ModelExportError):
 # Counts the changes of the graphs that are built; an export of another count is built anew.
 EXPORTER_VERSION = 1
 MODEL_FILES = ("config.json", "model.safetensors", "tokenizer.json")
-POOLINGS = ("mean", "cls", "static")
-NORMALISATIONS = ("l2",)
-_SOURCES = ("pypi", "folder", "hub")
-_CHECK = ("text", "ids", "components")
-_SHA256 = re.compile(r"[0-9a-f]{64}")
-
 WIDEST = 65_536
 """The largest width of a vector that a recipe or a manifest may state."""
 
-_FIELDS: dict[str, type] = {
-    "name": str,
-    "description": str,
-    "licence": str,
-    "pooling": str,
-    "normalisation": str,
-    "prefix": str,
-    "dims": list,
-    "max_tokens": int,
-    "source": dict,
-    "sha256": dict,
-    "check": dict,
-}
-_OPTIONAL: dict[str, Any] = {
-    "description": "",
-    "licence": "unknown",
-    "normalisation": "l2",
-    "prefix": "",
-    "source": {},
-    "sha256": {},
-    "check": {},
-}
+Digest = Annotated[str, Meta(pattern="^[0-9a-fA-F]{64}$", description="64 hexadecimal digits")]
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
+class Source(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """Where the weights of a recipe are fetched from; all empty means a local folder only.
 
     Parameters
@@ -107,8 +80,21 @@ class Source:
     hub: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
+class Digests(
+    msgspec.Struct,
+    frozen=True,
+    forbid_unknown_fields=True,
+    omit_defaults=True,
+    rename=dict(zip(("config", "weights", "tokenizer"), MODEL_FILES, strict=True)),
+):
+    """The SHA-256 of each of `MODEL_FILES`, None if it is not known."""
+
+    config: Digest | None = None
+    weights: Digest | None = None
+    tokenizer: Digest | None = None
+
+
+class Check(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A sentence whose vector is known from an independent implementation.
 
     Parameters
@@ -122,12 +108,13 @@ class Check:
     """
 
     text: str
-    ids: tuple[int, ...]
-    components: tuple[float, ...]
+    ids: Annotated[tuple[Annotated[int, Meta(ge=0)], ...], Meta(min_length=1)]
+    components: Annotated[tuple[float, ...], Meta(min_length=1)]
 
 
-@dataclass(frozen=True, slots=True)
-class Recipe:
+class Recipe(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True
+):
     """One embedding model: its source, and everything that decides a text's vector.
 
     Parameters
@@ -152,27 +139,36 @@ class Recipe:
     source
         Where weights come from.
     sha256
-        Expected digests by file name, for those of `MODEL_FILES` whose digest is known; lower case.
+        Expected digests by file name.
     check
         A known vector, which an export must reproduce.
     """
 
-    name: str
-    description: str
-    licence: str
-    pooling: str
-    normalisation: str
-    prefix: str
-    dims: tuple[int, ...]
-    max_tokens: int
-    source: Source = field(default_factory=Source)
-    sha256: tuple[tuple[str, str], ...] = ()
+    name: Annotated[str, Meta(pattern=r"^[^./\\][^/\\]*$", description="a folder name")]
+    description: str = ""
+    licence: str = "unknown"
+    pooling: Literal["mean", "cls", "static"]
+    normalisation: Literal["l2"] = "l2"
+    prefix: str = ""
+    dims: Annotated[tuple[Annotated[int, Meta(ge=1, le=WIDEST)], ...], Meta(min_length=1)]
+    max_tokens: Annotated[int, Meta(ge=3)]
+    source: Source = Source()
+    sha256: Digests = Digests()
     check: Check | None = None
 
     @property
     def dim(self) -> int:
         """Full width of the vectors."""
         return self.dims[0]
+
+    @property
+    def digests(self) -> dict[str, str]:
+        """The known digests by file name, in lower case."""
+        known: dict[str, str] = msgspec.to_builtins(self.sha256)
+        return {name: digest.lower() for name, digest in known.items()}
+
+
+_HINT = f"Fields of a recipe: {', '.join(Recipe.__struct_fields__)}."
 
 
 def list_recipes() -> list[str]:
@@ -263,120 +259,44 @@ def recipe_from_mapping(raw: Mapping[str, Any], where: str) -> Recipe:
     RecipeError
         As `parse_recipe`.
     """
-    for key in raw:
-        if key not in _FIELDS:
-            raise RecipeError(
-                f"The recipe {where} has an unknown field {key!r}.",
-                f"Known fields: {', '.join(_FIELDS)}.",
-            )
-    values = _OPTIONAL | dict(raw)
-    for key, kind in _FIELDS.items():
-        if key not in values:
-            raise RecipeError(f"The recipe {where} lacks the field {key!r}.")
-        if not isinstance(values[key], kind) or isinstance(values[key], bool):
-            raise RecipeError(
-                f"The recipe {where}, field {key!r}, holds {values[key]!r}: "
-                f"expected a value of type {kind.__name__}."
-            )
-    _check_values(values, where)
-    check = values["check"]
-    return Recipe(
-        **{key: values[key] for key in _FIELDS if key not in ("dims", "source", "sha256", "check")},
-        dims=tuple(values["dims"]),
-        source=Source(**values["source"]),
-        sha256=tuple(sorted((file, digest.lower()) for file, digest in values["sha256"].items())),
-        check=Check(check["text"], tuple(check["ids"]), tuple(check["components"]))
-        if check
-        else None,
-    )
+    given = {key: value for key, value in raw.items() if (key, value) != ("check", {})}
+    try:
+        recipe = msgspec.convert(given, Recipe)
+    except msgspec.ValidationError as error:
+        expected, _, path = str(error).rstrip("`").partition(" - at `$.")
+        field = f", field {path!r}, holds {_at(given, path)!r}" if path else ""
+        raise RecipeError(f"The recipe {where}{field}: {expected}.", _HINT) from None
+    if list(recipe.dims) != sorted(set(recipe.dims), reverse=True):
+        raise RecipeError(
+            f"The recipe {where}, field 'dims', holds {list(recipe.dims)!r}: expected the widest "
+            "first."
+        )
+    known = recipe.check.components if recipe.check else ()
+    if len(known) > recipe.dim or not all(map(math.isfinite, known)):
+        raise RecipeError(
+            f"The recipe {where}, field 'check.components', holds {list(known)!r}: expected 1 to "
+            f"{recipe.dim} finite numbers."
+        )
+    return recipe
 
 
 def recipe_to_mapping(recipe: Recipe) -> dict[str, Any]:
     """Return a recipe as a mapping of JSON values, shaped like its TOML document."""
-    mapping = asdict(recipe)
-    mapping["dims"] = list(recipe.dims)
-    mapping["sha256"] = dict(recipe.sha256)
-    mapping["source"] = {key: value for key, value in mapping["source"].items() if value}
-    mapping["check"] = {
-        key: list(value) if isinstance(value, tuple) else value
-        for key, value in (mapping["check"] or {}).items()
-    }
+    mapping: dict[str, Any] = msgspec.to_builtins(recipe)
     return mapping
 
 
-def _check_values(values: dict[str, Any], where: str) -> None:
-    name = values["name"]
-    if not name or name.startswith(".") or "/" in name or "\\" in name:
-        raise RecipeError(f"The recipe {where}, field 'name', holds {name!r}: not a folder name.")
-    for key, allowed in (("pooling", POOLINGS), ("normalisation", NORMALISATIONS)):
-        if values[key] not in allowed:
-            raise RecipeError(
-                f"The recipe {where}, field {key!r}, holds {values[key]!r}: "
-                f"expected one of {', '.join(allowed)}."
-            )
-    dims = values["dims"]
-    if not dims or any(type(dim) is not int or not 1 <= dim <= WIDEST for dim in dims):
-        raise RecipeError(
-            f"The recipe {where}, field 'dims', holds {dims!r}: expected widths of 1 to {WIDEST:,}."
-        )
-    if list(dims) != sorted(set(dims), reverse=True):
-        raise RecipeError(
-            f"The recipe {where}, field 'dims', holds {dims!r}: expected the widest first."
-        )
-    if values["max_tokens"] < 3:
-        raise RecipeError(
-            f"The recipe {where}, field 'max_tokens', holds {values['max_tokens']}: "
-            "expected at least 3."
-        )
-    _check_source(values["source"], where)
-    _check_sha256(values["sha256"], where)
-    _check_check(values["check"], dims[0], where)
-
-
-def _check_source(source: Mapping[str, Any], where: str) -> None:
-    _check_keys("source", source, _SOURCES, where)
-    for key, value in source.items():
-        if not isinstance(value, str):
-            _refuse(f"source.{key}", value, "a string", where)
-
-
-def _check_sha256(digests: Mapping[str, Any], where: str) -> None:
-    _check_keys("sha256", digests, MODEL_FILES, where)
-    for key, value in digests.items():
-        if not isinstance(value, str) or not _SHA256.fullmatch(value.lower()):
-            _refuse(f"sha256.{key}", value, "64 hexadecimal digits", where)
-
-
-def _check_check(check: Mapping[str, Any], dim: int, where: str) -> None:
-    _check_keys("check", check, _CHECK, where)
-    if not check:
-        return
-    if set(check) != set(_CHECK):
-        raise RecipeError(f"The recipe {where}, field 'check', needs text, ids and components.")
-    text, ids, components = (check[key] for key in _CHECK)
-    if not isinstance(text, str):
-        _refuse("check.text", text, "a string", where)
-    if not isinstance(ids, list) or not ids or any(type(i) is not int or i < 0 for i in ids):
-        _refuse("check.ids", ids, "token ids", where)
-    if (
-        not isinstance(components, list)
-        or not 1 <= len(components) <= dim
-        or any(type(value) not in (int, float) or not math.isfinite(value) for value in components)
-    ):
-        _refuse("check.components", components, f"1 to {dim} finite numbers", where)
-
-
-def _check_keys(table: str, found: Mapping[str, Any], known: tuple[str, ...], where: str) -> None:
-    unknown = sorted(set(found) - set(known))
-    if unknown:
-        raise RecipeError(
-            f"The recipe {where} has an unknown {table} field {unknown[0]!r}.",
-            f"Known: {', '.join(known)}.",
-        )
-
-
-def _refuse(key: str, value: object, expected: str, where: str) -> NoReturn:
-    raise RecipeError(f"The recipe {where}, field {key!r}, holds {value!r}: expected {expected}.")
+def _at(document: Any, path: str) -> Any:
+    """Return the value at a path as `msgspec` writes it: ``sha256.config.json``, ``dims[1]``."""
+    while path:
+        if isinstance(document, Mapping):
+            key = max(filter(path.startswith, document), key=len)
+            document, path = document[key], path.removeprefix(key)
+        else:
+            index, _, path = path.removeprefix("[").partition("]")
+            document = document[int(index)]
+        path = path.removeprefix(".")
+    return document
 
 
 MODULES = "modules.json"

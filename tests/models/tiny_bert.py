@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 from fastscore_models import Recipe
+from fastscore_models.recipe import Digests
 from safetensors.numpy import save_file
 from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
@@ -171,7 +173,8 @@ def make_recipe(**changes: Any) -> Recipe:
         "dims": (12,),
         "max_tokens": 8,
     }
-    return Recipe(**(fields | changes))
+    digests = msgspec.convert(changes.pop("sha256", {}), Digests)
+    return Recipe(**(fields | changes), sha256=digests)
 
 
 def write_masked_folder(folder: Path, tokenizer: str, **changes: Any) -> Path:

@@ -1,4 +1,3 @@
-import dataclasses
 import json
 import math
 import os
@@ -219,7 +218,7 @@ def test_options_that_cannot_be_used(tiny_cache, options):
 
 
 def test_recipe_is_readable(tiny):
-    assert dataclasses.asdict(tiny.recipe)["max_tokens"] == 8
+    assert tiny.recipe.max_tokens == 8
 
 
 def rename_export(cache, name):

@@ -4,6 +4,7 @@ import random
 from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -49,7 +50,7 @@ def test_a_text_alone_decides_its_sum(tiny: Embedder) -> None:
 def test_every_window_has_the_prefix(tiny_cache: Path) -> None:
     embedder = Embedder("tiny", cache_dir=tiny_cache)
     exported = embedder.exported
-    prefixed = replace(exported, recipe=replace(exported.recipe, prefix="w1 w2 "))
+    prefixed = replace(exported, recipe=msgspec.structs.replace(exported.recipe, prefix="w1 w2 "))
     embedder._exported = prefixed
     words = words_of(3 * exported.recipe.max_tokens, 0)
     found = WindowEmbedder(embedder).encode([" ".join(words)])[0]
