@@ -22,8 +22,10 @@ from fastscore.paths import cache_root
 ROOT = Path(__file__).parents[1]
 MODEL = "minilm-l6-v2"
 GLIBC = (17, 26, 27, 28)
-TESTED = ("pytest", "pytest-xdist", "hypothesis")
+TESTED = ("pytest", "pytest-xdist", "hypothesis", "scikit-learn")
 WITH_VECTORS = 1e-6
+INTERVALS = 1e-12
+"""Confidence intervals of summaries are computed by numpy, whose sums differ by processor."""
 PYTHON = """#!/bin/sh
 export PYTHONHOME='{root}/usr' PYTHONPATH='{paths}'
 exec qemu-aarch64 -0 "$0" -L '{root}' '{root}/usr/bin/python3.11' "$@"
@@ -108,7 +110,8 @@ def compare_runs(here: Path, there: Path, most: float) -> None:
     assert names
     for name in names:
         frames = pl.read_parquet(here / name), pl.read_parquet(there / name)
-        assert_frame_equal(*frames, check_exact=not most, abs_tol=most, rel_tol=0.0)
+        allowed = max(most, INTERVALS) if name.name == "summary.parquet" else most
+        assert_frame_equal(*frames, check_exact=not allowed, abs_tol=allowed, rel_tol=0.0)
     print(f"aarch64: {here.name}: {len(names)} tables alike", flush=True)
 
 
