@@ -43,6 +43,9 @@ RECOVERY_CC = {"cc": 0.65, "cc-or-cr": 0.35}
 CONCEPTS = "How concepts are found: changes the score"
 """The heading of options that say what a concept is."""
 
+RECOVERIES = "How recoveries are found: changes the score"
+"""The heading of options that say when a turn has recovered from a shift."""
+
 CAS_PARTS = (
     "topic_recovery_rate",
     "avg_recovery_delay",
@@ -143,24 +146,28 @@ class PreferenceShift:
         None,
         help="The recovery test of a turn: CC, or CC or CR, reaches its threshold.  "
         "[default: by the profile]",
+        heading=RECOVERIES,
     )
     recovery_cc: float | None = option(
         None,
         help="The threshold of CC.  [default: 0.65 for cc, 0.35 for cc-or-cr]",
         minimum=0.0,
         maximum=1.0,
+        heading=RECOVERIES,
     )
     recovery_cr: float = option(
         0.65,
         help="The threshold of CR, also for recovery by CR alone.",
         minimum=0.0,
         maximum=1.0,
+        heading=RECOVERIES,
     )
     window: int = option(
         3,
         help="Turns in which a shift can be recovered, from the turn of the shift on. Values below "
         "1 count as 1.",
         unit="turns",
+        heading=RECOVERIES,
     )
     cas_weights: str = option(
         "0.01,0.02,0.02,0.30,0.15",
