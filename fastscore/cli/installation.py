@@ -20,9 +20,9 @@ from fastscore.paths import cache_root
 from fastscore.run.context import DEFAULT_EMBEDDER
 from fastscore.suites.registry import load_suite, suite_names
 from fastscore.terminal import write_line, write_note
-from fastscore.vectors.devices import CPU, DEVICES
+from fastscore.vectors.devices import CPU, DEVICES, DeviceName
 from fastscore.vectors.models import list_models, open_store
-from fastscore.vectors.precisions import EXACT, PRECISIONS
+from fastscore.vectors.precisions import EXACT, PRECISIONS, Precision
 from fastscore.version import __version__
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ def models_export(
     help="Measure on the lines of this file.  [default: dialogue utterances]",
 )
 def models_verify(
-    name: str, task: str | None, precision: str | None, device: str, texts: Path | None
+    name: str, task: str | None, precision: Precision | None, device: DeviceName, texts: Path | None
 ) -> None:
     """Check the files of NAME and its vector for a test sentence; measure its accuracy.
 
@@ -172,7 +172,9 @@ def models_verify(
         write_line(f"{refused:<{width}}{reason}")
 
 
-def _verify_masked(name: str, precision: str | None, device: str, texts: list[str] | None) -> None:
+def _verify_masked(
+    name: str, precision: Precision | None, device: DeviceName, texts: list[str] | None
+) -> None:
     from fastscore.vectors.models import verify_masked_model
 
     if device != CPU:
@@ -289,7 +291,7 @@ def _write_stores(stores: "Sequence[StoreListing]", *, as_json: bool) -> None:
 @_store_options
 @json_option
 def vectors_stats(
-    embedder: str, precision: str, device: str, store: Path | None, as_json: bool
+    embedder: str, precision: Precision, device: DeviceName, store: Path | None, as_json: bool
 ) -> None:
     """Count vectors, segments and bytes."""
     from fastscore.vectors.models import open_store
@@ -325,8 +327,8 @@ def vectors_nearest(
     runs: tuple[Path, ...],
     k: int,
     embedder: str,
-    precision: str,
-    device: str,
+    precision: Precision,
+    device: DeviceName,
     store: Path | None,
 ) -> None:
     """Find the texts of the runs' logs that the embedder calls nearest to TEXT, by cosine.
@@ -338,8 +340,15 @@ def vectors_nearest(
     from fastscore.terminal import result_console
     from fastscore.terminal.grids import Column, Grid, print_grid
 
-    model = {"embedder": embedder, "precision": precision, "device": device}
-    found = nearest_texts(text, [open_run(run) for run in runs], k, **model, root=store)
+    found = nearest_texts(
+        text,
+        [open_run(run) for run in runs],
+        k,
+        embedder=embedder,
+        precision=precision,
+        device=device,
+        root=store,
+    )
     cosines = tuple(f"{cosine:.4f}" for cosine in found["cosine"])
     columns = (
         Column("cosine", cosines),
@@ -356,7 +365,7 @@ def vectors_nearest(
 @_store_options
 @click.pass_context
 def vectors_verify(
-    ctx: click.Context, embedder: str, precision: str, device: str, store: Path | None
+    ctx: click.Context, embedder: str, precision: Precision, device: DeviceName, store: Path | None
 ) -> None:
     """Read every vector and compare it with its checksum; damaged segments are set aside."""
     from fastscore.vectors.models import open_store
@@ -375,7 +384,9 @@ def vectors_verify(
     epilog="Example: fastscore vectors compact",
 )
 @_store_options
-def vectors_compact(embedder: str, precision: str, device: str, store: Path | None) -> None:
+def vectors_compact(
+    embedder: str, precision: Precision, device: DeviceName, store: Path | None
+) -> None:
     """Merge small segments and drop vectors that are held twice; safe while others score."""
     from fastscore.vectors.models import open_store
 

@@ -27,7 +27,9 @@ from fastscore.signature import deciding_differences
 from fastscore.suites.base import Suite
 from fastscore.suites.declarations import Source
 from fastscore.suites.showing import Dialogue
+from fastscore.vectors.devices import CPU, DeviceName
 from fastscore.vectors.embedder import Embedder
+from fastscore.vectors.precisions import Precision
 from fastscore.vectors.store import VectorStore
 from fastscore.vectors.view import text_ids
 
@@ -410,8 +412,8 @@ def nearest_texts(
     k: int,
     *,
     embedder: str,
-    precision: str,
-    device: str = "cpu",
+    precision: Precision,
+    device: DeviceName = CPU,
     root: Path | None = None,
 ) -> pl.DataFrame:
     """Find the texts of runs whose vectors are nearest to a text's.

@@ -5,7 +5,7 @@ import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_type_hints
+from typing import TYPE_CHECKING, Any, Literal, get_type_hints
 
 from fastscore.errors import FastscoreError, UsageError
 from fastscore.logs.inputs.column_map import NO_MAP, ColumnMap, map_source
@@ -93,8 +93,8 @@ class RunConfig:
     output: Path
     options: Mapping[str, Any]
     embedder: str | None = DEFAULT_EMBEDDER
-    precision: str = "fp32"
-    device: str = "cpu"
+    precision: Literal["fp32", "bf16", "int8"] = "fp32"
+    device: Literal["cpu", "cuda"] = "cpu"
     dim: int | None = None
     store: Path | None = None
     workers: int = 1
@@ -142,11 +142,11 @@ class EmbedderSettings:
     """
 
     recipe: str
-    precision: str
+    precision: Literal["fp32", "bf16", "int8"]
     dim: int | None
     store: Path | None
     cache: Path | None = None
-    device: str = "cpu"
+    device: Literal["cpu", "cuda"] = "cpu"
 
 
 @dataclass(frozen=True, slots=True)

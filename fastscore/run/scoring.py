@@ -29,8 +29,10 @@ from fastscore.suites.declarations import REJECTS_TABLE, Table
 from fastscore.vectors.view import Encoder, VectorView, embed_missing, text_ids
 
 if TYPE_CHECKING:
+    from fastscore.vectors.devices import DeviceName
     from fastscore.vectors.embedder import Embedder
     from fastscore.vectors.perplexity import PerplexityModel
+    from fastscore.vectors.precisions import Precision
     from fastscore.vectors.store import VectorStore
 
 
@@ -83,7 +85,9 @@ def _cache_of(settings: EmbedderSettings | PerplexitySettings) -> Path:
 
 
 @functools.cache
-def _loaded_embedder(recipe: str, precision: str, device: str, cache: Path) -> "Embedder":
+def _loaded_embedder(
+    recipe: str, precision: "Precision", device: "DeviceName", cache: Path
+) -> "Embedder":
     from fastscore.vectors.embedder import Embedder
 
     return Embedder(recipe, precision=precision, device=device, cache_dir=cache)

@@ -7,7 +7,7 @@ processor.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from fastscore.errors import ModelError
 
@@ -32,9 +32,12 @@ class Device:
     window_factor: int = 1
 
 
-CPU, CUDA = "cpu", "cuda"
+DeviceName = Literal["cpu", "cuda"]
+
+CPU: DeviceName = "cpu"
+CUDA: DeviceName = "cuda"
 # TF32 would round the factors of products to 11 significant bits
-DEVICES = {
+DEVICES: dict[str, Device] = {
     CPU: Device("CPUExecutionProvider"),
     CUDA: Device("CUDAExecutionProvider", {"use_tf32": "0"}, batch_factor=32, window_factor=8),
 }

@@ -40,11 +40,12 @@ from fastscore.errors import ModelError, UsageError
 from fastscore.extras import require
 from fastscore.options import available_processors
 from fastscore.paths import cache_root
-from fastscore.vectors.devices import CPU, DEVICES
+from fastscore.vectors.devices import CPU, DEVICES, DeviceName
 from fastscore.vectors.precisions import (
     EXACT,
     Inference,
     Inputs,
+    Precision,
     calls_at_once,
     check_device,
     check_precision,
@@ -214,8 +215,8 @@ class Embedder:
         self,
         recipe: str = "minilm-l6-v2",
         *,
-        precision: str = EXACT,
-        device: str = CPU,
+        precision: Precision = EXACT,
+        device: DeviceName = CPU,
         threads: int | None = None,
         cache_dir: Path | None = None,
     ) -> None:

@@ -34,10 +34,10 @@ from fastscore.vectors.accuracy import (
     save_accuracy,
 )
 from fastscore.vectors.description import STORE_FILE
-from fastscore.vectors.devices import CPU, CUDA
+from fastscore.vectors.devices import CPU, CUDA, DeviceName
 from fastscore.vectors.embedder import Embedder, TokenCounter, WindowEmbedder
 from fastscore.vectors.perplexity import PerplexityModel
-from fastscore.vectors.precisions import EXACT, PRECISIONS
+from fastscore.vectors.precisions import EXACT, PRECISIONS, Precision
 from fastscore.vectors.store import VectorStore
 
 
@@ -214,8 +214,8 @@ class Verification:
 def verify_model(
     name: str,
     *,
-    precision: str | None = None,
-    device: str = CPU,
+    precision: Precision | None = None,
+    device: DeviceName = CPU,
     texts: Sequence[str] | None = None,
 ) -> Verification:
     """Check an exported model and measure how near each precision comes to fp32.
@@ -253,7 +253,7 @@ def verify_model(
             f"expected at most {REFERENCE_LIMIT:g}."
         )
     expected = exact.encode(sample)
-    accuracies, refused = [], {}
+    accuracies, refused = [], dict[str, str]()
     every = PRECISIONS if device == CPU else (EXACT,)
     for wanted in every if precision is None else (precision,):
         try:
@@ -365,7 +365,7 @@ def read_texts(path: Path) -> list[str]:
 
 
 def open_store(
-    name: str, root: Path | None, precision: str = EXACT, device: str = CPU
+    name: str, root: Path | None, precision: Precision = EXACT, device: DeviceName = CPU
 ) -> VectorStore:
     """Open the store of an exported model's vectors of a precision and device.
 

@@ -17,7 +17,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -38,11 +38,13 @@ if TYPE_CHECKING:
     from fastscore_models import ExportedModel
 
 
-EXACT = "fp32"
-RUNTIME_OF = {EXACT: "onnxruntime", "bf16": "openvino", "int8": "onnxruntime"}
+Precision = Literal["fp32", "bf16", "int8"]
+
+EXACT: Precision = "fp32"
+RUNTIME_OF: dict[str, str] = {EXACT: "onnxruntime", "bf16": "openvino", "int8": "onnxruntime"}
 """The package that runs each precision."""
 
-PRECISIONS = tuple(RUNTIME_OF)
+PRECISIONS: tuple[Precision, ...] = get_args(Precision)
 
 _BFLOAT16_FLAGS = frozenset({"amx_bf16", "avx512_bf16"})
 # Without them ONNX Runtime adds products of 8 bits in 16, which overflow.
