@@ -17,8 +17,9 @@ LAYS_OUT = {
 """Modules that lay text out with rich for a console of `fastscore.terminal`."""
 HOLDS_STREAMS = {
     "cli/__init__.py": "stdout goes to the null device when its reader has gone",
-    "compat/score_dialogue.py": "encoding errors are forgiven, as the published script does",
-    "compat/document.py": "the logging of the published script goes to stdout",
+    "compat/score_dialogue.py": "as the published script does: encoding errors are forgiven, and "
+    "its logging goes to stdout",
+    "vectors/precisions.py": "what CUDA libraries print goes to stderr",
 }
 """Modules that hand a stream on, or exchange it, but write nothing to it."""
 CONSOLE = {("rich.console", "Console")}

@@ -9,6 +9,7 @@ from pathlib import Path
 from unittest import mock
 
 import psutil
+import pytest
 
 from fastscore.cli import score
 from fastscore.run import tasks
@@ -113,3 +114,9 @@ def workers_of(process: subprocess.Popen[str]) -> list[psutil.Process]:
             if "spawn_main" in words or is_ray:
                 found.append(child)
     return found
+
+
+RAY_BY_NIGHT = pytest.mark.parametrize(
+    "engine", ["dask", pytest.param("ray", marks=pytest.mark.slow)], indirect=True
+)
+"""For tests that take Ray a quarter of a minute or more."""

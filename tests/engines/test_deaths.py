@@ -21,6 +21,7 @@ from tests.engines.clusters import Cluster, dask_cluster, ray_cluster
 from tests.engines.conftest import link_kernels
 from tests.engines.runs import (
     LEXICAL,
+    RAY_BY_NIGHT,
     SEMANTIC,
     finish,
     let_go,
@@ -59,6 +60,7 @@ def test_a_worker_killed_at_any_moment_is_done_without(
         assert "workers died" in stderr
 
 
+@RAY_BY_NIGHT
 def test_a_worker_killed_while_it_adds_up_is_done_without(
     engine: str, place: Path, lexical: dict[str, bytes], tmp_path: Path
 ) -> None:
@@ -74,6 +76,7 @@ def test_a_worker_killed_while_it_adds_up_is_done_without(
     assert contents(run) == lexical
 
 
+@RAY_BY_NIGHT
 @pytest.mark.parametrize("seed", range(often(1, 5)))
 def test_a_driver_killed_at_any_moment_is_finished_by_the_same_command(
     engine: str, place: Path, lexical: dict[str, bytes], tmp_path: Path, seed: int
@@ -151,9 +154,7 @@ def test_a_call_interrupted_before_it_begins_says_nothing(
     assert loop.isEnabledFor(logging.CRITICAL)
 
 
-@pytest.mark.parametrize(
-    "engine", ["dask", pytest.param("ray", marks=pytest.mark.slow)], indirect=True
-)
+@RAY_BY_NIGHT
 def test_a_worker_beyond_its_memory_ends_the_run_and_more_goes_on(
     engine: str, place: Path, lexical: dict[str, bytes], tmp_path: Path
 ) -> None:
@@ -255,6 +256,7 @@ def test_a_scheduler_that_goes_away_ends_the_run_with_its_address(
     assert contents(run) == lexical
 
 
+@pytest.mark.slow
 def test_a_ray_cluster_elsewhere_keeps_nothing_of_an_interrupted_run_and_is_named_when_it_goes(
     place: Path, lexical: dict[str, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -30,6 +30,7 @@ from fastscore.run.engines.engine import (
 )
 from fastscore.run.tasks import text_buckets
 from fastscore.vectors.view import text_ids
+from tests.engines.runs import RAY_BY_NIGHT
 from tests.run.logs import write_logs
 from tests.run.running import run_lexical
 
@@ -138,6 +139,7 @@ def die_once(mark: Path) -> int:
     return os.getpid()
 
 
+@RAY_BY_NIGHT
 def test_processes_share_the_processors_and_one_that_dies_is_counted(
     engine: str, tmp_path: Path
 ) -> None:
@@ -160,6 +162,7 @@ def take(mebibytes: int) -> int:
     return held.size
 
 
+@RAY_BY_NIGHT
 def test_a_worker_keeps_within_its_memory_in_any_task(engine: str) -> None:
     with open_engine(engine, None, 1, Limits(memory=600)) as opened:
         assert list(opened.map(take, [1])) == [1 << 20]
