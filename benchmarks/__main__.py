@@ -75,6 +75,7 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     "report_page": Benchmark("run_overheads report_page"),
     "coverage": Benchmark("coverage"),
     "scorer": Benchmark("run_overheads scorer"),
+    "install_size": Benchmark("install_size", "--extra core"),
     "object_store": Benchmark("object_store"),
 }
 """Every benchmark by the name under which its figures are kept."""

@@ -8,6 +8,7 @@ import sys
 import tempfile
 import venv
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -20,6 +21,7 @@ CORE = "core"
 EXTRAS = ("embed", "stats", "plots", "compile", "all")
 MEGABYTE = 1e6
 SHOWN = 12
+MOST_OF_CORE = 350.0
 SUITES = {
     "score_dialogue": ["--lex-weight", "1"],
     "memory_finance": [],
@@ -91,6 +93,15 @@ def score_suites(python: Path, folder: Path, **environment: str) -> None:
             )
 
 
+def _figure(extra: str, packages: int, megabytes: float) -> Figure:
+    found = Figure(what=f"installed: {extra}", rows=packages, unit="MB", ours=megabytes)
+    if extra != CORE:
+        return found
+    ratio = MOST_OF_CORE / megabytes
+    limit = {"peer": "the most that it may", "theirs": MOST_OF_CORE}
+    return replace(found, **limit, ratio=ratio, aim=1.0)
+
+
 @click.command()
 @click.option("--wheel", type=click.Path(exists=True, path_type=Path), help="Default: build one.")
 @click.option("--extra", "extras", multiple=True, type=click.Choice([CORE, *EXTRAS]))
@@ -112,7 +123,7 @@ def main(wheel: Path | None, extras: Sequence[str]) -> None:
             click.echo(f"\n{extra}: {total:,.0f} MB in {len(sizes)} packages")
             for package in sorted(sizes, key=sizes.__getitem__, reverse=True)[:SHOWN]:
                 click.echo(f"  {package:<24} {sizes[package] / MEGABYTE:7.1f} MB")
-            publish([Figure(what=f"installed: {extra}", rows=len(sizes), unit="MB", ours=total)])
+            publish([_figure(extra, len(sizes), total)])
             shutil.rmtree(folder / f"venv-{extra}")
 
 
