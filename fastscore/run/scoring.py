@@ -411,8 +411,10 @@ def _events(loaded: Loaded, rows: Rows) -> tuple[Events, RowCounts]:
     raise_if_stopped()
     found = count_missing(rows.frame, loaded.source, events)
     found = replace(found, counts={**rows.counts, **events.counts, **found.counts})
-    of_suite = events.rejects.with_columns(pl.lit(1, pl.Int64).alias("count"), last_line="line")
-    rejects = pl.concat([rows.rejects, of_suite])
+    rejects, of_suite = rows.rejects, events.rejects
+    if of_suite.height:
+        of_suite = of_suite.with_columns(pl.lit(1, pl.Int64).alias("count"), last_line="line")
+        rejects = pl.concat([rejects, of_suite])
     return replace(events, rejects=rejects), found
 
 

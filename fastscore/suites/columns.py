@@ -121,7 +121,7 @@ def find_nulls(
     named = {f":{number}": rule for number, rule in enumerate(others)}
     flags = rows.with_columns(
         rule.when.fill_null(False).alias(name) for name, rule in named.items()
-    ).select(*named)
+    )[list(named)]
     held = {id(named[flag.name]): flag for flag in flags if flag.any()}
     words = [np.zeros(rows.height, np.int64) for _ in range(0, len(held), _BITS)]
     for number, flag in enumerate(held.values()):
@@ -169,10 +169,12 @@ def _decide(
         for number, rule in rules.items()
         if facts.keys() >= set(rule.when.meta.root_names())
     }
-    held = pl.DataFrame([facts] if facts else []).select(
-        when.alias(name) for name, when in decided.items()
-    )
-    everywhere = {number for number in rules if str(number) in decided and held[str(number)][0]}
+    everywhere: set[int] = set()
+    if decided:
+        held = pl.DataFrame([facts] if facts else []).select(
+            when.alias(name) for name, when in decided.items()
+        )
+        everywhere = {int(name) for name, holds in held.row(0, named=True).items() if holds}
     return everywhere, [rule for number, rule in rules.items() if str(number) not in decided]
 
 

@@ -11,11 +11,11 @@ file the beginning.
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import polars as pl
-import polars.selectors as cs
 from polars.datatypes import DataTypeClass
 
 from fastscore.errors import InputError, RunError, UsageError
@@ -27,6 +27,7 @@ from fastscore.logs.integrity.rejects import FOUND_CHARACTERS, RAW_CHARACTERS, R
 from fastscore.logs.read.columns import EXPECTED, INTEGER_RANGE, KINDS, NAN_IS_NULL
 from fastscore.suites.declarations import Column, RejectReason
 
+_FAULT, _BAD = "fault:", ":bad"
 _DIGITS = r"^\s*[+-]?[0-9_]+\s*$"
 _TEXT = (pl.String, pl.Categorical, pl.Enum)
 
@@ -110,25 +111,36 @@ def convert_stored(
     tuple
         The good rows (``line`` and the declared columns), and the others.
     """
-    columns = stored.columns
-    named = {column.name: column for column in columns}
-    values = [_read_where(stored.dtypes, column, _value, named) for column in columns]
-    faults = [
-        _read_where(stored.dtypes, column, _fault, named).name.prefix("fault:")
-        for column in columns
-    ]
-    line = pl.int_range(first_line, first_line + raw.height, dtype=pl.Int64).alias("line")
-    # a frame without columns has no rows
-    height = pl.repeat(None, raw.height, dtype=pl.Null, eager=True).alias("")
-    checked = raw.with_columns(height).select(line, *values, *faults)
-    frame = checked.select("line", *named)
-    if not columns:
-        return frame, []
-    bad = checked.select(pl.any_horizontal(cs.starts_with("fault:").is_not_null())).to_series()
+    read = _read_columns(tuple(stored.dtypes.items()), stored.columns)
+    line = pl.int_range(first_line, first_line + raw.height, dtype=pl.Int64, eager=True)
+    # literals are as long as the lines: a frame without columns has no rows
+    frame = raw.select(line.alias("line"), *read.values, read.is_bad.alias(_BAD))
+    bad = frame.drop_in_place(_BAD)
     if not bad.any():
         return frame, []
-    rejects = _rejects(stored, raw.filter(bad), checked.filter(bad))
-    return frame.filter(~bad), rejects
+    faulty = raw.filter(bad)
+    found = faulty.select(line.filter(bad).alias("line"), *read.faults)
+    return frame.filter(~bad), _rejects(stored, faulty, found)
+
+
+@dataclass(frozen=True, slots=True)
+class _ReadColumns:
+    """Expressions of the declared columns' values, of their faults, and of rows with a fault."""
+
+    values: tuple[pl.Expr, ...]
+    faults: tuple[pl.Expr, ...]
+    is_bad: pl.Expr
+
+
+@lru_cache(maxsize=64)
+def _read_columns(
+    stored: tuple[tuple[str, pl.DataType], ...], columns: tuple[Column, ...]
+) -> _ReadColumns:
+    dtypes, named = dict(stored), {column.name: column for column in columns}
+    values = tuple(_read_where(dtypes, column, _value, named) for column in columns)
+    faults = tuple(_read_where(dtypes, column, _fault, named) for column in columns)
+    is_bad = pl.any_horizontal(pl.lit(False), *(fault.is_not_null() for fault in faults))
+    return _ReadColumns(values, tuple(fault.name.prefix(_FAULT) for fault in faults), is_bad)
 
 
 def _class_of(dtype: pl.DataType) -> str:
@@ -320,7 +332,7 @@ def _rejects(stored: StoredColumns, raw: pl.DataFrame, checked: pl.DataFrame) ->
     """Name what is wrong with each faulty row: its first faulty column."""
     rejects: list[Reject] = []
     for row, found in zip(raw.iter_rows(named=True), checked.iter_rows(named=True), strict=True):
-        column = next(each for each in stored.columns if found[f"fault:{each.name}"] is not None)
+        column = next(each for each in stored.columns if found[_FAULT + each.name] is not None)
         names = column.keys
         value = next((row[name] for name in names if row.get(name) is not None), None)
         text = "null" if value is None else f"{type(value).__name__} {value!r}"
@@ -330,7 +342,7 @@ def _rejects(stored: StoredColumns, raw: pl.DataFrame, checked: pl.DataFrame) ->
                 found["line"],
                 None,
                 column.name,
-                found[f"fault:{column.name}"],
+                found[_FAULT + column.name],
                 cut(text, FOUND_CHARACTERS),
                 EXPECTED[column.kind],
                 cut(repr(row), RAW_CHARACTERS),

@@ -18,6 +18,7 @@ from fastscore_jit.arrays import Indices, Mask
 from fastscore_kernels import outer_whitespace, string_changes
 
 from fastscore.suites.base import Events
+from fastscore.suites.columns import filled
 from fastscore.suites.declarations import REJECT_SCHEMA, REPLACED_ROWS, empty_rejects
 from fastscore.suites.grouping import offsets_of
 from fastscore.suites.score_dialogue.metrics import PYTHON_WHITESPACE
@@ -31,6 +32,23 @@ _TEXTS = ("prediction", "ground_truth")
 _SHOWN_CHARACTERS = 200
 _FILE_SUFFIX = r"(?i)\.((?:jsonl|ndjson|json|parquet)(?:\.(?:gz|zst))?)$"
 _ID_LABELS = {"challenge_uid": "challenge", "miner_uid": "miner", "miner_hotkey": "hotkey"}
+_CHECKS = {
+    "is_placed": pl.col("utterance_index").is_not_null(),
+    # steps that would give an utterance more than the maximum
+    "too_far": (
+        pl.col("utterance_index").is_not_null()
+        & (pl.col("event") == "revealed")
+        & (pl.col("step") >= MAXIMUM_STEPS)
+    ).fill_null(False),
+    "longest": pl.max_horizontal(pl.col(_TEXTS).str.len_bytes().max()),
+}
+_ROW_FACTS = {
+    "step": pl.col("step").fill_null(-1),
+    "has_step": pl.col("step").is_not_null(),
+    "is_predicted": pl.col("event").eq_missing("predicted"),
+    "is_revealed": pl.col("event").eq_missing("revealed"),
+    "completes": pl.col("event").eq_missing("utterance_complete"),
+}
 
 
 def group_events(raw: pl.DataFrame, options: ScoreDialogue) -> Events:
@@ -52,21 +70,25 @@ def group_events(raw: pl.DataFrame, options: ScoreDialogue) -> Events:
         rows of a step beyond `MAXIMUM_STEPS`, and rows of longer texts. Counted are the rows
         ``ignored`` for want of an utterance_index, and the others by event.
     """
-    too_far, too_long = _revealed_too_far(raw), _is_too_long(raw, options.max_text)
+    checked = raw.select(**_CHECKS)
+    too_far = checked["too_far"]
+    too_long = _is_too_long(raw, checked["longest"], options.max_text)
     rejects = _rejects(raw, too_far, too_long, options.max_text)
-    used = raw["utterance_index"].is_not_null() & ~too_far & ~too_long
+    used = checked["is_placed"] & ~too_far & ~too_long
     rows, dialogues = _number_rows(raw if used.all() else raw.filter(used))
     completed, utterances = _completed_utterances(rows)
     total_steps = utterances["total_steps"].to_numpy()
     steps, predicted_at, n_predictions = _lay_out_steps(rows, completed, total_steps)
     n_replaced = n_predictions - int((predicted_at >= 0).sum())
     n_replaced += len(rows.completing) - len(completed)
-    steps = steps.with_columns(
-        strip_text(_gather(rows.frame["prediction"], predicted_at)).alias("prediction"),
-        _gather(rows.frame["line"], predicted_at).alias("line"),
+    steps = steps.hstack(
+        [
+            strip_text(_gather(rows.frame["prediction"], predicted_at)).alias("prediction"),
+            _gather(rows.frame["line"], predicted_at).alias("line"),
+        ]
     )
     dialogue_of_step = utterances["dialogue_row"].to_numpy()[steps["utterance_row"].to_numpy()]
-    dialogues = dialogues.with_columns(
+    dialogues = dialogues.hstack(
         _dialogue_counts(
             dialogues.height,
             completed=rows.dialogue_of_utterance[completed],
@@ -111,15 +133,16 @@ def _number_rows(frame: pl.DataFrame) -> tuple[_Rows, pl.DataFrame]:
     utterance_of_row, dialogue_of_utterance, index_of_utterance = _number_pairs(
         dialogue_of_row, frame["utterance_index"].to_numpy()
     )
+    known = frame.select(**_ROW_FACTS)
     rows = _Rows(
         frame=frame,
         dialogue=dialogue_of_row,
         utterance=utterance_of_row,
-        step=frame["step"].fill_null(-1).to_numpy(),
-        has_step=frame["step"].is_not_null().to_numpy(),
-        is_predicted=_is_event(frame, "predicted"),
-        is_revealed=_is_event(frame, "revealed"),
-        completing=np.flatnonzero(_is_event(frame, "utterance_complete")),
+        step=known["step"].to_numpy(),
+        has_step=known["has_step"].to_numpy(),
+        is_predicted=known["is_predicted"].to_numpy(),
+        is_revealed=known["is_revealed"].to_numpy(),
+        completing=np.flatnonzero(known["completes"].to_numpy()),
         dialogue_of_utterance=dialogue_of_utterance,
         index_of_utterance=index_of_utterance,
     )
@@ -138,7 +161,7 @@ def _completed_utterances(rows: _Rows) -> tuple[Indices, pl.DataFrame]:
             "utterance_index": rows.index_of_utterance[completed],
             "ground_truth": strip_text(_gather(frame["ground_truth"], completed_at)),
             "total_steps": _count_steps(rows)[completed],
-            "line": frame["line"].gather(completed_at),
+            "line": frame["line"][completed_at],
         }
     )
     return completed, utterances
@@ -177,7 +200,7 @@ def strip_text(texts: pl.Series) -> pl.Series:
     White space is what Python's ``str.strip`` removes. ``aEOF`` becomes ``a``, ``a EOF EOF``
     becomes ``a EOF``.
     """
-    texts = texts.fill_null("")
+    texts = filled(texts, "")
     # few texts are changed: only those are made anew
     rows = np.flatnonzero(outer_whitespace(texts) | texts.str.ends_with("EOF").to_numpy())
     if rows.size == 0:
@@ -193,14 +216,10 @@ def strip_text(texts: pl.Series) -> pl.Series:
     return pl.concat([texts, stripped]).gather(places)
 
 
-def _is_event(rows: pl.DataFrame, event: str) -> Mask:
-    return (rows["event"] == event).fill_null(False).to_numpy()
-
-
 def _gather(column: pl.Series, rows: Indices) -> pl.Series:
     """Take rows of a column; a negative row gives null."""
     if not (rows < 0).any():
-        return column.gather(rows)
+        return column[rows]
     return column.gather(pl.Series(np.maximum(rows, 0)).set(pl.Series(rows < 0), None))
 
 
@@ -218,33 +237,32 @@ def _first_rows(codes: Indices, candidates: Indices, size: int) -> Indices:
 
 def _number_dialogues(rows: pl.DataFrame) -> tuple[Indices, pl.DataFrame]:
     """Return each row's dialogue, numbered by first appearance, and a frame of the dialogues."""
-    named = pl.col("dialogue_uid").is_not_null()
     starts = _changes(rows["file"])
     starts[:1] = True
     for name in DIALOGUE_KEY:
         starts |= _changes(rows[name])
     run_of_row = np.cumsum(starts, dtype=np.int64) - 1
-    runs = rows.filter(pl.Series(starts)).select(
-        pl.when(~named).then("file").alias("file"),
-        *(pl.when(named).then(name).alias(name) for name in DIALOGUE_KEY),
-    )
-    distinct = runs.unique(maintain_order=True).with_row_index("number")
-    number_of_run = runs.join(
-        distinct, on=runs.columns, how="left", nulls_equal=True, maintain_order="left"
-    )["number"]
-    dialogue_of_row = number_of_run.to_numpy().astype(np.int64)[run_of_row]
+    runs = rows[["file", *DIALOGUE_KEY]][np.flatnonzero(starts)].select(_KEY)
+    distinct = runs.unique(maintain_order=True)
+    dialogue_of_row = run_of_row
+    if distinct.height < runs.height:
+        number_of_run = runs.join(
+            distinct.with_row_index("number"),
+            on=runs.columns,
+            how="left",
+            nulls_equal=True,
+            maintain_order="left",
+        )["number"]
+        dialogue_of_row = number_of_run.to_numpy().astype(np.int64)[run_of_row]
 
     first = _first_rows(dialogue_of_row, np.arange(rows.height), distinct.height)
-    labels = {}
-    for label in LABELS:
-        labelled = first
+    dialogues = rows[[*LABELS, "file"]][first]
+    for place, label in enumerate(LABELS):
         if rows[label].null_count():
             present = np.flatnonzero(rows[label].is_not_null().to_numpy())
             labelled = _first_rows(dialogue_of_row, present, distinct.height)
-        labels[label] = _gather(rows[label], labelled)
-    dialogues = pl.DataFrame({**labels, "file": rows["file"].gather(first)})
-    ids = distinct.select(pl.coalesce(_named_id(), "file").alias("dialogue"))
-    return dialogue_of_row, pl.concat([ids, dialogues], how="horizontal")
+            dialogues.replace_column(place, _gather(rows[label], labelled))
+    return dialogue_of_row, distinct.select(_ID).hstack(dialogues)
 
 
 def _changes(column: pl.Series) -> Mask:
@@ -275,6 +293,14 @@ def _named_id() -> pl.Expr:
     named = pl.concat_str([escaped("dialogue_uid"), *suffixes])
     # the id of a dialogue that is its file ends like one; no other does
     return named.str.replace(_FILE_SUFFIX, "%2E$1")
+
+
+_NAMED = pl.col("dialogue_uid").is_not_null()
+_KEY = (
+    pl.when(~_NAMED).then("file").alias("file"),
+    *(pl.when(_NAMED).then(name).alias(name) for name in DIALOGUE_KEY),
+)
+_ID = pl.coalesce(_named_id(), "file").alias("dialogue")
 
 
 def _number_pairs(
@@ -336,17 +362,6 @@ def _lay_out_steps(
     return steps, predicted_at, int(usable.sum())
 
 
-def _revealed_too_far(raw: pl.DataFrame) -> pl.Series:
-    """Mark revealed rows whose step would give an utterance more than `MAXIMUM_STEPS` steps."""
-    return raw.select(
-        (
-            pl.col("utterance_index").is_not_null()
-            & (pl.col("event") == "revealed")
-            & (pl.col("step") >= MAXIMUM_STEPS)
-        ).fill_null(False)
-    ).to_series()
-
-
 def _rejects(
     raw: pl.DataFrame, too_far: pl.Series, too_long: pl.Series, max_text: int
 ) -> pl.DataFrame:
@@ -371,12 +386,11 @@ def _reject_too_far(rows: pl.DataFrame) -> pl.DataFrame:
     return rows.with_columns(**reasons).select(*REJECT_SCHEMA)
 
 
-def _is_too_long(raw: pl.DataFrame, max_text: int) -> pl.Series:
-    """Mark rows with a text of more characters."""
+def _is_too_long(raw: pl.DataFrame, longest: pl.Series, max_text: int) -> pl.Series:
+    """Mark rows with a text of more characters; the longest text has `longest` bytes."""
     # bytes are no fewer than characters, and known without counting
-    longest = raw.select(pl.max_horizontal(pl.col(_TEXTS).str.len_bytes().max())).item()
-    if longest is None or longest <= max_text:
-        return pl.repeat(False, raw.height, dtype=pl.Boolean, eager=True)
+    if not (longest > max_text).any():
+        return pl.Series(np.zeros(raw.height, np.bool_))
     longer = pl.any_horizontal(pl.col(_TEXTS).str.len_chars() > max_text)
     return raw.select(longer.fill_null(False)).to_series()
 

@@ -29,7 +29,6 @@ from fastscore.suites.score_dialogue.options import ScoreDialogue
 from fastscore.suites.score_dialogue.schema import (
     DIALOGUES,
     GROUPS,
-    LABELS,
     STATUS_DTYPE,
     STEPS,
     UTTERANCES,
@@ -42,6 +41,7 @@ if TYPE_CHECKING:
 _OF_STEPS = [metric for metric in METRICS if metric.table == "steps"]
 _OF_DIALOGUES = [metric for metric in METRICS if metric.table == "dialogues"]
 _PERPLEXITY_IDS = [metric.id for metric in PERPLEXITIES]
+_STATUSES = pl.Series("status", ["ok", "no_steps"], dtype=STATUS_DTYPE)
 
 
 def distinct_texts(events: Events, options: ScoreDialogue) -> pl.Series:
@@ -91,14 +91,15 @@ def score_events(
     steps = _score_steps(events, ground_truth_code, baseline, vectors, options)
     best = _score_utterances(utterances, steps["U_step"].to_numpy())
 
-    names = utterances.select(
-        dialogues["dialogue"].gather(dialogue_row).alias("dialogue"), "utterance_index"
+    names = pl.DataFrame(
+        {
+            "dialogue": dialogues["dialogue"][dialogue_row],
+            "utterance_index": utterances["utterance_index"],
+        }
     )
     utterance_row = events.frames["steps"]["utterance_row"]
-    steps = pl.concat(
-        [names.select(pl.all().gather(utterance_row)), steps], how="horizontal"
-    ).select(*STEPS.schema)
-    scored = pl.concat([names, best], how="horizontal").select(*UTTERANCES.schema)
+    steps = names[utterance_row].hstack(steps)[list(STEPS.schema)]
+    scored = names.hstack(best)[list(UTTERANCES.schema)]
     return {
         "steps": steps,
         "utterances": scored,
@@ -131,14 +132,13 @@ def _score_steps(
             "pppl_penalty": judged.penalty,
         }
     parts |= {"earliness": earliness, "U_step": np.asarray(utility)}
-    rows = frame.select(
-        "step",
-        "prediction",
-        "line",
-        *(_part_column(metric.id, parts.get(metric.id), frame.height) for metric in _OF_STEPS),
+    rows = frame[["step", "prediction", "line"]].hstack(
+        [_part_column(metric.id, parts.get(metric.id), frame.height) for metric in _OF_STEPS]
     )
-    nulls = find_nulls(rows, _OF_STEPS, run_facts(options))
-    return rows.with_columns(pl.col(*_PERPLEXITY_IDS).fill_nan(None), nulls.column)
+    rows = rows.hstack([find_nulls(rows, _OF_STEPS, run_facts(options)).column])
+    if vectors.log_perplexities is None:
+        return rows
+    return rows.with_columns(pl.col(*_PERPLEXITY_IDS).fill_nan(None))
 
 
 def _score_utterances(utterances: pl.DataFrame, utility: Float64Array) -> pl.DataFrame:
@@ -147,17 +147,13 @@ def _score_utterances(utterances: pl.DataFrame, utility: Float64Array) -> pl.Dat
     has_steps = best_step >= 0
     best = np.full(utterances.height, np.nan)
     best[has_steps] = utility[offsets[:-1][has_steps] + best_step[has_steps]]
-    nulls = find_nulls(utterances, [U_BEST])
-    return utterances.select(
-        "ground_truth",
-        "total_steps",
-        _keep_where(has_steps, pl.Series("best_step", best_step, dtype=pl.Int64)),
-        _keep_where(has_steps, pl.Series("U_best", best)),
-        pl.Series("status", ["ok", "no_steps"], dtype=STATUS_DTYPE).gather(
-            (~has_steps).astype(np.int64)
-        ),
-        "line",
-        nulls.column,
+    return utterances[["ground_truth", "total_steps", "line"]].hstack(
+        [
+            _keep_where(has_steps, pl.Series("best_step", best_step, dtype=pl.Int64)),
+            _keep_where(has_steps, pl.Series("U_best", best)),
+            _STATUSES[(~has_steps).astype(np.int64)],
+            find_nulls(utterances, [U_BEST]).column,
+        ]
     )
 
 
@@ -168,7 +164,8 @@ def _score_dialogues(
     baseline: Float64Array | None,
     options: ScoreDialogue,
 ) -> pl.DataFrame:
-    scored = (utterances["status"] == "ok").to_numpy()
+    # of an utterance without steps there is no best one
+    scored = utterances["best_step"].is_not_null().to_numpy()
     rows, best = dialogue_row[scored], utterances["U_best"].drop_nulls().to_numpy()
     n_scored = np.bincount(rows, minlength=dialogues.height)
     # bincount adds in row order, as a loop over the utterances does
@@ -177,20 +174,15 @@ def _score_dialogues(
     average = best_sum / np.maximum(n_scored, 1)
 
     nulls = find_nulls(pl.DataFrame({"n_scored": n_scored}), _OF_DIALOGUES, run_facts(options))
-    return dialogues.select(
-        "dialogue",
-        *LABELS,
-        "file",
-        "n_utterances",
-        pl.Series("n_scored", n_scored, dtype=pl.Int64),
-        "n_incomplete",
-        "n_predictions",
-        "n_predictions_unscored",
-        pl.Series("U_best_sum", best_sum),
-        _keep_where(any_scored, pl.Series("average_U_best_early", average)),
-        _part_column("semantic_baseline_b", baseline, dialogues.height),
-        nulls.column,
-    ).select(*DIALOGUES.schema)
+    return dialogues.hstack(
+        [
+            pl.Series("n_scored", n_scored, dtype=pl.Int64),
+            pl.Series("U_best_sum", best_sum),
+            _keep_where(any_scored, pl.Series("average_U_best_early", average)),
+            _part_column("semantic_baseline_b", baseline, dialogues.height),
+            nulls.column,
+        ]
+    )[list(DIALOGUES.schema)]
 
 
 def _part_column(name: str, values: Float64Array | None, height: int) -> pl.Series:
