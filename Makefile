@@ -123,9 +123,11 @@ test-resolved: $(VENV)/model.exported $(VENV)/uv.installed
 	FASTSCORE_EXAMPLES=20 .venv-resolved/bin/python -m pytest -q $(RESOLVED)
 
 test-pythons:  ## All tests on every Python that the package claims, where this machine has it
-	set -e; for version in $(PYTHONS); do \
-	  if python$$version -c '' 2>/dev/null; then $(MAKE) test PYTHON=python$$version VENV=.venv-$$version; \
-	  else echo "no Python $$version here: it is left out" >&2; fi; done
+	@failed=; for version in $(PYTHONS); do \
+	  if ! command -v python$$version >/dev/null; then echo "no Python $$version here: it is left out" >&2; \
+	  elif ! python$$version -c ''; then echo "Python $$version does not start" >&2; failed="$$failed $$version"; \
+	  else $(MAKE) test PYTHON=python$$version VENV=.venv-$$version || failed="$$failed $$version"; fi; done; \
+	if [ "$$failed" ]; then echo "failed:$$failed" >&2; exit 1; fi
 
 test-slow: $(VENV)/bench.installed $(VENV)/model.exported  ## The tests that need minutes, gigabytes or torch
 	$(BIN)/python -m pytest -q -m slow

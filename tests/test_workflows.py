@@ -61,6 +61,33 @@ def test_make_can_plan_every_command() -> None:
         assert done.returncode == 0, (command, done.stderr)
 
 
+@pytest.mark.skipif(not shutil.which("make"), reason="make is not installed")
+def test_all_claimed_pythons_are_tried_and_none_fails_unseen(tmp_path: Path) -> None:
+    programs = {"python3.11": 0, "python3.12": 127, "make": 2}
+    for name, code in programs.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\nexit {code}\n")
+        (tmp_path / name).chmod(0o755)
+
+    def tried(*settings: str) -> tuple[int, list[str]]:
+        words = [shutil.which("make") or "", "test-pythons", f"MAKE={tmp_path / 'make'}", *settings]
+        done = subprocess.run(
+            words,
+            cwd=ROOT,
+            env={"PATH": f"{tmp_path}:/usr/bin:/bin"},
+            capture_output=True,
+            text=True,
+        )
+        return done.returncode, [line for line in done.stderr.splitlines() if "ython" in line]
+
+    left_out = "no Python 3.99 here: it is left out"
+    assert tried("PYTHONS=3.99") == (0, [left_out])
+    code, lines = tried("PYTHONS=3.12 3.99")
+    assert (code, lines[:2]) == (2, ["Python 3.12 does not start", left_out])
+    assert tried("PYTHONS=3.11 3.99")[0] == 2
+    (tmp_path / "make").write_text("#!/bin/sh\n")
+    assert tried("PYTHONS=3.11 3.99")[0] == 0
+
+
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
 def test_actions_are_pinned_by_hash(path: Path) -> None:
     lines = [line.strip() for line in path.read_text("utf-8").splitlines() if "uses:" in line]
@@ -78,7 +105,7 @@ def test_tests_run_on_every_python_and_platform_that_is_claimed() -> None:
     matrix = jobs(ROOT / ".github" / "workflows" / "tests.yml")["test"]["strategy"]["matrix"]
     classifier = re.compile(r"Programming Language :: Python :: (3\.\d+)$")
     claimed = {found[1] for each in PROJECT["classifiers"] if (found := classifier.match(each))}
-    assert claimed <= set(matrix["python"])
+    assert claimed == set(matrix["python"])
     wheels = jobs(ROOT / ".github" / "workflows" / "wheels.yml")["wheel"]["strategy"]["matrix"]
     assert matrix["system"] == wheels["system"]
     systems = [system.split("-")[0] for system in matrix["system"]]
