@@ -16,6 +16,7 @@ from fastscore_readers.json.line_ends import _note_begins
 
 from tests.conftest import BRIEF, often
 from tests.jit.processes import compiled_only, outcome, start
+from tests.run.mounts import small_disk
 
 ONE_KERNEL = (
     "from fastscore_kernels import segment_first_argmax as kernel;"
@@ -75,6 +76,16 @@ def test_a_kernel_without_a_linker_is_loaded_by_llvm(tmp_path):
     run = start(ONE_KERNEL, tmp_path, FASTSCORE_CACHE=str(tmp_path / "cache"), PATH="/nowhere")
     assert outcome(run)[0] == "[1]\n"
     assert [path.suffix for path in libraries(tmp_path / "cache")] == [objects.OBJECT]
+
+
+@compiled_only
+def test_llvm_loads_kernels_from_a_cache_that_is_mounted_noexec(tmp_path):
+    with small_disk(tmp_path / "cache", "16m", "noexec") as cache:
+        for said in ("compiling 1 kernel", ""):
+            shown, notes, code = outcome(start(ONE_KERNEL, tmp_path, FASTSCORE_CACHE=str(cache)))
+            assert (shown, code) == ("[1]\n", 0)
+            assert said in notes
+        assert [path.suffix for path in libraries(cache)] == [objects.OBJECT]
 
 
 @compiled_only

@@ -9,10 +9,18 @@ import pytest
 
 
 @contextmanager
-def small_disk(folder: Path, size: str) -> Iterator[Path]:
+def small_disk(folder: Path, size: str, *options: str) -> Iterator[Path]:
     """Mount a file system of a size on a new folder; skip the test where that is not allowed."""
     folder.mkdir(parents=True)
-    words = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder)]
+    words = [
+        "mount",
+        "-t",
+        "tmpfs",
+        "-o",
+        ",".join((f"size={size}", *options)),
+        "tmpfs",
+        str(folder),
+    ]
     try:
         done = subprocess.run(words, capture_output=True, text=True, check=False)
     except FileNotFoundError:

@@ -57,6 +57,24 @@ def test_a_file_is_described(folder: Path) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    "names",
+    [("caf\u00e9.jsonl", "cafe\u0301.jsonl"), ("Log.jsonl", "log.jsonl")],
+    ids=["NFC and NFD", "case"],
+)
+def test_names_that_another_system_takes_for_one_are_the_files_of_the_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, names: tuple[str, str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in names:
+        Path(name).write_text("{}\n")
+    on_disk = sorted(os.listdir())  # one name where the disk takes both for the same
+    assert paths("*.jsonl") == on_disk
+    assert paths(".") == [f"./{name}" for name in on_disk]
+    if len(on_disk) == 2:
+        assert sorted(paths(*names)) == on_disk
+
+
 def test_folders_are_searched_in_order_of_names(folder: Path) -> None:
     assert paths("logs") == [
         "logs/a.ndjson.gz",
