@@ -337,7 +337,11 @@ def _plain(frame: pl.DataFrame) -> "pa.Table":
     """Return Arrow of types that every engine reads: no large offsets, views or dictionaries."""
     pa = load("pyarrow", "An Arrow table")
     table = frame.to_arrow(compat_level=pl.CompatLevel.oldest())
-    return table.cast(pa.schema([(field.name, _small(pa, field.type)) for field in table.schema]))
+    for index, field in enumerate(table.schema):
+        kind = _small(pa, field.type)
+        if kind != field.type:
+            table = table.set_column(index, field.name, table.column(index).cast(kind))
+    return table
 
 
 def _small(pa: Any, kind: Any) -> Any:

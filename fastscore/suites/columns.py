@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import takewhile
 from types import MappingProxyType
 from typing import Any
 
@@ -121,8 +122,8 @@ def find_nulls(
     named = {f":{number}": rule for number, rule in enumerate(others)}
     flags = rows.with_columns(
         rule.when.fill_null(False).alias(name) for name, rule in named.items()
-    )[list(named)]
-    held = {id(named[flag.name]): flag for flag in flags if flag.any()}
+    )
+    held = {id(rule): flags[name] for name, rule in named.items() if flags[name].any()}
     words = [np.zeros(rows.height, np.int64) for _ in range(0, len(held), _BITS)]
     for number, flag in enumerate(held.values()):
         words[number // _BITS] |= flag.to_numpy().astype(np.int64) << number % _BITS
@@ -175,7 +176,14 @@ def _decide(
             when.alias(name) for name, when in decided.items()
         )
         everywhere = {int(name) for name, holds in held.row(0, named=True).items() if holds}
-    return everywhere, [rule for number, rule in rules.items() if str(number) not in decided]
+    # a rule after one that holds in all rows is never a metric's first
+    reached = {
+        id(rule)
+        for metric in metrics
+        for rule in takewhile(lambda rule: id(rule) not in everywhere, metric.null_when)
+    }
+    others = reached - {int(number) for number in decided}
+    return everywhere, [rule for number, rule in rules.items() if number in others]
 
 
 @lru_cache(maxsize=256)

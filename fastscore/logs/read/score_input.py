@@ -213,12 +213,14 @@ def _with_places(part: Part, raw: pl.DataFrame, first_line: int) -> Part:
         .cast(pl.Int64, strict=False)
         .fill_null(pl.int_range(first_line, first_line + raw.height)),
     )
-    found = places[part.frame["line"] - first_line]
+    kept = part.frame["line"] - first_line
+    found = places[kept] if len(kept) < raw.height else places
     rejects = []
     for reject in part.rejects:
         file, line = places.row(reject.line - first_line)
         rejects.append(replace(reject, file=file, line=line))
-    return replace(part, frame=part.frame.with_columns(found), rejects=rejects)
+    frame = part.frame.drop("file", "line").hstack(found)[part.frame.columns]
+    return replace(part, frame=frame, rejects=rejects)
 
 
 def _read_objects(rows: Iterable[Any], source: Source) -> Iterator[Part]:
