@@ -117,8 +117,8 @@ test-resolved: $(VENV)/model.exported $(VENV)/uv.installed
 	rm -rf .venv-resolved
 	$(BIN)/uv venv --quiet --python $(BIN)/python .venv-resolved
 	$(BIN)/uv pip install --quiet --no-build --python .venv-resolved/bin/python --resolution $(RESOLUTION) \
-	  -r pyproject.toml --extra compile --extra embed --extra plots --extra stats
-	$(BIN)/uv pip install --quiet --python .venv-resolved/bin/python pytest hypothesis
+	  -r pyproject.toml --extra arrow --extra compile --extra embed --extra plots --extra stats
+	$(BIN)/uv pip install --quiet --python .venv-resolved/bin/python pytest hypothesis scikit-learn
 	$(BIN)/uv pip install --quiet --no-deps --python .venv-resolved/bin/python --editable .
 	FASTSCORE_EXAMPLES=20 .venv-resolved/bin/python -m pytest -q $(RESOLVED)
 
