@@ -8,11 +8,16 @@ files, in a process each. Numba by itself runs all of LLVM on every function tha
 makes machine code of each, and looks in it for closures, array expressions and the like;
 `fastscore_jit.building` does neither.
 
-Usage: python -m benchmarks.kernel_costs growth|compile
+``instructions``: instructions a row, counted by valgrind, which no load of the machine changes. Two
+processes differ in ten calls of the kernel, so the start of Python is left out.
+
+Usage: python -m benchmarks.kernel_costs growth|compile|instructions
 """
 
 import json
 import os
+import platform
+import re
 import resource
 import statistics
 import subprocess
@@ -323,7 +328,53 @@ def compile_kernels(quick: bool, side: str | None, kernels: tuple[str, ...]) -> 
     )
 
 
-main = click.Group("kernel_costs", commands=[growth, compile_kernels])
+COUNTED = re.compile(r"Collected : (\d+)")
+VALGRIND_LEVEL = "x86-64-v3"
+"""Valgrind knows no AVX-512."""
+
+
+VALGRIND = ("valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null")
+MORE_CALLS = 10
+
+
+def count(kernel: str, rows: int) -> float:
+    """Return the instructions of one call, which was compiled before."""
+    words = [sys.executable, "-m", "benchmarks.kernel_costs", "instructions", "--rows", str(rows)]
+    settings = {**os.environ, "PYTHONHASHSEED": "0", "POLARS_MAX_THREADS": "1"}
+    settings |= {"OPENBLAS_NUM_THREADS": "1"}
+    if platform.machine() == "x86_64":
+        settings["FASTSCORE_PROCESSOR"] = VALGRIND_LEVEL
+
+    def run(prefix: Sequence[str], calls: int) -> str:
+        command = [*prefix, *words, "--calls", kernel, str(calls)]
+        done = subprocess.run(command, env=settings, capture_output=True, text=True, check=True)
+        return done.stderr
+
+    run((), 1)
+    once, more = (int(COUNTED.findall(run(VALGRIND, 1 + n))[-1]) for n in (0, MORE_CALLS))
+    return (more - once) / MORE_CALLS
+
+
+@click.command("instructions")
+@click.option("--rows", default=20_000, show_default=True, help="Rows of a call.")
+@click.option("--calls", type=(click.Choice(list(KERNELS)), int), hidden=True)
+def instructions(rows: int, calls: tuple[str, int] | None) -> None:
+    """Count the instructions of four kernels at one size."""
+    if calls is not None:
+        _, make = KERNELS[calls[0]]
+        call = make(rows)
+        for _ in range(calls[1]):
+            call()
+        return
+    click.echo(describe_host())
+    click.echo("| kernel | rows | instructions/row |\n|---|--:|--:|")
+    for kernel, (label, _) in KERNELS.items():
+        each = count(kernel, rows) / rows
+        publish([Figure(what=label, rows=rows, unit="instructions/row", ours=each)])
+        click.echo(f"| {label} | {rows:,} | {each:,.1f} |")
+
+
+main = click.Group("kernel_costs", commands=[growth, compile_kernels, instructions])
 
 
 if __name__ == "__main__":
