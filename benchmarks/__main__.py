@@ -57,7 +57,7 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     "kernels_groups": Benchmark("kernels groups", "--scale 0.1 --repetitions 3", _ONE_THREAD),
     "read_logs": Benchmark("read_logs", "--scale 0.2 --repetitions 3"),
     "growth": Benchmark("kernel_costs growth", "--most 100000"),
-    "instructions": Benchmark("kernel_costs instructions", "--rows 2000"),
+    "instructions": Benchmark("kernel_costs instructions", "--rows 200"),
     "embedding": Benchmark("embedding"),
     "embedding_growth": Benchmark("embedding_scaling growth"),
     "embedding_cores": Benchmark("embedding_scaling cores"),

@@ -60,11 +60,12 @@ def levenshtein(rows: int) -> Callable[[], Any]:
 
     rng = np.random.default_rng(SEED)
     letters = np.array(list("abcdefghijklmnopqrstuvwxyz      "))
+    texts = min(TEXTS, rows)
     pool = pa.array(
-        ["".join(rng.choice(letters, size)) for size in rng.integers(15, 61, TEXTS)],
+        ["".join(rng.choice(letters, size)) for size in rng.integers(15, 61, texts)],
         pa.large_string(),
     )
-    a, b = (pool.take(pa.array(rng.integers(0, TEXTS, rows))) for _ in range(2))
+    a, b = (pool.take(pa.array(rng.integers(0, texts, rows))) for _ in range(2))
     return lambda: levenshtein_pairs(a, b, threads=1)
 
 
@@ -356,7 +357,7 @@ def count(kernel: str, rows: int) -> float:
 
 
 @click.command("instructions")
-@click.option("--rows", default=20_000, show_default=True, help="Rows of a call.")
+@click.option("--rows", default=2_000, show_default=True, help="Rows of a call.")
 @click.option("--calls", type=(click.Choice(list(KERNELS)), int), hidden=True)
 def instructions(rows: int, calls: tuple[str, int] | None) -> None:
     """Count the instructions of four kernels at one size."""
