@@ -3,8 +3,8 @@
 ``logs``: plans, catalogues and preferences are real, the rest is synthetic: see
 `group_travel_itineraries` and `group_travel_dialogues`. ``OUTPUT/logs`` holds the logs: one CSV a
 dialogue, or JSON Lines or Parquet files of many. ``OUTPUT/expected.jsonl`` holds for each dialogue
-``[numerator, denominator]`` of M1 to M5, M4b, M9, M10b and M16; null if there is no value, 0.0 if
-the definition says so. The same arguments give the same dialogues.
+``[numerator, denominator]`` of M1 to M5, M4b, M9, M10b and M16. It is null if there is no
+value, and 0.0 if the definition says so. The same arguments give the same dialogues.
 
 ``compare``: whole processes, interleaved, in two scenarios on such dialogues:
 

@@ -407,7 +407,7 @@ class PlainlySearched(Retrieval):
     plain: PlainRetrieval
 
     def find_attributes(self, text: str, *, words: bool = False) -> dict[str, str]:
-        """Return the first value of each field that stands in a text."""
+        """Return the first value of each field that is in a text."""
         lowered = text.lower()
         found = {}
         for name, values in self.plain.surface.items():
@@ -418,7 +418,7 @@ class PlainlySearched(Retrieval):
         return found
 
     def find_genre(self, text: str, *, words: bool = False) -> str | None:
-        """Return the genre that sorts first of those that stand in a text."""
+        """Return the genre that sorts first of those in a text."""
         lowered = text.lower()
         known = self.plain.index["genre"]
         return min((genre for genre in known if any(_alone(lowered, genre))), default=None)

@@ -117,7 +117,7 @@ def _installed() -> Any:
 
 
 def installed_version(package: str) -> str:
-    """Return the version of an installed package, without parsing all that it says of itself.
+    """Return the version of an installed package, without parsing its metadata.
 
     Raises
     ------

@@ -71,7 +71,7 @@ def log_to(path: str) -> Iterator[None]:
 
 
 def write_document(document: dict[str, Any], path: str) -> None:
-    """Write the JSON file whole or not at all; a failure is logged, as published."""
+    """Write the JSON file atomically. A failure is logged, as in the published script."""
     try:
         with committed(Path(path)) as file:
             file.write(json.dumps(document, ensure_ascii=False, indent=2).encode())
@@ -122,11 +122,11 @@ def refuse_missing_steps(path: str, utterances: "pl.DataFrame") -> None:
 def build_document(
     path: str, tables: "dict[str, pl.DataFrame]", penalty: Document | None = None
 ) -> Document:
-    """Return the document of one file: keys, their order and rounding as published.
+    """Return the document of one file, with the published keys, order and rounding.
 
     A part that is switched off is 0.0. An utterance without steps has U_best -1.0, which enters
-    the mean, as published. Where a masked language model judged the texts, ``penalty`` says so in
-    the summary, and steps have its perplexities after ``U_step``.
+    the mean, as published. With a masked language model, ``penalty`` is added to the summary, and
+    steps have its perplexities after ``U_step``.
     """
     utterances = tables["utterances"].rows(named=True)
     steps = iter(tables["steps"].rows(named=True))

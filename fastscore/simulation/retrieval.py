@@ -158,7 +158,7 @@ class Retrieval:
         return tuple(genre for genre, rows in entries if len(rows) >= 3 and len(genre) > 2)
 
     def find_attributes(self, text: str, *, words: bool = False) -> dict[str, str]:
-        """Return by field the value that appeared first of those that stand in a text.
+        """Return by field the value that appears first of those in a text.
 
         Parameters
         ----------
@@ -180,7 +180,7 @@ class Retrieval:
         return {name: self.surfaces[name][place] for name, place in best.items()}
 
     def find_genre(self, text: str, *, words: bool = False) -> str | None:
-        """Return the genre that sorts first of those that stand in a text."""
+        """Return the genre that sorts first of those in a text."""
         lowered = text.lower()
         found = None
         for pattern, start, end in self._finder.automaton.find_matches_as_indexes(
@@ -363,6 +363,6 @@ _YEAR = re.compile(r"\b(?:19|20)\d\d\b")
 
 
 def find_year(text: str) -> str | None:
-    """Return the first year of the 20th or 21st century that stands in a text."""
+    """Return the first year of the 20th or 21st century in a text."""
     found = _YEAR.search(text)
     return found[0] if found else None

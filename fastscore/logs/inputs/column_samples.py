@@ -285,9 +285,9 @@ def _value_at(row: Record, path: str) -> tuple[bool, Any]:
 
 
 ROWS_SAMPLED = 20
-"""How many rows are looked at to say what shape a file has."""
+"""How many rows are sampled to find the shape of a file."""
 MOST_ROWS_SAMPLED = 200
-"""And how many where something that is needed does not stand in those."""
+"""How many rows are sampled if a required column is in none of those."""
 IS_ID = re.compile(
     r"(dialog(ue)?|conv(ersation)?|session|chat|thread|episode|call)([ _-]?(no|key|name|number))?"
     r"|([\w-]+[ _-])?u?u?id|\w+U?U?(Id|ID)",
@@ -316,7 +316,7 @@ class FileSample:
         What was seen of each need, by its place; nothing of a file that begins as one before it
         that has everything.
     columns
-        The declared columns of which a key stands in the first rows: the file's shape.
+        The declared columns with a key in the first rows: the file's shape.
     other_ids
         Keys that are called as ids are, if no row has the suite's own name of a dialogue.
     given_up
@@ -353,7 +353,7 @@ class FileSample:
         ]
 
     def lacks(self, needs: Iterable[RequiredColumn]) -> list[RequiredColumn]:
-        """Return the needs whose keys stand in no row, though rows should have them."""
+        """Return the required columns whose keys are in no row, though rows should have them."""
         if not self.samples:
             return []
         samples = {need: self.samples[need.place] for need in needs}
@@ -523,7 +523,7 @@ def _words_for(word: str, source: Source) -> Iterator[str]:
 def may_follow(file: InputFile, need: RequiredColumn) -> bool:
     """Tell whether one of a need's keys stands with a value anywhere in a file's text.
 
-    Of what is no text, and of frames, that is not known: it may.
+    Files that are not text, and frames, are not searched: they may contain it.
     """
     keys = (key.rpartition("]")[2].rpartition(".")[2] for key in need.column.keys)
     return any(
@@ -543,7 +543,7 @@ def _any_may_follow(file: InputFile, source: Source, column: Column) -> bool:
 
 
 def occurs_in(file: InputFile, pattern: bytes) -> bool:
-    """Tell whether a pattern stands in a file's text, unpacked."""
+    """Tell whether a file's unpacked text contains a pattern."""
     if file.format not in ("json", "jsonl") or not file.size:
         return True
     with open_unpacked(file.location, file.compression) as stream:
