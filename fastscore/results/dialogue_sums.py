@@ -1,7 +1,7 @@
 """What every dialogue adds to the means of a run's metrics."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import polars as pl
 
@@ -25,9 +25,7 @@ class DialogueSums:
     Parameters
     ----------
     values
-        ``dialogue``, ``label``, ``cluster``, ``repeat``, and for every metric ``<id>:sum`` (exact,
-        rounded once) and ``<id>:n``, how many values it adds up; one row for each combination of
-        the first four, ordered by them.
+        ``label``, ``dialogue``, ``cluster`` and ``repeat``, with the sums of `sum_defined`.
     nulls
         ``label``, ``metric``, ``reason`` and ``n``: how many rows lack a value and why.
     fixed
@@ -101,16 +99,6 @@ def sum_by_dialogue(
             f"{run.manifest.suite_version} of the suite wrote it.",
             "Score its logs again.",
         )
-    rows, fixed = _free_rows(rows, metrics)
-    grids = choose_grids(rows, metrics)
-    sums = [
-        expression
-        for metric in metrics
-        for expression in (
-            _exact_sum(metric.id, grids[metric.id]).alias(f"{metric.id}:sum"),
-            pl.col(metric.id).count().cast(pl.Int64).alias(f"{metric.id}:n"),
-        )
-    ]
     nulls = (
         rows.filter(pl.col("null_reasons").list.len() > 0)
         .select(LABEL, "null_reasons")
@@ -120,29 +108,72 @@ def sum_by_dialogue(
         .agg(pl.len().cast(pl.Int64).alias("n"))
         .filter(pl.col("metric").is_in([metric.id for metric in metrics]))
     )
-    named = (KEY, LABEL, CLUSTER, REPEAT)
-    values = rows.group_by(named).agg(sums).sort(LABEL, KEY, CLUSTER, REPEAT)
-    found = pl.collect_all([values, nulls, fixed], engine="streaming")
-    n_fixed = found[2].row(0, named=True) if found[2].width else {}
-    return DialogueSums(found[0], found[1], {id: n for id, n in n_fixed.items() if n})
-
-
-def _free_rows(rows: pl.LazyFrame, metrics: Sequence[Metric]) -> tuple[pl.LazyFrame, pl.LazyFrame]:
-    """Take values that a definition fixes out of the rows; return how many they are, by metric."""
-    columns = rows.collect_schema().names()
-    is_fixed = {
-        metric.id: pl.any_horizontal(pl.col(column) == value for column, value in conditions)
+    # an older run may lack a column by which values are fixed
+    known = [
+        replace(metric, fixed_where=tuple(one for one in metric.fixed_where if one[0] in present))
         for metric in metrics
-        if (conditions := [each for each in metric.fixed_where if each[0] in columns])
+    ]
+    sums = sum_defined(rows, known, (LABEL, KEY, CLUSTER, REPEAT))
+    values, listed = pl.collect_all([sums, nulls], engine="streaming")
+    n_fixed = {metric.id: int(values[f"{metric.id}:left_out"].sum()) for metric in metrics}
+    return DialogueSums(values, listed, {id: n for id, n in n_fixed.items() if n})
+
+
+def sum_defined(rows: pl.LazyFrame, metrics: Sequence[Metric], by: Sequence[str]) -> pl.LazyFrame:
+    """Sum metrics by these columns, over the rows in which their definition leaves the value open.
+
+    Parameters
+    ----------
+    rows
+        A table with the metrics.
+    metrics
+        Metrics of one table.
+    by
+        The columns by which rows are added up.
+
+    Returns
+    -------
+    pl.LazyFrame
+        The columns `by`, by which rows are ordered, and for every metric ``<id>:sum`` (exact,
+        rounded once), ``<id>:n``, ``<id>:at_minimum`` and ``<id>:at_maximum`` (values at the ends
+        of its range), ``<id>:fixed`` (rows whose value is fixed) and ``<id>:left_out`` (values
+        among them).
+    """
+    grids = choose_grids(rows, metrics)
+    sums = [
+        sum_.alias(f"{metric.id}:{name}")
+        for metric in metrics
+        for name, sum_ in _sums_of(metric, grids[metric.id]).items()
+    ]
+    return rows.group_by(by).agg(sums).sort(by)
+
+
+def _sums_of(metric: Metric, bits: int) -> dict[str, pl.Expr]:
+    fixed, value = _is_fixed(metric), defined_value(metric)
+    exact = pl.when(~fixed).then(fixed_point(metric.id, bits))
+    ends = {"at_minimum": metric.minimum, "at_maximum": metric.maximum}
+    counts = {
+        "n": value.count(),
+        **{name: pl.lit(0) if end is None else value.eq(end).sum() for name, end in ends.items()},
+        "fixed": fixed.sum(),
+        "left_out": (fixed & pl.col(metric.id).is_not_null()).sum(),
     }
-    counts = rows.select(
-        (condition & pl.col(id).is_not_null()).sum().alias(id) for id, condition in is_fixed.items()
+    return {
+        "sum": exact.sum().cast(pl.Float64) * 2.0**-bits,
+        **{name: number.cast(pl.Int64) for name, number in counts.items()},
+    }
+
+
+def defined_value(metric: Metric) -> pl.Expr:
+    """Return a metric's column, null where its definition fixes the value."""
+    return pl.when(~_is_fixed(metric)).then(pl.col(metric.id))
+
+
+def _is_fixed(metric: Metric) -> pl.Expr:
+    return pl.any_horizontal(
+        pl.lit(False),
+        *(pl.col(column).eq(value).fill_null(False) for column, value in metric.fixed_where),
     )
-    free = rows.with_columns(
-        pl.when(condition.fill_null(False).not_()).then(pl.col(id)).alias(id)
-        for id, condition in is_fixed.items()
-    )
-    return free, counts
 
 
 def dialogue_keys(
@@ -213,10 +244,6 @@ def repeated_dialogues(
             first = differing.select(KEY, f"{name}:least", f"{name}:largest").row(0)
             mixed[name] = (str(first[0]), str(first[1]), str(first[2]))
     return Repeats(tuple(repeated[KEY]), mixed)
-
-
-def _exact_sum(column: str, bits: int) -> pl.Expr:
-    return fixed_point(column, bits).sum().cast(pl.Float64) * 2.0**-bits
 
 
 def _keyed(run: Run, table: str, key: str, named: Mapping[str, str | None]) -> pl.LazyFrame:

@@ -14,12 +14,11 @@ import polars as pl
 
 from fastscore.errors import UsageError, did_you_mean
 from fastscore.options import build_options
-from fastscore.results.dialogue_sums import LABEL_TABLE, can_label
+from fastscore.results.dialogue_sums import LABEL_TABLE, can_label, sum_defined
 from fastscore.results.runs import Run
 from fastscore.statistics.clustered import Estimate, clustered_mean
 from fastscore.suites.base import Suite
 from fastscore.suites.declarations import Metric, Table
-from fastscore.suites.exact_sums import choose_grids, fixed_point
 from fastscore.suites.summary import ALL
 
 MOST_GROUPS = 100
@@ -252,7 +251,7 @@ def summarise_defined(
         The summary, in which means of `Metric.fixed_where` and `Metric.scale_by` are those of the
         open rows. Without a mean if rows are on several scales. And a note for each such metric.
     """
-    declared = {metric.id: metric for metric in suite.metrics}
+    declared = suite.metric_by_id
     chosen = [
         declared[id]
         for id in ids
@@ -350,44 +349,8 @@ def _sum_units(
     unit = own if cluster is None else pl.coalesce(pl.col(cluster).cast(pl.String), own)
     scales = list(dict.fromkeys(metric.scale_by for metric in metrics if metric.scale_by))
     by = [name for name in dict.fromkeys([*labels, *scales]) if name]
-    grids = choose_grids(rows, metrics)
-    return (
-        rows.with_columns(unit.alias(UNIT))
-        .group_by(UNIT, *by)
-        .agg(sum_ for metric in metrics for sum_ in _sums_of(metric, grids[metric.id]))
-        .sort(UNIT, *by)
-        .collect(engine="streaming")
-    )
-
-
-def defined_value(metric: Metric) -> pl.Expr:
-    """Return a metric's column, null where its definition fixes the value."""
-    return pl.when(~_is_fixed(metric)).then(pl.col(metric.id))
-
-
-def _is_fixed(metric: Metric) -> pl.Expr:
-    return pl.any_horizontal(
-        pl.lit(False),
-        *(pl.col(column).eq(value).fill_null(False) for column, value in metric.fixed_where),
-    )
-
-
-def _sums_of(metric: Metric, bits: int) -> list[pl.Expr]:
-    """Return a metric's exact sum, its count, how many rows lie at the ends, and fixed ones."""
-    fixed, value = _is_fixed(metric), defined_value(metric)
-    exact = pl.when(~fixed).then(fixed_point(metric.id, bits))
-    ends = {"at_minimum": metric.minimum, "at_maximum": metric.maximum}
-    return [
-        (exact.sum().cast(pl.Float64) * 2.0**-bits).alias(f"{metric.id}:sum"),
-        value.count().cast(pl.Int64).alias(f"{metric.id}:n"),
-        *(
-            (pl.lit(0) if end is None else value.eq(end).sum())
-            .cast(pl.Int64)
-            .alias(f"{metric.id}:{name}")
-            for name, end in ends.items()
-        ),
-        fixed.sum().cast(pl.Int64).alias(f"{metric.id}:fixed"),
-    ]
+    sums = sum_defined(rows.with_columns(unit.alias(UNIT)), metrics, (UNIT, *by))
+    return sums.collect(engine="streaming")
 
 
 def _parts(metric: Metric, sums: pl.DataFrame, labels: Sequence[str]) -> list[Part]:

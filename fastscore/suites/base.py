@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar
 
 import polars as pl
 
-from fastscore.errors import UsageError
+from fastscore.errors import UsageError, did_you_mean
 from fastscore.suites.declarations import Metric, Source, Table
 
 if TYPE_CHECKING:
@@ -326,6 +326,25 @@ class Suite:
         ]
         | None
     ] = LazyFunction(None)
+
+    @property
+    def metric_by_id(self) -> dict[str, Metric]:
+        """The metrics by their ids."""
+        return {metric.id: metric for metric in self.metrics}
+
+    def metric(self, id: str) -> Metric:
+        """Return a metric by its id.
+
+        Raises
+        ------
+        UsageError
+            There is no metric of this id.
+        """
+        declared = self.metric_by_id
+        if id not in declared:
+            message = f"Suite {self.name!r} has no metric {id!r}."
+            raise UsageError(message, did_you_mean(id, declared))
+        return declared[id]
 
     def needs_vectors(self, options: Any) -> bool:
         """Whether scoring with these options needs an embedder."""

@@ -79,6 +79,12 @@ _WITHOUT_REASONS = {
 }
 
 
+def overall_rows(summary: pl.DataFrame) -> dict[str, dict[str, Any]]:
+    """Return the row over all dialogues of each metric of a summary."""
+    rows = summary.filter(pl.col("group") == ALL).iter_rows(named=True)
+    return {row["metric"]: row for row in rows}
+
+
 def summarise_metrics(
     tables: Mapping[str, pl.LazyFrame],
     metrics: Sequence[Metric],

@@ -103,8 +103,9 @@ def describe_side(side: Side, metrics: Sequence[Metric]) -> Iterator[dict[str, A
     }
     for metric in metrics:
         rows = _rows_with_values(side.sums.values, metric)
+        clusters = _clusters(_sums(rows, metric, CLUSTER))
         found = clustered_mean(
-            *_by_cluster(rows, metric), minimum=metric.minimum, maximum=metric.maximum
+            clusters.sums, clusters.counts, minimum=metric.minimum, maximum=metric.maximum
         )
         nulls = {f"n_{reason}": null_rows.get((metric.id, reason), 0) for reason in NULL_REASONS}
         yield {
@@ -168,17 +169,10 @@ def align_clusters(
     first: pl.DataFrame, second: pl.DataFrame, metric: Metric
 ) -> tuple[tuple[Clusters, Clusters], bool]:
     """Return both sides by cluster, and whether they share clusters, position by position then."""
-    sums = [
-        rows.group_by(CLUSTER).agg(pl.col(f"{metric.id}:sum").sum(), pl.col(f"{metric.id}:n").sum())
-        for rows in (first, second)
-    ]
+    sums = [_sums(rows, metric, CLUSTER) for rows in (first, second)]
     both = sums[0].join(sums[1], on=CLUSTER, how="full", coalesce=True, suffix="/b").sort(CLUSTER)
-    columns = [
-        both[f"{metric.id}:{part}{suffix}"].fill_null(0).cast(pl.Float64).to_numpy()
-        for suffix in ("", "/b")
-        for part in ("sum", "n")
-    ]
-    a, b = Clusters(columns[0], columns[1]), Clusters(columns[2], columns[3])
+    both = both.with_columns(pl.exclude(CLUSTER).fill_null(0))
+    a, b = _clusters(both), _clusters(both.select(sum="sum/b", n="n/b"))
     shared = bool(((a.counts > 0) & (b.counts > 0)).any())
     if not shared:
         a, b = (
@@ -216,13 +210,9 @@ def describe_repeats(side: Side, metrics: Sequence[Metric]) -> Iterator[dict[str
     """Part each metric's variance into that between dialogues, between repeats and the rest."""
     for metric in metrics:
         rows = _rows_with_values(side.sums.values, metric).drop_nulls(REPEAT)
-        cells = (
-            rows.group_by(KEY, REPEAT)
-            .agg(value=pl.col(f"{metric.id}:sum").sum() / pl.col(f"{metric.id}:n").sum())
-            .sort(KEY, REPEAT)
-        )
+        cells = _sums(rows, metric, KEY, REPEAT)
         parts = variance_components(
-            cells["value"].to_numpy(),
+            (cells["sum"] / cells["n"]).to_numpy(),
             cells[KEY].rank("dense").to_numpy().astype(np.int64) - 1,
             cells[REPEAT].cast(pl.String).rank("dense").to_numpy().astype(np.int64) - 1,
         )
@@ -296,16 +286,14 @@ def _rows_with_values(values: pl.DataFrame, metric: Metric) -> pl.DataFrame:
     return values.filter(pl.col(f"{metric.id}:n") > 0)
 
 
-def _by_cluster(rows: pl.DataFrame, metric: Metric) -> tuple[Values, Values]:
-    sums = (
-        rows.group_by(CLUSTER)
-        .agg(pl.col(f"{metric.id}:sum").sum(), pl.col(f"{metric.id}:n").sum())
-        .sort(CLUSTER)
-    )
-    return (
-        sums[f"{metric.id}:sum"].to_numpy(),
-        sums[f"{metric.id}:n"].cast(pl.Float64).to_numpy(),
-    )
+def _sums(rows: pl.DataFrame, metric: Metric, *by: str) -> pl.DataFrame:
+    """Return by these columns, in their order, the sum of a metric's values and their number."""
+    sum_, n = pl.col(f"{metric.id}:sum").sum(), pl.col(f"{metric.id}:n").sum()
+    return rows.group_by(by).agg(sum=sum_, n=n.cast(pl.Float64)).sort(by)
+
+
+def _clusters(sums: pl.DataFrame) -> Clusters:
+    return Clusters(sums["sum"].to_numpy(), sums["n"].to_numpy())
 
 
 def _mean(rows: pl.DataFrame, metric: Metric) -> float | None:
@@ -314,24 +302,16 @@ def _mean(rows: pl.DataFrame, metric: Metric) -> float | None:
 
 
 def _dialogue_means(values: pl.DataFrame, metric: Metric) -> Values:
-    rows = _rows_with_values(values, metric)
-    means = rows.group_by(KEY).agg(
-        mean=pl.col(f"{metric.id}:sum").sum() / pl.col(f"{metric.id}:n").sum()
-    )
-    return means.sort(KEY)["mean"].to_numpy()
+    dialogues = _sums(_rows_with_values(values, metric), metric, KEY)
+    return (dialogues["sum"] / dialogues["n"]).to_numpy()
 
 
 def _cells(rows: pl.DataFrame, metric: Metric) -> Mapping[str, Any]:
     """Return sums and counts by cluster and repeat."""
-    cells = (
-        rows.drop_nulls(REPEAT)
-        .group_by(CLUSTER, REPEAT)
-        .agg(pl.col(f"{metric.id}:sum").sum(), pl.col(f"{metric.id}:n").sum())
-        .sort(CLUSTER, REPEAT)
-    )
+    cells = _sums(rows.drop_nulls(REPEAT), metric, CLUSTER, REPEAT)
     return {
-        "sums": cells[f"{metric.id}:sum"].to_numpy(),
-        "counts": cells[f"{metric.id}:n"].cast(pl.Float64).to_numpy(),
+        "sums": cells["sum"].to_numpy(),
+        "counts": cells["n"].to_numpy(),
         "clusters": cells[CLUSTER].cast(pl.String).to_numpy(),
         "repeats": cells[REPEAT].cast(pl.String).to_numpy(),
     }

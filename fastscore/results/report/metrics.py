@@ -19,7 +19,8 @@ from markupsafe import Markup
 
 from fastscore.extras import explained
 from fastscore.results.compare import Comparison
-from fastscore.results.groups import Part, defined_parts, defined_value
+from fastscore.results.dialogue_sums import defined_value
+from fastscore.results.groups import Part, defined_parts
 from fastscore.results.headlines import Headlines, baseline_text, part_estimate, part_key
 from fastscore.results.metric_text import (
     bands_text,
@@ -37,7 +38,7 @@ from fastscore.statistics.clustered import Estimate
 from fastscore.suites.base import Suite
 from fastscore.suites.declarations import Metric
 from fastscore.suites.showing import Chart, Listing, Series
-from fastscore.suites.summary import ALL
+from fastscore.suites.summary import ALL, overall_rows
 from fastscore.svg import svg_of, with_new_letters, with_own_ids
 
 if TYPE_CHECKING:
@@ -323,8 +324,7 @@ class Shown:
     @classmethod
     def of(cls, suite: Suite, named: Named, headlines: Headlines) -> "Shown":
         """Read what is shown of a run beside its headline metrics."""
-        rows = headlines.summary.filter(pl.col("group") == ALL)
-        whole = {row["metric"]: row for row in rows.iter_rows(named=True)}
+        whole = overall_rows(headlines.summary)
         others = [
             metric
             for metric in suite.metrics
@@ -346,7 +346,7 @@ def metrics_of(
     charts: Charts,
 ) -> list[Values]:
     """Return what a page shows of every metric that a run summarises, in the tables' order."""
-    declared = {metric.id: metric for metric in suite.metrics}
+    declared = suite.metric_by_id
     tables = [table.name for table in reversed(suite.tables)]
     ids = [id for id in declared if any(id in one.whole for one in shown)]
     ids.sort(key=lambda id: (declared[id].is_secondary, tables.index(declared[id].table)))
