@@ -2,10 +2,8 @@
 
 from typing import Any
 
-import polars as pl
-
 from fastscore.results.runs import Run
-from fastscore.suites.summary import ALL
+from fastscore.suites.summary import overall_rows
 
 
 def numbers_of(run: Run) -> dict[str, float]:
@@ -16,14 +14,13 @@ def numbers_of(run: Run) -> dict[str, float]:
     dict
         ``metric``, ``metric.ci_low`` and ``metric.ci_high``, without those that are null.
     """
-    rows = run.summary.filter(pl.col("group") == ALL)
-    found: dict[str, float] = {}
-    for row in rows.select("metric", "mean", "ci_low", "ci_high").iter_rows(named=True):
-        values = {"": row["mean"], ".ci_low": row["ci_low"], ".ci_high": row["ci_high"]}
-        found |= {
-            f"{row['metric']}{end}": value for end, value in values.items() if value is not None
-        }
-    return found
+    columns = {"": "mean", ".ci_low": "ci_low", ".ci_high": "ci_high"}
+    return {
+        f"{metric}{end}": row[column]
+        for metric, row in overall_rows(run.summary).items()
+        for end, column in columns.items()
+        if row[column] is not None
+    }
 
 
 def options_of(run: Run) -> dict[str, Any]:

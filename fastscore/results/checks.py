@@ -18,9 +18,8 @@ from fastscore.results.metric_text import counted, interval_text, number_text, p
 from fastscore.results.runs import Run
 from fastscore.statistics.clustered import LEAST_UNITS
 from fastscore.statistics.significance import holm, t_below
-from fastscore.suites.base import Suite
 from fastscore.suites.declarations import Metric
-from fastscore.suites.summary import ALL
+from fastscore.suites.summary import ALL, overall_rows
 from fastscore.terminal import plain
 from fastscore.terminal.grids import Column, Grid
 
@@ -140,7 +139,12 @@ def check(
             "Name that with --against RUN.",
         )
     _refuse_damage(run)
-    declared = _declared(run.suite, limits)
+    for id in (id for metrics in limits.of_metrics for id in metrics):
+        run.suite.metric(id)
+    declared = run.suite.metric_by_id
+    for id in limits.drops:
+        if declared[id].better == "neither":
+            raise UsageError(f"{id} has no direction, so that it cannot drop.")
     found = _of_one_run(run, limits)
     if against is not None and limits.need_another_run:
         _refuse_damage(against)
@@ -172,11 +176,11 @@ def _of_one_run(run: Run, limits: CheckLimits) -> list[Check]:
     printed summary has it. If these rows are on several scales, it is of the mean over all rows.
     """
     summary = run.summary.filter(pl.col("group") == ALL)
-    whole = {row["metric"]: row for row in summary.to_dicts()}
+    whole = overall_rows(summary)
     bounded = list({**limits.minimum, **limits.maximum})
     open_rows, _ = summarise_defined(run.suite, run.lazy_tables, summary, bounded)
-    means = {row["metric"]: row for row in open_rows.to_dicts() if row["mean"] is not None}
-    means = whole | means
+    defined = overall_rows(open_rows.drop_nulls("mean"))
+    means = whole | defined
     found = [_bound(id, means.get(id), "at least", limit) for id, limit in limits.minimum.items()]
     found += [_bound(id, means.get(id), "at most", limit) for id, limit in limits.maximum.items()]
     found += [_nulls(id, whole.get(id), limit) for id, limit in limits.nulls.items()]
@@ -194,21 +198,6 @@ def _refuse_damage(run: Run) -> None:
             f"{f' and {len(damaged) - 1:,} more' if damaged[1:] else ''}.",
             "Run its `fastscore score` command again.",
         )
-
-
-def _declared(suite: Suite, limits: CheckLimits) -> dict[str, Metric]:
-    """Return a suite's metrics by name; refuse limits of what is no metric or has no direction."""
-    declared = {metric.id: metric for metric in suite.metrics}
-    for metrics in limits.of_metrics:
-        for id in metrics:
-            if id not in declared:
-                raise UsageError(
-                    f"Suite {suite.name!r} has no metric {id!r}.", did_you_mean(id, declared)
-                )
-    for id in limits.drops:
-        if declared[id].better == "neither":
-            raise UsageError(f"{id} has no direction, so that it cannot drop.")
-    return declared
 
 
 def _bound(id: str, row: Mapping[str, Any] | None, word: str, limit: float) -> Check:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from fastscore.errors import InputError, StoreError, UsageError, counted, did_you_mean
+from fastscore.errors import InputError, StoreError, UsageError, counted
 from fastscore.logs.file_ranges import Shard
 from fastscore.logs.inputs.column_map import map_from
 from fastscore.logs.inputs.files import STDIN, InputFile, resolve_inputs
@@ -144,15 +144,9 @@ class Dialogues:
         Those of a metric of another table count by their mean; what has no direction counts by
         its value.
         """
-        declared = {one.id: one for one in self.suite.metrics}
-        if metric not in declared:
-            raise UsageError(
-                f"Suite {self.suite.name!r} has no metric {metric!r}.",
-                did_you_mean(metric, declared),
-            )
-        table = declared[metric].table
+        declared = self.suite.metric(metric)
         values = (
-            self.run.scan(table)
+            self.run.scan(declared.table)
             .group_by(self.key)
             .agg(pl.col(metric).cast(pl.Float64).mean().alias("value"))
         )
@@ -161,7 +155,7 @@ class Dialogues:
             .with_row_index("row")
             .join(values, on=self.key, how="left", nulls_equal=True)
             .drop_nulls("value")
-            .sort("value", "name", descending=[declared[metric].better == "lower", False])
+            .sort("value", "name", descending=[declared.better == "lower", False])
             .select("row")
             .collect()
         )

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from fastscore.errors import RunError, UsageError, did_you_mean, worded
+from fastscore.errors import RunError, UsageError, worded
 from fastscore.results.dialogue_sums import LABEL_TABLE
 from fastscore.results.dialogues import Dialogues
 from fastscore.results.metric_text import decimals_for, number_text
@@ -83,26 +83,20 @@ def explain(dialogues: Dialogues, row: int, metrics: Sequence[str]) -> list[Expl
     RunError
         Scored again, a number is not the run's.
     """
-    declared = {metric.id: metric for metric in dialogues.suite.metrics}
-    for id in metrics:
-        if id not in declared:
-            raise UsageError(
-                f"Suite {dialogues.suite.name!r} has no metric {id!r}.", did_you_mean(id, declared)
-            )
+    chosen = [dialogues.suite.metric(id) for id in metrics]
     dialogues.run.require_declared()
     (committed,) = dialogues.tables([row])
     dialogue = dialogues.rescore(committed)
     found = []
-    for id in metrics:
-        metric = declared[id]
-        again, before = dialogue.tables[metric.table], committed[metric.table]
-        if not _same(again[id], before[id], dialogues.run.manifest.embedder is not None):
+    for metric in chosen:
+        again, before = (tables[metric.table][metric.id] for tables in (dialogue.tables, committed))
+        if not _same(again, before, dialogues.run.manifest.embedder is not None):
             raise RunError(
-                f"{dialogues.run.path}: {id} of {dialogues.names['name'][row]!r} is not what it is "
-                "when the dialogue is scored again.",
+                f"{dialogues.run.path}: {metric.id} of {dialogues.names['name'][row]!r} is not "
+                "what it is when the dialogue is scored again.",
                 "See what is damaged with `fastscore summary RUN --verify`.",
             )
-        found += _rows(dialogues, dialogue, metric, before[id].to_list())
+        found += _rows(dialogues, dialogue, metric, before.to_list())
     return found
 
 
@@ -233,7 +227,7 @@ def print_explanations(
     console: Console, dialogues: Dialogues, row: int, found: Sequence[Explanation]
 ) -> None:
     """Print explanations; matched characters are set off by brackets and, in a terminal, colour."""
-    declared = {metric.id: metric for metric in dialogues.suite.metrics}
+    declared = dialogues.suite.metric_by_id
     (tables,) = dialogues.tables([row])
     file = tables[LABEL_TABLE]["file"][0]
     console.print(Text(plain(dialogues.names["name"][row]), style="bold"))

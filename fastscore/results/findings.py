@@ -42,7 +42,7 @@ from fastscore.statistics.resampling import omnibus_test, permutation_test
 from fastscore.statistics.samples import Values
 from fastscore.statistics.significance import holm
 from fastscore.suites.declarations import Metric
-from fastscore.suites.summary import ALL
+from fastscore.suites.summary import overall_rows
 from fastscore.terminal import plain
 
 ALPHA = 0.05
@@ -283,10 +283,7 @@ def list_findings(run: Run, headlines: Headlines) -> list[Finding]:
     First what differs between groups, the largest effects first, then trivial agents that the run
     does not beat, the means, what is null, what was rejected.
     """
-    whole = {
-        record["metric"]: record
-        for record in headlines.summary.filter(pl.col("group") == ALL).iter_rows(named=True)
-    }
+    whole = overall_rows(headlines.summary)
     return [
         *_groups(headlines),
         *_unbeaten(headlines),

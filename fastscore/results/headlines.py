@@ -15,7 +15,7 @@ from fastscore.results.runs import Run
 from fastscore.statistics.clustered import Clusters, Estimate, clustered_difference
 from fastscore.suites.base import headline_metrics
 from fastscore.suites.declarations import Metric
-from fastscore.suites.summary import ALL
+from fastscore.suites.summary import overall_rows
 from fastscore.terminal.grids import Column, Grid
 
 PartKey = tuple[str, str | int | bool | None]
@@ -182,7 +182,7 @@ def read_headlines(run: Run, *, cluster: str | None = None) -> Headlines:
     run.require_declared()
     suite = run.suite
     summary = summarise_run(run, cluster=cluster)
-    whole = set(summary.filter(pl.col("group") == ALL)["metric"])
+    whole = overall_rows(summary)
     metrics = tuple(one for one in headline_metrics(suite.metrics) if one.id in whole)
     columns = run.scan(LABEL_TABLE).collect_schema().names()
     groups = summary["group"].unique(maintain_order=True)
@@ -239,9 +239,7 @@ def baseline_records(headlines: Headlines) -> list[dict[str, Any]]:
 
 def baseline_grid(headlines: Headlines) -> Grid:
     """Lay out the headline metrics that have baselines, with the score of each trivial agent."""
-    whole = {
-        row["metric"]: row for row in headlines.summary.filter(pl.col("group") == ALL).to_dicts()
-    }
+    whole = overall_rows(headlines.summary)
     parts = [part for part in headlines.parts if headlines.baselines.get(part_key(part))]
     scores = [
         {one.agent: one.value for one in headlines.baselines[part_key(part)]} for part in parts

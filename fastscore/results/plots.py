@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 import polars as pl
 from matplotlib.figure import Figure
 
-from fastscore.errors import UsageError, did_you_mean
 from fastscore.suites.summary import ALL
 
 if TYPE_CHECKING:
@@ -48,13 +47,7 @@ def plot_metric(run: "Run", metric: str, *, by: str | None = None) -> Picture:
     UsageError
         No such metric or label.
     """
-    declared = {one.id: one for one in run.suite.metrics}
-    if metric not in declared:
-        raise UsageError(
-            f"Suite {run.manifest.suite!r} has no metric {metric!r}.",
-            did_you_mean(metric, declared),
-        )
-    about = declared[metric]
+    about = run.suite.metric(metric)
     figure = Picture(figsize=(6.4, 3.2), layout="constrained")
     axis = figure.add_subplot()
     arrow = {"higher": " ↑", "lower": " ↓", "neither": ""}[about.better]

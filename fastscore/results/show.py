@@ -30,7 +30,7 @@ from fastscore.run.commit import CUT_TEXTS, PARTS_PER_FOLDER, RECEIPTS, REJECTS,
 from fastscore.run.manifest import MANIFEST_NAME
 from fastscore.run.places import Address, Place
 from fastscore.suites.base import Suite, headline_metrics
-from fastscore.suites.summary import ALL
+from fastscore.suites.summary import ALL, overall_rows
 from fastscore.terminal import result_console, write, write_line, write_note
 from fastscore.terminal.grids import Column, Format, Grid, latex, markdown, print_grid
 
@@ -303,8 +303,7 @@ def _options(run: Run) -> str:
 
 def _headline(run: Run) -> list[dict[str, object]]:
     ids = [metric.id for metric in headline_metrics(run.suite.metrics)]
-    whole = run.summary.filter(pl.col("group") == ALL, pl.col("metric").is_in(ids))
-    means = dict(whole.select("metric", "mean").iter_rows())
+    means = {id: row["mean"] for id, row in overall_rows(run.summary).items()}
     return [{"metric": id, "mean": means[id]} for id in ids if means.get(id) is not None]
 
 

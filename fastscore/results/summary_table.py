@@ -21,7 +21,7 @@ from fastscore.results.metric_text import (
 from fastscore.statistics.clustered import LEAST_UNITS
 from fastscore.suites.base import Suite, headline_metrics
 from fastscore.suites.declarations import NULL_REASONS, Band, Metric
-from fastscore.suites.summary import ALL
+from fastscore.suites.summary import overall_rows
 from fastscore.terminal.grids import Column, Grid
 
 ARROWS = {"higher": "↑", "lower": "↓", "neither": " "}
@@ -51,7 +51,7 @@ def choose_metrics(
             raise UsageError(
                 f"The summary has no metric {metric!r}.", did_you_mean(metric, present)
             )
-    declared = {metric.id: metric for metric in suite.metrics}
+    declared = suite.metric_by_id
     if not ids:
         ids = [
             id for id in present if everything or (id in declared and not declared[id].is_secondary)
@@ -69,7 +69,7 @@ def whole_grid(
     unit: str = DIALOGUES,
 ) -> Grid:
     """Lay out the summary of the whole run; `unit` names the units of the intervals."""
-    records = _by_metric(summary.filter(pl.col("group") == ALL))
+    records = overall_rows(summary)
     rows = _rows(suite, ids)
     of_rows = [records.get(id or "", {}) for id, _ in rows]
     columns = [
@@ -82,7 +82,7 @@ def whole_grid(
         for place, name in enumerate(("sd", "minimum", "maximum")):
             cells = tuple(_number(record, name) for record in of_rows)
             columns.append(Column(name, cells, drop=place - 3))
-    declared = {metric.id: metric for metric in suite.metrics}
+    declared = suite.metric_by_id
     bands = [_bands_of(declared.get(id or "")) for id, _ in rows]
     if any(bands):
         readings = tuple(
@@ -138,7 +138,7 @@ def groups_grid(
 
 def summary_records(suite: Suite, summary: pl.DataFrame, ids: Sequence[str]) -> pl.DataFrame:
     """Return the rows of a summary with each metric's name, direction and unit beside its id."""
-    declared = {metric.id: metric for metric in suite.metrics}
+    declared = suite.metric_by_id
     about = pl.DataFrame(
         [
             (id, declared[id].name, declared[id].better, declared[id].unit)
@@ -165,7 +165,7 @@ def _table_of(declared: Mapping[str, Metric], id: str) -> str:
 
 def _rows(suite: Suite, ids: Sequence[str]) -> list[tuple[str | None, str]]:
     """Put a row that heads each table's metrics before them, where there is more than one."""
-    declared = {metric.id: metric for metric in suite.metrics}
+    declared = suite.metric_by_id
     tables = list(dict.fromkeys(_table_of(declared, id) for id in ids))
     rows: list[tuple[str | None, str]] = []
     for table in tables:
@@ -184,7 +184,7 @@ def _headings(rows: Sequence[tuple[str | None, str]]) -> frozenset[int]:
 
 
 def _names(suite: Suite, rows: Sequence[tuple[str | None, str]]) -> Iterator[Column]:
-    declared = {metric.id: metric for metric in suite.metrics}
+    declared = suite.metric_by_id
     names, arrows = [], []
     for id, table in rows:
         metric = declared.get(id or "")
@@ -266,7 +266,7 @@ def main_reason(record: Record) -> str:
 
 def _size(records: Mapping[str, Record], ids: Sequence[str], suite: Suite, table: str) -> str:
     """Count the rows of a table, and the units that they belong to if those are fewer."""
-    declared = {metric.id: metric for metric in suite.metrics}
+    declared = suite.metric_by_id
     found = [records[id] for id in ids if id in records and _table_of(declared, id) == table]
     n_rows = max(((one["n"] or 0) + (one["n_null"] or 0) for one in found), default=0)
     if not n_rows:

@@ -41,7 +41,7 @@ from fastscore.run.commit import commit_bytes
 from fastscore.suites.base import CommittedRun, Suite
 from fastscore.suites.declarations import NULL_REASONS, Metric
 from fastscore.suites.showing import Dialogue, DialogueView, Mark
-from fastscore.suites.summary import ALL
+from fastscore.suites.summary import ALL, overall_rows
 from fastscore.version import __version__
 
 REJECTS_SHOWN = 200
@@ -402,7 +402,7 @@ def _common_start(names: pl.Series) -> str:
 
 def _whole_metrics(suite: Suite, one: Named) -> list[Metric]:
     """Return the metrics of which whole dialogues have values."""
-    whole = set(one.run.summary.filter(pl.col("group") == ALL, pl.col("n") > 0)["metric"])
+    whole = overall_rows(one.run.summary.filter(pl.col("n") > 0))
     return [
         metric
         for metric in suite.metrics
