@@ -139,31 +139,19 @@ def explain_command(
     the formula with the values in it, and the evidence: [matched] characters, concepts, places,
     turns.
     """
-    from fastscore.results.dialogue_sums import LABEL_TABLE
-    from fastscore.results.dialogues import Dialogues
-    from fastscore.results.explaining import (
-        choose_dialogue,
-        explain,
-        explanations_json,
-        print_explanations,
-    )
+    from fastscore.results.explaining import explain_chosen, explanations_json, print_explanations
     from fastscore.results.runs import open_run
-    from fastscore.terminal import result_console
 
-    dialogues = Dialogues(open_run(run))
     if (worst or best or at_random) and dialogue is not None and metric is None:
         dialogue, metric = None, dialogue
-    row = choose_dialogue(
-        dialogues, dialogue, worst=worst, best=best, seed=seed if at_random else None
+    seed_of_draw = seed if at_random else None
+    found = explain_chosen(
+        open_run(run), dialogue, metric, worst=worst, best=best, seed=seed_of_draw
     )
-    chosen = metric or worst or best
-    metrics = [chosen] if chosen else dialogues.explained_metrics
-    found = explain(dialogues, row, metrics)
     if as_json:
-        file = dialogues.tables([row])[0][LABEL_TABLE]["file"][0]
-        write(explanations_json(dialogues.names["name"][row], file, found))
+        write(explanations_json(*found))
     else:
-        print_explanations(result_console(), dialogues, row, found)
+        print_explanations(result_console(), *found)
 
 
 @click.command("report", epilog="Example: fastscore report base new -o report.html")

@@ -33,15 +33,13 @@ from fastscore.suites.judged import (
     judge_source,
     list_ratings,
 )
-from fastscore.terminal import result_console, write
+from fastscore.terminal import result_console, write, write_line
 from fastscore.terminal.grids import (
     Column,
     Format,
     Grid,
-    latex,
-    markdown,
-    print_grid,
     print_notes,
+    show_grids,
 )
 
 
@@ -490,15 +488,10 @@ def show_agreement(found: Agreement, *, format: Format = "table") -> None:
     if format == "csv":
         write(write_csv(pl.concat([found.pairs, found.alphas], how="diagonal")))
         return
-    grids = [_pairs_grid(found.pairs), _alphas_grid(found.alphas)]
+    show_grids([_pairs_grid(found.pairs), _alphas_grid(found.alphas)], format)
     if format == "table":
-        console = result_console()
-        for grid in grids:
-            print_grid(console, grid)
-            console.print()
-        print_notes(console, found.notes)
-    else:
-        write("\n".join(map(markdown if format == "markdown" else latex, grids)))
+        write_line()
+        print_notes(result_console(), found.notes)
 
 
 def _pairs_grid(pairs: pl.DataFrame) -> Grid:

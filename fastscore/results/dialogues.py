@@ -60,15 +60,6 @@ class Dialogues:
         """The options that the run was scored with."""
         return build_options(self.suite.options, self.run.manifest.options)
 
-    @property
-    def explained_metrics(self) -> list[str]:
-        """The metrics of dialogues that are explained if none is named."""
-        return [
-            one.id
-            for one in self.suite.metrics
-            if one.table == LABEL_TABLE and not one.is_secondary
-        ]
-
     @cached_property
     def source(self) -> Source:
         """How the run's logs are read."""
@@ -106,6 +97,11 @@ class Dialogues:
             again = pl.col("name").is_duplicated()
             named = named.with_columns(pl.when(again).then(place).otherwise("name").alias("name"))
         return named
+
+    def place(self, row: int) -> tuple[str, str]:
+        """Return the name of a dialogue and its file."""
+        (tables,) = self.tables([row])
+        return self.names["name"][row], tables[LABEL_TABLE]["file"][0]
 
     def find(self, name: str) -> int:
         """Return the row of the dialogue that a name, or a part of one alone, stands for.

@@ -199,17 +199,37 @@ def explain_run(
     seed: int | None = None,
 ) -> Explanations:
     """Explain numbers of a dialogue that is named or chosen; see `fastscore.explain`."""
+    chosen = explain_chosen(run, dialogue, metric, worst=worst, best=best, seed=seed)
+    dialogues, row, found = chosen
+    name, file = dialogues.place(row)
+    return Explanations(name, file, tuple(found), worded(_explanations_text(*chosen)))
+
+
+def explain_chosen(
+    run: Run,
+    dialogue: str | None = None,
+    metric: str | None = None,
+    *,
+    worst: str | None = None,
+    best: str | None = None,
+    seed: int | None = None,
+) -> tuple[Dialogues, int, list[Explanation]]:
+    """Return the dialogues of a run, the row of the chosen one, and its explanations."""
     dialogues = Dialogues(run)
     row = choose_dialogue(dialogues, dialogue, worst=worst, best=best, seed=seed)
     chosen = metric or worst or best
-    found = explain(dialogues, row, [chosen] if chosen else dialogues.explained_metrics)
-    file = dialogues.tables([row])[0][LABEL_TABLE]["file"][0]
-    text = worded(explanations_text(dialogues, row, found))
-    return Explanations(dialogues.names["name"][row], file, tuple(found), text)
+    return dialogues, row, explain(dialogues, row, [chosen] if chosen else _explained(dialogues))
 
 
-def explanations_json(name: str, file: str, found: Sequence[Explanation]) -> str:
+def _explained(dialogues: Dialogues) -> list[str]:
+    """Return the metrics of dialogues that are explained if none is named."""
+    metrics = dialogues.suite.metrics
+    return [one.id for one in metrics if one.table == LABEL_TABLE and not one.is_secondary]
+
+
+def explanations_json(dialogues: Dialogues, row: int, found: Sequence[Explanation]) -> str:
     """Return explanations as JSON, every number at full precision."""
+    name, file = dialogues.place(row)
     content = {
         "dialogue": name,
         "file": file,
@@ -228,9 +248,8 @@ def print_explanations(
 ) -> None:
     """Print explanations; matched characters are set off by brackets and, in a terminal, colour."""
     declared = dialogues.suite.metric_by_id
-    (tables,) = dialogues.tables([row])
-    file = tables[LABEL_TABLE]["file"][0]
-    console.print(Text(plain(dialogues.names["name"][row]), style="bold"))
+    name, file = dialogues.place(row)
+    console.print(Text(plain(name), style="bold"))
     console.print(Text(plain(file)), soft_wrap=True)
     for one in found:
         metric = declared[one.metric]
@@ -259,7 +278,7 @@ def print_explanations(
             console.print(Text(f"  ... and {more:,} more: --json has all"))
 
 
-def explanations_text(dialogues: Dialogues, row: int, found: Sequence[Explanation]) -> str:
+def _explanations_text(dialogues: Dialogues, row: int, found: Sequence[Explanation]) -> str:
     """Return what `print_explanations` prints, as text."""
     console = Console(
         file=io.StringIO(), width=TEXT_WIDTH, highlight=False, markup=False, emoji=False

@@ -32,7 +32,7 @@ from fastscore.run.places import Address, Place
 from fastscore.suites.base import Suite, headline_metrics
 from fastscore.suites.summary import ALL, overall_rows
 from fastscore.terminal import result_console, write, write_line, write_note
-from fastscore.terminal.grids import Column, Format, Grid, latex, markdown, print_grid
+from fastscore.terminal.grids import Column, Format, Grid, show_grids
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -117,17 +117,9 @@ def show_summary(
         headlines = read_headlines(run, cluster=cluster)
         more += [f"No trivial baselines: {headlines.lacking}"] if headlines.lacking else []
         grids += [baseline_grid(headlines)] if headlines.baselines else []
-    if format == "table":
-        console = result_console()
-        console.print(_counted(run))
-        for grid in grids:
-            console.print()
-            print_grid(console, grid)
-        for line in more:
-            console.print(line)
-    else:
-        lay_out = markdown if format == "markdown" else latex
-        write("\n".join(map(lay_out, grids)))
+    show_grids(grids, format, _counted(run))
+    for line in more if format == "table" else ():
+        result_console().print(line)
 
 
 def _first_groups(

@@ -22,7 +22,7 @@ from fastscore.statistics.clustered import LEAST_UNITS
 from fastscore.suites.base import Suite, headline_metrics
 from fastscore.suites.declarations import NULL_REASONS, Band, Metric
 from fastscore.suites.summary import overall_rows
-from fastscore.terminal.grids import Column, Grid
+from fastscore.terminal.grids import Column, Grid, html_table
 
 ARROWS = {"higher": "↑", "lower": "↓", "neither": " "}
 INTERVAL_HEADER = "mean [95 % CI]"
@@ -329,13 +329,9 @@ def overview_html(
 ) -> str:
     """Return the same as HTML, every metric in a row of a table; arguments as `overview`."""
     header, *rows = _cells(suite, summary, tables)
-    head = "".join(f"<th>{escape(cell)}</th>" for cell in header)
-    body = "".join(
-        "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows
-    )
     return (
         f"<p><strong>{escape(title)}</strong><br>{escape(_counts(counts))}</p>"
-        f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        f"{html_table(header, rows)}"
         f"<details><summary>signature</summary><code>{escape(signature)}</code></details>"
     )
 
@@ -348,8 +344,7 @@ def _cells(
     headline = [metric.id for metric in headline_metrics(suite.metrics)]
     ids.sort(key=lambda id: headline.index(id) if id in headline else len(headline))
     grid = whole_grid(suite, summary, ids, everything=False)
-    rows = zip(*(column.cells for column in grid.columns), strict=True)
-    kept = [row for number, row in enumerate(rows) if number not in grid.headings]
+    kept = [row for number, row in enumerate(grid.rows) if number not in grid.headings]
     header = tuple(column.header for column in grid.columns)
     parts = _split_parts(suite, summary, tables, ids)
     return [

@@ -7,6 +7,7 @@ too wide wraps its words in the `wraps` column. Numbers are never cut and never 
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from html import escape
 from itertools import zip_longest
 from typing import Literal
 
@@ -16,7 +17,7 @@ from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from fastscore.terminal import plain
+from fastscore.terminal import plain, result_console, write
 
 Format = Literal["table", "markdown", "csv", "latex", "json"]
 FORMATS: tuple[Format, ...] = ("table", "markdown", "csv", "latex", "json")
@@ -100,6 +101,11 @@ class Grid:
     columns: tuple[Column, ...]
     headings: frozenset[int] = frozenset()
 
+    @property
+    def rows(self) -> Iterator[tuple[str, ...]]:
+        """The cells, row by row."""
+        return zip(*(column.cells for column in self.columns), strict=True)
+
 
 def print_grid(console: Console, grid: Grid) -> None:
     """Print a grid as wide as the console, in as many blocks as that takes."""
@@ -107,6 +113,30 @@ def print_grid(console: Console, grid: Grid) -> None:
         if number:
             block = replace(block, title=f"{grid.title}, continued" if grid.title else "")
         console.print(_rich_table(block, console.width))
+
+
+def show_grids(grids: Iterable[Grid], format: Format, headline: str = "") -> None:
+    """Write grids to stdout in a document's markup, or as tables with a line before them."""
+    if format != "table":
+        write("\n".join(map(markdown if format == "markdown" else latex, grids)))
+        return
+    console = result_console()
+    if headline:
+        console.print(headline)
+    for place, grid in enumerate(grids):
+        if place or headline:
+            console.print()
+        print_grid(console, grid)
+
+
+def html_table(header: Iterable[str], rows: Iterable[Sequence[str]], caption: str = "") -> str:
+    """Return a table as HTML, every text escaped."""
+    head = "".join(f"<th>{escape(cell)}</th>" for cell in header)
+    body = "".join(
+        f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows
+    )
+    title = f"<caption>{escape(caption)}</caption>" if caption else ""
+    return f"<table>{title}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
 def print_notes(console: Console, notes: Iterable[str]) -> None:
@@ -144,7 +174,7 @@ def fit_grid(grid: Grid, width: int) -> Iterator[Grid]:
 
 def markdown(grid: Grid) -> str:
     """Return a grid as a table of GitHub's Markdown, of whatever width."""
-    rows = [[_markdown_cell(cell) for cell in row] for row in _rows(grid)]
+    rows = [[_markdown_cell(cell) for cell in row] for row in grid.rows]
     lines = [_markdown_line(_markdown_cell(column.header) for column in grid.columns)]
     lines.append(_markdown_line("---:" if column.right else "---" for column in grid.columns))
     for number, row in enumerate(rows):
@@ -165,7 +195,7 @@ def latex(grid: Grid) -> str:
         lines.append(rf"\caption{{{_latex_cell(grid.title)}}}")
     lines += [rf"\begin{{tabular}}{{{places}}}", r"\toprule"]
     lines += [_latex_line(column.header for column in grid.columns), r"\midrule"]
-    for number, row in enumerate(_rows(grid)):
+    for number, row in enumerate(grid.rows):
         if number in grid.headings and number:
             lines.append(r"\addlinespace")
         lines.append(_latex_line(row, _bold(grid, number)))
@@ -207,16 +237,12 @@ def _rich_table(grid: Grid, width: int) -> RichTable:
         if column.wraps:
             taken = max(taken - excess, min(taken, LONGEST_WORD))
         table.add_column(Text(plain(column.header)), justify=justify, overflow="fold", width=taken)
-    for number, row in enumerate(_rows(grid)):
+    for number, row in enumerate(grid.rows):
         style = "bold" if number in grid.headings else None
         if style and number:
             table.add_row()
         table.add_row(*(Text(plain(cell)) for cell in row), style=style)
     return table
-
-
-def _rows(grid: Grid) -> Iterator[tuple[str, ...]]:
-    return zip(*(column.cells for column in grid.columns), strict=True)
 
 
 def _markdown_line(cells: Iterator[str] | Sequence[str]) -> str:

@@ -163,7 +163,7 @@ def test_every_metric_is_printed_and_written(suite: str, suite_runs: Mapping[str
     text = console.export_text()
     for id in {one.metric for one in found}:
         assert f"({id})" in text.replace("\n", "")
-    content = json.loads(explanations_json("name", "file", found))
+    content = json.loads(explanations_json(dialogues, 0, found))
     assert len(content["explanations"]) == len(found)
 
 

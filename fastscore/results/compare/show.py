@@ -25,10 +25,9 @@ from fastscore.terminal.grids import (
     Column,
     Format,
     Grid,
-    latex,
-    markdown,
-    print_grid,
+    html_table,
     print_notes,
+    show_grids,
 )
 
 EMPTY: Mapping[int, str] = MappingProxyType({})
@@ -45,16 +44,10 @@ def show_comparison(comparison: Comparison, *, format: Format = "table") -> None
     elif format == "csv":
         write(write_csv(_named(comparison)))
     elif format == "table":
-        console = result_console()
-        console.print(plain(headline(comparison)))
-        for grid in comparison_grids(comparison):
-            console.print()
-            print_grid(console, grid)
-        print_notes(console, [*comparison.notes, *_incomparable_note(comparison)])
+        show_grids(comparison_grids(comparison), format, plain(headline(comparison)))
+        print_notes(result_console(), [*comparison.notes, *_incomparable_note(comparison)])
     else:
-        lay_out = markdown if format == "markdown" else latex
-        grids = [*paper_grids(comparison), *comparison_grids(comparison)]
-        write("\n".join(map(lay_out, grids)))
+        show_grids([*paper_grids(comparison), *comparison_grids(comparison)], format)
 
 
 def comparison_json(comparison: Comparison) -> str:
@@ -76,19 +69,11 @@ def comparison_json(comparison: Comparison) -> str:
 
 def comparison_html(comparison: Comparison) -> str:
     """Return the headline and the differences as HTML, every text escaped."""
-    grids = comparison_grids(comparison)[:-1]
-    parts = [f"<p>{escape(headline(comparison))}</p>"]
-    for grid in grids:
-        heads = "".join(f"<th>{escape(column.header)}</th>" for column in grid.columns)
-        rows = zip(*(column.cells for column in grid.columns), strict=True)
-        body = "".join(
-            f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows
-        )
-        parts.append(
-            f"<table><caption>{escape(grid.title)}</caption><thead><tr>{heads}</tr></thead>"
-            f"<tbody>{body}</tbody></table>"
-        )
-    return "".join(parts)
+    tables = (
+        html_table((column.header for column in grid.columns), grid.rows, grid.title)
+        for grid in comparison_grids(comparison)[:-1]
+    )
+    return "".join([f"<p>{escape(headline(comparison))}</p>", *tables])
 
 
 def comparison_grids(comparison: Comparison) -> list[Grid]:
