@@ -15,15 +15,13 @@ from fastscore.cli.parameters import (
     format_option,
 )
 from fastscore.errors import EXIT_CHECK_FAILED
-from fastscore.statistics import SAMPLES
+from fastscore.statistics import ALPHA, SAMPLES
 from fastscore.terminal import write_line, write_note
 from fastscore.terminal.grids import Format
 
 if TYPE_CHECKING:
     from fastscore.results.checks import Check
 
-
-ALPHA = 0.05
 
 COMPARED, JUDGED, HOW = "What is compared", "A judge's scores", "How it is compared and shown"
 _compared = partial(click.option, cls=HeadedOption, heading=COMPARED)

@@ -28,6 +28,7 @@ from fastscore.statistics.agreement import Level, krippendorff_alpha, weighted_k
 from fastscore.suites.declarations import NULL_REASONS, NULL_REASONS_DTYPE, Metric, Source
 from fastscore.suites.judged import (
     Judged,
+    check_scale,
     collect_judged,
     describe_rejects,
     judge_source,
@@ -143,8 +144,7 @@ def judge_runs(
             f"{len(files)} judge's files for {len(runs)} runs, expected one for each run.",
             "Give --judge once for each run, in their order; the same file twice if it has both.",
         )
-    if not scale[0] < scale[1]:
-        raise UsageError(f"--judge-range is {scale}, expected a smaller and a larger number.")
+    check_scale(scale)
     found = [
         _joined(run, fspath(file), columns, scale) for run, file in zip(runs, files, strict=True)
     ]
@@ -334,8 +334,7 @@ def agreement(
         raise UsageError(
             "No file is named.", "Name two files or more with the scores of judges or people."
         )
-    if not scale[0] < scale[1]:
-        raise UsageError(f"--judge-range is {scale}, expected a smaller and a larger number.")
+    check_scale(scale)
     rated = [_ratings(fspath(file), columns, scale) for file in files]
     ratings = _with_raters([frame for frame, _ in rated], [fspath(file) for file in files])
     notes = [note for _, found in rated for note in found]

@@ -16,7 +16,7 @@ from fastscore.results.runs import Run, as_run
 from fastscore.run.commit import commit_bytes, commit_table
 from fastscore.run.manifest import MANIFEST_NAME
 from fastscore.suites.base import AnalysisContents, AnalysisSettings, CommittedRun
-from fastscore.suites.judged import judge_source
+from fastscore.suites.judged import check_scale, judge_source
 
 PAGE = "analysis.html"
 TABLES_FOLDER, FIGURES_FOLDER = "tables", "figures"
@@ -105,8 +105,7 @@ def analyse(
     """
     opened = as_run(run)
     folder = Path(output) if output is not None else Path(f"{opened.path}-analysis")
-    if not judge_scale[0] < judge_scale[1]:
-        raise UsageError(f"--judge-range is {judge_scale}, expected a smaller and a larger number.")
+    check_scale(judge_scale)
     _refuse_runs(folder)
     require_label(opened, cluster)
     suite = opened.suite

@@ -16,6 +16,7 @@ from fastscore.results.dialogue_sums import LABEL_TABLE, dialogue_keys
 from fastscore.results.groups import summarise_defined
 from fastscore.results.metric_text import counted, interval_text, number_text, p_text
 from fastscore.results.runs import Run
+from fastscore.statistics import ALPHA
 from fastscore.statistics.clustered import LEAST_UNITS
 from fastscore.statistics.significance import holm, t_below
 from fastscore.suites.declarations import Metric
@@ -24,9 +25,6 @@ from fastscore.terminal import plain
 from fastscore.terminal.grids import Column, Grid
 
 Outcome = Literal["passed", "failed", "undecided"]
-
-
-ALPHA = 0.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

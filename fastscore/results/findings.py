@@ -31,6 +31,7 @@ from fastscore.results.metric_text import (
 )
 from fastscore.results.runs import Run
 from fastscore.results.summary_table import main_reason
+from fastscore.statistics import ALPHA
 from fastscore.statistics.clustered import (
     LEAST_UNITS,
     Clusters,
@@ -45,7 +46,6 @@ from fastscore.suites.declarations import Metric
 from fastscore.suites.summary import overall_rows
 from fastscore.terminal import plain
 
-ALPHA = 0.05
 MOST_PAIRED = 60
 """The most groups whose pairs are compared."""
 FIRST_DRAWS, PROMISING = 199, 0.1

@@ -21,10 +21,10 @@ import numpy as np
 import numpy.typing as npt
 
 from fastscore.extras import scipy_stats
-from fastscore.statistics.clustered import LEAST_UNITS, EstimateReason
+from fastscore.statistics.clustered import LEAST_UNITS, LEVEL, EstimateReason
 from fastscore.statistics.resampling import quotients
 from fastscore.statistics.samples import Values, is_constant, paired
-from fastscore.statistics.significance import LEVEL, Significance, t_below, t_inverse
+from fastscore.statistics.significance import Significance, t_below, t_inverse
 
 Level = Literal["interval", "ordinal"]
 AgreementReason = Literal["too_few_values", "zero_variance", "no_disagreement"]

@@ -192,31 +192,10 @@ def _quadrature() -> tuple[Values, Values]:
 
 
 StatisticReason = Literal["too_few_values", "zero_variance"]
-LEVEL = 0.95
 NORMAL_QUANTILE = 1.96
 """The published half width of a 95 % interval, in standard errors."""
 EXACT_AGAINST_MANY = 8
 """The most values of the smaller sample for which Mann and Whitney's U is exact, without ties."""
-
-
-@dataclass(frozen=True, slots=True)
-class Interval:
-    """An estimate and its confidence interval.
-
-    Parameters
-    ----------
-    value
-        The estimate; None where there is none.
-    low, high
-        The interval's ends; None where ``reason`` says why.
-    reason
-        Why a part is None.
-    """
-
-    value: float | None
-    low: float | None
-    high: float | None
-    reason: StatisticReason | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,41 +220,26 @@ class Significance:
     reason: StatisticReason | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Effect:
-    """An effect size, or the reason why there is none."""
-
-    value: float | None
-    reason: StatisticReason | None = None
-
-
-def mean_interval(
-    values: npt.ArrayLike, *, method: Literal["t", "normal"] = "t", ddof: Literal[0, 1] = 1
-) -> Interval:
-    """Return the mean and its 95 % interval.
+def published_interval(values: npt.ArrayLike) -> tuple[float | None, float | None, float | None]:
+    """Return the mean and its 95 % interval as the published guest_simulation code has them.
 
     Parameters
     ----------
     values
         Shape (n,).
-    method
-        ``t``: mean ± t(0.975, n - 1) s / sqrt(n); ``normal``: mean ± 1.96 s / sqrt(n), as the
-        guest_simulation definitions have it.
-    ddof
-        s divides by n - ddof: 1 for a sample, 0 as the published guest_simulation code.
 
     Returns
     -------
-    Interval
-        No ends for fewer than two values, no mean for none; of width 0 where all are equal.
+    tuple
+        The mean and mean ± 1.96 s / sqrt(n), with s over n. No ends for fewer than two values, no
+        mean for none. The width is 0 if all values are equal.
     """
     sample = ascending(values, "values")
     if sample.size < 2:
-        return Interval(float(sample[0]) if sample.size else None, None, None, "too_few_values")
+        return (float(sample[0]) if sample.size else None), None, None
     mean = float(sample.mean())
-    quantile = NORMAL_QUANTILE if method == "normal" else -t_inverse(sample.size - 1, 0.025)
-    half = quantile * deviation(sample, ddof) / np.sqrt(sample.size)
-    return Interval(mean, float(mean - half), float(mean + half))
+    half = NORMAL_QUANTILE * deviation(sample, 0) / np.sqrt(sample.size)
+    return mean, float(mean - half), float(mean + half)
 
 
 def welch_t(a: npt.ArrayLike, b: npt.ArrayLike) -> Significance:
@@ -315,34 +279,25 @@ def student_t(a: npt.ArrayLike, b: npt.ArrayLike) -> Significance:
     return _t_test(first.mean() - second.mean(), error, float(first.size + second.size - 2))
 
 
-def cohens_d(
-    a: npt.ArrayLike, b: npt.ArrayLike, *, pooling: Literal["sample", "population"] = "sample"
-) -> Effect:
+def cohens_d(a: npt.ArrayLike, b: npt.ArrayLike) -> float | None:
     """Return Cohen's d of two independent samples, (mean a - mean b) / pooled deviation.
 
     Parameters
     ----------
     a, b
         Shapes (n,) and (m,).
-    pooling
-        ``sample``: sqrt(((n - 1) s_a^2 + (m - 1) s_b^2) / (n + m - 2)) with sample variances;
-        ``population``: sqrt((v_a + v_b) / 2) with variances over n and m, as the published
-        guest_simulation code has it.
 
     Returns
     -------
-    Effect
-        too_few_values below two in either; zero_variance where each is constant.
+    float or None
+        The pooled deviation is sqrt((v_a + v_b) / 2) with variances over n and m, as the published
+        guest_simulation code has it. None below two values in either, or if each is constant.
     """
     first, second = ascending(a, "a"), ascending(b, "b")
-    reason = _no_spread(first, second)
-    if reason:
-        return Effect(None, reason)
-    if pooling == "sample":
-        pooled = pooled_deviation(first, second)
-    else:
-        pooled = math.hypot(deviation(first, 0), deviation(second, 0)) / math.sqrt(2)
-    return Effect(float((first.mean() - second.mean()) / pooled))
+    if _no_spread(first, second):
+        return None
+    pooled = math.hypot(deviation(first, 0), deviation(second, 0)) / math.sqrt(2)
+    return float((first.mean() - second.mean()) / pooled)
 
 
 def mann_whitney_u(a: npt.ArrayLike, b: npt.ArrayLike) -> Significance:

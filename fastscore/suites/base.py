@@ -368,7 +368,10 @@ class Suite:
             aggregate = summarise_metrics
         if self.summarise is not None:
             return self.summarise(tables, options, cluster=cluster, aggregate=aggregate)
-        return aggregate(tables, self.metrics, self.groups, suite=self.name, cluster=cluster)
+        key = self.tables[0].dialogue_key
+        return aggregate(
+            tables, self.metrics, self.groups, suite=self.name, key=key, cluster=cluster
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from typing import Any
 import orjson
 import polars as pl
 
+from fastscore.errors import UsageError
 from fastscore.suites.declarations import Column, Source
 
 RUBRIC = ("proactiveness", "coherence", "personalization")
@@ -259,6 +260,12 @@ def _check(given: pl.DataFrame, scale: tuple[float, float]) -> pl.DataFrame:
         .otherwise(pl.lit(f"a number from {low:g} to {high:g}, or null"))
         .alias("expected"),
     )
+
+
+def check_scale(scale: tuple[float, float]) -> None:
+    """Refuse a scale whose first number is not the smaller one."""
+    if not scale[0] < scale[1]:
+        raise UsageError(f"--judge-range is {scale}, expected a smaller and a larger number.")
 
 
 def _score_columns(extra: Sequence[str]) -> list[str]:

@@ -187,20 +187,16 @@ def published_differences(a: Side, b: Side, metrics: Sequence[Metric]) -> Iterat
         values = [_dialogue_means(side.sums.values, metric) for side in (a, b)]
         row: dict[str, Any] = {"group": a.group, "a": a.name, "b": b.name, "metric": metric.id}
         for name, of_side in zip(("a", "b"), values, strict=True):
-            normal = significance.mean_interval(of_side, method="normal", ddof=0)
-            row |= {
-                f"n_{name}": of_side.size,
-                f"mean_{name}": normal.value,
-                f"normal_low_{name}": normal.low,
-                f"normal_high_{name}": normal.high,
-            }
+            columns = (f"mean_{name}", f"normal_low_{name}", f"normal_high_{name}")
+            row |= zip(columns, significance.published_interval(of_side), strict=True)
+            row[f"n_{name}"] = of_side.size
         x, y = values
         for name, test in (("student", significance.student_t), ("welch", significance.welch_t)):
             found = test(y, x)
             row |= {f"{name}_t": found.statistic, f"{name}_p": found.p_value}
         ranks = significance.mann_whitney_u(y, x)
         yield row | {
-            "cohens_d": significance.cohens_d(y, x, pooling="population").value,
+            "cohens_d": significance.cohens_d(y, x),
             "mann_whitney_u": ranks.statistic,
             "mann_whitney_p": ranks.p_value,
         }

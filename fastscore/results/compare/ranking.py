@@ -11,12 +11,11 @@ import polars as pl
 
 from fastscore.results.compare.differences import Inference, Side
 from fastscore.results.dialogue_sums import CLUSTER, KEY
+from fastscore.statistics import ALPHA
 from fastscore.statistics.clustered import LEVEL, clustered_mean
 from fastscore.statistics.resampling import resample_means
 from fastscore.statistics.samples import Values
 from fastscore.suites.declarations import NULL_REASONS, Metric
-
-ALPHA = 0.05
 
 SIDES_SCHEMA: dict[str, pl.DataType] = {
     "group": pl.String(),

@@ -33,7 +33,6 @@ from fastscore.results.compare.differences import (
     require_one_suite,
 )
 from fastscore.results.compare.ranking import (
-    ALPHA,
     DIFFERENCES_SCHEMA,
     LEAST_SYSTEMS,
     PUBLISHED_SCHEMA,
@@ -52,7 +51,7 @@ from fastscore.results.dialogue_sums import (
     sum_by_dialogue,
 )
 from fastscore.results.runs import Run, as_runs
-from fastscore.statistics import SAMPLES
+from fastscore.statistics import ALPHA, SAMPLES
 from fastscore.statistics.resampling import SEED
 from fastscore.statistics.significance import holm
 from fastscore.suites.base import families

@@ -25,7 +25,6 @@ SUITE = Suite(
     read="events:read_logs",
     texts="matching:texts_to_embed",
     score="score:score_logs",
-    summarise="summarise:summarise_logs",
     legacy_files="summarise:legacy_files",
     show="show:show_dialogue",
     explain="show:explain",

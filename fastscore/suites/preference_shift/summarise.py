@@ -18,49 +18,12 @@ from fastscore_jit.arrays import Mask
 from fastscore_kernels import ngram_copy_ratio
 from fastscore_readers.json.tokens import FLOAT, INTEGER, OBJECT
 
-from fastscore.suites.base import Aggregate
 from fastscore.suites.json_values import JsonValues, Problems, column_values, members, raw_texts
-from fastscore.suites.preference_shift import schema
-from fastscore.suites.preference_shift.metrics import ECHOING, METRICS, REFUSING
+from fastscore.suites.preference_shift.metrics import ECHOING, REFUSING
 from fastscore.suites.preference_shift.options import PreferenceShift
 from fastscore.suites.preference_shift.recovery import recover_shifts
 from fastscore.suites.preference_shift.schema import DIALOGUES
 from fastscore.suites.preference_shift.score import adaptation_score
-from fastscore.suites.summary import summarise_metrics
-
-
-def summarise_logs(
-    tables: Mapping[str, pl.LazyFrame],
-    options: PreferenceShift,
-    *,
-    cluster: str | None = None,
-    aggregate: Aggregate = summarise_metrics,
-) -> pl.DataFrame:
-    """Summarise committed tables.
-
-    Parameters
-    ----------
-    tables, options
-        Each table has the model itself, so nothing is joined by conversation.
-    cluster
-        A column of every table: the unit of intervals in place of the conversation.
-    aggregate
-        What adds up metrics.
-
-    Returns
-    -------
-    pl.DataFrame
-        In the schema of `fastscore.suites.summary`, over all and by model.
-    """
-    return aggregate(
-        tables,
-        METRICS,
-        schema.GROUPS,
-        suite="preference_shift",
-        key=schema.TURNS.dialogue_key,
-        cluster=cluster,
-    )
-
 
 _ROW = "dialogue_row"
 _MEANS = {
