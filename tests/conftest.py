@@ -30,8 +30,8 @@ BRIEF = "brief"
 """The profile of examples for kernels of which nothing is compiled."""
 
 EXAMPLES = {
-    "suites": often(60, 1_000),
-    "kernels": int(os.environ.get("FASTSCORE_EXAMPLES", often(90, 4_000))),
+    "suites": often(40, 1_000),
+    "kernels": int(os.environ.get("FASTSCORE_EXAMPLES", often(60, 4_000))),
     BRIEF: 20,
 }
 """How many examples a property has by profile; ``FASTSCORE_EXAMPLES`` says it for kernels."""

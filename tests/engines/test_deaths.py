@@ -218,6 +218,7 @@ tasks.commit_table = stopping
 """
 
 
+@pytest.mark.slow
 def test_a_worker_that_was_taken_for_dead_and_comes_back_harms_nothing(
     place: Path, lexical: dict[str, bytes], tmp_path: Path
 ) -> None:

@@ -90,7 +90,7 @@ def sorted_plainly(steps: pl.DataFrame) -> pl.DataFrame:
     return named.sort("dialogue", "utterance_index", "step")
 
 
-BY_NIGHT = ("ray.data", "pyspark", "daft")
+BY_NIGHT = ("ray", "ray.data", "pyspark", "daft")
 """Engines that take a minute to start."""
 
 

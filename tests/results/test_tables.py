@@ -2,10 +2,11 @@
 
 import csv
 import dataclasses
+import functools
 import io
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import polars as pl
 import pytest
@@ -13,6 +14,7 @@ from rich.cells import cell_len
 from rich.console import Console
 
 import fastscore
+from fastscore.results.compare.ranking import Comparison
 from fastscore.results.compare.show import headline, show_comparison
 from fastscore.results.groups import summarise_defined, summarise_run
 from fastscore.results.runs import Run
@@ -80,6 +82,21 @@ def test_summary_fits_and_shows_every_mean(
             assert set(metric.name.split()) <= words
 
 
+@pytest.fixture(scope="module")
+def comparisons(suite_runs: SuiteRuns) -> Callable[[str, int], Comparison]:
+    """Return what compares a suite's run by label, or with a second run, once for all widths."""
+
+    @functools.cache
+    def compared(suite: str, runs: int) -> Comparison:
+        run, label = suite_runs[suite], LABELS[suite]
+        if runs == 1:
+            return fastscore.compare(run, by=label, unpaired=True, samples=50)
+        by = label if suite in SHARED_IDS else None
+        return fastscore.compare(run, suite_runs.second(suite), by=by, samples=50)
+
+    return compared
+
+
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("suite", SUITES)
 @pytest.mark.parametrize("runs", [1, 2])
@@ -87,16 +104,12 @@ def test_comparison_fits_and_never_drops_difference_interval_and_p(
     runs: int,
     suite: str,
     width: int,
-    suite_runs: SuiteRuns,
+    comparisons: Callable[[str, int], Comparison],
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setenv("COLUMNS", str(width))
-    run, label = suite_runs[suite], LABELS[suite]
-    comparison = fastscore.compare(run, by=label, unpaired=True, samples=50)
-    if runs == 2:
-        by = label if suite in SHARED_IDS else None
-        comparison = fastscore.compare(run, suite_runs.second(suite), by=by, samples=50)
+    comparison = comparisons(suite, runs)
     show_comparison(comparison)
     lines = lines_of(capsys)
     assert all(cell_len(line) <= width for line in lines)

@@ -19,7 +19,7 @@ import pytest
 from fastscore.errors import RunConflictError, RunError
 from fastscore.results.runs import open_run
 from fastscore.run.lock import check_writer, run_lock
-from tests.conftest import often
+from tests.conftest import NIGHTLY, often
 from tests.run.logs import write_logs
 from tests.run.running import contents, run_lexical
 
@@ -243,8 +243,14 @@ POINTS = {
 """Functions before each of which a run is replaced by another writer."""
 
 
-@pytest.mark.parametrize("place", POINTS.values(), ids=POINTS)
-@pytest.mark.parametrize("removed", [False, True], ids=["finished", "removed"])
+@pytest.mark.parametrize(
+    ("place", "removed"),
+    [
+        pytest.param(place, removed, id=f"{name}-{'removed' if removed else 'finished'}")
+        for turn, (name, place) in enumerate(POINTS.items())
+        for removed in ((False, True) if NIGHTLY else (turn % 2 == 1,))
+    ],
+)
 def test_a_run_that_another_replaces_ends_with_one_sentence(
     logs: list[Path], tmp_path: Path, place: str, removed: bool
 ) -> None:
