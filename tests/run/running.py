@@ -8,7 +8,9 @@ from typing import Any
 from unittest import mock
 
 import orjson
+import pytest
 
+from fastscore.run import tasks
 from fastscore.run.context import RunConfig
 from fastscore.run.drive import Outcome, execute
 from fastscore.run.progress import SilentReporter
@@ -44,6 +46,16 @@ def run_semantic(inputs: Sequence[Path], output: Path) -> Outcome:
     )
     with mock.patch.dict(embed_missing.__kwdefaults__, texts_per_append=300):
         return execute(config, SilentReporter())
+
+
+def forbid_scoring(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a test fail if a shard is scored from here on."""
+
+    def refuse(*_: object) -> None:
+        raise AssertionError("a shard is scored")
+
+    monkeypatch.setattr(tasks, "compute_tables", refuse)
+    monkeypatch.setattr(tasks, "score_events", refuse)
 
 
 def start_lexical(inputs: Sequence[Path], output: Path, *more: str) -> subprocess.Popen[str]:

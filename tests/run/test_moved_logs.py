@@ -14,15 +14,7 @@ from fastscore.suites.declarations import Column, Source
 from fastscore.suites.registry import load_suite
 from tests.conftest import fastscore_command, often
 from tests.run.logs import write_logs
-from tests.run.running import run_lexical, table_bytes
-
-
-def forbid_scoring(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*_: object) -> None:
-        raise AssertionError("a shard is scored")
-
-    monkeypatch.setattr(tasks, "compute_tables", refuse)
-    monkeypatch.setattr(tasks, "score_events", refuse)
+from tests.run.running import forbid_scoring, run_lexical, table_bytes
 
 
 def summary_bytes(run: Path) -> bytes:

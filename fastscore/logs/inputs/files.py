@@ -6,7 +6,7 @@ import glob
 import json
 import os
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -160,15 +160,14 @@ def resolve_inputs(
         raise InputError("No input was given.", "Name a file, a folder or a glob.")
     if named_format is not None and named_format not in formats:
         raise UsageError(f"--format is {named_format!r}.", did_you_mean(named_format, formats))
-    found: dict[str, InputFile] = {}
-    folders: dict[str, str] = {}
+    found: dict[Hashable, InputFile] = {}
     n_kept = 0
     for pattern in [os.fspath(each) for each in patterns]:
         if pattern == STDIN:
             found.setdefault(STDIN, _standard_input(formats, named_format))
             continue
         for file in _files_of(pattern, formats, named_format):
-            key = _real_path(file.path, folders)
+            key = _identity(file.path)
             n_kept += len(file.first_line)
             if n_kept > _FIRST_LINES_BYTES and file.first_line:
                 file = replace(file, first_line=b"")
@@ -225,14 +224,21 @@ def _reason(path: str, seen: _Seen) -> str:
     return UNKNOWN_SUFFIX
 
 
-def _real_path(path: str, folders: dict[str, str]) -> str:
-    """Return a path without links; ``folders`` keeps those of folders, as many files share one."""
-    if os.path.islink(path):
+def _identity(path: str) -> Hashable:
+    """Return what all names of one file share: links, other case, other Unicode forms.
+
+    Hard links are files of their own. A member of an archive is one by its name.
+    """
+    if is_remote(path):
+        return path
+    try:
+        status = os.stat(path)
+    except OSError:
+        above, name = os.path.split(path)
+        return (_identity(above), name) if name else path
+    if status.st_nlink > 1 or not status.st_ino:
         return os.path.realpath(path)
-    folder, name = os.path.split(path)
-    if folder not in folders:
-        folders[folder] = os.path.realpath(folder)
-    return os.path.join(folders[folder], name)
+    return status.st_dev, status.st_ino
 
 
 def _standard_input(formats: tuple[str, ...], named_format: Format | None) -> InputFile:

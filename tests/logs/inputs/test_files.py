@@ -6,6 +6,7 @@ import json
 import lzma
 import os
 import subprocess
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -23,6 +24,7 @@ from fastscore.logs.inputs.files import (
 from fastscore.logs.inputs.records import first_row
 from fastscore.logs.plan.shards import plan_shards
 from fastscore.suites.declarations import Source
+from tests.run.mounts import same_file
 
 
 def pack(content: bytes, suffix: str) -> bytes:
@@ -73,6 +75,42 @@ def test_names_that_another_system_takes_for_one_are_the_files_of_the_disk(
     assert paths(".") == [f"./{name}" for name in on_disk]
     if len(on_disk) == 2:
         assert sorted(paths(*names)) == on_disk
+
+
+@pytest.mark.parametrize(
+    "names",
+    [("caf\u00e9.jsonl", "cafe\u0301.jsonl"), ("Log.jsonl", "log.jsonl")],
+    ids=["NFC and NFD", "case"],
+)
+def test_a_file_counts_once_under_all_names_that_the_disk_takes_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, names: tuple[str, str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    first, second = map(Path, names)
+    first.write_text("{}\n")
+    with same_file(first, second):
+        assert paths(*names) == [names[0]]
+        assert paths(*reversed(names)) == [names[1]]
+
+
+def test_an_archive_counts_once_under_two_names_and_each_member_by_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with zipfile.ZipFile("a.zip", "w") as archive:
+        archive.writestr("one.jsonl", "{}\n")
+        archive.writestr("sub/two.jsonl", "{}\n")
+    with same_file(Path("a.zip"), Path("A.zip")):
+        found = ["a.zip/one.jsonl", "a.zip/sub/two.jsonl"]
+        assert paths("a.zip", "A.zip", "A.zip/sub/two.jsonl") == found
+
+
+def test_hard_links_are_files_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("a.jsonl").write_text("{}\n")
+    os.link("a.jsonl", "b.jsonl")
+    os.symlink("b.jsonl", "c.jsonl")
+    assert paths("a.jsonl", "b.jsonl", "c.jsonl") == ["a.jsonl", "b.jsonl"]
 
 
 def test_folders_are_searched_in_order_of_names(folder: Path) -> None:
