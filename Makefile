@@ -117,16 +117,20 @@ test-resolved: $(VENV)/model.exported $(VENV)/uv.installed
 	rm -rf .venv-resolved
 	$(BIN)/uv venv --quiet --python $(BIN)/python .venv-resolved
 	$(BIN)/uv pip install --quiet --no-build --python .venv-resolved/bin/python --resolution $(RESOLUTION) \
-	  -r pyproject.toml --extra arrow --extra compile --extra embed --extra plots --extra stats
+	  -r pyproject.toml --extra arrow --extra cloud --extra compile --extra dask --extra embed --extra llm --extra openvino --extra plots --extra stats
 	$(BIN)/uv pip install --quiet --python .venv-resolved/bin/python pytest hypothesis scikit-learn
 	$(BIN)/uv pip install --quiet --no-deps --python .venv-resolved/bin/python --editable .
 	FASTSCORE_EXAMPLES=20 .venv-resolved/bin/python -m pytest -q $(RESOLVED)
 
-test-pythons:  ## All tests on every Python that the package claims, where this machine has it
-	@failed=; for version in $(PYTHONS); do \
-	  if ! command -v python$$version >/dev/null; then echo "no Python $$version here: it is left out" >&2; \
-	  elif ! python$$version -c ''; then echo "Python $$version does not start" >&2; failed="$$failed $$version"; \
-	  else $(MAKE) test PYTHON=python$$version VENV=.venv-$$version || failed="$$failed $$version"; fi; done; \
+# a program of pyenv does not start unless its version is chosen: its own folder has one that does
+test-pythons:  ## All tests on every Python that the package claims and that starts on this machine
+	@tested= failed=; for version in $(PYTHONS); do \
+	  python=python$$version; $$python -c '' 2>/dev/null || \
+	    python=$$(pyenv prefix $$version 2>/dev/null)/bin/python$$version; \
+	  if $$python -c '' 2>/dev/null; then tested="$$tested $$version"; \
+	    $(MAKE) test PYTHON=$$python VENV=.venv-$$version || failed="$$failed $$version"; \
+	  else echo "no Python $$version that starts here: it is left out" >&2; fi; done; \
+	if [ -z "$$tested" ]; then echo "no Python was tested" >&2; exit 1; fi; \
 	if [ "$$failed" ]; then echo "failed:$$failed" >&2; exit 1; fi
 
 test-slow: $(VENV)/bench.installed $(VENV)/model.exported  ## The tests that need minutes, gigabytes or torch

@@ -63,29 +63,37 @@ def test_make_can_plan_every_command() -> None:
 
 @pytest.mark.skipif(not shutil.which("make"), reason="make is not installed")
 def test_all_claimed_pythons_are_tried_and_none_fails_unseen(tmp_path: Path) -> None:
-    programs = {"python3.11": 0, "python3.12": 127, "make": 2}
-    for name, code in programs.items():
-        (tmp_path / name).write_text(f"#!/bin/sh\nexit {code}\n")
+    own = tmp_path / "own" / "bin" / "python3.13"
+    own.parent.mkdir(parents=True)
+    programs = {
+        "python3.11": "exit 0",
+        "python3.12": "echo it is not chosen >&2; exit 127",
+        "python3.13": "exit 127",
+        "own/bin/python3.13": "exit 0",
+        "pyenv": f"[ $2 = 3.13 ] && echo {own.parents[1]}",
+        "make": "echo $*; [ $MISSED != 1 ]",
+    }
+    for name, program in programs.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{program}\n")
         (tmp_path / name).chmod(0o755)
 
-    def tried(*settings: str) -> tuple[int, list[str]]:
-        words = [shutil.which("make") or "", "test-pythons", f"MAKE={tmp_path / 'make'}", *settings]
+    def tried(pythons: str, missed: int = 0) -> tuple[int, list[str], list[str]]:
+        make = shutil.which("make") or ""
         done = subprocess.run(
-            words,
+            [make, "test-pythons", f"MAKE={tmp_path / 'make'}", f"PYTHONS={pythons}"],
             cwd=ROOT,
-            env={"PATH": f"{tmp_path}:/usr/bin:/bin"},
+            env={"PATH": f"{tmp_path}:/usr/bin:/bin", "MISSED": str(missed)},
             capture_output=True,
             text=True,
         )
-        return done.returncode, [line for line in done.stderr.splitlines() if "ython" in line]
+        said = [line for line in done.stderr.splitlines() if "Makefile" not in line]
+        return done.returncode, done.stdout.splitlines(), said
 
-    left_out = "no Python 3.99 here: it is left out"
-    assert tried("PYTHONS=3.99") == (0, [left_out])
-    code, lines = tried("PYTHONS=3.12 3.99")
-    assert (code, lines[:2]) == (2, ["Python 3.12 does not start", left_out])
-    assert tried("PYTHONS=3.11 3.99")[0] == 2
-    (tmp_path / "make").write_text("#!/bin/sh\n")
-    assert tried("PYTHONS=3.11 3.99")[0] == 0
+    out = ["no Python 3.12 that starts here: it is left out"]
+    tests = ["test PYTHON=python3.11 VENV=.venv-3.11", f"test PYTHON={own} VENV=.venv-3.13"]
+    assert tried("3.11 3.12 3.13") == (0, tests, out)
+    assert tried("3.11 3.12", missed=1) == (2, tests[:1], [*out, "failed: 3.11"])
+    assert tried("3.12") == (2, [], [*out, "no Python was tested"])
 
 
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
