@@ -36,6 +36,11 @@ _WORD = r"(?:None|True|False)\s*[,\]}]"
 _WORDS = {"None": "null", "True": "true", "False": "false"}
 _LEAF, _OPENING = r"[\[{][^\[\]{}]*[\]}]", r"[\[{]"
 _DEEP = 90  # Python's parser reads at least as many brackets in one another
+_LITERAL_STRING = re.compile(
+    r"""(?is)#[^\n]*|(\b[bfru]{1,2})?('''|\"\"\"|['"])(?:[^\\'"]+|\\.|(?!\2)['"])*+(?:\2|\Z)"""
+)
+_ODD_ESCAPE = re.compile(r"""(?s)\\(?:([^\n\\'"abfnrtvxNuU0-7])|([4-7][0-7]{2})|.)""")
+_ODD_BYTES_ESCAPE = re.compile(r"""(?s)\\(?:([^\n\\'"abfnrtvx0-7]|[4-7][0-7]{2})|.)""")
 _SURROGATE_ESCAPE = re.compile(r"\\u[dD][89a-fA-F]|\\U0000[dD]")
 
 
@@ -45,8 +50,8 @@ def parse_cells(cells: pl.Series) -> Iterator[Any]:
     plain = cells.to_frame("cell").select(pl.when(~cell.str.contains(_LONG_NUMBER)).then(cell))
     rows = cells.str.contains(_LITERAL).fill_null(False).arg_true()
     literals = plain[rows].select(_literal_as_json(cell)).to_series()
-    for text, as_json in zip(cells, plain.to_series().scatter(rows, literals), strict=True):
-        yield _parse_container(as_json) or parse_cell(text)
+    for row, as_json in enumerate(plain.to_series().scatter(rows, literals)):
+        yield _parse_container(as_json) or parse_cell(cells[row])
 
 
 def _parse_container(as_json: str | None) -> Any:
@@ -94,12 +99,34 @@ def _parse(text: str) -> Any:
         if len(stripped) > LARGEST_LITERAL:
             return text
         try:
-            value = json.loads(_as_json(ast.literal_eval(stripped)))
+            value = json.loads(_as_json(ast.literal_eval(_without_odd_escapes(stripped))))
         except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
             return text
     if _SURROGATE_ESCAPE.search(stripped):
         value = json.loads(replace_lone_surrogates(_as_json(value)))
     return value
+
+
+def _without_odd_escapes(literal: str) -> str:
+    r"""Rewrite escapes that Python warns of: ``\/`` is ``\\/``, ``\400`` is ``\u0100``."""
+
+    def rewritten(string: re.Match[str]) -> str:
+        prefix, quote = (string[1] or "").lower(), string[2]
+        if not quote or "r" in prefix:
+            return string[0]
+        if "b" in prefix:
+            return _ODD_BYTES_ESCAPE.sub(_with_two_backslashes, string[0])
+        return _ODD_ESCAPE.sub(_with_four_digits, string[0])
+
+    return _LITERAL_STRING.sub(rewritten, literal) if "\\" in literal else literal
+
+
+def _with_two_backslashes(escape: re.Match[str]) -> str:
+    return f"\\{escape[0]}" if escape[1] else escape[0]
+
+
+def _with_four_digits(escape: re.Match[str]) -> str:
+    return f"\\u{int(escape[2], 8):04x}" if escape[2] else _with_two_backslashes(escape)
 
 
 def _as_json(value: Any) -> str:
@@ -189,12 +216,29 @@ def as_flag(value: object) -> bool | None:
     return None if value is None else value == 1
 
 
-def by_canonical_key(members: dict[str, Any]) -> dict[str, Any]:
-    """Return members by `canonical_key`; the first of equal ones counts."""
-    found: dict[str, Any] = {}
-    for key, value in members.items():
-        found.setdefault(canonical_key(key), value)
-    return found
+def keys_of_fields(keys: Sequence[str], fields: Sequence[Sequence[str]]) -> list[list[str]]:
+    """Return for each field the keys that may contain it, the best first.
+
+    Parameters
+    ----------
+    keys
+        The keys of an object; the first of those with equal `canonical_key` counts.
+    fields
+        The canonical keys of each field.
+    """
+    found: dict[str, str] = {}
+    for key in keys:
+        found.setdefault(canonical_key(key), key)
+    return [[found[name] for name in names if name in found] for names in fields]
+
+
+def first_value(record: dict[str, Any], keys: Sequence[str]) -> Any:
+    """Return the first value that is not null under some of a record's keys, else None."""
+    for key in keys:
+        value = record[key]
+        if value is not None:
+            return value
+    return None
 
 
 def frame_of(rows: Sequence[Sequence[Any]], schema: pl.Schema) -> pl.DataFrame:
@@ -355,22 +399,19 @@ def _entries(value: Any) -> list[Any] | None:
 
 def _read_record(record: dict[str, Any], kind: str) -> tuple[str | None, ...]:
     """Read the fields of `_KEYS`, each by its first key that has a value."""
-    found = by_canonical_key(record)
-
-    def value_of(field: str) -> Any:
-        keys = _KEYS[field].get(kind, ())
-        return next((found[key] for key in keys if found.get(key) is not None), None)
-
-    value = value_of("categories")
+    name, value, *others = (first_value(record, keys) for keys in _fields_of(tuple(record), kind))
     categories = (
         _join_categories(value)
         if isinstance(value, list)
         else _cut_categories(as_text(value) or "")
     )
-    name, room_type, house_rules, description = (
-        as_text(value_of(field)) for field in ("name", "room_type", "house_rules", "description")
-    )
-    return name, categories, room_type, house_rules, description
+    return as_text(name), categories, *map(as_text, others)
+
+
+@lru_cache(maxsize=1024)
+def _fields_of(keys: tuple[str, ...], kind: str) -> list[list[str]]:
+    """Return the keys of each field of a record, in the order of `_KEYS`."""
+    return keys_of_fields(keys, [of_kind.get(kind, ()) for of_kind in _KEYS.values()])
 
 
 @lru_cache(maxsize=_CACHED_CATEGORIES)

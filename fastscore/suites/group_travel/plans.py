@@ -4,8 +4,8 @@ Names with an interval of the day are read by a kernel if both are written in th
 spells comparisons out, because `in` over a tuple compiles to slower code.
 """
 
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,9 +19,10 @@ from fastscore_jit.memory import View, Views, load_byte
 from fastscore.suites.group_travel.catalogue import (
     NAME_KEYS,
     as_object,
-    by_canonical_key,
     canonical_key,
+    first_value,
     frame_of,
+    keys_of_fields,
     parse_cells,
     shortfall,
 )
@@ -206,8 +207,9 @@ def _read_plan(value: Any, values: _Values) -> tuple[str, int, str | None, int]:
     days = [day for day in objects if day]
     n_items, n_before = 0, len(values.text)
     for number, day in enumerate(days):
-        for kind, item in _items(day):
-            n_items += 1
+        items = _items(day)
+        n_items += len(items)
+        for kind, item in items:
             name = item
             if not isinstance(item, str):
                 name, *times = _read_object(as_object(item), kind)
@@ -241,41 +243,51 @@ def _day_list(value: Any) -> list[Any] | None:
     return next((in_plan[key] for key in _DAY_KEYS if isinstance(in_plan.get(key), list)), None)
 
 
-def _items(day: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+def _items(day: dict[str, Any]) -> list[tuple[str, Any]]:
     """Return the kinds and values of a day, lists item by item; nulls are no values.
 
     ``meals`` that are no object are a value without a kind.
     """
-    for key, value in day.items():
-        kind = _KIND_OF_KEY.get(canonical_key(key))
-        if kind is None or value is None:
+    items: list[tuple[str, Any]] = []
+    for key, kind in _kinds_of(tuple(day)):
+        value = day[key]
+        if isinstance(value, str) and kind != _MEALS:
+            items.append((kind, value))
+        elif value is None:
             continue
-        if kind == _MEALS:
+        elif kind == _MEALS:
             served = as_object(value).items()
-            yield from _items({key: meal for key, meal in served if canonical_key(key) in MEALS})
+            items += _items({key: meal for key, meal in served if canonical_key(key) in MEALS})
             if not isinstance(value, dict):
-                yield "", None
+                items.append(("", None))
         elif isinstance(value, list):
-            yield from ((kind, item) for item in value if item is not None)
+            items += [(kind, item) for item in value if item is not None]
         else:
-            yield kind, value
+            items.append((kind, value))
+    return items
+
+
+@lru_cache(maxsize=1024)
+def _kinds_of(keys: tuple[str, ...]) -> list[tuple[str, str]]:
+    """Return the keys of a day that name a kind, each with its kind."""
+    kinds = ((key, _KIND_OF_KEY.get(canonical_key(key))) for key in keys)
+    return [(key, kind) for key, kind in kinds if kind is not None]
 
 
 def _read_object(item: dict[str, Any], kind: str) -> list[str | None]:
     """Return the name of an item and the times of a stop."""
-    found = by_canonical_key(item)
-    if kind != STOP:
-        return [_first_text(found, NAME_KEYS), None, None, None]
-    name = _first_text(found, (*NAME_KEYS, *_STOP_NAME_KEYS))
-    given = (
-        next((found[key] for key in keys if found.get(key) is not None), None)
-        for keys in _TIME_KEYS.values()
-    )
-    return [name, *map(_text, given)]
+    names, *times = _fields_of(tuple(item), kind == STOP)
+    name = next((item[key] for key in names if isinstance(item[key], str)), None)
+    return [name, *(_text(first_value(item, keys)) for keys in times)]
 
 
-def _first_text(found: dict[str, Any], keys: Sequence[str]) -> str | None:
-    return next((found[key] for key in keys if isinstance(found.get(key), str)), None)
+@lru_cache(maxsize=1024)
+def _fields_of(keys: tuple[str, ...], is_stop: bool) -> list[list[str]]:
+    """Return the keys of an item's name, and of a stop's times."""
+    times = list(_TIME_KEYS.values())
+    if is_stop:
+        return keys_of_fields(keys, [(*NAME_KEYS, *_STOP_NAME_KEYS), *times])
+    return [*keys_of_fields(keys, [NAME_KEYS]), *([] for _ in times)]
 
 
 def _text(value: Any) -> str | None:

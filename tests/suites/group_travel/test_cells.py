@@ -1,6 +1,8 @@
 """Cells against the plain scorer's reading of each, in the types of JSON."""
 
+import ast
 import json
+import warnings
 from typing import Any
 
 import polars as pl
@@ -127,6 +129,44 @@ def test_a_lone_surrogate_and_numbers_without_end() -> None:
     many = "1" * 5000
     read = parse_cell(f'{{"a": {many}, "b": 5}}')
     assert (as_text(read["a"]), read["b"], as_flag(read["a"])) == (many, 5, False)
+
+
+@pytest.mark.parametrize(
+    ("literal", "expected"),
+    [
+        (r"['\/']", ["\\/"]),
+        (r"['\/', r'\/', R'\d', u'\d']", ["\\/", "\\/", "\\d", "\\d"]),
+        (r"['\\/', '\'\/', '\n\x41\u0041\N{BULLET}\101\377']", ["\\/", "'\\/", "\nAA\u2022A\xff"]),
+        (r"['\400', '\7770']", ["\u0100", "\u01ff0"]),
+        (r"{'a': b'\/\N\u\400', b'\d': 1, 'b': rb'\/'}", {"a": {}, "b": {}}),
+        ("['a' # it's \\/\n, '\\/']", ["a", "\\/"]),
+        (r"""['''it's \/''', "\d"]""", ["it's \\/", "\\d"]),
+        (r"['\/", r"['\/"),
+        ('["' + r"\"" * 9, '["' + r"\"" * 9),
+    ],
+)
+def test_escapes_that_python_warns_of(literal: str, expected: Any) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert parse_cell(literal) == expected
+        assert list(parse_cells(pl.Series([literal]))) == [expected]
+
+
+ESCAPING = st.text("\\/'\"rbN{}u04719x#\n d", max_size=9)
+
+
+@given(st.lists(ESCAPING, min_size=1), st.sampled_from(("", "r", "b", "u", "Rb")))
+def test_literals_with_any_escapes_are_what_python_evaluates(texts: list[str], prefix: str) -> None:
+    literal = "[" + ", ".join(f"{prefix}'{text}'" for text in texts) + "]"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            expected = plain(ast.literal_eval(literal))
+        except (SyntaxError, ValueError):
+            expected = literal
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert parse_cell(literal) == expected
 
 
 def test_keys_of_literals_are_those_of_json() -> None:
