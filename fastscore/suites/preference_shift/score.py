@@ -25,6 +25,7 @@ from fastscore.suites.preference_shift.concepts import Concepts, sizes_of
 from fastscore.suites.preference_shift.extraction import Extracted, extract_concepts
 from fastscore.suites.preference_shift.metrics import (
     DIALOGUE_METRICS,
+    MEANS_OF_TURNS,
     SEGMENT_METRICS,
     SHIFT_METRICS,
     TURN_METRICS,
@@ -105,8 +106,8 @@ def _placed(dialogues: pl.DataFrame, frame: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-_OF_TEXTS = ("cc", "cr", "i", "tas", "n_missing", "n_hallucinated")
-"""What a turn has no value of where one of its texts is not there."""
+_NEED_TEXTS = ("cc", "cr", "i", "tas", "n_missing", "n_hallucinated")
+"""Columns that are null if one of the turn's texts is missing."""
 
 
 def _score_turns(
@@ -135,7 +136,7 @@ def _score_turns(
     lacks_text, untracked = nulls.is_null("cc"), nulls.is_null("dst_f1")
     if lacks_text.any():
         scores = scores.with_columns(
-            pl.when(lacks_text).then(None).otherwise(pl.col(_OF_TEXTS)).name.keep(),
+            pl.when(lacks_text).then(None).otherwise(pl.col(_NEED_TEXTS)).name.keep(),
             (pl.col("both_empty") & ~lacks_text).alias("both_empty"),
         )
     dst = _track_state(turns, sets, options).select(
@@ -267,15 +268,10 @@ def _mean_copied(copied: pl.Series, segments: Segments) -> tuple[Float64Array, I
 SLOWEST_DELAY = 5.0
 """The delay at which the part of CAS that rewards speed is 0."""
 
-_MEANS = {
-    "cross_coherence": "cc",
-    "context_retention": "cr",
-    "topic_interference": "i",
-    "context_adaptation_score": "tas",
-}
 _RATES = ("topic_recovery_rate", "recovery_rate_cosine")
 _METRICS = {metric.id: metric for metric in DIALOGUE_METRICS}
-_GOLD_MEANS = tuple(metric.id for metric in DIALOGUE_METRICS if metric.id.startswith("dst_"))
+_OF_GOLD = tuple(id for id in MEANS_OF_TURNS if id.startswith("dst_"))
+_OF_TEXTS = tuple(id for id in MEANS_OF_TURNS if id not in _OF_GOLD)
 
 
 def score_dialogues(
@@ -317,9 +313,9 @@ def score_dialogues(
     values |= _conversation_scores(values, _speed_over_all(of_shift, shifts, counts), options)
     values |= dict(of_topics)
     if options.zero_without_turns:
-        values |= {id: np.nan_to_num(values[id]) for id in (*_MEANS, *_RATES)}
+        values |= {id: np.nan_to_num(values[id]) for id in (*_OF_TEXTS, *_RATES)}
     if options.gold_is_user:
-        values |= {id: np.nan_to_num(values[id]) for id in _GOLD_MEANS}
+        values |= {id: np.nan_to_num(values[id]) for id in _OF_GOLD}
     profile = ("zero_without_turns", "gold_is_user", "is_legacy")
     nulls = find_nulls(
         counts.with_columns(pl.lit(getattr(options, name)).alias(name) for name in profile),
@@ -400,8 +396,10 @@ def _means(owner: Indices, scores: pl.DataFrame, counts: pl.DataFrame) -> dict[s
         return _ratio(np.bincount(owner, filled, n).astype(np.float64), count)
 
     n_scored, n_gold = counts["n_scored"].to_numpy(), counts["n_gold"].to_numpy()
-    means = {name: mean(column, n_scored) for name, column in _MEANS.items()}
-    return means | {name: mean(name.removesuffix("_mean"), n_gold) for name in _GOLD_MEANS}
+    return {
+        id: mean(column, n_gold if id in _OF_GOLD else n_scored)
+        for id, column in MEANS_OF_TURNS.items()
+    }
 
 
 def _recovery(counts: pl.DataFrame) -> dict[str, Float64Array]:

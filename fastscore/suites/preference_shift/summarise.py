@@ -19,19 +19,14 @@ from fastscore_kernels import ngram_copy_ratio
 from fastscore_readers.json.tokens import FLOAT, INTEGER, OBJECT
 
 from fastscore.suites.json_values import JsonValues, Problems, column_values, members, raw_texts
-from fastscore.suites.preference_shift.metrics import ECHOING, REFUSING
+from fastscore.suites.preference_shift.metrics import ECHOING, MEANS_OF_TURNS, REFUSING
 from fastscore.suites.preference_shift.options import PreferenceShift
 from fastscore.suites.preference_shift.recovery import recover_shifts
 from fastscore.suites.preference_shift.schema import DIALOGUES
 from fastscore.suites.preference_shift.score import adaptation_score
 
 _ROW = "dialogue_row"
-_MEANS = {
-    "cross_coherence": "cc",
-    "context_retention": "cr",
-    "topic_interference": "i",
-    "context_adaptation_score": "tas",
-}
+_MEANS = {id: column for id, column in MEANS_OF_TURNS.items() if not id.startswith("dst_")}
 
 
 def score_trivial_agents(

@@ -2,7 +2,7 @@
 
 import polars as pl
 
-from fastscore.suites.declarations import EvidenceRows
+from fastscore.suites.declarations import EvidenceRows, share
 from fastscore.suites.preference_shift.metrics import turns as use
 from fastscore.suites.preference_shift.metrics.turns import (
     ECHOING,
@@ -14,11 +14,11 @@ from fastscore.suites.preference_shift.metrics.turns import (
 from fastscore.suites.preference_shift.options import CAS_PARTS
 
 DIALOGUE_METRICS = (
-    use.metric(
-        "dialogues",
-        "cross_coherence",
-        "Mean cross-coherence",
-        use.CC,
+    share(
+        id="cross_coherence",
+        name="Mean cross-coherence",
+        source=use.CC,
+        better="higher",
         symbols=(
             use.TURNS,
             (r"\mathrm{CC}_t", "CC of turn t (`cc`)"),
@@ -30,12 +30,14 @@ DIALOGUE_METRICS = (
         fixed_where=(use.NO_TURN,),
         evidence=(use.of_turns("cc"),),
         derivation="mean of {cc}",
+        headline=True,
+        baselines=use.TRIVIAL,
     ),
-    use.metric(
-        "dialogues",
-        "context_retention",
-        "Mean context retention",
-        use.CR,
+    share(
+        id="context_retention",
+        name="Mean context retention",
+        source=use.CR,
+        better="higher",
         symbols=(
             use.TURNS,
             (r"\mathrm{CR}_t", "CR of turn t (`cr`)"),
@@ -47,12 +49,13 @@ DIALOGUE_METRICS = (
         fixed_where=(use.NO_TURN,),
         evidence=(use.of_turns("cr"),),
         derivation="mean of {cr}",
+        headline=True,
+        baselines=use.TRIVIAL,
     ),
-    use.metric(
-        "dialogues",
-        "topic_interference",
-        "Mean copying",
-        use.COPYING,
+    share(
+        id="topic_interference",
+        name="Mean copying",
+        source=use.COPYING,
         symbols=(use.TURNS, use.COPIED),
         latex=r"\frac{1}{|T|} \sum_{t \in T} I_t",
         reading="How far the answers repeat the user's phrases. Lower is better.",
@@ -62,12 +65,13 @@ DIALOGUE_METRICS = (
         fixed_where=(use.NO_TURN,),
         evidence=(use.of_turns("i"),),
         derivation="mean of {i}",
+        headline=True,
+        baselines=use.TRIVIAL,
     ),
-    use.metric(
-        "dialogues",
-        "topic_interference_around_shifts",
-        "Mean copying around shifts",
-        use.SEGMENTS,
+    share(
+        id="topic_interference_around_shifts",
+        name="Mean copying around shifts",
+        source=use.SEGMENTS,
         symbols=(
             use.COPIED,
             ("W", "windows of all shifts (a turn in two windows counts twice)"),
@@ -82,11 +86,11 @@ DIALOGUE_METRICS = (
         denominator="n_turns_around_shifts",
         evidence=(use.of_shifts("i_around_shift"),),
     ),
-    use.metric(
-        "dialogues",
-        "context_adaptation_score",
-        "Adaptation score (mean TAS)",
-        use.TAS,
+    share(
+        id="context_adaptation_score",
+        name="Adaptation score (mean TAS)",
+        source=use.TAS,
+        better="higher",
         symbols=(
             use.TURNS,
             (r"\mathrm{TAS}_t", "TAS of turn t (`tas`), already between -1 and 1"),
@@ -99,12 +103,14 @@ DIALOGUE_METRICS = (
         fixed_where=(use.NO_TURN,),
         evidence=(use.of_turns("tas"),),
         derivation="mean of {tas}",
+        headline=True,
+        baselines=use.TRIVIAL,
     ),
-    use.metric(
-        "dialogues",
-        "topic_recovery_rate",
-        "Recovery rate",
-        use.SEGMENTS,
+    share(
+        id="topic_recovery_rate",
+        name="Recovery rate",
+        source=use.SEGMENTS,
+        better="higher",
         symbols=(
             ("K", "shifts whose turns tell whether they are recovered"),
             ("R", "shifts of K with a turn of the window that meets the test"),
@@ -117,12 +123,13 @@ DIALOGUE_METRICS = (
         denominator="n_known_shifts",
         fixed_where=(use.NO_TURN, use.NO_SHIFT),
         evidence=(use.of_shifts("recovered", "delay"),),
+        headline=True,
+        baselines=use.TRIVIAL,
     ),
-    use.metric(
-        "dialogues",
-        "avg_recovery_delay",
-        "Mean recovery delay",
-        use.SEGMENTS,
+    share(
+        id="avg_recovery_delay",
+        name="Mean recovery delay",
+        source=use.SEGMENTS,
         symbols=(
             ("R", "recovered shifts"),
             ("d_k", "delay of shift k (`delay`)"),
@@ -137,12 +144,14 @@ DIALOGUE_METRICS = (
         numerator="delay_sum",
         denominator="n_recovered",
         evidence=(use.of_shifts("delay"),),
+        headline=True,
+        baselines=use.TRIVIAL,
     ),
-    use.metric(
-        "dialogues",
-        "recovery_rate_cosine",
-        "Recovery rate by CR alone",
-        use.CONSISTENT,
+    share(
+        id="recovery_rate_cosine",
+        name="Recovery rate by CR alone",
+        source=use.CONSISTENT,
+        better="higher",
         symbols=(
             ("K", "shifts whose turns tell whether CR reaches its threshold"),
             ("R", "shifts of K with such a turn in the window"),
@@ -156,12 +165,12 @@ DIALOGUE_METRICS = (
         denominator="n_known_shifts_cosine",
         fixed_where=(use.NO_TURN, use.NO_SHIFT),
         evidence=(use.of_shifts("recovered_cosine", "delay_cosine"),),
+        is_secondary=True,
     ),
-    use.metric(
-        "dialogues",
-        "avg_recovery_delay_cosine",
-        "Mean recovery delay by CR alone",
-        use.CONSISTENT,
+    share(
+        id="avg_recovery_delay_cosine",
+        name="Mean recovery delay by CR alone",
+        source=use.CONSISTENT,
         symbols=(
             ("R", "shifts recovered by CR alone"),
             ("d_k", "delay of shift k (`delay_cosine`)"),
@@ -176,12 +185,13 @@ DIALOGUE_METRICS = (
         numerator="delay_cosine_sum",
         denominator="n_recovered_cosine",
         evidence=(use.of_shifts("delay_cosine"),),
+        is_secondary=True,
     ),
-    use.metric(
-        "dialogues",
-        "cas",
-        "Conversation adaptation score",
-        use.PUBLIC + " (legacy), on the grounded parts",
+    share(
+        id="cas",
+        name="Conversation adaptation score",
+        source=use.PUBLIC + " (legacy), on the grounded parts",
+        better="higher",
         symbols=(
             use.RATE,
             (r"\bar{d}", "mean recovery delay"),
@@ -198,11 +208,11 @@ DIALOGUE_METRICS = (
         null_when=use.OF_CAS,
         evidence=(EvidenceRows(columns=CAS_PARTS),),
     ),
-    use.metric(
-        "dialogues",
-        "cas_all",
-        "Conversation adaptation score over all shifts",
-        use.PUBLIC + " (legacy), every shift counted",
+    share(
+        id="cas_all",
+        name="Conversation adaptation score over all shifts",
+        source=use.PUBLIC + " (legacy), every shift counted",
+        better="higher",
         symbols=(
             use.RATE,
             ("K", "known shifts (no missing text in the window, or a turn that passes the test)"),
@@ -220,11 +230,11 @@ DIALOGUE_METRICS = (
         evidence=(EvidenceRows(columns=CAS_PARTS), use.of_shifts("recovered", "delay")),
     ),
     *(
-        use.metric(
-            "dialogues",
-            f"{metric.id}_mean",
-            f"{metric.name}, mean over turns",
-            use.CONSISTENT,
+        share(
+            id=f"{metric.id}_mean",
+            name=f"{metric.name}, mean over turns",
+            source=use.CONSISTENT,
+            better="higher",
             symbols=(
                 ("T", f"turns with a value of `{metric.id}`"),
                 ("v_t", f"value of turn t (`{metric.id}`)"),
@@ -239,11 +249,10 @@ DIALOGUE_METRICS = (
         for metric in TURN_METRICS
         if metric.id.startswith("dst_")
     ),
-    use.metric(
-        "dialogues",
-        "missing_concepts_total",
-        "Missing concepts",
-        use.DELTAS,
+    share(
+        id="missing_concepts_total",
+        name="Missing concepts",
+        source=use.DELTAS,
         symbols=(use.TURNS, use.CONCEPTS_U, use.CONCEPTS_S),
         latex=r"\sum_{t \in T} |E_U \setminus E_S|",
         reading="Concepts of the user that the answers leave out.",
@@ -254,12 +263,12 @@ DIALOGUE_METRICS = (
         unit="concepts",
         evidence=(use.of_turns("missing_concepts", where=pl.col("cc").is_not_null()),),
         derivation="{missing_concepts_total} concepts",
+        is_secondary=True,
     ),
-    use.metric(
-        "dialogues",
-        "hallucinated_concepts_total",
-        "Hallucinated concepts",
-        use.DELTAS,
+    share(
+        id="hallucinated_concepts_total",
+        name="Hallucinated concepts",
+        source=use.DELTAS,
         symbols=(use.TURNS, use.CONCEPTS_U, use.CONCEPTS_S),
         latex=r"\sum_{t \in T} |E_S \setminus E_U|",
         reading="Concepts that answers bring in although the user did not name them.",
@@ -270,6 +279,7 @@ DIALOGUE_METRICS = (
         unit="concepts",
         evidence=(use.of_turns("hallucinated_concepts", where=pl.col("cc").is_not_null()),),
         derivation="{hallucinated_concepts_total} concepts",
+        is_secondary=True,
     ),
 )
 
@@ -277,12 +287,16 @@ DIALOGUE_METRICS = (
 __all__ = [
     "DIALOGUE_METRICS",
     "ECHOING",
+    "MEANS_OF_TURNS",
     "METRICS",
     "REFUSING",
     "SEGMENT_METRICS",
     "SHIFT_METRICS",
     "TURN_METRICS",
 ]
+
+MEANS_OF_TURNS = {metric.same_test_as: metric.id for metric in TURN_METRICS}
+"""Metrics of dialogues that are means over turns, each with the metric of turns."""
 
 METRICS = (*DIALOGUE_METRICS, *TURN_METRICS, *SEGMENT_METRICS, *SHIFT_METRICS)
 """Every metric of the suite, those of dialogues first."""

@@ -1,35 +1,15 @@
 """What the records of metrics share, and the metrics of turns, segments and shifts."""
 
-from collections.abc import Callable, Mapping
-from typing import Any, Literal
+from functools import partial
+from typing import Any
 
 import polars as pl
 
-from fastscore.suites.declarations import EvidenceRows, Metric, NullReason, NullRule
+from fastscore.suites.declarations import EvidenceRows, NullReason, NullRule, share
 
-HEADLINE = (
-    "cross_coherence",
-    "context_retention",
-    "topic_interference",
-    "context_adaptation_score",
-    "topic_recovery_rate",
-    "avg_recovery_delay",
-)
-"""The columns of the published table of models, ``model_metrics.csv``."""
 REFUSING, ECHOING = "always refusing", "echoing the user"
 """Agents that pay no attention: their scores are shown beside the headline metrics."""
-MEAN_OF_DIALOGUES = {
-    "cc": "cross_coherence",
-    "cr": "context_retention",
-    "i": "topic_interference",
-    "tas": "context_adaptation_score",
-    "delay": "avg_recovery_delay",
-    "delay_cosine": "avg_recovery_delay_cosine",
-    "i_around_shift": "topic_interference_around_shifts",
-    **{f"dst_{name}": f"dst_{name}_mean" for name in ("precision", "recall", "f1")},
-    "dst_joint_accuracy": "dst_joint_accuracy_mean",
-}
-"""Metrics of turns and shifts whose means over a dialogue are metrics of dialogues."""
+TRIVIAL = (REFUSING, ECHOING)
 NO_TURN, NO_SHIFT = ("n_turns", 0), ("n_shifts", 0)
 
 
@@ -51,54 +31,11 @@ GOLD_AND_TEXTS = (EvidenceRows(columns=("gold_concepts",)), *IN_TEXTS)
 IN_SEGMENT = (of_turns("user_concepts", "system_concepts", same=("segment",)),)
 
 
-def metric(
-    table: str,
-    id: str,
-    name: str,
-    source: str,
-    *,
-    symbols: tuple[tuple[str, str], ...],
-    latex: str,
-    reading: str,
-    example: str,
-    note: str = "",
-    minimum: float | None = 0.0,
-    maximum: float | None = 1.0,
-    better: Literal["higher", "lower", "neither"] = "higher",
-    null_when: tuple[NullRule, ...] = (),
-    unit: str = "1",
-    numerator: str | None = None,
-    denominator: str | None = None,
-    fixed_where: tuple[tuple[str, int], ...] = (),
-    evidence: tuple[EvidenceRows, ...] = (),
-    derivation: str | Callable[[Mapping[str, Any]], str] = "",
-) -> Metric:
-    """Make the record of a metric."""
-    return Metric(
-        id=id,
-        name=name,
-        table=table,
-        symbols=symbols,
-        latex=latex,
-        reading=reading,
-        example=example,
-        note=note,
-        minimum=minimum,
-        maximum=maximum,
-        better=better,
-        null_when=null_when,
-        source=source,
-        unit=unit,
-        numerator=numerator,
-        denominator=denominator,
-        is_secondary=table != "dialogues" or id.endswith("_cosine") or unit == "concepts",
-        headline=id in HEADLINE,
-        same_test_as=MEAN_OF_DIALOGUES.get(id, ""),
-        fixed_where=fixed_where,
-        evidence=evidence,
-        derivation=derivation,
-        baselines=(REFUSING, ECHOING) if id in HEADLINE else (),
-    )
+of_turn, of_segment, of_shift = (
+    partial(share, table=table, better="higher", is_secondary=True)
+    for table in ("turns", "segments", "shifts")
+)
+"""Metrics from 0 to 1 of a turn, a segment and a shift, which are parts of others."""
 
 
 TURNS = ("T", "turns of the conversation with both texts")
@@ -249,11 +186,10 @@ FIRST_TURN = "{test} from turn {turn} to {last}: turn {first} is the first"
 
 
 TURN_METRICS = (
-    metric(
-        "turns",
-        "cc",
-        "Cross-coherence",
-        CC,
+    of_turn(
+        id="cc",
+        name="Cross-coherence",
+        source=CC,
         symbols=(CONCEPTS_U, CONCEPTS_S),
         latex=r"\mathrm{CC} = \frac{|E_U \cap E_S|}{|E_U \cup E_S|}",
         reading="1 if user and system name the same concepts, also if neither names one.",
@@ -265,12 +201,12 @@ TURN_METRICS = (
         null_when=(NO_TEXTS,),
         evidence=IN_TEXTS,
         derivation="{n_shared} / {n_either} concepts",
+        same_test_as="cross_coherence",
     ),
-    metric(
-        "turns",
-        "cr",
-        "Context retention",
-        CR,
+    of_turn(
+        id="cr",
+        name="Context retention",
+        source=CR,
         symbols=(
             CONCEPTS_U,
             CONCEPTS_S,
@@ -288,12 +224,12 @@ TURN_METRICS = (
         null_when=(NO_TEXTS,),
         evidence=IN_TEXTS,
         derivation=COSINE,
+        same_test_as="context_retention",
     ),
-    metric(
-        "turns",
-        "i",
-        "Topic interference (copying)",
-        COPYING,
+    of_turn(
+        id="i",
+        name="Topic interference (copying)",
+        source=COPYING,
         symbols=(GRAMS,),
         latex=r"I = \max_n \frac{|G_n(S) \cap G_n(U)|}{|G_n(S)|}",
         reading="The share of the system's phrases that repeat the user's. 0 for short texts.",
@@ -302,12 +238,12 @@ TURN_METRICS = (
         null_when=(NO_TEXTS,),
         evidence=IN_TEXTS,
         derivation="max({shares})",
+        same_test_as="topic_interference",
     ),
-    metric(
-        "turns",
-        "tas",
-        "Turn adaptation score",
-        TAS,
+    of_turn(
+        id="tas",
+        name="Turn adaptation score",
+        source=TAS,
         symbols=(*PARTS, *ALPHA),
         latex=TAS_FORMULA,
         reading="High if the answer takes up the user's concepts in words of its own.",
@@ -320,36 +256,36 @@ TURN_METRICS = (
         null_when=(NO_TEXTS,),
         evidence=(EvidenceRows(columns=("cc", "cr", "i")),),
         derivation=ADAPTATION.format(cc="{cc}", cr="{cr}", i="{i}"),
+        same_test_as="context_adaptation_score",
     ),
-    metric(
-        "turns",
-        "dst_precision",
-        "Precision of the system's concepts",
-        CONSISTENT,
+    of_turn(
+        id="dst_precision",
+        name="Precision of the system's concepts",
+        source=CONSISTENT,
         symbols=(CONCEPTS_S, GOLD),
         latex=r"P = \frac{|E_S \cap G|}{|E_S|}",
         reading="The share of its concepts that are gold. Of none: 1 without gold, else 0.",
         example="System names 3 concepts, 2 of them gold: 2 / 3 = 0.667.",
         null_when=NO_GOLD,
         evidence=GOLD_AND_TEXTS,
+        same_test_as="dst_precision_mean",
     ),
-    metric(
-        "turns",
-        "dst_recall",
-        "Recall of the gold constraints",
-        CONSISTENT,
+    of_turn(
+        id="dst_recall",
+        name="Recall of the gold constraints",
+        source=CONSISTENT,
         symbols=(CONCEPTS_S, GOLD),
         latex=r"R = \frac{|E_S \cap G|}{|G|}",
         reading="The share of the constraints that the system takes up. 1 without a constraint.",
         example="4 gold concepts, the system names 2 of them: 2 / 4 = 0.5.",
         null_when=NO_GOLD,
         evidence=GOLD_AND_TEXTS,
+        same_test_as="dst_recall_mean",
     ),
-    metric(
-        "turns",
-        "dst_f1",
-        "F1 of precision and recall",
-        CONSISTENT,
+    of_turn(
+        id="dst_f1",
+        name="F1 of precision and recall",
+        source=CONSISTENT,
         symbols=(
             ("P", "precision of the turn (`dst_precision`)"),
             ("R", "recall of the turn (`dst_recall`)"),
@@ -360,12 +296,12 @@ TURN_METRICS = (
         null_when=NO_GOLD,
         evidence=GOLD_AND_TEXTS,
         derivation="2 * {n_hits} / ({n_system} + {n_gold})",
+        same_test_as="dst_f1_mean",
     ),
-    metric(
-        "turns",
-        "dst_joint_accuracy",
-        "Joint accuracy",
-        CONSISTENT,
+    of_turn(
+        id="dst_joint_accuracy",
+        name="Joint accuracy",
+        source=CONSISTENT,
         symbols=(CONCEPTS_S, GOLD),
         latex=r"J = \begin{cases} 1 & \text{if } E_S = G \\ 0 & \text{otherwise} \end{cases}",
         reading="1 if the system names all constraints and nothing else.",
@@ -373,15 +309,15 @@ TURN_METRICS = (
         null_when=NO_GOLD,
         evidence=GOLD_AND_TEXTS,
         derivation=lambda row: f"the sets are {'' if row['dst_joint_accuracy'] else 'not '}equal",
+        same_test_as="dst_joint_accuracy_mean",
     ),
 )
 
 SEGMENT_METRICS = (
-    metric(
-        "segments",
-        "segment_cc",
-        "Cross-coherence of a segment",
-        DELTAS,
+    of_segment(
+        id="segment_cc",
+        name="Cross-coherence of a segment",
+        source=DELTAS,
         symbols=(UNION_U, UNION_S),
         latex=r"\mathrm{CC} = \frac{|E_U \cap E_S|}{|E_U \cup E_S|}",
         reading="CC of all that is said in a segment.",
@@ -390,11 +326,10 @@ SEGMENT_METRICS = (
         evidence=IN_SEGMENT,
         derivation="{n_shared} / {n_either} concepts",
     ),
-    metric(
-        "segments",
-        "segment_cr",
-        "Context retention of a segment",
-        CR,
+    of_segment(
+        id="segment_cr",
+        name="Context retention of a segment",
+        source=CR,
         symbols=(
             ("a_U", "sum of the weight vectors of the user turns of the segment"),
             ("a_S", "sum of the weight vectors of the system turns"),
@@ -406,11 +341,10 @@ SEGMENT_METRICS = (
         evidence=IN_SEGMENT,
         derivation=COSINE,
     ),
-    metric(
-        "segments",
-        "segment_i",
-        "Copying in a segment",
-        COPYING,
+    of_segment(
+        id="segment_i",
+        name="Copying in a segment",
+        source=COPYING,
         symbols=(
             COPIED,
             ("T", "turns of the segment with both texts"),
@@ -423,11 +357,10 @@ SEGMENT_METRICS = (
         evidence=(of_turns("i", same=("segment",)),),
         derivation="mean of {i}",
     ),
-    metric(
-        "segments",
-        "segment_tas",
-        "Adaptation score of a segment",
-        TAS,
+    of_segment(
+        id="segment_tas",
+        name="Adaptation score of a segment",
+        source=TAS,
         symbols=(
             (r"\mathrm{CC}", "`segment_cc`"),
             (r"\mathrm{CR}", "`segment_cr`"),
@@ -445,11 +378,10 @@ SEGMENT_METRICS = (
 )
 
 SHIFT_METRICS = (
-    metric(
-        "shifts",
-        "delay",
-        "Turns until the recovery test is met",
-        SEGMENTS,
+    of_shift(
+        id="delay",
+        name="Turns until the recovery test is met",
+        source=SEGMENTS,
         symbols=(
             SHIFT,
             WINDOW,
@@ -465,12 +397,12 @@ SHIFT_METRICS = (
         unit="turns",
         evidence=(of_turns("cc", "cr"),),
         derivation=FIRST_TURN,
+        same_test_as="avg_recovery_delay",
     ),
-    metric(
-        "shifts",
-        "delay_cosine",
-        "Turns until CR alone meets its threshold",
-        CONSISTENT,
+    of_shift(
+        id="delay_cosine",
+        name="Turns until CR alone meets its threshold",
+        source=CONSISTENT,
         symbols=(
             SHIFT,
             WINDOW,
@@ -486,12 +418,12 @@ SHIFT_METRICS = (
         unit="turns",
         evidence=(of_turns("cr"),),
         derivation=FIRST_TURN,
+        same_test_as="avg_recovery_delay_cosine",
     ),
-    metric(
-        "shifts",
-        "i_around_shift",
-        "Copying around a shift",
-        SEGMENTS,
+    of_shift(
+        id="i_around_shift",
+        name="Copying around a shift",
+        source=SEGMENTS,
         symbols=(
             SHIFT,
             WINDOW,
@@ -505,5 +437,6 @@ SHIFT_METRICS = (
         null_when=(AFTER_THE_END, NONE_IN_WINDOW),
         evidence=(of_turns("i"),),
         derivation="mean of {i}",
+        same_test_as="topic_interference_around_shifts",
     ),
 )
