@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 import orjson
 import polars as pl
-from rich.console import Console
 
 from fastscore.errors import counted
 from fastscore.llm.client import ChatClient
@@ -45,6 +44,9 @@ from fastscore.version import __version__
 
 JUDGEMENTS, REPEATS = "judgements.jsonl", "repeats.parquet"
 FAILURES, SUMMARY = "failures.jsonl", "summary.json"
+
+Columns = Mapping[str, Callable[[Mapping[str, Any]], str]]
+"""Headings of a table of dimensions, and the text of each cell."""
 
 ONE_REPEAT, ONE_ORDER = "one_repeat", "one_order"
 """Why agreement, or a bias of position, cannot be told: each dialogue was judged once, or the
@@ -459,26 +461,16 @@ def name_files(dialogues: tuple[Transcript, ...], start: Path | None) -> tuple[T
 
 
 def show_judgements(summary: dict[str, Any], folder: Path, *, as_json: bool) -> None:
-    """Print the summary: as JSON, or a table of dimensions and the failures."""
+    """Print the summary of judged dialogues: as JSON, or a table of dimensions and the failures."""
     if as_json:
         write_line(orjson.dumps(summary, option=orjson.OPT_INDENT_2).decode())
         return
-    console = result_console()
     low, high = summary["scale"]
-    dimensions = summary["dimensions"]
-    columns = (
-        Column("dimension", tuple(dimensions), right=False, wraps=True),
-        *(
-            Column(header, tuple(write(found) for found in dimensions.values()))
-            for header, write in _COLUMNS.items()
-        ),
-    )
-    print_grid(console, Grid("", columns))
-    console.print(
+    judged = (
         f"{summary['dialogues_judged']:,} of {summary['dialogues']:,} dialogues judged by "
         f"{summary['model']} on {low} to {high}"
     )
-    _print_end(console, summary, "dialogues", folder)
+    _print_dimensions(summary, _COLUMNS, judged, "dialogues", folder)
 
 
 def show_pairs(summary: dict[str, Any], folder: Path, *, as_json: bool) -> None:
@@ -486,25 +478,27 @@ def show_pairs(summary: dict[str, Any], folder: Path, *, as_json: bool) -> None:
     if as_json:
         write_line(orjson.dumps(summary, option=orjson.OPT_INDENT_2).decode())
         return
-    console = result_console()
-    dimensions = summary["dimensions"]
-    columns = (
-        Column("dimension", tuple(dimensions), right=False, wraps=True),
-        *(
-            Column(header, tuple(write(found) for found in dimensions.values()))
-            for header, write in _PAIR_COLUMNS.items()
-        ),
-    )
-    print_grid(console, Grid("", columns))
-    console.print(
+    judged = (
         f"{summary['pairs_judged']:,} of {summary['pairs']:,} pairs judged by {summary['model']}, "
         "the win rate is A's; "
         f"{counted(summary['only_in_a'], 'dialogues')} only in A, {summary['only_in_b']:,} in B"
     )
-    _print_end(console, summary, "pairs", folder)
+    _print_dimensions(summary, _PAIR_COLUMNS, judged, "pairs", folder)
 
 
-def _print_end(console: Console, summary: dict[str, Any], noun: str, folder: Path) -> None:
+def _print_dimensions(
+    summary: dict[str, Any], shown: Columns, judged: str, noun: str, folder: Path
+) -> None:
+    console, dimensions = result_console(), summary["dimensions"]
+    columns = (
+        Column("dimension", tuple(dimensions), right=False, wraps=True),
+        *(
+            Column(header, tuple(write(found) for found in dimensions.values()))
+            for header, write in shown.items()
+        ),
+    )
+    print_grid(console, Grid("", columns))
+    console.print(judged)
     failed, not_asked = summary[f"{noun}_failed"], summary[f"{noun}_not_asked"]
     if failed or not_asked:
         kinds = ", ".join(f"{n:,} {kind}" for kind, n in summary["failures"].items())
@@ -524,7 +518,7 @@ def _number(value: float | None, digits: int = 4) -> str:
     return "-" if value is None else f"{value:.{digits}f}"
 
 
-_COLUMNS: dict[str, Callable[[Mapping[str, Any]], str]] = {
+_COLUMNS: Columns = {
     "n": lambda found: f"{found['n']:,}",
     "mean": lambda found: _number(found["mean"]),
     "95 % interval": _interval_text,
@@ -533,7 +527,7 @@ _COLUMNS: dict[str, Callable[[Mapping[str, Any]], str]] = {
     "length rho": lambda found: _number(found["length_rho"]),
 }
 
-_PAIR_COLUMNS: dict[str, Callable[[Mapping[str, Any]], str]] = {
+_PAIR_COLUMNS: Columns = {
     "n": lambda found: f"{found['n']:,}",
     "A, ties, B": lambda found: f"{found['wins']:,}, {found['ties']:,}, {found['losses']:,}",
     "win rate": lambda found: _number(found["win_rate"], 3),
