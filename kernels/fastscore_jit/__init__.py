@@ -1,4 +1,4 @@
-"""What kernels and readers stand on: compiling, threads, validation, Arrow buffers and memory.
+"""Shared by kernels and readers: compilation, threads, validation, Arrow buffers and memory.
 
-It knows neither of them, and nothing of what is computed.
+It imports neither of them, and computes nothing of their results.
 """

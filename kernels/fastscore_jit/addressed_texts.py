@@ -1,4 +1,4 @@
-"""Rows of strings where they stand: their views, their code points, what two of them share."""
+"""Rows of strings in place: their views, code points, and common prefixes and suffixes."""
 
 from typing import TYPE_CHECKING
 
@@ -58,7 +58,7 @@ def gather_rows(rows, offsets, out):  # type: ignore[no-untyped-def]
     fastmath=False,
 )
 def _rows_of_offsets(buffers, offsets, start, rows):  # type: ignore[no-untyped-def]
-    """Note the bytes of rows from ``start`` of a column with offsets."""
+    """Write the byte ranges of rows from ``start`` of a column with offsets."""
     data = View(buffers.addresses[0], buffers.lengths[0])
     addresses, lengths = rows
     for row in range(addresses.size):
@@ -72,9 +72,9 @@ def _rows_of_offsets(buffers, offsets, start, rows):  # type: ignore[no-untyped-
     fastmath=False,
 )
 def _rows_of_views(starts, views, start, rows):  # type: ignore[no-untyped-def]
-    """Note the bytes of rows from ``start`` of a column of string views.
+    """Write the byte ranges of rows from ``start`` of a column of string views.
 
-    A view that is not null is taken at its word, as Arrow writes it; its buffer alone is checked.
+    Only the buffer number of a view that is not null is validated.
     """
     addresses, lengths = rows
     for row in range(addresses.size):
@@ -83,7 +83,7 @@ def _rows_of_views(starts, views, start, rows):  # type: ignore[no-untyped-def]
         lengths[row] = length
         addresses[row] = address_of(views, at + 4, 0)
         buffer = load_int32(views, at + 8)
-        # the view of a null may name a buffer, or a place in it, that is not there
+        # the view of a null may refer to a buffer or a position that does not exist
         if length > _INLINE_BYTES and 0 <= buffer < starts.size:
             addresses[row] = starts[buffer] + load_int32(views, at + 12)
 
@@ -105,7 +105,7 @@ def count_code_points(text):  # type: ignore[no-untyped-def]
 
 @always_inlined
 def all_ascii(text):  # type: ignore[no-untyped-def]
-    """Tell whether every byte of a row is below 128."""
+    """Return whether every byte of a row is below 128."""
     if text.length < 8:
         return (load_short(text, 0, text.length) & _HIGH_BITS) == 0
     at = np.int64(0)
@@ -118,7 +118,7 @@ def all_ascii(text):  # type: ignore[no-untyped-def]
 
 @always_inlined
 def hash_edges(text):  # type: ignore[no-untyped-def]
-    """Return a word that a row's first and last eight bytes and its length determine."""
+    """Return a word that depends on a row's first and last eight bytes and its length."""
     length = text.length
     if length < 8:
         return load_short(text, 0, length) ^ (np.uint64(length) << np.uint64(56))
@@ -191,9 +191,9 @@ def copy_bytes(text, out):  # type: ignore[no-untyped-def]
 def decode_halfwords(text, out, supplementary, known):  # type: ignore[no-untyped-def]
     """Write a row's symbols to ``out`` as 16-bit codes that are equal where code points are.
 
-    A code point above 0xFFFF gets a surrogate, which no valid text holds: the place of the
-    code point in ``supplementary``, which both rows of a pair share. Returns how many such
-    code points are known so far, -1 when there are too many.
+    A code point above 0xFFFF is encoded as a surrogate, which valid text never contains: its index
+    in ``supplementary``, which both rows of a pair share. Returns the size of ``supplementary``, -1
+    if there are too many.
     """
     count, at = np.int64(0), np.int64(0)
     while at < text.length:

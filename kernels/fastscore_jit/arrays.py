@@ -1,4 +1,4 @@
-"""The types of arrays, by what stands in them."""
+"""Types of arrays, by their items."""
 
 import numpy as np
 import numpy.typing as npt

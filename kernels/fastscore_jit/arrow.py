@@ -1,4 +1,4 @@
-"""String columns as flat buffers: UTF-8 bytes and offsets, copied only where Arrow demands it."""
+"""String columns as flat buffers: UTF-8 bytes and offsets, copied only if Arrow requires it."""
 
 import ctypes
 import itertools
@@ -21,7 +21,7 @@ _NO_OFFSETS, _NO_VIEWS = read_only(np.zeros(0, np.int64)), read_only(np.zeros(0,
 
 @dataclass(frozen=True, slots=True)
 class StringColumn:
-    """A column of strings without nulls; polars and other libraries of Arrow take it as it is.
+    """A column of strings without nulls, which polars and other Arrow libraries accept.
 
     Attributes
     ----------
@@ -43,7 +43,7 @@ class StringColumn:
         return column.array.__arrow_c_array__(requested_schema)
 
     def to_list(self) -> list[str]:
-        """Copy the rows out."""
+        """Copy the rows to a list."""
         text = self.data.tobytes()
         edges = self.offsets.tolist()
         return [text[start:end].decode() for start, end in itertools.pairwise(edges)]
@@ -82,14 +82,14 @@ def string_column(name: str, strings: Any) -> StringColumn:
 
 @dataclass(frozen=True, slots=True)
 class AddressedStrings:
-    """A column of strings, its bytes left where Arrow has them.
+    """A column of strings whose bytes stay in Arrow's memory.
 
     Attributes
     ----------
     owner
-        What owns the memory: alive as long as the addresses are used.
+        The owner of the memory. Keep it while the addresses are used.
     buffers
-        The buffers that hold the bytes, int64 (buffers,) each.
+        The buffers with the bytes, int64 (buffers,) each.
     offsets : int64 (rows + 1,)
         Where each row begins in the only buffer; empty for a column of views.
     string_views : uint8 (16 * rows,)
@@ -108,15 +108,15 @@ class AddressedStrings:
         return self.string_views.size // _VIEW_BYTES or max(self.offsets.size - 1, 0)
 
     def to_list(self) -> list[str]:
-        """Copy the rows out, of a column without nulls."""
+        """Copy the rows to a list, from a column without nulls."""
         rows = TextRows(self.owner, *locate_rows(self, 0, len(self))).to_list()
         return [row or "" for row in rows]
 
 
 def addressed_strings(name: str, strings: Any, *, nulls: bool = False) -> AddressedStrings:
-    """Read a column of strings as `string_column` does, copying nothing of a string view.
+    """Read a column of strings as `string_column` does, without copying string views.
 
-    Nulls are an error unless ``nulls``; their rows are then unspecified.
+    Nulls are an error unless ``nulls`` is set. The contents of null rows are then undefined.
     """
     if isinstance(strings, StringColumn):
         return _of_offsets(strings, None)
@@ -154,7 +154,7 @@ def _without_nulls(name: str, column: AddressedStrings, *, nulls: bool) -> Addre
 
 
 def _of_offsets(column: StringColumn, present: Mask | None) -> AddressedStrings:
-    """Return the rows of a column by its offsets."""
+    """Return the rows of a column with offsets."""
     size = column.data.size
     places = np.array([[column.data.ctypes.data if size else 0], [size]], np.int64)
     buffers = Views(read_only(places[0]), read_only(places[1]))
@@ -173,7 +173,7 @@ def _of_array(array: Any) -> StringColumn:
 
 
 def _by_polars(name: str, strings: Any) -> Any:
-    """Return strings of other types, or in several chunks, as polars has them."""
+    """Convert strings of other types, or in several chunks, by polars."""
     import polars as pl
 
     series = pl.Series(strings)
@@ -189,11 +189,11 @@ class TextRows:
     Attributes
     ----------
     owner
-        What owns the memory: alive as long as the addresses are used.
+        The owner of the memory. Keep it while the addresses are used.
     addresses : int64 (rows,)
-        Where each row's UTF-8 begins; anything for a null.
+        Where each row's UTF-8 begins; undefined for a null.
     lengths : int64 (rows,)
-        Its bytes; -1 for a null.
+        Its size in bytes; -1 for a null.
     """
 
     owner: Any
@@ -205,18 +205,18 @@ class TextRows:
 
     @property
     def views(self) -> Views:
-        """The rows as kernels take them: good as long as these are kept, which own the memory."""
+        """The rows as kernels take them, valid while this object exists."""
         return Views(read_only(self.addresses), read_only(self.lengths))
 
     def take(self, rows: npt.NDArray[np.int64]) -> "TextRows":
-        """Return some rows; a negative one is null."""
+        """Return some rows; a negative row number gives null."""
         if not len(self):
             return TextRows(self.owner, np.zeros(rows.size, np.int64), np.full(rows.size, -1))
         lengths = np.where(rows >= 0, self.lengths[rows], -1)
         return TextRows(self.owner, self.addresses[rows], lengths)
 
     def to_list(self) -> list[str | None]:
-        """Copy the rows out, for a few of them."""
+        """Copy the rows to a list. Slow: for few rows."""
         places = zip(self.addresses.tolist(), self.lengths.tolist(), strict=True)
         return [
             None if length < 0 else ctypes.string_at(address, length).decode()
@@ -225,14 +225,16 @@ class TextRows:
 
 
 def join_rows(parts: Sequence[TextRows]) -> TextRows:
-    """Return rows one part after another."""
+    """Concatenate rows."""
     addresses = np.concatenate([part.addresses for part in parts])
     lengths = np.concatenate([part.lengths for part in parts])
     return TextRows([part.owner for part in parts], addresses, lengths)
 
 
 def text_rows(name: str, strings: Any, *, nulls: bool = False) -> TextRows:
-    """Read the rows of a column of strings, which may have nulls if ``nulls``; or take them.
+    """Return the rows of a column of strings, or ``strings`` itself if it is rows already.
+
+    Nulls are an error unless ``nulls`` is set.
 
     Raises
     ------
@@ -251,7 +253,7 @@ def text_rows(name: str, strings: Any, *, nulls: bool = False) -> TextRows:
 
 
 def _of_texts(texts: Iterable[str | None]) -> tuple[StringColumn, Mask | None]:
-    """Return texts as a column, and which are not None; None for all."""
+    """Return texts as a column, and which are not None; None if all are."""
     if isinstance(texts, str):
         raise TypeError("one text")
     encoded = [None if text is None else text.encode() for text in texts]

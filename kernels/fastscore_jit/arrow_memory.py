@@ -1,4 +1,4 @@
-"""Columns in Arrow's memory: those of any library, and those made of buffers; nothing is copied."""
+"""Arrow columns without copies: read from other libraries, or made of buffers."""
 
 import ctypes
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ _capsule = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p,
 )
 _NAME = b"arrow_array"
 _NULLS, _BUFFERS, _PLACES = 1, 3, 5
-"""Fields of an array's structure: how many nulls and buffers it has, and where these are."""
+"""Fields of an array's structure: the numbers of nulls and buffers, and the buffers' addresses."""
 
 
 def arrow_array(column: Any) -> Any:
@@ -72,7 +72,7 @@ class ViewedStrings:
 
 
 def viewed_strings(array: Any) -> ViewedStrings:
-    """Return what an array of string views is made of."""
+    """Return the buffers of an array of string views."""
     view = array.view()
     views = np.frombuffer(view.buffer(1), np.int32).reshape(-1, 4)[array.offset :][: array.length]
     sizes = np.frombuffer(view.buffer(view.n_buffers - 1), np.int64)
@@ -82,10 +82,11 @@ def viewed_strings(array: Any) -> ViewedStrings:
 
 @dataclass(frozen=True, slots=True)
 class ArrowColumn:
-    """A column made of buffers, for one taker, which must take it while this is alive.
+    """A column made of buffers. One consumer must import it while this object exists.
 
-    nanoarrow hands out copies of an array's structure, in which it mistakes the buffers of views
-    (0.9). So the structure itself is handed over. nanoarrow releases it, whichever thread lets go.
+    nanoarrow 0.9 exports copies of an array's structure with wrong buffers of views. So the
+    structure itself is exported. nanoarrow releases it, in whichever thread the last reference
+    ends.
 
     Attributes
     ----------
@@ -113,7 +114,7 @@ def arrow_column(kind: str, length: int, buffers: Sequence[Any]) -> ArrowColumn:
     kind
         The type, by its name in nanoarrow: ``"int64"``.
     length
-        How many rows.
+        The number of rows.
     buffers
         Arrays, and None for a buffer that is not needed.
     """
@@ -128,7 +129,7 @@ def list_column(items: Any, offsets: Indices) -> ArrowColumn:
     Parameters
     ----------
     items
-        nanoarrow's array of all items, which is used up.
+        nanoarrow's array of all items, which is consumed.
     offsets : int64 (lists + 1,)
         Where each list begins.
     """
@@ -171,7 +172,7 @@ def view_column(present: Mask | None, views: Any, data: Sequence[UInt8Array]) ->
     places[0] = 0 if bits is None else bits.ctypes.data
     places[len(used) + 1] = places[len(used) + 2 :].ctypes.data
     column = arrow_column("string_view", len(views), [None, places])
-    # nanoarrow takes at most one buffer of texts: it owns the places, and these keep the buffers
+    # nanoarrow takes at most one buffer of texts: it owns the addresses, these own the buffers
     fields = (ctypes.c_int64 * 6).from_address(column.array._addr())
     fields[_BUFFERS], fields[_PLACES] = len(used) + 2, places.ctypes.data
     fields[_NULLS] = 0 if bits is None else -1

@@ -1,4 +1,4 @@
-"""Bits of a word: counted, and parted by their number."""
+"""Bits of a word: counting and position."""
 
 from typing import Any
 

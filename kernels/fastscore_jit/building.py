@@ -1,9 +1,10 @@
-"""Machine code of kernels, made by Numba: the one module that imports it.
+"""Machine code of kernels, compiled by Numba: the only module that imports it.
 
-A kernel and all that it calls become one LLVM module with one C function, ``fastscore_kernel``,
-which takes and returns eight-byte words: pointers and lengths of arrays, and numbers. What Numba
-asks of its run time (memory of arrays that a kernel makes) is defined in the module itself, so
-that the code needs nothing else. With ``FASTSCORE_CHECKED``, addresses are checked.
+A kernel and all functions that it calls become one LLVM module with one C function,
+``fastscore_kernel``. Its arguments and results are eight-byte words: pointers and lengths of
+arrays, and numbers. The parts of Numba's runtime that kernels need (memory of new arrays) are
+defined in the module itself, so the code has no other dependencies. With ``FASTSCORE_CHECKED``,
+addresses are checked.
 """
 
 import types as python_types
@@ -43,7 +44,7 @@ def first_item(context: Any, builder: Any, kind: Any, array: Any) -> Any:
 
 
 def address_of(context: Any, builder: Any, kind: Any, base: Any, index: Any, width: Any) -> Any:
-    """Return the address ``index`` bytes after a base; as many bytes are touched there.
+    """Return the address ``index`` bytes after a base, where ``width`` bytes are accessed.
 
     The base is an array or a view (`memory.View`).
     """
@@ -59,7 +60,7 @@ def address_of(context: Any, builder: Any, kind: Any, base: Any, index: Any, wid
 
 
 def check(context: Any, builder: Any, index: Any, length: Any, width: Any) -> None:
-    """Leave the kernel with an error where ``width`` items from ``index`` on pass the end."""
+    """Leave the kernel with an error if ``width`` items from ``index`` on pass the end."""
     within = builder.and_(
         builder.icmp_signed(">=", index, integer(0)),
         builder.icmp_signed("<=", index, builder.sub(length, width)),
@@ -72,13 +73,13 @@ def check(context: Any, builder: Any, index: Any, length: Any, width: Any) -> No
 
 
 def fault_words(builder: Any) -> list[Any]:
-    """Return index, length and width of what failed last."""
+    """Return index, length and width of the last failed access."""
     fault = _fault(builder.module)
     return [builder.load(builder.gep(fault, [integer(0), integer(place)])) for place in range(3)]
 
 
 def _fault(module: Any) -> Any:
-    """Return the module's note of a failed access, one for all modules that are linked."""
+    """Return the module's record of a failed access, shared by all linked modules."""
     found = module.globals.get(_FAULT)
     if found is None:
         found = ir.GlobalVariable(module, _FAULT_KIND, _FAULT)
@@ -111,14 +112,14 @@ def build(kernel: Kernel, level: Level) -> bytes:
     kernel
         The kernel.
     level
-        The processors that it is for; Numba must have been imported for the same ones.
+        The target level of processors. Numba must have been imported for the same level.
     """
     return emit(optimised_module(kernel), level.processor, level.features)
 
 
 @global_compiler_lock
 def optimised_module(kernel: Kernel) -> Any:
-    """Return the LLVM module of a kernel, with all that it calls but the C library."""
+    """Return the LLVM module of a kernel and of all that it calls except the C library."""
     _optimise_whole_kernels_only()
     module = _compiled(kernel)
     module.link_in(llvm.parse_assembly(_RUNTIME.read_text()))
@@ -126,9 +127,9 @@ def optimised_module(kernel: Kernel) -> Any:
 
 
 def emit(module: Any, processor: str, features: str = "", triple: str = "") -> bytes:
-    """Make position-independent machine code of a module, for this system unless one is named.
+    """Emit position-independent machine code of a module, by default for this system.
 
-    All systems have 64-bit words here, the lowest byte first.
+    All supported systems are 64-bit and little-endian.
     """
     triple = triple or llvm.get_process_triple()
     machine = llvm.Target.from_triple(triple).create_target_machine(
@@ -176,14 +177,15 @@ _SKIPPED_PASSES = frozenset(
         typed_passes.DumpParforDiagnostics,
     )
 )
-"""What Numba does for ``with``, closures, mixed tuples and arrays as a whole: kernels have none."""
+"""Numba's passes for ``with``, closures, mixed tuples and whole arrays, which kernels do not
+use."""
 
 
 class _Pipeline(compiler.CompilerBase):
-    """How Numba compiles our functions; its own are compiled as always."""
+    """Numba's compiler pipeline for our functions. Numba's own use the default pipeline."""
 
     def define_pipelines(self) -> list[PassManager]:
-        """Return Numba's passes but for those that find nothing in our functions."""
+        """Return Numba's passes without those that our functions never need."""
         passes: list[Any] = []
         for each in compiler.DefaultPassBuilder.define_nopython_pipeline(self.state).passes:
             again = each[0] is untyped_passes.DeadBranchPrune and each in passes
@@ -196,7 +198,7 @@ class _Pipeline(compiler.CompilerBase):
 
 
 class _Functions(codegen.JITCodeLibrary):
-    """Functions that become part of a kernel, which alone is optimised and made machine code."""
+    """Functions to be linked into a kernel. Only the kernel is optimised and compiled."""
 
     @property
     def module(self) -> Any:
@@ -216,7 +218,7 @@ class _Functions(codegen.JITCodeLibrary):
 
 
 class _Codegen(codegen.JITCPUCodegen):
-    """Numba's own, but for machine code of each function, which takes longer than all else."""
+    """Numba's code generator without machine code for each function, which takes most time."""
 
     _library_class = _Functions
 
@@ -229,10 +231,10 @@ class _Codegen(codegen.JITCPUCodegen):
 
 @cache
 def _optimise_whole_kernels_only() -> None:
-    """Have Numba link what a kernel calls, instead of running all of LLVM on each function.
+    """Make Numba link the functions of a kernel, instead of optimising each by LLVM.
 
-    What Numba's own run time needs is compiled first. Its counting of references is linked as it
-    is written, for machine code changes it to this processor's instructions.
+    Numba's runtime is compiled first. Its reference counting is linked unoptimised, as emitting
+    machine code would change it to this processor's instructions.
     """
     context = cpu_target.target_context
     context.refresh()
@@ -242,7 +244,7 @@ def _optimise_whole_kernels_only() -> None:
 
 
 def _check_returned(kernel: Kernel, declared: tuple[Type, ...], found: Any) -> None:
-    """Refuse a kernel that returns something else than it declares."""
+    """Refuse a kernel whose return types differ from its declaration."""
     members = _members(found)
     wanted = [_numba_type(kind) for kind in declared]
     same = len(members) == len(wanted) and all(
@@ -255,7 +257,7 @@ def _check_returned(kernel: Kernel, declared: tuple[Type, ...], found: Any) -> N
 
 
 def _members(returned: Any) -> list[Any]:
-    """Return the types of what is returned, one by one."""
+    """Return the types of the returned values."""
     if returned == types.none:
         return []
     several: Any = isinstance(returned, types.BaseTuple)
@@ -273,8 +275,8 @@ def _numba_type(kind: Type) -> Any:
     return numpy_support.from_dtype(kind)
 
 
-# What is called by name in a function, made Numba's own: the functions of this project are plain
-# ones that carry a mark, so that declaring them costs nothing.
+# Functions called by name become Numba's here. In our modules they are plain functions with a mark,
+# so declaring them takes no time.
 
 
 def _compilable_function(function: Callable[..., Any], counted: bool) -> Callable[..., Any]:
@@ -291,7 +293,7 @@ def _compilable_function(function: Callable[..., Any], counted: bool) -> Callabl
 
 
 def called_names(code: Any) -> Iterator[str]:
-    """Yield the names that a function's code looks up, those of functions within it too."""
+    """Yield the global names used by a function's code, nested functions included."""
     yield from code.co_names
     for constant in code.co_consts:
         if isinstance(constant, python_types.CodeType):
@@ -314,7 +316,7 @@ def _hashable(fastmath: Any) -> Any:
 
 @cache
 def _callable(function: Callable[..., Any], fastmath: Any, counted: bool) -> Any:
-    """Return what kernels call: one for those that count references, another for the others."""
+    """Return the version of a function that kernels call, with or without reference counting."""
     return _jit(fastmath, getattr(function, COMPILE_OPTIONS, {}))(
         _compilable_function(function, counted)
     )
@@ -378,10 +380,10 @@ def _intrinsic(declared: Instruction) -> Any:
 
 
 def _of_arity(name: str, count: int, typed: Any, emit: Any) -> Any:
-    """Make an intrinsic of so many parameters: Numba counts them in the function's code."""
+    """Give an intrinsic a number of parameters, which Numba reads from the function's code."""
     parameters = ", ".join(f"p{place}" for place in range(count))
     names: dict[str, Any] = {"typed": typed, "emit": emit}
-    exec(  # the one way to a function of a number of parameters that is known only here
+    exec(  # the only way to make a function whose number of parameters is known at run time
         f"def {name}(context, {parameters}):\n    return typed(({parameters},)), emit\n", names
     )
     return intrinsic(names[name])
@@ -391,7 +393,7 @@ def _of_arity(name: str, count: int, typed: Any, emit: Any) -> Any:
 
 
 def _write_entry(module: Any, result: Any, given: tuple[Any, ...]) -> None:
-    """Write the C function that takes a kernel's arguments from words and leaves its results."""
+    """Emit the C function that unpacks a kernel's arguments from words and stores its results."""
     kind = ir.FunctionType(ir.IntType(32), [_WORDS, _WORDS])
     entry = ir.Function(module, kind, name=ENTRY)
     builder = ir.IRBuilder(entry.append_basic_block())
@@ -430,7 +432,7 @@ def _word_at(builder: Any, address: Any, offset: int) -> Any:
 
 
 def _value(context: Any, builder: Any, kind: Any, words: Iterator[Any]) -> Any:
-    """Build a value of Numba's from the next words."""
+    """Build a Numba value from the next words."""
     if isinstance(kind, types.BaseTuple):
         members = [_value(context, builder, member, words) for member in _members(kind)]
         return context.make_tuple(builder, kind, members)
@@ -458,7 +460,7 @@ def _value(context: Any, builder: Any, kind: Any, words: Iterator[Any]) -> Any:
 
 
 def _result_words(context: Any, builder: Any, kind: Any, value: Any) -> Iterator[Any]:
-    """Yield the words of a result; an array's are its owner, its first item and its shape."""
+    """Yield the words of a result. An array's are its owner, data pointer and shape."""
     if isinstance(kind, types.Array):
         array = arrayobj.make_array(kind)(context, builder, value)
         yield builder.ptrtoint(array.meminfo, I64)

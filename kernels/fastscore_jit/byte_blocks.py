@@ -1,6 +1,6 @@
-"""Sixty-four bytes at a time: which are what, or in which sets, as the bits of words.
+"""Classification of 64 bytes at a time: which equal a byte or belong to a set, as bits of a word.
 
-LLVM makes a comparison of a block one or a few vector instructions, whatever the processor has.
+LLVM compiles a comparison of a block to a few vector instructions on any processor.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -17,12 +17,12 @@ from fastscore_jit.objects import has_feature
 BLOCK = 64
 _CASE = 0x20
 
-# wider vectors than the processor's own are taken apart badly
+# LLVM splits vectors wider than the processor's registers badly
 _WIDTH = BLOCK if has_feature("avx512bw") else 16
 
 
 def _split_members(members: frozenset[int]) -> tuple[list[int], list[tuple[int, int]]]:
-    """Split a set into bytes that belong to it with and without the lower-case bit, and ranges."""
+    """Split a set into bytes whose other letter case belongs to it or not, and ranges."""
     paired = [
         byte
         for byte in members
@@ -41,7 +41,7 @@ def _split_members(members: frozenset[int]) -> tuple[list[int], list[tuple[int, 
 
 
 def _compare_members(builder: Any, block: Any, sets: Sequence[frozenset[int]]) -> list[Any]:
-    """Compare the bytes of a vector with sets: a vector of booleans for each."""
+    """Compare the bytes of a vector with sets; return a vector of booleans for each."""
     kind = block.type
 
     def of(value: int) -> Any:
@@ -80,8 +80,8 @@ def byte_marks(*sets: Iterable[int]) -> Callable[[int], Any]:
     Returns
     -------
     callable
-        Takes an address and returns a word, or a tuple of one for each set, the first byte in the
-        lowest bit.
+        Takes an address and returns a word, or a tuple of words for several sets. The first byte is
+        the lowest bit.
     """
     wanted = [frozenset(members) for members in sets]
 
@@ -110,7 +110,7 @@ _MOST_PREFETCHED = 1024
 
 
 def aligned(data: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
-    """Copy bytes to an address at which blocks begin: blocks across two cache lines cost double."""
+    """Copy bytes to an aligned address: reads across two cache lines take twice as long."""
     padded = np.empty(data.size + BLOCK, np.uint8)
     shift = -padded.ctypes.data % BLOCK
     padded[shift : shift + data.size] = data
@@ -123,7 +123,7 @@ def _marks(builder: Any, flags: Any) -> Any:
 
 
 def _compared(builder: Any, address: Any, operator: str, byte: Any) -> Any:
-    """Compare the block at an address with one byte, unsigned: one bit a byte."""
+    """Compare the block at an address with a byte, unsigned; return one bit per byte."""
     block = llvm.load(builder, address, llvm.vector(8, BLOCK))
     wanted = llvm.broadcast(builder, builder.trunc(byte, llvm.number(8)), BLOCK)
     return _marks(builder, builder.icmp_unsigned(operator, block, wanted))
@@ -161,9 +161,9 @@ TRIGRAMS, TRIGRAM_BYTES = 4, 3
 
 @instruction("bytes(66), bytes(768) -> uint64", plain=plain.mark_trigrams)
 def mark_trigrams(builder: Any, address: Any, trigrams: Any) -> Any:
-    """Mark at which of 64 places from ``index`` on any of four trigrams of bytes begins.
+    """Mark the positions of 64, from ``index`` on, at which any of four trigrams of bytes begins.
 
-    After the trigrams' own index stands each of their bytes, repeated to a block: uint8 (4, 3, 64).
+    ``trigrams`` are followed by each of their bytes repeated to a block: uint8 (4, 3, 64).
     """
     kind = llvm.vector(8, BLOCK)
 
@@ -184,6 +184,6 @@ def mark_trigrams(builder: Any, address: Any, trigrams: Any) -> Any:
 
 @inlined
 def prefetch_text(text: View) -> None:
-    """Ask for a text that is read soon: texts that lie far apart are not guessed by processors."""
+    """Prefetch a text: processors do not predict reads of scattered texts."""
     for at in range(0, min(text.length, _MOST_PREFETCHED), BLOCK):
         prefetch(text.address + at)

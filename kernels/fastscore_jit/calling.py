@@ -1,4 +1,4 @@
-"""Calls of compiled kernels: arguments and results cross as eight-byte words, by ctypes.
+"""Calls of compiled kernels by ctypes: arguments and results are passed as eight-byte words.
 
 Object code is linked to a shared library, or loaded by LLVM if there is no linker.
 """
@@ -22,15 +22,15 @@ _held: list[Any] = []
 _ENTRY = "fastscore_kernel"
 _FAULT_WORDS = 3
 C_FUNCTIONS = ("_get_osfhandle", "free", "malloc", "memcpy", "memset")
-"""What kernels call of the C library of Windows."""
+"""Functions of the Windows C library that kernels call."""
 _free = c_library().free
 _free.argtypes = (ctypes.c_void_p,)
 
 
 def link(code: Path) -> Path:
-    """Make a shared library of an object file; return the object file where that is impossible.
+    """Link an object file to a shared library; return the object file if that is impossible.
 
-    What the code calls of the C library is found in the process that loads it.
+    Its references to the C library are resolved in the process that loads it.
     """
     import subprocess
 
@@ -43,12 +43,12 @@ def link(code: Path) -> Path:
 
 
 def _link_commands(library: str, code: str) -> Iterator[list[str]]:
-    """Yield commands that link an object file, by the linkers that are installed."""
+    """Yield commands that link an object file, one for each installed linker."""
     import shutil
 
     given = ["-shared", "-o", library, code]
     if sys.platform == "darwin":
-        # without its tools, a Mac answers every compiler's name by a window that offers them
+        # a Mac without developer tools answers any compiler's name with an install dialog
         if not Path("/Library/Developer/CommandLineTools/usr/bin/ld").exists():
             return
         commands = [["cc", "-undefined", "dynamic_lookup", *given]]
@@ -76,7 +76,7 @@ def entry_address(code: Path, name: str) -> int:
 
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
-    if sys.platform == "win32":  # which has several C libraries: kernels call Python's
+    if sys.platform == "win32":  # Windows has several C libraries: kernels call Python's
         for called in C_FUNCTIONS:
             address = ctypes.cast(getattr(c_library(), called), ctypes.c_void_p).value
             llvm.add_symbol(called, address)
@@ -89,12 +89,12 @@ def entry_address(code: Path, name: str) -> int:
 
 
 class LoadedKernel:
-    """A compiled kernel in a library, to be called.
+    """A compiled kernel, loaded from a library.
 
     Parameters
     ----------
     pack
-        Makes words of arguments; what must live as long as they do is returned with them.
+        Converts arguments to words, and returns them with the objects that must outlive the call.
     run
         Calls the kernel with words.
     """
@@ -114,7 +114,7 @@ class LoadedKernel:
         return found
 
     def prepared(self, *arguments: Any) -> Callable[[], Any]:
-        """Return a call with these arguments, whose arrays stay where they are."""
+        """Return a call with these arguments, whose arrays must stay in place."""
         words, held = self.pack(arguments)
 
         def call() -> Any:
@@ -190,7 +190,7 @@ def _result(kind: Type, words: Iterator[Any]) -> Any:
 
 
 def _release(owner: int) -> None:
-    """Give back the memory of a kernel's array when the last that shares it is gone."""
+    """Free the memory of a kernel's array after its last reference ends."""
     owners = ctypes.c_int64.from_address(owner)
     owners.value -= 1
     if owners.value == 0:
@@ -198,7 +198,7 @@ def _release(owner: int) -> None:
 
 
 def _failure(kernel: Kernel, out: Any) -> Exception:
-    """Return what to raise for a kernel that stopped: its memory or an index was not there."""
+    """Return the exception of a failed kernel: out of memory, or an index out of bounds."""
     index, length, width = struct.unpack_from("=qqq", out)
     if CHECKED and width:
         return IndexError(

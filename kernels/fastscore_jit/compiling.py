@@ -1,8 +1,8 @@
-"""How compiled functions are declared: kernels, what is compiled into them, instructions.
+"""Declarations of compiled functions: kernels, inlined functions, instructions.
 
-A kernel is an entry point with declared types. Numba compiles it, once for a level of processors,
-into a library that is loaded without Numba (`objects`); a process that finds all its kernels
-compiled never imports Numba. Where ``NUMBA_DISABLE_JIT`` is set, everything is plain Python.
+A kernel is an entry point with declared types. Numba compiles it once for a level of processors,
+into a library that is loaded without Numba (`objects`). A process with all kernels compiled never
+imports Numba. With ``NUMBA_DISABLE_JIT`` set, everything is plain Python.
 """
 
 import os
@@ -23,11 +23,11 @@ COMPILE_OPTIONS = "__compile_options__"
 
 
 class CompilationError(RuntimeError):
-    """A kernel could not be compiled, or not be loaded."""
+    """A kernel could not be compiled or loaded."""
 
 
 class Kernel:
-    """A compiled entry point: loaded when it is first called, compiled before if need be.
+    """A compiled entry point, loaded (and if necessary compiled) at its first call.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ class Kernel:
     parameters, returns
         Declared types, as in `signatures`.
     fastmath, allocates
-        As `kernel` has them.
+        See `kernel`.
     """
 
     def __init__(
@@ -61,22 +61,22 @@ class Kernel:
 
     @property
     def identity(self) -> str:
-        """Module and name: what processes call the kernel by."""
+        """Module and name, by which processes request the kernel."""
         return f"{self.module}:{self.__name__}"
 
     def __call__(self, *arguments: Any) -> Any:
-        """Run the kernel; other threads go on meanwhile."""
+        """Run the kernel without the GIL."""
         return (self._loaded or self.load())(*arguments)
 
     def prepared(self, *arguments: Any) -> Callable[[], Any]:
-        """Return a call with these arguments, which are looked at once: see `prepared`."""
+        """Return a call with these arguments, which are converted once: see `prepared`."""
         return (self._loaded or self.load()).prepared(*arguments)
 
     def __repr__(self) -> str:
         return f"<kernel {self.identity}({self.parameters}) -> {self.returns or 'None'}>"
 
     def load(self) -> "LoadedKernel":
-        """Return the compiled function, loaded once in a process; compiled if need be."""
+        """Return the compiled function, compiled if necessary and loaded once per process."""
         from fastscore_jit.calling import load_kernel
         from fastscore_jit.workers import compiled_library
 
@@ -87,10 +87,10 @@ class Kernel:
 
 
 def prepared(kernel: Callable[..., Any], *arguments: Any) -> Callable[[], Any]:
-    """Return a call of a kernel with some arguments, for calling it often.
+    """Return a call of a kernel with fixed arguments, for repeated calls.
 
-    To look at arguments takes some microseconds an array. Arrays are kept alive and stay where
-    they are; what they hold may change between calls, numbers may not.
+    Conversion of an array argument takes some microseconds. Arrays are kept alive and must stay in
+    place. Their contents may change between calls; numbers may not.
     """
     return (
         kernel.prepared(*arguments) if isinstance(kernel, Kernel) else partial(kernel, *arguments)
@@ -115,13 +115,13 @@ def kernel(
     parameters
         Types of the parameters, as in `signatures`: ``"uint8[:], int64, out(int64[:, :])"``.
     returns
-        Types of what is returned, in the same words; arrays are then new ones.
+        Types of the returned values, in the same syntax. Returned arrays are new.
     fastmath
-        ``False``, or the set of LLVM flags whose freedom the kernel can bear; never flags that
-        assume the absence of NaN or infinity.
+        ``False``, or the set of LLVM flags that the kernel tolerates. Never flags that assume the
+        absence of NaN or infinity.
     allocates
-        Without it no references to arrays are counted, which in functions that take many arrays
-        can cost more than all else; then neither the kernel nor what it calls makes an array.
+        Whether the kernel or its callees create arrays. If not, references to arrays are not
+        counted, which can dominate the time of functions with many arrays.
     """
 
     def declare(function: Function) -> Function:
@@ -135,26 +135,26 @@ def kernel(
 
 
 def inlined(function: Function) -> Function:
-    """Declare a function that kernels call: compiled into each of them."""
+    """Declare a function that kernels call, compiled into each of them."""
     setattr(function, COMPILE_OPTIONS, {})
     return function
 
 
 def always_inlined(function: Function) -> Function:
-    """Declare a small function of an inner loop: no call is left of it in the kernels."""
+    """Declare a small function for inner loops, always inlined into kernels."""
     setattr(function, COMPILE_OPTIONS, {"forceinline": True})
     return function
 
 
 class Instruction:
-    """A function that emits LLVM IR where a kernel calls it; elsewhere its plain form is called."""
+    """A function that emits LLVM IR when a kernel calls it. Python calls its plain form."""
 
     def __init__(self, emit: Callable[..., Any], types: str, plain: Any) -> None:
         self.emit, self.types, self.plain = emit, types, plain
         self.__name__, self.__doc__, self.__module__ = emit.__name__, emit.__doc__, emit.__module__
 
     def __call__(self, *arguments: Any) -> Any:
-        """Do in plain Python what the instruction does."""
+        """Run the plain Python form of the instruction."""
         if self.plain is None:
             raise TypeError(f"`{self.__name__}` exists in compiled kernels only")
         return self.plain(*arguments)
@@ -168,13 +168,12 @@ def instruction(
     Parameters
     ----------
     types
-        Types of parameters and result, ``"int64, int64 -> uint64"``: numbers, ``array`` for any
-        array, whose address is passed on; and nothing after the arrow where nothing is returned.
-        ``bytes(8)`` stands for two parameters, a base (an array or a `memory.View`)
-        and an index, of which the address is passed on where eight bytes are touched;
-        ``bytes(any)`` for a third, the number of bytes.
+        Types of parameters and result, ``"int64, int64 -> uint64"``, with nothing after the arrow
+        if nothing is returned. ``array`` is any array, passed by address. ``bytes(8)`` is two
+        parameters, a base (an array or a `memory.View`) and an index, passed as the address of
+        eight bytes. ``bytes(any)`` has a third parameter, the number of bytes.
     plain
-        What is called where nothing is compiled.
+        The function to call in plain Python.
     """
 
     def declare(emit: Callable[..., Any]) -> Callable[..., Any]:

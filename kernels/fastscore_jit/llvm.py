@@ -4,7 +4,7 @@ from typing import Any
 
 
 def number(bits: int) -> Any:
-    """Return the type of an integer of so many bits."""
+    """Return the integer type with a number of bits."""
     from llvmlite import ir
 
     return ir.IntType(bits)
@@ -18,7 +18,7 @@ def vector(bits: int, lanes: int) -> Any:
 
 
 def constant(kind: Any, value: Any) -> Any:
-    """Return a constant of a type, a list of values for a vector or one for all its lanes."""
+    """Return a constant of a type: a list of values for a vector, or one for all its lanes."""
     from llvmlite import ir
 
     if isinstance(kind, ir.VectorType) and not isinstance(value, list):
@@ -62,7 +62,7 @@ def float32(lanes: int = 0) -> Any:
 
 
 def void() -> Any:
-    """Return the type of what returns nothing."""
+    """Return the void type."""
     from llvmlite import ir
 
     return ir.VoidType()

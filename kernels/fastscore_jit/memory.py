@@ -1,10 +1,11 @@
-"""Memory read and written: the one home of raw access.
+"""Raw memory reads and writes: the only module with raw access.
 
-What is touched is named by a base and an index in bytes. The base is an array or a `View`, whose
-maker keeps what it belongs to alive; a bare address, which nothing could check, is refused.
-Where ``FASTSCORE_CHECKED=1`` compiles kernels with every access checked, one outside an array or
-a view ends the kernel with an ``IndexError`` that names kernel, index and length; otherwise
-nothing is checked. Kernels pass views, which are two numbers, on to what they call.
+Memory is addressed by a base and an index in bytes. The base is an array or a `View`, whose maker
+keeps its memory alive. A bare address is refused, as it cannot be checked.
+
+With ``FASTSCORE_CHECKED=1``, kernels are compiled with every access checked. An access outside an
+array or a view ends the kernel with an ``IndexError`` that names kernel, index and length.
+Otherwise nothing is checked. Kernels pass views, which are two numbers, to the functions they call.
 """
 
 from typing import Any, NamedTuple, TypeAlias
@@ -22,14 +23,14 @@ _PAGE = 4096
 
 
 class View(NamedTuple):
-    """Bytes in memory: the address of the first, and how many there are."""
+    """Bytes in memory: the address of the first byte, and their number."""
 
     address: Any
     length: Any
 
 
 class Views(NamedTuple):
-    """Bytes of many rows, int64 (n,) each: where each row's begin, and how many; -1 for a null."""
+    """Bytes of many rows, int64 (n,) each: where each row begins, and its size; -1 for a null."""
 
     addresses: npt.NDArray[np.int64]
     lengths: npt.NDArray[np.int64]
@@ -82,7 +83,7 @@ def block_at(builder: Any, address: Any) -> Any:
 
 @instruction("bytes(any) -> int64", plain=plain.address_of)
 def address_of(builder: Any, address: Any) -> Any:
-    """Return the address of a number of bytes, for an instruction that touches up to as many."""
+    """Return the address of up to ``width`` bytes, for an instruction that accesses them."""
     return address
 
 
@@ -94,7 +95,7 @@ def copy_block(builder: Any, source: Any, target: Any) -> None:
 
 @instruction("int64", plain=plain.prefetch)
 def prefetch(builder: Any, address: Any) -> None:
-    """Ask for the cache line at an address, which need not be there."""
+    """Prefetch the cache line at an address, which may be invalid."""
     to_read, to_keep, data = 0, 3, 1
     how = [llvm.constant(llvm.number(32), value) for value in (to_read, to_keep, data)]
     place = llvm.pointer(builder, address, llvm.number(8))
@@ -103,15 +104,15 @@ def prefetch(builder: Any, address: Any) -> None:
 
 @always_inlined
 def subview(base: Base, index: int, length: int) -> View:
-    """Return ``length`` bytes at ``index`` after a base as a view of their own."""
+    """Return ``length`` bytes at ``index`` after a base as a view."""
     return View(address_of(base, index, length), length)
 
 
 @always_inlined
 def load_short(base: Base, index: int, length: int) -> Any:
-    """Read fewer than eight bytes at ``index`` after a base as the low ones of a word.
+    """Read fewer than eight bytes at ``index`` after a base as the low bytes of a word.
 
-    What stands after them is touched, too, but never a page that may not be there.
+    Bytes after them are read, too, but never from another page.
     """
     word = np.uint64(0)
     if length <= 0:
@@ -127,10 +128,10 @@ def load_short(base: Base, index: int, length: int) -> Any:
 
 @always_inlined
 def readable(base: Base, index: int, length: int, width: int, spare: Any) -> Any:
-    """Return the address of ``width`` bytes, for an instruction, that begin as those at ``index``.
+    """Return an address where ``width`` bytes can be read, beginning with those at ``index``.
 
-    What stands after the first ``length`` is anything: where a page would be touched that may not
-    be there, they are copied to ``spare``, an array.
+    Bytes after the first ``length`` are arbitrary. If reading them could cross into another page,
+    the bytes are copied to ``spare``, an array.
     """
     here = address_of(base, index, length)
     if length < width and (here & (_PAGE - 1)) + width > _PAGE:
@@ -141,7 +142,7 @@ def readable(base: Base, index: int, length: int, width: int, spare: Any) -> Any
 
 
 def _compressed(builder: Any, values: Any, bits: Any) -> Any:
-    """Bring those of 64 bytes that have a set bit to the front."""
+    """Move those of 64 bytes that have a set bit to the front."""
     block, lanes = llvm.vector(8, 64), llvm.vector(1, 64)
     given = [values, llvm.constant(block, 0), builder.bitcast(bits, lanes)]
     return llvm.call(builder, "llvm.x86.avx512.mask.compress.v64i8", block, given)
@@ -149,7 +150,7 @@ def _compressed(builder: Any, values: Any, bits: Any) -> Any:
 
 @instruction("int64, int64, uint64 -> int64", plain=plain.store_positions)
 def _store_compressed(builder: Any, address: Any, at: Any, bits: Any) -> Any:
-    """Write as `store_positions` does; sixteen positions at a time, whatever stands after."""
+    """Write as `store_positions` does, sixteen at a time, with arbitrary words after the last."""
     numbers = llvm.constant(llvm.vector(8, 64), list(range(64)))
     packed, count = _compressed(builder, numbers, bits), builder.ctpop(bits)
     base = llvm.broadcast(builder, builder.trunc(at, llvm.number(32)), 16)
@@ -171,12 +172,12 @@ def _store_compressed(builder: Any, address: Any, at: Any, bits: Any) -> Any:
 
 @always_inlined
 def _store_one_by_one(address: int, at: int, bits: Any) -> int:
-    """Write as `store_positions` does, eight positions at a time, whether they are there or not."""
+    """Write as `store_positions` does, eight positions at a time, arbitrary after the last."""
     count, done = count_ones(bits), 0
     target = View(address, 4 * 64)
     while done < count:
         for place in range(8):
-            # after the last one anything may stand
+            # positions after the last are arbitrary
             store_int32(target, 4 * (done + place), at + trailing_zeros(bits | _TOP_BIT))
             bits &= bits - np.uint64(1)
         done += 8
@@ -193,12 +194,12 @@ def _copy_compressed(builder: Any, target: Any, source: Any, bits: Any) -> Any:
 
 @always_inlined
 def _copy_runs(target: Base, to: int, source: Base, at: int, bits: Any) -> int:
-    """Copy as `copy_chosen` does, run by run of set bits; up to 63 bytes more are read."""
+    """Copy as `copy_chosen` does, by runs of set bits; up to 63 bytes more are read."""
     count = 0
     while bits != np.uint64(0):
         first = trailing_zeros(bits)
         copy_block(source, at + first, target, to + count)
-        # a carry passes over the run
+        # the carry skips the run
         after = bits + (np.uint64(1) << np.uint64(first))
         count += count_ones(bits & ~after)
         bits &= after
@@ -208,13 +209,13 @@ def _copy_runs(target: Base, to: int, source: Base, at: int, bits: Any) -> int:
 _BY_COMPRESSING = JIT_DISABLED or has_feature("avx512_vbmi2")
 
 store_positions = _store_compressed if _BY_COMPRESSING else _store_one_by_one
-"""Write the positions of set bits, plus a number, as 32-bit integers to an address: how many.
+"""Write the positions of set bits, plus a number, as 32-bit integers; return their count.
 
-Room for 64 of them is needed, whatever their number.
+Memory for 64 positions is needed, for any count.
 """
 
 copy_chosen = _copy_compressed if _BY_COMPRESSING else _copy_runs
-"""Copy those of the 64 bytes at an index that have a set bit to an index after a base: how many.
+"""Copy those of 64 bytes that have a set bit to an index after a base; return their count.
 
-64 bytes can be written after the last one, and read.
+Up to 64 bytes after the last one are read and written.
 """

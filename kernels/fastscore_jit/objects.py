@@ -1,9 +1,9 @@
-"""Compiled kernels on disk: which processors they are for, what they were made of, where they are.
+"""Compiled kernels on disk: target processors, digests of sources, and paths.
 
-A library is named after its kernel, a digest of all that it was compiled from, and a digest of
-its own content, so that neither code of another source nor a damaged file is ever loaded. It
-depends on neither Python nor Numba. Libraries come with an installed wheel (``compiled/`` beside
-this file); others are made once under ``$FASTSCORE_CACHE``, else the user's cache folder.
+The name of a library contains its kernel, a digest of all compiled sources, and a digest of its
+content. So neither code of other sources nor a damaged file is ever loaded. Libraries depend on
+neither Python nor Numba. An installed wheel contains some (``compiled/`` beside this file). Others
+are compiled once into ``$FASTSCORE_CACHE``, by default the user's cache folder.
 """
 
 import contextlib
@@ -43,16 +43,16 @@ _DIGEST_BYTES = 10
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """A level of processors: what code for it may use.
+    """A level of processors: the instruction sets that code for it may use.
 
     Attributes
     ----------
     name
-        What it is called here.
+        Its name here.
     processor, features
-        The same for LLVM.
+        Its names in LLVM.
     flags
-        What Linux calls the instruction sets that a processor must have.
+        The instruction sets that a processor must have, by Linux's names.
     """
 
     name: str
@@ -81,12 +81,12 @@ _GENERIC = Level("generic", "generic", "", frozenset())
 def processor_level() -> Level:
     """Return the highest level that this processor has.
 
-    ``FASTSCORE_PROCESSOR`` names another one, for tests and for building what others load.
+    ``FASTSCORE_PROCESSOR`` sets another level, for tests and for builds for other processors.
 
     Raises
     ------
     CompilationError
-        It names none of this architecture.
+        It is no level of this architecture.
     """
     named = os.environ.get("FASTSCORE_PROCESSOR")
     levels = _levels()
@@ -100,7 +100,7 @@ def processor_level() -> Level:
 
 
 def _levels() -> tuple[Level, ...]:
-    """Return the levels of this architecture. All of ARM's 64-bit processors have NEON."""
+    """Return the levels of this architecture. All 64-bit ARM processors have NEON."""
     is_x86 = platform.machine().lower() in ("x86_64", "amd64")
     return LEVELS if is_x86 else (_GENERIC,)
 
@@ -123,18 +123,18 @@ def check_processor() -> None:
 
 
 def has_feature(name: str) -> bool:
-    """Whether code is compiled for an instruction set, by Linux's name for it."""
+    """Return whether the target processor has an instruction set, by Linux's name."""
     return name in processor_level().flags
 
 
 def platform_folder(level: str | None = None) -> str:
-    """Return the folder's name of code that may be loaded here, for this processor's level."""
+    """Return the name of the folder with code for this platform and processor level."""
     checked = "-checked" if CHECKED else ""
     return f"{sys.platform}-{platform.machine()}-{level or processor_level().name}{checked}"
 
 
 def user_cache_folder() -> Path:
-    """Return the platform's folder for files of fastscore that can be made again.
+    """Return the platform's cache folder for fastscore.
 
     Raises
     ------
@@ -159,7 +159,7 @@ def _candidate_folders() -> Iterator[Path]:
 
 
 def _is_private(folder: Path) -> bool:
-    """Tell whether files can be made in the folder, and by nobody else: code is loaded from it."""
+    """Return whether only the user can create files in the folder, from which code is loaded."""
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         if hasattr(os, "getuid") and not is_kept_from_others(folder):
@@ -171,7 +171,7 @@ def _is_private(folder: Path) -> bool:
 
 
 def is_kept_from_others(folder: Path) -> bool:
-    """Tell whether a folder is the user's, and neither it nor a parent is writable for others."""
+    """Return whether a folder is the user's, and neither it nor a parent is writable by others."""
     if folder.stat().st_uid != os.getuid():
         return False
     for place in (folder, *folder.resolve().parents):
@@ -184,7 +184,7 @@ def is_kept_from_others(folder: Path) -> bool:
 
 @functools.cache
 def cache_folder() -> Path:
-    """Return the folder that kernels compiled for this processor are kept in, made if need be."""
+    """Return the cache folder of kernels compiled for this processor, creating it if missing."""
     for candidate in _candidate_folders():
         folder = candidate / "kernels" / platform_folder()
         if _is_private(folder):
@@ -194,12 +194,12 @@ def cache_folder() -> Path:
 
 @functools.cache
 def stem(kernel: Kernel) -> str:
-    """Return how the names of a kernel's files begin."""
+    """Return the common beginning of the names of a kernel's files."""
     return f"{kernel.module}.{kernel.__name__}-{source_digest(kernel)}"
 
 
 def find_library(kernel: Kernel) -> Path | None:
-    """Return the kernel's compiled library, whose content is as it was written, or None."""
+    """Return the kernel's compiled library if its content matches its digest, else None."""
     begin = f"{stem(kernel)}-"
     for folder in (SHIPPED / platform_folder(), cache_folder(), *_shipped_for_lower_levels()):
         for name in _names_in(folder, begin):
@@ -212,8 +212,8 @@ def find_library(kernel: Kernel) -> Path | None:
 def _shipped_for_lower_levels() -> Iterator[Path]:
     """Yield the installed wheel's folders of code for lower levels, the highest first.
 
-    Code for a lower level runs on this processor too. It is found if it is made of the same
-    sources: those of some kernels differ with the level.
+    This processor runs code for a lower level, too. It is used if its sources are equal: the
+    sources of some kernels differ between levels.
     """
     levels = [level.name for level in LEVELS]
     name = processor_level().name
@@ -225,7 +225,7 @@ _listed: dict[Path, list[str]] = {}
 
 
 def _names_in(folder: Path, begin: str) -> list[str]:
-    """Return the names in a folder that begin so; it is listed again where there are none."""
+    """Return the names in a folder with a prefix; without any, the folder is listed again."""
     found = [name for name in _listed.get(folder, ()) if name.startswith(begin)]
     if not found:
         try:
@@ -244,7 +244,7 @@ def _is_whole(path: Path) -> bool:
 
 
 def keep_library(kernel: Kernel, folder: Path, made: Path) -> Path:
-    """Move a compiled file to its name in a folder, whole or not at all."""
+    """Move a compiled file to its name in a folder, atomically."""
     name = f"{stem(kernel)}-{_digest(made.read_bytes())}{made.suffix}"
     return made.replace(folder / name)
 
@@ -254,10 +254,10 @@ def _digest(content: bytes) -> str:
 
 
 def source_digest(kernel: Kernel) -> str:
-    """Return a digest of what the kernel is compiled from.
+    """Return a digest of the kernel's sources.
 
-    That is its signature, the source files of the functions that it reaches, and the constants
-    that they name: a change elsewhere, in its own package too, leaves it as it is.
+    It covers the signature, the source files of all functions that the kernel calls, and the
+    constants they use. Other changes in the package do not affect it.
     """
     files: set[str] = set()
     constants: set[str] = set()
@@ -265,7 +265,7 @@ def source_digest(kernel: Kernel) -> str:
     flags = sorted(kernel.fastmath) if kernel.fastmath else False
     parts = [kernel.identity, kernel.parameters, kernel.returns]
     parts += [f"{flags} {kernel.allocates} {CHECKED}", *sorted(constants)]
-    parts += sorted(map(_file_digest, files))  # wherever they are installed
+    parts += sorted(map(_file_digest, files))  # independent of the installation path
     parts += [_file_digest(str(_HERE / name)) for name in _COMPILER_SOURCES]
     return _digest("\n".join(parts).encode())
 
@@ -295,7 +295,7 @@ def _collect_reachable(
 
 
 def _named_values(function: Any) -> Iterator[tuple[str, Any]]:
-    """Yield what a function's code names: globals, and variables of the functions around it."""
+    """Yield the values that a function's code uses: globals, and enclosing functions' variables."""
     for name in _names(function.__code__):
         if name in function.__globals__:
             yield name, function.__globals__[name]
@@ -303,14 +303,14 @@ def _named_values(function: Any) -> Iterator[tuple[str, Any]]:
         yield name, cell.cell_contents
 
 
-# tuples, for a union is made anew by each of the thousands of questions
+# tuples, as a union type would be created at each of thousands of calls
 _SEQUENCES = (list, tuple)
 _SETS = (frozenset, set)
 _SCALARS = (int, float, str, bytes, np.generic)
 
 
 def _constant(value: Any) -> str | None:
-    """Write a constant, the same in every process; None for what is none."""
+    """Serialise a constant, identically in every process; None for other values."""
     if isinstance(value, np.ndarray):
         return f"{value.dtype}{value.shape}{_digest(value.tobytes())}"
     if isinstance(value, _SEQUENCES):
@@ -325,7 +325,7 @@ def _constant(value: Any) -> str | None:
 def reachable_functions(kernel: Kernel) -> dict[Any, int]:
     """Return the functions that a kernel is compiled from, and the sizes of their code.
 
-    A function counts twice where it is compiled twice, with references counted and without.
+    A function that is compiled with and without reference counting counts twice.
     """
     seen: set[Any] = set()
     _collect_reachable(kernel.function, set(), set(), seen)
@@ -350,7 +350,7 @@ def _file_digest(file: str) -> str:
 
 
 def kernel_named(identity: str) -> Kernel:
-    """Import the kernel of an identity."""
+    """Import the kernel with an identity."""
     module, _, name = identity.partition(":")
     found = getattr(importlib.import_module(module), name)
     assert isinstance(found, Kernel)

@@ -1,4 +1,4 @@
-"""What instructions do where nothing is compiled: memory read and written, slowly."""
+"""Instructions in plain Python: memory is read and written, slowly."""
 
 import ctypes
 from collections.abc import Iterable
@@ -57,7 +57,7 @@ def store_byte(base: Any, index: int, value: int) -> None:
 
 
 def read_at(descriptor: int, address: int, size: int, place: int) -> int:
-    """Read up to ``size`` bytes from a place of a file to an address; return how many, or -1."""
+    """Read up to ``size`` bytes at an offset of a file to an address; return the count, or -1."""
     try:
         found = read_at_place(int(descriptor), int(size), int(place))
     except OSError:
@@ -144,14 +144,14 @@ def marked_bytes(address: int, members: Iterable[int]) -> Any:
 
 
 def store_positions(address: int, at: int, bits: Any) -> int:
-    """Write the positions of set bits, plus ``at``, as 32-bit integers; return how many."""
+    """Write the positions of set bits, plus ``at``, as 32-bit integers; return their count."""
     places = [at + place for place in range(64) if int(bits) >> place & 1]
     ctypes.memmove(int(address), np.array(places, np.uint32).tobytes(), 4 * len(places))
     return len(places)
 
 
 def copy_chosen(target: Any, to: int, source: Any, at: int, bits: Any) -> int:
-    """Copy those of 64 bytes that have a set bit: how many."""
+    """Copy those of 64 bytes that have a set bit; return their count."""
     block = _block(source, at)
     kept = bytes(byte for place, byte in enumerate(block) if int(bits) >> place & 1)
     ctypes.memmove(address_of(target, to, 64), kept, len(kept))

@@ -1,10 +1,9 @@
-"""Declared types of kernels: what is passed, by which words it crosses to compiled code.
+"""Declared types of kernels, and the words by which their values are passed to compiled code.
 
-A signature is a list of types: ``int64`` or another numpy type for a scalar, ``uint8[:]`` or
-``int64[:, :]`` for a C-contiguous array that is read, ``out(uint8[:])`` for one that is written,
-``(uint8[:], int64)`` for a tuple and ``Index(uint32[:], out(int64[:]))`` for a NamedTuple. A name
-that numpy does not know is looked up where the kernel is declared: such a class, or the dtype of a
-structured array.
+A signature is a list of types. ``int64`` or another numpy type is a scalar. ``uint8[:]`` or
+``int64[:, :]`` is a C-contiguous array that is read, ``out(uint8[:])`` an array that is written.
+``(uint8[:], int64)`` is a tuple, ``Index(uint32[:], out(int64[:]))`` a NamedTuple. Other names are
+looked up in the module that declares the kernel: such a class, or the dtype of a structured array.
 """
 
 import ast
@@ -25,7 +24,7 @@ _SCALARS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class ArrayType:
-    """A C-contiguous array: what it holds, of how many dimensions, and whether it is written."""
+    """A C-contiguous array: its dtype, its number of dimensions, and whether it is written."""
 
     dtype: np.dtype[Any]
     dimensions: int
@@ -51,7 +50,7 @@ Type: TypeAlias = "np.dtype[Any] | ArrayType | NamedTupleType | tuple[Type, ...]
 
 
 def parse(text: str, names: Mapping[str, Any]) -> tuple[Type, ...]:
-    """Read a signature; ``names`` are those of the module that declares it."""
+    """Parse a signature; ``names`` are those of the module that declares it."""
     if not text.strip():
         return ()
     tree = ast.parse(f"({text},)", mode="eval").body
@@ -96,9 +95,9 @@ Writer: TypeAlias = "Callable[[Any, Words, list[Any]], None]"
 
 
 def word_formats(kind: Type) -> Iterator[str]:
-    """Yield the `struct` format of each eight-byte word that a value of a type is passed by.
+    """Yield the `struct` format of each eight-byte word of a value of a type.
 
-    An array is passed by the address of its description, numpy's ``PyArrayInterface``.
+    An array is passed by the address of numpy's ``PyArrayInterface``.
     """
     if isinstance(kind, NamedTupleType):
         kind = kind.members
@@ -112,9 +111,9 @@ def word_formats(kind: Type) -> Iterator[str]:
 
 
 def writer(kind: Type, where: str) -> Writer:
-    """Return a function that appends the words of a value, checking that it is of the type.
+    """Return a function that appends the words of a value, after checking its type.
 
-    What must live as long as the words is appended to a second list.
+    Objects that must outlive the words are appended to a second list.
     """
     if isinstance(kind, NamedTupleType):
         kind = kind.members

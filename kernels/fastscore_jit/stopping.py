@@ -1,9 +1,8 @@
-"""Ending long kernels soon: a flag in memory that they look at between pieces of their work.
+"""Stops long kernels early, by a flag in memory that they check between chunks.
 
-Whoever is interrupted sets it (`request_stop`); a kernel that finds it set returns at once, and
-its caller raises `StoppedError`, so that nothing of an unfinished result is used. A run has a flag
-of its own (`own_stop_flag`), which the threads that it begins share: another run of the same
-process, in another thread, ends by its own.
+An interruption sets the flag (`request_stop`). A kernel that finds it set returns at once. Its
+caller raises `StoppedError`, so unfinished results are never used. Each run has its own flag
+(`own_stop_flag`), shared by its threads, so runs in other threads of the process continue.
 """
 
 import threading
@@ -27,7 +26,7 @@ _STOP_FLAG: ContextVar[Int64Array] = ContextVar("fastscore_stop_flag", default=_
 _open_flags: dict[int, Int64Array] = {}
 
 POLL_SECONDS = 0.1
-"""How often a main thread that waits lets Python look for signals."""
+"""Interval at which a waiting main thread lets Python handle signals."""
 
 _SIGNALLED = 2
 
@@ -38,7 +37,7 @@ class StoppedError(Exception):
 
 @contextmanager
 def own_stop_flag() -> Iterator[None]:
-    """Give this thread, and those that a `StoppablePool` begins for it, a flag of their own."""
+    """Give this thread, and the threads that a `StoppablePool` starts for it, their own flag."""
     flag = np.zeros(1, np.int64)
     _open_flags[id(flag)] = flag
     if was_signalled():
@@ -52,12 +51,12 @@ def own_stop_flag() -> Iterator[None]:
 
 
 def stop_flag() -> Int64Array:
-    """Return the flag of what this thread works for, which kernels take: not zero is stop."""
+    """Return this thread's stop flag, an argument of kernels; non-zero means stop."""
     return _STOP_FLAG.get()
 
 
 def request_stop(*, signalled: bool = False) -> None:
-    """Ask the kernels and tasks of this run to end; those of the process when signalled."""
+    """Ask the kernels and tasks of this run to stop; after a signal, those of the process."""
     if not signalled:
         stop_flag()[0] = max(int(stop_flag()[0]), 1)
         return
@@ -66,30 +65,30 @@ def request_stop(*, signalled: bool = False) -> None:
 
 
 def clear_stop() -> None:
-    """Let work run again, after all of it has ended; what a signal asked for stays."""
+    """Allow work again after all of it has ended. A signal's request remains."""
     stop_flag()[0] = 0
     if was_signalled():  # meanwhile, too
         stop_flag()[0] = _SIGNALLED
 
 
 def was_signalled() -> bool:
-    """Tell whether a signal has asked this process to end."""
+    """Return whether a signal has asked this process to stop."""
     return bool(_PROCESS_FLAG[0] == _SIGNALLED)
 
 
 def raise_if_stopped() -> None:
-    """Raise `StoppedError` when asked to stop."""
+    """Raise `StoppedError` if a stop was requested."""
     if stop_flag()[0]:
         raise StoppedError
 
 
 class StoppablePool(ThreadPoolExecutor):
-    """Threads whose work ends when what they work for is asked to."""
+    """Thread pool whose tasks stop when the run that submitted them is stopped."""
 
     def submit(
         self, work: Callable[Given, Result], /, *given: Given.args, **named: Given.kwargs
     ) -> Future[Result]:
-        """Do work in a thread, with the flag of the one that asks for it."""
+        """Run work in a thread, with the stop flag of the submitting thread."""
         context = copy_context()
         return super().submit(lambda: context.run(work, *given, **named))
 
@@ -100,15 +99,15 @@ def _plain_is_stopped(flag: Any) -> bool:
 
 @instruction("array -> int64", plain=_plain_is_stopped)
 def is_stopped(builder: Any, flag: Any) -> Any:
-    """Read the flag anew, whatever the compiler knows of it."""
+    """Read the flag from memory, which the compiler must not cache."""
     place = llvm.pointer(builder, flag, llvm.number(64))
     return builder.load_atomic(place, "monotonic", 8)
 
 
 def result_of(future: Future[Result]) -> Result:
-    """Wait for a result, and look meanwhile whether it is still wanted.
+    """Wait for a result, and check for a stop meanwhile.
 
-    A handler that others have put before Python's may leave a wait without an end as it is.
+    Without the checks, a custom signal handler could leave the wait running forever.
     """
     while not wait([future], POLL_SECONDS).done:
         raise_if_stopped()
@@ -116,10 +115,10 @@ def result_of(future: Future[Result]) -> Result:
 
 
 def interruptible(work: Callable[[], Result]) -> Result:
-    """Do what may take long so that Ctrl-C ends it.
+    """Run long work so that Ctrl-C ends it.
 
-    Python hears of a signal in its main thread alone, and there only between two calls: so the
-    main thread waits while another one works.
+    Python handles signals only in its main thread, between two calls. So the main thread waits
+    while another thread works.
     """
     if threading.current_thread() is not threading.main_thread():
         return work()
@@ -137,7 +136,7 @@ def interruptible(work: Callable[[], Result]) -> Result:
     )
     worker.start()
     try:
-        # a handler that others have put before Python's may leave the wait as it is
+        # a custom signal handler may not end the wait
         while worker.is_alive():
             worker.join(POLL_SECONDS)
     except BaseException:

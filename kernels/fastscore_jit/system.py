@@ -1,7 +1,7 @@
-"""What operating systems do differently, each behind one function: files, locks, memory.
+"""Differences between operating systems, each behind one function: files, locks, memory.
 
-Linux has all of it. macOS and Windows have ways of their own. A system that lacks something has
-a portable way or does without, as the function says.
+Linux supports all of it. macOS and Windows have their own implementations. Other systems use a
+portable fallback or none, as documented in each function.
 """
 
 import contextlib
@@ -26,13 +26,13 @@ _CONTAINER = (
 _WORD_BYTES = 8
 _REPLACE_SECONDS, _POLL_SECONDS = 5.0, 0.05
 _LOCKED_BYTE = 1 << 30
-"""Windows lets nobody read what is locked: this byte lies after all that lock files contain."""
+"""Windows forbids reading locked bytes, so this byte is beyond the contents of all lock files."""
 
 _moving = threading.Lock()
 
 
 def processors() -> int:
-    """Count the processors that this process may use; all of them if the system cannot tell."""
+    """Count the processors that this process may use; all processors if that is unknown."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
@@ -57,9 +57,9 @@ def open_descriptor(
     flags
         Of `os.open`, such as ``os.O_RDWR | os.O_CREAT``.
     follow
-        Without it a link is refused.
+        If False, links are refused.
     wait
-        Without it neither opening nor reading a pipe waits, if the system has that.
+        If False, opening and reading a pipe do not block, if the system supports that.
 
     Raises
     ------
@@ -77,7 +77,7 @@ def open_descriptor(
 
 
 def read_at(descriptor: int, size: int, place: int) -> bytes:
-    """Read up to ``size`` bytes from a place of a file, whichever thread reads elsewhere."""
+    """Read up to ``size`` bytes at an offset of a file, safe from several threads."""
     if hasattr(os, "pread"):
         return os.pread(descriptor, size, place)
     with _moving:
@@ -86,7 +86,7 @@ def read_at(descriptor: int, size: int, place: int) -> bytes:
 
 
 def read_into(descriptor: int, buffer: memoryview, place: int) -> int:
-    """Read from a place of a file into a buffer and return the number of bytes."""
+    """Read at an offset of a file into a buffer and return the number of bytes."""
     if hasattr(os, "preadv"):
         return os.preadv(descriptor, [buffer], place)
     found = read_at(descriptor, len(buffer), place)
@@ -95,18 +95,18 @@ def read_into(descriptor: int, buffer: memoryview, place: int) -> int:
 
 
 def sync_file(descriptor: int) -> None:
-    """Write a file through to the disk."""
+    """Flush a file to the disk."""
     if sys.platform == "darwin":
         import fcntl
 
-        with contextlib.suppress(OSError):  # a network's file system may lack it
+        with contextlib.suppress(OSError):  # network file systems may not support it
             fcntl.fcntl(descriptor, fcntl.F_FULLFSYNC)
             return
     os.fsync(descriptor)
 
 
 def sync_folder(folder: str | os.PathLike[str]) -> None:
-    """Make renames in a folder durable. Windows cannot: its file system logs them by itself."""
+    """Make renames in a folder durable. Not needed on Windows, whose file system has a journal."""
     if sys.platform == "win32":
         return
     descriptor = os.open(folder, os.O_RDONLY)
@@ -119,7 +119,7 @@ def sync_folder(folder: str | os.PathLike[str]) -> None:
 def replace_file(old: str | os.PathLike[str], new: str | os.PathLike[str]) -> None:
     """Rename a file over another one.
 
-    Windows refuses while somebody has the other one open: it is tried for five seconds.
+    Windows refuses while another process has the target open. The rename is retried for 5 s.
     """
     until = time.monotonic() + _REPLACE_SECONDS
     while True:
@@ -133,7 +133,7 @@ def replace_file(old: str | os.PathLike[str], new: str | os.PathLike[str]) -> No
 
 
 def remove_locked(descriptor: int, path: Path) -> None:
-    """Remove a file that this process has locked and close it. Windows keeps what is open."""
+    """Remove and close a file that this process has locked. Windows does not remove open files."""
     if sys.platform == "win32":
         os.close(descriptor)
         with contextlib.suppress(OSError):
@@ -148,7 +148,7 @@ def remove_locked(descriptor: int, path: Path) -> None:
 
 
 def lock_file(descriptor: int) -> bool:
-    """Lock an open file for this descriptor until it is closed; False if another one has it.
+    """Lock an open file for this descriptor until it is closed; False if it is already locked.
 
     Raises
     ------
@@ -176,7 +176,7 @@ def lock_file(descriptor: int) -> bool:
 
 
 def has_range_locks() -> bool:
-    """Tell whether parts of a file can be locked for a descriptor: Linux and macOS can."""
+    """Return whether byte ranges of a file can be locked for a descriptor (Linux and macOS)."""
     try:
         import fcntl
     except ImportError:
@@ -185,7 +185,7 @@ def has_range_locks() -> bool:
 
 
 def lock_range(descriptor: int, start: int, length: int) -> bool:
-    """Lock a part of an open file until it is closed; False if another descriptor has some of it.
+    """Lock a byte range of an open file until it is closed; False if another descriptor locks any.
 
     Raises
     ------
@@ -211,9 +211,9 @@ def lock_range(descriptor: int, start: int, length: int) -> bool:
 
 @cache
 def machine_memory() -> int:
-    """Return the bytes of memory that this machine, or the container, has; 2^62 if unknown."""
+    """Return the memory of this machine or container in bytes; 2^62 if unknown."""
     if sys.platform == "win32":
-        status = (ctypes.c_uint64 * 8)(64)  # its size, the load, all memory
+        status = (ctypes.c_uint64 * 8)(64)  # structure size, memory load, total memory
         ctypes.WinDLL("kernel32").GlobalMemoryStatusEx(status)
         return int(status[1])
     found = [int(text) for path in _CONTAINER if (text := _read(path).strip()).isdecimal()]
@@ -229,7 +229,7 @@ def _memory_by_pages() -> int:
 
 
 def own_memory() -> int:
-    """Return the bytes of memory that this process has for itself; 0 if the system cannot tell."""
+    """Return the private memory of this process in bytes; 0 if unknown."""
     if sys.platform == "win32":
         return _windows_memory(8)
     if sys.platform == "darwin":
@@ -238,7 +238,7 @@ def own_memory() -> int:
 
 
 def peak_memory() -> int:
-    """Return the largest resident memory that this process has had, in bytes."""
+    """Return the peak resident memory of this process in bytes."""
     if sys.platform == "win32":
         return _windows_memory(0)
     import resource
@@ -248,7 +248,7 @@ def peak_memory() -> int:
 
 
 def _windows_memory(word: int) -> int:
-    """Return a word of PROCESS_MEMORY_COUNTERS_EX, which has 80 bytes, after its first eight."""
+    """Return a word of PROCESS_MEMORY_COUNTERS_EX (80 bytes), counted after its first eight."""
     counters = (ctypes.c_uint64 * 10)(80)
     kernel: Any = getattr(ctypes, "WinDLL")("kernel32")  # noqa: B009
     kernel.GetCurrentProcess.restype = ctypes.c_void_p
@@ -258,7 +258,7 @@ def _windows_memory(word: int) -> int:
 
 
 def _footprint() -> int:
-    """Return ``ri_phys_footprint`` of macOS: in rusage_info_v0 after a UUID and seven words."""
+    """Return macOS's ``ri_phys_footprint``: in rusage_info_v0 after a UUID and seven words."""
     usage = (ctypes.c_uint64 * 12)()
     ctypes.CDLL(None).proc_pid_rusage(os.getpid(), 0, usage)
     return int(usage[2 + 7])
@@ -271,7 +271,7 @@ def give_back_freed_memory() -> None:
 
 
 def _field(path: Path, name: str) -> int:
-    """Return the bytes that a line of /proc gives in kB; 0 without it."""
+    """Return a value of /proc in bytes, given in kB; 0 if missing."""
     for line in _read(path).splitlines():
         if line.startswith(name):
             return int(line.split()[1]) << 10
@@ -290,7 +290,7 @@ def _read(path: Path) -> str:
 
 @contextlib.contextmanager
 def without_interrupts() -> Iterator[None]:
-    """Have processes that are started in the block begin deaf to Ctrl-C, if the system can."""
+    """Make processes that are started in the block ignore Ctrl-C, if the system can."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
@@ -309,7 +309,7 @@ def c_library() -> Any:
 
 @cache
 def processor_flags() -> frozenset[str]:
-    """Return the names of the processor's instruction sets, as Linux has them; none if unknown."""
+    """Return the processor's instruction sets by Linux's names; empty if unknown."""
     if sys.platform == "win32":
         return _windows_flags()
     if sys.platform == "darwin":
@@ -331,7 +331,7 @@ _LINUX_NAMES = {
 
 
 def _sysctl_flags() -> frozenset[str]:
-    """Read the flags of an Intel Mac, by Linux's names. Others have none of these texts."""
+    """Return the flags of an Intel Mac, by Linux's names; empty on other Macs."""
     found: set[str] = set()
     for name in _SYSCTL:
         text, size = ctypes.create_string_buffer(4096), ctypes.c_size_t(4096)
@@ -341,7 +341,7 @@ def _sysctl_flags() -> frozenset[str]:
     return frozenset(_LINUX_NAMES.get(name, name) for name in found)
 
 
-# numbers of IsProcessorFeaturePresent; a processor that has one of them has all flags beside it
+# numbers of IsProcessorFeaturePresent; each implies all flags beside it
 _WINDOWS_FEATURES = {
     14: {"cx16"},
     36: {"ssse3"},
@@ -352,7 +352,7 @@ _WINDOWS_FEATURES = {
 
 
 def _windows_flags() -> frozenset[str]:
-    """Ask Windows, which tells of AVX2 and below; of AVX-512 it names one part of several."""
+    """Ask Windows for instruction sets up to AVX2. It reports only one part of AVX-512."""
     kernel: Any = getattr(ctypes, "WinDLL")("kernel32")  # noqa: B009
     found: set[str] = set()
     for number, flags in _WINDOWS_FEATURES.items():

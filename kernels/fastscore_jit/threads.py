@@ -1,4 +1,4 @@
-"""Rows in contiguous chunks over threads; every chunk writes its own part of the output."""
+"""Contiguous chunks of rows over threads; each chunk writes its own rows of the output."""
 
 import os
 from collections.abc import Callable
@@ -8,9 +8,9 @@ from fastscore_jit.system import processors
 
 
 def thread_count(threads: int | None) -> int:
-    """Return the number of threads to use: as asked, else one a processor that we may use.
+    """Return the number of threads to use: the argument, or one per usable processor.
 
-    ``$FASTSCORE_THREADS`` says how many those are where several processes share them.
+    If several processes share the processors, ``$FASTSCORE_THREADS`` is their number.
     """
     if threads is None:
         told = os.environ.get("FASTSCORE_THREADS", "")
@@ -27,7 +27,7 @@ def run_chunks(
 ) -> None:
     """Call ``work(start, stop)`` for consecutive chunks of at most ``chunk`` rows.
 
-    ``work`` must release the GIL to run beside others, and may not depend on the cut.
+    ``work`` must release the GIL to run in parallel. Its results must not depend on the chunks.
     """
     count = thread_count(threads)
     if count == 1 or rows <= chunk:

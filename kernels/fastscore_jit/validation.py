@@ -1,4 +1,4 @@
-"""Checks of array arguments: what was found, what was expected, and what to do about it."""
+"""Checks of array arguments. Errors state the value found, the expected one and the fix."""
 
 from typing import Any
 
@@ -16,7 +16,8 @@ def read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
 def as_vector(name: str, values: npt.ArrayLike, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
     """Return a one-dimensional contiguous read-only array of ``dtype``.
 
-    Integers may be widened or, where every value fits, narrowed; floats are never made integers.
+    Integers may be widened, or narrowed if every value fits. Floats are never converted to
+    integers.
     """
     array = np.asarray(values)
     wanted = np.dtype(dtype)
@@ -33,7 +34,7 @@ def as_vector(name: str, values: npt.ArrayLike, dtype: npt.DTypeLike) -> npt.NDA
 
 
 def as_offsets(name: str, offsets: npt.ArrayLike, length: int) -> npt.NDArray[np.int64]:
-    """Return int64 offsets that start at 0 or later, never fall and end within ``length``."""
+    """Return int64 offsets that start at 0 or later, never decrease and end within ``length``."""
     array: npt.NDArray[np.int64] = as_vector(name, offsets, np.int64)
     if array.size == 0:
         raise ValueError(f"`{name}` is empty; expected one more offset than there are groups")
@@ -66,7 +67,7 @@ def as_rows(
 
 
 def as_matrix(name: str, matrix: npt.ArrayLike) -> npt.NDArray[np.float32]:
-    """Return a read-only view of a C-contiguous float32 matrix; nothing is copied."""
+    """Return a read-only view of a C-contiguous float32 matrix, without copying."""
     array = np.asarray(matrix)
     if array.ndim != 2 or array.dtype != np.float32 or not array.flags.c_contiguous:
         order = "C-contiguous" if array.flags.c_contiguous else "not C-contiguous"

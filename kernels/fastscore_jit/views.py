@@ -1,8 +1,8 @@
-"""Memory by view and index: all that a reader of untrusted bytes may touch.
+"""Memory by view and index: the only access for readers of untrusted bytes.
 
-With ``FASTSCORE_CHECKED=1`` in the environment every access is compiled with its bounds checked: an
-IndexError says what would have been touched, and `compiling.kernel` adds by which kernel. Without
-it nothing is left of the checks.
+With ``FASTSCORE_CHECKED=1`` in the environment every access is compiled with bounds checks. The
+IndexError states the access, and `compiling.kernel` adds the kernel. Otherwise the checks are not
+compiled.
 """
 
 from typing import Any
@@ -37,7 +37,7 @@ __all__ = [
 BLOCK = 64
 
 signed: Any = np.int64
-"""Items of unsigned vectors are made signed to be counted with."""
+"""Items of unsigned vectors are converted to signed integers for arithmetic."""
 
 byte_at, word_at, put_byte = load_byte, load_word, store_byte
 
@@ -51,7 +51,7 @@ def put_block(view: Any, at: Any, source: Any, source_at: Any) -> None:
 @always_inlined
 def item_at(view: Any, index: Any) -> Any:
     """Read an item of a vector of any type."""
-    # an unsigned index is not looked at for counting from the end
+    # an unsigned index is not checked for negative values
     return view[np.uint64(index)]
 
 
@@ -63,7 +63,7 @@ def put_item(view: Any, index: Any, value: Any) -> None:
 
 @always_inlined
 def low_bytes(word: Any, length: Any) -> Any:
-    """Keep as many low bytes of a word, at most eight."""
+    """Keep a number of low bytes of a word, at most eight."""
     if length >= 8:
         return word
     return word & ((np.uint64(1) << np.uint64(8 * length)) - np.uint64(1))
@@ -71,7 +71,7 @@ def low_bytes(word: Any, length: Any) -> Any:
 
 @always_inlined
 def same_bytes(one: Any, at: Any, other: Any, other_at: Any, length: Any) -> Any:
-    """Whether as many bytes of two views are equal."""
+    """Return whether a number of bytes of two views are equal."""
     done = 0
     while done + 8 <= length:
         if word_at(one, at + done) != word_at(other, other_at + done):

@@ -1,4 +1,4 @@
-"""A process that compiles kernels: their names on stdin, what became of each on stdout."""
+"""A process that compiles kernels: reads their names from stdin, writes results to stdout."""
 
 import contextlib
 import gc
@@ -19,14 +19,14 @@ from fastscore_jit.system import lock_file
 _NOTICE_SECONDS = 1.0
 LOCK_TIMEOUT_SECONDS = float(os.environ.get("FASTSCORE_COMPILE_PATIENCE", "30"))
 _POLL_SECONDS = 0.05
-_OBJECTS_PER_COLLECTION = 500_000  # a compiler's garbage has few cycles: 5 % of its time
+_OBJECTS_PER_COLLECTION = 500_000  # few cycles, but 5 % of the time
 
 
 def main() -> None:
-    """Compile what is named on stdin until it ends."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal's Ctrl-C is for who started us
+    """Compile the kernels named on stdin until it ends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent process handles Ctrl-C
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "w", buffering=1)
-    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what a library prints is no answer
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # keep the output of libraries off stdout
     gc.set_threshold(_OBJECTS_PER_COLLECTION)
     for line in sys.stdin:
         try:
@@ -55,29 +55,29 @@ def make_library(kernel: Kernel, folder: Path) -> Path:
         code.write_bytes(build(kernel, objects.processor_level()))
         library = link(code)
         try:
-            entry_of(library)  # what it calls must be there
+            entry_of(library)  # its references must resolve
         except OSError:
             if library == code:
                 raise
             entry_of(code)
-            library = code  # no library may be loaded from this folder, as where it is `noexec`
+            library = code  # not loadable from here, as on `noexec`
         return objects.keep_library(kernel, folder, library)
 
 
 @contextlib.contextmanager
 def _lock_of(kernel: Kernel, answers: IO[str]) -> Iterator[None]:
-    """Hold the lock on a kernel, or go on without it when it was not to be had for a while."""
+    """Lock a kernel, or continue without the lock after a timeout."""
     path = objects.cache_folder() / f"{objects.stem(kernel)}.lock"
     with path.open("a+") as handle:
-        started, said, held = time.monotonic(), False, False
+        started, notified, held = time.monotonic(), False, False
         while not held and (waited := time.monotonic() - started) <= LOCK_TIMEOUT_SECONDS:
             with contextlib.suppress(OSError):  # a file system without locks
                 held = lock_file(handle.fileno())
             if not held:
                 if objects.find_library(kernel) is not None:
                     break
-                if waited > _NOTICE_SECONDS and not said:
-                    said = True
+                if waited > _NOTICE_SECONDS and not notified:
+                    notified = True
                     answers.write(f"waiting {_holder(handle, kernel)}\n")
                 time.sleep(_POLL_SECONDS)
         if held:
@@ -88,7 +88,7 @@ def _lock_of(kernel: Kernel, answers: IO[str]) -> Iterator[None]:
             yield
         finally:
             if held:
-                with contextlib.suppress(OSError):  # Windows removes nothing that is open
+                with contextlib.suppress(OSError):  # Windows does not remove open files
                     path.unlink(missing_ok=True)
 
 

@@ -1,10 +1,10 @@
-"""Kernels compiled in other processes, all at once, and the locks that spare them double work.
+"""Parallel compilation of kernels in other processes, with locks against duplicate work.
 
-A process that needs a kernel first looks for its library, and never waits to load one. What is
-missing is compiled by as many processes as there are processors; the calling one, which imports
-no Numba, goes on until it calls a kernel that is not there yet. A lock on each kernel that is
-being compiled lets other runs wait for it instead of compiling it too: for a while, after which
-they compile it themselves, for a lock may be held by a process that was stopped.
+A process first looks for a kernel's library, and loads it without waiting. Missing kernels are
+compiled by as many processes as there are processors. The calling process never imports Numba, and
+continues until it calls a kernel that is not ready. A lock on each kernel lets other runs wait for
+it instead of compiling it, too. After a timeout they compile it themselves, as the owner of the
+lock may be suspended.
 """
 
 import importlib.util
@@ -39,14 +39,14 @@ NO_COMPILER = (
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a compilation is.
+    """Progress of a compilation.
 
     Attributes
     ----------
     done, total
-        Kernels that are compiled, of those that were missing.
+        Numbers of kernels compiled, and of kernels that were missing.
     note
-        What is waited for, where something is; else nothing.
+        The reason for waiting; empty without one.
     """
 
     done: int
@@ -58,13 +58,13 @@ Listener = Callable[[Progress], object]
 
 
 def missing_kernels(kernels: Iterable[Kernel] | None = None) -> list[Kernel]:
-    """Return the kernels, of all that are declared or of some, that have no library here."""
+    """Return the kernels without a library here, of some kernels or of all that are declared."""
     chosen = declared_kernels() if kernels is None else kernels
     return [kernel for kernel in chosen if objects.find_library(kernel) is None]
 
 
 def compiled_library(kernel: Kernel) -> Path:
-    """Return a kernel's library, compiled now if it is missing, with those beside it."""
+    """Return a kernel's library. If it is missing, compile the missing kernels of its module."""
     found = objects.find_library(kernel)
     if found is not None:
         return found
@@ -74,14 +74,14 @@ def compiled_library(kernel: Kernel) -> Path:
 
 
 def request(kernels: Iterable[Kernel], listener: Listener) -> list[Future[Path]]:
-    """Begin to compile kernels and return at once; ``listener`` hears of each that is done.
+    """Start to compile kernels and return at once; ``listener`` is called after each.
 
-    A kernel that this process asked for already is not compiled again.
+    A kernel that this process requested before is not compiled again.
 
     Returns
     -------
     list of Future
-        The library of each kernel, to come.
+        The future library of each kernel.
     """
     wanted = list(kernels)
     if importlib.util.find_spec("llvmlite") is None or importlib.util.find_spec("numba") is None:
@@ -97,21 +97,21 @@ def request(kernels: Iterable[Kernel], listener: Listener) -> list[Future[Path]]
 
 
 def _announce_once() -> Listener:
-    """Return a listener that says on stderr, once, that something is compiled or awaited."""
-    said: set[str] = set()
+    """Return a listener that prints each message about compiling or waiting to stderr once."""
+    printed: set[str] = set()
 
     def listen(progress: Progress) -> None:
         kernels = "1 kernel" if progress.total == 1 else f"{progress.total} kernels"
         message = progress.note or f"compiling {kernels} for this processor, once"
-        if message not in said and progress.done < progress.total:
-            said.add(message)
+        if message not in printed and progress.done < progress.total:
+            printed.add(message)
             print(f"fastscore: {message}", file=sys.stderr, flush=True)
 
     return listen
 
 
 class _Queue:
-    """Kernels to be compiled by several processes, each of which keeps what it has compiled."""
+    """Kernels to be compiled by several processes, which cache compiled functions."""
 
     def __init__(self, kernels: Iterable[Kernel], processes: int) -> None:
         self._open = {kernel: objects.reachable_functions(kernel) for kernel in kernels}
@@ -121,8 +121,8 @@ class _Queue:
     def take(self, process: int) -> Iterator[Kernel]:
         """Yield the kernels that a process compiles.
 
-        Large ones first, so that none is left to the end; rather those whose functions this process
-        has compiled than those whose functions another one has.
+        Large kernels come first, to keep the last ones short. Kernels whose functions this process
+        has compiled are preferred over those whose functions another process has.
         """
         own = self._compiled[process]
         while True:
@@ -142,7 +142,7 @@ def _priority(functions: dict[Any, int], own: set[Any], others: set[Any]) -> int
 
 
 class _Compilation:
-    """Kernels that are compiled by processes, each of which asks for the next when it is done."""
+    """Kernels compiled by processes, each of which takes the next kernel when it is done."""
 
     def __init__(self, kernels: list[Kernel], listener: Listener) -> None:
         self._total, self._done, self._listener = len(kernels), 0, listener
@@ -179,7 +179,7 @@ class _Compilation:
                     failure = CompilationError(
                         f"{kernel.identity} was not compiled: {error}\n{tail}"
                     )
-                # whoever waits has heard of it before it goes on
+                # notify the listener before any waiting thread continues
                 self._notify(done=1)
                 with _lock:
                     future = _requested[kernel.identity]
@@ -209,7 +209,7 @@ class _Compilation:
 
 
 def _started_worker(errors: int) -> "subprocess.Popen[str]":
-    """Start a process that compiles what it is told, for the processor level of this one."""
+    """Start a process that compiles requested kernels, for this process's processor level."""
     level = objects.processor_level()
     settings = {
         **os.environ,

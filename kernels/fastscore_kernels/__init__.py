@@ -1,9 +1,8 @@
 """Numba kernels over Arrow strings and flat numpy arrays.
 
-Every public function validates its arguments and names what is wrong with them; below it, a
-compiled kernel releases the GIL and works on contiguous chunks, so that a call is safe from
-several threads at once and its result does not depend on their number. Names are imported when
-first used: importing the package costs nothing.
+Every public function validates its arguments and names an invalid one. Its compiled kernel releases
+the GIL and works on contiguous chunks. So calls are thread-safe, and results do not depend on the
+number of threads. Names are imported at first use, which keeps the import of the package fast.
 """
 
 from importlib import import_module

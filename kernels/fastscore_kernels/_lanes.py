@@ -1,11 +1,11 @@
 """Edit distances of a chunk of pairs, sixteen at a time.
 
-Vector instructions are written as LLVM IR so that each processor gets its own. Texts are named by
-address. Myers' algorithm asks, for each symbol of the text, which symbols of the pattern are
-equal; `equality_words` answers by comparing 64 of them at once, so no table of the alphabet is
-filled or cleared. `advance_lanes` then runs the recurrence for `LANES` pairs. Of longer patterns
-the words are side by side in the lanes: `advance_diagonal` runs each word a column after the one
-before it, whose horizontal step it takes over.
+Vector instructions are written as LLVM IR, so that each processor gets its own. Texts are given by
+address. For each symbol of the text, Myers' algorithm needs the equal symbols of the pattern.
+`equality_words` compares 64 of them at once, so no table of the alphabet is filled or cleared.
+`advance_lanes` then runs the recurrence for `LANES` pairs. The words of a longer pattern occupy
+adjacent lanes: `advance_diagonal` runs each word one column after the word before it, whose
+horizontal step it receives.
 """
 
 from typing import Any
@@ -27,9 +27,8 @@ from fastscore_jit.memory import View, Views, address_of, readable, subview
 
 LANES = 16
 STATE_ROWS = 7
-"""Vectors of `advance_diagonal`'s state: the vertical deltas, plus and minus; the last horizontal
-steps, plus and minus; the first and, less one, the last step of each lane; which lanes begin a
-pattern."""
+"""Vectors of `advance_diagonal`'s state: vertical deltas, plus and minus; last horizontal steps,
+plus and minus; first and last step (exclusive) of each lane; which lanes begin a pattern."""
 
 _WORD = 8
 
@@ -39,7 +38,7 @@ def _splat(value: int) -> Any:
 
 
 def _equality_words(bits: int, words: int) -> Any:
-    """Make the comparison for symbols of so many bits and patterns of so many 64-symbol words."""
+    """Return the comparison for symbols of some bits and patterns of some 64-symbol words."""
 
     @instruction("int64, int64, int64, int64")
     def compare(builder: Any, pattern: Any, text: Any, symbols: Any, out: Any) -> None:
@@ -63,7 +62,7 @@ def _equality_words(bits: int, words: int) -> Any:
 
 
 def _advance_lanes(words: int) -> Any:
-    """Make the recurrence for patterns of so many words."""
+    """Return the recurrence for patterns of a number of words."""
 
     @instruction("int64, int64, int64, int64, int64")
     def advance(builder: Any, equal: Any, columns: Any, first: Any, plus: Any, minus: Any) -> None:
@@ -130,10 +129,10 @@ advance_1, advance_2, advance_3, advance_4 = (_advance_lanes(words) for words in
 def advance_diagonal(
     builder: Any, equal: Any, steps: Any, done: Any, state: Any, given: Any, left: Any
 ) -> None:
-    """Advance each lane by a column a step, on from step ``done``.
+    """Advance each lane by a column per step, starting from step ``done``.
 
-    ``equal`` holds a vector a step, ``given`` and ``left`` a byte a step: the horizontal step that
-    enters the first lane and that which leaves the last (1 for plus, 2 for minus).
+    ``equal`` has a vector per step. ``given`` and ``left`` have a byte per step: the horizontal
+    step into the first lane, and the one out of the last (1 for plus, 2 for minus).
     """
     kind, row_bytes = llvm.vector(64, LANES), _WORD * LANES
     places = [builder.add(state, llvm.integer(row_bytes * row)) for row in range(STATE_ROWS)]
@@ -148,7 +147,7 @@ def advance_diagonal(
     last_lane = llvm.constant(llvm.number(32), LANES - 1)
 
     def entering(steps_before: Any, entered: Any) -> Any:
-        """Hand each lane the step of the one before it."""
+        """Pass each lane the step of the lane before it."""
         from_outside = llvm.broadcast(builder, entered, LANES)
         moved = builder.shuffle_vector(steps_before, from_outside, shifted_lanes)
         return builder.and_(moved, joined)
@@ -183,17 +182,17 @@ _MOST_SYMBOLS = 512
 _WORD_BYTES = 8
 _ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
-# A shorter pair is computed in the time that it takes to find an equal one.
+# Computing a shorter pair is as fast as finding an equal one.
 _LEAST_WORDS_LOOKED_UP = 2
 _SEEN_BITS = 13
 _TAG = np.uint64(0xFFFFFFFF00000000)
 LONG = -1
-"""The distance of a pair that no lane takes: one of long texts, or of very many symbols."""
+"""Placeholder distance of pairs that are too long for a lane or have too many symbols."""
 
 
 @inlined
 def _write_matches(wide, words, pattern, text, symbols, out):  # type: ignore[no-untyped-def]
-    """Write for each symbol of the text which of the pattern's are equal to it."""
+    """Write for each symbol of the text which symbols of the pattern are equal to it."""
     if wide:
         if words == 1:
             equal_halfwords_1(pattern, text, symbols, out)
@@ -230,7 +229,7 @@ def _advance(words, equal, columns, first, plus, minus):  # type: ignore[no-unty
 def _find_repeat(pairs, row, seen):  # type: ignore[no-untyped-def]
     """Return an earlier row with the same pattern and text, or -1; remember this row.
 
-    One row is remembered a slot: a repetition may go unseen, which costs its computation.
+    Each slot remembers one row. A missed repetition is computed again.
     """
     pattern, text = View(pairs[row, 0], pairs[row, 1]), View(pairs[row, 2], pairs[row, 3])
     mixed = hash_edges(pattern) * _MULTIPLIER
@@ -258,10 +257,10 @@ def _find_repeat(pairs, row, seen):  # type: ignore[no-untyped-def]
 def _bucket_pairs(  # type: ignore[no-untyped-def]
     a_addresses, a_lengths, b_addresses, b_lengths, pairs, keys, counts, out
 ):
-    """Settle easy pairs; give every other its pattern, its text and the bucket of its shape.
+    """Compute easy pairs; write the pattern, text and shape bucket of all others.
 
-    ``pairs`` holds address and bytes of pattern and text, then the code points of both. The key
-    of a repeated pair is ``-2`` less the row that it repeats.
+    ``pairs`` has address and bytes of pattern and text, then the code points of both. The key of a
+    repeated pair is ``-2`` less the row that it repeats.
     """
     seen = np.zeros(1 << _SEEN_BITS, np.uint64)
     for row in range(out.size):
@@ -298,7 +297,8 @@ def _bucket_pairs(  # type: ignore[no-untyped-def]
 def lane_distances(a: Views, b: Views, out):  # type: ignore[no-untyped-def]
     """Write the distance of each pair of rows, int32 (n,).
 
-    What is long is left to `long_distances`: `LONG`, or ``-2`` less the row that it repeats.
+    Long pairs are left to `long_distances`: they get `LONG`, or ``-2`` less the row that they
+    repeat.
     """
     rows = out.size
     a_addresses, a_lengths = a
@@ -389,7 +389,7 @@ def lane_distances(a: Views, b: Views, out):  # type: ignore[no-untyped-def]
     fastmath=False,
 )
 def similarities(a: Views, b: Views, distance, out):  # type: ignore[no-untyped-def]
-    """Write one less the distance by the code points of the longer row; 0 where both are empty."""
+    """Write ``1 - distance / code points of the longer row``; 0 if both are empty."""
     a_addresses, a_lengths = a
     b_addresses, b_lengths = b
     for row in range(out.size):

@@ -1,16 +1,16 @@
-"""Sorting within kernels: a tenth of what Numba's own sort takes to compile."""
+"""Sorting within kernels: compiles in a tenth of the time of Numba's own sort."""
 
 from fastscore_jit.compiling import inlined
 
 STACK_SIZE = 128
-"""Ranges that can be open while one of up to 2**64 items is sorted, two numbers each."""
+"""Memory for the pending ranges of a sort of up to 2**64 items, two numbers each."""
 
 _INSERTION_LIMIT = 16
 
 
 @inlined
 def insert_sorted(ordered, first, size, value):  # type: ignore[no-untyped-def]
-    """Insert a value after so many that stand in ascending order."""
+    """Insert a value after ``count`` values in ascending order."""
     at = first + size
     while at > first and ordered[at - 1] > value:
         ordered[at] = ordered[at - 1]
@@ -20,9 +20,9 @@ def insert_sorted(ordered, first, size, value):  # type: ignore[no-untyped-def]
 
 @inlined
 def _median_of_three(values, low, high):  # type: ignore[no-untyped-def]
-    """Put the first, middle and last in order and return the middle one.
+    """Sort the first, middle and last value and return the middle one.
 
-    Left where they stand, one small value after ascending ones would stay last in every round.
+    Otherwise, one small value after ascending ones would stay last in every round.
     """
     middle, last = (low + high) >> 1, high - 1
     if values[middle] < values[low]:
@@ -36,9 +36,9 @@ def _median_of_three(values, low, high):  # type: ignore[no-untyped-def]
 
 @inlined
 def sort_ascending(values, first, after, stack):  # type: ignore[no-untyped-def]
-    """Sort the values from ``first`` to ``after`` in their place; none is NaN.
+    """Sort the values from ``first`` to ``after`` in place, without NaN.
 
-    Quicksort (Hoare 1962) by the median of three; the larger part waits on ``stack``, int64
+    Quicksort (Hoare 1962) with the median of three. The larger part waits on ``stack``, int64
     (`STACK_SIZE`,).
     """
     stack[0], stack[1] = first, after

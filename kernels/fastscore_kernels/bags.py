@@ -1,7 +1,7 @@
-"""Bags of values by group: what is in each, how often, and how alike two bags are.
+"""Multisets of values by group: distinct values, their counts, and the cosine of two of them.
 
-A column of bags is ``(values, offsets)`` as a column of sets is, but the values of a group stand in
-any order and repeat. `distinct_counts_ragged` makes sets of them, with a count for each member.
+A column of bags is ``(values, offsets)`` like a column of sets, but the values of a group have any
+order and may repeat. `distinct_counts_ragged` converts bags to sets with counts.
 """
 
 from functools import partial
@@ -22,7 +22,7 @@ Counts = npt.NDArray[np.int64]
 
 
 class _Bags(NamedTuple):
-    """A column of bags: distinct values (m,), how often each, and offsets (bags + 1,)."""
+    """A column of bags: distinct values (m,), the count of each, and offsets (bags + 1,)."""
 
     values: Values
     counts: Counts
@@ -32,7 +32,7 @@ class _Bags(NamedTuple):
 def distinct_counts_ragged(
     values: npt.ArrayLike, offsets: npt.ArrayLike, *, threads: int | None = None
 ) -> tuple[Values, Counts, Counts]:
-    """Find the distinct values of each group and how often each stands in it.
+    """Count the distinct values of each group.
 
     Parameters
     ----------
@@ -41,14 +41,14 @@ def distinct_counts_ragged(
     offsets : int64 (groups + 1,)
         Group ``g`` is ``values[offsets[g]:offsets[g + 1]]``.
     threads
-        None for one a processor.
+        Number of threads; None for one per processor.
 
     Returns
     -------
     values : int32 (m,)
         Ascending within each group.
     counts : int64 (m,)
-        How often each stands in its group.
+        The count of each value in its group.
     offsets : int64 (groups + 1,)
     """
     members = as_vector("values", values, np.int32)
@@ -72,21 +72,21 @@ def idf_cosine_counted_csr(
     *,
     threads: int | None = None,
 ) -> npt.NDArray[np.float64]:
-    """Compute the cosine of two bags whose members weigh count times inverse document frequency.
+    """Compute the cosine of two bags, weighted by count times inverse document frequency.
 
     Parameters
     ----------
     a, b : (int32 values, int64 counts, int64 offsets)
-        Two columns of as many bags, as `distinct_counts_ragged` gives them.
+        Two columns with equal numbers of bags, as returned by `distinct_counts_ragged`.
     idf : float64 (terms,)
         Weight of each value.
     threads
-        None for one a processor.
+        Number of threads; None for one per processor.
 
     Returns
     -------
     float64 (n,)
-        0.0 where a vector has no length; between 0 and 1 for weights that are not negative.
+        0.0 if a vector has length zero. Between 0 and 1 if no weight is negative.
     """
     weights: npt.NDArray[np.float64] = as_vector("idf", idf, np.float64)
     left, right = _validate_bags("a", a, weights.size), _validate_bags("b", b, weights.size)
@@ -116,7 +116,7 @@ def _map_groups(work: Any, groups: int, threads: int | None) -> None:
 
 @kernel("out(int32[:]), int64[:], out(int64[:]), int64, int64", fastmath=False)
 def _sort_groups(values, offsets, sizes, start, stop):  # type: ignore[no-untyped-def]
-    """Sort each group in its place, and count its distinct values."""
+    """Sort each group in place, and count its distinct values."""
     stack = np.empty(STACK_SIZE, np.int64)
     for group in range(start, stop):
         first, after = offsets[group], offsets[group + 1]
@@ -134,7 +134,7 @@ def _sort_groups(values, offsets, sizes, start, stop):  # type: ignore[no-untype
 def _count_groups(  # type: ignore[no-untyped-def]
     values, offsets, places, distinct, counts, start, stop
 ):
-    """Write each group's distinct values, which are sorted, and their counts from its place on."""
+    """Write each group's distinct values, which are sorted, and their counts."""
     for group in range(start, stop):
         place = places[group] - 1
         for at in range(offsets[group], offsets[group + 1]):
@@ -151,7 +151,7 @@ def _count_groups(  # type: ignore[no-untyped-def]
     fastmath=False,
 )
 def _counted_cosine(left, right, squares, out, start, stop):  # type: ignore[no-untyped-def]
-    """Write the cosines of rows ``start`` to ``stop``; ``squares`` are those of the weights."""
+    """Write the cosines of rows ``start`` to ``stop``; ``squares`` are the squared weights."""
     a, a_counts, a_offsets = left
     b, b_counts, b_offsets = right
     for row in range(start, stop):

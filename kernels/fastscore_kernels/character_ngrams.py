@@ -1,9 +1,10 @@
-"""TF-IDF over characters: the candidates whose n-grams within words are nearest to a text's.
+"""TF-IDF of characters: the candidates with n-grams within words most similar to a text's.
 
-An n-gram is 3 to 5 characters in a row, of a word with a space before and after it; a shorter one
-is one n-gram. The arithmetic is scikit-learn's, operation by operation (``TfidfVectorizer`` with
-``char_wb`` and its defaults, then ``cosine_similarity``), so that cosines are equal to the last
-bit: n-grams are numbered as they sort, and every sum adds in that order.
+A word's n-grams are its substrings of 3 to 5 characters, with a space before and after the word. A
+shorter word is one n-gram. The arithmetic is scikit-learn's, operation by operation
+(``TfidfVectorizer`` with ``char_wb`` and its defaults, then ``cosine_similarity``), so that cosines
+are equal to the last bit. For that, n-grams are numbered in sorted order, and every sum adds in
+that order.
 """
 
 from dataclasses import dataclass
@@ -22,7 +23,7 @@ from fastscore_kernels._sorting import STACK_SIZE, sort_ascending
 SHORTEST, LONGEST = 3, 5
 _SPACE = 32
 _BITS = 21
-"""A code point and one, as zero stands for no character, has so many bits."""
+"""Bits of a code point plus one. Zero is no character."""
 
 _ROWS_PER_CHUNK = 256
 
@@ -30,16 +31,16 @@ Points = npt.NDArray[np.uint32]
 
 
 class NgramTrie(NamedTuple):
-    """How n-grams are reached: those of three characters by search, longer ones from there.
+    """Lookup of n-grams: by search for those of three characters, then by the next characters.
 
     Parameters
     ----------
     trigrams : uint64 (t,)
-        Those of three characters, packed and ascending.
+        N-grams of three characters, packed and ascending.
     trigram_ids : int64 (t,)
         The number of each among all n-grams.
     child_offsets, child_points, children : int64 (n-grams + 1,), uint32, int64
-        By n-gram the characters that continue it, ascending, and the n-grams that they make.
+        For each n-gram the characters that continue it, ascending, and the resulting n-grams.
     """
 
     trigrams: npt.NDArray[np.uint64]
@@ -50,14 +51,15 @@ class NgramTrie(NamedTuple):
 
 
 class NgramPostings(NamedTuple):
-    """Which candidates have which n-grams.
+    """Inverted index from n-grams to candidates.
 
     Parameters
     ----------
     entry_offsets, entry_groups, entry_idf : int64 (n-grams + 1,), int64, float64
-        By n-gram the groups of candidates that have it, and its inverse document frequency there.
+        For each n-gram the groups whose candidates contain it, and its inverse document frequency
+        there.
     posting_offsets, owners, weights : int64 (entries + 1,), int32, float64
-        By entry its candidates, and the n-gram's weight in the vector of each, of length 1.
+        For each entry its candidates, and the n-gram's weight in their unit vectors.
     group_offsets : int64 (groups + 1,)
         The candidates of each group.
     """
@@ -73,7 +75,7 @@ class NgramPostings(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CharacterNgrams:
-    """The n-grams of candidates, ready to be looked up; make one with `index_character_ngrams`."""
+    """Index of candidates' n-grams, created by `index_character_ngrams`."""
 
     trie: NgramTrie
     postings: NgramPostings
@@ -87,12 +89,12 @@ def index_character_ngrams(
     Parameters
     ----------
     points : uint32
-        Code points of all candidates, each between two spaces, of which neighbours share one.
-        All white space must be U+0020, and letters as they are to be compared.
+        Code points of all candidates, each between two spaces; neighbours share one. All white
+        space must be U+0020, and letters must be normalised.
     offsets : int64 (candidates + 1,)
-        The space before each candidate, and the last one.
+        The position of the space before each candidate, and of the last space.
     group_offsets : int64 (groups + 1,)
-        Groups of candidates; each is a collection of documents of its own.
+        Groups of candidates. Each is a separate document collection.
 
     Returns
     -------
@@ -115,7 +117,7 @@ def index_character_ngrams(
     gram, owner = gram[at], owner[at]
     entry, entry_gram, entry_group, idf = _number_entries(gram, owner, groups)
     weights = counts * idf[entry]
-    for _ in range(2):  # the cosine scales what is scaled already, which moves last bits
+    for _ in range(2):  # the cosine normalises again, which changes the last bits
         squares = np.bincount(owner, weights * weights, places.size - 1)
         weights = weights / np.sqrt(squares)[owner]
     postings = NgramPostings(
@@ -139,26 +141,25 @@ def nearest_by_character_ngrams(
     least: float,
     threads: int | None = None,
 ) -> npt.NDArray[np.int32]:
-    """Find for each text the candidates of each group whose cosine is highest.
+    """Find, for each text, the candidates of each group with the highest cosines.
 
     Parameters
     ----------
     index
         The candidates.
     points, offsets
-        The texts, laid out as candidates are.
+        The texts, in the format of the candidates.
     top
-        The most candidates of one group, at least 1.
+        Maximum number of candidates per group, at least 1.
     least
-        The least cosine, above 0.
+        Cosine threshold, above 0.
     threads
-        None for one a processor.
+        Number of threads; None for one per processor.
 
     Returns
     -------
     int32 (texts, groups * top)
-        By group the candidates' rows, nearest first, of equal cosines the first row; -1 where there
-        are fewer.
+        For each group the candidates' rows, by descending cosine, then by row; padded with -1.
     """
     characters, places = _validate("points", points, offsets)
     if top < 1 or not least > 0.0:
@@ -189,7 +190,7 @@ def _extract_ngrams(
 ) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64], Indices]:
     """Return the n-grams of all texts, packed in two words, and the text of each.
 
-    Those of a word: only their first and last characters can be spaces.
+    An n-gram belongs to one word: only its first and last characters can be spaces.
     """
     inside = points != _SPACE
     packed = points.astype(np.uint64) + np.uint64(1)
@@ -228,7 +229,7 @@ def _build_trie(high: npt.NDArray[np.uint64], low: npt.NDArray[np.uint64]) -> Ng
     last = low & np.uint64((1 << _BITS) - 1)
     is_trigram = low == 0
     is_middle = ~is_trigram & (last == 0)
-    # what an n-gram continues sorts before it, and nothing as short stands between
+    # an n-gram's prefix sorts before it, with no n-gram of that length in between
     of_trigram = np.maximum.accumulate(np.where(is_trigram, number, 0))
     of_middle = np.maximum.accumulate(np.where(is_middle, number, 0))
     longer = np.flatnonzero(~is_trigram)
@@ -246,7 +247,7 @@ def _build_trie(high: npt.NDArray[np.uint64], low: npt.NDArray[np.uint64]) -> Ng
 
 @always_inlined
 def _binary_search(values, low, high, value):  # type: ignore[no-untyped-def]
-    """Return the place of a value in an ascending range, or -1."""
+    """Return the index of a value in an ascending range, or -1."""
     while low < high:
         middle = (low + high) >> 1
         if values[middle] < value:
@@ -260,7 +261,7 @@ def _binary_search(values, low, high, value):  # type: ignore[no-untyped-def]
 
 @always_inlined
 def _collect_ngrams(points, begin, end, trie, found):  # type: ignore[no-untyped-def]
-    """Write the numbers of a text's known n-grams; return how many there are."""
+    """Write the numbers of a text's known n-grams; return their count."""
     trigrams, trigram_ids, child_offsets, child_points, children = trie
     count = np.int64(0)
     bits = np.uint64(_BITS)
@@ -293,7 +294,7 @@ def _collect_ngrams(points, begin, end, trie, found):  # type: ignore[no-untyped
 
 @always_inlined
 def _count_distinct(found, count, counts, stack):  # type: ignore[no-untyped-def]
-    """Sort n-grams, keep each once and write how often it stood there; return how many stay."""
+    """Sort n-grams, drop repeats and write their counts; return the number of distinct ones."""
     sort_ascending(found, 0, count, stack)
     kept = np.int64(0)
     for place in range(count):
@@ -308,7 +309,7 @@ def _count_distinct(found, count, counts, stack):  # type: ignore[no-untyped-def
 
 @always_inlined
 def _insert_ranked(owner, score, rows, scores, top):  # type: ignore[no-untyped-def]
-    """Put a candidate among the best of its group, which are in order; -1 marks free places."""
+    """Insert a candidate into its group's ranking; -1 marks free places."""
     place = np.int64(top)
     while place > 0 and (
         rows[place - 1] < 0
@@ -327,7 +328,7 @@ def _insert_ranked(owner, score, rows, scores, top):  # type: ignore[no-untyped-
 
 @always_inlined
 def _compute_norms(found, counts, postings, norms):  # type: ignore[no-untyped-def]
-    """Write by group (2, groups) by what a text's weights are divided, first and then.
+    """Write the two divisors of a text's weights for each group, (2, groups).
 
     The vector is scaled to length 1, and again by the cosine.
     """
@@ -347,7 +348,7 @@ def _compute_norms(found, counts, postings, norms):  # type: ignore[no-untyped-d
 
 @always_inlined
 def _accumulate_cosines(found, counts, postings, norms, sums, touched):  # type: ignore[no-untyped-def]
-    """Add up the cosine of each candidate that shares an n-gram; return how many do."""
+    """Add up the cosines of all candidates that share an n-gram; return their number."""
     entry_offsets, entry_groups, entry_idf, posting_offsets, owners, weights, _ = postings
     n_touched = np.int64(0)
     for place in range(found.size):
@@ -372,7 +373,7 @@ def _accumulate_cosines(found, counts, postings, norms, sums, touched):  # type:
 def _nearest(  # type: ignore[no-untyped-def]
     trie: NgramTrie, postings: NgramPostings, texts, top, least, out, start, stop
 ):
-    """Write the nearest candidates of texts ``start`` to ``stop``, which ``out`` has -1 for."""
+    """Write the nearest candidates of texts ``start`` to ``stop``; ``out`` is filled with -1."""
     points, offsets = texts
     group_offsets = postings.group_offsets
     n_groups = group_offsets.size - 1

@@ -1,7 +1,7 @@
-"""Texts with each character replaced by others: the shared step of every normalisation.
+"""Replacement of characters in texts: the shared step of every normalisation.
 
-The replacement is Python's to say, once for each distinct character; the texts themselves are
-walked by compiled code. Runs of spaces become one, and none stands at an end.
+A Python function gives the replacement, once for each distinct character. Compiled code walks the
+texts. Runs of spaces become one space, and texts neither begin nor end with one.
 """
 
 from collections.abc import Callable
@@ -19,14 +19,15 @@ _SPACE = 32
 
 
 def replace_characters(strings: Any, replacement: Callable[[str], str]) -> StringColumn:
-    """Replace each character, then squeeze spaces.
+    """Replace each character, then collapse spaces.
 
     Parameters
     ----------
     strings
         Arrow strings or a polars Series, without nulls.
     replacement
-        What stands for a character: any text, also none. Called once for each distinct one.
+        Returns the replacement of a character, which may be empty. Called once per distinct
+        character.
 
     Returns
     -------
@@ -54,7 +55,7 @@ def replace_characters(strings: Any, replacement: Callable[[str], str]) -> Strin
 def _replacements(
     code_points: npt.NDArray[np.int64], replacement: Callable[[str], str]
 ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uint8], int]:
-    """Return where each code point's replacement lies, and how many times as long one can be."""
+    """Return where each code point's replacement begins, and the maximum growth of a text."""
     starts = np.zeros((int(code_points.max(initial=0)) + 1, 2), np.int32)
     written, widest = bytearray(), 1
     for code_point in code_points.tolist():
@@ -87,7 +88,7 @@ def _code_point(text, at, size):  # type: ignore[no-untyped-def]
 
 @kernel("Views(int64[:], int64[:]), out(bool[:])", returns="int64", fastmath=False)
 def _mark_seen(rows: Views, seen):  # type: ignore[no-untyped-def]
-    """Mark the code points that stand in rows; return the largest."""
+    """Mark the code points that occur in rows; return the largest."""
     addresses, lengths = rows
     largest = np.int64(-1)
     for row in range(lengths.size):
@@ -109,7 +110,7 @@ def _mark_seen(rows: Views, seen):  # type: ignore[no-untyped-def]
 def _write(  # type: ignore[no-untyped-def]
     rows: Views, starts, pieces, widest, row, offsets, out
 ):
-    """Write replaced rows from ``row`` on; return the first for which there may be no room."""
+    """Write replaced rows from ``row`` on; return the first row that may not fit."""
     addresses, lengths = rows
     while row < lengths.size:
         text, length = View(addresses[row], lengths[row]), lengths[row]
@@ -124,7 +125,7 @@ def _write(  # type: ignore[no-untyped-def]
             for place in range(starts[code, 0], starts[code, 1]):
                 byte = pieces[place]
                 out[end] = byte
-                # a space after another, or at the beginning, is written over
+                # a space after another, or at the beginning, is overwritten
                 end += np.int64(byte != _SPACE or last != _SPACE)
                 last = byte
         row += 1

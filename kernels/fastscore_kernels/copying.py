@@ -1,4 +1,4 @@
-"""Texts copied from anywhere in memory to one buffer."""
+"""Copies texts from arbitrary addresses to one buffer."""
 
 from typing import Any
 
@@ -13,12 +13,12 @@ _WORD_BYTES = 8
 
 
 def copy_texts(addresses: Int64Array, lengths: Int64Array) -> StringColumn:
-    """Copy texts that stand anywhere in memory.
+    """Copy texts from arbitrary addresses to one buffer.
 
     Parameters
     ----------
     addresses, lengths : int64 (n,)
-        Where each one's UTF-8 begins, and its bytes; the caller keeps the memory alive.
+        Where each text's UTF-8 begins, and its size in bytes. The caller keeps the memory alive.
     """
     if addresses.shape != lengths.shape or addresses.ndim != 1:
         raise ValueError(
@@ -34,7 +34,7 @@ def copy_texts(addresses: Int64Array, lengths: Int64Array) -> StringColumn:
 
 @kernel("int64[:], int64[:], out(uint8[:])", fastmath=False)
 def _copy_texts(addresses: Any, offsets: Any, data: Any) -> None:
-    """Copy each text to where its offset says."""
+    """Copy each text to its offset."""
     for row in range(addresses.size):
         begin, length = offsets[row], offsets[row + 1] - offsets[row]
         text, at = View(addresses[row], length), 0

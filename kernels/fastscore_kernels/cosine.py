@@ -1,8 +1,8 @@
-"""Cosines of rows of a vector view, and their mean over sampled pairs of each group.
+"""Cosines of rows of a matrix of vectors, and their mean over sampled pairs of each group.
 
-Rows are L2-normalised by the caller, so that a dot product is the cosine. Terms are multiplied
-and added in float32, in an order that depends on the number of columns alone: never on the
-chunk, the thread or the other rows of a call. Pairs are sampled as by Python's Mersenne Twister.
+The caller L2-normalises rows, so a dot product is the cosine. Terms are multiplied and added in
+float32, in an order that depends only on the number of columns: never on the chunk, the thread or
+the other rows of a call. Pairs are sampled as by Python's Mersenne Twister.
 """
 
 from functools import partial
@@ -25,7 +25,7 @@ _STRIDE = _LANES * _ACCUMULATORS
 
 
 def _add_lanes(builder: Any, vector: Any) -> Any:
-    """Add a vector's lanes: halves onto halves, down to one."""
+    """Add a vector's lanes pairwise: halves onto halves, down to one."""
     width = _LANES
     while width > 1:
         width //= 2
@@ -43,7 +43,7 @@ def _add_lanes(builder: Any, vector: Any) -> Any:
 
 @instruction("int64, int64, int64 -> float32")
 def _dot(builder: Any, left: Any, right: Any, columns: Any) -> Any:
-    """Multiply and add the items of two rows, named by address, of so many columns."""
+    """Return the dot product of two rows, given by address and number of columns."""
 
     def products(start: Any, kind: Any) -> Any:
         offset = builder.mul(start, llvm.integer(_ITEM_BYTES))
@@ -101,8 +101,8 @@ _MIDDLE = 397
 def mt19937_pairs(n: int, pairs: int, seed: int) -> npt.NDArray[np.int64]:
     """Draw index pairs exactly as ``random.Random(seed)`` does with ``randrange``.
 
-    Each pair is ``i = randrange(n)``, ``j = randrange(n)``, and ``j = (j + 1) % n`` where both
-    are equal: the sampler of babelbit's similarity baseline.
+    Each pair is ``i = randrange(n)``, ``j = randrange(n)``, and ``j = (j + 1) % n`` if both are
+    equal: the sampler of babelbit's similarity baseline.
 
     Parameters
     ----------
@@ -116,7 +116,7 @@ def mt19937_pairs(n: int, pairs: int, seed: int) -> npt.NDArray[np.int64]:
     Returns
     -------
     int64 (pairs, 2)
-        Indices from 0 to ``n - 1``, the two of a pair always different.
+        Indices from 0 to ``n - 1``. The two of a pair always differ.
     """
     for name, value in (("n", n), ("pairs", pairs), ("seed", seed)):
         if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
@@ -189,7 +189,7 @@ def _temper(word):  # type: ignore[no-untyped-def]
 
 @kernel("int64, int64, uint32[:], out(int64[:, :])", fastmath=False)
 def _draw_pairs(n, bits, key, out):  # type: ignore[no-untyped-def]
-    """Write pairs (pairs, 2) of numbers below ``n``, of so many bits, seeded by ``key``."""
+    """Write pairs (pairs, 2) of numbers below ``n``, which has ``bits`` bits, seeded by ``key``."""
     state = np.empty(_STATE_WORDS, np.uint64)
     _seed_state(key, state)
     position = np.int64(_STATE_WORDS)
@@ -222,7 +222,7 @@ _DOTS_PER_CHUNK = 1 << 16
 
 
 class _Pairs(NamedTuple):
-    """Distinct unordered pairs of a sample, ascending, and how often each was drawn, (pairs,)."""
+    """Distinct unordered pairs of a sample, ascending, and the count of each, (pairs,)."""
 
     first: npt.NDArray[np.int64]
     second: npt.NDArray[np.int64]
@@ -245,7 +245,7 @@ def cosine_pairs(
     rows_a, rows_b : int (n,)
         Row numbers of each pair.
     threads
-        None for one a processor.
+        Number of threads; None for one per processor.
 
     Returns
     -------
@@ -282,8 +282,8 @@ def mean_pair_cosine_groups(
 ) -> npt.NDArray[np.float64]:
     """Compute the mean cosine over sampled pairs of members, for each group of texts.
 
-    The pairs are `mt19937_pairs(size, pairs, seed)` for a group of that size; each group draws
-    anew from the seed. Equal pairs are multiplied once and weighted.
+    The pairs of a group are `mt19937_pairs(size, pairs, seed)`: each group restarts from the seed.
+    Equal pairs are multiplied once and weighted.
 
     Parameters
     ----------
@@ -294,11 +294,11 @@ def mean_pair_cosine_groups(
     offsets : int (groups + 1,)
         Group ``g`` has the members ``rows[offsets[g]:offsets[g + 1]]``.
     pairs
-        Pairs to draw a group, at least 1.
+        Pairs to draw per group, at least 1.
     seed
         Seed of the generator.
     threads
-        None for one a processor.
+        Number of threads; None for one per processor.
 
     Returns
     -------
@@ -340,29 +340,29 @@ def max_cosine_ragged(
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
     """Find, for each row, the nearest of the candidates in its group.
 
-    Equal pairs of row and candidate are multiplied once, in whichever groups they meet.
+    Equal pairs of row and candidate are multiplied once, also across groups.
 
     Parameters
     ----------
     matrix : float32 (texts, dim)
         C-contiguous; rows L2-normalised.
     rows : int (n,)
-        Row number that asks.
+        Row number of each query.
     groups : int (n,)
-        The group that each asks; -1 for none.
+        The group that each query searches; -1 for none.
     candidates : int (m,)
         Row numbers of all candidates.
     offsets : int (groups + 1,)
         Group ``g`` has the candidates ``candidates[offsets[g]:offsets[g + 1]]``.
     threads
-        None for one a processor.
+        Number of threads; None for one per processor.
 
     Returns
     -------
     cosine : float64 (n,)
-        The greatest cosine; NaN where there is no candidate.
+        The highest cosine; NaN without candidates.
     position : int64 (n,)
-        Place of the first such candidate within its group; -1 where there is none.
+        Position of the first such candidate within its group; -1 without candidates.
     """
     vectors = as_matrix("matrix", matrix)
     queries = as_rows("rows", rows, len(vectors))
@@ -404,7 +404,7 @@ def _dots(matrix, rows_a, rows_b, start, stop, out):  # type: ignore[no-untyped-
 def _weighted_means(  # type: ignore[no-untyped-def]
     matrix, members, starts, drawn: _Pairs, pairs, means, start, stop
 ):
-    """Write the mean cosine of so many pairs of each group, whose members begin at its start."""
+    """Write the weighted mean cosine of each group's pairs. Members begin at the group's offset."""
     first, second, weight = drawn
     for group in range(start, stop):
         origin = starts[group]
@@ -421,10 +421,10 @@ def _weighted_means(  # type: ignore[no-untyped-def]
     fastmath=False,
 )
 def _nearest(matrix, asked, groups, best, position, start, stop):  # type: ignore[no-untyped-def]
-    """Answer the rows from place ``start`` of the order on, equal ones one after the other."""
+    """Search for the rows from ``start`` of the order on, in which equal rows are adjacent."""
     rows, group_of, order = asked
     candidates, offsets = groups
-    # the cosine of each candidate that the present row has been multiplied with
+    # cached cosines of candidates with the current row
     cosines, known_to = np.empty(matrix.shape[0], np.float32), np.full(matrix.shape[0], -1)
     for place in range(start, stop):
         query = order[place]

@@ -1,7 +1,7 @@
-"""Rows of equal size in a file: read many at once, and tell each from what was written.
+"""Reads many rows of equal size from a file and verifies their checksums.
 
-A row is read by its place (``pread``), not from a map: a map of random rows costs more in page
-faults, counts as resident memory, and kills the process where the file was cut meanwhile.
+Rows are read at their offsets (``pread``), not from a memory map. Random access to a map costs more
+in page faults, counts as resident memory, and kills the process if the file is truncated.
 """
 
 from functools import lru_cache
@@ -23,14 +23,14 @@ _UPPER = np.uint64(32)
 def checksum_rows(rows: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint64]:
     """Checksum each row of bytes.
 
-    The sum over a row's 64-bit words, each times an odd factor of its place, and of their upper
-    halves times another, modulo 2^64: any change within one word shows, others but for a chance
-    of about 2^-64.
+    The checksum is a sum modulo 2^64. It adds the row's 64-bit words, each multiplied by an odd
+    factor of its position, and their upper halves multiplied by another. It detects any change
+    within one word. Other changes are missed with a probability of about 2^-64.
 
     Parameters
     ----------
     rows : uint8 (n, bytes)
-        C-contiguous. A last word that is not whole counts as filled up with zeros.
+        C-contiguous. An incomplete last word is padded with zeros.
 
     Returns
     -------
@@ -53,27 +53,27 @@ def read_rows(
     out: npt.NDArray[np.uint8],
     places: npt.NDArray[np.int64],
 ) -> int:
-    """Read rows of a file, each compared with its checksum.
+    """Read rows of a file and compare each with its checksum.
 
     Parameters
     ----------
     descriptor
-        Of a file that is open for reading.
+        File descriptor, open for reading.
     offset
         Where its first row begins, in bytes.
     rows : int64 (n,)
-        Which rows to read; consecutive ones with consecutive places are read at once.
+        Rows to read. Consecutive rows with consecutive places are read at once.
     checksums : uint64 (rows of the file,)
-        `checksum_rows` of all of them.
+        `checksum_rows` of all rows.
     out : uint8 (m, bytes a row)
         C-contiguous.
     places : int64 (n,)
-        The row of `out` that each one goes to.
+        The row of `out` for each row.
 
     Returns
     -------
     int
-        n if all are as they were written; else how many certainly are, from the first on.
+        n if all rows match; otherwise the number of rows before the first mismatch found.
     """
     wanted = as_rows("rows", rows, len(checksums))
     if out.dtype != np.uint8 or out.ndim != 2 or not out.flags.c_contiguous:
@@ -89,7 +89,7 @@ def read_rows(
 
 @lru_cache(maxsize=8)
 def _factors(size: int) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
-    """Odd pseudo-random factors of so many bytes' words: the same on every platform."""
+    """Return odd pseudo-random factors for the words of a row, equal on every platform."""
     words = -(-size // _WORD_BYTES)
     drawn = text_hash128([str(word) for word in range(words)]) | np.uint64(1)
     whole, upper = np.ascontiguousarray(drawn.T)
@@ -98,7 +98,7 @@ def _factors(size: int) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]
 
 @instruction("int64, int64, int64, int64 -> int64", plain=plain.read_at)
 def _read_at(builder: Any, descriptor: Any, address: Any, size: Any, place: Any) -> Any:
-    """Read up to ``size`` bytes from a place of a file to an address; return how many, or -1."""
+    """Read up to ``size`` bytes at an offset of a file to an address; return the count, or -1."""
     target = llvm.pointer(builder, address, llvm.number(8))
     given = [builder.trunc(descriptor, llvm.number(32)), target, size, place]
     return llvm.call(builder, "pread", llvm.number(64), given)
@@ -135,7 +135,7 @@ def _checksum_rows(rows, whole, upper, checksums):  # type: ignore[no-untyped-de
 def _read_rows(  # type: ignore[no-untyped-def]
     descriptor, offset, rows, checksums, whole, upper, out, places
 ):
-    """Read rows into their places of ``out``; return how many are certainly as they were."""
+    """Read rows into their places of ``out``; return the number of verified rows."""
     size = out.shape[1]
     at = 0
     while at < rows.size:

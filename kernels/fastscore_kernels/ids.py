@@ -1,8 +1,8 @@
-"""Ids of 128 bits: hashing texts, dropping repeats, and finding ids among sorted ones.
+"""Ids of 128 bits: hashes of texts, deduplication, and lookup in sorted ids.
 
-Texts are hashed by MurmurHash3_x64_128 (Austin Appleby, public domain) with seed 0.
-An id is two words. "Sorted" means by first word, then by second. Ids are hashes, so that their
-first words lie evenly; others are found as well, only more slowly.
+Texts are hashed by MurmurHash3_x64_128 (Austin Appleby, public domain) with seed 0. An id is two
+words. "Sorted" means by first word, then by second. Ids are hashes, so their first words are
+uniformly distributed. Other ids are found, too, but more slowly.
 """
 
 from typing import Any
@@ -29,7 +29,7 @@ def text_hash128(strings: Any, *, threads: int | None = None) -> npt.NDArray[np.
     strings
         Arrow strings or a polars Series, without nulls.
     threads
-        None for one a processor.
+        Number of threads; None for one per processor.
 
     Returns
     -------
@@ -118,9 +118,9 @@ def distinct_ids(ids: UInt64Array) -> tuple[UInt64Array, UInt64Array, Int64Array
     first, second : uint64 (m,)
         The words of the distinct ids, sorted.
     positions : int64 (m,)
-        Where each distinct id first occurs in `ids`.
+        The position of each distinct id's first occurrence in `ids`.
     inverse : int64 (n,)
-        Which distinct id each of `ids` is.
+        The index of each id among the distinct ids.
     """
     if ids.dtype != np.uint64 or ids.ndim != 2 or ids.shape[1] != 2:
         raise ValueError(
@@ -135,7 +135,7 @@ def distinct_ids(ids: UInt64Array) -> tuple[UInt64Array, UInt64Array, Int64Array
 
 
 def bucket_starts(sorted_first: UInt64Array) -> npt.NDArray[np.int32]:
-    """Prepare sorted ids for `find_ids`: where the ids begin whose first words begin alike.
+    """Index sorted ids for `find_ids`: the first id of each bucket of first words.
 
     Parameters
     ----------
@@ -176,7 +176,7 @@ def find_ids(
     Returns
     -------
     int64 (n,)
-        The place of each id among the sorted ones; -1 where it is not there.
+        The index of each id among the sorted ids; -1 if it is missing.
     """
     needles = as_vector("first", first, np.uint64), as_vector("second", second, np.uint64)
     sought = (
@@ -201,7 +201,7 @@ def find_ids(
 def _distinct(  # type: ignore[no-untyped-def]
     ids, order, first, second, positions, inverse
 ):
-    """Walk ids in the order of their first words; those that share one are told apart here."""
+    """Walk ids in the order of their first words; compare second words if first words are equal."""
     size = order.size
     for at in range(size):
         row = order[at]
@@ -219,7 +219,7 @@ def _distinct(  # type: ignore[no-untyped-def]
             count += 1
         lowest, left = np.uint64(0), stop - at if stop > at + 1 else 0
         while left > 0:
-            # the least second word that is left, and the first row that has it
+            # the smallest remaining second word, and its first row
             least, position = np.uint64(0xFFFFFFFFFFFFFFFF), ids.shape[0]
             for place in range(at, stop):
                 other = ids[order[place], 1]
@@ -239,7 +239,7 @@ def _distinct(  # type: ignore[no-untyped-def]
 
 @kernel("uint64[:], out(int32[:])", fastmath=False)
 def _bucket_starts(words: Any, starts: Any) -> None:
-    """Write where ids begin whose first bits are those of each bucket, (buckets + 1,)."""
+    """Write the index of the first id of each bucket, (buckets + 1,)."""
     shift = np.uint64(64)
     buckets = starts.size - 1
     while buckets > 1:
@@ -258,7 +258,7 @@ def _bucket_starts(words: Any, starts: Any) -> None:
 def _find(  # type: ignore[no-untyped-def]
     first, second, sorted_first, sorted_second, starts, places
 ):
-    """Write the place of each id among the sorted ones, (n,); -1 where it is not there."""
+    """Write the index of each id among the sorted ids, (n,); -1 if it is missing."""
     shift = np.uint64(64)
     buckets = starts.size - 1
     while buckets > 1:

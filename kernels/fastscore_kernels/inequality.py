@@ -32,15 +32,15 @@ def gini_ragged(
     offsets : int64 (groups + 1,)
         Group ``g`` is ``values[offsets[g]:offsets[g + 1]]``.
     minimum_mean
-        A group whose mean does not exceed it has the coefficient 0.0.
+        Groups whose mean does not exceed it have the coefficient 0.0.
     threads
-        None for one a processor.
+        Number of threads; None for one per processor.
 
     Returns
     -------
     float64 (groups,)
-        From 0 to ``(n - 1) / n``; 0.0 for one member. NaN for an empty group, and for one that
-        holds NaN or infinity.
+        From 0 to ``(n - 1) / n``; 0.0 for one member. NaN for an empty group, and for a group with
+        NaN or infinity.
 
     Raises
     ------
@@ -64,7 +64,7 @@ def gini_ragged(
 
 @kernel("float64[:], int64[:], float64, out(float64[:]), int64, int64", fastmath=False)
 def _gini(values, offsets, minimum_mean, out, start, stop):  # type: ignore[no-untyped-def]
-    """Write the coefficients of groups ``start`` to ``stop``, as `gini_ragged` has them."""
+    """Write the coefficients of groups ``start`` to ``stop``, defined in `gini_ragged`."""
     largest = np.int64(0)
     for group in range(start, stop):
         largest = max(largest, offsets[group + 1] - offsets[group])

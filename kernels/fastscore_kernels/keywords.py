@@ -1,10 +1,10 @@
-"""Which keywords stand in which texts: one pass of one automaton for all of them.
+"""Keyword search: which keywords occur in which texts, in one pass of one automaton.
 
-Keywords come in groups, and a text is asked only whether it has a keyword of a group. The
-automaton is a dense Aho-Corasick table over UTF-8 bytes, whose states carry the groups of every
-keyword that ends there; substrings of valid UTF-8 are found on bytes exactly as on code points.
-While nothing has begun, whole blocks are asked first where in them a keyword may begin, by its
-first six bytes: the automaton starts there only.
+Keywords come in groups. The result for a text is whether it contains any keyword of a group. The
+automaton is a dense Aho-Corasick table over UTF-8 bytes, whose states carry the groups of all
+keywords that end there. Substrings of valid UTF-8 match on bytes exactly as on code points. Outside
+a match, whole blocks are first filtered by the keywords' first six bytes. The automaton starts only
+at candidate positions.
 """
 
 from collections.abc import Collection, Sequence
@@ -40,12 +40,12 @@ def keyword_groups(texts: Any, groups: Sequence[Sequence[str]]) -> UInt64Array:
     texts
         Strings without nulls, as `fastscore_jit.arrow.string_column` takes them.
     groups
-        The keywords of each group; none of them empty.
+        The keywords of each group, not empty.
 
     Returns
     -------
     ndarray
-        uint64 (texts, words): bit g % 64 of word g // 64 is set where any keyword of group g is a
+        uint64 (texts, words): bit g % 64 of word g // 64 is set if any keyword of group g is a
         substring of the text.
 
     Raises
@@ -67,7 +67,7 @@ def keyword_groups(texts: Any, groups: Sequence[Sequence[str]]) -> UInt64Array:
 def _automaton(
     groups: tuple[tuple[str, ...], ...],
 ) -> tuple[UnsignedInts, UInt8Array, UInt64Array, UnsignedInts]:
-    """Return what `_search` needs of the keywords; shards mostly look for the same."""
+    """Return the tables for `_search`, cached, as most shards search for equal keywords."""
     groups_of: dict[bytes, list[int]] = {}
     for group, keywords in enumerate(groups):
         for keyword in keywords:
@@ -78,8 +78,8 @@ def _automaton(
 
 
 def _index_prefixes(keywords: Collection[bytes]) -> UnsignedInts:
-    """Tell how keywords begin: at the number of their first bytes the next ones, as bits."""
-    # two more: the last ones are read as a word of eight bytes, too
+    """Index how keywords begin: the next bytes, as bits, by the number of their first bytes."""
+    # two bytes more: the last positions are read as eight-byte words, too
     next_bytes = np.zeros((1 << _PREFIX_BITS) + 2, np.uint32)
     for keyword in keywords:
         prefix = np.uint64(int.from_bytes(keyword[:_PREFIX_BYTES], "little"))
@@ -97,7 +97,7 @@ def _index_prefixes(keywords: Collection[bytes]) -> UnsignedInts:
 
 
 def _number_prefix(word: Any) -> Any:
-    """Return the number of three first bytes, without what characters of three share."""
+    """Return the number of three first bytes, without bits common to all three-byte characters."""
     return (word >> np.uint64(7)) & np.uint64((1 << _PREFIX_BITS) - 1)
 
 
@@ -109,7 +109,7 @@ def _build_automaton(
 ) -> tuple[UnsignedInts, UInt8Array, UInt64Array]:
     """Return transitions (states, classes), byte classes (256,), group bits (states, words).
 
-    A transition is the next state times two, plus one where that state ends a keyword.
+    A transition is the next state times two, plus one if that state ends a keyword.
     """
     data = np.frombuffer(b"".join(keywords), np.uint8)
     offsets = np.concatenate(([0], np.cumsum([len(keyword) for keyword in keywords])))
@@ -119,7 +119,7 @@ def _build_automaton(
             masks[row, group // _WORD] |= np.uint64(1 << (group % _WORD))
     used = np.unique(data)
     classes = np.zeros(256, np.uint8)
-    # a class of its own is left for bytes that no keyword has; 0xFF is none in UTF-8
+    # one class is for bytes in no keyword; 0xFF never occurs in UTF-8
     classes[used] = np.arange(1, len(used) + 1)
     table: tuple[UnsignedInts, UInt64Array] = _compute_transitions(
         data, offsets, classes, len(used) + 1, masks
@@ -180,7 +180,7 @@ def _compute_transitions(data: Any, offsets: Any, classes: Any, n_classes: int, 
 
 @inlined
 def _mark_prefixes(text: View, block: int, next_bytes: Any) -> Any:
-    """Mark the bytes of a block at which a keyword may begin; eight bytes after it are read."""
+    """Mark the positions of a block at which a keyword may begin; read eight bytes after it."""
     characters = lower_bytes(text, block, 0x80) | ~lower_bytes(text, block, 0xC0)
     marks = _NONE
     while characters != _NONE:
@@ -194,7 +194,7 @@ def _mark_prefixes(text: View, block: int, next_bytes: Any) -> Any:
 
 @inlined
 def _marks_from(marks: Any, place: int) -> Any:
-    """Keep the marks from a place of the block on."""
+    """Keep the marks from a position of the block on."""
     if place >= BLOCK:
         return _NONE
     return marks >> np.uint64(place) << np.uint64(place)
@@ -207,14 +207,14 @@ def _marks_from(marks: Any, place: int) -> Any:
 def _search(
     rows: Views, step: Any, classes: Any, state_bits: Any, next_bytes: Any, bits: Any
 ) -> None:
-    """Note in each row's bits (rows, words) the groups whose keywords it has."""
+    """Set the bits of each row (rows, words) for the groups whose keywords it contains."""
     addresses, lengths = rows
     for row in range(lengths.size):
         if row + _ROWS_AHEAD < lengths.size:
             prefetch_text(View(addresses[row + _ROWS_AHEAD], lengths[row + _ROWS_AHEAD]))
         text, position, stop = View(addresses[row], lengths[row]), 0, lengths[row]
         while position < stop:
-            # the last block overlaps the one before; all is looked at where none fits
+            # the last block overlaps the one before; short rows are searched without filter
             block = min(position, stop - BLOCK - 8)
             after = block + BLOCK
             if block >= 0 and position < after:

@@ -1,10 +1,10 @@
 """Levenshtein distance of two columns of strings, over Unicode code points.
 
-One pair by bits: Myers (1999) in Hyyro's (2003) formulation. The words of a long pattern are
-computed side by side in the lanes of a register. Patterns of up to `LANES` words share a register
-with others. A longer one is cut into strips of so many words, and of each strip only a band of
-columns is computed (Ukkonen 1985): the result is never too small, and exact if it is within the
-band's bound. The bound grows until it is.
+A pair is computed bit-parallel: Myers (1999) in Hyyro's (2003) formulation. The words of a long
+pattern are computed side by side in the lanes of a register. Patterns of up to `LANES` words share
+a register with others. A longer pattern is cut into strips of `LANES` words, and only a band of
+columns of each strip is computed (Ukkonen 1985). The result is never too small, and exact if it is
+within the band's bound. The bound grows until it is.
 """
 
 from typing import Any
@@ -47,7 +47,7 @@ from fastscore_kernels._sorting import STACK_SIZE, sort_ascending
 
 @inlined
 def decode(data, start, stop, out):  # type: ignore[no-untyped-def]
-    """Write a row's code points to ``out`` and return how many there are."""
+    """Write a row's code points to ``out`` and return their number."""
     count = np.int64(0)
     at = start
     while at < stop:
@@ -80,14 +80,14 @@ def decode(data, start, stop, out):  # type: ignore[no-untyped-def]
 _ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
 _ONE = np.uint64(1)
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
-# there are fewer code points than half of that
+# at most half of the slots are used
 _MOST_SLOTS = 1 << 22
 _FEW = 1024
 
 
 @inlined
 def _direct_symbols(pattern, m, text, n):  # type: ignore[no-untyped-def]
-    """Give symbols numbers as `dense_symbols` does, where the pattern's are small."""
+    """Assign numbers to symbols as `dense_symbols` does, if the pattern's are small."""
     numbers = np.zeros(_FEW, np.int32)
     count = np.int32(1)
     for at in range(m):
@@ -103,7 +103,7 @@ def _direct_symbols(pattern, m, text, n):  # type: ignore[no-untyped-def]
 
 @inlined
 def dense_symbols(pattern, m, text, n):  # type: ignore[no-untyped-def]
-    """Give the pattern's symbols numbers from 1, in place; 0 to those of the text alone."""
+    """Assign numbers from 1 to the pattern's symbols, in place; symbols only in the text are 0."""
     widest = np.int64(0)
     for at in range(m):
         widest = max(widest, np.int64(pattern[at]))
@@ -136,7 +136,7 @@ def dense_symbols(pattern, m, text, n):  # type: ignore[no-untyped-def]
 
 @inlined
 def _blocked_distance(pattern, m, text, n, symbols):  # type: ignore[no-untyped-def]
-    """Return the distance, the pattern cut into words of 64 symbols."""
+    """Return the distance, with the pattern cut into words of 64 symbols."""
     words = (m + 63) >> 6
     matches = np.zeros((symbols, words), np.uint64)
     for at in range(m):
@@ -171,7 +171,7 @@ def _blocked_distance(pattern, m, text, n, symbols):  # type: ignore[no-untyped-
 
 @inlined
 def symbol_distance(a, a_size, b, b_size):  # type: ignore[no-untyped-def]
-    """Return the distance of two sequences of code points, which it overwrites."""
+    """Return the distance of two sequences of code points, which are overwritten."""
     if a_size > b_size:
         a, a_size, b, b_size = b, b_size, a, a_size
     if a_size == 0:
@@ -192,7 +192,7 @@ _ROW_BYTES = _WORD_BYTES * LANES
 
 @inlined
 def _code_points(text, out):  # type: ignore[no-untyped-def]
-    """Write a row's code points and return how many there are."""
+    """Write a row's code points and return their number."""
     length = text.length
     if all_ascii(text):
         for at in range(length):
@@ -205,7 +205,7 @@ def _code_points(text, out):  # type: ignore[no-untyped-def]
 
 @inlined
 def _reset_state(state):  # type: ignore[no-untyped-def]
-    """Make a state in which no lane is live."""
+    """Reset the state: no lane is active."""
     for lane in range(LANES):
         state[0, lane] = _ALL
         state[1, lane] = state[2, lane] = state[3, lane] = 0
@@ -215,17 +215,17 @@ def _reset_state(state):  # type: ignore[no-untyped-def]
 
 @inlined
 def _assign_lanes(state, lane, words, columns):  # type: ignore[no-untyped-def]
-    """Give a pattern of some words the lanes from ``lane`` on."""
+    """Assign the lanes from ``lane`` on to a pattern."""
     for word in range(words):
         state[4, lane + word] = word
         state[5, lane + word] = columns + word - 1
-    # what enters the first lane comes from outside
+    # the first lane's input comes from outside
     state[6, lane] = _ONE if lane else 0
 
 
 @inlined
 def _write_matches(matches, width, words, text, done, steps, equal, lane):  # type: ignore[no-untyped-def]
-    """Write which of a pattern's symbols equal the text's, word by word a step later."""
+    """Write which symbols of a pattern equal the text's, each word one step after the other."""
     for word in range(words):
         written = _WORD_BYTES * (lane + word)
         for step in range(max(0, word - done), min(steps, text.size + word - done)):
@@ -262,9 +262,9 @@ def _column_sum(state, lane, words, m):  # type: ignore[no-untyped-def]
 
 @inlined
 def _advance_strip(matches, words, text, carry, state, equal, stop):  # type: ignore[no-untyped-def]
-    """Run a strip over a text; ``carry`` holds the steps above it, then those below it.
+    """Run a strip over a text; ``carry`` has the steps above it, then the steps below it.
 
-    ``carry`` begins `LANES` bytes before the first column. Returns whether it ran to its end.
+    ``carry`` begins `LANES` bytes before the first column. Returns whether the strip was completed.
     """
     _reset_state(state)
     _assign_lanes(state, 0, words, text.size)
@@ -290,9 +290,9 @@ def _steps_sum(carry, columns):  # type: ignore[no-untyped-def]
 
 @inlined
 def _distance_within(pattern, text, bound, matches, carry, state, equal, stop):  # type: ignore[no-untyped-def]
-    """Return the distance of paths within a band: exact where it is no more than the bound.
+    """Return the distance of paths within a band, exact if it does not exceed the bound.
 
-    What enters the band from outside is taken for as large as it can be. `LONG` when stopped.
+    Values outside the band count as maximal. `LONG` if stopped.
     """
     m, n = pattern.size, text.size
     carry[:] = _PLUS
@@ -319,7 +319,7 @@ def _distance_within(pattern, text, bound, matches, carry, state, equal, stop): 
 
 @inlined
 def _strip_distance(a, b, state, equal, stop):  # type: ignore[no-untyped-def]
-    """Return the distance of a pair of long texts; `LONG` when stopped."""
+    """Return the distance of a pair of long texts; `LONG` if stopped."""
     pattern = np.empty(a.length, np.int32)
     text = np.empty(b.length, np.int32)
     m = _code_points(a, pattern)
@@ -389,7 +389,7 @@ def _write_shared_lanes(rows, pairs, matches, state, equal, stop, out):  # type:
 
 @inlined
 def _sort_by_columns(rows, columns, count):  # type: ignore[no-untyped-def]
-    """Return rows, those of few columns first."""
+    """Return rows in ascending order of their columns."""
     keys = np.empty(count, np.int64)
     for at in range(count):
         keys[at] = (columns[at] << 32) | rows[at]
@@ -404,7 +404,7 @@ def _sort_by_columns(rows, columns, count):  # type: ignore[no-untyped-def]
     fastmath=False,
 )
 def long_distances(a: Views, b: Views, stop, out):  # type: ignore[no-untyped-def]
-    """Write the distances (n,) that `lane_distances` left open; some stay so when stopped."""
+    """Write the distances (n,) that `lane_distances` left open; if stopped, some stay open."""
     a_addresses, a_lengths = a
     b_addresses, b_lengths = b
     count = np.int64(0)
@@ -462,12 +462,12 @@ def levenshtein_pairs(a: Any, b: Any, *, threads: int | None = None) -> npt.NDAr
         Columns of as many strings each, without nulls: Arrow arrays (string, large_string,
         string_view, dictionaries of them), polars Series, or sequences of ``str``.
     threads
-        None for one a processor.
+        Number of threads; None for one per processor.
 
     Returns
     -------
     int32 (n,)
-        Unit-cost distance in code points; no normalisation, case and white space count.
+        Unit-cost distance in code points. Texts are not normalised; case and white space count.
     """
     column_a, column_b = _columns(a, b)
     out = np.empty(len(column_a), np.int32)
@@ -485,13 +485,13 @@ def levenshtein_similarity_pairs(
     a, b
         As `levenshtein_pairs`.
     threads
-        None for one a processor.
+        Number of threads; None for one per processor.
 
     Returns
     -------
     float64 (n,)
-        From 0 to 1, the double that Python's ``max(0.0, 1.0 - distance / longest)`` gives; 0.0
-        where both are empty.
+        From 0 to 1, the double that Python's ``max(0.0, 1.0 - distance / longest)`` gives; 0.0 if
+        both are empty.
     """
     column_a, column_b = _columns(a, b)
     out = np.empty(len(column_a), np.float64)
@@ -518,7 +518,7 @@ def _write_distances(
         if distance[start:stop].min(initial=0) < 0:
             flag = stop_flag()
             interruptible(lambda: long_distances(*rows, flag, distance[start:stop]))
-            # not by the flag: whoever set it may have taken it back
+            # not by the flag, which may have been cleared since
             if distance[start:stop].min() < 0:
                 raise StoppedError
         if similarity is not None:
@@ -537,7 +537,7 @@ def _write_distances_plain(
     distance: npt.NDArray[np.int32],
     similarity: npt.NDArray[np.float64] | None,
 ) -> None:
-    """Compute in Python: nothing can be read by address where nothing is compiled."""
+    """Compute distances in Python, which cannot read by address."""
     for row, (left, right) in enumerate(zip(a.to_list(), b.to_list(), strict=True)):
         x, y = (np.array([ord(c) for c in text], np.int32) for text in (left, right))
         # all of two texts of a million characters would take days
@@ -552,7 +552,7 @@ def _write_distances_plain(
 
 
 def _common_prefix(a: npt.NDArray[np.int32], b: npt.NDArray[np.int32]) -> int:
-    """Return how many symbols two sequences begin with alike."""
+    """Return the length of the common prefix of two sequences."""
     shared = min(a.size, b.size)
     differing = np.flatnonzero(a[:shared] != b[:shared])
     return int(differing[0]) if differing.size else shared

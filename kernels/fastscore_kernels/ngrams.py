@@ -1,11 +1,11 @@
-"""Copy ratio: the share of a system turn's word n-grams that the user's turn has too.
+"""Copy ratio: the share of a system turn's word n-grams that also occur in the user's turn.
 
-A word is ``[A-Za-z0-9]+(?:'[A-Za-z0-9]+)?`` with ASCII letters folded to lower case; every other
-character separates. Words and n-grams are found by hash and then compared: a collision costs
-time, never a result.
+A word is ``[A-Za-z0-9]+(?:'[A-Za-z0-9]+)?`` with ASCII letters in lower case. Every other character
+separates words. Words and n-grams are looked up by hash and then compared, so collisions never
+change a result.
 
-Sixty-four bytes are classified at once into bits; words are then sequences of set bits. The key of
-a word is its bytes themselves up to eight, a hash of them beyond.
+Sixty-four bytes are classified at once into bits. Words are then sequences of set bits. The key of
+a word is its bytes if there are at most eight, otherwise a hash of them.
 """
 
 import re
@@ -33,7 +33,7 @@ _APOSTROPHE = 39
 
 @instruction("int64, bytes(64) -> uint64")
 def _fold_block(builder: Any, address: Any, out: Any) -> Any:
-    """Write 64 bytes at ``index`` after ``out``, letters folded; mark letters and digits."""
+    """Write 64 bytes at ``index`` after ``out`` in lower case; mark letters and digits."""
     kind = llvm.vector(8, BLOCK)
     block = llvm.load(builder, address, kind)
     # The bit that makes letters lower case is set in digits and the apostrophe anyway.
@@ -50,7 +50,7 @@ def _fold_block(builder: Any, address: Any, out: Any) -> Any:
 
 @always_inlined
 def _classify(text, folded, inside, spare):  # type: ignore[no-untyped-def]
-    """Fold a row and mark its letters and digits by bits; return the number of blocks."""
+    """Convert a row to lower case and mark letters and digits; return the number of blocks."""
     blocks = (text.length + BLOCK - 1) // BLOCK
     for block in range(blocks):
         at = BLOCK * block
@@ -65,7 +65,7 @@ def _classify(text, folded, inside, spare):  # type: ignore[no-untyped-def]
 
 @always_inlined
 def _next_outside(inside, at):  # type: ignore[no-untyped-def]
-    """Return the first place from ``at`` whose bit is not set; there always is one."""
+    """Return the first position from ``at`` whose bit is not set; there is always one."""
     word = at >> 6
     rest = ~inside[word] >> np.uint64(at & 63)
     if rest != 0:
@@ -78,7 +78,7 @@ def _next_outside(inside, at):  # type: ignore[no-untyped-def]
 
 @always_inlined
 def _next_inside(inside, at, blocks):  # type: ignore[no-untyped-def]
-    """Return the first place from ``at`` whose bit is set, or the end of all blocks."""
+    """Return the first position from ``at`` whose bit is set, or the end of all blocks."""
     word = at >> 6
     rest = inside[word] >> np.uint64(at & 63)
     if rest != 0:
@@ -93,7 +93,7 @@ def _next_inside(inside, at, blocks):  # type: ignore[no-untyped-def]
 
 @always_inlined
 def _key(folded, begin, size):  # type: ignore[no-untyped-def]
-    """Return a word's bytes, or a hash of them where they are more than a key holds."""
+    """Return a word's bytes, or a hash of them if they do not fit into a key."""
     if size <= KEY_BYTES:
         return load_word(folded, begin) << np.uint64(64 - 8 * size)
     key = np.uint64(size)
@@ -108,10 +108,10 @@ def _key(folded, begin, size):  # type: ignore[no-untyped-def]
 
 @always_inlined
 def _scan_by_blocks(text, folded, inside, spare, begins, sizes, keys):  # type: ignore[no-untyped-def]
-    """Note begin, size and key of each word of a row; return how many there are.
+    """Write begin, size and key of each word of a row; return the number of words.
 
-    ``folded`` has room for the row and two blocks, ``inside`` a word a block of it and one more,
-    ``spare`` a block.
+    ``folded`` has room for the row and two blocks, ``inside`` for a word per block and one more,
+    ``spare`` for a block.
     """
     blocks = _classify(text, folded, inside, spare)
     count = np.int64(0)
@@ -130,7 +130,7 @@ def _scan_by_blocks(text, folded, inside, spare, begins, sizes, keys):  # type: 
 
 
 def _scan_by_pattern(text, folded, inside, spare, begins, sizes, keys):  # type: ignore[no-untyped-def]
-    """Do what `_scan_by_blocks` does where nothing is compiled."""
+    """Scan in plain Python, equivalent to `_scan_by_blocks`."""
     row = bytes(load_byte(text, at) for at in range(text.length))
     count = 0
     for word in re.finditer(rb"[A-Za-z0-9]+(?:'[A-Za-z0-9]+)?", row):
@@ -165,9 +165,9 @@ class _Turns(NamedTuple):
     folded
         The turns in lower case, uint8 (2, bytes).
     begins, sizes, keys
-        Where each word stands, its bytes and its key.
+        Where each word begins, its size and its key.
     numbers
-        Its number: the first of the system's words that is equal, -1 without one.
+        The index of the first equal word of the system, -1 without one.
     """
 
     folded: UInt8Array
@@ -178,7 +178,7 @@ class _Turns(NamedTuple):
 
 
 class _Scratch(NamedTuple):
-    """Scratch memory: letters by bits, a block to read from, and tables of words and n-grams."""
+    """Working memory: letters by bits, a block to read from, and tables of words and n-grams."""
 
     inside: UInt64Array
     spare: UInt8Array
@@ -190,22 +190,22 @@ class _Scratch(NamedTuple):
 def ngram_copy_ratio(
     system: Any, user: Any, orders: Sequence[int] = (3, 4), *, threads: int | None = None
 ) -> npt.NDArray[np.float64]:
-    """Compute the greatest share of the system's n-grams found in the user's, over the orders.
+    """Compute the maximum over orders of the share of system n-grams found in the user's turn.
 
     Parameters
     ----------
     system, user
-        Columns of as many strings each, without nulls; see `levenshtein_pairs`.
+        Columns with equal numbers of strings, without nulls; see `levenshtein_pairs`.
     orders
         Numbers of words of the n-grams, each at least 1.
     threads
-        None for one a processor.
+        Number of threads; None for one per processor.
 
     Returns
     -------
     float64 (n,)
-        ``max over n of |G_n(system) & G_n(user)| / |G_n(system)|`` with sets of n-grams, from 0
-        to 1. Orders of which the system has no n-gram do not count; 0.0 where none counts.
+        ``max over n of |G_n(system) & G_n(user)| / |G_n(system)|`` with sets of n-grams, from 0 to
+        1. Orders for which the system has no n-gram are skipped; 0.0 if all are.
     """
     lengths = np.asarray(orders, dtype=np.int64)
     if lengths.ndim != 1 or lengths.size == 0 or lengths.min() < 1:
@@ -226,7 +226,7 @@ def ngram_copy_ratio(
 
 
 def _allocate_scratch(longest: int) -> tuple[_Turns, _Scratch]:
-    """Allocate what the kernel writes for turns of up to so many bytes."""
+    """Allocate the working memory for turns of up to ``size`` bytes."""
     most = (longest + 1) // 2
     slots = np.empty(_table_mask(most) + 1, np.int64)
     turns = _Turns(
@@ -259,14 +259,14 @@ _mask_for = always_inlined(_table_mask)
 
 @always_inlined
 def _slot(key, mask):  # type: ignore[no-untyped-def]
-    # A short word's key has its bytes on top, where alone a product would not bring them down.
+    # A short word's key has its bytes on top, where a product alone would not reach the low bits.
     mixed = (key ^ (key >> np.uint64(32))) * _MULTIPLIER
     return np.int64(mixed >> np.uint64(32)) & mask
 
 
 @always_inlined
 def _number_words(count, user_count, turns, slots):  # type: ignore[no-untyped-def]
-    """Give words the number of their first occurrence in the system's turn, -1 where in none."""
+    """Assign words the number of their first occurrence in the system's turn, -1 without one."""
     folded, begins, sizes, keys, numbers = turns
     mask = _mask_for(count)
     for slot in range(mask + 1):
@@ -281,7 +281,7 @@ def _number_words(count, user_count, turns, slots):  # type: ignore[no-untyped-d
                 other = slots[slot] - 1
                 if keys[0, other] == key and sizes[0, other] == size:
                     same = True
-                    # A key holds a short word whole, but where nothing is compiled it is a hash.
+                    # A key contains a whole short word. In plain Python it is a hash.
                     if size > KEY_BYTES or JIT_DISABLED:
                         begin = begins[0, other]
                         for at in range(size):
@@ -308,9 +308,10 @@ def _packed_slot(key, grams, mask):  # type: ignore[no-untyped-def]
 def _packed_share(  # type: ignore[no-untyped-def]
     numbers, count, user_numbers, user_count, order, grams, hits
 ):
-    """Return the share of distinct n-grams that the user has, an n-gram packed in one word.
+    """Return the share of distinct n-grams that the user has, each n-gram packed in one word.
 
-    Sixteen bits a word, complemented: no n-gram of the system is zero, which marks empty slots.
+    Sixteen bits per word, complemented, so no n-gram of the system is zero, which marks empty
+    slots.
     """
     mask = _mask_for(count)
     for slot in range(mask + 1):
@@ -384,7 +385,7 @@ def _general_share(  # type: ignore[no-untyped-def]
 
 @always_inlined
 def _find_words(column, row, side, turns, scratch):  # type: ignore[no-untyped-def]
-    """Find the words of a turn; return how many there are."""
+    """Find the words of a turn; return their number."""
     data, offsets = column
     folded, begins, sizes, keys, _ = turns
     text = subview(data, offsets[row], offsets[row + 1] - offsets[row])
@@ -395,7 +396,7 @@ def _find_words(column, row, side, turns, scratch):  # type: ignore[no-untyped-d
 
 @always_inlined
 def _greatest_share(count, user_count, orders, numbers, scratch):  # type: ignore[no-untyped-def]
-    """Return the greatest share of n-grams that the user has, over ascending orders."""
+    """Return the maximum share of n-grams that the user has, over ascending orders."""
     best = 0.0
     for order in orders:
         if order > count:
@@ -409,7 +410,7 @@ def _greatest_share(count, user_count, orders, numbers, scratch):  # type: ignor
                 numbers[0], count, numbers[1], user_count, order, scratch.slots, scratch.hits
             )
         best = max(best, share)
-        # A longer n-gram is shared only where the shorter ones in it are.
+        # A longer n-gram is shared only if the shorter ones in it are.
         if share == 0.0 or share == 1.0:
             break
     return best

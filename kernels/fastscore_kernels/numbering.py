@@ -1,4 +1,4 @@
-"""Numbers for distinct values, by first appearance."""
+"""Numbers of distinct values, by first appearance."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ from fastscore_jit.validation import as_ranges, as_vector, read_only
 
 
 def number_hashes(hashes: npt.NDArray[np.uint64]) -> tuple[Int64Array, Int64Array]:
-    """Give distinct hashes numbers by first appearance.
+    """Assign numbers to distinct hashes by first appearance.
 
     Parameters
     ----------
@@ -34,13 +34,13 @@ def number_hashes(hashes: npt.NDArray[np.uint64]) -> tuple[Int64Array, Int64Arra
 
 
 def number_texts(texts: Any) -> tuple[Int64Array, Int64Array]:
-    """Give distinct texts numbers by first appearance.
+    """Assign numbers to distinct texts by first appearance.
 
     Parameters
     ----------
     texts
-        Strings (n,) as `fastscore_jit.arrow.string_column` takes them, or their rows; all nulls
-        are one text.
+        Strings (n,) as `fastscore_jit.arrow.string_column` takes them, or their rows. All nulls are
+        equal.
 
     Returns
     -------
@@ -55,7 +55,7 @@ def number_texts(texts: Any) -> tuple[Int64Array, Int64Array]:
 def number_ranges(
     data: npt.ArrayLike, starts: npt.ArrayLike, ends: npt.ArrayLike
 ) -> tuple[Int64Array, Int64Array]:
-    """Give ranges with distinct bytes numbers by first appearance.
+    """Assign numbers to ranges of distinct bytes by first appearance.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ def _slot(value: Any, mask: Any) -> Any:
 
 @kernel("uint64[:]", returns="int64[:], int64[:]", fastmath=False)
 def _number(hashes: Any) -> Any:
-    """Give distinct hashes numbers by first appearance; find the first row of each."""
+    """Assign numbers to distinct hashes by first appearance; find the first row of each."""
     size = 16
     while size < 2 * hashes.size:
         size *= 2
@@ -121,14 +121,14 @@ def _hash(text: View) -> Any:
     mix = np.uint64(length)
     if length < 8:
         return _mixed(mix, load_short(text, 0, length))
-    # words that overlap hold all bytes: no loop whose end must be guessed
+    # overlapping words cover all bytes, without a loop of unpredictable length
     first, last = load_word(text, 0), load_word(text, length - 8)
     if length <= 16:
         return _mixed(_mixed(mix, first), last)
     if length <= 32:
         second, third = load_word(text, 8), load_word(text, length - 16)
         return _mixed(_mixed(mix, first) ^ third, last) ^ _mixed(~mix, second)
-    # four chains at once: none waits for another's multiplication
+    # four independent chains, so multiplications overlap
     second, third, fourth = ~mix, mix << np.uint64(32), _MULTIPLIER
     at = 0
     while at + 32 <= length:
@@ -145,7 +145,7 @@ def _hash(text: View) -> Any:
 
 @inlined
 def _is_equal(one: View, other: View) -> bool:
-    """Whether two texts of one length are equal."""
+    """Return whether two texts of equal length are equal."""
     length = one.length
     if length < 8:
         return bool(load_short(one, 0, length) == load_short(other, 0, length))
@@ -157,7 +157,7 @@ def _is_equal(one: View, other: View) -> bool:
 
 @kernel("Views(int64[:], int64[:])", returns="int64[:], int64[:]", fastmath=False)
 def _number_texts(texts: Views) -> Any:
-    """Give distinct texts numbers by first appearance; find the first row of each."""
+    """Assign numbers to distinct texts by first appearance; find the first row of each."""
     addresses, lengths = texts
     n = lengths.size
     size = 16
@@ -165,7 +165,7 @@ def _number_texts(texts: Views) -> Any:
         size *= 2
     table = np.full(size, -1, np.int64)
     codes, firsts, hashes = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.uint64)
-    # rows that were gathered from fewer lie at the same addresses: these are not read again
+    # rows gathered from fewer rows have equal addresses, and are not read again
     last_address, last_code = np.full(_CACHED_ADDRESSES, -1), np.zeros(_CACHED_ADDRESSES, np.int64)
     count = 0
     for row in range(n):

@@ -1,4 +1,4 @@
-"""Rows of varying length as flat arrays: rows sorted by owner, and ranges of values taken."""
+"""Rows of varying length as flat arrays: grouping by owner, and taking ranges."""
 
 import numpy as np
 import numpy.typing as npt
@@ -15,13 +15,13 @@ def group_rows(owners: npt.ArrayLike, n_owners: int) -> tuple[Int64Array, Int64A
     owners : int (n,)
         The owner of each row, from 0 to ``n_owners - 1``.
     n_owners
-        How many owners there are.
+        The number of owners.
 
     Returns
     -------
     tuple of int64 arrays
-        The rows by owner, in order within each, (n,); and the offsets at which those of each owner
-        begin, (n_owners + 1,).
+        The rows by owner, in order within each, (n,); and the offsets of each owner's rows,
+        (n_owners + 1,).
     """
     of_rows = as_rows("owners", owners, n_owners)
     order, offsets = _group(of_rows, n_owners)
@@ -31,12 +31,12 @@ def group_rows(owners: npt.ArrayLike, n_owners: int) -> tuple[Int64Array, Int64A
 def take_ranges(
     values: npt.ArrayLike, starts: npt.ArrayLike, sizes: npt.ArrayLike
 ) -> tuple[Int64Array, Int64Array]:
-    """Return ranges of values one after the other.
+    """Concatenate ranges of values.
 
     Parameters
     ----------
     values : int (m,)
-        What is taken from.
+        The source.
     starts, sizes : int (n,)
         Range ``i`` is ``values[starts[i]:starts[i] + sizes[i]]``.
 
@@ -54,7 +54,7 @@ def take_ranges(
 
 @kernel("int64[:], int64", returns="int64[:], int64[:]", fastmath=False)
 def _group(owners, n_owners):  # type: ignore[no-untyped-def]
-    """Sort rows by owner: count those of each, then put each row after those before it."""
+    """Sort rows by owner, by a counting sort."""
     offsets = np.zeros(n_owners + 1, np.int64)
     for row in range(owners.size):
         offsets[owners[row] + 1] += 1
@@ -69,7 +69,7 @@ def _group(owners, n_owners):  # type: ignore[no-untyped-def]
 
 @kernel("int64[:], int64[:], int64[:]", returns="int64[:], int64[:]", fastmath=False)
 def _take(values, starts, ends):  # type: ignore[no-untyped-def]
-    """Return ranges of values one after the other, and the offsets (n + 1,) of each."""
+    """Return concatenated ranges of values, and the offsets (n + 1,) of each."""
     offsets = np.zeros(starts.size + 1, np.int64)
     for row in range(starts.size):
         offsets[row + 1] = offsets[row] + ends[row] - starts[row]

@@ -12,22 +12,22 @@ _GROUPS_PER_CHUNK = 1 << 16
 def segment_first_argmax(
     values: npt.ArrayLike, offsets: npt.ArrayLike, *, threads: int | None = None
 ) -> npt.NDArray[np.int64]:
-    """Find, in each group, the first of the greatest values.
+    """Find the first maximum of each group.
 
     Parameters
     ----------
     values : float64 (n,)
-        float32 and integers that a double holds exactly are accepted.
+        float32 and integers that a double represents exactly are accepted.
     offsets : int64 (groups + 1,)
         Group ``g`` is ``values[offsets[g]:offsets[g + 1]]``.
     threads
-        None for one a processor.
+        Number of threads; None for one per processor.
 
     Returns
     -------
     int64 (groups,)
-        Position within the group; -1 for a group that is empty or holds NaN alone. NaN is never
-        the greatest, and never hides a number.
+        Position within the group; -1 if the group is empty or all NaN. NaN is never a maximum, and
+        never hides a number.
     """
     flat = as_vector("values", values, np.float64)
     bounds = as_offsets("offsets", offsets, flat.size)
@@ -43,7 +43,7 @@ def segment_first_argmax(
 
 @kernel("float64[:], int64[:], int64, int64, out(int64[:])", fastmath=False)
 def _first_argmax(values, offsets, start, stop, out):  # type: ignore[no-untyped-def]
-    """Write the place of the first greatest value in groups ``start`` to ``stop``; -1 for none."""
+    """Write the position of the first maximum of groups ``start`` to ``stop``; -1 for none."""
     for group in range(start, stop):
         best = np.int64(-1)
         greatest = -np.inf

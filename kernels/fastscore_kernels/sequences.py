@@ -1,4 +1,4 @@
-"""What happens along a dialogue: how soon a shift is recovered."""
+"""Recoveries along a dialogue: the delay after a shift."""
 
 from functools import partial
 
@@ -20,27 +20,27 @@ def first_recovery(
     *,
     threads: int | None = None,
 ) -> npt.NDArray[np.int64]:
-    """Find how many turns after each shift a test is first met, within a window.
+    """Find the number of turns from each shift to the first turn that meets a test, in a window.
 
     Parameters
     ----------
     met : bool (n,)
-        Whether the test is met at each turn.
+        Whether each turn meets the test.
     offsets : int64 (groups + 1,)
         Group (dialogue) ``g`` has the turns ``offsets[g]`` to ``offsets[g + 1] - 1``.
     groups : int64 (shifts,)
         The group of each shift.
     starts : int64 (shifts,)
-        The turn of each shift within its group, from 0; it may lie past the end.
+        The turn of each shift within its group, from 0; it may be past the end.
     window
-        Turns to look at, the shift's own the first; None for all to the group's end.
+        Number of turns to search, including the shift's own; None for all to the group's end.
     threads
-        None for one a processor.
+        Number of threads; None for one per processor.
 
     Returns
     -------
     int64 (shifts,)
-        Delay in turns, 0 for the shift's own; -1 where the test is not met in the window.
+        Delay in turns, 0 for the shift's own; -1 if no turn of the window meets the test.
     """
     flags = np.asarray(met)
     if flags.dtype != np.bool_ or flags.ndim != 1:
@@ -72,7 +72,7 @@ def first_recovery(
 def _first_recovery(  # type: ignore[no-untyped-def]
     met, offsets, groups, starts, reach, out, start, stop
 ):
-    """Write the delays of shifts ``start`` to ``stop``; ``reach`` turns are looked at."""
+    """Write the delays of shifts ``start`` to ``stop``; ``reach`` turns are searched."""
     for shift in range(start, stop):
         end = offsets[groups[shift] + 1]
         first = offsets[groups[shift]] + min(starts[shift], met.size)

@@ -1,10 +1,10 @@
-"""Overlap of two sets a row, or of all sets of a group: Jaccard, cosine, differences.
+"""Overlap of two sets per row, or of all sets of a group: Jaccard, cosine, differences.
 
-A column of sets is a pair ``(values, offsets)``: row ``i`` has the members
+A column of sets is a pair ``(values, offsets)``. Row ``i`` has the members
 ``values[offsets[i]:offsets[i + 1]]``, integers that strictly ascend within the row.
 
-To intersect a short sequence with a long one, sixteen of its members are compared with each of the
-other's at once, so that nothing branches on the values. Long ones are merged.
+To intersect a short sequence with a long one, each member of one is compared with sixteen members
+of the other at once, without branches on values. Long sequences are merged.
 """
 
 from functools import partial
@@ -25,14 +25,14 @@ _SHORT = 64
 
 
 def _first_lanes(builder: Any, count: Any) -> Any:
-    """Return the mask of the first ``count`` lanes, all of them where it is more."""
+    """Return the mask of the first ``count`` lanes; of all lanes if ``count`` is larger."""
     lanes = llvm.constant(llvm.vector(32, _LANES), list(range(_LANES)))
     limit = llvm.broadcast(builder, builder.trunc(count, llvm.number(32)), _LANES)
     return builder.icmp_signed("<", lanes, limit)
 
 
 def _masked_load(builder: Any, address: Any, mask: Any, fill: Any) -> Any:
-    """Load the masked lanes from an address; the others are not touched and get the fill."""
+    """Load the masked lanes from an address; other lanes get the fill value without an access."""
     members = llvm.vector(32, _LANES)
     place, alignment = (
         llvm.pointer(builder, address, members),
@@ -44,7 +44,7 @@ def _masked_load(builder: Any, address: Any, mask: Any, fill: Any) -> Any:
 
 @instruction("int64, int64, int64, int64 -> uint64")
 def _membership_mask(builder: Any, members: Any, count: Any, others: Any, other_count: Any) -> Any:
-    """Tell by bits which of up to sixteen members are among the others, all given by address."""
+    """Mark which of up to sixteen members are among the others, both given by address."""
     bits = llvm.vector(1, _LANES)
     present = _first_lanes(builder, count)
     block = _masked_load(builder, members, present, llvm.constant(llvm.vector(32, _LANES), 0))
@@ -71,7 +71,7 @@ def _membership_mask(builder: Any, members: Any, count: Any, others: Any, other_
 
 @always_inlined
 def _membership_bits(a, i, members, b, j, others):  # type: ignore[no-untyped-def]
-    """Tell by bits which members from ``a[i]`` on, sixteen at most, are among those of ``b``."""
+    """Mark which members from ``a[i]`` on, at most sixteen, are among those of ``b``."""
     ours, theirs = (
         address_of(a, _ITEM_BYTES * i, _ITEM_BYTES * members),
         address_of(b, _ITEM_BYTES * j, _ITEM_BYTES * others),
@@ -150,9 +150,9 @@ def intersection_size_csr(a: Sets, b: Sets, *, threads: int | None = None) -> np
     Parameters
     ----------
     a, b : (int32 values, int64 offsets)
-        Two columns of as many sets; see the module.
+        Two columns with equal numbers of sets; see the module.
     threads
-        None for one a processor.
+        Number of threads; None for one per processor.
 
     Returns
     -------
@@ -174,14 +174,14 @@ def jaccard_csr(
     a, b : (int32 values, int64 offsets)
         Two columns of as many sets; see the module.
     both_empty
-        The value where both sets are empty.
+        The value if both sets are empty.
     threads
-        None for one a processor.
+        Number of threads; None for one per processor.
 
     Returns
     -------
     float64 (n,)
-        From 0 to 1; 0.0 where exactly one set is empty.
+        From 0 to 1; 0.0 if exactly one set is empty.
     """
     left, right = _validate_pair(a, b)
     out = np.empty(left[1].size - 1, np.float64)
@@ -192,24 +192,24 @@ def jaccard_csr(
 def idf_cosine_csr(
     a: Sets, b: Sets, idf: npt.ArrayLike, *, threads: int | None = None
 ) -> npt.NDArray[np.float64]:
-    """Compute the cosine of two sets whose members weigh their inverse document frequency.
+    """Compute the cosine of two sets whose members are weighted by inverse document frequency.
 
-    A row's vector has ``idf[v]`` for each of its members ``v``, so the cosine is the sum of
-    ``idf**2`` over common members by the square root of the product of both sums.
+    A row's vector has ``idf[v]`` for each of its members ``v``. The cosine is the sum of ``idf**2``
+    over common members, divided by the square root of the product of both sets' sums.
 
     Parameters
     ----------
     a, b : (int32 values, int64 offsets)
-        Two columns of as many sets; see the module. Values are places in ``idf``.
+        Two columns with equal numbers of sets; see the module. Values are indices of ``idf``.
     idf : float64 (terms,)
         Weight of each term.
     threads
-        None for one a processor.
+        Number of threads; None for one per processor.
 
     Returns
     -------
     float64 (n,)
-        From 0 to 1; 0.0 where a vector has no length. NaN and infinity in ``idf`` spread.
+        From 0 to 1; 0.0 if a vector has length zero. NaN and infinity in ``idf`` propagate.
     """
     left, right = _validate_pair(a, b)
     weights: npt.NDArray[np.float64] = as_vector("idf", idf, np.float64)
@@ -236,7 +236,7 @@ def set_difference_csr(
     a, b : (int32 values, int64 offsets)
         Two columns of as many sets; see the module.
     threads
-        None for one a processor.
+        Number of threads; None for one per processor.
 
     Returns
     -------
@@ -259,7 +259,7 @@ def set_difference_csr(
 def least_jaccard_groups(
     sets: Sets, offsets: npt.ArrayLike, *, threads: int | None = None
 ) -> npt.NDArray[np.float64]:
-    """Find the least Jaccard index of two sets of each group; empty sets are left out.
+    """Find the minimum Jaccard index of two sets of each group, ignoring empty sets.
 
     Parameters
     ----------
@@ -268,7 +268,7 @@ def least_jaccard_groups(
     offsets : int64 (groups + 1,)
         Group ``g`` has the sets ``offsets[g]`` to ``offsets[g + 1] - 1``.
     threads
-        None for one a processor.
+        Number of threads; None for one per processor.
 
     Returns
     -------
@@ -309,11 +309,11 @@ def _map_rows(work: Any, rows: int, threads: int | None) -> None:
 
 @kernel("int32[:], int64[:]", returns="int64", fastmath=False)
 def _first_disorder(values, offsets):  # type: ignore[no-untyped-def]
-    """Return the first place whose value does not exceed the one before it in its row, or -1."""
+    """Return the first position whose value does not exceed the one before it in its row, or -1."""
     first = offsets[0]
     last = offsets[-1]
     falls = np.int64(0)
-    # From zero on: an index that may be negative for all the compiler knows is not vectorised.
+    # From zero on: the compiler does not vectorise an index that may be negative.
     later = values[min(first + 1, last) : last]
     earlier = values[first:last]
     for at in range(later.size):
@@ -333,7 +333,7 @@ def _first_disorder(values, offsets):  # type: ignore[no-untyped-def]
 
 @kernel("int32[:], int64[:], int32[:], int64[:], out(int64[:]), int64, int64", fastmath=False)
 def _intersections(a, a_offsets, b, b_offsets, out, start, stop):  # type: ignore[no-untyped-def]
-    """Write how many members rows ``start`` to ``stop`` have in common, (n,)."""
+    """Write the number of common members of rows ``start`` to ``stop``, (n,)."""
     for row in range(start, stop):
         out[row] = intersection_size(
             a, a_offsets[row], a_offsets[row + 1], b, b_offsets[row], b_offsets[row + 1]
@@ -364,7 +364,7 @@ def _jaccard(  # type: ignore[no-untyped-def]
 def _idf_cosine(  # type: ignore[no-untyped-def]
     a, a_offsets, b, b_offsets, squares, out, start, stop
 ):
-    """Write the cosine of rows ``start`` to ``stop``, (n,); ``squares`` are of the weights."""
+    """Write the cosine of rows ``start`` to ``stop``, (n,); ``squares`` are the squared weights."""
     for row in range(start, stop):
         i = a_offsets[row]
         j = b_offsets[row]
@@ -389,7 +389,7 @@ def _idf_cosine(  # type: ignore[no-untyped-def]
 def _differences(  # type: ignore[no-untyped-def]
     a, a_offsets, b, b_offsets, places, out, start, stop
 ):
-    """Write the members of rows of ``a`` that are not in ``b``, from each row's place on."""
+    """Write the members of rows of ``a`` that are not in ``b``, from each row's offset on."""
     for row in range(start, stop):
         j = b_offsets[row]
         place = places[row]
@@ -403,7 +403,7 @@ def _differences(  # type: ignore[no-untyped-def]
 
 @kernel("int32[:], int64[:], int64[:], out(float64[:]), int64, int64", fastmath=False)
 def _least_jaccard(values, offsets, groups, out, start, stop):  # type: ignore[no-untyped-def]
-    """Write the least index of two sets of groups ``start`` to ``stop``; NaN for none."""
+    """Write the minimum index of two sets of groups ``start`` to ``stop``; NaN for none."""
     for group in range(start, stop):
         least = np.nan
         for a in range(groups[group], groups[group + 1]):

@@ -1,7 +1,7 @@
-"""Members that two lists share, and character n-grams that two texts share.
+"""Common members of two lists, and common character n-grams of two texts.
 
-A row's members go into one small table, those of the first side before those of the other. What
-stands in a slot from earlier rows is told by its stamp, so that nothing is ever cleared.
+A row's members are inserted into one small table, those of the first side before those of the
+other. Stamps mark the slots of earlier rows as empty, so the table is never cleared.
 """
 
 from typing import Any, NamedTuple
@@ -17,7 +17,7 @@ from fastscore_jit.validation import as_offsets, as_vector, same_length
 from fastscore_kernels.levenshtein import decode
 
 LONGEST_NGRAM = 6
-"""Code points that fit into two words."""
+"""Number of code points that fit into two words."""
 
 _ROWS_PER_CHUNK = 1 << 12
 _BITS = 21
@@ -29,7 +29,7 @@ Lists = tuple[npt.ArrayLike, npt.ArrayLike, npt.ArrayLike]
 
 
 class _Lists(NamedTuple):
-    """Members by two words each, and where each list begins, (lists + 1,)."""
+    """Members of two words each, and where each list begins, (lists + 1,)."""
 
     high: UInt64Array
     low: UInt64Array
@@ -44,7 +44,7 @@ class _Texts(NamedTuple):
 
 
 class _Table(NamedTuple):
-    """Slots of members, and the stamp of each: of the row and the side it was last met in."""
+    """Slots of members, and their stamps: the row and the side that last used each."""
 
     high: UInt64Array
     low: UInt64Array
@@ -57,14 +57,14 @@ def count_shared_members(a: Lists, b: Lists, *, threads: int | None = None) -> I
     Parameters
     ----------
     a, b : (uint64 high words, uint64 low words, int64 offsets)
-        Two columns of as many lists. Two members are equal if both words are.
+        Two columns with equal numbers of lists. Two members are equal if both words are.
     threads
-        None for one a processor.
+        Number of threads; None for one per processor.
 
     Returns
     -------
     int64 (3, n)
-        The distinct members of ``a``, those of ``b``, and those that both have.
+        The numbers of distinct members of ``a``, of ``b`` and of both.
     """
     left, right = _validate("a", a), _validate("b", b)
     same_length("a", left.offsets.size - 1, "b", right.offsets.size - 1)
@@ -84,16 +84,16 @@ def count_shared_ngrams(a: Any, b: Any, order: int, *, threads: int | None = Non
     Parameters
     ----------
     a, b
-        Columns of as many strings each, without nulls; see `levenshtein_pairs`.
+        Columns with equal numbers of strings, without nulls; see `levenshtein_pairs`.
     order
-        Code points of an n-gram, 1 to 6. A shorter text is an n-gram by itself.
+        Code points per n-gram, 1 to 6. A shorter text is one n-gram.
     threads
-        None for one a processor.
+        Number of threads; None for one per processor.
 
     Returns
     -------
     int64 (3, n)
-        The distinct n-grams of ``a``, those of ``b``, and those that both have.
+        The numbers of distinct n-grams of ``a``, of ``b`` and of both.
     """
     if not 1 <= order <= LONGEST_NGRAM:
         raise ValueError(f"`order` is {order}; expected 1 to {LONGEST_NGRAM}")
@@ -119,7 +119,7 @@ def _validate(name: str, column: Lists) -> _Lists:
 
 @always_inlined
 def _find(table, mask, empty, high, low):  # type: ignore[no-untyped-def]
-    """Return the slot of a member, or the one that it gets; stamps up to ``empty`` are old."""
+    """Return a member's slot, or the free slot for it; stamps up to ``empty`` are old."""
     mixed = (high * _MULTIPLIER) ^ (low * _OTHER_MULTIPLIER)
     slot = np.int64((mixed >> np.uint64(32)) & np.uint64(mask))
     while table.stamps[slot] > empty and (table.high[slot] != high or table.low[slot] != low):
@@ -129,7 +129,7 @@ def _find(table, mask, empty, high, low):  # type: ignore[no-untyped-def]
 
 @inlined
 def _count(table, number, one, other, counts):  # type: ignore[no-untyped-def]
-    """Count (3,) the distinct members of two lists; ``number`` is how many pairs were before."""
+    """Count (3,) the distinct members of two lists; ``number`` is the number of earlier pairs."""
     empty = 2 * number
     high, low = one
     other_high, other_low = other
@@ -165,7 +165,7 @@ def _longest(offsets, start, stop):  # type: ignore[no-untyped-def]
 
 @inlined
 def _make_table(members):  # type: ignore[no-untyped-def]
-    """Return a table in which two lists of so many members leave at least half of the slots."""
+    """Return a table of which two lists of a number of members fill at most half."""
     size = np.int64(16)
     while size - 1 < 2 * members:
         size *= 2
@@ -191,7 +191,7 @@ def _count_members(a: _Lists, b: _Lists, counts, start, stop):  # type: ignore[n
 
 @inlined
 def _pack(points, size, order, high, low):  # type: ignore[no-untyped-def]
-    """Write the n-grams of a text's code points in two words each; return how many.
+    """Write the n-grams of a text's code points in two words each; return their number.
 
     Code points count from 1, so that no shorter text is equal to an n-gram that begins with 0.
     """

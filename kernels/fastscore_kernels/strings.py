@@ -1,4 +1,4 @@
-"""Where a column of strings changes from row to row, and which rows white space surrounds."""
+"""Row-to-row changes of a column of strings, and rows with surrounding white space."""
 
 import itertools
 from typing import Any
@@ -46,7 +46,7 @@ def string_changes(strings: Any) -> Mask:
 
 
 def outer_whitespace(strings: Any) -> Mask:
-    """Mark the rows whose first or last code point is white space, as ``str.strip`` takes it.
+    """Mark the rows whose first or last code point is white space, as ``str.strip`` defines it.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ def outer_whitespace(strings: Any) -> Mask:
 
 @kernel("Views(int64[:], int64[:]), out(bool[:])", fastmath=False)
 def _mark_changes(rows: Views, changed: Any) -> None:
-    """Compare each row with the one before; the first is left as it is."""
+    """Compare each row with the one before; the first is not written."""
     addresses, lengths = rows
     for row in range(1, addresses.size):
         length = lengths[row]
@@ -94,7 +94,7 @@ def _is_ascii_whitespace(byte: Any) -> Any:
 
 @inlined
 def _is_wide_whitespace(first: Any, second: Any, third: Any) -> Any:
-    """Tell whether three bytes are a code point of white space: U+1680 to U+3000."""
+    """Return whether three bytes are a code point of white space: U+1680 to U+3000."""
     if first == 0xE1:
         return second == 0x9A and third == 0x80
     if first == 0xE2 and second == 0x80:
@@ -106,13 +106,13 @@ def _is_wide_whitespace(first: Any, second: Any, third: Any) -> Any:
 
 @inlined
 def _is_latin_whitespace(first: Any, second: Any) -> Any:
-    """Tell whether two bytes are U+0085 or U+00A0."""
+    """Return whether two bytes are U+0085 or U+00A0."""
     return first == 0xC2 and (second == 0x85 or second == 0xA0)
 
 
 @inlined
 def _is_surrounded(text: View) -> Any:
-    """Tell whether a row's first or last code point is white space."""
+    """Return whether a row's first or last code point is white space."""
     length = text.length
     if length == 0:
         return False

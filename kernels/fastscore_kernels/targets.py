@@ -1,7 +1,7 @@
-"""Lexical evidence: which tokens and phrases of a query stand in its target.
+"""Lexical evidence: the tokens and phrases of a query that occur in its target.
 
-A target is several texts, read one after the other as one sequence of tokens. Many queries share
-a target; each target is read once.
+A target is a sequence of texts, read as one sequence of tokens. Many queries share a target. Each
+target is read once.
 """
 
 from dataclasses import dataclass
@@ -46,18 +46,18 @@ class Targets:
 def count_token_hits(
     queries: Sequences, target_of_query: npt.ArrayLike, targets: Targets, **options: Any
 ) -> npt.NDArray[np.int64]:
-    """Count the tokens of each query that stand in its target.
+    """Count the tokens of each query that occur in its target.
 
     Parameters
     ----------
     queries : (int32 ids, int64 offsets)
-        The tokens of each query; a token that is repeated counts again.
+        The tokens of each query. Repeated tokens count each time.
     target_of_query : int64 (n,)
         The target of each query, in any order.
     targets
         The targets.
     **options
-        ``threads``: None for one a processor.
+        ``threads``: number of threads; None for one per processor.
 
     Returns
     -------
@@ -69,10 +69,10 @@ def count_token_hits(
 def find_phrases(
     phrases: Sequences, target_of_phrase: npt.ArrayLike, targets: Targets, **options: Any
 ) -> npt.NDArray[np.bool_]:
-    """Tell which phrases stand in their target, token after token.
+    """Return which phrases occur in their target as consecutive tokens.
 
-    Parameters are those of `count_token_hits`. A phrase may run from one text into the next. An
-    empty phrase stands nowhere.
+    Parameters are those of `count_token_hits`. A phrase may continue from one text into the next.
+    An empty phrase never occurs.
 
     Returns
     -------
@@ -125,7 +125,7 @@ def _validate_sequences(
 
 @inlined
 def _stamp(ids, offsets, texts, first, last, stamp, stamps):  # type: ignore[no-untyped-def]
-    """Mark each token of a target; return how many tokens it has."""
+    """Mark each token of a target; return the number of tokens."""
     length = np.int64(0)
     for text in range(first, last):
         row = texts[text]
@@ -141,7 +141,7 @@ def _stamp(ids, offsets, texts, first, last, stamp, stamps):  # type: ignore[no-
     fastmath=False,
 )
 def _count_hits(targets, queries, vocabulary, out, start, stop):  # type: ignore[no-untyped-def]
-    """Count (queries,) the tokens that stand in their target, of targets ``start`` to ``stop``."""
+    """Count (queries,) the tokens that occur in their target, of targets ``start`` to ``stop``."""
     ids, offsets, texts, bounds = targets
     wanted, query_offsets, order, query_bounds = queries
     stamps = np.full(vocabulary, -1, np.int64)
@@ -163,7 +163,7 @@ def _count_hits(targets, queries, vocabulary, out, start, stop):  # type: ignore
     fastmath=False,
 )
 def _find_phrases(targets, queries, vocabulary, out, start, stop):  # type: ignore[no-untyped-def]
-    """Mark (queries,) those that stand in a row in targets ``start`` to ``stop``."""
+    """Mark (queries,) the phrases that occur in targets ``start`` to ``stop``."""
     ids, offsets, texts, bounds = targets
     wanted, query_offsets, order, query_bounds = queries
     stamps = np.full(vocabulary, -1, np.int64)

@@ -1,4 +1,4 @@
-"""Texts as sequences of numbered tokens: a token is what stands between single spaces."""
+"""Texts as sequences of numbered tokens, which are separated by spaces."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -34,17 +34,17 @@ class TokenSequences:
 
 
 def number_tokens(strings: Any) -> TokenSequences:
-    """Cut texts at spaces and number their distinct tokens by first appearance.
+    """Split texts at spaces and number their distinct tokens by first appearance.
 
     Parameters
     ----------
     strings
-        Arrow strings or a polars Series, without nulls. Any number of spaces separates.
+        Arrow strings or a polars Series, without nulls. Runs of spaces count as one.
 
     Returns
     -------
     TokenSequences
-        The same for any number of threads: one pass reads all texts.
+        Independent of the number of threads: one pass reads all texts.
     """
     column = string_column("strings", strings)
     offsets = np.zeros(len(column) + 1, np.int64)
@@ -60,7 +60,7 @@ def number_tokens(strings: Any) -> TokenSequences:
         )
         if row == len(column):
             break
-        # a text is only begun with room for all its tokens
+        # a text is started only if there is room for all its tokens
         longest = int(offsets[row + 1] - offsets[row])
         size = 2 * table.size
         while size // 2 < known + longest:
@@ -97,7 +97,7 @@ def _count_tokens(data, offsets, counts):  # type: ignore[no-untyped-def]
 
 @inlined
 def _find_slot(data, start, size, hashed, table, entries):  # type: ignore[no-untyped-def]
-    """Return the slot of a token, or the empty one where it belongs."""
+    """Return a token's slot, or the free slot for it."""
     mask = table.size - 1
     slot = np.int64(hashed >> np.uint64(20)) & mask
     while table[slot] >= 0:
@@ -123,7 +123,7 @@ def _find_slot(data, start, size, hashed, table, entries):  # type: ignore[no-un
 def _number_tokens(  # type: ignore[no-untyped-def]
     data, offsets, places, ids, table, entries, known, row
 ):
-    """Give numbers to the tokens from a row on; stop before a row that may not fit the table."""
+    """Assign numbers to the tokens from a row on; stop before a row that may not fit the table."""
     while row < offsets.size - 1:
         place = places[row]
         if known + places[row + 1] - place > entries.shape[0]:
@@ -155,7 +155,7 @@ def _number_tokens(  # type: ignore[no-untyped-def]
 
 @kernel("int64[:, :], int64, out(int32[:])", fastmath=False)
 def _rehash(entries, known, table):  # type: ignore[no-untyped-def]
-    """Place the first so many entries in a table that has none."""
+    """Insert the first ``count`` entries into an empty table."""
     mask = table.size - 1
     for entry in range(known):
         slot = np.int64(np.uint64(entries[entry, 2]) >> np.uint64(20)) & mask

@@ -1,4 +1,4 @@
-"""Texts reduced to their plain words of a-z and 0-9 in lower case, and phrases in them."""
+"""Texts reduced to plain words of a-z and 0-9 in lower case, and phrases in them."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -19,8 +19,9 @@ _DOTTED_I, _KELVIN = np.uint8(ord("i")), np.uint8(ord("k"))
 def plain_words(strings: Any, *, without: Sequence[str] = ()) -> StringColumn:
     """Reduce texts to lower-case words of a-z and 0-9 between single spaces.
 
-    Whatever else there is parts words, other letters too; but the two characters beyond ASCII
-    whose lower case has a letter of a to z, the Kelvin sign and the dotted capital I, count as it.
+    All other characters separate words, other letters too. Two characters beyond ASCII count as
+    letters, because their lower case contains one of a to z: the Kelvin sign and the dotted capital
+    I.
 
     Parameters
     ----------
@@ -44,33 +45,33 @@ def plain_words(strings: Any, *, without: Sequence[str] = ()) -> StringColumn:
 def count_phrases(
     texts: Any, text: npt.ArrayLike, phrases: Any, wanted: tuple[Any, Any], owner: npt.ArrayLike
 ) -> tuple[Int64Array, Int64Array, Int64Array]:
-    """Count the phrases that rows of text have, of those that the row's owner wants.
+    """Count the phrases in rows of text, among the wanted phrases of each row's owner.
 
     Parameters
     ----------
     texts, phrases
-        Plain words, as `plain_words` writes them; no phrase is empty that anybody wants.
+        Plain words, as `plain_words` writes them. Wanted phrases are not empty.
     text : int64 (n,)
         The text of each row.
     wanted : tuple of int64 arrays
-        The phrases of each owner, distinct ones, and the offsets (owners + 1,) of its own.
+        The distinct phrases of each owner, and the offsets (owners + 1,) of each owner.
     owner : int64 (n,)
         The owner of each row.
 
     Returns
     -------
     tuple of int64 (n,)
-        How many phrases a row has as whole words; how many of them no earlier row of its owner
-        has; and how many of its owner's phrases no earlier row has.
+        The number of phrases that occur in a row as whole words; the number that occur in no
+        earlier row of its owner; and the number of its owner's phrases that no earlier row has.
     """
-    said, named = string_column("texts", texts), string_column("phrases", phrases)
+    column, named = string_column("texts", texts), string_column("phrases", phrases)
     rows, owners = as_vector("text", text, np.int64), as_vector("owner", owner, np.int64)
     phrase = as_vector("wanted", wanted[0], np.int64)
     offsets = as_offsets("offsets", wanted[1], phrase.size)
     if rows.size != owners.size:
         raise ValueError(f"`text` has {rows.size} rows, `owner` {owners.size}; expected as many")
     for name, places, size in (
-        ("text", rows, len(said)),
+        ("text", rows, len(column)),
         ("owner", owners, offsets.size - 1),
         ("wanted", phrase, len(named)),
     ):
@@ -78,8 +79,8 @@ def count_phrases(
             raise ValueError(f"`{name}` reaches beyond the {size} there are")
     counts = np.zeros((3, rows.size), np.int64)
     left_of = np.diff(offsets)
-    said_by = _Rows(said.data, said.offsets, rows, owners)
-    _count_phrases(said_by, _Phrases(named.data, named.offsets, phrase, offsets), left_of, counts)
+    owned = _Rows(column.data, column.offsets, rows, owners)
+    _count_phrases(owned, _Phrases(named.data, named.offsets, phrase, offsets), left_of, counts)
     found, new, left = counts
     return found, new, left
 
@@ -121,7 +122,7 @@ def _write_words(
     out_offsets: Any,
     out: Any,
 ) -> None:
-    """Write the words of each text, one text after another."""
+    """Concatenate the words of each text."""
     size = 0
     for row in range(offsets.size - 1):
         begins = size
@@ -144,7 +145,7 @@ def _write_words(
                 out[np.uint64(size)] = letter
                 size += 1
             at += taken
-            # what stands above the dotted I parts words
+            # the dot above the dotted I separates words
             if word >= 0 and (letter == _SPACE or taken == 2 or at == stop):
                 if _is_one_of(out, word, size, words, word_offsets):
                     size = before
@@ -154,7 +155,7 @@ def _write_words(
 
 @always_inlined
 def _contains_phrase(text: View, phrase: View) -> bool:
-    """Tell whether a text of single-spaced words has some of them in a row."""
+    """Return whether a text of single-spaced words contains a phrase as consecutive words."""
     at, size, length = 0, text.length, phrase.length
     while at + length <= size:
         if same_bytes(text, at, phrase, 0, length) and (
@@ -168,7 +169,7 @@ def _contains_phrase(text: View, phrase: View) -> bool:
 
 
 class _Rows(NamedTuple):
-    """Who says what: texts and their offsets, and for each row its text and its owner."""
+    """Texts and their offsets, and for each row its text and its owner."""
 
     texts: UInt8Array
     offsets: Int64Array
@@ -177,7 +178,7 @@ class _Rows(NamedTuple):
 
 
 class _Phrases(NamedTuple):
-    """Who wants what: phrases and their offsets, those that owners want, and offsets of these."""
+    """Phrases and their offsets, the wanted phrases of owners, and offsets of these."""
 
     phrases: UInt8Array
     offsets: Int64Array
@@ -191,7 +192,7 @@ class _Phrases(NamedTuple):
     fastmath=False,
 )
 def _count_phrases(rows: _Rows, phrases: _Phrases, left: Any, counts: Any) -> None:
-    """Count (3, rows) a row's phrases, the new ones, and those that were left before it."""
+    """Count (3, rows) a row's phrases, the new ones, and the remaining ones before it."""
     texts, offsets, text_of, owner_of = rows
     named, phrase_offsets, wanted, wanted_offsets = phrases
     seen = np.zeros(wanted.size, np.bool_)

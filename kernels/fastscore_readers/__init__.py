@@ -1,4 +1,4 @@
-"""How bytes become columns: JSON, CSV and Python literals.
+"""Parsers: JSON, CSV and Python literals become columns.
 
 It imports only `fastscore_jit`, and nothing that computes metrics.
 """

@@ -1,11 +1,12 @@
-r"""CSV as columns: what every wanted cell is, and what is wrong with which record.
+r"""CSV records as columns: the byte range of every wanted cell, and the faults of invalid records.
 
-Records are cut as Python's ``csv.reader`` cuts them in its default dialect: cells are parted by
-commas, a cell that begins with a quote ends at the next quote that is not doubled and may hold
-commas and line ends, quotes elsewhere are text, and lines end with ``\n``, ``\r\n`` or ``\r``.
-What that reader guesses at is a fault here: a quote that is not closed, text after a closing
-quote, a record of another width than the header, bytes that are not UTF-8. A record whose quoting
-is broken is given up by its first line, and reading goes on at the next. No cell is too long.
+Records are split as Python's ``csv.reader`` splits them in its default dialect. Commas separate
+cells. A cell that begins with a quote ends at the next quote that is not doubled, and may contain
+commas and line ends. Other quotes are text. Lines end with ``\n``, ``\r\n`` or ``\r``.
+
+These are faults here, though Python's reader accepts them: an unterminated quote, text after a
+closing quote, a cell count that differs from the header's, invalid UTF-8. If the quoting of a
+record is broken, only its first line is rejected. Cells have no maximum length.
 """
 
 from collections.abc import Callable, Sequence
@@ -40,17 +41,16 @@ from fastscore_readers.json.walk import (
 )
 from fastscore_readers.line_scan import LineScan, scan_of
 
-# numbered apart from the faults of JSON Lines
+# these numbers differ from those of the faults of JSON Lines
 WRONG_CELL_COUNT, UNTERMINATED_QUOTE, TEXT_AFTER_QUOTE, TOO_LONG = range(17, 21)
 
 FINAL, LIMIT, N_FAULTS, N_BAD, STOP, CUT, MARKED, STATE_ITEMS = range(10, 18)
-"""What `state` tells besides what that of `json.walk` does: whether the data end with the window,
-and what a record that passes its end is longer than if it is given up; how many faults and bad
-bytes there are, where the next record begins, whether a record that is given up goes on, and
-whether one may begin with a byte order mark."""
+"""Items of `state` after those of `json.walk`: whether the data end with the window; the maximum
+length of a record that the window cuts; the numbers of faults and bad bytes; where the next record
+begins; whether a rejected record continues; whether a record may begin with a byte order mark."""
 
 MARKS_AFTER = 4
-"""How many marks are written after the last one."""
+"""The number of sentinel marks after the last mark."""
 FAULT_ITEMS = 6
 _BOM = 0xEF
 
@@ -68,7 +68,7 @@ class Records(NamedTuple):
     rows : int64 (3 * capacity,)
         Line, start and end of the good records.
     faults : int64 (6 * capacity,)
-        Those of the faulty ones, with status, position and number of cells.
+        Line, start, end, status, position and number of cells of the faulty records.
     """
 
     slots: npt.NDArray[np.uint64]
@@ -78,7 +78,7 @@ class Records(NamedTuple):
 
 @inlined
 def _mark(data: Any, size: Any, marks: Any, bad: Any) -> Any:
-    """Note where quotes, commas and line ends stand, and bytes that are no UTF-8: how many."""
+    """Record the positions of quotes, commas, line ends and invalid UTF-8; count the latter."""
     follow = special = _NONE
     n = n_bad = 0
     for at in range(0, size + 1, BLOCK):
@@ -95,7 +95,7 @@ def _mark(data: Any, size: Any, marks: Any, bad: Any) -> Any:
 
 @always_inlined
 def _line_end_bytes(data: Any, at: Any, size: Any, final: Any) -> Any:
-    """How many bytes the line end at a position has, 0 where it may be half of one."""
+    """Return the length of the line end at a position, 0 if the window may cut it in half."""
     if byte_at(data, at) == NEWLINE:
         return 1
     if at + 1 == size:
@@ -105,7 +105,7 @@ def _line_end_bytes(data: Any, at: Any, size: Any, final: Any) -> Any:
 
 @inlined
 def _closing_mark(data: Any, marks: Any, mark: Any, size: Any) -> tuple[Any, Any, Any]:
-    """Find the quote that ends a cell, from a mark on: its mark, the cell's kind and line ends."""
+    """Return the mark of the quote that ends a cell, the cell's kind and its line ends."""
     kind, lines = signed(STRING), 0
     while True:
         at = signed(item_at(marks, mark))
@@ -131,10 +131,10 @@ def _closing_mark(data: Any, marks: Any, mark: Any, size: Any) -> tuple[Any, Any
 def walk_records(
     data: Any, marks: Any, bad: Any, slot_of: Any, width: int, records: Records, state: Any
 ) -> None:
-    """Walk the records of a window, as many as are whole and fit.
+    """Walk the complete records of a window, as many as there is memory for.
 
-    ``slot_of`` says of each cell of a record which column takes it, or -1; of ``width`` slots in a
-    row of `Records.slots` the first takes none. After the window stand spaces.
+    ``slot_of`` maps each cell of a record to its column, or to -1. Rows of `Records.slots` have
+    ``width`` slots, of which the first is unused. Spaces follow the window.
     """
     size, limit, final = state[SIZE], state[LIMIT], state[FINAL] != 0
     state[N_BAD] = _mark(data, size, marks, bad)
@@ -179,7 +179,7 @@ def walk_records(
         if is_cut:
             status = TOO_LONG
         if status != 0:
-            # broken quoting may swallow good records: reading goes on at the next line
+            # a broken quote may enclose good records: reading continues at the next line
             mark, lines = first, 0
             end = signed(item_at(marks, mark))
             while end < size and not ends_line(byte_at(data, end)):
@@ -234,26 +234,26 @@ def scan_csv(
     records: int = 1 << 62,
     allocate: Callable[[int], UInt8Array] | None = None,
 ) -> LineScan:
-    """Scan records of a buffer, as many as are whole.
+    """Scan the complete records of a buffer.
 
     Parameters
     ----------
     data
         The bytes, uint8, C-contiguous; read-only is fine.
     slot_of
-        For each cell of a record the column that takes it, or -1, int64 (width,).
+        The column of each cell of a record, or -1, int64 (width,).
     kinds
-        What the columns are filled with: `fill.PLACES`, `CELLS` or `FULL_CELLS`.
+        The kind of each column: `fill.PLACES`, `CELLS` or `FULL_CELLS`.
     line
         The number of the first line.
     final
-        Whether the data end where the buffer does; without it, what the buffer's end cuts is left.
+        Whether the data end with the buffer. If not, a record that the buffer cuts is not scanned.
     limit
-        A record that the buffer's end cuts is given up when it is longer than this.
+        A record that the buffer cuts is rejected if it is longer than this.
     records
-        About so many good and faulty records are scanned.
+        The approximate maximum number of records, good and faulty.
     allocate
-        Makes the memory for the texts of columns, of a number of bytes.
+        Allocates a number of bytes for the texts of columns.
 
     Returns
     -------
@@ -313,7 +313,7 @@ def scan_csv(
 
 
 def _faults(memory: BlockMemory, found: Records, state: Int64Array) -> npt.NDArray[np.int64]:
-    """Return the faults of a window, int64 (6, m); records that are no UTF-8 become some."""
+    """Return the faults of a window, int64 (6, m), with those of records that are invalid UTF-8."""
     faults = found.faults[: FAULT_ITEMS * state[N_FAULTS]].reshape(-1, FAULT_ITEMS)
     # a window mostly cuts its last character, which is the next one's; one that a record's end
     # cuts is noted up to three bytes after it

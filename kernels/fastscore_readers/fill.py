@@ -1,8 +1,8 @@
-"""Values of a block as columns, while it is in the cache: Arrow's views of texts, integers, places.
+"""Parsed values of a block as columns, while it is in the cache: string views, integers or places.
 
-Texts are copied out of the block, one that is as in the row before only once. What no column of
-its kind takes as it is (another type, a lone surrogate, an integer beyond 18 digits) is
-counted as odd and left to whoever knows what becomes of it.
+Texts are copied out of the block. Equal texts of consecutive rows are copied once. Values that do
+not fit the kind of their column (another type, a lone surrogate, an integer of more than 18 digits)
+are counted as odd. The caller converts them.
 
 Comparisons are spelled out: `in` over a tuple compiles to slower code.
 """
@@ -35,8 +35,8 @@ from fastscore_readers.json.tokens import ESCAPED, INTEGER, MINUS, NULL, STRING,
 from fastscore_readers.json.walk import BEGIN, END, LINE, N_ROWS, START, note_of
 
 PLACES, WHOLE, TEXT, TEXT_OR_WHOLE, CELLS, FULL_CELLS = range(6)
-"""What a column is filled with: where its values stand; integers; strings, or those and the digits
-of integers that have no sign; cells of CSV, or those that are not empty."""
+"""Kinds of columns: byte ranges of values; integers; strings; strings and digits of unsigned
+integers; CSV cells; CSV cells that are not empty."""
 
 _ZERO = 0x30
 _MORE_ROWS = 64
@@ -54,17 +54,17 @@ class Columns(NamedTuple):
     kind : int8 (k,)
         `PLACES`, `WHOLE`, `TEXT`, `TEXT_OR_WHOLE`, `CELLS` or `FULL_CELLS`.
     words : uint64 (k, capacity, 2)
-        A start and an end, an integer and 0, or the view of a text; 0 where none is taken.
+        A start and an end, an integer and 0, or the view of a text; 0 for values not taken.
     tags : uint8 (k, capacity)
         The types of the values.
     odd : int64 (k,)
-        How many values were left out that are not null.
+        The number of values that are not null and were not taken.
     lines : int64 (3, capacity)
         Number, start and end of each row's line.
     texts : uint8
-        The texts that do not fit into their views; 64 bytes longer than all can be.
+        The texts that do not fit into their views, with 64 spare bytes.
     used : int64 (2,)
-        How many rows there are, and how many bytes of texts.
+        The number of rows, and the bytes of texts.
     """
 
     kind: npt.NDArray[np.int8]
@@ -77,23 +77,23 @@ class Columns(NamedTuple):
 
 
 ROWS, TEXT_BYTES = range(2)
-"""What `Columns.used` holds."""
+"""Items of `Columns.used`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Filled:
-    """A column of n rows as Arrow has it.
+    """A column of n rows in Arrow's layout.
 
     Parameters
     ----------
     values : uint64
         String views, (n, 2), or the words of int64 values, (n,).
     texts : uint8
-        What the views refer to as buffer 0.
+        Buffer 0 of the views.
     valid : bool (n,)
-        Which rows have a value that is not null; of an odd one `values` has zeros.
+        Which rows are not null. Odd values are zeros in `values`.
     odd
-        How many values are not null but could not be taken as they are.
+        The number of values that are not null and were not taken.
     """
 
     values: npt.NDArray[np.uint64]
@@ -103,7 +103,7 @@ class Filled:
 
 
 def allocate_columns(kinds: Sequence[int], capacity: int = 0, n_bytes: int = 0) -> Columns:
-    """Allocate memory for as many rows, and as many bytes of text."""
+    """Allocate memory for a number of rows and bytes of text."""
     k = len(kinds)
     return Columns(
         np.array(kinds, np.int8),
@@ -117,12 +117,12 @@ def allocate_columns(kinds: Sequence[int], capacity: int = 0, n_bytes: int = 0) 
 
 
 def with_capacity(columns: Columns, rows: int, done: int, size: int) -> Columns:
-    """Return columns with memory for more rows, found in the last of ``done`` bytes of ``size``."""
+    """Return columns with memory for more rows, estimated from the first ``done`` bytes."""
     n, present = int(columns.used[ROWS]), columns.lines.shape[1]
     rows += n
     if rows <= present:
         return columns
-    # as many to a byte as there were so far, and some more
+    # rows per byte so far, with a margin
     capacity = rows if done == size else int(1.1 * rows * size / done) + _MORE_ROWS
     if present == 0:
         return allocate_columns(columns.kind.tolist(), capacity, size if columns.kind.any() else 0)
@@ -133,7 +133,7 @@ def with_capacity(columns: Columns, rows: int, done: int, size: int) -> Columns:
 
 
 def filled_columns(columns: Columns) -> dict[int, Filled]:
-    """Return the columns that were filled with more than places, by their number."""
+    """Return the columns filled with values (not only places), by their number."""
     found = {}
     n, used = columns.used.tolist()
     for number, kind in enumerate(columns.kind.tolist()):
@@ -145,7 +145,7 @@ def filled_columns(columns: Columns) -> dict[int, Filled]:
 
 
 def joined_columns(parts: Sequence[Filled]) -> Filled:
-    """Put columns of texts one after another."""
+    """Concatenate columns of texts."""
     values: list[npt.NDArray[np.uint64]] = []
     shift = 0
     for part in parts:
@@ -164,7 +164,7 @@ def joined_columns(parts: Sequence[Filled]) -> Filled:
 
 @always_inlined
 def _copy(source: Any, at: Any, length: Any, target: Any, to: Any) -> None:
-    """Copy a text by blocks; up to 63 bytes more are read, and written."""
+    """Copy a text in blocks; up to 63 bytes after it are read and written."""
     done = 0
     while done < length:
         put_block(target, to + done, source, at + done)
@@ -173,13 +173,13 @@ def _copy(source: Any, at: Any, length: Any, target: Any, to: Any) -> None:
 
 @inlined
 def _unquote(data: Any, at: Any, end: Any, out: Any, to: Any) -> Any:
-    """Write a cell's text, its doubled quotes once: position after it. Blocks are written."""
-    parted = _NONE
+    """Write a cell's text with single quotes for doubled ones, in blocks; return its end."""
+    pending = _NONE
     while at < end:
         quotes = _quotes(block_at(data, at))
-        # of two quotes the first counts; all ones where the blocks part them
-        first = after_odd(quotes) ^ parted
-        parted = ~(first >> _63) + _1
+        # keep the first of two quotes; all ones if a block ends between them
+        first = after_odd(quotes) ^ pending
+        pending = ~(first >> _63) + _1
         chosen = ~quotes | first
         if end - at < BLOCK:
             chosen &= (_1 << np.uint64(end - at)) - _1
@@ -249,7 +249,7 @@ def _fill(data: Any, slots: Any, n_rows: Any, columns: Columns, number: Any, beg
 
 @inlined
 def _is_empty(slots: Any, n_rows: Any, number: Any, width: Any) -> Any:
-    """Whether no row has a value in a column."""
+    """Return whether a column has no value in any row."""
     row = 0
     while row < n_rows and item_at(slots, row * width + number + 1) == _NONE:
         row += 1
@@ -264,14 +264,14 @@ COLUMNS = (
 
 @inlined
 def fill_rows(data: Any, slots: Any, rows: Any, columns: Columns, state: Any) -> None:
-    """Fill columns with the slots of a block that was walked; see `walk.walk_lines`."""
+    """Fill columns with the slots that `walk.walk_lines` wrote for a block."""
     n_rows, begin, first = state[N_ROWS], state[BEGIN], columns.used[ROWS]
     for row in range(n_rows):
         columns.lines[LINE, first + row] = item_at(rows, 3 * row + LINE)
         columns.lines[START, first + row] = begin + item_at(rows, 3 * row + START)
         columns.lines[END, first + row] = begin + item_at(rows, 3 * row + END)
     for number in range(columns.kind.size):
-        # there are zeros already
+        # memory is already zero
         if not _is_empty(slots, n_rows, number, columns.kind.size + 1):
             _fill(data, slots, n_rows, columns, number, begin)
     columns.used[ROWS] = first + n_rows

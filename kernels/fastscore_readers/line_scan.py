@@ -1,4 +1,4 @@
-"""What was found in lines, whatever they are written in: places or columns of the wanted values."""
+"""The result of scanning lines of any syntax: places or columns of the wanted values."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -24,32 +24,32 @@ class LineScan:
         Number of each row's line and its bytes in the buffer (line end excluded), int64 (n,).
     tags
         Type of each wanted value (`tokens.ABSENT` ... `OBJECT`), uint8 (k, n). A cell is a string,
-        `ESCAPED` if quotes in it are doubled; it is absent where the header lacks its name.
+        or `ESCAPED` if it has doubled quotes. It is absent if the header lacks its name.
     value_start, value_end
-        Bytes of each wanted value, a string's inside its quotes, int64 (k, n); meaningless where
-        it is absent or filled.
+        Byte range of each wanted value, without the quotes of strings, int64 (k, n). Undefined for
+        absent values and filled columns.
     fault_line, fault_start, fault_end
-        Number and bytes of each faulty line, int64 (m,); of a record whose quoting is broken, its
-        first line.
+        Number and bytes of each faulty line, int64 (m,). If quoting is broken, the record's first
+        line.
     fault_status, fault_position
-        What is wrong with it (`faults.NOT_JSON` or `csv_records.TOO_LONG`, say) and the byte
-        at which it is, int64 (m,).
+        The fault (such as `faults.NOT_JSON` or `csv_records.TOO_LONG`) and its byte position, int64
+        (m,).
     fault_cells, fault_width
-        How many cells of a record were read before that, and how many it should have, int64 (m,);
-        0 without cells.
+        The number of cells read of a faulty record, and the expected number, int64 (m,); 0 without
+        cells.
     n_lines, n_blank
-        All lines, and those of white space alone.
+        The numbers of all lines and of blank ones.
     next_line
-        The number of the line that would follow.
+        The number of the next line.
     filled
-        The columns that were asked for, by their key's number.
+        The filled columns, by their key's number.
     again
-        Scans once more without filling columns.
+        Repeats the scan without filling columns.
     syntax
-        What the values are written in: ``csv``, ``json`` (elements of documents) or ``jsonl``.
+        The syntax of the values: ``csv``, ``json`` (elements of documents) or ``jsonl``.
     stop, cut
-        Where the next record of CSV starts, and whether the last fault is a line that goes on
-        after the buffer.
+        Where the next record of CSV starts, and whether the last faulty line continues after the
+        buffer.
     has_mark
         Whether a record may begin with a byte order mark.
     """
@@ -79,7 +79,7 @@ class LineScan:
     has_mark: bool = True
 
     def value_bytes(self, key: int) -> tuple[Int64Array, Int64Array]:
-        """Return where the values of a key stand."""
+        """Return the byte ranges of the values of a key."""
         scan = self.again() if key in self.filled else self
         return scan.value_start[key], scan.value_end[key]
 
@@ -92,7 +92,10 @@ def scan_of(
     counts: Sequence[int],
     again: Callable[[], LineScan],
 ) -> LineScan:
-    """Return what columns and faults, int64 (6, m), tell; counts are lines, blank and next ones."""
+    """Return the scan of filled columns and of faults, int64 (6, m).
+
+    ``counts`` are the lines, the blank lines and the number of the next line.
+    """
     n = int(columns.used[ROWS])
     line, start, end = columns.lines[:, :n]
     places = columns.words[:, :n].view(np.int64)
@@ -121,7 +124,7 @@ def scan_of(
 
 
 def joined_scans(data: UInt8Array, scans: Sequence[tuple[int, LineScan]]) -> LineScan:
-    """Join scans of one wish, each with its place in ``data``."""
+    """Join scans of the same keys, each with its place in ``data``."""
     if len(scans) == 1 and not scans[0][0]:
         return replace(scans[0][1], data=data)
     shifts, parts = [shift for shift, _ in scans], [scan for _, scan in scans]

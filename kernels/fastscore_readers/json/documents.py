@@ -1,4 +1,4 @@
-"""JSON documents as JSON Lines: the elements of an array, each on a line of its own.
+"""JSON documents as JSON Lines: each element of an array becomes a line.
 
 Comparisons are spelled out: `in` over a tuple compiles to slower code.
 """
@@ -35,10 +35,10 @@ from fastscore_readers.json.tokens import (
 __all__ = ["LINE_END_IN_STRING", "JsonElements", "PassedValue", "elements"]
 
 AT_START, BETWEEN_VALUES, IN_EMPTY_ARRAY, AFTER_COMMA, AFTER_ELEMENT, AFTER_ARRAY = range(6)
-"""Where in a document a part of it may begin."""
+"""States of the parser at the beginning of a chunk."""
 
 LINE_END_IN_STRING = 0x1E
-"""Stands for a line end within a string, which is a fault as any control character is."""
+"""Replaces a line end within a string. Like any control character it is a fault."""
 _OUTSIDE, _IN_STRING, _IN_ESCAPE = range(3)
 _BETWEEN = b" \t\n"
 
@@ -52,17 +52,17 @@ class JsonElements:
     Parameters
     ----------
     data
-        The document, uint8, with a line end before each element and none elsewhere: white space
-        and what parts the elements are spaces, a line end in a string is `LINE_END_IN_STRING`.
+        The document, uint8, with a line end before each element and none elsewhere. White space and
+        separators become spaces, a line end in a string becomes `LINE_END_IN_STRING`.
     start, line
         Where each element starts, and its line in the document, int64 (n,).
     fault
-        Where the document goes wrong between two elements; its size when an array is not closed;
-        -1 when nothing is wrong. No element after it is listed.
+        The position of an error between two elements; the document's size if an array is not
+        closed; -1 without an error. Elements after it are not listed.
     stop, next_line
-        How much of the text was parted, and the line at which that ends: what its end cuts is left.
+        Where the last complete element ends, and the line there.
     place
-        Where in a document that is, one of `AT_START` and the others.
+        The parser's state at ``stop``: `AT_START` or another.
     """
 
     data: UInt8Array
@@ -82,49 +82,48 @@ def elements(
     line: int = 1,
     final: bool = True,
 ) -> JsonElements:
-    """Part a JSON document: the elements of its array, or values one after another.
+    """Split a JSON document into the elements of its array, or into consecutive values.
 
-    Elements are told apart by brackets and strings alone, so one that is faulty mostly leaves the
-    others whole.
+    Only brackets and strings separate elements, so a faulty element rarely affects the others.
 
     Parameters
     ----------
     data
-        The document without a byte order mark, or a part of it, uint8; read-only is fine.
+        The document without a byte order mark, or a chunk of it, uint8; read-only is fine.
     whole_array
         Whether an array is one element.
     place, line
-        Where in the document the part begins, and on which line.
+        The parser's state and the line at which the chunk begins.
     final
         Whether the document ends with it.
     """
-    parted = data.copy()
-    fault, stop, place = _part_elements(parted, whole_array, place, final)
+    split = data.copy()
+    fault, stop, place = _split_elements(split, whole_array, place, final)
     size = stop if fault < 0 else fault
-    # a return at the very end may be half of a line end
+    # a carriage return at the end may be the first half of a line end
     if not final and fault < 0 and size == data.size and size and data[-1] == RETURN:
         size -= 1
-    begins = np.flatnonzero(parted[:size] == NEWLINE) + 1
-    if size and parted[0] not in _BETWEEN:
+    begins = np.flatnonzero(split[:size] == NEWLINE) + 1
+    if size and split[0] not in _BETWEEN:
         begins = np.insert(begins, 0, 0)
     begins = begins[begins < size]
     lines = line + np.searchsorted(line_begins(data), np.append(begins, size), side="right")
-    return JsonElements(parted[:size], begins, lines[:-1], fault, size, int(lines[-1]), place)
+    return JsonElements(split[:size], begins, lines[:-1], fault, size, int(lines[-1]), place)
 
 
 class PassedValue:
-    """A value that is passed over, block by block."""
+    """A value that is skipped, block by block."""
 
     def __init__(self, line: int) -> None:
         self.n_bytes, self.line = 0, line
         self._depth, self._within, self._returned = 0, _OUTSIDE, False
 
     def go_on(self, data: bytes) -> int:
-        """Pass over the value's next bytes; return where it ends in them, -1 where it goes on."""
+        """Skip the value's next bytes; return where it ends in them, or -1 if it continues."""
         text = np.frombuffer(data, np.uint8)
         end, self._depth, self._within = _pass_value(text.copy(), self._depth, self._within)
         passed = text if end < 0 else text[:end]
-        # a line end that the blocks part is one
+        # a line end across two blocks counts once
         is_half = self._returned and data[:1] == b"\n" and passed.size > 0
         self.line += count_line_ends(passed) - is_half
         self._returned = passed.size > 0 and passed[-1] == RETURN
@@ -144,10 +143,10 @@ def _parts_values(byte: Any) -> Any:
 
 @inlined
 def _value_end(text: Any, at: Any, depth: Any, within: Any) -> tuple[Any, Any, Any]:
-    """Position after the value that goes on at a position, by its brackets and strings alone.
+    """Return the position after the value at a position, found by its brackets and strings alone.
 
-    -1 where it goes on after the text, with how deep that is and within what; at its beginning it
-    is 0 deep and outside of strings. What an escape is made of is checked later.
+    If the value continues after the text, return -1, its depth and whether it ends in a string.
+    Depth 0, outside strings, is a value's beginning. Escapes are not validated here.
     """
     while at < text.size:
         if within == _IN_STRING and at + BLOCK <= text.size:
@@ -181,19 +180,21 @@ def _value_end(text: Any, at: Any, depth: Any, within: Any) -> tuple[Any, Any, A
 
 @kernel("out(uint8[:]), int64, int64", returns="int64, int64, int64", fastmath=False)
 def _pass_value(text: Any, depth: int, within: int) -> tuple[int, int, int]:
-    """Go on through a value; see `_value_end`."""
+    """Skip the rest of a value, as `_value_end` does."""
     end, depth, within = _value_end(text, 0, depth, within)
     return int(end), int(depth), int(within)
 
 
 @kernel("out(uint8[:]), bool, int64, bool", returns="int64, int64, int64", fastmath=False)
-def _part_elements(text: Any, whole_array: bool, place: int, final: bool) -> tuple[int, int, int]:
-    """Make lines of a document's elements in place: a line end stands before each.
+def _split_elements(text: Any, whole_array: bool, place: int, final: bool) -> tuple[int, int, int]:
+    """Turn a document's elements into lines in place: write a line end before each.
 
-    Every other byte between elements becomes a space. ``place`` says where in the document the text
-    begins, and ``final`` whether it ends here; otherwise an element that its end cuts is left.
-    Returns the position at which the document goes wrong between two elements, ``text.size`` when
-    its array is not closed, or -1; how much of the text was parted; and the place after that.
+    Every other byte between elements becomes a space. ``place`` is the parser's state at the
+    beginning. If the document does not end with the text (``final``), an element that the text cuts
+    is not split.
+
+    Return the position of an error between two elements (``text.size`` if the array is not closed,
+    -1 without an error), the number of bytes that were split, and the parser's state there.
     """
     stop = text.size
     at = begin = 0
@@ -211,7 +212,7 @@ def _part_elements(text: Any, whole_array: bool, place: int, final: bool) -> tup
             return at, at, place
         else:
             place = max(place, BETWEEN_VALUES)
-            # outside of an array, values that touch stay one line, which then is a fault
+            # outside an array, values without a separator share a line, which is a fault
             if at == 0 or byte_at(text, at - 1) == SPACE:
                 begin = at
             end, _, _ = _value_end(text, at, 0, _OUTSIDE)

@@ -1,7 +1,7 @@
-"""What is wrong with a line that the index suspects, and at which byte: Python's rules, in Python.
+"""The faults of suspected lines and their positions, by Python's rules, in Python.
 
-A line is read as ``json.loads(line.strip())`` reads it, but for two limits that are ours: values
-nest no deeper than `MAX_DEPTH`, and integers may have any number of digits.
+A line is read as ``json.loads(line.strip())`` reads it, with two differences. Values nest at most
+`MAX_DEPTH` deep, and integers may have any number of digits.
 """
 
 import re
@@ -22,27 +22,27 @@ class _FaultError(Exception):
 
 
 def fault_of(line: bytes, *, arrays: bool = False, values: bool = False) -> tuple[int, int] | None:
-    """Judge a line.
+    """Validate a line.
 
     Parameters
     ----------
     line
         Its bytes, without a line end.
     arrays, values
-        Whether it may be an array, or any value, rather than an object. Around any value only the
-        white space of JSON may stand.
+        Whether the line may be an array, or any value, besides an object. Around any value only the
+        white space of JSON is allowed.
 
     Returns
     -------
     tuple or None
-        What is wrong (`NOT_JSON`, `NOT_OBJECT`, `NOT_UTF8` or `TOO_DEEP`) and the byte at which it
-        is; None for a line that is good, or blank.
+        The fault (`NOT_JSON`, `NOT_OBJECT`, `NOT_UTF8` or `TOO_DEEP`) and its byte position; None
+        for a line that is valid or blank.
     """
     try:
         text = line.decode()
     except UnicodeDecodeError as error:
         return NOT_UTF8, error.start
-    # other white space may be of many bytes
+    # other white space may have several bytes
     start = _blanks_end(line, 0) if values else len(line) - len(text.lstrip().encode())
     if start == len(line):
         return None
@@ -61,14 +61,14 @@ def fault_of(line: bytes, *, arrays: bool = False, values: bool = False) -> tupl
 
 
 def spaces_for_white(line: bytes) -> bytes:
-    """Return a line with spaces in place of all white space around it."""
+    """Return a line with the white space around it replaced by spaces."""
     inside = line.decode().strip().encode()
     before = len(line) - len(line.decode().lstrip().encode())
     return b" " * before + inside + b" " * (len(line) - before - len(inside))
 
 
 def _value_end(line: bytes, at: int) -> int:
-    """Position after the value that begins at a position."""
+    """Return the position after the value that begins at a position."""
     opened: list[int] = []
     while True:
         # here a value begins

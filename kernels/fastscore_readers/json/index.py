@@ -1,9 +1,9 @@
-"""One structural index of a block of JSON Lines: where its tokens stand, in one look at each byte.
+"""One structural index of a block of JSON Lines: the positions of its tokens, in one pass.
 
-Sixty-four bytes are looked at at once, in the manner of Langdale and Lemire, "Parsing gigabytes of
-JSON per second" (VLDB Journal 28, 2019), with UTF-8, escapes, control characters and line ends in
-the same pass. All that reads JSON walks this index. What cannot stand where it does is only noted:
-the lines that hold it are judged one by one (`faults`).
+Sixty-four bytes are classified at once, as in Langdale and Lemire, "Parsing gigabytes of JSON per
+second" (VLDB Journal 28, 2019). UTF-8, escapes, control characters and line ends are checked in the
+same pass. All JSON readers walk this index. Invalid bytes are only recorded, and their lines are
+validated one by one (`faults`).
 """
 
 from typing import Any, NamedTuple
@@ -17,18 +17,18 @@ from fastscore_jit.memory import store_positions
 from fastscore_jit.views import BLOCK, address_of, block_at, item_at, put_item
 
 POSITION = 0x7FFFFFFF
-"""The bits of a token that say where it stands."""
+"""The bits of a token with its position."""
 WITH_ESCAPES = np.uint32(0x80000000)
-"""The bit of a closing quote's token that says whether its string is written with escapes."""
+"""The bit of a closing quote's token that is set if its string has escapes."""
 
 BYTES_AFTER = 128
-"""How many bytes must be readable after a block."""
+"""Number of bytes that must be readable after a block."""
 TOKENS_AFTER = 64
-"""How many tokens may be written after the last one."""
+"""Number of tokens that may be written after the last token."""
 
 IS_UTF8, N_TOKENS, N_BAD, NUMBERED = range(4)
-r"""What `counts` tell: whether the block is known to be UTF-8; how many tokens and bad bytes it
-has, and whether there is an escape that begins with ``\u``."""
+r"""Items of `counts`: whether the block is known to be UTF-8; its numbers of tokens and bad bytes;
+whether an escape begins with ``\u``."""
 
 _CONTROLS = range(0x20)
 _token_marks = byte_marks(b'"', b"\\", b"{}[]:,", b"\n\r", b" \t", _CONTROLS, range(0x80, 0x100))
@@ -58,10 +58,10 @@ class Index(NamedTuple):
     Parameters
     ----------
     tokens : uint32
-        Where brackets, colons, commas, quotes, line ends and the first bytes of other scalars
-        stand, ascending, then line ends after the block; closing quotes with `WITH_ESCAPES`.
+        Ascending positions of brackets, colons, commas, quotes, line ends and the first bytes of
+        other scalars, then line ends after the block. Closing quotes may have `WITH_ESCAPES`.
     bad : uint32
-        Bytes that no line may hold where they stand, ascending; then `POSITION`.
+        Ascending positions of invalid bytes, then `POSITION`.
     counts : int64 (4,)
         `IS_UTF8`, `N_TOKENS`, `N_BAD`, `NUMBERED`.
     """
@@ -82,9 +82,9 @@ def allocate_index(size: int) -> Index:
 
 @always_inlined
 def _escaped_bytes(slashes: Any, odd: Any) -> tuple[Any, Any, Any]:
-    """Part backslashes: those that escape, the bytes they escape, whether the next block's first.
+    """Return the backslashes that escape, the bytes they escape, and ``odd`` of the next block.
 
-    ``odd`` says that of this block's own first byte.
+    ``odd`` is whether the block's first byte is escaped.
     """
     slashes &= ~odd
     after = (slashes << _1) | odd
@@ -96,7 +96,7 @@ def _escaped_bytes(slashes: Any, odd: Any) -> tuple[Any, Any, Any]:
 
 @inlined
 def note_bits(bad: Any, count: Any, at: Any, bits: Any) -> Any:
-    """Note bytes that are rare."""
+    """Record the positions of set bits, which are rare."""
     while bits != _NONE:
         put_item(bad, count, at + trailing_zeros(bits))
         count += 1
@@ -106,10 +106,11 @@ def note_bits(bad: Any, count: Any, at: Any, bits: Any) -> Any:
 
 @inlined
 def wrong_characters(at: Any, high: Any, follow: Any, special: Any) -> tuple[Any, Any, Any]:
-    """Mark bytes that break UTF-8; and say what the next block must begin with.
+    """Mark bytes that are invalid UTF-8; return them with the state for the next block.
 
-    ``follow`` marks the block's first bytes that belong to a character before it, the bits of
-    ``special`` that it began with E0, ED, F0 or F4, after which not all bytes are right.
+    ``follow`` marks the bytes at the block's beginning that continue a character of the block
+    before. The bits of ``special`` are set if that character begins with E0, ED, F0 or F4, which
+    restrict the byte after them.
     """
     below_c0, below_c2, below_e0, below_f0, below_f5, below_90, below_a0, e0, ed, f0, f4 = (
         _character_marks(at)
@@ -130,7 +131,7 @@ def wrong_characters(at: Any, high: Any, follow: Any, special: Any) -> tuple[Any
 
 @inlined
 def _flag(tokens: Any, first: Any, bits: Any, closing: Any) -> None:
-    """Say of the tokens at some bits that their strings have escapes."""
+    """Mark the tokens at some bits as ends of strings with escapes."""
     while closing != _NONE:
         lowest = closing & (~closing + _1)
         token = first + count_ones(bits & (lowest - _1))
@@ -146,13 +147,14 @@ INDEX = "Index(out(uint32[:]), out(uint32[:]), out(int64[:]))"
 def index_block(data: Any, index: Any, state: Any) -> None:
     """Index a block, whose size is the first number of ``state``, and the line end after it.
 
-    After its whole lines stand spaces up to a multiple of 64, then line ends. What is known to be
-    UTF-8 is not looked at for that: it takes most of the time beyond ASCII.
+    The block ends with a line end, followed by spaces up to a multiple of 64, then by line ends.
+    UTF-8 is not checked if it is known to be valid: the check takes most of the time of non-ASCII
+    text.
     """
     tokens, bad, counts = index
     size, is_utf8 = state[0] + 1, counts[IS_UTF8] != 0
     n = n_bad = 0
-    # what a block of 64 hands to the next: words of which some first or last bits are set
+    # state passed from one block of 64 to the next: words with some first or last bits set
     odd = follow = special = inside = scalar_before = carry = digits = numbered = _NONE
     for at in range(0, size, BLOCK):
         here = block_at(data, at)

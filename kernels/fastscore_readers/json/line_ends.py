@@ -1,4 +1,4 @@
-r"""Where lines end, as Python's text files end them: ``\n``, ``\r\n`` or ``\r``."""
+r"""Positions of line ends, as in Python's text files: ``\n``, ``\r\n`` or ``\r``."""
 
 from typing import Any
 
@@ -24,7 +24,7 @@ def count_line_ends(data: UInt8Array) -> int:
     count, begins = 0, np.empty(min(data.size, _PIECE_BYTES) + BLOCK, np.uint32)
     for at in range(0, data.size, _PIECE_BYTES):
         count += _note_begins(read_only(data[at : at + _PIECE_BYTES]), begins)
-        # one that two pieces part
+        # a line end across two pieces
         count -= data[at - 1 : at + 1].tobytes() == b"\r\n"
     return int(count)
 
@@ -32,7 +32,7 @@ def count_line_ends(data: UInt8Array) -> int:
 def line_begins(data: UInt8Array) -> Int64Array:
     r"""Return the position after each line end, ascending, int64 (n,).
 
-    After a ``\r`` at the very end it is ``data.size``, though that may be half of a line end.
+    After a ``\r`` at the end of the data it is ``data.size``, though the line end may continue.
     """
     if data.size >> 32:
         raise ValueError(f"{data.size} bytes to find lines in; expected fewer than 4 GiB")
@@ -41,7 +41,7 @@ def line_begins(data: UInt8Array) -> Int64Array:
 
 
 def last_end(data: bytes | memoryview) -> int:
-    """Position after the last line end of ``data`` that surely is one, 0 without any."""
+    """Return the position after the last complete line end of ``data``, 0 without any."""
     end, step = len(data), _STEP_BYTES
     while end > 0:
         begin = max(0, end - step)
@@ -49,13 +49,13 @@ def last_end(data: bytes | memoryview) -> int:
         if cut:
             return begin + cut
         end, step = begin, 2 * step
-    # a return at the very end may be half of a line end
+    # a carriage return at the end may be the first half of a line end
     return bytes(data).rfind(b"\r", 0, max(len(data) - 1, 0)) + 1
 
 
 @kernel("uint8[:], out(uint32[:])", returns="int64", fastmath=False, allocates=False)
 def _note_begins(data: Any, begins: Any) -> int:
-    """Note where lines begin after line ends; return how many do."""
+    """Record where lines begin after line ends; return the number of lines."""
     size = data.size
     count = at = 0
     while at + BLOCK < size:

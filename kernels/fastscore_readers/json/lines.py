@@ -1,14 +1,14 @@
-r"""JSON Lines as columns: where every wanted value stands, and what is wrong with which line.
+r"""JSON Lines as columns: the place of every wanted value, and the faults of invalid lines.
 
 A line is read as ``json.loads(line.strip())`` reads it: NaN and Infinity are numbers, the last of
-equal keys wins, control characters in strings are faults. Lines end as Python's text files end
-them (``\n``, ``\r\n`` or ``\r``) and must be strict UTF-8. Two limits are this module's own:
-values nested deeper than `MAX_DEPTH`, and integers of any length are integers.
+equal keys wins, control characters in strings are faults. Lines end as in Python's text files
+(``\n``, ``\r\n`` or ``\r``) and must be strict UTF-8. There are two differences: values nest at
+most `MAX_DEPTH` deep, and integers may have any length.
 
-A block is copied to where spaces and line ends can follow it. What is noted of it is put into
-columns before the next one comes; one call goes on until something is Python's to decide. Lines
-that the index suspects are judged in Python. A good one (white space of other kinds is around it,
-or the character before it is cut off) is mended and the block is walked again.
+A block is copied to memory with room for spaces and line ends after it. Its notes become columns
+before the next block is read. One call continues until Python must decide something. Python
+validates the lines that the index suspects. A valid line among them (with other white space around
+it, or after a cut character) is mended, and the block is walked again.
 """
 
 import threading
@@ -74,19 +74,19 @@ from fastscore_readers.json.walk import (
 from fastscore_readers.line_scan import LineScan, scan_of
 
 NEXT, STAGE, EXPECTED, FITS, ONCE, ARRAYS, BEFORE = range(10, 17)
-"""What `state` tells besides what that of `walk` does: which block is next and what was done of it;
-how many of its lines are known to be no JSON, or `UNJUDGED`; which size of blocks the memory takes,
-and which one besides, once; the slot that takes lines that are arrays, 0 for none; and, from
-`BEFORE` on, what was counted before the block was walked."""
+"""Items of `state` after those of `walk`: the next block and its stage; its number of invalid
+lines, or `UNJUDGED`; the maximum block size for the memory, and one other size, allowed once; the
+slot of lines that are arrays, 0 for none; from `BEFORE` on, the counts before the block was
+walked."""
 N_COUNTED = N_NOTES + 1 - NUMBER
 STATE_ITEMS = BEFORE + N_COUNTED
 UNJUDGED = -1
 FRESH, IN_PLACE, WALKED = range(3)
-"""What was done of a block: nothing; it stands in the memory; it was walked."""
+"""Stages of a block: not read; copied to memory; walked."""
 
 
 class Walk(NamedTuple):
-    """What `walk_lines` walks by and writes to."""
+    """Inputs and outputs of `walk_lines`."""
 
     plan: Plan
     notes: Notes
@@ -96,7 +96,7 @@ class Walk(NamedTuple):
 
 @inlined
 def _copy(data: Any, source: Any, begin: Any, size: Any) -> None:
-    """Copy a block to where anything can stand after it."""
+    """Copy a block to memory with room after it."""
     at = signed(0)
     while at + BLOCK <= size:
         put_block(data, at, source, begin + at)
@@ -108,7 +108,7 @@ def _copy(data: Any, source: Any, begin: Any, size: Any) -> None:
 
 @inlined
 def _close(data: Any, size: Any) -> None:
-    """Put after a block what `index_block` and its walk look for."""
+    """Write the spaces and line ends after a block that `index_block` and its walk expect."""
     put_byte(data, size, NEWLINE)
     at = size + 1
     while at % BYTES_AFTER != 0:
@@ -120,7 +120,7 @@ def _close(data: Any, size: Any) -> None:
 
 @inlined
 def _put_arrays(values: Any, n_rows: Any, width: Any, slot: Any) -> None:
-    """Put lines that are arrays into a slot of theirs."""
+    """Put lines that are arrays into their slot."""
     for row in range(n_rows):
         value = item_at(values, row * width)
         if kind_of(value) == ARRAY:
@@ -136,10 +136,11 @@ def _put_arrays(values: Any, n_rows: Any, width: Any, slot: Any) -> None:
 def walk_blocks(
     source: Any, ends: Any, data: Any, index: Index, walk: Walk, columns: Columns, state: Any
 ) -> None:
-    """Walk blocks that end at ``ends``, until memory is wanted or lines are suspected.
+    """Walk blocks that end at ``ends``, until memory is missing or lines are suspected.
 
-    That is said by the stage of the block: ``FRESH`` where it does not fit into ``data``; otherwise
-    other than `EXPECTED` many lines are suspected, or the columns have no room for its rows.
+    The block's stage gives the reason. If it is ``FRESH``, the block does not fit into ``data``.
+    Otherwise the number of suspected lines is not `EXPECTED`, or the columns have no room for its
+    rows.
     """
     plan, notes, lines, scratch = walk
     in_slots, block = plan.n_slots > 0, state[NEXT]
@@ -183,7 +184,7 @@ _SHORT_LINE = 64
 
 
 class BlockMemory:
-    """Memory for one block of at most as many bytes and lines."""
+    """Memory for one block, with a maximum of bytes and lines."""
 
     def __init__(self, size: int, n_lines: int) -> None:
         self.size, self.n_lines = size, n_lines
@@ -200,21 +201,21 @@ class BlockMemory:
 
 
 _judged = lru_cache(1 << 12)(fault_of)
-"""Of very many bad lines most are alike."""
+"""Cached, because many invalid lines are equal."""
 
 
 def _most_lines(size: int) -> int:
-    """Bound the lines of a block of as many bytes."""
+    """Return the maximum number of lines in a block of a size."""
     return size // 2 + 2
 
 
 def _notes(size: int) -> Notes:
-    # memory that is not written to costs nothing
+    # unwritten memory uses no pages
     return Notes(np.empty(size, np.uint64), *(np.empty(size, np.int32) for _ in range(2)))
 
 
 class _Own(threading.local):
-    """What a thread keeps for its next block."""
+    """Memory that a thread reuses for its next block."""
 
     def __init__(self) -> None:
         self.memory, self.notes = BlockMemory(BLOCK_BYTES, _most_lines(BLOCK_BYTES)), _notes(0)
@@ -224,7 +225,7 @@ _own = _Own()
 
 
 def own_memory(size: int, n_lines: int = 0) -> BlockMemory:
-    """Return the thread's memory for a block; what a large block takes is not kept."""
+    """Return the thread's memory for a block; memory of large blocks is not reused."""
     if size > _KEPT_BYTES:
         return BlockMemory(size, n_lines)
     if size > _own.memory.size:
@@ -233,7 +234,7 @@ def own_memory(size: int, n_lines: int = 0) -> BlockMemory:
 
 
 def block_ends(data: UInt8Array, size: int = BLOCK_BYTES) -> Int64Array:
-    """Cut data after line ends, into blocks of about a size or of one longer line."""
+    """Split data at line ends into blocks of about a size, or of one longer line."""
     view, begin = data.data, 0
     ends: list[int] = []
     while begin < data.size:
@@ -248,20 +249,20 @@ def block_ends(data: UInt8Array, size: int = BLOCK_BYTES) -> Int64Array:
 
 @dataclass
 class Walker:
-    """The walk over the blocks of some data.
+    """The walk over blocks of data.
 
     Parameters
     ----------
     plan
-        What is wanted of each line.
+        The values wanted of each line.
     roots
-        What a line may be: `walk.OBJECTS`, `CONTAINERS` or `VALUES`.
+        Allowed types of a line: `walk.OBJECTS`, `CONTAINERS` or `VALUES`.
     restarts
         See `walk.Lines`.
     is_utf8
         Whether the data are known to be UTF-8.
     arrays
-        The slot that takes lines that are arrays, 0 where none does.
+        The slot for lines that are arrays, 0 without one.
     """
 
     plan: Plan
@@ -280,7 +281,7 @@ class Walker:
         self.state[NUMBER], self.state[ROOTS], self.state[ARRAYS] = 1, self.roots, self.arrays
 
     def walk(self, data: UInt8Array, ends: Int64Array, columns: Columns) -> Columns:
-        """Walk blocks of whole lines that end at some bytes; return the columns they were put into.
+        """Walk blocks of complete lines, and return the columns with their values.
 
         Parameters
         ----------
@@ -289,7 +290,7 @@ class Walker:
         ends
             Where each ends, ascending.
         columns
-            What is filled; with more memory, where that is needed, it is returned.
+            The columns to fill. Columns with more memory are returned if needed.
         """
         self.state[NEXT], self.state[EXPECTED] = 0, UNJUDGED
         while True:
@@ -306,12 +307,12 @@ class Walker:
                 columns = with_capacity(columns, self.n_rows, int(ends[block]), data.size)
 
     def walk_reserved(self, size: int) -> None:
-        """Walk a block that stands in memory."""
+        """Walk a block that is already in the reserved memory."""
         self.state[STAGE], self.state[SIZE], self.state[BEGIN] = IN_PLACE, size, 0
         self.walk(_NO_DATA, np.array([size]), _NO_COLUMNS)
 
     def _go_on(self, data: UInt8Array, ends: Int64Array, columns: Columns) -> None:
-        """Walk blocks until all are, or one is to be decided on."""
+        """Walk blocks until all are walked or Python must decide something."""
         memory, plan = self.memory, self.plan
         memory.index.counts[IS_UTF8] = self.is_utf8
         latest = np.full(plan.elements.size, -1, np.int32)
@@ -320,19 +321,19 @@ class Walker:
         walk_blocks(data, ends, memory.data, memory.index, walk, columns, self.state)
 
     def _fit(self, block: UInt8Array) -> None:
-        """Reserve memory for a block, and for any that is no larger if that is kept."""
-        # a large block is one line, or one and a few after it
+        """Reserve memory for a block, and for all smaller blocks if the memory is reused."""
+        # a large block is one line, with at most a few short lines after it
         is_kept = block.size <= _KEPT_BYTES
         memory = self.reserve(block.size, 0 if is_kept else count_line_ends(block) + 2)
         fits = memory.n_lines >= _most_lines(memory.size)
         self.state[FITS], self.state[ONCE] = memory.size if fits else 0, block.size
 
     def reserve(self, size: int, n_lines: int = 2) -> BlockMemory:
-        """Reserve memory for a block and its notes; of a large one the lines are given."""
+        """Reserve memory for a block and its notes; ``n_lines`` is used for large blocks only."""
         if size >= MOST_BYTES:
             raise ValueError(f"a line of {size} bytes; expected fewer than {MOST_BYTES}")
         memory = self.memory
-        # one for a long line has memory for few
+        # memory for a long line has room for few lines
         n_lines = n_lines if size > _KEPT_BYTES else _most_lines(size)
         if size > memory.size or n_lines > memory.n_lines:
             memory = own_memory(size, n_lines)
@@ -351,7 +352,7 @@ class Walker:
         return memory
 
     def _judge(self) -> None:
-        """Note the faults of suspected lines; mend those that have none, to be walked again."""
+        """Record the faults of suspected lines; mend lines without faults, to be walked again."""
         memory, state = self.memory, self.state
         if state[EXPECTED] != UNJUDGED:
             raise RuntimeError("the index refuses a line that is JSON")
@@ -365,7 +366,7 @@ class Walker:
                 memory.data[start:end] = np.frombuffer(spaces_for_white(line), np.uint8)
                 good += 1
             else:
-                # nothing of it reaches into the line after it any more
+                # no quote or bracket of it can affect the next line
                 memory.data[start:end] = _NO_JSON
                 status, at = fault
                 place = (number, begin + start, begin + end, status, begin + start + at)
@@ -377,17 +378,17 @@ class Walker:
 
     @property
     def n_rows(self) -> int:
-        """How many good lines the last block has."""
+        """The number of good lines in the last block."""
         return int(self.state[N_ROWS])
 
     @property
     def n_notes(self) -> int:
-        """How many notes there are of the last block."""
+        """The number of notes of the last block."""
         return int(self.state[N_NOTES])
 
 
 MOST_VIEWED = 1 << 31
-"""What data are shorter than that string views reach."""
+"""String views address data shorter than this."""
 
 
 def scan_jsonl(
@@ -408,12 +409,12 @@ def scan_jsonl(
         The top-level keys whose values are wanted, as UTF-8.
     restarts
         Ascending ``(position, line)`` pairs, or int64 (r, 2): the line that starts at ``position``
-        has the number ``line``. Without one for position 0 the first line is 1.
+        has the number ``line``. Without a pair for position 0 the first line is 1.
     array_key
-        The key whose value a line is that is an array; without one such a line is a fault.
+        The key that takes lines that are arrays. Without it, such lines are faults.
     fill
-        The keys whose values are wanted as Arrow columns rather than by their places, and of which
-        kind: `fill.TEXT`, for example. The data are shorter than 2 GiB then.
+        The kinds of keys whose values become Arrow columns, such as `fill.TEXT`. Other values are
+        given by their places. With it, data must be shorter than 2 GiB.
 
     Returns
     -------

@@ -1,6 +1,7 @@
 """Located JSON strings as texts, and byte ranges as Arrow string views.
 
-Kinds of values are found by their ends alone: texts are valid JSON. Memory is safe for any bytes.
+Texts are valid JSON, so the first and last bytes of a value give its kind. Any bytes are
+memory-safe.
 """
 
 from typing import Any
@@ -32,7 +33,7 @@ __all__ = ["unescaped", "value_kinds", "views"]
 
 
 INLINE = 12
-"""The longest text that stands in its view."""
+"""The maximum length of a text stored in its view."""
 _ROWS_AHEAD = 8
 _HALF = np.uint64(32)
 
@@ -40,7 +41,7 @@ _HALF = np.uint64(32)
 def _ranges(
     data: UInt8Array, starts: Int64Array, ends: Int64Array
 ) -> tuple[UInt8Array, Int64Array, Int64Array]:
-    """Check bytes and ranges of them, and view them as the kernels take them."""
+    """Validate bytes and ranges of them, and return read-only views for kernels."""
     if starts.shape != ends.shape or starts.ndim != 1:
         raise ValueError(f"starts have shape {starts.shape}, ends {ends.shape}; expected one (n,)")
     return (
@@ -53,13 +54,13 @@ def _ranges(
 def unescaped(
     data: UInt8Array, starts: Int64Array, ends: Int64Array
 ) -> tuple[UInt8Array, Int64Array, Int64Array]:
-    """Unescape byte ranges that hold the insides of valid JSON strings.
+    """Unescape byte ranges inside the quotes of valid JSON strings.
 
     Returns
     -------
     tuple of arrays
-        UTF-8 bytes, uint8, and the ranges of the texts in them, int64 (n,) each; the end is -1
-        where a string holds a lone surrogate, which UTF-8 cannot.
+        UTF-8 bytes, uint8, and the ranges of the texts in them, int64 (n,) each. The end is -1 for
+        strings with a lone surrogate, which UTF-8 cannot encode.
     """
     data, starts, ends = _ranges(data, starts, ends)
     out = np.empty(int((ends - starts).sum()), np.uint8)
@@ -95,12 +96,11 @@ def views(
     data
         The bytes, shorter than 2 GiB.
     starts, ends
-        The ranges, int64 (n,), none of which ends before it begins; a row with a negative start
-        is left as it is.
+        The ranges, int64 (n,), with ends >= starts. Rows with a negative start are not written.
     buffer
         The index of ``data`` among the array's data buffers.
     out
-        The views; zero where there is none.
+        The views; zeros for no view.
     """
     if data.size >= 1 << 31:
         raise ValueError(f"a string view reaches 2 GiB of data, found {data.size} bytes")
@@ -121,7 +121,7 @@ def _first_bytes(data: Any, at: Any, length: Any) -> Any:
 
 @always_inlined
 def view_of_text(data: Any, at: Any, length: Any) -> tuple[Any, Any]:
-    """Return the two words of a text's view; a long one's place is left out."""
+    """Return the two words of a text's view, without the place of a long text."""
     if length > INLINE:
         return np.uint64(length) | _first_bytes(data, at, 4) << _HALF, np.uint64(0)
     low = np.uint64(length) | _first_bytes(data, at, min(length, 4)) << _HALF
@@ -145,19 +145,19 @@ def _write_views(data: Any, starts: Any, ends: Any, buffer: int, words: Any) -> 
 _KINDS = np.full(256, FLOAT, np.uint8)
 _KINDS[list(b'"{[ntf')] = STRING, OBJECT, ARRAY, NULL, TRUE, FALSE
 _KINDS[list(b" \t\n\r")] = ABSENT
-"""What begins with a byte; white space is no value."""
+"""Kinds of values by first byte; white space is no value."""
 
 
 def value_kinds(
     data: UInt8Array, starts: Int64Array, ends: Int64Array
 ) -> tuple[UInt8Array, Int64Array, Int64Array]:
-    """Find what kind of JSON value each byte range holds.
+    """Find the kind of the JSON value in each byte range.
 
     Returns
     -------
     tuple of arrays
         The tag of `lines`, uint8 (n,), ``ABSENT`` for blank ranges; and the value's bytes, int64
-        (n,) each, a string's inside its quotes.
+        (n,) each, without the quotes of strings.
     """
     tags = np.empty(starts.size, np.uint8)
     value_starts, value_ends = starts.astype(np.int64), ends.astype(np.int64)
@@ -167,13 +167,13 @@ def value_kinds(
 
 @always_inlined
 def _kind_at(data: Any, at: Any) -> Any:
-    """Return the kind of what begins with a byte."""
+    """Return the kind of value that begins with a byte."""
     return item_at(_KINDS, byte_at(data, at))
 
 
 @inlined
 def _has_escape(data: Any, at: Any, end: Any) -> Any:
-    """Whether a backslash stands in some bytes."""
+    """Return whether some bytes contain a backslash."""
     found = False
     for place in range(at, end):
         found |= byte_at(data, place) == BACKSLASH
@@ -182,7 +182,7 @@ def _has_escape(data: Any, at: Any, end: Any) -> Any:
 
 @inlined
 def _is_whole(data: Any, at: Any, end: Any) -> Any:
-    """Whether a number is written in digits alone, after its sign."""
+    """Return whether a number has only digits after its sign."""
     at += byte_at(data, at) == MINUS
     while at < end and 0x30 <= byte_at(data, at) <= 0x39:
         at += 1

@@ -1,7 +1,7 @@
 """Wanted places in nested JSON values as columns, found in one walk over each value.
 
-Each text is a line of the walk. Line ends within a text become tabs, which are as good between
-values and as bad within strings.
+Each text is a line of the walk. Line ends within a text become tabs, which JSON treats alike: white
+space between values, invalid in strings.
 """
 
 from collections.abc import Mapping
@@ -26,8 +26,8 @@ from fastscore_readers.json.walk import (
     Notes,
     Plan,
     Shape,
-    parted,
     plan_of,
+    unpacked,
 )
 
 __all__ = ["Place", "Shape", "find_places"]
@@ -40,18 +40,18 @@ _line_ends = byte_marks(b"\n\r")
 
 @dataclass(frozen=True, slots=True)
 class WalkedTexts:
-    r"""What was noted of some texts.
+    r"""Notes of walked texts.
 
     Parameters
     ----------
     notes, n_notes
-        The notes, which are good until the thread walks others, and how many there are.
+        The notes, valid until the thread's next walk, and their number.
     lines : int64 (2 * n,)
-        Of each good text its number, and how far its bytes stand after those that are noted.
+        For each good text its number, and the offset from its noted bytes to its bytes in the data.
     faulty : int64
-        The numbers of the texts that are no JSON.
+        The numbers of the texts that are invalid JSON.
     numbered
-        Whether an escape that begins with ``\u`` was seen.
+        Whether any escape begins with ``\u``.
     """
 
     notes: Notes
@@ -69,11 +69,11 @@ def walk_texts(
     Parameters
     ----------
     data : uint8
-        Where they stand.
+        The data that contain them.
     starts, ends : int64 (n,)
-        Their bytes.
+        Their byte ranges.
     plan
-        What is wanted of each.
+        The values wanted of each.
     is_utf8
         Whether the texts are known to be UTF-8.
     """
@@ -105,7 +105,7 @@ def walk_texts(
         number = memory.rows[: 3 * walker.n_rows].reshape(-1, 3)[:, LINE]
         good = lines[n_good : n_good + number.size]
         good[:, 0] = number
-        # where a text begins in the block: after all before it
+        # where a text begins in the block
         good[:, 1] = ends[number] - (after[number] - 1 - before)
         first, n_good = last, n_good + number.size
     faulty = np.array(walker.faults[::5], np.int64)
@@ -114,7 +114,7 @@ def walk_texts(
 
 @kernel("uint8[:], int64[:], int64[:], out(uint8[:])", fastmath=False, allocates=False)
 def _gather(data: Any, starts: Any, ends: Any, out: Any) -> None:
-    """Copy texts one after another, each with a line end after it.
+    """Concatenate texts, each followed by a line end.
 
     Line ends within a text become tabs.
     """
@@ -124,7 +124,7 @@ def _gather(data: Any, starts: Any, ends: Any, out: Any) -> None:
         length = item_at(ends, text) - at
         done = 0
         while length >= BLOCK and done < length:
-            # the last block begins within the one before
+            # the last block overlaps the one before
             done = min(done, length - BLOCK)
             put_block(out, to + done, data, at + done)
             line_ends = _line_ends(block_at(data, at + done))
@@ -141,22 +141,22 @@ def _gather(data: Any, starts: Any, ends: Any, out: Any) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    r"""The values that stand at one place of a shape.
+    r"""The values at one place of a shape.
 
     Parameters
     ----------
     tags
-        Type of each value, as in `lines`, uint8 (n,); ``ABSENT`` where the object has no such
-        member, or there is no object.
+        Type of each value, as in `lines`, uint8 (n,); ``ABSENT`` if the object or its member is
+        missing.
     start, end
-        Its bytes, a string's inside its quotes, int64 (n,); meaningless where it is absent.
+        Byte range of each value, without the quotes of strings, int64 (n,); undefined if absent.
     owner
-        The row of the array in which it or its object is an element, among that array's values,
-        ascending; of the root and its members the row itself; int64 (n,).
+        For each value, the row of the array that contains it (or its object), ascending, int64
+        (n,). For the root and its members, the row itself.
     members
         The places of its members, each of n values.
     elements
-        The place of its elements, if its shape is a list.
+        The place of its elements if its shape is a list.
     numbered_escapes
         Whether any string of the root's values, or any key, is written with ``\u``.
     """
@@ -187,16 +187,15 @@ def find_places(
     starts, ends
         The ranges, int64 (n,); in a blank one the root is absent.
     shape
-        What is wanted; keys of one object are distinct.
+        The wanted values; keys of one object are distinct.
     is_utf8
-        Whether the bytes are known to be UTF-8; then that is not checked.
+        Whether the bytes are known to be UTF-8, which is then not checked.
 
     Returns
     -------
     tuple
-        The root's place, of n values; and the ranges that are not one JSON value, with which the
-        root is absent. Validity is that of Python's ``json``, but for the two limits that
-        `scan_jsonl` has; of equal keys the last counts.
+        The root's place, of n values, and the indices of the ranges that are not one JSON value.
+        The root of these is absent. Validity is as in `scan_jsonl`. The last of equal keys counts.
     """
     plan = plan_of(shape)
     walked = walk_texts(data, starts, ends, plan, is_utf8)
@@ -205,18 +204,18 @@ def find_places(
 
 
 class _Noted:
-    """What was noted of texts, from which places are made in the order of the plan."""
+    """Notes of texts, from which places are made in the order of the plan."""
 
     def __init__(self, walked: WalkedTexts, n_places: int) -> None:
         n, self.numbered = walked.n_notes, walked.numbered
         place, self.parent = walked.notes.place[:n], walked.notes.parent[:n]
-        # few bits sort faster
+        # small integers sort faster
         by_place = np.argsort(place.astype(np.min_scalar_type(-n_places)), kind="stable")
         begins = np.searchsorted(place[by_place], np.arange(n_places))
         notes = np.split(by_place, begins)[1:]
         self.rows = np.empty(n, np.int64)
         self.rows[notes[0]], shifts = walked.lines.reshape(-1, 2).T
-        self.tags, self.start, self.end = parted(walked.notes.value[:n])
+        self.tags, self.start, self.end = unpacked(walked.notes.value[:n])
         shift = np.repeat(shifts, np.diff(notes[0], append=n))
         self.start += shift
         self.end += shift
@@ -224,7 +223,7 @@ class _Noted:
         self.inside = next(self.notes)
 
     def place(self, shape: Shape, owner: Int64Array) -> Place:
-        """Return the values at the next place, one an owner or none, and below it."""
+        """Return the values at the next place, at most one per owner, and the places below it."""
         notes = self.inside
         rows = self.rows[notes]
         tags, (start, end) = np.zeros(owner.size, np.uint8), np.zeros((2, owner.size), np.int64)
@@ -243,7 +242,7 @@ class _Noted:
         return Place(tags, start, end, owner, members, elements, self.numbered)
 
     def _next(self) -> Int64Array:
-        """Go on to the notes of the next place; return the rows that they stand in."""
+        """Advance to the notes of the next place; return the rows of their parents."""
         self.inside = next(self.notes)
         rows: Int64Array = self.rows[self.parent[self.inside]]
         return rows

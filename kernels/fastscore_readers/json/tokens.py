@@ -1,4 +1,4 @@
-"""What tokens of the index are: scalars, keys, containers that are only walked, written texts.
+"""Parsers of tokens of the index: scalars, keys, skipped containers, strings.
 
 Comparisons are spelled out: `in` over a tuple compiles to slower code.
 """
@@ -29,14 +29,14 @@ from fastscore_jit.views import (
 from fastscore_readers.json.index import POSITION
 
 ABSENT, NULL, FALSE, TRUE, INTEGER, FLOAT, STRING, ESCAPED, ARRAY, OBJECT = range(10)
-"""What a value is: a string without escapes, or one with."""
+"""Kinds of values: a string without escapes, a string with escapes."""
 MAX_DEPTH = 500
 
 QUOTE, BACKSLASH, COMMA, COLON, MINUS, PLUS, POINT = 0x22, 0x5C, 0x2C, 0x3A, 0x2D, 0x2B, 0x2E
 OPEN_OBJECT, CLOSE_OBJECT, OPEN_ARRAY, CLOSE_ARRAY = 0x7B, 0x7D, 0x5B, 0x5D
 NEWLINE, RETURN, SPACE, TAB = 0x0A, 0x0D, 0x20, 0x09
 TO_CLOSING = 2
-"""A closing bracket's code is so much above the opening one's."""
+"""The code of a closing bracket less the code of its opening bracket."""
 _SMALL_U = 0x75
 
 _NULL_WORD, _TRUE_WORD, _FALSE_WORD, _NAN_WORD, _INFINITY_WORD = (
@@ -50,20 +50,20 @@ _ENTRY = 5
 _LENGTH, _FIRST, _LAST, _AT, _NEXT = range(_ENTRY)
 
 _ESCAPED_BYTES = np.frombuffer(bytes.maketrans(b"bfnrt", b"\b\f\n\r\t"), np.uint8)
-"""What the byte after a backslash stands for."""
+"""The character of each escape, by the byte after the backslash."""
 _backslashes = byte_marks(b"\\")
 
 
 class Keys(NamedTuple):
-    """Wanted keys, found by their length and their first and last eight bytes.
+    """Hash table of wanted keys, by their length and their first and last eight bytes.
 
     Parameters
     ----------
     table : uint64
-        256 slots, each the number of a key plus 1 or 0; then for each key its length, first and
-        last word, where it stands in ``names``, and the next key of its slot plus 1.
+        256 slots, each 0 or the number of a key plus 1. Then for each key: its length, first and
+        last word, its place in ``names``, and the next key of its slot plus 1.
     names : uint8
-        The keys, one after another.
+        The keys, concatenated.
     """
 
     table: npt.NDArray[np.uint64]
@@ -96,9 +96,9 @@ def key_table(keys: Sequence[bytes]) -> Keys:
 
 @always_inlined
 def find_key(data: Any, at: Any, length: Any, keys: Any) -> Any:
-    """Find the number of the wanted key that is written in ``data[at : at + length]``, or -1.
+    """Return the number of the wanted key in ``data[at : at + length]``, or -1.
 
-    Eight bytes are read from ``at`` on, whatever the length.
+    Eight bytes are read from ``at`` on, for any length.
     """
     first = low_bytes(word_at(data, at), length)
     last = word_at(data, at + length - 8) if length >= 8 else np.uint64(0)
@@ -123,13 +123,13 @@ def find_key(data: Any, at: Any, length: Any, keys: Any) -> Any:
 
 @always_inlined
 def token_at(tokens: Any, token: Any) -> Any:
-    """Position at which a token stands."""
+    """Return the position of a token."""
     return signed(item_at(tokens, token)) & POSITION
 
 
 @always_inlined
 def ends_line(byte: Any) -> Any:
-    """Whether a byte is a line end, or half of one."""
+    """Return whether a byte is a line end, or half of one."""
     return byte == NEWLINE or byte == RETURN
 
 
@@ -140,7 +140,7 @@ def _is_digit(byte: Any) -> Any:
 
 @inlined
 def _scan_number(data: Any, at: Any) -> tuple[Any, Any]:
-    """End of the number at a position, -1 if it is none, and its kind."""
+    """Return the end of the number at a position, -1 if it is invalid, and its kind."""
     byte = byte_at(data, at)
     if byte == MINUS:
         at += 1
@@ -176,7 +176,7 @@ def _scan_number(data: Any, at: Any) -> tuple[Any, Any]:
 
 @inlined
 def scan_scalar(data: Any, at: Any) -> tuple[Any, Any]:
-    """End of the number or literal at a position, -1 if it is none, and its kind."""
+    """Return the end of the number or literal at a position, -1 if it is invalid, and its kind."""
     byte = byte_at(data, at)
     kind = FLOAT
     if byte == 0x6E:
@@ -193,15 +193,15 @@ def scan_scalar(data: Any, at: Any) -> tuple[Any, Any]:
         end, kind = _scan_number(data, at)
     if end >= 0:
         byte = byte_at(data, end)
-        parted = byte == COMMA or byte == CLOSE_OBJECT or byte == CLOSE_ARRAY
-        if not (parted or byte == SPACE or byte == TAB or ends_line(byte)):
+        is_end = byte == COMMA or byte == CLOSE_OBJECT or byte == CLOSE_ARRAY
+        if not (is_end or byte == SPACE or byte == TAB or ends_line(byte)):
             end = -1
     return end, kind
 
 
 @always_inlined
 def starts_member(data: Any, tokens: Any, token: Any) -> Any:
-    """Whether a key and its colon stand at a token; its value then stands three tokens after."""
+    """Return whether a key and its colon begin at a token. The value is three tokens later."""
     return (
         byte_at(data, token_at(tokens, token)) == QUOTE
         and byte_at(data, token_at(tokens, token + 2)) == COLON
@@ -210,9 +210,9 @@ def starts_member(data: Any, tokens: Any, token: Any) -> Any:
 
 @inlined
 def walk_container(data: Any, tokens: Any, token: Any, depth: Any, stack: Any) -> Any:
-    """Walk the array or object that opens at a token, ``depth`` levels deep: the token after it.
+    """Walk the array or object that opens at a token, ``depth`` levels deep; return the next token.
 
-    -1 where it is no JSON. ``stack`` takes `MAX_DEPTH` bytes.
+    -1 if it is invalid JSON. ``stack`` has `MAX_DEPTH` bytes.
     """
     base = depth
     while True:
@@ -258,7 +258,7 @@ def walk_container(data: Any, tokens: Any, token: Any, depth: Any, stack: Any) -
 
 @inlined
 def _hex4(data: Any, at: Any) -> Any:
-    """Value of four hexadecimal digits."""
+    """Return the value of four hexadecimal digits."""
     value = 0
     for place in range(4):
         byte = byte_at(data, at + place)
@@ -268,7 +268,7 @@ def _hex4(data: Any, at: Any) -> Any:
 
 @inlined
 def _encode(point: Any, out: Any, at: Any) -> Any:
-    """Write a code point as UTF-8: position after it."""
+    """Write a code point as UTF-8 and return the position after it."""
     if point < 0x80:
         put_byte(out, at, point)
         return at + 1
@@ -290,7 +290,7 @@ def _encode(point: Any, out: Any, at: Any) -> Any:
 
 @inlined
 def _copy_plain(data: Any, at: Any, end: Any, out: Any, to: Any) -> Any:
-    """Copy bytes up to a backslash, and return how many; nothing is read beyond the end."""
+    """Copy bytes up to a backslash and return their number. Nothing after the end is read."""
     first, shift = at, to - at
     while at + BLOCK <= end:
         put_block(out, at + shift, data, at)
@@ -306,9 +306,9 @@ def _copy_plain(data: Any, at: Any, end: Any, out: Any, to: Any) -> Any:
 
 @inlined
 def unescape(data: Any, at: Any, end: Any, out: Any, to: Any) -> Any:
-    """Write the text of a valid string with escapes to ``out`` from ``to`` on: position after it.
+    """Write the unescaped text of a valid string to ``out`` from ``to`` on; return its end.
 
-    -1 if it holds a lone surrogate. There is room for the string as it is written.
+    -1 if it contains a lone surrogate. ``out`` has room for the escaped string.
     """
     while at < end:
         length = _copy_plain(data, at, end, out, to)

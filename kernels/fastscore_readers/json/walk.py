@@ -1,9 +1,9 @@
-"""The walk over the index of a block: what a shape wants of every line is noted, in one pass.
+"""One walk over the index of a block, which notes the values of a shape in every line.
 
 Comparisons are spelled out: `in` over a tuple compiles to slower code.
 
-A `Shape` is what is wanted: ``None`` the value itself, a mapping its members by key, a list of one
-shape its elements. Every object or array that has a shape is wanted itself, too.
+A `Shape` describes the wanted values: ``None`` the value itself, a mapping its members by key, a
+list of one shape its elements. An object or array with a shape is wanted itself, too.
 """
 # ruff: noqa: SIM109
 
@@ -43,39 +43,38 @@ from fastscore_readers.json.tokens import (
 )
 
 SIZE, BEGIN, ROOTS, NUMBER, RESTART, N_LINES, N_BLANK, N_NOTES, N_ROWS, N_SUSPECTS = range(10)
-"""What `state` tells: the block's bytes, where it begins in the data, what roots lines may have;
-the number of the next line, the next restart, how many lines, blank ones and notes there were so
-far; and of this block the rows and the suspected lines."""
+"""Items of `state`: the block's size and its beginning in the data; allowed roots; the number of
+the next line; the next restart; the numbers of lines, blank lines and notes so far; the numbers of
+rows and suspected lines of this block."""
 OBJECTS, CONTAINERS, VALUES = range(3)
-"""What roots lines may have: objects, arrays too, or any value."""
+"""Allowed roots of lines: objects, objects and arrays, or any value."""
 
 LINE, START, END = range(3)
-"""What rows and suspected lines are noted by: their number and their bytes in the block."""
+"""Items of rows and suspected lines: the line's number, start and end in the block."""
 
 _KIND_BITS, _END_BITS = np.uint64(4), np.uint64(34)
 _KINDS, _PLACES = np.uint64(15), np.uint64((1 << 30) - 1)
 _NOTHING = np.uint64(0)
 MOST_BYTES = 1 << 30
-"""What a block is shorter than."""
+"""Blocks must be shorter than this."""
 _ESCAPED_BIT = 31
 
 
 class Plan(NamedTuple):
-    """A shape as tables: places in preorder, the first one's values being lines.
+    """A shape as tables: places in preorder, the first for the values of lines.
 
     Parameters
     ----------
     keys, n_keys
         All keys of the shape.
     children : int32 (places * keys,)
-        The place of a member, by its object's place and its key; -1 where none is wanted.
+        The place of a member, by its object's place and its key; -1 if it is not wanted.
     has_members : int8 (places,)
-        Whether any is.
+        Whether any member is wanted.
     elements : int32 (places,)
-        The place of the elements, -1 where they are not wanted.
+        The place of the elements, -1 if they are not wanted.
     n_slots
-        How many places a line has that is noted in slots, as nothing is wanted below the members of
-        an object; 0 where values are noted one after another.
+        Slots per line, if the shape is an object of plain members; 0 if notes are in text order.
     """
 
     keys: Keys
@@ -87,18 +86,17 @@ class Plan(NamedTuple):
 
 
 class Notes(NamedTuple):
-    """Wanted values, in the order of the text, or in slots: a row a line, a column a place.
+    """Noted values, in the order of the text, or in slots: a row per line, a column per place.
 
     Parameters
     ----------
     value : uint64
-        The kind and the bytes of each, a string's inside its quotes: see `note_of`. 0 in a slot is
-        that of no value.
+        The kind and the bytes of each value, without the quotes of strings: see `note_of`. An empty
+        slot is 0.
     place : int32
-        Where each stands in the plan; -1 for what counts no more, as an equal key followed. None
-        are written of slots.
+        The place of each value in the plan; -1 if a later equal key replaces it. Unused with slots.
     parent : int32
-        The note of its object or array, -1 for a line; as ``place``.
+        The note of its object or array, -1 for a line. Unused with slots.
     """
 
     value: npt.NDArray[np.uint64]
@@ -112,9 +110,9 @@ class Lines(NamedTuple):
     Parameters
     ----------
     rows, suspects : int64 (3 * capacity,)
-        Lines whose values are noted, and lines that may be no JSON, three numbers each.
+        Noted lines, and lines that may be invalid JSON, three numbers each.
     restarts : int64
-        Pairs: after which byte of the data, which line number follows; the last after all.
+        Pairs of a byte position and the line number from there on; the last is after all data.
     """
 
     rows: Int64Array
@@ -123,14 +121,14 @@ class Lines(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """Memory of the walk itself.
+    """Working memory of the walk.
 
     Parameters
     ----------
     stack : uint8 (MAX_DEPTH,)
-        What is open in a container that is only walked.
+        Open brackets of a container that is skipped.
     key : uint8
-        A key that is written with escapes; as long as the block and 64 bytes more.
+        An unescaped key; as long as the block and 64 bytes more.
     latest : int32 (places,)
         The latest note of each place, -1 without any.
     """
@@ -142,7 +140,7 @@ class Scratch(NamedTuple):
 
 @always_inlined
 def packed(kind: Any, start: Any, end: Any) -> Any:
-    """Return what `note_of` parts again."""
+    """Return a value's kind and bytes as one word, which `note_of` unpacks."""
     return np.uint64(end) << _END_BITS | np.uint64(start) << _KIND_BITS | np.uint64(kind)
 
 
@@ -153,8 +151,8 @@ def note_of(value: Any) -> tuple[Any, Any, Any]:
     return signed(value & _KINDS), start, signed(value >> _END_BITS)
 
 
-def parted(values: UInt64Array) -> tuple[UInt8Array, Int64Array, Int64Array]:
-    """Return the kinds of noted values, and their bytes, as `note_of` does of one."""
+def unpacked(values: UInt64Array) -> tuple[UInt8Array, Int64Array, Int64Array]:
+    """Unpack noted values: their kinds, and their bytes. The array form of `note_of`."""
     starts = (values >> _KIND_BITS & _PLACES).astype(np.int64)
     return (values & _KINDS).astype(np.uint8), starts, (values >> _END_BITS).astype(np.int64)
 
@@ -167,7 +165,7 @@ def kind_of(value: Any) -> Any:
 
 @inlined
 def _forget(notes: Notes, first: Any, after: Any) -> None:
-    """Let a value and what stands in it count no more: of equal keys the last counts."""
+    """Discard a value and everything inside it, as the last of equal keys counts."""
     put_item(notes.place, first, -1)
     for note in range(first + 1, after):
         if item_at(notes.parent, note) < first:
@@ -177,7 +175,7 @@ def _forget(notes: Notes, first: Any, after: Any) -> None:
 
 @inlined
 def _key_at(data: Any, tokens: Any, token: Any, keys: Keys, buffer: Any) -> Any:
-    """Find the number of the key at a token, -1 for one that is not wanted."""
+    """Return the number of the key at a token, -1 if it is not wanted."""
     at = token_at(tokens, token) + 1
     closing = signed(item_at(tokens, token + 1))
     end = closing & POSITION
@@ -191,7 +189,7 @@ def _key_at(data: Any, tokens: Any, token: Any, keys: Keys, buffer: Any) -> Any:
 def _member_place(
     data: Any, tokens: Any, token: Any, plan: Plan, notes: Notes, scratch: Scratch, object_: Any
 ) -> Any:
-    """Place of the member whose key stands at a token, in an object's note; -1 if not wanted."""
+    """Return the place of the member whose key is at a token, -1 if it is not wanted."""
     parent, count = object_
     key = _key_at(data, tokens, token, plan.keys, scratch.key)
     if key < 0:
@@ -212,7 +210,7 @@ def _member_place(
 def _walk_value(
     data: Any, tokens: Any, token: Any, plan: Plan, notes: Notes, scratch: Scratch, count: Any
 ) -> tuple[Any, Any]:
-    """Walk a line's value from a token on: the token after it, or -1, and the count of notes."""
+    """Walk a line's value from a token on; return the next token, or -1, and the count of notes."""
     place, parent, depth = signed(0), signed(-1), 0
     first, in_slots = count, plan.n_slots > 0
     if in_slots:
@@ -220,7 +218,7 @@ def _walk_value(
             put_item(notes.value, first + slot, _NOTHING)
         count += plan.n_slots
     while True:
-        # here a value begins; place says which one is wanted, or -1
+        # here a value begins; place is its place in the plan, or -1
         at = token_at(tokens, token)
         byte = byte_at(data, at)
         entered = False
@@ -297,7 +295,7 @@ def _may_be_root(byte: Any, roots: Any) -> Any:
 
 @inlined
 def _line_end(data: Any, tokens: Any, token: Any) -> Any:
-    """First token from one on that is a line end."""
+    """Return the first line end from a token on."""
     while not ends_line(byte_at(data, token_at(tokens, token))):
         token += 1
     return token
@@ -305,7 +303,7 @@ def _line_end(data: Any, tokens: Any, token: Any) -> Any:
 
 @inlined
 def enter(lines: Any, index: Any, number: Any, start: Any, end: Any) -> None:
-    """Note a line by `LINE`, `START` and `END`."""
+    """Record a line by `LINE`, `START` and `END`."""
     put_item(lines, 3 * index + LINE, number)
     put_item(lines, 3 * index + START, start)
     put_item(lines, 3 * index + END, end)
@@ -321,10 +319,10 @@ SCRATCH = "Scratch(out(uint8[:]), out(uint8[:]), out(int32[:]))"
 def walk_lines(
     data: Any, index: Index, plan: Plan, notes: Notes, lines: Lines, scratch: Scratch, state: Any
 ) -> None:
-    """Walk the lines of a block: note what is wanted of those that are good, list the others.
+    """Walk the lines of a block: note the wanted values of good lines, list the others.
 
-    Notes go after the first `N_NOTES`. A line is suspected where its tokens are no JSON, its root
-    is none of `ROOTS`, or a byte of it is bad. Of a suspected line nothing is noted.
+    Notes are written after the first `N_NOTES`. A line is suspected if its tokens are invalid JSON,
+    its root is none of `ROOTS`, or it has a bad byte. Suspected lines have no notes.
     """
     tokens, bad, _ = index
     size, roots, number, restart = state[SIZE], state[ROOTS], state[NUMBER], state[RESTART]
@@ -347,7 +345,7 @@ def walk_lines(
             token = -1
         end = token_at(tokens, token if token >= 0 else first)
         if token < 0 or signed(item_at(bad, n_bad)) <= end:
-            # a string that is not closed leads the walk into other lines
+            # an unterminated string continues the walk into other lines
             token = _line_end(data, tokens, first)
             end = token_at(tokens, token)
             if is_blank:
@@ -379,9 +377,9 @@ Shape: TypeAlias = "Mapping[str, Shape] | Sequence[Shape] | None"
 
 
 def plan_of(shape: Shape) -> Plan:
-    """Make the tables of a shape."""
+    """Return the tables of a shape."""
     names: dict[bytes, int] = {}
-    # by place: those of the members by their keys, and that of the elements
+    # by place: the places of its members by key, and the place of its elements
     members: list[dict[int, int]] = []
     elements: list[int] = []
 
@@ -414,7 +412,7 @@ def plan_of(shape: Shape) -> Plan:
 
 @lru_cache(maxsize=64)
 def plan_of_keys(keys: tuple[bytes, ...]) -> Plan:
-    """Make the tables of an object whose members are wanted as they are, in slots."""
+    """Return the tables of an object whose members are wanted without shapes, in slots."""
     if len(set(keys)) != len(keys):
         raise ValueError(f"keys must be distinct, found {list(keys)!r}")
     plan = plan_of({key.decode(): None for key in keys})
