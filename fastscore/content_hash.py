@@ -1,6 +1,6 @@
-"""The hash by which files are known again: XXH3, 128 bits, as ``xxhsum -H2`` prints it.
+"""Content hash of files: XXH3, 128 bits, as ``xxhsum -H2`` prints it.
 
-It tells changed and damaged content, at the speed of memory; it is no defence against forgery.
+It detects changed and damaged content at the speed of memory. It is not cryptographic.
 """
 
 import hashlib
@@ -11,15 +11,15 @@ from pathlib import Path
 import xxhash
 
 HASH_BLOCK_BYTES = 1 << 20
-"""Larger blocks are fresh memory each time: twice as slow."""
+"""Larger blocks are newly allocated each time, which is twice as slow."""
 
 ContentHash = xxhash.xxh3_128
 
 
 class BlockHash:
-    """The hash of a part of a file, made of those of its blocks of `HASH_BLOCK_BYTES`.
+    """The hash of a part of a file, computed from the hashes of its blocks of `HASH_BLOCK_BYTES`.
 
-    A part's hash can be had of the whole file's blocks and the part's two ends.
+    It can be computed from the hashes of the file's whole blocks and the part's two ends.
 
     Parameters
     ----------
@@ -45,12 +45,12 @@ class BlockHash:
                 self._open, self._opened = ContentHash(), self._at
 
     def add_blocks(self, blocks: Sequence[bytes]) -> None:
-        """Add whole blocks by their hashes, where the next one starts."""
+        """Add whole blocks by their hashes, at the end of a block."""
         self.blocks.extend(blocks)
         self._at = self._opened = self._at + HASH_BLOCK_BYTES * len(blocks)
 
     def digest(self) -> bytes:
-        """Return the hash of what was added."""
+        """Return the hash."""
         rest = [self._open.digest()] if self._at > self._opened else []
         return ContentHash(b"".join((*self.blocks, *rest))).digest()
 
@@ -68,19 +68,19 @@ def hash_file(path: Path) -> str:
     OSError
         The file cannot be read.
     """
-    # one small buffer that stays in the cache: blocks of their own cost twice the processor time
+    # one small buffer that stays in the cache: separate blocks take twice the processor time
     with path.open("rb", buffering=0) as stream:
         return hashlib.file_digest(stream, ContentHash).hexdigest()
 
 
 def whole_blocks(start: int, stop: int) -> slice:
-    """Return which whole blocks of a file lie between two of its bytes."""
+    """Return the whole blocks of a file between two of its bytes."""
     first = -(-start // HASH_BLOCK_BYTES)
     return slice(first, max(first, stop // HASH_BLOCK_BYTES))
 
 
 OpenFile = Callable[[str, int], io.FileIO]
-"""Opens a file of which nothing after a byte is read."""
+"""Opens a file, of which nothing after a given byte is read."""
 
 
 def _plain(path: str, stop: int) -> io.FileIO:
@@ -97,9 +97,9 @@ def hash_part(
     path, start, stop
         The part.
     blocks
-        The hashes of its first `whole_blocks`: those are not read.
+        The hashes of its first `whole_blocks`, which are not read.
     open_file
-        How the file is opened.
+        Opens the file.
 
     Raises
     ------

@@ -1,8 +1,8 @@
-"""Errors that a user can act on, each with the exit code that the command line gives it.
+"""Errors that a user can fix, each with an exit code of the command line.
 
-Messages are written for the command line. Read from Python, `worded` rewrites them.
+Messages are written for the command line. In Python, `worded` rewrites them.
 
-A message is one sentence: what was found, where, what was expected. ``hint`` says what to do next.
+A message is one sentence: the value found, where, and the expected one. ``hint`` is the next step.
 """
 
 import difflib
@@ -28,7 +28,7 @@ IN_PYTHON = frozenset(
         "summary",
     ]
 )
-"""Verbs of the command line that are functions of the package with the same name."""
+"""Commands that are also functions of the package, by the same name."""
 
 _NAMES = {
     "column": "columns",
@@ -41,7 +41,7 @@ _NAMES = {
     "table": "tables",
     "value": "values",
 }
-"""Parameters that are not called as their flag."""
+"""Parameters whose name differs from their flag."""
 
 _SWITCHES = frozenset(
     [
@@ -79,7 +79,7 @@ _is_command_line = False
 
 @contextmanager
 def command_line_words() -> Iterator[None]:
-    """Have messages speak command line: what a user of the command line reads."""
+    """Word messages for users of the command line."""
     global _is_command_line
     before, _is_command_line = _is_command_line, True
     try:
@@ -89,12 +89,12 @@ def command_line_words() -> Iterator[None]:
 
 
 def worded(text: str) -> str:
-    """Return a message in the words of whoever reads it."""
+    """Return a message in the words of its reader: command line or Python."""
     return text if _is_command_line else in_python(text)
 
 
 def in_python(text: str) -> str:
-    """Return a message with Python's names for flags and verbs."""
+    """Return a message with Python's names for flags and commands."""
     for typed, called in _PHRASES:
         text = text.replace(typed, called)
     parts = re.split(r"(`fastscore [^`]*`)", text)
@@ -104,7 +104,7 @@ def in_python(text: str) -> str:
 
 
 def _call(command: str) -> str:
-    """Write a command as a call, if the package has the verb."""
+    """Write a command as a call, if the package has such a function."""
     _, verb, *words = shlex.split(command.strip("`"))
     if verb not in IN_PYTHON:
         return command
@@ -198,7 +198,7 @@ class FastscoreError(Exception):
 
     @property
     def reason(self) -> str:
-        """The message in short, for lists of several: its first line."""
+        """The first line of the message, for lists of errors."""
         return self.message.partition("\n")[0]
 
     def __str__(self) -> str:
@@ -243,7 +243,7 @@ class MemoryLimitError(RunError):
 
 
 def counted(n: int, noun: str) -> str:
-    """Write a count with its noun, given in the plural, in the right number."""
+    """Write a count with its noun, given in the plural, in singular or plural."""
     return f"{n:,} {noun if n != 1 else noun.removesuffix('s')}"
 
 
@@ -251,13 +251,13 @@ MOST_LISTED = 200
 
 
 def listed(names: Sequence[str]) -> str:
-    """Write names with commas between them; of very many the first."""
+    """Join names by commas, at most the first few."""
     more = f" and {len(names) - MOST_LISTED:,} more" if len(names) > MOST_LISTED else ""
     return ", ".join(names[:MOST_LISTED]) + more
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Say which known name an unknown one probably meant, and list what is known.
+    """Suggest the known name that is most similar to an unknown one, and list known names.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Small real logs of every suite, with their licences: to try a suite before one has logs."""
+"""Small real logs of every suite, with their licences, to try a suite without own logs."""
 
 import gzip
 import shlex
@@ -24,7 +24,7 @@ class Example:
     suite
         The suite's name.
     folder
-        Where it stands.
+        Its folder.
     files
         Its files in the folder, by name, and their bytes.
     options
@@ -42,13 +42,13 @@ class Example:
         return self.folder / _LOGS
 
     def command(self, run: str) -> str:
-        """Return the command that scores it into a run directory."""
+        """Return the command that scores it and writes a run directory."""
         words = ["fastscore", "score", self.suite, str(self.logs), "-o", run, *self.options]
         return shlex.join(words)
 
 
 def example_names() -> tuple[str, ...]:
-    """Return the suites that have an example, sorted."""
+    """Return the suites with an example, sorted."""
     return tuple(sorted(_declared()))
 
 
@@ -65,12 +65,13 @@ def write_example(suite: str, folder: Path) -> Example:
     suite
         The suite's name.
     folder
-        A new folder, or one that holds nothing else under the names of the example's files.
+        A new folder, or one without other files of the example's file names.
 
     Raises
     ------
     UsageError
-        The suite has no example, or another file stands where one of the example's should.
+        The suite has no example, or the folder contains another file with the name of one of the
+        example's.
     RunError
         The folder cannot be written.
     """

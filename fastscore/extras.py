@@ -1,4 +1,4 @@
-"""Optional packages: what an extra adds, and entry points of other packages."""
+"""Optional packages: modules of extras, and entry points of other packages."""
 
 import importlib
 import importlib.util
@@ -44,7 +44,7 @@ def missing_package(module: str, purpose: str) -> UsageError:
     module
         One of `EXTRAS`.
     purpose
-        What needs it, as the beginning of a sentence: ``"The test"``.
+        The feature that needs it, as the beginning of a sentence: ``"The test"``.
     """
     return UsageError(
         f"{purpose} needs the package {module}, which is not installed.",
@@ -58,12 +58,12 @@ def is_installed(module: str) -> bool:
 
 
 def require(extra: str, purpose: str) -> None:
-    """Refuse to go on if a module of an extra is missing.
+    """Raise an error if a module of an extra is missing.
 
     Raises
     ------
     UsageError
-        Names the first that is missing, and the command that installs it.
+        Names the first missing module, and the command that installs it.
     """
     for module in EXTRAS[extra]:
         if not is_installed(module):
@@ -84,7 +84,7 @@ def load(module: str, purpose: str) -> Any:
 
 @contextmanager
 def explained(purpose: str) -> Iterator[None]:
-    """Turn the failed import of an extra's module into a sentence with the command.
+    """Convert the failed import of an extra's module to an error with the install command.
 
     Raises
     ------
@@ -101,12 +101,12 @@ def explained(purpose: str) -> Iterator[None]:
 
 
 def scipy_stats() -> Any:
-    """Import `scipy.stats`, whose tests of ranks are not reimplemented here."""
+    """Import `scipy.stats`, for rank tests."""
     return load("scipy.stats", "This statistic")
 
 
 def entry_points(group: str) -> metadata.EntryPoints:
-    """Return the entry points of a group; packages are looked through once in a process."""
+    """Return the entry points of a group; packages are searched once in a process."""
     found: metadata.EntryPoints = _installed().select(group=group)
     return found
 

@@ -1,4 +1,4 @@
-"""Reading option values by one set of rules: flags, environment, configuration file, Python."""
+"""Parsing of option values by one set of rules: flags, environment, configuration file, Python."""
 
 import dataclasses
 import errno
@@ -34,14 +34,14 @@ THREADS_VARIABLE = "FASTSCORE_THREADS"
 
 
 def available_processors() -> int:
-    """Count the processors that the process may run on; all of them where none can say.
+    """Count the processors that the process may use; all processors if that is unknown.
 
-    ``$FASTSCORE_THREADS`` says how many of them are its own where several processes share them.
+    If several processes share them, ``$FASTSCORE_THREADS`` is this process's number.
 
     Raises
     ------
     UsageError
-        The variable is no whole number from 1 on.
+        The variable is not a positive integer.
     """
     told = os.environ.get(THREADS_VARIABLE)
     if told:
@@ -83,23 +83,22 @@ def option(
     unit
         The unit of a number.
     signed
-        Whether the option changes numbers, and so stands in the signature.
+        Whether the option changes numbers, and so is part of the signature.
     names_file
         Whether the value is a file's path; the signature then has the hash of its content.
     names_folder
-        The pattern of the files that count where the value is a folder's path; the signature then
-        has the hash of their names and content.
+        The pattern of the files to use if the value is a folder's path; the signature then has the
+        hash of their names and content.
     built_in
-        The file that counts where the value is empty, beside the module of the options: its hash
-        stands in the signature then.
+        The default file if the value is empty, beside the module of the options. Its hash is then
+        part of the signature.
     names_masked_model
         Whether the value names a masked language model; the signature then has its fingerprint.
     required
-        Whether nothing can be scored without it; the suite refuses its absence.
+        Whether the option is required. The suite raises an error without it.
     heading
-        The heading that it stands under in ``--help``, at most fifteen options a heading; by
-        default the one for options that change the score, or for files written besides where it
-        is not `signed`.
+        Its heading in ``--help``, with at most fifteen options per heading. Default: the heading of
+        options that change the score, or of additional files if it is not `signed`.
     """
     metadata = {
         "help": help,
@@ -128,7 +127,7 @@ class SuiteOptions(Protocol):
 
 
 def list_alternatives(column: "Column") -> tuple[str, ...]:
-    """Return what else gives what a column holds, the option as its flag."""
+    """Return the alternatives to a column, with the option as its flag."""
     return tuple(map(flag_name, column.given_by[:1])) + column.given_by[1:]
 
 
@@ -138,14 +137,14 @@ def option_values(options: Any) -> dict[str, Any]:
 
 
 def build_options(declared: type[Any], values: Mapping[str, Any]) -> Any:
-    """Make a validated options object of values by name, as flags and manifests give them.
+    """Return a validated options object with values by name, as from flags and manifests.
 
     Parameters
     ----------
     declared
         A frozen dataclass whose fields come from `option`.
     values
-        Values by name. Others have their default.
+        Values by name. Missing ones have their default.
 
     Raises
     ------
@@ -223,7 +222,7 @@ def environment_name(name: str) -> str:
 
 
 def expected_number(value: float, rules: Mapping[str, Any]) -> str:
-    """Return what an option expects where a number is outside its bounds, empty where it is not."""
+    """Return the expected value if a number is outside an option's bounds, else an empty text."""
     low, high = rules["minimum"], rules["maximum"]
     outside = (low is not None and value < low) or (high is not None and value > high)
     return _bounds(low, high) if outside or math.isnan(value) else ""
@@ -252,21 +251,21 @@ _STEP = 1 << 20
 def read_option_file(
     path: str | os.PathLike[str], most: int = TABLE_BYTES, *, takes_pipe: bool = False
 ) -> bytes:
-    """Return a file's content; waiting for a pipe can be interrupted.
+    """Return a file's content. Waiting for a pipe can be interrupted.
 
     Parameters
     ----------
     path
         The file.
     most
-        The most bytes that it may have.
+        Maximum size in bytes.
     takes_pipe
-        Whether it may be a pipe: it is read only once.
+        Whether it may be a pipe, which is read only once.
 
     Raises
     ------
     OSError
-        It cannot be read, is larger, or is no regular file.
+        It cannot be read, is larger, or is not a regular file.
     """
     descriptor = open_descriptor(path, wait=False)
     try:
@@ -290,7 +289,7 @@ def read_option_file(
 
 
 def _read(descriptor: int, *, is_pipe: bool) -> bytes:
-    """Read some bytes, none at the end; of a pipe once there are some."""
+    """Read some bytes, none at the end. For a pipe, wait until there are any."""
     raise_if_stopped()
     if is_pipe and hasattr(select, "poll"):
         waiting = select.poll()
@@ -330,7 +329,7 @@ def parse_toml(content: bytes, name: str) -> dict[str, Any]:
     content
         The file's bytes.
     name
-        What the file is called, for messages.
+        The file's name, for messages.
 
     Raises
     ------

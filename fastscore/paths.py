@@ -1,8 +1,8 @@
-"""Paths: the cache folder, names that are refused, and files that are written whole or not at all.
+"""Paths: the cache folder, invalid names, and files that are written atomically.
 
-Scope: file systems where ``rename`` within a folder is atomic. A file is written under a
-temporary name beside its final one, flushed to the disk and renamed. A crash leaves the old file
-or the new one, and perhaps a temporary file, whose name nobody else uses.
+Scope: file systems on which ``rename`` within a folder is atomic. A file is written under a
+temporary name beside its final one, flushed to the disk and renamed. After a crash there is the old
+file or the new one, and perhaps a temporary file, whose name is never reused.
 """
 
 import contextlib
@@ -27,7 +27,7 @@ def cache_root() -> Path:
     Raises
     ------
     UsageError
-        The variable is no name of a folder, or there is no home folder.
+        The variable is not a valid folder name, or there is no home folder.
     """
     named = os.environ.get("FASTSCORE_CACHE")
     if named:
@@ -44,7 +44,7 @@ def cache_root() -> Path:
 
 
 def is_utf8(path: str | os.PathLike[str]) -> bool:
-    """Tell whether a path is UTF-8: tables, manifests and messages can hold no other."""
+    """Return whether a path is UTF-8, as required in tables, manifests and messages."""
     try:
         os.fspath(path).encode()
     except UnicodeEncodeError:
@@ -53,7 +53,7 @@ def is_utf8(path: str | os.PathLike[str]) -> bool:
 
 
 def shown_path(path: str | os.PathLike[str]) -> str:
-    r"""Return a path as it is shown: bytes that are not UTF-8 as ``\xe9``."""
+    r"""Return a path for messages, with bytes that are not UTF-8 as ``\xe9``."""
     return os.fsencode(path).decode("utf-8", "backslashreplace")
 
 
@@ -86,7 +86,7 @@ def open_new(path: Path) -> BinaryIO:
 def committed(path: Path, *, synced: bool = True) -> Iterator[BinaryIO]:
     """Open a temporary file that becomes `path` when the block ends without error.
 
-    It is on disk then, unless that is not asked for. The folder is not synced: `sync_folder` does
+    It is then flushed to the disk, unless disabled. The folder is not synced: `sync_folder` does
     that for several files at once.
     """
     unique = f".{os.getpid()}-{secrets.token_hex(4)}{TEMPORARY_SUFFIX}"
@@ -105,12 +105,12 @@ def committed(path: Path, *, synced: bool = True) -> Iterator[BinaryIO]:
 
 
 def is_temporary(name: str) -> bool:
-    """Tell whether a file's name is one that `committed` gives."""
+    """Return whether a file's name is a temporary name of `committed`."""
     return _TEMPORARY_NAME.fullmatch(name) is not None
 
 
 def explain(path: Path, error: OSError) -> RunError:
-    """Say what kept a file from being written, and what to do."""
+    """Describe why a file could not be written, and the fix."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return RunError(
             f"{path}: the disk is full.",

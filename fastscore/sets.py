@@ -205,7 +205,7 @@ def distinct_ratio(values: pl.Series | Column) -> pl.Series | pl.Expr:
 
 
 class _Flat(NamedTuple):
-    """The members of all lists, none null, and where each list begins, (lists + 1,)."""
+    """The members of all lists, without nulls, and where each list begins, (lists + 1,)."""
 
     members: pl.Series
     offsets: Offsets
@@ -233,7 +233,7 @@ def _lists(name: str, column: pl.Series) -> pl.Series:
 
 
 def _weighted_members(weights: object) -> pl.Series:
-    """Return the members that have a weight, in one list."""
+    """Return the members with a weight, in one list."""
     if not isinstance(weights, Mapping):
         raise UsageError(
             f"`idf` is of type {type(weights).__name__}; expected a weight for each member, as in "
@@ -248,14 +248,14 @@ def _weighted_members(weights: object) -> pl.Series:
 
 
 def _with_members(name: str, column: pl.Series) -> pl.Series:
-    """Return a column of lists with a null for each that is empty."""
+    """Return a column of lists with nulls for empty lists."""
     lists = _without_nulls(_lists(name, column))
     empty = lists.list.len() == 0
     return lists.set(empty, None) if empty.any() else lists
 
 
 def _numbers(name: str, column: pl.Series) -> pl.Series:
-    """Return a column of lists of numbers with a null for each that is empty."""
+    """Return a column of lists of numbers with nulls for empty lists."""
     lists = _with_members(name, column)
     if isinstance(lists.dtype, pl.List) and isinstance(lists.dtype.inner, pl.String):
         raise UsageError(f"`{name}` has dtype {column.dtype}; expected lists of numbers.")
@@ -275,7 +275,7 @@ def _flat(lists: pl.Series) -> _Flat:
 
 
 def _shared(a: pl.Series, b: pl.Series) -> npt.NDArray[np.int64]:
-    """Count (3, n) the distinct members of lists of each column, and those that both have."""
+    """Count (3, n) the distinct members of the lists of each column, and the common ones."""
     flats = {"a": _flat(a), "b": _flat(b)}
     members = _of_one_kind({name: flat.members for name, flat in flats.items()})
     pair = [
@@ -287,7 +287,7 @@ def _shared(a: pl.Series, b: pl.Series) -> npt.NDArray[np.int64]:
 
 
 def _sets(columns: Mapping[str, pl.Series]) -> list[Csr]:
-    """Return columns of lists as sets of numbers, which members get by first appearance."""
+    """Return columns of lists as sets of integers, assigned to members by first appearance."""
     flats = {name: _flat(column) for name, column in columns.items()}
     members = _of_one_kind({name: flat.members for name, flat in flats.items()})
     joined = pl.concat(members)
@@ -302,7 +302,7 @@ def _sets(columns: Mapping[str, pl.Series]) -> list[Csr]:
 
 
 def _of_one_kind(members: Mapping[str, pl.Series]) -> list[pl.Series]:
-    """Return columns with one dtype, by which members are equal."""
+    """Return columns with a common dtype, in which equal members are equal."""
     kinds = {name: _kind(column.dtype) for name, column in members.items() if len(column)}
     if len({*kinds.values()}) > 1:
         (first, kind), *others = kinds.items()
@@ -341,7 +341,7 @@ def _words(members: pl.Series) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.u
 
 
 def _bits(numbers: pl.Series) -> npt.NDArray[np.uint64]:
-    """Return numbers as words that are equal where the numbers are; NaN equals NaN."""
+    """Return numbers as words that are equal if the numbers are; NaN equals NaN."""
     values = numbers.to_numpy()
     if values.dtype == np.float64:
         values = np.where(np.isnan(values), np.nan, values + 0.0)

@@ -1,9 +1,8 @@
-"""The signature: one line that pins every number of a run.
+"""The signature: one line that determines all numbers of a run.
 
-Two runs with the same signature and the same input have the same numbers. A signature contains
-every option that can change a number with its value, so that a reader needs no table of defaults.
-It begins with the version of the package, which is information: a suite's own version rises when
-a number may change.
+Two runs with equal signatures and equal input have equal numbers. A signature contains the value of
+every option that can change a number, defaults included. It begins with the version of the package,
+as information. A suite's own version increases when a number may change.
 """
 
 import dataclasses
@@ -22,27 +21,27 @@ from fastscore.version import __version__
 
 PACKAGE = "fastscore"
 INFORMATION = (PACKAGE,)
-"""The parts of a signature that decide no number."""
+"""The parts of a signature that do not affect numbers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EmbedderIdentity:
-    """What decides a vector.
+    """The properties of an embedder that affect vectors.
 
     Parameters
     ----------
     recipe
         The recipe's name.
     fingerprint
-        SHA-256 over the model file, the tokenizer and everything else that decides a vector.
+        SHA-256 over the model file, the tokenizer and everything else that affects vectors.
     precision
         The precision in which the model runs.
     dim
-        The width that is scored, after truncation.
+        The scored dimension, after truncation.
     accuracy
-        The measured nearness to fp32; empty for fp32 itself on the processor.
+        The measured similarity to fp32; empty for fp32 on the CPU.
     device
-        Where the model runs. The processor, ``"cpu"``, is not written.
+        The device of the model. The CPU, ``"cpu"``, is not written.
     """
 
     recipe: str
@@ -58,7 +57,7 @@ class EmbedderIdentity:
         return f"{self.recipe}@{self.fingerprint[:8]},{run}{stated},dim={self.dim}"
 
     def as_dict(self) -> dict[str, Any]:
-        """Return it as a run's manifest has it, without the device if that is the processor."""
+        """Return it as in a run's manifest, without the device if that is the CPU."""
         fields = dataclasses.asdict(self)
         if self.device == "cpu":
             del fields["device"]
@@ -71,14 +70,14 @@ def signature(
     embedder: EmbedderIdentity | None,
     reading: Sequence[str] = (),
 ) -> str:
-    """Return the signature of a suite's numbers under some options.
+    """Return the signature of a suite's numbers with some options.
 
     Parameters
     ----------
     suite, options, embedder
-        What decides the numbers of given rows.
+        Everything that affects the numbers of given rows.
     reading
-        What decides the rows, as ``name=value``: columns that are mapped, for one.
+        Everything that affects the rows, as ``name=value``, such as the column map.
 
     Returns
     -------
@@ -112,7 +111,7 @@ class Difference:
     Parameters
     ----------
     name
-        The part's name: ``suite``, ``embedder``, an option, or what was read.
+        The part's name: ``suite``, ``embedder``, an option, or a setting of reading.
     first, second
         Its value in each signature, None if the signature has no such part.
     decides
@@ -159,12 +158,12 @@ def signature_parts(signed: str) -> dict[str, str]:
 
 
 def package_version(signed: str) -> str:
-    """Return the version of fastscore that began a run."""
+    """Return the version of fastscore that started a run."""
     return signature_parts(signed).get(PACKAGE, "")
 
 
 def _default(name: str, parts: Mapping[str, str]) -> str | None:
-    """Return an option's default as it is signed; None if the suite has no such option."""
+    """Return an option's default as in a signature; None if the suite has no such option."""
     suite = load_suite(parts["suite"].rpartition(".")[0])
     fields = {field.name: field for field in dataclasses.fields(suite.options)}
     if name not in fields or not fields[name].metadata["signed"]:
@@ -192,13 +191,13 @@ def _signed_value(field: "dataclasses.Field[Any]", options: Any) -> str:
 
 
 def _signed_folder(field: "dataclasses.Field[Any]", value: str) -> str:
-    """Hash the names of a folder's files and their content, in the order of their names."""
+    """Hash the names and contents of a folder's files, sorted by name."""
     folder, digest = Path(value), hashlib.blake2b(digest_size=8)
     try:
         named = {path.relative_to(folder).as_posix(): path for path in folder.glob(_pattern(field))}
         for name in sorted(named):
             content = read_option_file(named[name])
-            # the length tells where a name and where a content ends
+            # the length separates names and contents
             digest.update(f"{len(name.encode())}:{name}{len(content)}:".encode() + content)
     except OSError as error:
         raise UsageError(

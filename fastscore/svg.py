@@ -1,4 +1,4 @@
-"""Figures of matplotlib as SVG that is small enough to stand in a page many times."""
+"""Figures of matplotlib as SVG, small enough for many figures in one page."""
 
 import io
 import re
@@ -15,16 +15,16 @@ _LETTER = re.compile(r'<path id="([^"]*)"(?: d="[^"]*")? transform="scale\(0\.01
 
 
 def svg_of(figure: "Figure") -> str:
-    """Write a figure as SVG, places to a hundredth of a point, without what nothing refers to.
+    """Write a figure as SVG, with coordinates to a hundredth of a point, without unused elements.
 
     Returns
     -------
     str
-        The element ``svg``; the same figure gives the same text.
+        The element ``svg``, equal for equal figures.
     """
     buffer = io.StringIO()
     with warnings.catch_warnings():
-        # texts that stay texts are set in fonts of the reader, which may have more letters
+        # text elements use the reader's fonts, which may have more letters
         warnings.filterwarnings("ignore", message="Glyph .* missing")
         figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
     svg = buffer.getvalue()
@@ -32,9 +32,9 @@ def svg_of(figure: "Figure") -> str:
 
 
 def with_own_ids(svg: str, name: str) -> str:
-    """Begin ids with a name, so that many drawings stand in one page; but not those of letters.
+    """Prefix ids with a name, so that one page can contain many drawings; ids of letters excepted.
 
-    The outline of a letter is the same in every drawing.
+    The outline of a letter is equal in every drawing.
     """
     letters = set(_LETTER.findall(svg))
     return re.sub(
@@ -45,7 +45,7 @@ def with_own_ids(svg: str, name: str) -> str:
 
 
 def with_new_letters(svg: str, known: set[str]) -> str:
-    """Leave out the outlines that a page has already, and add the others to what it has."""
+    """Remove the outlines that a page already has, and add the others to its set."""
 
     def once(letter: re.Match[str]) -> str:
         is_new = letter[1] not in known

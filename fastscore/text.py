@@ -1,8 +1,8 @@
-"""How alike two columns of texts are: functions of polars Series, and polars expressions.
+"""Similarity of two columns of texts: functions of polars Series, and polars expressions.
 
 Columns are Series, and the result is a Series. Or they are column names and expressions, and the
-result is an expression, for lazy and streaming queries, ``over`` and ``group_by`` too. A row with
-a null is null. A column of one row is compared with every row of the other.
+result is an expression, for lazy and streaming queries, ``over`` and ``group_by`` too. A row with a
+null is null. A column of one row is compared with every row of the other.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -28,16 +28,16 @@ Compute = Callable[..., Values]
 def row_by_row(
     columns: Mapping[str, Any], read: Read, compute: Compute, dtype: type[pl.DataType]
 ) -> pl.Series | pl.Expr:
-    """Return a Series of Series, and else the expression that computes it.
+    """Return a Series for Series, and otherwise an expression that computes it.
 
     Parameters
     ----------
     columns
         By the names of arguments.
     read
-        Checks the dtype of an argument, given its name, and makes a null of what has no value.
+        Checks the dtype of an argument, given its name, and replaces invalid values by null.
     compute
-        Takes the columns without nulls, as many rows of each, and returns a value for each row.
+        Takes the columns without nulls, of equal length, and returns a value for each row.
     dtype
         Of the result.
     """
@@ -103,7 +103,7 @@ def _of_one_length(columns: Mapping[str, pl.Series]) -> list[pl.Series]:
 
 
 def jaccard_index(counts: npt.NDArray[np.int64], both_empty: float) -> npt.NDArray[np.float64]:
-    """Compute the shared members / all members of counts (3, n): of one, the other, and both."""
+    """Compute the shared members / all members from counts (3, n): of one, the other, and both."""
     one, other, both = counts
     union = one + other - both
     index = np.full(len(union), both_empty, np.float64)

@@ -1,6 +1,6 @@
 """Compressed and re-encoded files, unpacked in bounded steps.
 
-Logs are streamed (`unpacked`), options and published scores are read whole (`unpack`). Damage ends
+Logs are streamed (`unpacked`). Options and published scores are read whole (`unpack`). Damage ends
 a stream early and is raised after the last good bytes.
 """
 
@@ -17,20 +17,20 @@ from typing import Literal
 from fastscore_jit.stopping import raise_if_stopped
 
 Compression = Literal["none", "gz", "zst", "xz", "bz2", "zip", "tar", "utf-16", "utf-32"]
-"""How the bytes on disk become text. Only the bytes of ``none`` can be read from any place on;
-``zip`` and ``tar`` are members of an archive. UTF-16 and UTF-32 are found inside the others too."""
+"""Encodings of text on disk. Only ``none`` can be read from any offset. ``zip`` and ``tar`` are
+members of an archive. UTF-16 and UTF-32 are detected inside the others, too."""
 
 SUFFIXES: dict[str, Compression] = {".gz": "gz", ".zst": "zst", ".xz": "xz", ".bz2": "bz2"}
 """The compressions of single files."""
 
 USUAL_RATIO = 250.0
-"""A file that becomes more than so many times as large is hardly what it should be."""
+"""Maximum ratio of unpacked to packed size of an ordinary file."""
 
 SMALL_BYTES = 64 << 20
-"""Below that, a ratio says little."""
+"""Smaller files are not checked for their ratio."""
 
 HEAD_BYTES = 64
-"""So many bytes tell UTF-16 and UTF-32 from other text."""
+"""Number of bytes needed to detect UTF-16 and UTF-32."""
 
 _STEP = 1 << 16
 # small enough that the densest zstd input unpacks to some 64 MB a step
@@ -41,7 +41,7 @@ _NOT_UTF8 = b"\xff"
 _NAMES = {"gz": "gzip", "zst": "zstd", "xz": "xz", "bz2": "bzip2"}
 
 Read = Callable[[int], bytes]
-"""Returns at most so many further bytes of a file, none at its end."""
+"""Returns at most the given number of further bytes of a file, none at its end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +51,9 @@ class Damage:
     Parameters
     ----------
     reason
-        The reason for which what is missing is a reject.
+        The reject reason of the missing data.
     found
-        What was found, in words.
+        Description of the damage.
     """
 
     reason: Literal["truncated_compression", "damaged_compression"]
@@ -80,7 +80,7 @@ def unpack(content: bytes, suffix: str) -> bytes:
     content
         The file's bytes.
     suffix
-        How it is compressed: one of `SUFFIXES`.
+        Its compression: one of `SUFFIXES`.
 
     Raises
     ------
@@ -104,16 +104,16 @@ def unpack(content: bytes, suffix: str) -> bytes:
 
 
 def unpacked(read: Read, compression: Compression, size: int = 1 << 20) -> Iterator[bytes]:
-    """Yield the content of a file as it is unpacked.
+    """Yield the unpacked content of a file.
 
     Parameters
     ----------
     read
         Reads the file.
     compression
-        How it is compressed; what is not is yielded as it is.
+        Its compression. Uncompressed content is yielded unchanged.
     size
-        The most bytes that one step yields; of zstd more.
+        Maximum bytes yielded per step; more for zstd.
 
     Raises
     ------
@@ -133,7 +133,7 @@ def unpacked(read: Read, compression: Compression, size: int = 1 << 20) -> Itera
 
 
 def unicode_encoding(head: bytes) -> str | None:
-    """Tell UTF-16 or UTF-32 by a file's first bytes: by the mark, or by NULs between ASCII."""
+    """Detect UTF-16 or UTF-32 by a file's first bytes: by the mark, or by NULs between ASCII."""
     if head[:4] == codecs.BOM_UTF32_LE:
         return "utf-32-le"
     if head[:4] == codecs.BOM_UTF32_BE:
@@ -156,10 +156,10 @@ def unicode_encoding(head: bytes) -> str | None:
 
 
 def as_utf8(parts: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield text as UTF-8, a byte order mark included; other bytes are yielded as they are.
+    """Yield text as UTF-8, including a byte order mark. Other bytes are yielded unchanged.
 
-    A lone surrogate, or half of a character at the end, becomes bytes that are not UTF-8: its line
-    is a reject.
+    A lone surrogate, or half of a character at the end, becomes invalid UTF-8, so its line is a
+    reject.
     """
     rest = iter(parts)
     head = b""
@@ -208,7 +208,7 @@ def _gunzip(read: Read, size: int) -> Iterator[bytes]:
                     yield part
                 packed = member.unconsumed_tail or (b"" if member.eof else read(_STEP))
                 if not packed and not member.eof:
-                    # an empty input flushes what the last block still holds
+                    # an empty input flushes the last block
                     if part := member.decompress(b"", size):
                         yield part
                         continue

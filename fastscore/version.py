@@ -1,3 +1,3 @@
-"""The one place that holds fastscore's version."""
+"""The version of fastscore."""
 
 __version__ = "0.1.0"

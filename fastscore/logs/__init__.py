@@ -1,1 +1,1 @@
-"""Reading logs: which files, which shards, which rows, and what is wrong with the others."""
+"""Reading logs: files, shards, typed rows and rejects."""

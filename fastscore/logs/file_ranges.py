@@ -1,4 +1,4 @@
-"""File ranges and shards: which bytes of which files are read together."""
+"""File ranges and shards: the bytes of files that are read together."""
 
 import os
 from dataclasses import dataclass
@@ -10,33 +10,33 @@ from fastscore.unpacked import Compression, Damage
 
 @dataclass(frozen=True, slots=True)
 class FileRange:
-    """Neighbouring whole dialogues of one file.
+    """Consecutive whole dialogues of one file.
 
     Parameters
     ----------
     file
-        The input as it was given; rows and rejects name it.
+        The input's path as given by the user, for rows and rejects.
     path
-        The file that is read: the input itself, or what it was unpacked to.
+        The file to read: the input itself, or its unpacked copy.
     format, compression
-        Those of ``path``.
+        The format and compression of ``path``.
     start, stop
-        Rows of a Parquet file, bytes of any other (unpacked). A compressed file is read whole,
-        whatever ``stop`` is.
+        Rows of a Parquet file, bytes of any other (unpacked). A compressed file is read to its end,
+        for any ``stop``.
     first_line
         The 1-based line (or Parquet row) at ``start``.
     damage
         Why unpacking ended early at the end of this range, None if it did not.
     header
-        The header of a CSV file, or the bracket of a document's array, if the range starts
-        after it.
+        The header of a CSV file, or the bracket of a document's array, if the range starts after
+        it.
     goes_on
         Whether more elements of a document follow.
     fingerprint
-        Tells whether the file is still as it was planned: the hash of the bytes, or the
-        `file_state.stamp` of a Parquet file. Empty if nobody else can change the file.
+        Detects changes of the file since planning: the hash of the bytes, or the `file_state.stamp`
+        of a Parquet file. Empty if no other process can change the file.
     limits
-        The limits of reading; of unpacking, if nothing was planned.
+        The limits of reading; of unpacking, if the file was not planned.
     """
 
     file: str
@@ -60,7 +60,7 @@ class Shard:
     Parameters
     ----------
     index
-        The shard's place in the plan.
+        The shard's index in the plan.
     file_ranges
         Its ranges, in input order.
     n_bytes
@@ -68,7 +68,7 @@ class Shard:
     fingerprint
         BLAKE2b (128 bits, hexadecimal) of the ranges' names and content.
     content_fingerprint
-        The same of their content, and of what values depend on in their names.
+        BLAKE2b of the ranges' content, and of the parts of their names on which values depend.
     """
 
     index: int

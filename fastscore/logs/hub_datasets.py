@@ -1,6 +1,6 @@
 """Files of data sets on the Hugging Face hub: ``hf://datasets/OWNER/NAME[@REVISION]/PATH``.
 
-The address of a file that is found has the commit as its revision: it names the same bytes forever.
+Addresses of found files contain the commit as their revision, which pins their content.
 """
 
 import re
@@ -41,12 +41,12 @@ class Place:
 
 
 def find_place(url: str) -> Place:
-    """Return the place that an address names now.
+    """Return the place of an address, resolved to the current commit.
 
     Raises
     ------
     UsageError
-        The address names none.
+        The address is not valid.
     InputError
         The hub has no such data set or revision, denies it, or cannot be reached.
     """
@@ -90,12 +90,12 @@ def list_files(place: Place, folder: str) -> "list[HubFile]":
 
 
 def download(url: str, size: int, hash: str, path: Path) -> None:
-    """Download a file of a pinned address unless it is there.
+    """Download a file of a pinned address unless it is cached.
 
     Raises
     ------
     InputError
-        As `find_place`, or what came is not the file.
+        As `find_place`, or the downloaded file does not match.
     OSError
         The folder cannot be written.
     """

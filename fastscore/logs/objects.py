@@ -1,7 +1,7 @@
-"""Logs in object stores: listed, read by ranges with some asked for ahead, or fetched to the cache.
+"""Logs in object stores: listed, read by ranges with read-ahead, or downloaded to the cache.
 
-An object is pinned to the entity tag that it had when it was first looked at. Messages name objects
-and never what the library of a store says, which may contain credentials.
+An object is pinned to its entity tag at the first access. Messages name objects, and never quote
+the store's library, as its texts may contain credentials.
 """
 
 import fnmatch
@@ -31,13 +31,13 @@ from fastscore.paths import cache_root
 
 SCHEMES = ("s3", "gs", "az", "https", "http", "hf")
 BLOCK_BYTES = 8 << 20
-"""Larger ranges take twice the processor."""
+"""Larger ranges take twice the processor time."""
 BLOCKS_AHEAD = 16
-"""How many blocks of a file are on their way; of several files together, twice as many."""
+"""Number of blocks of a file to read ahead; twice as many for several files together."""
 FIRST_BYTES = 1 << 17
-"""The beginning of an object, at which many readers look alone: it is kept for the next one."""
+"""Size of an object's beginning, which is cached because many readers need nothing else."""
 SMALL_BYTES = 4 << 20
-"""Objects up to this size are fetched whole to the cache, several at once."""
+"""Objects up to this size are downloaded whole to the cache, several at once."""
 _AT_ONCE = 32
 _KEPT = 256
 _MAGIC = "*?["
@@ -48,7 +48,7 @@ _RETRY = {"max_retries": 4, "retry_timeout": timedelta(seconds=30)}
 
 @dataclass(frozen=True, slots=True)
 class Object:
-    """An object: its address, its bytes and its entity tag."""
+    """An object: its address, size and entity tag."""
 
     url: str
     size: int
@@ -56,7 +56,7 @@ class Object:
 
     @property
     def is_fetched(self) -> bool:
-        """Whether it is fetched to the cache as a whole, whatever it contains."""
+        """Whether it is downloaded to the cache as a whole."""
         return self.size <= SMALL_BYTES or self.url.startswith(hub_datasets.SCHEME)
 
 
@@ -64,20 +64,20 @@ _known: dict[str, Object] = {}
 
 
 def is_remote(path: str) -> bool:
-    """Tell whether a path is the address of an object."""
+    """Return whether a path is the address of an object."""
     scheme, mark, _ = path.partition("://")
     return bool(mark) and scheme in SCHEMES
 
 
 def look_up(url: str, *, again: bool = False) -> Object | None:
-    """Return an object, None if there is none; an answer counts until it is asked for again.
+    """Return an object, None if there is none. The answer is cached until the next look-up.
 
     Raises
     ------
     UsageError
-        The address cannot be used, or what reads objects is not installed.
+        The address is not valid, or the library of object stores is not installed.
     InputError
-        The store cannot be asked, or denies it.
+        The store cannot be reached, or denies access.
     """
     if again or url not in _known:
         found = _look_up_hub(url) if url.startswith(hub_datasets.SCHEME) else _look_up(url)
@@ -108,7 +108,7 @@ def _look_up_hub(url: str) -> Object | None:
 
 
 def list_objects(url: str) -> list[Object]:
-    """List the objects below an address, or that match a glob, by name; hidden ones are left out.
+    """List the objects below an address, or matching a glob, sorted by name, without hidden ones.
 
     Raises
     ------
@@ -153,20 +153,20 @@ def _list_store(url: str, prefix: str) -> list[tuple[str, int, str]]:
 
 
 def fetch(objects: Iterable[Object]) -> list[str]:
-    """Fetch whole objects to the cache, several at once, unless they are there; return the paths.
+    """Download whole objects to the cache, several at once, unless cached; return the paths.
 
     Raises
     ------
     InputError
-        One cannot be read, or was changed since it was listed.
+        An object cannot be read, or has changed since it was listed.
     """
-    # another pool than the one of ranges, for which each waits
+    # not the pool of ranges, for which each task waits
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         return list(pool.map(_fetched, objects))
 
 
 def size_of(path: str) -> int:
-    """Return the bytes of a file or an object.
+    """Return the size of a file or an object in bytes.
 
     Raises
     ------
@@ -177,7 +177,7 @@ def size_of(path: str) -> int:
 
 
 def stamp(path: str) -> str:
-    """Return what changes if a file or an object is written again, empty if there is none."""
+    """Return a text that changes when a file or an object is rewritten, empty if there is none."""
     if is_remote(path):
         found = look_up(path)
         return "" if found is None else f"{found.size}:{found.tag}"
@@ -189,7 +189,7 @@ def stamp(path: str) -> str:
 
 
 def open_file(path: str, stop: int | None = None) -> io.FileIO:
-    """Open a file or an object, unbuffered; of an object nothing after ``stop`` is asked for."""
+    """Open a file or an object, unbuffered. Nothing after ``stop`` is requested of an object."""
     if path.startswith(hub_datasets.SCHEME):
         (path,) = fetch([_found(path)])
     if is_remote(path):
@@ -198,7 +198,7 @@ def open_file(path: str, stop: int | None = None) -> io.FileIO:
 
 
 class ObjectFile(io.RawIOBase):
-    """An object as an unbuffered file; read beyond its beginning, the next blocks are on their way.
+    """An object as an unbuffered file. Reading past its beginning starts read-ahead.
 
     Parameters
     ----------
@@ -216,28 +216,28 @@ class ObjectFile(io.RawIOBase):
 
     @property
     def size(self) -> int:
-        """The bytes of the object."""
+        """The size of the object."""
         return self._object.size
 
     def readable(self) -> bool:
-        """Tell that it can be read."""
+        """Return True."""
         return True
 
     def seekable(self) -> bool:
-        """Tell that any place can be read."""
+        """Return True."""
         return True
 
     def seek(self, offset: int, whence: int = os.SEEK_SET, /) -> int:
-        """Go to a place."""
+        """Change the position."""
         self._at = offset + (0, self._at, self.size)[whence]
         return self._at
 
     def tell(self) -> int:
-        """Return the place."""
+        """Return the position."""
         return self._at
 
     def readinto(self, buffer: Any, /) -> int:
-        """Fill a buffer, less at the end."""
+        """Fill a buffer, partly at the end."""
         out = memoryview(buffer).cast("B")
         filled = 0
         while filled < len(out) and self._at < self._stop:
@@ -248,17 +248,17 @@ class ObjectFile(io.RawIOBase):
         return filled
 
     def close(self) -> None:
-        """Ask for nothing more."""
+        """Stop the read-ahead."""
         if not self.closed:
             _read_ahead.discard(self)
             for start, _, block in self._ahead:
-                if start:  # the beginning is kept for others
+                if start:  # the beginning stays cached for other readers
                     block.cancel()
             self._ahead.clear()
         super().close()
 
     def _block(self) -> memoryview:
-        """Return what follows in the block of the place, and ask for blocks after it."""
+        """Return the rest of the block at the position, and request blocks after it."""
         while self._ahead and not self._ahead[0][0] <= self._at < self._ahead[0][1]:
             self._ahead.popleft()
         if self._at < FIRST_BYTES:
@@ -283,14 +283,14 @@ class ObjectFile(io.RawIOBase):
 
 
 _read_ahead: "weakref.WeakSet[ObjectFile]" = weakref.WeakSet()
-"""The files that share what is asked for ahead."""
+"""Open files, which share the read-ahead."""
 
 _beginnings: dict[Object, Future[bytes]] = {}
 _lock = threading.Lock()
 
 
 def _beginning(object: Object) -> Future[bytes]:
-    """Return the first bytes of an object, on their way; those of the last ones are kept."""
+    """Return the future first bytes of an object. Those of the latest objects are cached."""
     with _lock:
         found = _beginnings.pop(object, None)
         if found is None or (found.done() and found.exception()):
@@ -302,7 +302,7 @@ def _beginning(object: Object) -> Future[bytes]:
 
 
 def ask_for_beginnings(objects: Iterable[Object]) -> None:
-    """Ask for the first bytes of objects that are read soon, as many as are kept."""
+    """Request the first bytes of objects that are read soon, as many as the cache keeps."""
     for each in itertools.islice(objects, _KEPT):
         _beginning(each)
 
@@ -315,7 +315,7 @@ def _found(url: str) -> Object:
 
 
 def _range(object: Object, start: int, stop: int) -> bytes:
-    """Read bytes of an object, and compare the tag that it has now."""
+    """Read bytes of an object, and compare its current entity tag."""
     store, key = _place(object.url)
     try:
         with errors_named(object.url, "read"):
@@ -323,14 +323,14 @@ def _range(object: Object, start: int, stop: int) -> bytes:
             content = bytes(got.bytes())
     except FileNotFoundError as error:
         raise _changed(object.url) from error
-    # some stores do not take If-Match
+    # some stores do not support If-Match
     if _tag(got.meta) != object.tag or len(content) != stop - start:
         raise _changed(object.url)
     return content
 
 
 def _fetched(object: Object) -> str:
-    """Fetch an object to the cache, under the hash of its address and tag."""
+    """Download an object to the cache, under the hash of its address and tag."""
     identity = hashlib.blake2b(f"{object.url}\n{object.tag}".encode(), digest_size=16)
     name = object.url.rpartition("/")[2]
     path = cache_root() / "objects" / identity.hexdigest() / name
@@ -361,12 +361,12 @@ def _download(object: Object, path: Path) -> None:
 
 
 def split_url(url: str) -> tuple[str, str]:
-    """Split an address into its store and the key in it.
+    """Split an address into its store and the object's key.
 
     Raises
     ------
     UsageError
-        It names no store, or contains credentials or a query.
+        It contains no store, or contains credentials or a query.
     """
     scheme, _, rest = url.partition("://")
     root, _, key = rest.partition("/")
@@ -391,7 +391,7 @@ def open_bucket(root: str) -> Any:
     Raises
     ------
     UsageError
-        What reads objects is not installed.
+        The library of object stores is not installed.
     InputError
         The store cannot be opened.
     """
@@ -416,7 +416,7 @@ def obstore() -> Any:
 
 @cache
 def request_pool() -> ThreadPoolExecutor:
-    """Return the threads that wait for stores; what runs on them submits nothing to them."""
+    """Return the threads that wait for stores. Their tasks must not submit tasks to the pool."""
     return ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="fastscore-objects")
 
 
@@ -447,7 +447,7 @@ _NEEDED = {
     },
     "az": {"read": _READER, "list": _READER, "write": _CONTRIBUTOR, "delete": _CONTRIBUTOR},
 }
-"""The permission, or the role, for what is done in a store."""
+"""The permission or role for each operation."""
 _DENIALS = ("AccessDenied", "403 Forbidden", "AuthorizationPermissionMismatch")
 _WORDS = (
     (("ExpiredToken", "TokenRefreshRequired", "token expired"), "the credentials have expired"),
@@ -456,7 +456,7 @@ _WORDS = (
     (("Account must be specified",), "AZURE_STORAGE_ACCOUNT_NAME is not set"),
     (("169.254.", "metadata.google.internal"), "no credentials are found"),
 )
-"""What stores say, and what is said of it."""
+"""Error texts of stores, and the reasons reported for them."""
 _UNREACHABLE = ("kind: Connect", "kind: Timeout")
 
 
@@ -468,7 +468,7 @@ def refusal(url: str, error: Exception, doing: str) -> str | None:
     url
         An address in the store.
     error
-        What was raised.
+        The exception.
     doing
         ``read``, ``list``, ``open``, ``write`` or ``delete``.
     """
@@ -487,7 +487,7 @@ def refusal(url: str, error: Exception, doing: str) -> str | None:
 def store_error(
     url: str, doing: str, reason: str | None, kind: type[FastscoreError] = InputError
 ) -> FastscoreError:
-    """Return the error for a request that failed: one sentence, without what the store says."""
+    """Return the error for a failed request: one sentence, without the store's own text."""
     return kind(
         f"{url!r} cannot be {_DONE[doing]}: {reason or 'the store gives no usable answer'}.",
         "Check the name, the region and the credentials in the environment.",
@@ -496,7 +496,7 @@ def store_error(
 
 @contextmanager
 def errors_named(url: str, doing: str) -> Iterator[None]:
-    """Raise what goes wrong with a store as one sentence, without what the store says.
+    """Raise errors of a store as one sentence, without the store's own text.
 
     Raises
     ------
@@ -528,7 +528,7 @@ def _is_hidden(below: str) -> bool:
 
 
 def _matches(names: Sequence[str], parts: Sequence[str]) -> bool:
-    """Tell whether the names of a key match those of a glob, in which ** is any number of them."""
+    """Return whether the parts of a key match those of a glob, with ** for any number of parts."""
     if not parts:
         return not names
     if parts[0] == "**":

@@ -1,8 +1,8 @@
-"""Tables for people: cells of text that are fitted to a width, or written in a document's markup.
+"""Tables for people: cells of text fitted to a width, or as markup of a document.
 
-A grid that is too wide loses the columns that it can do without, in the order of their `drop`; then
-the columns of groups go on in further blocks, each with the fixed columns before it; what is still
-too wide wraps its words in the `wraps` column. Numbers are never cut and never folded.
+If a grid is too wide, optional columns are dropped first, in the order of their `drop`. Then
+columns of groups move to further blocks, each with the fixed columns before it. Then words of the
+`wraps` column wrap. Numbers are never cut and never wrapped.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -58,18 +58,18 @@ class Column:
     Parameters
     ----------
     header
-        What stands above it.
+        Its title.
     cells
-        One text a row.
+        One text per row.
     right
-        Whether it is set flush right, as numbers are.
+        Whether it is right-aligned, as numbers are.
     drop
-        Its place in the order in which columns are dropped where the width is short, those below
-        0 before any word wraps; None for a column that always stands.
+        Its rank in the order in which columns are dropped to save width, those below 0 before any
+        word wraps; None for a column that is always shown.
     group
-        Whether it may stand in a further block instead, beside the fixed columns.
+        Whether it may move to a further block instead, beside the fixed columns.
     wraps
-        Whether its words wrap where the width is short.
+        Whether its words may wrap to save width.
     bold
         The rows whose cells are in bold in a document.
     """
@@ -90,11 +90,11 @@ class Grid:
     Parameters
     ----------
     title
-        What stands above it, empty for nothing.
+        Its title, empty for none.
     columns
         The columns, all of one length.
     headings
-        The rows that head what follows instead of holding data.
+        The rows that are headings of the rows after them.
     """
 
     title: str
@@ -140,7 +140,7 @@ def html_table(header: Iterable[str], rows: Iterable[Sequence[str]], caption: st
 
 
 def print_notes(console: Console, notes: Iterable[str]) -> None:
-    """Print notes as wide as the console, each beside a word that says what it is."""
+    """Print notes as wide as the console, each beside its label."""
     layout = RichTable.grid(padding=(0, 1, 0, 0))
     layout.add_column(no_wrap=True)
     layout.add_column(overflow="fold")
@@ -150,7 +150,7 @@ def print_notes(console: Console, notes: Iterable[str]) -> None:
 
 
 def fit_grid(grid: Grid, width: int) -> Iterator[Grid]:
-    """Yield the blocks in which a grid stands in a number of character cells."""
+    """Yield the blocks of a grid that fit into a width in character cells."""
     fixed = [column for column in grid.columns if not column.group]
     groups = [column for column in grid.columns if column.group]
     least = groups[:2]
@@ -173,7 +173,7 @@ def fit_grid(grid: Grid, width: int) -> Iterator[Grid]:
 
 
 def markdown(grid: Grid) -> str:
-    """Return a grid as a table of GitHub's Markdown, of whatever width."""
+    """Return a grid as a GitHub Markdown table, of any width."""
     rows = [[_markdown_cell(cell) for cell in row] for row in grid.rows]
     lines = [_markdown_line(_markdown_cell(column.header) for column in grid.columns)]
     lines.append(_markdown_line("---:" if column.right else "---" for column in grid.columns))
@@ -188,7 +188,7 @@ def markdown(grid: Grid) -> str:
 
 
 def latex(grid: Grid) -> str:
-    """Return a grid as a LaTeX table, which takes the package booktabs."""
+    """Return a grid as a LaTeX table, which needs the package booktabs."""
     places = "".join("r" if column.right else "l" for column in grid.columns)
     lines = [r"\begin{table}", r"\centering"]
     if grid.title:
@@ -203,7 +203,7 @@ def latex(grid: Grid) -> str:
 
 
 def _least_width(columns: Sequence[Column], *, wrapped: bool = True) -> int:
-    """Return the width of columns side by side, with words wrapped as far as they may be."""
+    """Return the minimum width of columns side by side, with words wrapped where allowed."""
     widths = [_width(column) for column in columns]
     if wrapped:
         widths = [
@@ -214,7 +214,7 @@ def _least_width(columns: Sequence[Column], *, wrapped: bool = True) -> int:
 
 
 def _width(column: Column) -> int:
-    """Return the width of a column: that of its cells; a long header folds above numbers."""
+    """Return the width of a column, by its cells. A long header wraps above numbers."""
     header = cell_len(plain(column.header))
     cells = max((cell_len(plain(cell)) for cell in column.cells), default=0)
     longest = LONGEST_LABEL if column.group else LONGEST_HEADER

@@ -1,1 +1,1 @@
-"""What is read together: dialogues, file ranges, shards."""
+"""Planning of reads: dialogues, file ranges, shards."""

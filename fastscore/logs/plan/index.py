@@ -1,4 +1,4 @@
-"""Where the dialogues of files begin and end: found in one pass over their bytes."""
+"""Index of dialogues: where they begin and end in files, found in one pass over their bytes."""
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -43,17 +43,17 @@ from fastscore.logs.read.places import Places, array_key, fills, texts_at, wante
 from fastscore.suites.declarations import Column, Source
 
 BYTES_PER_FILE = 8 << 10
-"""The cost of opening a file, in bytes that could be read in that time."""
+"""The time to open a file, as the number of bytes that could be read meanwhile."""
 ROW_BYTES = 128
-"""The least weight of a row: a short row takes hardly less memory than a longer one."""
+"""The minimum weight of a row, as a short row needs nearly the memory of a longer one."""
 STRIDES_PER_SHARD = 256
-"""Rows that are dialogues are noted together by so many parts of a shard."""
+"""Row dialogues are indexed in strides of this fraction of a shard."""
 _BATCHES_AT_ONCE = 8
 _SPANS_AT_ONCE = 1 << 18
 _NULL_HASH, _ODD = np.array([0x9AE16A3B2F90404F, 0x9E3779B97F4A7C15], np.uint64)
 
 _FILE_KEY = (1, 0)
-"""The local key of a dialogue that is a whole file; local keys of row dialogues begin with 0."""
+"""The local key of a dialogue that is a whole file. Local keys of row dialogues begin with 0."""
 
 SPAN_SCHEMA: dict[str, pl.DataType] = {
     "file": pl.Int64(),
@@ -83,7 +83,7 @@ class _Indexing:
 
     @property
     def stride(self) -> int:
-        """The bytes whose row dialogues are noted together, 0 if rows are no dialogues."""
+        """The size in bytes of a stride of row dialogues, 0 if rows are not dialogues."""
         has_row_dialogues = self.format in self.source.row_dialogues
         return max(1, self.shard_bytes // STRIDES_PER_SHARD) if has_row_dialogues else 0
 
@@ -179,7 +179,7 @@ def _by_size(states: Iterable[FileState]) -> Iterator[tuple[FileState, ...]]:
 
 
 def _line_spans(states: Sequence[FileState], how: _Indexing) -> pl.DataFrame:
-    """Index files of which each line is a dialogue: only line ends are looked for."""
+    """Index files of which each line is a dialogue, by line ends only."""
     spans = [pl.DataFrame(schema=SPAN_SCHEMA)]
     for state in states:
         blocks = map_stream(state, block_lines, how.shard_bytes, how.scratch, how.threads)
@@ -194,7 +194,7 @@ def _line_spans(states: Sequence[FileState], how: _Indexing) -> pl.DataFrame:
 
 
 Block = tuple[int, bytes, bytes, Int64Array]
-"""Where a block of a file ends, its first and last byte, and the positions after its line ends."""
+"""The end of a block of a file, its first and last byte, and the positions after its line ends."""
 
 
 def block_lines(begin: int, block: bytes | memoryview) -> Block:
@@ -250,7 +250,7 @@ def _named_spans(states: Sequence[FileState], how: _Indexing) -> pl.DataFrame:
 
 
 def _batch_spans(states: Sequence[FileState], how: _Indexing) -> Iterator[pl.DataFrame]:
-    """Index files made of lines by the keys of their lines, in batches."""
+    """Index line-based files by the keys of their lines, in batches."""
     keys = replace(keys_alone(line_source(how.source, how.format)), chat=None)
     streams = ((state.index, _lines(state, keys, how)) for state in states)
     waiting: list[pl.DataFrame] = []
@@ -272,7 +272,7 @@ def _batch_spans(states: Sequence[FileState], how: _Indexing) -> Iterator[pl.Dat
 
 
 def _lines(state: FileState, keys: Source, how: _Indexing) -> Iterator[Lines]:
-    """Stream a file's lines; a large compressed file is unpacked to the scratch folder."""
+    """Stream a file's lines. A large compressed file is unpacked to the scratch folder."""
     file = state.file
     lines: Iterator[Lines]
     if file.format == "json":
@@ -288,7 +288,7 @@ def _lines(state: FileState, keys: Source, how: _Indexing) -> Iterator[Lines]:
 
 
 def _batch_sequences(batch: Batch, source: Source, stride: int) -> list[pl.DataFrame]:
-    """Find the sequences of rows of a batch, if it has a row."""
+    """Find the sequences of rows of a batch, if it has any row."""
     if batch.has_no_lines:
         return []
     columns, stored = key_columns(source), stored_source(source).columns
@@ -310,7 +310,7 @@ def _sequences(
     stride: int,
 ) -> pl.DataFrame:
     """Find sequences of rows with one key; with a stride, row dialogues are joined within it."""
-    # names are read where they change; neighbouring sequences may still be of one dialogue
+    # names are read only where they change; adjacent sequences may belong to one dialogue
     begins = np.concatenate(([True], parts[1:] != parts[:-1]))
     if stride:
         begins[1:] |= offsets[1:] // stride != offsets[:-1] // stride
@@ -357,8 +357,8 @@ def changes(found: Places) -> Mask:
 def _spans_of(found: Sequence[pl.DataFrame], stride: int) -> pl.DataFrame:
     """Make spans of sequences of rows.
 
-    Rows without a key belong to the file's dialogue. With a ``stride`` (bytes, or rows of
-    Parquet) they are dialogues themselves, noted together by the stride that they start in.
+    Rows without a key belong to the file's dialogue. With a ``stride`` (bytes, or rows of Parquet)
+    each is a dialogue, indexed by the stride in which it starts.
     """
     sequences = pl.concat(found)
     keys = sequences.get_columns()[5:]

@@ -1,7 +1,7 @@
-"""Planning: which whole dialogues are read together, and the hash of their content.
+"""Planning of shards: which whole dialogues are read together, and the hash of their content.
 
-Tasks index groups of files, this process packs shards, tasks hash them. The plan depends on the
-input alone, not on who does the tasks, threads or timing.
+Tasks index groups of files, this process packs shards, tasks hash them. The plan depends only on
+the input, not on executors, threads or timing.
 """
 
 import hashlib
@@ -43,9 +43,9 @@ MOST_GROUP_BYTES = 64 << 20
 MOST_GROUP_FILES = 512
 SHARDS_PER_TASK = 64
 PARTS_OF_REMAINDER = 2
-"""A shard is at most this part of what is left, as long as it is not much smaller than"""
+"""A shard is at most this fraction of the remaining input, unless it becomes smaller than"""
 SHARD_PARTS = 2
-"""this part of a whole one: each shard costs something by itself."""
+"""this fraction of a full shard, as each shard has a fixed cost."""
 _DIGEST_BYTES = 16
 
 CUT_SCHEMA: dict[str, pl.DataType] = {
@@ -54,33 +54,33 @@ CUT_SCHEMA: dict[str, pl.DataType] = {
     "line": pl.Int64(),
     "n_bytes": pl.Int64(),
 }
-"""Where files can be cut: the file's place in the plan, the byte (or Parquet row), its line, and
-the weight of what follows up to the next cut point."""
+"""Where files can be cut: the file's index in the plan, the byte (or Parquet row), its line, and
+the weight up to the next cut point."""
 
 KEY_SCHEMA = {name: SPAN_SCHEMA[name] for name in ("key_high", "key_low", "file", "first", "line")}
-"""Where named dialogues begin; ``file`` is the file's place in the plan."""
+"""Where named dialogues begin; ``file`` is the file's index in the plan."""
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
 class MapTasks(Protocol):
-    """Does a task for each item, somewhere that sees the same files; results come in any order."""
+    """Runs a task for each item, anywhere with access to the files; results come in any order."""
 
     def __call__(
         self, task: Callable[[Item], Result], items: Sequence[Item], /
     ) -> Iterable[Result]:
-        """Do the tasks."""
+        """Run the tasks."""
 
 
 @dataclass(frozen=True, slots=True)
 class InputContent:
-    """An input file as it was planned.
+    """An input file at planning.
 
     Parameters
     ----------
     name
-        The path as it was given.
+        The path as given by the user.
     n_bytes
         Its bytes on disk.
     content_hash
@@ -94,7 +94,7 @@ class InputContent:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Which parts of which inputs are read together.
+    """The shards of a run.
 
     Parameters
     ----------
@@ -103,7 +103,7 @@ class Plan:
     inputs
         The inputs, in order.
     n_dialogues
-        The number of dialogues; of lines that are dialogues, faulty ones count too.
+        The number of dialogues. If lines are dialogues, faulty ones count, too.
     """
 
     shards: tuple[Shard, ...]
@@ -113,7 +113,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class FileGroup:
-    """Neighbouring inputs that one task indexes; ``first_file`` is the first one's place."""
+    """Consecutive inputs indexed by one task; ``first_file`` is the index of the first."""
 
     first_file: int
     files: tuple[InputFile, ...]
@@ -121,14 +121,14 @@ class FileGroup:
 
 @dataclass(frozen=True, slots=True)
 class IndexedFile:
-    """A file as it was indexed; see `FileState`, of which it is what can be sent.
+    """The index of a file: the part of `FileState` that can be sent between processes.
 
     Parameters
     ----------
     content
         The `BlockHash` of the bytes on disk.
     blocks
-        The hashes of whole blocks if parts of the file may have to be hashed.
+        The hashes of whole blocks, if parts of the file may have to be hashed.
     """
 
     file: InputFile
@@ -151,13 +151,13 @@ class IndexedGroup:
     Parameters
     ----------
     first_file
-        The place of the first one in the plan.
+        The index of the first file in the plan.
     files, n_dialogues
         The files, and their number of dialogues.
     cuts
         Where the files can be cut, in `CUT_SCHEMA`.
     keys
-        Dialogues that other files could have rows of, in `KEY_SCHEMA`.
+        Dialogues of which other files could have rows, in `KEY_SCHEMA`.
     """
 
     first_file: int
@@ -168,7 +168,7 @@ class IndexedGroup:
 
 
 def _never() -> None:
-    """Cancel nothing; other processes can be sent this."""
+    """Never cancel. A module-level function, which can be sent to other processes."""
 
 
 def plan_shards(
@@ -190,18 +190,18 @@ def plan_shards(
     files
         The inputs.
     source
-        Declares what names a dialogue: `Source.dialogue_key`.
+        Declares the dialogue key: `Source.dialogue_key`.
     shard_bytes
-        The size that a shard does not exceed unless one dialogue does; None for the source's.
+        Maximum size of a shard, unless one dialogue is larger; None for the source's default.
     scratch
-        A folder that compressed files larger than a shard are unpacked to. It must exist until
+        A folder for unpacked copies of compressed files larger than a shard. It must exist until
         the shards are read.
     progress
-        Called with the bytes that were read and the bytes there are, once a file.
+        Called after each file with the bytes read and the total bytes.
     threads
-        How many files, or parts of them, are read at once; the plan does not depend on it.
+        Number of files, or parts of files, read at once. It does not affect the plan.
     map_tasks
-        Who does the tasks; None for threads of this process.
+        Runs the tasks; None for threads of this process.
     check_cancelled
         Called with each block that a task reads; may raise.
     limits
@@ -210,8 +210,8 @@ def plan_shards(
     Raises
     ------
     InputError
-        When a file cannot be read, exceeds a limit or changes meanwhile, or rows of one dialogue
-        are in two files (unless `Source.key_within_file`).
+        When a file cannot be read, exceeds a limit or changes meanwhile, or two files contain rows
+        of one dialogue (unless `Source.key_within_file`).
     RunError
         When the folder cannot be written.
     """
@@ -274,9 +274,9 @@ def _indexed(
 
 
 def file_groups(files: Sequence[InputFile], threads: int) -> list[FileGroup]:
-    """Split files into groups for so many threads or processes; the plan does not depend on it."""
+    """Split files into groups for a number of workers, which does not affect the plan."""
     total = sum(file.size + BYTES_PER_FILE for file in files)
-    # small enough that one slow group leaves nobody idle
+    # small enough that one slow group leaves no worker idle
     most = min(MOST_GROUP_BYTES, max(LEAST_GROUP_BYTES, total // (GROUPS_PER_THREAD * threads)))
     groups, first, size = [], 0, 0
     for after, file in enumerate(files, start=1):
@@ -305,8 +305,8 @@ def index_group(
     group, source, shard_bytes, scratch, check_cancelled, limits
         The files, and how they are read; see `plan_shards`.
     groups, at_once
-        How many groups there are, and how many are indexed at once. If there are fewer groups,
-        each takes more threads.
+        The numbers of all groups, and of groups indexed at once. With fewer groups, each uses more
+        threads.
 
     Raises
     ------
@@ -344,7 +344,7 @@ def index_group(
 
 
 def _indexed_file(state: FileState, n_parts: int) -> IndexedFile:
-    """Make the record of a file that can be cut into so many parts."""
+    """Return the index of a file that can be cut into ``n_parts`` parts."""
     has_parts_to_hash = n_parts > 1 and not state.unpacked and state.file.format != "parquet"
     return IndexedFile(
         file=state.file,
@@ -367,9 +367,9 @@ def cut_points(spans: pl.DataFrame, states: Sequence[FileState]) -> pl.DataFrame
     Parameters
     ----------
     spans
-        The dialogues of these files, as of `join_spans`.
+        The dialogues of these files, from `join_spans`.
     states
-        The files; each has one cut point at least.
+        The files. Each has at least one cut point.
 
     Returns
     -------
@@ -378,7 +378,7 @@ def cut_points(spans: pl.DataFrame, states: Sequence[FileState]) -> pl.DataFrame
     """
     sizes = np.array([state.size for state in states], np.int64)
     begins = np.cumsum(sizes) - sizes
-    # compressed bytes cannot be entered in the middle
+    # compressed files cannot be read from the middle
     can_be_cut = np.array([state.compression == "none" for state in states], np.bool_)
     is_parquet = np.array([state.file.format == "parquet" for state in states], np.bool_)
     disk_bytes = np.array([state.file.size for state in states], np.int64)
@@ -408,12 +408,12 @@ def cut_points(spans: pl.DataFrame, states: Sequence[FileState]) -> pl.DataFrame
 
 
 def check_split_dialogues(keys: pl.DataFrame, files: Sequence[InputFile]) -> None:
-    """Refuse dialogues of which two files have rows; ``keys`` as in `KEY_SCHEMA`.
+    """Refuse dialogues with rows in two files; ``keys`` as in `KEY_SCHEMA`.
 
     Raises
     ------
     InputError
-        Names the first place at which a reader would meet a dialogue of an earlier file again.
+        Names the first place at which a reader would find a dialogue of an earlier file again.
     """
     key = pl.struct("key_high", "key_low")
     twice = keys.filter(repeated_keys(keys, in_file=False)).filter(key.is_duplicated())
@@ -434,9 +434,9 @@ def check_split_dialogues(keys: pl.DataFrame, files: Sequence[InputFile]) -> Non
 
 
 def pack(n_bytes: Int64Array, shard_bytes: int) -> Iterator[tuple[int, int]]:
-    """Pack neighbours of some weights into shards, as many as fit: yield the first, and the end.
+    """Pack consecutive items into shards by weight; yield the first item and the end of each.
 
-    The last shards are smaller, so that no worker is left alone with a large one.
+    The last shards are smaller, so that no worker finishes much later than the others.
     """
     ends = np.cumsum(n_bytes, dtype=np.int64)
     smallest = max(1, shard_bytes // SHARD_PARTS)
@@ -457,7 +457,7 @@ Draft = tuple[Shard, tuple[IndexedFile, ...]]
 def _draft(
     index: int, cuts: pl.DataFrame, files: Sequence[IndexedFile], first: int, after: int
 ) -> Draft:
-    """Make a shard of neighbouring parts; neighbours in one file become one range."""
+    """Make a shard of consecutive parts. Adjacent parts of one file become one range."""
     parts = cuts[first:after]
     begins = np.flatnonzero(np.diff(parts["file"].to_numpy(), prepend=-1))
     ranges, of_ranges = [], []
@@ -484,7 +484,7 @@ def _draft(
 
 
 def _hash_shards(drafts: Sequence[Draft], source: Source) -> list[Shard]:
-    """Give shards their fingerprints; only the ends of ranges are read."""
+    """Add fingerprints to shards; only the ends of ranges are read."""
     shards = []
     for shard, files in drafts:
         digest = hashlib.blake2b(digest_size=_DIGEST_BYTES)
@@ -516,8 +516,8 @@ def _bytes_of(name: tuple[object, ...]) -> bytes:
 
 
 def _read_in_path(part: FileRange, source: Source) -> tuple[object, ...]:
-    """Return what values depend on in the path of a range's file."""
-    # elements of arrays without a name are named by their place
+    """Return the parts of a path on which values depend."""
+    # unnamed elements of arrays are named by their position
     names_rows = source.rows or (part.format == "json" and source.chat_rows is not None)
     if names_rows:
         return (part.file,)
@@ -526,7 +526,7 @@ def _read_in_path(part: FileRange, source: Source) -> tuple[object, ...]:
 
 
 def _content(part: FileRange, file: IndexedFile) -> bytes:
-    """Hash a range of a file; of a Parquet file, whose rows are scattered, all of it."""
+    """Hash a range of a file. A Parquet file is hashed whole, as its rows are scattered."""
     if _is_whole(part, file) or part.format == "parquet":
         return file.content
     try:
@@ -536,7 +536,7 @@ def _content(part: FileRange, file: IndexedFile) -> bytes:
 
 
 def _fingerprint(part: FileRange, file: IndexedFile, content: bytes) -> str:
-    """Return a range's fingerprint; a file that is cut must be as it was indexed."""
+    """Return a range's fingerprint. Refuse a cut file that has changed since indexing."""
     if file.unpacked:
         return ""
     if not _is_whole(part, file) and stamp(file.path) != file.stamp:

@@ -1,1 +1,1 @@
-"""From bytes to typed rows: blocks, decompression, formats, columns."""
+"""Conversion of bytes to typed rows: blocks, decompression, formats, columns."""

@@ -1,4 +1,4 @@
-"""Batches: whole lines of one or many files in one buffer, and rejects of their faulty lines."""
+"""Batches: complete lines of one or many files in one buffer, and rejects of faulty lines."""
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -38,13 +38,13 @@ from fastscore.unpacked import Damage
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-# polars imports numpy when it is first given an array: two threads at once can fail
+# polars imports numpy at its first array, which can fail in two threads at once
 pl.Series(np.empty(0))
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Lines of several parts, one after another.
+    """Concatenated lines of several parts.
 
     Parameters
     ----------
@@ -55,8 +55,8 @@ class Batch:
     parts
         The index of the part that each segment belongs to, int64.
     segments
-        The lines; only the last may carry damage, and what is no line, or one that is too long,
-        stands alone.
+        The lines. Only the last segment may have damage. Segments without lines, or with one that
+        is too long, are separate batches.
     """
 
     data: npt.NDArray[np.uint8]
@@ -81,11 +81,11 @@ class Batch:
         Parameters
         ----------
         keys
-            The names that are wanted; CSV streams were scanned by the same.
+            The wanted names, for which CSV streams were scanned.
         array_key
-            The one of them whose value a line is that is an array.
+            The key that takes lines that are arrays.
         fill
-            Those whose values are wanted as Arrow columns too, see `scan_jsonl`.
+            The keys whose values also become Arrow columns, see `scan_jsonl`.
         """
         scans = [
             (begin, lines.records)
@@ -103,7 +103,7 @@ class Batch:
         )
         marks = _marks(scan)
         if marks.size:
-            # spaces are passed over, and keep every byte in its place
+            # spaces are ignored, and keep all positions
             data = self.data.copy()
             data[marks[:, None] + np.arange(len(BOM))] = ord(" ")
             return replace(self, data=data).scan(keys, array_key, fill)
@@ -121,7 +121,7 @@ class Batch:
         return np.concatenate(numbers) if numbers else np.empty((0, 2), np.int64)
 
     def places(self, starts: Int64Array) -> tuple[Int64Array, Int64Array]:
-        """Return the part of each position in ``data``, and its byte in that part's file."""
+        """Return the part of each position in ``data``, and its byte offset in that part's file."""
         segments = np.searchsorted(self.begins, starts, side="right") - 1
         shift = np.array([lines.offset for lines in self.segments], np.int64) - self.begins
         offsets = starts + shift[segments]
@@ -135,7 +135,7 @@ class Batch:
 
 
 def _marks(scan: LineScan) -> Int64Array:
-    """Return where byte order marks stand at the beginning of lines that are faulty by them."""
+    """Return the positions of byte order marks that make lines faulty."""
     starts = scan.fault_start[scan.fault_end - scan.fault_start >= len(BOM)]
     heads = scan.data[starts[:, None] + np.arange(len(BOM))]
     is_mark: npt.NDArray[np.bool_] = (heads == np.frombuffer(BOM, np.uint8)).all(axis=1)
@@ -145,7 +145,7 @@ def _marks(scan: LineScan) -> Int64Array:
 def gather(streams: Iterable[tuple[int, Iterable[Lines]]]) -> Iterator[Batch]:
     """Gather the lines of parts, given with their index, into batches of about `BLOCK_BYTES`.
 
-    Lines that are very many are batches by themselves.
+    Segments with many short lines are separate batches.
     """
     waiting: list[tuple[int, Lines]] = []
     size = 0
@@ -157,7 +157,7 @@ def gather(streams: Iterable[tuple[int, Iterable[Lines]]]) -> Iterator[Batch]:
                 yield _batch([(part, lines)])
                 waiting, size = [], 0
                 continue
-            # a block less its last, cut line is not joined to another
+            # a block without its cut last line is not joined to another
             is_large = len(lines.data) >= BLOCK_BYTES // 2 or lines.dense
             if is_large and waiting:
                 yield _batch(waiting)
@@ -172,7 +172,7 @@ def gather(streams: Iterable[tuple[int, Iterable[Lines]]]) -> Iterator[Batch]:
 
 
 def _batch(waiting: list[tuple[int, Lines]]) -> Batch:
-    """Join segments, each ended by a line end unless it is the last."""
+    """Join segments. Each ends with a line end except the last."""
     begins: list[int] = []
     joined: list[bytes | memoryview] = []
     size = 0
@@ -197,14 +197,14 @@ def _batch(waiting: list[tuple[int, Lines]]) -> Batch:
 def map_ordered(
     work: Callable[[Item], Result], items: Iterable[Item], threads: int
 ) -> Iterator[Result]:
-    """Yield ``work(item)`` in the order of the items, with a few of them in flight."""
+    """Yield ``work(item)`` in the order of the items, computing a few of them in parallel."""
     if threads <= 1:
         for item in items:
             raise_if_stopped()
             yield work(item)
         return
     with StoppablePool(threads) as pool:
-        # what is in flight is not cancelled, however this ends: work may wait for work before it
+        # pending work is never cancelled, as later work may wait for it
         flying: deque[Future[Result]] = deque()
         for item in items:
             raise_if_stopped()
@@ -225,11 +225,11 @@ FAULTS: dict[int, tuple[RejectReason, str]] = {
     TEXT_AFTER_QUOTE: ("bad_quoting", "a separator or a line end after a closing quote"),
     TOO_LONG: ("line_too_long", f"at most {MAX_RECORD_BYTES} bytes a record"),
 }
-"""The reason of each of the scanners' faults, and what was expected."""
+"""The reject reason of each fault of the scanners, and the expected input."""
 
 
 def line_fault(scan: LineScan, batch: Batch, files: Sequence[str], index: int) -> Reject:
-    """Name what is wrong with a faulty line."""
+    """Return the reject of a faulty line."""
     start, end = int(scan.fault_start[index]), int(scan.fault_end[index])
     status = int(scan.fault_status[index])
     parts, offsets = batch.places(scan.fault_start[index : index + 1])
@@ -251,13 +251,13 @@ def line_fault(scan: LineScan, batch: Batch, files: Sequence[str], index: int) -
 
 
 def raw_line(scan: LineScan, start: int, end: int) -> str:
-    """Decode the beginning of a line; of an element without the space after it."""
+    """Decode the beginning of a line. Spaces after a JSON element are removed."""
     raw = scan.data[start : min(end, start + 8 * RAW_CHARACTERS)].tobytes()
     return decode(raw.rstrip(b" ") if scan.syntax == "json" else raw)
 
 
 def _found(scan: LineScan, index: int) -> str:
-    """Say what stands at the byte at which a line is wrong."""
+    """Describe the invalid input of a faulty line."""
     start, end = int(scan.fault_start[index]), int(scan.fault_end[index])
     position = int(scan.fault_position[index])
     status = int(scan.fault_status[index])
@@ -274,7 +274,7 @@ def _found(scan: LineScan, index: int) -> str:
     if status == UNTERMINATED_QUOTE:
         return f"a quote {where} line that is not closed"
     if status == TEXT_AFTER_QUOTE:
-        # it may stand on a later line, which is not at hand
+        # it may be on a later line, which is not in the buffer
         return f"text {where} record after a closing quote"
     if position >= end:
         return "the end of the line"
@@ -289,7 +289,7 @@ def _found(scan: LineScan, index: int) -> str:
 
 
 def long_line(file: str, lines: Lines) -> Reject:
-    """Name a line that was skipped for its length."""
+    """Return the reject of a line that was skipped for its length."""
     return Reject(
         file,
         lines.line,
@@ -309,9 +309,9 @@ def note_damage(
     batch: Batch,
     files: Sequence[str],
 ) -> int:
-    """Name damage after a batch: 1 when it counts as a line of its own, else 0.
+    """Record damage after a batch. Return 1 if it counts as a separate line, else 0.
 
-    An unfinished last line is the damage's reject, in place of its own.
+    If the last line is incomplete, the damage is its reject.
     """
     last = batch.segments[-1]
     file = files[int(batch.parts[-1])]

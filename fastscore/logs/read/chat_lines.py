@@ -1,6 +1,6 @@
-"""Lines of other people's documents as lines of rows that a suite declares.
+"""Documents of other formats as rows with a suite's columns.
 
-Each document is read on its own; file, line and byte of what it becomes are those of the document.
+Each document is converted separately. Its rows have its file, line and byte offset.
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,16 +20,16 @@ from fastscore.suites.declarations import ROW_SCHEMA, Chat, Column, Source
 _TEXTS: tuple[Format, ...] = ("json", "jsonl")
 _PARTS = '[{"'
 _HEAD = "document:"
-"""Before the names of columns that contain parts of documents; no suite declares such a name."""
+"""Prefix of columns that contain parts of documents. No suite declares such a name."""
 
 
 def reads_documents(source: Source) -> bool:
-    """Tell whether each document is read on its own, as its layout is not compiled to paths."""
+    """Return whether documents are converted one by one, as their layout has no paths."""
     return source.chat is not None and not source.chat.is_plain
 
 
 def line_source(source: Source, format: Format) -> Source:
-    """Return the source that lines of a format are read by, once documents are rows."""
+    """Return the source for lines of a format after documents have become rows."""
     if source.chat is not None and not source.chat.is_plain and format in _TEXTS:
         return source.chat.native
     return source
@@ -38,16 +38,16 @@ def line_source(source: Source, format: Format) -> Source:
 def chat_lines(
     lines: Iterator[Lines], source: Source, file: str, format: Format
 ) -> Iterator[Lines]:
-    """Make rows of documents, if a source reads them on their own.
+    """Convert documents to rows, if a source reads them one by one.
 
     Parameters
     ----------
     lines
-        The documents, one a line.
+        The documents, one per line.
     source
-        How they are read.
+        The source.
     file
-        What the names of dialogues begin with that have no name of their own.
+        Prefix of the names of dialogues without a name.
     format
         The format of the file.
     """
@@ -57,7 +57,7 @@ def chat_lines(
 
 
 def _rewritten(lines: Lines, chat: Chat, file: str) -> Lines:
-    """Make rows of some documents."""
+    """Convert some documents to rows."""
     if lines.long_line or lines.refused is not None or not lines.data:
         return lines
     written = bytearray()
@@ -79,7 +79,7 @@ def _rewritten(lines: Lines, chat: Chat, file: str) -> Lines:
 
 
 def _documents(lines: Lines) -> Iterator[tuple[int, int, bytes]]:
-    """Yield documents: the place of each in its lines, the number of its line, its bytes."""
+    """Yield documents: position in the lines, line number, bytes."""
     data = bytes(lines.data)
     begin, number = 0, lines.line
     numbers = lines.numbers
@@ -92,7 +92,7 @@ def _documents(lines: Lines) -> Iterator[tuple[int, int, bytes]]:
 
 
 def _row_texts(text: bytes, chat: Chat, name: str) -> Sequence[bytes]:
-    """Return the rows of a document as JSON; what is no document is left to the reader."""
+    """Return the rows of a document as JSON. Invalid documents are left to the reader."""
     stripped = text.removeprefix(BOM).strip()
     if not stripped:
         return [text]
@@ -104,7 +104,7 @@ def _row_texts(text: bytes, chat: Chat, name: str) -> Sequence[bytes]:
 
 
 def document_source(source: Source) -> Source:
-    """Return a source that reads the parts of documents that are cells of a table."""
+    """Return a source that reads parts of documents from the cells of a table."""
     chat = source.chat
     if chat is None:
         raise TypeError("the source reads no chats")
@@ -121,7 +121,7 @@ def document_source(source: Source) -> Source:
 
 
 def _heads(path: str) -> Iterator[str]:
-    """Yield the names of columns in which a path may begin."""
+    """Yield the columns at which a path may begin."""
     parts = path.replace(EACH, ".").split(".")
     for count in range(1, len(parts) + 1):
         head = ".".join(parts[:count])
@@ -130,15 +130,15 @@ def _heads(path: str) -> Iterator[str]:
 
 
 def document_lines(frame: pl.DataFrame, chat: Chat, file: str) -> Lines:
-    """Make lines of the rows of a table, read by `document_source`; line numbers are its rows'."""
+    """Convert the rows of a table, read by `document_source`, to lines with the rows' numbers."""
     names = [name for name in frame.columns if name.startswith(_HEAD)]
-    said = {head for path in chat.layout.text for head in _heads(path)}
+    text_heads = {head for path in chat.layout.text for head in _heads(path)}
     written = bytearray()
     places: list[tuple[int, int]] = []
     for row in frame.select("line", *names).iter_rows(named=True):
         line = row.pop("line")
         document = {
-            head: _said(text) if head in said else json_of_text(text)
+            head: _message_parts(text) if head in text_heads else json_of_text(text)
             for name, text in row.items()
             if text is not None and (head := name.removeprefix(_HEAD))
         }
@@ -154,9 +154,9 @@ def document_lines(frame: pl.DataFrame, chat: Chat, file: str) -> Lines:
 
 
 def joined_turns(frame: pl.DataFrame, source: Source) -> pl.DataFrame:
-    """Put the turns of each dialogue together, in the order of the input.
+    """Collect the turns of each dialogue, in input order.
 
-    A dialogue is where its first turn is; its other columns have the first value that is not null.
+    A dialogue has the position of its first turn. Its other columns have the first non-null value.
     Turns without a name belong to the dialogue that is their file.
     """
     chat = source.chat
@@ -165,7 +165,7 @@ def joined_turns(frame: pl.DataFrame, source: Source) -> pl.DataFrame:
     rows = chat.rows
     items = source.column(rows.array).items
     texts = [item.name for item in items if item.kind != "json"]
-    # an object without its closing brace, then what is JSON already
+    # an object without its closing brace, then a value that is JSON already
     written = pl.struct(texts).struct.json_encode().str.head(-1)
     parts = [
         pl.when(pl.col(item.name).is_not_null()).then(
@@ -189,8 +189,8 @@ def joined_turns(frame: pl.DataFrame, source: Source) -> pl.DataFrame:
     )
 
 
-def _said(text: str) -> Any:
-    """Return the parts of a message that a text spells, as nested columns are written; else it."""
+def _message_parts(text: str) -> Any:
+    """Return the parts of a message if a text is their JSON, else the text."""
     found = json_of_text(text) if text.startswith(_PARTS) else text
     is_parts = isinstance(found, list) and all(
         isinstance(part, dict) and ("type" in part or "text" in part) for part in found

@@ -1,9 +1,9 @@
-"""Choosing dialogues by their names, and reading the rows of those alone.
+"""Selection of dialogues by name: `--limit` and `--sample`.
 
-A dialogue's name is its key, with its file if the key is unique within one file only. A row that is
-a dialogue without a key is named by its id (`Source.row_id`) for a sample. Only a dialogue without
-an id is named by its place: its file, or file and line. So a sample does not depend on the order
-of lines and files.
+A dialogue's name is its key, with its file if keys are unique only within a file. For a sample, a
+row that is a dialogue without a key is named by its id (`Source.row_id`). Only a dialogue without
+an id is named by its place: its file, or file and line. So a sample does not depend on the order of
+lines and files.
 """
 
 import hashlib
@@ -24,26 +24,26 @@ from fastscore.suites.declarations import Source
 Ids = npt.NDArray[np.uint64]
 
 _ROW_ID = "row id"
-"""A column that no suite declares."""
+"""Name of a column that no suite declares."""
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A part of a log.
+    """A selection of dialogues.
 
     Parameters
     ----------
     limit
-        Score so many dialogues, from the start.
+        Number of dialogues to score, from the start.
     sample
-        Score so many dialogues, those whose names have the smallest hashes.
+        Number of dialogues to score, those whose names have the smallest hashes.
     seed
-        Which sample: it is part of what is hashed; 0 without one.
+        Seed of the sample, which is part of the hashed text; 0 by default.
 
     Raises
     ------
     UsageError
-        Both a limit and a sample, a seed without a sample, or none of a number.
+        Both a limit and a sample, a seed without a sample, or a number below 1.
     """
 
     limit: int | None = None
@@ -66,12 +66,12 @@ class Choice:
                 raise UsageError(f"{flag} is {value}, expected a number of at least 1.")
 
     def __bool__(self) -> bool:
-        """Whether anything is left out."""
+        """Whether any dialogue is left out."""
         return self.limit is not None or self.sample is not None
 
     @property
     def signed(self) -> tuple[str, ...]:
-        """What stands in a signature: nothing, where all dialogues are scored."""
+        """The selection in the signature; empty if all dialogues are scored."""
         if self.limit is not None:
             return (f"limit={self.limit}",)
         return (f"sample={self.sample}", f"seed={self.seed or 0}") if self else ()
@@ -88,7 +88,7 @@ class ChosenDialogues:
     Parameters
     ----------
     first, second
-        The words of their ids, ascending, uint64 (n,).
+        The two words of their ids, ascending, uint64 (n,).
     seed
         The seed of the sample, None for the first dialogues of a log.
     """
@@ -106,25 +106,25 @@ class ChosenDialogues:
 
     @classmethod
     def of(cls, ids: Ids, seed: int | None) -> "ChosenDialogues":
-        """Keep ids, uint64 (n, 2)."""
+        """Create it from ids, uint64 (n, 2)."""
         first, second, _, _ = distinct_ids(ids)
         return cls(first, second, seed)
 
     def kept(self, part: Part, source: Source) -> Part:
-        """Leave out the rows of other dialogues; what is no row is nobody's, and stays."""
+        """Remove rows of other dialogues. Lines that are not rows remain."""
         chosen = self.among(dialogue_ids(part.frame, source, part.format, self.seed))
         kept = part.frame.filter(pl.Series(chosen))
         return replace(part, frame=kept, left_out=part.frame.height - kept.height)
 
     def among(self, ids: Ids) -> npt.NDArray[np.bool_]:
-        """Tell which of some ids, uint64 (n, 2), are chosen, bool (n,)."""
+        """Return which ids, uint64 (n, 2), are chosen, bool (n,)."""
         words = np.ascontiguousarray(ids[:, 0]), np.ascontiguousarray(ids[:, 1])
         starts = bucket_starts(self.first)
         return find_ids(*words, self.first, self.second, starts) >= 0
 
 
 def naming_source(source: Source, choice: Choice) -> Source:
-    """Return a source that reads only what names dialogues."""
+    """Return a source that reads only the columns that name dialogues."""
     naming, row_id = keys_alone(source), source.row_id
     if row_id is None:
         return naming
@@ -141,7 +141,7 @@ def dialogue_ids(rows: pl.DataFrame, source: Source, format: Format, seed: int |
     Parameters
     ----------
     rows
-        Rows as they are read, of files of one format.
+        Rows of files of one format.
     source
         What names a dialogue.
     format
@@ -168,7 +168,8 @@ def dialogue_ids(rows: pl.DataFrame, source: Source, format: Format, seed: int |
     ids = text_hash128(named.select(pl.concat_str(pl.lit(salt), name)).to_series())
     by_id = named.select(id.is_not_null()).to_series().to_numpy()
     if seed is not None and by_id.any():
-        # dialogues of one id, such as those of several files or models, are neighbours in a sample
+        # dialogues with equal ids, such as those of several files or models, are adjacent in a
+        # sample
         texts = named.select(pl.concat_str(pl.lit(f"{salt}id:"), id.fill_null(""))).to_series()
         ids[by_id, 0] = text_hash128(texts)[by_id, 0]
     return ids
@@ -178,7 +179,7 @@ def _place_name(source: Source, format: Format) -> pl.Expr:
     """Name a dialogue by its file, or by its line if it is a row."""
     # many elements of a JSON document may be on one line
     place = "byte_offset" if format == "json" else "line"
-    # and many dialogues in one document, which their ids tell apart
+    # and many dialogues in one document, which have different ids
     ids = (pl.col(name).fill_null("") for name in _ids_of_chats(source))
     return (
         pl.when(_is_dialogue(source, format))
@@ -188,7 +189,7 @@ def _place_name(source: Source, format: Format) -> pl.Expr:
 
 
 def _ids_of_chats(source: Source) -> tuple[str, ...]:
-    """Return the column with the ids of dialogues of which a document may contain several."""
+    """Return the id column of dialogues, if one document may contain several."""
     chat = source.chat
     return (
         (chat.rows.id,) if chat is not None and not (chat.is_plain or source.dialogue_key) else ()
@@ -196,7 +197,7 @@ def _ids_of_chats(source: Source) -> tuple[str, ...]:
 
 
 def _is_dialogue(source: Source, format: Format) -> pl.Expr:
-    """Tell which rows without a key are dialogues by themselves."""
+    """Return which rows without a key are dialogues."""
     if format in source.row_dialogues or source.rows:
         return pl.lit(True)
     if source.row_id is not None and source.row_id.holder:
@@ -217,18 +218,17 @@ def _row_ids(rows: pl.DataFrame, source: Source, format: Format, seed: int | Non
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """Where the dialogues that are chosen stand.
+    """Where the chosen dialogues are.
 
     Parameters
     ----------
     chosen
         The dialogues that begin there.
     last_file
-        The file in which the last of them stands, None where there is none, or where they stand in
-        any file.
+        The file with the last of them. None if there are none, or if they may be in any file.
     after
-        The byte of that file after which no row is one of theirs, None where rows are to its end
-        or have no place.
+        The byte of that file after which no row belongs to them. None if rows continue to its end
+        or have no position.
     """
 
     chosen: ChosenDialogues
@@ -242,11 +242,11 @@ def choose(parts: Iterable[Part], source: Source, choice: Choice) -> Head:
     Parameters
     ----------
     parts
-        The log, read by `naming_source`.
+        Rows of the log, read by `naming_source`.
     source
         What names a dialogue.
     choice
-        Which ones, and how many.
+        The selection.
     """
     if choice.limit is not None:
         return _take_first(parts, source, choice.limit)
@@ -254,7 +254,7 @@ def choose(parts: Iterable[Part], source: Source, choice: Choice) -> Head:
 
 
 def _sampled(parts: Iterable[Part], source: Source, size: int, seed: int) -> ChosenDialogues:
-    """Choose the dialogues whose names have the smallest hashes."""
+    """Select the dialogues whose names have the smallest hashes."""
     least = np.empty((0, 2), np.uint64)
     for part in parts:
         ids = dialogue_ids(part.frame, source, part.format, seed)
@@ -264,9 +264,9 @@ def _sampled(parts: Iterable[Part], source: Source, size: int, seed: int) -> Cho
 
 
 def _take_first(parts: Iterable[Part], source: Source, limit: int) -> Head:
-    """Choose the first dialogues; the file that has the last one is read to its end.
+    """Select the first dialogues. The file with the last one is read to its end.
 
-    Where nothing but a row's place names its dialogue it is read no further than the last one.
+    If only their position names dialogues, reading ends with the last one.
     """
     chosen = ChosenDialogues.of(np.empty((0, 2), np.uint64), None)
     ids = np.empty((0, 2), np.uint64)
@@ -302,13 +302,13 @@ def _by_file(parts: Iterable[Part]) -> Iterator[tuple[str, Format, pl.DataFrame]
 
 
 def _first_distinct(ids: Ids, limit: int) -> Ids:
-    """Return the first so many distinct ids, in order."""
+    """Return the first ``count`` distinct ids, in order."""
     _, _, positions, _ = distinct_ids(ids)
     return ids[np.sort(positions)[:limit]]
 
 
 def _key_text(names: Sequence[str]) -> pl.Expr:
-    """Write the values of key columns in one text; no two keys are written alike."""
+    """Join the values of key columns to one text, which is unique for each key."""
     texts = (pl.col(name).cast(pl.String) for name in names)
     # a text by its length, or null
     written = (

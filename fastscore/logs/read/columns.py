@@ -1,7 +1,7 @@
-"""From located JSON values to typed columns, by a source's declared columns.
+"""Conversion of located JSON values to typed columns, as a source declares them.
 
-Values of common forms are converted by column; only forms that are rare in logs (integers beyond
-64 bits, texts of odd numbers) reach Python, one by one.
+Common values are converted by column. Only values that are rare in logs (integers beyond 64 bits,
+unusual numbers as text) are converted by Python, one by one.
 """
 
 import itertools
@@ -51,14 +51,14 @@ EXPECTED = {
     "json": "a JSON value",
 }
 NAN_IS_NULL = ("text", "integer", "boolean")
-"""The kinds of columns in which NaN stands for a value that is missing."""
+"""The kinds of columns in which NaN is a missing value."""
 _OK = 0
 _NO_ROWS = np.zeros(0, np.int64)
 
 
 @dataclass(frozen=True, slots=True)
 class Converted:
-    """A column's values, and where there is a fault 1 + its reason's index in `REJECT_REASONS`."""
+    """A column's values, and its fault codes: 1 + the reason's index in `REJECT_REASONS`, or 0."""
 
     values: pl.Series
     faults: UInt8Array
@@ -67,9 +67,9 @@ class Converted:
 def convert_columns(
     located: Sequence[Places], columns: Sequence[Column], values: dict[str, pl.Series]
 ) -> list[Converted]:
-    """Convert columns as their declarations say, and put them into ``values``.
+    """Convert columns as declared, and put them into ``values``.
 
-    Those that are read in some rows only come last: which rows, other columns say.
+    Columns that are read only in some rows come last, because other columns select these rows.
     """
     converted: dict[str, Converted] = {}
     for only_where in (False, True):
@@ -87,18 +87,18 @@ def convert_columns(
 
 
 def convert(found: Places, column: Column) -> Converted:
-    """Convert a column's values as its declaration says."""
+    """Convert a column's values as declared."""
     converted = _convert(found, column, None)
     return replace(converted, values=with_words(converted.values, column))
 
 
 def with_words(values: pl.Series, column: Column) -> pl.Series:
-    """Put the words that a suite knows in the place of those that its column map names."""
+    """Replace the values named in the column map by the suite's values."""
     return values.replace(dict(column.value_map)) if column.value_map else values
 
 
 def _masked(found: Places, where: Mask | None) -> Places:
-    """Leave out the values of rows in which a column is not read."""
+    """Ignore the values of rows in which a column is not read."""
     if where is None:
         return found
     filled = found.filled and replace(found.filled, valid=found.filled.valid & where)
@@ -125,12 +125,12 @@ def _convert(found: Places, column: Column, where: Mask | None) -> Converted:
 
 
 def _filled(converted: Converted, value: Any) -> pl.Series:
-    """Fill nulls; of the same kind, though polars may take another."""
+    """Fill nulls and keep the dtype."""
     return converted.values.fill_null(pl.lit(value, converted.values.dtype))
 
 
 def _without_nan(found: Places) -> Places:
-    """Take NaN for null, as other libraries write it in place of one."""
+    """Replace NaN by null, as other libraries write NaN for null."""
     floats = np.flatnonzero(_is_tagged(found, FLOAT))
     if not floats.size:
         return found
@@ -141,7 +141,7 @@ def _without_nan(found: Places) -> Places:
 
 
 def rows_where(column: Column, values: Mapping[str, pl.Series]) -> Mask | None:
-    """Rows in which a column is read, by the values of those before it; None for all."""
+    """Return the rows in which a column is read, by the values of earlier columns; None for all."""
     if column.only_where is None:
         return None
     name, value = column.only_where
@@ -149,12 +149,12 @@ def rows_where(column: Column, values: Mapping[str, pl.Series]) -> Mask | None:
 
 
 def _fault_code(reason: RejectReason) -> int:
-    """Return the number that stands for a reason in `Converted.faults`."""
+    """Return the code of a reason in `Converted.faults`."""
     return REJECT_REASONS.index(reason) + 1
 
 
 def _is_tagged(found: Places, *tags: int) -> Mask:
-    """Rows whose value has one of the types."""
+    """Return the rows whose value has one of the types."""
     chosen: Mask = found.tags == tags[0]
     for tag in tags[1:]:
         chosen |= found.tags == tag
@@ -162,24 +162,24 @@ def _is_tagged(found: Places, *tags: int) -> Mask:
 
 
 def _wrong_type_codes(found: Places, used: Mask) -> UInt8Array:
-    """Fault codes in which every value that is neither used nor null has the wrong type."""
+    """Return fault codes: wrong type for every value that is neither used nor null."""
     return np.where(used | (found.tags <= NULL), _OK, _fault_code("wrong_type")).astype(np.uint8)
 
 
 def _null_column(found: Places, column: Column) -> Converted:
-    """Make a column of which no row has a value."""
+    """Return a column of nulls."""
     nulls = pl.Series([None], dtype=KINDS[column.kind]).new_from_index(0, found.tags.size)
     return Converted(nulls, np.zeros(found.tags.size, np.uint8))
 
 
 def _adopt_column(filled: Filled, kind: str, *texts: UInt8Array) -> Converted:
-    """Take a filled column as it is."""
+    """Use a filled column without conversion."""
     values = buffer_series(kind, filled.valid, filled.values, *texts)
     return Converted(values, np.zeros(filled.valid.size, np.uint8))
 
 
 def _text(found: Places, column: Column) -> Converted:
-    """Convert strings, and what else the column accepts as text."""
+    """Convert strings, and other values that the column accepts as text."""
     if found.filled is not None:
         return _adopt_column(found.filled, "string_view", found.filled.texts)
     valid = _is_tagged(found, STRING, ESCAPED)
@@ -205,7 +205,7 @@ def _text(found: Places, column: Column) -> Converted:
 def _write_views(
     rows: Int64Array, data: UInt8Array, starts: Int64Array, ends: Int64Array, buffers: Buffers
 ) -> None:
-    """Write the views of some rows, whose bytes become one more buffer after the views."""
+    """Write the views of some rows, and add their bytes as a new last buffer."""
     own = np.zeros((rows.size, 4), np.int32)
     located_values.views(data, starts, ends, len(buffers) - 1, own)
     buffers[0][rows] = own
@@ -213,14 +213,14 @@ def _write_views(
 
 
 def _accept_as_text(found: Places, column: Column, valid: Mask, buffers: Buffers) -> None:
-    """Write the views of values that are no strings but accepted as text."""
+    """Write the views of non-string values that are accepted as text."""
     if "falsy" in column.accepts:
         # a view of zeros is the empty text
         valid |= _falsy(found)
     if "integer" in column.accepts:
         rows = np.flatnonzero(_is_tagged(found, INTEGER))
         starts, ends = found.starts[rows], found.ends[rows]
-        # -0 is the one integer whose text is not its own digits
+        # -0 is the only integer whose text differs from its digits
         zeros = (ends - starts == 2) & (found.data[ends - 1] == ord("0"))
         starts[zeros] += found.data[starts[zeros]] == ord("-")
         _write_views(rows, found.data, starts, ends, buffers)
@@ -236,7 +236,7 @@ def _accept_as_text(found: Places, column: Column, valid: Mask, buffers: Buffers
 
 
 def _accept_whole(found: Places, valid: Mask, buffers: Buffers) -> None:
-    """Write the views of whole numbers that are written as doubles: their digits."""
+    """Write the views of integers that are written as doubles, as digits."""
     floats = np.flatnonzero(_is_tagged(found, FLOAT) & ~valid)
     values = [_whole(found, row)[0] for row in floats.tolist()]
     rows = floats[[value is not None for value in values]]
@@ -249,14 +249,14 @@ def _accept_whole(found: Places, valid: Mask, buffers: Buffers) -> None:
 
 
 def _falsy(found: Places) -> Mask:
-    """Rows whose value is 0, 0.0, false, [] or {}."""
+    """Return the rows whose value is 0, 0.0, false, [] or {}."""
     falsy = _is_tagged(found, FALSE)
     numbers = np.flatnonzero(_is_tagged(found, INTEGER, FLOAT))
     values, _ = _doubles(found, numbers)
     falsy[numbers[values == 0.0]] = True
     containers = _is_tagged(found, ARRAY, OBJECT)
     falsy |= containers & (found.ends - found.starts == 2)
-    # a container of white space alone begins with some
+    # an empty container with white space inside begins with some
     begins = found.data[np.where(containers, found.starts + 1, 0)] if found.data.size else falsy
     blank = containers & ((begins == ord(" ")) | (begins == ord("\t")))
     for row in np.flatnonzero(blank).tolist():
@@ -265,7 +265,7 @@ def _falsy(found: Places) -> Mask:
 
 
 def _json(found: Places, column: Column) -> Converted:
-    """Take every value's own text; arrays that are written as JSON text are what these spell."""
+    """Take the JSON text of every value. Arrays given as JSON in a string are decoded."""
     if found.syntax == "csv":
         return _text(found, column)
     values = json_texts(found)
@@ -277,7 +277,7 @@ def _json(found: Places, column: Column) -> Converted:
 
 
 def json_texts(found: Places) -> pl.Series:
-    """Return values as their own JSON text, null where there is none."""
+    """Return values as JSON text, null if absent."""
     quotes = _is_tagged(found, STRING, ESCAPED).astype(np.int64)
     return texts_at(found.data, found.starts - quotes, found.ends + quotes, found.tags > NULL)
 
@@ -290,7 +290,7 @@ def _boolean(found: Places, column: Column) -> Converted:
 
 
 def _integer(found: Places, column: Column) -> Converted:
-    """Convert integers, and what else the column accepts as Python's ``int`` does."""
+    """Convert integers, and other values that the column accepts as Python's ``int`` does."""
     if found.filled is not None:
         return _adopt_column(found.filled, "int64")
     values = np.zeros(found.tags.size, np.int64)
@@ -322,13 +322,13 @@ def _integer(found: Places, column: Column) -> Converted:
 
 
 def _number(found: Places, column: Column) -> Converted:
-    """Convert numbers, and what else the column accepts as Python's ``float`` does."""
+    """Convert numbers, and other values that the column accepts as Python's ``float`` does."""
     values = np.zeros(found.tags.size, np.float64)
     valid, booleans = _is_tagged(found, INTEGER, FLOAT), _is_tagged(found, FALSE, TRUE)
     faults = np.zeros(valid.size, np.uint8)
     rows = np.flatnonzero(valid)
     values[rows], _ = _doubles(found, rows)
-    # json makes no infinity of digits alone
+    # Python's json never reads digits as infinity
     huge = rows[np.isinf(values[rows]) & (found.tags[rows] == INTEGER)]
     if "boolean" in column.accepts:
         values[booleans] = found.tags[booleans] == TRUE
@@ -345,19 +345,19 @@ def _number(found: Places, column: Column) -> Converted:
 
 
 def _doubles(found: Places, rows: Int64Array) -> tuple[npt.NDArray[np.float64], Mask]:
-    """Doubles of rows that hold JSON numbers, and which of them are finite."""
+    """Return the doubles of rows with JSON numbers, and which of them are finite."""
     values = _read(found, rows, pl.Float64()).to_numpy()
     return values, np.isfinite(values)
 
 
 def _read(found: Places, rows: Int64Array, kind: pl.DataType) -> pl.Series:
-    """Read what some rows spell as numbers, null where it is none; doubles are the nearest ones."""
+    """Parse the texts of some rows as numbers, null if invalid. Doubles are correctly rounded."""
     starts, ends = found.starts[rows], found.ends[rows]
     return texts_at(found.data, starts, ends, np.ones(rows.size, np.bool_)).cast(kind, strict=False)
 
 
 def _unquoted(found: Places, row: int) -> str | None:
-    """Text of a row's string, None when it holds a lone surrogate."""
+    """Return the text of a row's string, None if it contains a lone surrogate."""
     text, _, ends = found.unescaped(np.array([row]))
     return None if ends[0] < 0 else text.tobytes().decode()
 
@@ -365,7 +365,7 @@ def _unquoted(found: Places, row: int) -> str | None:
 def _whole(
     found: Places, row: int, *, truncated: bool = False
 ) -> tuple[int | None, RejectReason | None]:
-    """Read one double as an integer; None and the reason when it is none."""
+    """Convert a double to an integer. None and the reason if it is not integral."""
     number = float(found.raw(row))
     if not math.isfinite(number):
         return None, "out_of_range"
@@ -377,7 +377,7 @@ def _whole(
 
 
 def _python_integer(found: Places, row: int, *, truncated: bool) -> tuple[int, RejectReason | None]:
-    """Read one value by Python's ``int``; 0 and the reason when that fails."""
+    """Parse a value by Python's ``int``. 0 and the reason if that fails."""
     tag = found.tags[row]
     if tag == INTEGER:
         return 0, "out_of_range"
@@ -395,7 +395,7 @@ def _python_integer(found: Places, row: int, *, truncated: bool) -> tuple[int, R
 
 
 def _python_float(found: Places, row: int) -> float | None:
-    """Read one string by Python's ``float``, None when that fails."""
+    """Parse a string by Python's ``float``, None if that fails."""
     text = _unquoted(found, row)
     try:
         return None if text is None else float(text)

@@ -1,8 +1,8 @@
-"""CSV files as a stream of whole records, scanned as they are read.
+"""CSV files as a stream of complete records, scanned while they are read.
 
-Where a record ends is known only from its beginning, so a file is scanned in order; a record that
-the blocks cut is scanned again when as much again was read, so a long one costs twice at most. A
-file whose header cannot serve is one reject.
+The end of a record is known only from its beginning, so a file is scanned in order. A record that
+the blocks cut is scanned again after the data read have doubled, so a long record is scanned at
+most twice. A file with an invalid header is one reject.
 """
 
 from collections import Counter
@@ -37,7 +37,7 @@ from fastscore.suites.declarations import Column, RejectReason
 from fastscore.unpacked import Damage
 
 _LONG_ENOUGH = 64
-"""Bytes of a record for which what is noted of it takes little memory."""
+"""Record size above which its notes need little memory."""
 _NO_CELLS = np.empty(0, np.int64)
 _COMMA = ord(",")
 _MOST_HEADER = 1 << 20
@@ -54,30 +54,30 @@ def read_records(
     damage: Damage | None = None,
     fill: Mapping[bytes, int] | None = None,
 ) -> Iterator[Lines]:
-    """Cut blocks at ends of records, scanning them.
+    """Cut blocks at ends of records, and scan them.
 
     Parameters
     ----------
     blocks
         The stream.
     file
-        What rejects call it.
+        The file's name in rejects.
     columns
-        The columns that are wanted.
+        The wanted columns.
     offset, line
         Byte and line of its first record.
     header
-        The file's header, where the stream starts after it.
+        The file's header, if the stream starts after it.
     damage
-        Damage that is known to stand past the stream's end.
+        Known damage after the stream's end.
     fill
-        The names whose cells are wanted as Arrow columns, and of which kind: see `scan_csv`.
+        The names whose cells become Arrow columns, and their kinds: see `scan_csv`.
 
     Yields
     ------
     Lines
-        Records, their cells scanned in the order of `wanted_keys`; or the reject that stands for
-        the whole file or for what damage cut off.
+        Records, with cells scanned in the order of `wanted_keys`; or the reject of the whole file
+        or of the damaged end.
     """
     stream = BlockStream(blocks, offset == 0, damage)
     pending = stream.more()
@@ -91,7 +91,7 @@ def read_records(
         if stream.damage is not None and not header:
             refused = _cut_off(stream.damage, file, 1, offset, pending[begin:])
         if refused is not None:
-            while not stream.ended:  # who reads a file hashes all of it
+            while not stream.ended:  # the reader hashes the whole file
                 stream.more()
             yield Lines(b"", offset, refused.line, refused=refused)
             return
@@ -108,7 +108,7 @@ def read_records(
 
 @dataclass(frozen=True, slots=True)
 class _Wish:
-    """The column of each cell, how columns are filled, what separates cells, and the header."""
+    """The column of each cell, the kinds of columns, the separator, and the header."""
 
     slots: Int64Array
     kinds: Sequence[int]
@@ -123,7 +123,7 @@ class _Wish:
         final: bool = True,
         records: int = 1 << 62,
     ) -> LineScan:
-        """Scan records; where others separate cells, they and commas take each other's place."""
+        """Scan records. If the separator is not a comma, it is exchanged with commas."""
         how: dict[str, Any] = {
             "line": line,
             "final": final,
@@ -139,7 +139,7 @@ class _Wish:
 
 
 def _kept_memory(size: int) -> UInt8Array:
-    """Return memory for the texts of columns; fresh memory can cost as much as reading."""
+    """Return reusable memory for the texts of columns. New memory can take as long as reading."""
     return np.frombuffer(take_buffer(size), np.uint8)
 
 
@@ -151,9 +151,9 @@ def _read(
     offset: int,
     line: int,
 ) -> Iterator[Lines]:
-    """Read the records after the header: from a byte of the first block on.
+    """Read the records after the header, from a byte of the first block on.
 
-    Byte order marks at the beginning of records, and headers that come again, are passed over.
+    Byte order marks at the beginning of records, and repeated headers, are skipped.
     """
     pending, begin = first
     while True:
@@ -166,7 +166,7 @@ def _read(
         at, first_line, line = scan.stop, line, scan.next_line
         many = scan.n_lines - scan.n_blank >= most
         if at:
-            # a view: whole blocks are not copied for their last, cut record
+            # a view, so that blocks are not copied because of their cut last record
             whole = memoryview(pending)[begin : begin + at]
             yield Lines(whole, offset, first_line, records=scan, dense=many)
         begin, offset = begin + at, offset + at
@@ -186,9 +186,9 @@ def _read(
 
 
 def _first_skipped(data: UInt8Array, scan: LineScan, header: bytes) -> tuple[int, int]:
-    """Return where the first mark or header begins that is passed over, and its size; -1 for none.
+    """Return the position and size of the first mark or header to skip; -1 without one.
 
-    A line end that follows a header is a blank line.
+    A line end after a header is a blank line.
     """
     starts = np.concatenate((scan.start, scan.fault_start)) if scan.has_mark else scan.start[:0]
     marks = starts[data[starts] == BOM[0]].tolist()
@@ -204,7 +204,7 @@ def _first_skipped(data: UInt8Array, scan: LineScan, header: bytes) -> tuple[int
 
 
 def _after_line(stream: BlockStream) -> tuple[Block, int]:
-    """Read on after the line that goes on: what was read after it, and the bytes before."""
+    """Skip the rest of a line that continues; return the data after it, and the skipped bytes."""
     dropped = 0
     pending = bytes(stream.more())
     while True:
@@ -213,14 +213,14 @@ def _after_line(stream: BlockStream) -> tuple[Block, int]:
             return pending[after:], dropped + after
         if stream.ended:
             return b"", dropped + len(pending)
-        # a return at the very end may be half of a line end
+        # a carriage return at the end may be the first half of a line end
         kept = pending[-1:] if pending.endswith(b"\r") else b""
         dropped += len(pending) - len(kept)
         pending = bytes(stream.more(before=kept))
 
 
 def _cut_off(damage: Damage, file: str, line: int, offset: int, rest: Block) -> Reject:
-    """Name what is missing after the last whole record."""
+    """Return the reject of the data after the last complete record."""
     return Reject(
         file,
         line,
@@ -234,7 +234,7 @@ def _cut_off(damage: Damage, file: str, line: int, offset: int, rest: Block) -> 
 
 
 def _first_record(stream: BlockStream, pending: Block) -> tuple[LineScan, Block, int]:
-    """Scan the first record, whose width is not known: a fault that tells it, and its place."""
+    """Scan the first record, of unknown width; return the fault with its width, and its place."""
     while True:
         separator = find_separator(bytes(pending[:_MOST_HEADER]))
         begin = separator.skipped
@@ -247,16 +247,16 @@ def _first_record(stream: BlockStream, pending: Block) -> tuple[LineScan, Block,
 
 
 def _record(scan: LineScan, data: Block) -> bytes:
-    """Bytes of the record that was scanned, none when it is broken."""
+    """Return the bytes of the scanned record, empty if it is broken."""
     if not scan.fault_line.size or scan.fault_status[0] != WRONG_CELL_COUNT:
         return b""
     return bytes(data[scan.fault_start[0] : scan.fault_end[0]])
 
 
 def csv_header(path: str) -> bytes:
-    """Return the header of a file that is not compressed, empty when it is broken.
+    """Return the header of an uncompressed file, empty if it is broken.
 
-    A line that names the separator is part of it.
+    A line that declares the separator is part of it.
     """
     stream = BlockStream(read_blocks(path, "none"), True, None)
     found, pending, begin = _first_record(stream, stream.more())
@@ -266,7 +266,7 @@ def csv_header(path: str) -> bytes:
 
 @lru_cache(64)
 def header_names(header: bytes) -> tuple[str, ...]:
-    """Return a header's column names as they are compared: stripped, in lower case."""
+    """Return a header's column names for comparison: stripped, in lower case."""
     separator = find_separator(header)
     header = header[separator.skipped :]
     data = np.frombuffer(header, np.uint8)
@@ -297,7 +297,7 @@ def _refusal(
     columns: Sequence[Column],
     before: bytes,
 ) -> Reject | None:
-    """Say why no record of a file can be read, by its header; None when they can."""
+    """Return why the header makes all records of a file unreadable; None if it does not."""
 
     def reject(field: str | None, reason: RejectReason, what: str, expected: str) -> Reject:
         line, start = (

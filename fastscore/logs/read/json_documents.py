@@ -1,8 +1,8 @@
-"""JSON documents as lines: the elements of an array, or values one after another.
+"""JSON documents as lines: the elements of an array, or consecutive values.
 
-Elements are handed on as they are read, so a document may be of any size. One that is longer than
-`MAX_RECORD_BYTES` is passed over and named; an element that the blocks cut is scanned again when as
-much again was read, so a long one costs twice at most.
+Elements are yielded while they are read, so a document may have any size. An element longer than
+`MAX_RECORD_BYTES` is skipped and reported. An element that the blocks cut is scanned again after
+the data read have doubled, so a long element is scanned at most twice.
 """
 
 from collections.abc import Callable, Iterator
@@ -33,14 +33,14 @@ _EXPECTED = "a JSON object or an array"
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """Where a document is entered, and whether it goes on after the stream.
+    """Where reading of a document begins, and whether it continues after the stream.
 
     Parameters
     ----------
     offset, line
         Byte and line of the first element.
     in_array
-        Whether that stands in the document's array.
+        Whether it is in the document's array.
     goes_on
         Whether more elements follow.
     """
@@ -52,7 +52,7 @@ class Entry:
 
     @property
     def place(self) -> int:
-        """What `elements` calls the place."""
+        """The parser's state for `elements`."""
         if not self.offset:
             return AT_START
         return AFTER_COMMA if self.in_array else BETWEEN_VALUES
@@ -69,31 +69,31 @@ def read_document(
     damage: Damage | None = None,
     entry: Entry = _WHOLE,
 ) -> Iterator[Lines]:
-    """Part a document into lines.
+    """Split a document into lines.
 
     Parameters
     ----------
     blocks
         The stream.
     file
-        What rejects call it.
+        The file's name in rejects.
     holds_rows
-        Tells by its first element whether an array holds rows; otherwise it is one line.
+        Returns, from its first element, whether an array contains rows. Otherwise it is one line.
     damage
-        Damage that is known to stand past the stream's end.
+        Known damage after the stream's end.
     entry
         Where the stream begins and how it ends.
 
     Yields
     ------
     Lines
-        The elements; then the reject that stands for what follows a fault between two of them.
+        The elements; then, after a fault between two elements, the reject of the rest.
     """
     stream = BlockStream(blocks, entry.offset == 0, damage)
     place, line = entry.place, entry.line
     pending, offset, wanted = b"", entry.offset, 0
     ended = False
-    # a document that is entered after its beginning is an array of rows, or values in a row
+    # a document that is read from its middle is an array of rows, or consecutive values
     whole_array = None if place == AT_START else not entry.in_array
     while not ended:
         block = stream.next()
@@ -134,7 +134,7 @@ def read_document(
 
 
 def _is_whole(text: bytes, holds_rows: Callable[[Any], bool], *, final: bool) -> bool | None:
-    """Tell whether an array is one line; None if its first element is not all there."""
+    """Return whether an array is one line; None if its first element is incomplete."""
     if text.lstrip(b" \t\r\n")[:1] != b"[":
         return True if text.strip(b" \t\r\n") or final else None
     found = elements(
@@ -150,7 +150,7 @@ def _is_whole(text: bytes, holds_rows: Callable[[Any], bool], *, final: bool) ->
 
 
 def is_array_of_rows(path: str, holds_rows: Callable[[Any], bool]) -> bool:
-    """Tell whether a document that is not compressed is an array of rows."""
+    """Return whether an uncompressed document is an array of rows."""
     text = b""
     for block in read_blocks(path, "none"):
         text += block if text else block.removeprefix(BOM)
@@ -161,7 +161,7 @@ def is_array_of_rows(path: str, holds_rows: Callable[[Any], bool]) -> bool:
 
 
 def opening_bracket(path: str) -> bytes:
-    """Return how a document that is not compressed begins: its first byte but white space."""
+    """Return the first byte of an uncompressed document that is not white space."""
     for block in read_blocks(path, "none"):
         text = block.removeprefix(BOM).lstrip(b" \t\r\n")
         if text:
@@ -172,7 +172,7 @@ def opening_bracket(path: str) -> bytes:
 def _element_lines(
     found: JsonElements, file: str, text: bytes, offset: int, damage: Damage | None
 ) -> Iterator[Lines]:
-    """Hand elements on as lines, very many in several parts; damage stands after the last."""
+    """Yield elements as lines, many of them in several parts; damage follows the last."""
     ends = np.append(found.start, found.data.size)[1:]
     is_long = {
         element: size
@@ -202,10 +202,10 @@ def _element_lines(
 def _after_fault(
     stream: BlockStream, found: JsonElements, file: str, pending: bytes, offset: int
 ) -> Lines:
-    """Read what stands after a fault between two elements: it is left aside, or damaged."""
+    """Read the rest after a fault between two elements: it is ignored, or damaged."""
     rest = pending[found.fault :]
     left = len(rest)
-    while (block := stream.next()) is not None:  # who reads a file hashes all of it
+    while (block := stream.next()) is not None:  # the reader hashes the whole file
         left += len(block)
         rest += block[: max(0, _SHOWN_BYTES - len(rest))]
     offset += found.fault
@@ -217,12 +217,12 @@ def _after_fault(
 
 
 def _size(element: npt.NDArray[np.uint8]) -> int:
-    """Count an element's bytes without what follows it."""
+    """Count an element's bytes without those after it."""
     return len(element.tobytes().rstrip(b" \t\n"))
 
 
 def _pass(stream: BlockStream, pending: bytes, line: int) -> tuple[PassedValue, bytes]:
-    """Pass over a value that is too long; return what was read after it."""
+    """Skip a value that is too long; return the data after it."""
     passed = PassedValue(line)
     block: bytes | None = pending
     while block is not None:
@@ -234,7 +234,7 @@ def _pass(stream: BlockStream, pending: bytes, line: int) -> tuple[PassedValue, 
 
 
 def _too_long(file: str, size: int, text: bytes, offset: int, line: int) -> Reject:
-    """Name an element that is not read for its length."""
+    """Return the reject of an element that is too long."""
     return Reject(
         file,
         line,
@@ -248,12 +248,12 @@ def _too_long(file: str, size: int, text: bytes, offset: int, line: int) -> Reje
 
 
 def _empty(file: str) -> Reject:
-    """Name a document that holds nothing."""
+    """Return the reject of an empty document."""
     return Reject(file, 1, 0, None, "not_json", "an empty file", _EXPECTED, "")
 
 
 def _broken(file: str, found: JsonElements, rest: bytes, left: int, offset: int) -> Reject:
-    """Name the fault between two elements of a document; what follows it is left aside."""
+    """Return the reject of a fault between two elements. The rest of the document is ignored."""
     what = "the end of the document"
     if rest:
         byte = rest[:4].decode(errors="replace")[:1]

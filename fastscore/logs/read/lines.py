@@ -1,11 +1,11 @@
-"""Bytes of logs in bounded blocks, and whole lines, cut at line ends.
+"""Logs in bounded blocks, and complete lines, cut at line ends.
 
-Blocks are read into buffers that are kept for the next blocks. Fresh memory is cleared by the
-system page by page, which can cost as much as reading the file. Buffers are given back when nothing
-reads any more: a process holds none between runs.
+Blocks are read into reusable buffers. The system clears new memory page by page, which can take as
+long as reading the file. Buffers are freed when no reader is left, so a process keeps none between
+runs.
 
-Memory is bounded by the blocks' size and by the longest line that is read (`MAX_RECORD_BYTES`);
-longer lines are skipped and named.
+Memory is bounded by the size of blocks and by the longest line that is read (`MAX_RECORD_BYTES`).
+Longer lines are skipped and reported.
 """
 
 import codecs
@@ -32,12 +32,12 @@ from fastscore.unpacked import Compression, Damage, DamageError, as_utf8, unpack
 
 _MORE = 1 << 12
 _KEPT = {(8 << 20) + _MORE: 16, (64 << 20) + _MORE: 4}
-"""Of which sizes buffers are kept, and how many at most while nothing uses them.
+"""Sizes of reusable buffers, and the maximum number of unused buffers of each.
 
-The texts of a block are kept in as many bytes and a little more.
+The texts of a block need its size and a little more.
 """
 
-# appending and popping need no lock, which a finalizer could find taken by its own thread
+# append and pop need no lock, which a finalizer's own thread could already hold
 _free = {size: deque[npt.NDArray[np.uint8]](maxlen=kept) for size, kept in _KEPT.items()}
 
 _lock = threading.Lock()
@@ -45,7 +45,7 @@ _keepers = 0
 
 
 def keep_buffers() -> None:
-    """Keep buffers from now on, for as long as this process lasts."""
+    """Keep buffers for reuse for the rest of this process."""
     global _keepers
     with _lock:
         _keepers += 1
@@ -53,7 +53,7 @@ def keep_buffers() -> None:
 
 @contextmanager
 def buffers_kept() -> Iterator[None]:
-    """Keep buffers while the body goes on; then give back those that nothing uses."""
+    """Keep buffers for reuse inside the block, then free the unused ones."""
     global _keepers
     keep_buffers()
     try:
@@ -72,12 +72,12 @@ def _put_back(size: int, memory: npt.NDArray[np.uint8]) -> None:
 
 
 def take_buffer(size: int) -> memoryview:
-    """Return memory of some size; it may be kept when no view of it, or of a part, is left.
+    """Return memory of some size, which is reused when no view of it is left.
 
     Parameters
     ----------
     size
-        How many bytes are wanted; memory of few, or of more than the largest size, is not kept.
+        The number of bytes. Very small buffers, and those above the largest size, are not reused.
     """
     buffer_bytes = next((fitting for fitting in _KEPT if fitting // 16 <= size <= fitting), 0)
     if not buffer_bytes:
@@ -87,7 +87,7 @@ def take_buffer(size: int) -> memoryview:
     except IndexError:
         # numpy asks for large pages: some page faults instead of thousands
         memory = np.empty(buffer_bytes, np.uint8)
-    # views of a memoryview keep alive what it is of, unlike those of an array
+    # views of a memoryview keep its memory alive, unlike views of an array
     lease = memory[:size]
     weakref.finalize(lease, _put_back, buffer_bytes, memory).atexit = False
     return lease.data
@@ -96,7 +96,7 @@ def take_buffer(size: int) -> memoryview:
 BLOCK_BYTES = 8 << 20
 _LARGEST_WHOLE = 8
 _SHORT_PART = 8
-"""A cut line is read again if it is less than one such part of a block."""
+"""A cut line is read again if it is shorter than this fraction of a block."""
 
 
 def read_blocks(
@@ -118,12 +118,12 @@ def read_blocks(
     start, stop
         The bytes to read of a file that is not compressed.
     observe
-        Called with the bytes as they stand on disk.
+        Called with the bytes on disk.
     whole
-        Take a part of a file that is not compressed for one block if it is no larger than
-        `_LARGEST_WHOLE` of them: what is kept until it is scored need not be cut.
+        Yield an uncompressed part as one block if it is at most `_LARGEST_WHOLE` blocks long. It
+        stays in memory until it is scored, so cutting it saves nothing.
     limits
-        How much a compressed file may become, None where that is known.
+        The limits of unpacking, None if the unpacked size is known.
 
     Raises
     ------
@@ -181,7 +181,7 @@ def _unpacked_blocks(
 
 
 def gathered(parts: Iterator[bytes], size: int) -> Iterator[bytes]:
-    """Join parts to blocks of a size; what came before damage is yielded before it."""
+    """Join parts to blocks of a size. Data before damage are yielded before it."""
     joined: list[bytes] = []
     waiting = 0
     damage: DamageError | None = None
@@ -211,19 +211,19 @@ def line_blocks(
     *,
     whole: bool = False,
 ) -> Iterator[bytes | memoryview]:
-    """Yield bytes of a file that is not compressed in blocks that mostly end at line ends.
+    """Yield the bytes of an uncompressed file in blocks that mostly end at line ends.
 
-    Views are of whole lines; what was read of the line after them is read again. That costs less
-    than to join it to the next block, unless it is much.
+    Views contain complete lines. A line that a block cuts is read again, unless it is long. That is
+    faster than joining it to the next block.
 
     Parameters
     ----------
     path
         The file.
     observe
-        Called with each block once it is used.
+        Called with each block after its use.
     start, stop
-        The bytes to read; they are whole lines.
+        The bytes to read, which are complete lines.
     whole
         As in `read_blocks`.
 
@@ -238,7 +238,7 @@ def line_blocks(
         with open_file(path, stop=stop) as file:
             file.seek(start)
             if not left:
-                file.read(1)  # what cannot be read is no empty file
+                file.read(1)  # an unreadable file is not an empty one
             while left > 0:
                 buffer = take_buffer(left if fits else min(left, BLOCK_BYTES))
                 block = buffer[: file.readinto(buffer)]
@@ -258,7 +258,7 @@ def line_blocks(
 
 
 def _bounded(parts: Iterator[bytes], path: str, packed: int, limits: Limits) -> Iterator[bytes]:
-    """Hand on what is unpacked of a file as long as it is not too much."""
+    """Yield the unpacked data of a file up to the limit."""
     unpacked = 0
     for part in parts:
         unpacked += len(part)
@@ -267,12 +267,12 @@ def _bounded(parts: Iterator[bytes], path: str, packed: int, limits: Limits) -> 
 
 
 def unreadable(path: str, error: OSError) -> InputError:
-    """Say why a file cannot be read."""
+    """Return the error for a file that cannot be read."""
     return InputError(f"The file {path!r} cannot be read: {error.strerror}.")
 
 
 def first_end(data: bytes) -> tuple[int, int]:
-    """Bounds of the first line end that surely is one, (-1, -1) without any."""
+    """Return the bounds of the first complete line end, (-1, -1) without any."""
     newline = data.find(b"\n")
     returned = data.find(b"\r", 0, newline if newline >= 0 else max(len(data) - 1, 0))
     if returned < 0:
@@ -281,9 +281,9 @@ def first_end(data: bytes) -> tuple[int, int]:
 
 
 MOST_LINES = 1 << 18
-"""More lines of a block are handed on in several parts: what is noted of each takes memory."""
+"""Maximum number of lines per part, as the notes of each line take memory."""
 _SAMPLE_STRIDE = 1021
-"""A prime: of what comes again every few bytes all are met."""
+"""A prime, so that the sample covers periodic data."""
 _HEAD_BYTES = 1 << 10
 BOM = codecs.BOM_UTF8
 _NEWLINE, _RETURN = 10, 13
@@ -291,7 +291,7 @@ _NEWLINE, _RETURN = 10, 13
 
 @dataclass(frozen=True, slots=True)
 class Lines:
-    """Whole lines of a stream, or a fault in it.
+    """Complete lines of a stream, or a fault in it.
 
     Parameters
     ----------
@@ -300,23 +300,23 @@ class Lines:
     offset
         The byte of the (unpacked) file at which they start.
     line
-        The number of the first of them.
+        The number of the first line.
     long_line
         The length of a line that is too long, 0 for ordinary lines.
     damage
-        Why the stream ends after these lines though the file does not, None otherwise.
+        Why the stream ends after these lines before the file does; None otherwise.
     numbers
-        Ascending positions of lines in ``data`` and their numbers in the file, int64 (n, 2), where
+        Ascending positions of lines in ``data`` and their numbers in the file, int64 (n, 2), if
         these are not consecutive; None otherwise.
     offsets
-        The bytes of the file at which these lines start, int64 (n,), if the file contains other
-        bytes than ``data``; None otherwise.
+        The bytes of the file at which these lines start, int64 (n,), if the file has other bytes
+        than ``data``; None otherwise.
     records
-        The lines as CSV records, scanned; positions are those in ``data``.
+        The lines as scanned CSV records; positions are those in ``data``.
     refused
-        Why a part of the file is no line at all; there are no data then.
+        Why a part of the file is not a line; there are no data then.
     dense
-        Whether they are very many for their bytes, so that no others are joined to them.
+        Whether the lines are so short that no others are joined to them.
     in_document
         Whether they are values of JSON documents, of which one line may contain many.
     """
@@ -338,7 +338,7 @@ Block: TypeAlias = bytes | memoryview
 
 
 class BlockStream:
-    """Blocks without their byte order mark; their damage is kept as data."""
+    """Blocks without their byte order mark. Damage is stored, not raised."""
 
     def __init__(self, blocks: Iterator[Any], at_start: bool, damage: Damage | None) -> None:
         self.damage = damage
@@ -349,7 +349,7 @@ class BlockStream:
 
     @property
     def final(self) -> bool:
-        """Whether everything was read and nothing is missing."""
+        """Whether everything was read without damage."""
         return self.ended and self.damage is None
 
     def next(self) -> Any:
@@ -385,20 +385,20 @@ def read_lines(
     max_line: int = MAX_RECORD_BYTES,
     stop: int | None = None,
 ) -> Iterator[Lines]:
-    """Cut blocks at line ends; a byte order mark at byte 0 is taken off.
+    """Cut blocks at line ends, and remove a byte order mark at byte 0.
 
     Parameters
     ----------
     blocks
-        The stream; a view is of whole lines.
+        The stream; a view contains complete lines.
     offset, line
         Byte and number of its first line.
     damage
-        Damage that is known to stand past the stream's end.
+        Known damage after the stream's end.
     max_line
-        Longer lines are skipped; no less than the blocks' size.
+        Longer lines are skipped; at least the blocks' size.
     stop
-        Where the stream ends, where that is known: lines before it are not counted.
+        Where the stream ends, if known: lines before it are not counted.
     """
     stream = BlockStream(blocks, offset == 0, damage)
     cutter = _LineSplitter(offset, line, max_line, stop)
@@ -410,7 +410,7 @@ def read_lines(
 
 @dataclass(slots=True)
 class _LineSplitter:
-    """The place of a stream up to which lines were handed on, and what waits for its line's end."""
+    """Splits a stream into lines, and stores the incomplete last line."""
 
     offset: int
     line: int
@@ -420,10 +420,10 @@ class _LineSplitter:
     size: int = 0
     head: bytes = b""
     dropped: int = 0
-    """Bytes that were skipped of a line that is too long; `head` is its beginning."""
+    """Skipped bytes of a line that is too long; `head` is its beginning."""
 
     def cut(self, block: bytes | memoryview) -> Iterator[Lines]:
-        """Hand on the lines that end in a block."""
+        """Yield the lines that end in a block."""
         if isinstance(block, memoryview):
             if not self.pending:
                 yield from self._whole(block)
@@ -436,13 +436,13 @@ class _LineSplitter:
         data = yield from self._skip_long(b"".join(self.pending))
         end = 0 if self.dropped else last_end(data)
         if end:
-            # a view: whole blocks are not copied for their last, cut line
+            # a view, so that blocks are not copied because of their cut last line
             yield from self._whole(memoryview(data)[:end])
         self.size = len(data) - end
         self.pending = [data[end:]] if self.size or self.dropped else []
 
     def rest(self, damage: Damage | None) -> Iterator[Lines]:
-        """Hand on what no line end follows, and why the stream ends."""
+        """Yield the data after the last line end, and the reason for the stream's end."""
         rest = b"".join(self.pending)
         length = self.dropped + len(rest.rstrip(b"\r\n"))
         if self.dropped or length > self.max_line:
@@ -460,7 +460,7 @@ class _LineSplitter:
             self.line += count_line_ends(np.frombuffer(data, np.uint8))
 
     def _skip_long(self, data: bytes) -> Generator[Lines, None, bytes]:
-        """Name the lines that are too long; return what follows them."""
+        """Report the lines that are too long; return the data after them."""
         while self.size > self.max_line or self.dropped:
             end, after = first_end(data)
             length = end if end >= 0 else len(data.removesuffix(b"\r"))
@@ -479,7 +479,7 @@ class _LineSplitter:
 
 
 def _parts(lines: Lines) -> Iterator[Lines]:
-    """Part lines that are very many; damage stands after the last of them."""
+    """Split a large number of lines into parts; damage follows the last."""
     data = memoryview(lines.data)
     if len(data) <= MOST_LINES or _estimate_line_count(data) <= MOST_LINES:
         yield lines
@@ -506,7 +506,7 @@ def _parts(lines: Lines) -> Iterator[Lines]:
 
 
 def _estimate_line_count(data: memoryview) -> int:
-    """Guess by a sample how many lines there are."""
+    """Estimate the number of lines from a sample."""
     sample = np.frombuffer(data, np.uint8)[::_SAMPLE_STRIDE]
     return int(
         np.count_nonzero((sample == _NEWLINE) | (sample == _RETURN)) * len(data) / sample.size

@@ -1,8 +1,8 @@
-"""Columns that a map leads into nested objects and arrays: from the JSON that holds them.
+"""Columns that the column map takes from nested objects and arrays, read from their JSON.
 
-Readers read what stands at the top of a row, by `stored_source`: columns under other names by
-those, of nested ones the whole value as JSON. `mapped_rows` then makes the declared columns.
-Without a map into nested values there is nothing to do.
+Readers read top-level values by `stored_source`: renamed columns by their names in the log, nested
+ones as the JSON of the whole value. `mapped_rows` then creates the declared columns. Without a map
+into nested values nothing is changed.
 """
 
 import json
@@ -30,18 +30,18 @@ from fastscore.suites.chats import ASSISTANT_ROLE, ChatRows
 from fastscore.suites.declarations import REJECT_REASONS, ROW_SCHEMA, Chat, Column, Source
 
 _STORED = "stored:"
-"""Stands before the names of columns that hold others; no suite declares such a name."""
+"""Prefix of columns that contain other columns. No suite declares such a name."""
 
 
 _CELLS = ("csv", "parquet")
-"""What keeps a text as it is, where JSON Lines has it in quotes."""
+"""Fields that keep a text unchanged, which JSON Lines quotes."""
 _NO_ROWS = np.zeros(0, np.int64)
 _NO_ELEMENTS = Places("jsonl", np.zeros(0, np.uint8), np.zeros(0, np.uint8), _NO_ROWS, _NO_ROWS)
 
 
 @dataclass(frozen=True, slots=True)
 class _DerivedColumn:
-    """A column that is made of a stored one: by a path in it, or as it is where that is empty."""
+    """A column derived from a stored one: by a path into it, or unchanged if the path is empty."""
 
     column: Column
     stored: str
@@ -50,13 +50,13 @@ class _DerivedColumn:
 
 @cache
 def _derived_columns(source: Source) -> tuple[_DerivedColumn, ...]:
-    """Return the columns that cannot be read as they stand."""
+    """Return the columns that cannot be read directly."""
     late: dict[str, _DerivedColumn] = {}
     for column in source.columns:
         head, *path = _parts(column, source)
         if path or (source.rows and column.path.startswith(source.rows + EACH)):
             late[column.name] = _DerivedColumn(column, head, tuple(path))
-    # where such a column says which rows count, what it decides is not known before
+    # such a column may select the rows in which others are read, which must wait for it
     for column in source.columns:
         if column.only_where and column.only_where[0] in late and column.name not in late:
             late[column.name] = _DerivedColumn(column, column.keys[0], ())
@@ -64,7 +64,7 @@ def _derived_columns(source: Source) -> tuple[_DerivedColumn, ...]:
 
 
 def _parts(column: Column, source: Source) -> tuple[str, ...]:
-    """Return the keys of a column's path; of a column of the rows' array, those in an element."""
+    """Return the keys of a column's path; inside the rows' array, those within an element."""
     if source.rows and column.path.startswith(source.rows + EACH):
         return ("", *column.path.removeprefix(source.rows + EACH).split("."))
     return tuple(column.path.split(".")) if column.path else (column.name,)
@@ -72,7 +72,7 @@ def _parts(column: Column, source: Source) -> tuple[str, ...]:
 
 @cache
 def stored_source(source: Source) -> Source:
-    """Return what readers read: columns at the top of rows, and JSON that holds others."""
+    """Return the columns that readers read: top-level columns, and JSON that contains columns."""
     if reads_documents(source):
         return document_source(source)
     late = {each.column.name: each for each in _derived_columns(source)}
@@ -82,7 +82,7 @@ def stored_source(source: Source) -> Source:
         if column.name not in late:
             columns.append(column)
             continue
-        # the path may be a key by itself, with dots in it
+        # the path may be a single key that contains dots
         at_key = replace(
             column, otherwise="null", required=False, only_where=None, from_folder=None
         )
@@ -104,21 +104,21 @@ def stored_source(source: Source) -> Source:
 def mapped_rows(
     frame: pl.DataFrame, source: Source, format: Format
 ) -> tuple[pl.DataFrame, list[Reject]]:
-    """Make the declared columns of rows that were read by `stored_source`.
+    """Create the declared columns of rows that were read by `stored_source`.
 
     Parameters
     ----------
     frame
         The rows: the columns of `ROW_SCHEMA`, then the stored ones.
     source
-        What they are to be.
+        The declared columns.
     format
-        What they were read from: cells of CSV are texts, not JSON.
+        The format of the file: cells of CSV are texts, not JSON.
 
     Returns
     -------
     tuple
-        The good rows, and what was wrong with the others.
+        The good rows, and the rejects of the others.
     """
     if not (_derived_columns(source) or source.rows or _rebuilt_columns(source)):
         return name_elements(frame, source, format), []
@@ -164,7 +164,7 @@ def mapped_rows(
 
 
 def _rebuilt_columns(source: Source) -> tuple[Column, ...]:
-    """Return the columns of arrays whose fields have other names, or other words."""
+    """Return the columns of arrays whose fields have other names or values."""
     return tuple(
         column
         for column in source.columns
@@ -187,7 +187,7 @@ def _reject(frame: pl.DataFrame, row: int, places: Places, column: Column, fault
 
 
 def key_places(scan: LineScan, keys: tuple[bytes, ...], column: Column) -> Places:
-    """Find the values of a column that names dialogues, as `columns.places` does."""
+    """Find the values of a key column, as `columns.places` does."""
     at_key = places(scan, keys, column, names_dialogue=True)
     head, *path = column.path.split(".")
     if not path or at_key.tags.any():
@@ -198,7 +198,7 @@ def key_places(scan: LineScan, keys: tuple[bytes, ...], column: Column) -> Place
 
 
 def _text_places(texts: pl.Series, column: Column, *, as_cells: bool) -> Places:
-    """Return where values stand in a column of JSON texts, or of cells."""
+    """Return the byte ranges of values in a column of JSON texts, or of cells."""
     if as_cells:
         held = string_column(texts.name, texts.fill_null(""))
         tags = np.where(texts.is_null().to_numpy(), ABSENT, STRING).astype(np.uint8)
@@ -209,14 +209,14 @@ def _text_places(texts: pl.Series, column: Column, *, as_cells: bool) -> Places:
 
 
 def _on_one_line(texts: pl.Series) -> pl.Series:
-    """Make line ends spaces: inside JSON they can only be white space between values."""
+    """Replace line ends by spaces. Inside JSON they can only be white space between values."""
     if not texts.str.contains("[\r\n]").any():
         return texts
     return texts.str.replace_all("[\r\n]", " ")
 
 
 def values_at_path(places: Places, path: Sequence[str]) -> Places:
-    """Return the values that a path leads to in objects; there are none in anything else."""
+    """Return the values at a path in objects, absent for all other values."""
     shape: Shape = None
     for key in reversed(path):
         shape = {key: shape}
@@ -229,7 +229,7 @@ def values_at_path(places: Places, path: Sequence[str]) -> Places:
 
 
 def _elements(frame: pl.DataFrame, source: Source) -> tuple[pl.DataFrame, Places, list[Reject]]:
-    """Make a row of each element of the rows' array, and list the rows that have none."""
+    """Convert each element of the rows' array to a row, and list the rows without elements."""
     head, *path = source.rows.split(".")
     column = Column(name=source.rows, kind="json")
     texts = frame[_STORED + head]
@@ -255,7 +255,7 @@ def _elements(frame: pl.DataFrame, source: Source) -> tuple[pl.DataFrame, Places
 def _located_elements(
     texts: pl.Series, column: Column, path: Sequence[str], chat: Chat | None
 ) -> tuple[Places, Place]:
-    """Locate arrays and their elements, of chats with speakers and texts."""
+    """Locate arrays and their elements, with the speakers and texts of chats."""
     arrays = _text_places(texts, column, as_cells=False)
     arrays = values_at_path(arrays, path) if path else arrays
     is_array = arrays.tags == ARRAY
@@ -271,7 +271,7 @@ def _located_elements(
 
 
 def name_elements(frame: pl.DataFrame, source: Source, format: Format) -> pl.DataFrame:
-    """Name dialogues without a name that share their file, or in a JSON document their line."""
+    """Name unnamed dialogues that share their file, or their line in a JSON document."""
     rows = source.chat_rows
     is_key = bool(source.rows and source.dialogue_key)
     if is_key:
@@ -292,15 +292,15 @@ def name_elements(frame: pl.DataFrame, source: Source, format: Format) -> pl.Dat
 def rebuilt(
     texts: pl.Series, column: Column, chat: Chat | None = None, rows: ChatRows | None = None
 ) -> pl.Series:
-    """Write arrays anew with the names and words that a suite knows.
+    """Rewrite arrays with the suite's names and values.
 
     Parameters
     ----------
     texts
         JSON texts.
     column
-        The column of these arrays, whose items say where their fields stand. Other fields are left
-        out. What is no array of objects stays as it is, for the suite to name.
+        The column of these arrays, whose items declare the paths of their fields. Other fields are
+        removed. A value that is not an array of objects is unchanged, and rejected by the suite.
     chat
         How the arrays are read as turns of chats, if they are and may not be plain.
     rows
@@ -374,7 +374,7 @@ def _plain_arrays(
     Returns
     -------
     pl.Series or None
-        None if all arrays are plain, as most are.
+        None if all arrays are plain, which is usual.
     """
     is_plain = elements.tags == OBJECT
     for paths in (chat.layout.speaker, chat.layout.text):
@@ -382,7 +382,7 @@ def _plain_arrays(
         for key in paths[0].split("."):
             value = value.members[key]
         is_plain &= (value.tags == STRING) | (value.tags == ESCAPED)
-    # the last value is the text: an empty one is none
+    # the last value is the text; an empty text counts as missing
     is_plain &= value.end > value.start
     odd = (tags == STRING) | (tags == ESCAPED) | (tags == OBJECT)
     odd[elements.owner[~is_plain]] = True
@@ -393,9 +393,9 @@ def _plain_arrays(
     return texts.scatter(rows, plain)
 
 
-def _before_user(said: pl.Series, owner: Int64Array, left_out: Mask, rows: ChatRows) -> Mask:
-    """Mark what the other side says before anybody else in its array."""
-    is_other = (said == _quoted(dict(rows.words)[ASSISTANT_ROLE])).fill_null(False).to_numpy()
+def _before_user(speakers: pl.Series, owner: Int64Array, left_out: Mask, rows: ChatRows) -> Mask:
+    """Mark the assistant's turns before the user's first turn of each array."""
+    is_other = (speakers == _quoted(dict(rows.words)[ASSISTANT_ROLE])).fill_null(False).to_numpy()
     begins = (~is_other & ~left_out).cumsum()
     first = np.searchsorted(owner, owner, side="left")
     before = begins[first] - (~is_other & ~left_out)[first]
@@ -410,12 +410,12 @@ def _enclose(begin: str, text: pl.Expr, end: str) -> pl.Expr:
 
 
 def _item_keys(item: Column) -> list[tuple[str, str]]:
-    """Return where an item's fields stand, and what they are called in what is written."""
+    """Return the paths of an item's fields, and their names in the output."""
     return [(item.path, item.name)] if item.path else [(key, key) for key in item.keys]
 
 
 def _joined_shape(paths: Iterable[tuple[str, ...]]) -> Shape:
-    """Make one shape of paths into an object."""
+    """Join paths to one shape of an object."""
     shape: dict[str, Shape] = {}
     for path in paths:
         level = shape
@@ -428,18 +428,18 @@ def _joined_shape(paths: Iterable[tuple[str, ...]]) -> Shape:
 
 
 def _map_words(found: Places, raw: pl.Series, words: Mapping[str, str]) -> pl.Series:
-    """Return the JSON texts of the words that a suite knows in the place of some, null of others.
+    """Return the JSON texts of the suite's values that replace some values, null for others.
 
     Parameters
     ----------
     found
-        Where values stand.
+        The byte ranges of values.
     raw
         Their JSON texts.
     words
-        What some of them mean.
+        The suite's value for each value of the log.
     """
-    said = raw.str.slice(1, raw.str.len_chars() - 2)
+    inner = raw.str.slice(1, raw.str.len_chars() - 2)
     rows = np.flatnonzero(found.tags == ESCAPED)
     if len(rows):
         data, start, end = unescaped(found.data, found.starts[rows], found.ends[rows])
@@ -447,10 +447,10 @@ def _map_words(found: Places, raw: pl.Series, words: Mapping[str, str]) -> pl.Se
             data[a:b].tobytes().decode() if b >= 0 else None
             for a, b in zip(start.tolist(), end.tolist(), strict=True)
         ]
-        said = said.scatter(rows, plain)
+        inner = inner.scatter(rows, plain)
     is_text = (found.tags == STRING) | (found.tags == ESCAPED)
     known = {word: _quoted(meant) for word, meant in words.items()}
-    meant = said.replace_strict(known, default=None, return_dtype=pl.String)
+    meant = inner.replace_strict(known, default=None, return_dtype=pl.String)
     return pl.select(pl.when(pl.Series(is_text)).then(meant)).to_series()
 
 
@@ -465,7 +465,7 @@ def key_columns(source: Source) -> tuple[Column, ...]:
 
 
 def keys_alone(source: Source) -> Source:
-    """Return a source that reads only what names dialogues."""
-    # an array is a row too, without a key
+    """Return a source that reads only the columns that name dialogues."""
+    # an array is a row, too, without a key
     whole = tuple(column for column in source.columns if column.name == source.array_column)
     return replace(source, columns=(*key_columns(source), *whole), rows="")

@@ -1,4 +1,4 @@
-"""Logs of stored columns, Parquet and Arrow, read some rows at a time."""
+"""Logs of stored columns, Parquet and Arrow, read in batches of rows."""
 
 from collections.abc import Iterator, Sequence
 
@@ -16,11 +16,11 @@ from fastscore.suites.declarations import Column
 MOST_ROWS = 1 << 18
 _READ_BYTES = 64 << 20
 _DECODED = 2
-"""What rows take while they are read: as they are unpacked, and as columns."""
+"""Memory of rows while they are read: unpacked, and as columns."""
 
 
 def parquet_rows(path: str, name: str) -> int:
-    """Count the rows of the file at ``path``; errors call it ``name``."""
+    """Count the rows of the file at ``path``, called ``name`` in errors."""
     try:
         if is_arrow(path):
             return arrow_rows(path)
@@ -32,28 +32,28 @@ def parquet_rows(path: str, name: str) -> int:
 def read_parquet(
     file_range: FileRange, columns: Sequence[Column], *, rows: int | None = None
 ) -> Iterator[tuple[int, pl.DataFrame, list[Reject]]]:
-    """Read a byte range's rows, some at a time.
+    """Read a byte range's rows in batches.
 
     Parameters
     ----------
     file_range
-        What to read.
+        The range.
     columns
         The declared columns.
     rows
-        How many rows at a time; None for as many as are about `_READ_BYTES`.
+        Rows per batch; None for about `_READ_BYTES`.
 
     Yields
     ------
     tuple
-        The number of rows read; the good ones: ``line`` and the declared columns; the others.
+        The number of rows read; the good rows: ``line`` and the declared columns; the rejects.
 
     Raises
     ------
     InputError
-        When the file is damaged, lacks a required column or a column's type can never serve.
+        When the file is damaged, lacks a required column, or has a column of an unusable type.
     MemoryLimitError
-        When rows take more memory than there may be.
+        When rows exceed the memory limit.
     """
     stored = _stored(file_range, columns)
     for start, raw in _frames(file_range, stored, rows):
@@ -71,7 +71,7 @@ def read_parquet(
 def _frames(
     file_range: FileRange, stored: StoredColumns, rows: int | None
 ) -> Iterator[tuple[int, pl.DataFrame]]:
-    """Yield rows of the wanted columns, each time with the number of rows before them."""
+    """Yield rows of the wanted columns, with the number of rows before them."""
     if not is_arrow(file_range.path):
         sizes = _group_sizes(file_range, stored)
         rows = rows or _rows_at_once(sizes)
@@ -92,7 +92,7 @@ def _frames(
 
 
 def _too_long(file: str, raw: pl.DataFrame, first_line: int) -> list[Reject]:
-    """Name the rows whose texts are too long together."""
+    """Return the rejects of rows whose texts are too long together."""
     texts = [name for name, dtype in raw.schema.items() if dtype == pl.String]
     if not texts:
         return []
@@ -113,7 +113,7 @@ def _too_long(file: str, raw: pl.DataFrame, first_line: int) -> list[Reject]:
 
 
 def _unreadable(path: str, error: BaseException) -> InputError:
-    """Name a file that cannot be read."""
+    """Return the error for a file that cannot be read."""
     return InputError(
         f"The file {path!r} cannot be read: {reason_of(error)}.",
         "Write it again from its source.",
@@ -140,13 +140,13 @@ def _group_sizes(file_range: FileRange, stored: StoredColumns) -> list[tuple[int
 
 
 def _rows_at_once(sizes: Sequence[tuple[int, int]]) -> int:
-    """Return how many rows are read together, by what a row takes in the mean."""
+    """Return the number of rows per batch, from the mean size of a row."""
     n_rows, n_bytes = sum(rows for rows, _ in sizes), sum(size for _, size in sizes)
     return min(max(_READ_BYTES * n_rows // max(n_bytes, 1), 1), MOST_ROWS)
 
 
 def _slice_size(sizes: Sequence[tuple[int, int]], start: int, count: int) -> int:
-    """Estimate the unpacked bytes of some rows: of each row group their share."""
+    """Estimate the unpacked bytes of some rows, by their share of each row group."""
     total = first = 0
     for rows, size in sizes:
         inside = min(start + count, first + rows) - max(start, first)

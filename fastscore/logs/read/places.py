@@ -1,4 +1,4 @@
-"""Where the values of columns stand in a block: wanted keys, found values, what CSV cells spell."""
+"""Byte ranges of columns' values in a block: wanted keys, found values, values of CSV cells."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -40,7 +40,7 @@ from fastscore.suites.declarations import Column, ColumnKind, Source
 
 
 def buffer_series(kind: str, valid: Mask, *buffers: npt.NDArray[Any]) -> pl.Series:
-    """Make a column of Arrow buffers, null where not valid, without copying."""
+    """Make a column of Arrow buffers without copying, null where invalid."""
     if kind == "string_view":
         views, *data = buffers
         return pl.Series(view_column(valid, views.view(np.int32).reshape(-1, 4), data))
@@ -49,7 +49,7 @@ def buffer_series(kind: str, valid: Mask, *buffers: npt.NDArray[Any]) -> pl.Seri
 
 
 def texts_at(data: UInt8Array, starts: Int64Array, ends: Int64Array, valid: Mask) -> pl.Series:
-    """Make a column of the UTF-8 at some ranges, null where not valid, without copying."""
+    """Make a column of the UTF-8 at some ranges without copying, null where invalid."""
     views = np.zeros((valid.size, 4), np.int32)
     located_values.views(data, np.where(valid, starts, -1), ends, 0, views)
     return buffer_series("string_view", valid, views, data)
@@ -68,7 +68,7 @@ _FORMS = {
 class Places:
     """Type and byte range of one column's value in every row; see `LineScan`.
 
-    ``filled`` is the column itself, where all its values are of its own kind.
+    ``filled`` is the column itself, if all its values have its type.
     """
 
     syntax: Format
@@ -79,7 +79,7 @@ class Places:
     filled: Filled | None = None
 
     def raw(self, row: int) -> bytes:
-        """Bytes of a row's value, a JSON string's with its quotes."""
+        """Return the bytes of a row's value, with the quotes of strings."""
         quotes = 1 if self.tags[row] in (STRING, ESCAPED) and self.syntax != "csv" else 0
         return self.data[self.starts[row] - quotes : self.ends[row] + quotes].tobytes()
 
@@ -97,7 +97,7 @@ class Places:
         )
 
     def unescaped(self, rows: Int64Array) -> tuple[UInt8Array, Int64Array, Int64Array]:
-        """Texts of some rows' strings: bytes, starts and ends, an end of -1 where it is no text."""
+        """Return the texts of some rows' strings: bytes, starts, ends; the end is -1 if invalid."""
         if self.syntax != "csv":
             return located_values.unescaped(self.data, self.starts[rows], self.ends[rows])
         texts = [self.raw(row).replace(b'""', b'"') for row in rows.tolist()]
@@ -112,7 +112,7 @@ def wanted_keys(columns: Sequence[Column]) -> tuple[bytes, ...]:
 
 
 def fills(columns: Sequence[Column]) -> dict[bytes, int]:
-    """Say which values are wanted as Arrow columns at once: texts, integers."""
+    """Return the values to fill directly into Arrow columns: texts, integers."""
     kinds: dict[bytes, int] = {}
     for column in columns:
         for name in column.keys:
@@ -127,7 +127,7 @@ def fills(columns: Sequence[Column]) -> dict[bytes, int]:
 
 
 def cell_fills(columns: Sequence[Column], dialogue_key: Sequence[str]) -> dict[bytes, int]:
-    """Say which cells are wanted as Arrow columns at once: texts; empty ones are none of some."""
+    """Return the cells to fill directly into Arrow columns: texts, some without empty ones."""
     kinds: dict[bytes, int] = {}
     for column in columns:
         is_text = column.kind == "text" and column.name not in dialogue_key
@@ -151,7 +151,7 @@ def places(
     *,
     names_dialogue: bool = False,
 ) -> Places:
-    """Find a column's values: its own name's where present, else its aliases' in order."""
+    """Find a column's values: by its own name if present, else by its aliases in order."""
     numbers = [keys.index(name.encode()) for name in column.keys]
     there = [key for key in numbers if scan.tags[key].any()]
     first, *others = there or numbers[:1]
@@ -171,13 +171,13 @@ def places(
 
 
 def _taken_as_is(scan: LineScan, key: int) -> Filled | None:
-    """Return the column that was filled with a key's values, if it is the column's as it is."""
+    """Return the filled column of a key's values, if it needs no conversion."""
     filled = scan.filled.get(key)
     return None if filled is None or filled.odd else filled
 
 
 def spelled_cells(found: Places, kind: ColumnKind, names_dialogue: bool = False) -> Places:
-    """Give cells the types of what they spell; an empty one is null unless it is a plain text."""
+    """Set cells' types by their contents. Empty cells are null, except plain texts."""
     tags, starts, ends = found.tags, found.starts, found.ends
     if kind not in ("text", "json"):
         tags, starts, ends = parse_spellings(found.data, tags, starts, ends)
@@ -190,15 +190,15 @@ def spelled_cells(found: Places, kind: ColumnKind, names_dialogue: bool = False)
 def parse_spellings(
     data: UInt8Array, tags: UInt8Array, starts: Int64Array, ends: Int64Array
 ) -> tuple[UInt8Array, Int64Array, Int64Array]:
-    """Tell which cells of CSV spell a boolean or a number.
+    """Return which cells of CSV contain a boolean or a number.
 
     Returns
     -------
     tuple of arrays
-        Tags and ranges as given, but where a cell without quotes inside it holds, within spaces
-        and tabs, ``true`` or ``false`` in any case, a decimal integer, a JSON number, ``nan``,
-        ``inf`` or ``infinity`` in any case: that value's tag, and the bytes that spell it, without
-        a plus sign.
+        Tags and ranges, changed for cells without doubled quotes that contain one of these between
+        spaces and tabs: ``true`` or ``false``, a decimal integer, a JSON number, ``nan``, ``inf``
+        or ``infinity`` (words in any case). Their tag is the value's, their range excludes spaces
+        and a plus sign.
     """
     texts = texts_at(data, starts, ends, tags == STRING)
     found, starts, ends = tags.copy(), starts.copy(), ends.copy()
@@ -217,7 +217,7 @@ def parse_spellings(
 
 
 def describe(found: Places, row: int) -> str:
-    """Say what stands in a row's value."""
+    """Describe a row's value."""
     tag = int(found.tags[row])
     if tag == ABSENT:
         return "absent"

@@ -1,6 +1,6 @@
-"""Reading file ranges: typed rows in input order, rejects with their places, and counts.
+"""Reads file ranges: typed rows in input order, rejects with their places, and counts.
 
-`read_parts` is the one reader: a shard is what it yields, joined; `scan.scan_rows` hands it to
+`read_parts` is the only reader. A shard is its concatenated output. `scan.scan_rows` passes it to
 polars part by part.
 """
 
@@ -66,24 +66,24 @@ from fastscore.logs.read.places import array_key, cell_fills, describe, fills, p
 from fastscore.suites.declarations import REJECT_REASONS, ROW_SCHEMA, Source
 
 _SPARSE = 4
-"""Rows are few where they are less than one such part of the lines."""
+"""Rows are few if they are less than this fraction of the lines."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """What was read of a shard.
+    """The rows of a shard.
 
     Parameters
     ----------
     frame
         The rows in input order: the columns of `ROW_SCHEMA`, then the declared ones.
     rejects
-        What no row could be made of, in the schema of `REJECTS_TABLE`: the first of each file in
-        input order, then how many more there are.
+        Lines that cannot be parsed, in the schema of `REJECTS_TABLE`: the first of each file in
+        input order, then the number of others.
     counts
         ``lines`` = ``blank`` + ``rows`` + ``rejects`` + ``left_out`` (rows of dialogues that are
-        not scored, where some are not). A compressed file that is cut off between two lines counts
-        as one more line, which is a reject.
+        not selected). A compressed file that is truncated between two lines counts as one more
+        line, which is a reject.
     """
 
     frame: pl.DataFrame
@@ -100,13 +100,13 @@ class Part:
     frame
         The rows: the columns of `ROW_SCHEMA`, then the declared ones.
     rejects
-        What no row could be made of, in input order.
+        Lines that cannot be parsed, in input order.
     lines, blank
-        How many lines were read, and how many of them were blank.
+        The numbers of lines and of blank lines.
     left_out
-        How many rows were of dialogues that are not scored.
+        The number of rows of dialogues that are not selected.
     format
-        The format of the files that they stand in.
+        The format of their files.
     """
 
     frame: pl.DataFrame
@@ -123,24 +123,24 @@ def read_shard(shard: Shard, source: Source, *, threads: int = 1) -> Rows:
     Parameters
     ----------
     shard
-        What to read.
+        The shard.
     source
-        The columns, with their types, coercions and what becomes of other values.
+        The columns, with their types and coercions.
     threads
-        How many threads scan at once; the result does not depend on it.
+        Number of scanning threads, which does not affect the result.
 
     Raises
     ------
     InputError
-        When a file cannot be read, or is not what was planned.
+        When a file cannot be read, or has changed since planning.
     """
     return join_parts(read_parts(shard.file_ranges, source, threads=threads), source)
 
 
 def join_parts(parts: Iterable[Part], source: Source) -> Rows:
-    """Join what was read by a source."""
+    """Join the parts of a source."""
     of_files = FileRejects()
-    # of rejects that are not listed nothing is kept
+    # unlisted rejects are only counted
     parts = [replace(part, rejects=of_files.take(part.rejects)) for part in parts]
     frames = [part.frame for part in parts if part.frame.height]
     rejects = [reject for part in parts for reject in part.rejects] + of_files.more()
@@ -161,7 +161,7 @@ def join_parts(parts: Iterable[Part], source: Source) -> Rows:
 
 
 def _concatenated(frames: Sequence[pl.DataFrame]) -> pl.DataFrame:
-    """Join frames to one of one chunk; columns of nulls are made anew, which takes no memory."""
+    """Concatenate frames to one chunk. Columns of nulls are created anew, which needs no memory."""
     if len(frames) == 1:
         return frames[0].rechunk()
     frame = pl.concat(frames, rechunk=False)
@@ -173,19 +173,19 @@ def _concatenated(frames: Sequence[pl.DataFrame]) -> pl.DataFrame:
 def read_parts(
     file_ranges: Sequence[FileRange], source: Source, *, threads: int = 1
 ) -> Iterator[Part]:
-    """Read byte ranges batch by batch, in input order; memory is bounded by a few batches.
+    """Read byte ranges batch by batch, in input order. Memory is bounded by a few batches.
 
     Parameters
     ----------
     file_ranges, source
-        What to read, and by which declared columns.
+        The ranges and the declared columns.
     threads
-        How many threads scan at once; the result does not depend on it.
+        Number of scanning threads, which does not affect the result.
 
     Raises
     ------
     InputError
-        When a file cannot be read, or is not what was planned.
+        When a file cannot be read, or has changed since planning.
     """
     with buffers_kept():
         for (format, _), together in itertools.groupby(file_ranges, _format_and_partition):
@@ -207,7 +207,7 @@ def _format_and_partition(file_range: FileRange) -> tuple[Format, Partition]:
 
 
 def _read_lines(file_ranges: Sequence[FileRange], source: Source, threads: int) -> Iterator[Part]:
-    """Read byte ranges of files of one format, made of lines."""
+    """Read byte ranges of line-based files of one format."""
     files = tuple(file_range.file for file_range in file_ranges)
     streams = (
         (index, range_lines(file_range, source)) for index, file_range in enumerate(file_ranges)
@@ -221,7 +221,7 @@ def read_streams(
     source: Source,
     threads: int,
 ) -> Iterator[Part]:
-    """Read lines, given with the index of their file's name, in batches."""
+    """Read lines in batches. Each comes with the index of its file's name."""
     keys = wanted_keys(stored_source(source).columns)
     return map_ordered(
         lambda batch: _read_batch(batch, files, source, keys), gather(streams), threads
@@ -229,7 +229,7 @@ def read_streams(
 
 
 def _read_parquet(file_range: FileRange, source: Source) -> Iterator[Part]:
-    """Read a byte range of a Parquet file; its lines are its rows."""
+    """Read a byte range of a Parquet file. Its rows count as lines."""
     check_stamp(file_range)
     stored = stored_source(source)
     for count, rows, rejects in read_parquet(file_range, stored.columns):
@@ -239,14 +239,14 @@ def _read_parquet(file_range: FileRange, source: Source) -> Iterator[Part]:
 
 
 def put_places(rows: pl.DataFrame, file: str, source: Source) -> pl.DataFrame:
-    """Put the places of rows of one file before their columns; no byte is theirs alone."""
+    """Insert file and line before the columns of one file's rows; they have no byte offset."""
     names: list[pl.Expr | str] = [pl.lit(file).alias("file"), "line"]
     names.append(pl.lit(None, dtype=pl.Int64).alias("byte_offset"))
     return rows.select(*names, *(column.name for column in source.columns))
 
 
 def part_schema(source: Source) -> dict[str, pl.DataType]:
-    """Return the schema of rows as they are read, before turns are put together."""
+    """Return the schema of rows before turns are joined."""
     return row_schema(source.chat.native if source.chat and not source.chat.is_plain else source)
 
 
@@ -256,7 +256,7 @@ def row_schema(source: Source) -> dict[str, pl.DataType]:
 
 
 def range_lines(file_range: FileRange, source: Source) -> Iterator[Lines]:
-    """Stream the lines of a byte range that is not Parquet."""
+    """Stream the lines of a byte range of a file that is not Parquet."""
     lines = _found_lines(file_range, source)
     return chat_lines(lines, source, file_range.file, file_range.format)
 
@@ -308,7 +308,7 @@ def _lines_of(file_range: FileRange, blocks: Iterator[bytes | memoryview]) -> It
 def _read_batch(
     batch: Batch, files: Sequence[str], source: Source, keys: tuple[bytes, ...]
 ) -> Part:
-    """Make typed rows and rejects of one batch."""
+    """Convert one batch to typed rows and rejects."""
     declared, source = source, stored_source(source)
     last = batch.segments[-1]
     if batch.has_no_lines:
@@ -342,14 +342,14 @@ def _read_batch(
     if bad.any():
         frame = frame.filter(pl.Series(bad == 0))
     if frame.height < scan.n_lines // _SPARSE:
-        # the columns have room for every line: it is not kept for those that are no rows
+        # the columns have room for every line: free the room of lines that are not rows
         frame = frame.select(pl.all().gather(pl.int_range(pl.len())))
     lines = scan.n_lines
     if last.damage is not None:
         lines += note_damage(last.damage, rejects, scan, batch, files)
     rejects.sort(key=lambda placed: placed[0])
     part = Part(frame, [reject for _, reject in rejects], lines=lines, blank=scan.n_blank)
-    # what documents became has the syntax of their elements too
+    # lines from documents have the syntax of elements, too
     format = "jsonl" if scan.syntax == "json" and not last.in_document else scan.syntax
     return mapped_part(part, declared, format)
 
@@ -357,7 +357,7 @@ def _read_batch(
 def _first_faults(
     columns: Iterable[Converted], n_rows: int
 ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
-    """Return the fault of each row, 0 for none, and in which column stands its first."""
+    """Return the fault of each row, 0 for none, and the column of its first fault."""
     bad = np.zeros(n_rows, np.uint8)
     culprit = np.zeros(n_rows, np.int64)
     for index, column in enumerate(columns):
@@ -374,20 +374,20 @@ def _rejects(
     kinds: npt.NDArray[np.int64],
     bad_row: Callable[[int], Reject],
 ) -> list[tuple[int, Reject]]:
-    """Name faulty lines and rows, each with its start in the batch; very many are counted.
+    """List faulty lines and rows, each with its start in the batch; very many are counted.
 
     Parameters
     ----------
     scan, batch, files
-        What was read.
+        The scanned batch.
     rows, kinds
-        The rows that are bad, and what is wrong with every row.
+        The faulty rows, and the fault of every row.
     bad_row
-        Names one.
+        Returns the reject of a row.
     """
     starts = np.concatenate((scan.fault_start, scan.start[rows]))
     lines = np.concatenate((scan.fault_line, scan.line[rows]))
-    # faults of whole lines are none of a column
+    # faults of whole lines have no column
     what = np.concatenate((-1 - scan.fault_status, kinds[rows]))
     order = np.argsort(starts, kind="stable")
     n_faults = scan.fault_start.size
@@ -400,7 +400,7 @@ def _rejects(
     of_file = batch.places(starts[order])[0]
     is_listed = first_of_files(of_file)
     if n_faults and batch.segments[-1].damage is not None:
-        # damage may take the place of the last
+        # damage may replace the last
         is_listed[order == n_faults - 1] = True
     rejects = [(int(starts[place]), describe(place)) for place in order[is_listed].tolist()]
     others = order[~is_listed]
@@ -414,7 +414,7 @@ def _rejects(
 
 
 def mapped_part(part: Part, source: Source, format: Format) -> Part:
-    """Make the declared columns where a map leads into nested values."""
+    """Create the declared columns if the column map has paths into nested values."""
     if reads_documents(source):
         return _document_part(part, source)
     frame, rejects = mapped_rows(part.frame, source, format)
@@ -422,7 +422,7 @@ def mapped_part(part: Part, source: Source, format: Format) -> Part:
 
 
 def _document_part(part: Part, source: Source) -> Part:
-    """Make rows of documents whose parts are the cells of a table."""
+    """Convert documents, whose parts are cells of a table, to rows."""
     chat = source.chat
     if chat is None:
         raise TypeError("the source reads no chats")
@@ -440,7 +440,7 @@ def _document_part(part: Part, source: Source) -> Part:
 
 
 def _names(files: Sequence[str], parts: npt.NDArray[np.int64]) -> pl.Series:
-    """Name the file of each row."""
+    """Return the file name of each row."""
     if parts.size == 0 or parts[0] == parts[-1]:
         name = files[int(parts[0])] if parts.size else ""
         return pl.Series([name], dtype=pl.String).new_from_index(0, parts.size)
@@ -456,21 +456,21 @@ def read_files(
     threads: int = 1,
     limits: Limits = DEFAULT_LIMITS,
 ) -> Iterator[Part]:
-    """Read files in order; memory is bounded by a few batches.
+    """Read files in order. Memory is bounded by a few batches.
 
     Parameters
     ----------
     files, source
-        What to read, and by which declared columns.
+        The files and the declared columns.
     threads
-        How many threads scan at once; the result does not depend on it.
+        Number of scanning threads, which does not affect the result.
     limits
-        What the reading may take.
+        The limits of reading.
 
     Raises
     ------
     InputError
-        When a file cannot be read, or takes too much.
+        When a file cannot be read, or exceeds a limit.
     """
     with tempfile.TemporaryDirectory(prefix="fastscore-") as scratch:
         for format, group in itertools.groupby(files, lambda file: file.format):
@@ -494,7 +494,7 @@ def read_files(
 
 
 def _parquet_range(file: InputFile, scratch: Path, limits: Limits) -> FileRange:
-    """Make the range that a whole Parquet file is, unpacked where it is packed once more."""
+    """Return the range of a whole Parquet file, which is decompressed first if needed."""
     path = file.location
     if file.compression != "none":
         state = FileState(file, path=path, compression=file.compression, limits=limits)

@@ -1,8 +1,8 @@
-"""What a caller gives to be read: paths, a frame, or rows; read at once, or lazily scanned.
+"""Input from a caller: paths, a frame, or rows; read at once, or scanned lazily.
 
-What a query asks for never changes which rows there are: a line is a reject whether or not the
-faulty column is asked for. So columns that can refuse a row are always looked at; of the others
-only those that are asked for are read.
+A query never changes which rows there are: a line is a reject even if the query does not use the
+faulty column. So columns that can reject a row are always checked. Other columns are read only if
+used.
 """
 
 import os
@@ -42,7 +42,7 @@ _ROWS_AT_ONCE = 1 << 18
 
 @dataclass(frozen=True, slots=True)
 class ScoreInput:
-    """One of three.
+    """Paths, a frame, or rows.
 
     Parameters
     ----------
@@ -53,9 +53,9 @@ class ScoreInput:
     rows
         Dicts, or arrays; see `as_rows`.
     format
-        The format of paths whose suffix names none.
+        The format of paths without a known suffix.
     left_aside
-        Files below these paths that are not read.
+        Files below these paths to skip.
     """
 
     paths: tuple[str, ...] = ()
@@ -66,19 +66,19 @@ class ScoreInput:
 
     @classmethod
     def of(cls, source: Any, format: Format | None = None) -> "ScoreInput":
-        """Tell what a source is; the format is that of paths whose suffix names none.
+        """Return the input for a caller's argument. The format is for paths without a known suffix.
 
         Raises
         ------
         UsageError
-            It is nothing that can be read.
+            The argument has an unsupported type.
         InputError
             It is empty, or a frame that cannot be read as Arrow.
         """
         if isinstance(source, str | os.PathLike):
             return cls(paths=(os.fspath(source),), format=format)
         if isinstance(source, Iterator) and not _is_frame(source):
-            source = list(source)  # it can be read only once
+            source = list(source)  # an iterator can be read only once
         if isinstance(source, Sequence) and not source:
             raise InputError(
                 f"The source is an empty {type(source).__name__}: there is nothing to read.",
@@ -101,19 +101,19 @@ class ScoreInput:
 
     @property
     def is_frame(self) -> bool:
-        """Whether it is in memory: a frame or rows."""
+        """Whether the input is in memory: a frame or rows."""
         return self.frame is not None or bool(self.rows)
 
     def __str__(self) -> str:
         return FRAME_NAME if self.is_frame else ", ".join(self.paths)
 
     def logs(self, source: Source, suite: str) -> tuple["ScoreInput", str]:
-        """Return what of it is read as a suite's logs, and what there is to say of that.
+        """Return the files to read as a suite's logs, and notes about them.
 
         Raises
         ------
         InputError
-            Paths name nothing that a source reads.
+            Paths contain no file that the source reads.
         """
         files = () if self.is_frame else self._files(source)
         try:
@@ -127,9 +127,9 @@ class ScoreInput:
         return replace(self, left_aside=left), screened.notes[0] if left else ""
 
     def screen(self, source: Source, suite: str, *, is_part: bool = False) -> None:
-        """Raise `InputError` where what is in memory lacks what every metric needs.
+        """Raise `InputError` if input in memory lacks a column that every metric needs.
 
-        Of a part of a log (`is_part`) that is what its columns are called.
+        For a part of a log (`is_part`), only the names of columns are checked.
         """
         if self.is_frame:
             format: Format = "jsonl" if self.frame is None else "parquet"
@@ -137,22 +137,22 @@ class ScoreInput:
             screen_rows(read, format, FRAME_NAME, source, suite, is_part=is_part)
 
     def records(self, source: Source) -> Iterator[Record]:
-        """Yield its rows as Python reads them: to see what they hold, never to score."""
+        """Yield its rows as Python objects, for inspection, never for scoring."""
         if self.frame is not None:
             return frame_records(self.frame)
         if self.rows:
             return row_records(self.rows, array_name(source))
-        # what came from standard input is gone
+        # standard input has been consumed
         files = [file for file in self._files(source) if file.path != STDIN]
         return (row for file in files for row in read_records(file, source))
 
     def read(self, source: Source, *, threads: int = 1) -> Iterator[Part]:
-        """Read it by a source's columns, in order; memory is bounded by a few batches.
+        """Read it by a source's columns, in order. Memory is bounded by a few batches.
 
         Raises
         ------
         InputError
-            When something of it cannot be read.
+            When a part of it cannot be read.
         """
         if self.frame is not None:
             return read_frame(self.frame, source)
@@ -168,22 +168,22 @@ class ScoreInput:
 def read_frame(
     frame: pl.DataFrame, source: Source, *, first_line: int = 1, has_places: bool = False
 ) -> Iterator[Part]:
-    """Read a frame; its lines are its rows.
+    """Read a frame. Its rows count as lines.
 
     Parameters
     ----------
     frame, source
-        What to read, and by which declared columns.
+        The frame and the declared columns.
     first_line
         The line of the first row.
     has_places
         Whether the columns ``file`` (text) and ``line`` (integers), if the frame has both, are the
-        places of its rows. Rows in which one is null keep their own.
+        places of its rows. Rows with a null in one of them keep their row number.
 
     Raises
     ------
     InputError
-        When the frame lacks a required column or a column's type can never serve.
+        When the frame lacks a required column, or has a column of an unusable type.
     """
     advice = "Cast the column to that type first."
     held = stored_source(source)
@@ -206,7 +206,7 @@ def _has_places(schema: pl.Schema) -> bool:
 
 
 def _with_places(part: Part, raw: pl.DataFrame, first_line: int) -> Part:
-    """Put the places that a frame has of its rows in place of the numbers of these."""
+    """Replace row numbers by the places in a frame's columns."""
     places = raw.select(
         pl.col("file").fill_null(FRAME_NAME),
         pl.col("line")
@@ -224,29 +224,29 @@ def _with_places(part: Part, raw: pl.DataFrame, first_line: int) -> Part:
 
 
 def _read_objects(rows: Iterable[Any], source: Source) -> Iterator[Part]:
-    """Read rows given as dicts, by the rules of JSON Lines; their lines are their numbers.
+    """Read rows given as dicts, by the rules of JSON Lines. Their numbers count as lines.
 
     Raises
     ------
     InputError
-        When a row holds what JSON has no word for.
+        When a row contains a value that JSON cannot represent.
     """
     streams = [(0, chat_lines(read_lines(row_blocks(rows)), source, FRAME_NAME, "jsonl"))]
     own = line_source(source, "jsonl")
     for part in read_streams(streams, (FRAME_NAME,), own, threads=1):
-        # bytes that nobody can look at are no place
+        # the byte offset refers to internal JSON, so it is removed
         frame = part.frame.with_columns(byte_offset=pl.lit(None, pl.Int64))
         rejects = [replace(reject, byte_offset=None) for reject in part.rejects]
         yield replace(part, frame=frame, rejects=rejects)
 
 
 def _is_frame(source: Any) -> bool:
-    """Tell whether an iterator is a frame, as readers of Arrow are."""
+    """Return whether an iterator is a frame, such as a reader of Arrow."""
     return hasattr(source, "__arrow_c_stream__") or hasattr(source, "to_polars")
 
 
 _SPARSE = 4
-"""Rows are few where they are less than one such part of a batch."""
+"""Rows are few if they are less than this fraction of a batch."""
 
 ReadParts = Callable[[Source], Iterator[Part]]
 
@@ -278,18 +278,18 @@ def scan_rows(read: ReadParts, source: Source, name: str) -> pl.LazyFrame:
     Parameters
     ----------
     read
-        Reads parts by a source, anew each time it is called.
+        Returns the parts of a source, from the start at each call.
     source
         The columns.
     name
-        What the plan of a query calls the input.
+        The input's name in query plans.
 
     Returns
     -------
     pl.LazyFrame
         The columns of `row_schema`, in input order. Projections, predicates and row limits of a
-        query are used while it is read; a `RejectsWarning` at the end says how many lines were
-        left aside.
+        query are pushed down into reading. A `RejectsWarning` at the end reports the number of
+        skipped lines.
     """
 
     def rows(
@@ -308,7 +308,7 @@ def scan_rows(read: ReadParts, source: Source, name: str) -> pl.LazyFrame:
 
 
 def scan_rejects(read: ReadParts, source: Source, name: str) -> pl.LazyFrame:
-    """Scan lazily what no row can be made of, in `REJECTS_TABLE`; arguments as `scan_rows`."""
+    """Scan rejected lines lazily, in `REJECTS_TABLE`; arguments as `scan_rows`."""
 
     def rejects(
         names: list[str] | None, predicate: pl.Expr | None, limit: int | None, _: int | None
@@ -324,7 +324,7 @@ def scan_rejects(read: ReadParts, source: Source, name: str) -> pl.LazyFrame:
 
 
 def _reject_frames(parts: Iterable[Part]) -> Iterator[pl.DataFrame]:
-    """Yield rejects as they come, and at the end how many more there are."""
+    """Yield rejects while reading, and at the end the number of others."""
     of_files = FileRejects()
     for part in parts:
         if part.rejects:
@@ -333,7 +333,7 @@ def _reject_frames(parts: Iterable[Part]) -> Iterator[pl.DataFrame]:
 
 
 def _warn_of_rejects(parts: Iterable[Part], rejects: list[Reject]) -> Iterator[Part]:
-    """Hand parts on; warn of their rejects when there are no more."""
+    """Yield parts unchanged; after the last, warn of their rejects."""
     count = lines = 0
     for part in parts:
         rejects += part.rejects[: 1 - len(rejects)]
@@ -353,7 +353,7 @@ def _warn_of_rejects(parts: Iterable[Part], rejects: list[Reject]) -> Iterator[P
 
 
 def _limited(frames: Iterable[pl.DataFrame], limit: int | None) -> Iterator[pl.DataFrame]:
-    """Hand frames on until there are as many rows as are wanted."""
+    """Yield frames up to the wanted number of rows."""
     left = limit
     if left == 0:
         return
@@ -368,7 +368,7 @@ def _limited(frames: Iterable[pl.DataFrame], limit: int | None) -> Iterator[pl.D
 
 
 def _kept(frame: pl.DataFrame, predicate: pl.Expr) -> pl.DataFrame:
-    """Filter rows; few of them do not keep the block in memory that their texts stand in."""
+    """Filter rows. A few remaining rows are copied, which frees their block's texts."""
     kept = frame.filter(predicate)
     if kept.height * _SPARSE > frame.height:
         return kept
@@ -376,7 +376,7 @@ def _kept(frame: pl.DataFrame, predicate: pl.Expr) -> pl.DataFrame:
 
 
 def _select_columns(source: Source, names: Sequence[str] | None) -> Source:
-    """Leave out the columns that nobody asks for and that refuse no row."""
+    """Drop the columns that the query does not use and that cannot reject a row."""
     if names is None:
         return source
     needed = {column.name for column in source.columns if _can_reject(column)} | set(names)
@@ -388,7 +388,7 @@ def _select_columns(source: Source, names: Sequence[str] | None) -> Source:
 
 
 def _can_reject(column: Column) -> bool:
-    """Tell whether a value, or none, in the column can make a row a reject."""
-    if column.required or column.kind == "text":  # a lone surrogate is no text
+    """Return whether the column can make a row a reject."""
+    if column.required or column.kind == "text":  # a lone surrogate is invalid text
         return True
     return column.kind != "json" and column.otherwise == "reject"

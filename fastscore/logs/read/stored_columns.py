@@ -1,11 +1,11 @@
-"""Stored columns: of Parquet files and frames, checked against a source, and written down as such.
+"""Columns of Parquet files and frames, checked against a source, and spooled to disk.
 
-A String column under a ``json`` declaration is taken as JSON text; lists and structs are written
-as JSON. Values are taken and rejected as the same values in JSON Lines are. A column of a type that
-JSON has no values of (bytes, dates) is refused.
+A String column under a ``json`` declaration is JSON text. Lists and structs are converted to JSON.
+Values are accepted and rejected as in JSON Lines. A column of a type that JSON cannot represent
+(bytes, dates) is refused.
 
-The bytes of standard input are kept as they come; of a frame the columns that are wanted; of a
-file the beginning.
+Spooling keeps the bytes of standard input unchanged, the wanted columns of a frame, and the
+beginning of a file.
 """
 
 import sys
@@ -34,16 +34,16 @@ _TEXT = (pl.String, pl.Categorical, pl.Enum)
 
 @dataclass(frozen=True, slots=True)
 class StoredColumns:
-    """Stored columns that can serve a source's.
+    """Stored columns for a source's declared columns.
 
     Parameters
     ----------
     name
-        What rejects and errors call the file or frame.
+        The name of the file or frame in rejects and errors.
     columns
-        The declared columns that are made of them.
+        The declared columns that they provide.
     dtypes
-        The stored columns that are read, by name, with their types.
+        The stored columns to read, by name, with their types.
     """
 
     name: str
@@ -59,18 +59,18 @@ def check_stored(
     Parameters
     ----------
     name
-        What errors call the file or frame.
+        The name of the file or frame in errors.
     stored
         Its columns and their types.
     columns
         The declared columns.
     advice
-        What to do about a column of a wrong type.
+        How to fix a column of a wrong type, for errors.
 
     Raises
     ------
     InputError
-        When a required column is absent or JSON has no values of a column's type.
+        When a required column is missing, or JSON cannot represent a column's type.
     """
     found: dict[str, pl.DataType] = {}
     for column in columns:
@@ -95,25 +95,25 @@ def check_stored(
 def convert_stored(
     stored: StoredColumns, raw: pl.DataFrame, first_line: int
 ) -> tuple[pl.DataFrame, list[Reject]]:
-    """Convert stored columns as their declarations say.
+    """Convert stored columns as declared.
 
     Parameters
     ----------
     stored
-        What `check_stored` found.
+        The result of `check_stored`.
     raw
         Rows of those columns.
     first_line
-        The number of the first of them.
+        The line of the first row.
 
     Returns
     -------
     tuple
-        The good rows (``line`` and the declared columns), and the others.
+        The good rows (``line`` and the declared columns), and the rejects.
     """
     read = _read_columns(tuple(stored.dtypes.items()), stored.columns)
     line = pl.int_range(first_line, first_line + raw.height, dtype=pl.Int64, eager=True)
-    # literals are as long as the lines: a frame without columns has no rows
+    # literals get the length of the lines, as a frame without columns has no rows
     frame = raw.select(line.alias("line"), *read.values, read.is_bad.alias(_BAD))
     bad = frame.drop_in_place(_BAD)
     if not bad.any():
@@ -144,7 +144,7 @@ def _read_columns(
 
 
 def _class_of(dtype: pl.DataType) -> str:
-    """Name what a type's values are in JSON's terms."""
+    """Return the JSON name of a type's values."""
     if isinstance(dtype, pl.Null):
         return "null"
     if isinstance(dtype, _TEXT):
@@ -161,7 +161,7 @@ def _class_of(dtype: pl.DataType) -> str:
 
 
 def _holds_bytes(dtype: pl.DataType | DataTypeClass) -> bool:
-    """Tell whether a type holds what JSON has no word for."""
+    """Return whether a type contains bytes, which JSON cannot represent."""
     if isinstance(dtype, pl.List | pl.Array):
         return _holds_bytes(dtype.inner)
     if isinstance(dtype, pl.Struct):
@@ -170,7 +170,7 @@ def _holds_bytes(dtype: pl.DataType | DataTypeClass) -> bool:
 
 
 def _served(column: Column) -> str:
-    """Say which types can be a column's."""
+    """Return the types that a column accepts."""
     names = {
         "text": "String",
         "integer": "an integer type",
@@ -186,7 +186,7 @@ def _choice(
     column: Column,
     make: Callable[[str, pl.DataType, Column], pl.Expr],
 ) -> pl.Expr:
-    """Make an expression of the first of a column's names that is not null in a row."""
+    """Return the expression of the first of a column's names that is not null in a row."""
     names = [name for name in column.keys if name in dtypes]
     chosen = make("", pl.Null(), column)
     for name in reversed(names):
@@ -201,7 +201,7 @@ def _read_where(
     make: Callable[[str, pl.DataType, Column], pl.Expr],
     named: Mapping[str, Column],
 ) -> pl.Expr:
-    """Make a column's expression, null in rows where the column is not read."""
+    """Return a column's expression, null in rows in which the column is not read."""
     chosen = _choice(dtypes, column, make)
     if column.only_where is not None:
         name, value = column.only_where
@@ -213,7 +213,7 @@ def _read_where(
 
 
 def _fault(name: str, dtype: pl.DataType, column: Column) -> pl.Expr:
-    """Give the reason for which a value cannot be taken, null where it can."""
+    """Return the reason why a value is rejected, null if it is not."""
     missing = pl.lit("missing_field" if column.required else None, dtype=pl.String)
     if isinstance(dtype, pl.Null):
         return missing
@@ -238,14 +238,14 @@ def _fault(name: str, dtype: pl.DataType, column: Column) -> pl.Expr:
 
 
 def _is_given(name: str, dtype: pl.DataType, column: Column) -> pl.Expr:
-    """Tell in which rows there is a value: NaN is none where it cannot be one."""
+    """Return in which rows there is a value. NaN counts as missing where it is not allowed."""
     given = pl.col(name).is_not_null()
     is_nan = dtype.is_float() and column.kind in NAN_IS_NULL
     return given & pl.col(name).is_not_nan() if is_nan else given
 
 
 def _value(name: str, dtype: pl.DataType, column: Column) -> pl.Expr:
-    """Convert a stored column as its declaration says; null where that fails."""
+    """Convert a stored column as declared; null if that fails."""
     found = pl.col(name)
     stored = _class_of(dtype)
     null = pl.lit(None, dtype=KINDS[column.kind])
@@ -270,7 +270,7 @@ def _value(name: str, dtype: pl.DataType, column: Column) -> pl.Expr:
 
 
 def _whole(found: pl.Expr, *, truncated: bool) -> pl.Expr:
-    """Take doubles as integers, null where they are none."""
+    """Convert doubles to integers, null if not integral."""
     double = found.cast(pl.Float64)
     usable = double.is_finite() & (double.abs() < 2.0**63)
     if not truncated:
@@ -279,7 +279,7 @@ def _whole(found: pl.Expr, *, truncated: bool) -> pl.Expr:
 
 
 def _text(found: pl.Expr, dtype: pl.DataType, column: Column) -> pl.Expr:
-    """Take strings, and what else the column accepts as text."""
+    """Convert strings, and other values that the column accepts as text."""
     stored = _class_of(dtype)
     if stored == "string" or (stored == "integer" and "integer" in column.accepts):
         return found.cast(pl.String)
@@ -298,7 +298,7 @@ def _text(found: pl.Expr, dtype: pl.DataType, column: Column) -> pl.Expr:
 
 
 def _by_python(found: pl.Expr, read: Callable[[str], int | float]) -> pl.Expr:
-    """Read each distinct string once, as Python does."""
+    """Parse each distinct string once, by Python."""
     target = pl.Int64() if read is int else pl.Float64()
 
     def convert(column: pl.Series) -> pl.Series:
@@ -312,7 +312,7 @@ def _by_python(found: pl.Expr, read: Callable[[str], int | float]) -> pl.Expr:
 
 
 def _number_of(text: str, read: Callable[[str], int | float]) -> int | float | None:
-    """Read a string as a number that its column can hold, None otherwise."""
+    """Parse a string as a number in the column's range, None otherwise."""
     try:
         value = read(text)
     except ValueError:
@@ -323,13 +323,13 @@ def _number_of(text: str, read: Callable[[str], int | float]) -> int | float | N
 
 
 def json_text(found: pl.Expr) -> pl.Expr:
-    """Write values as JSON."""
+    """Convert values to JSON."""
     wrapped = pl.struct(found.alias("v")).struct.json_encode()
     return pl.when(found.is_not_null()).then(wrapped.str.strip_prefix('{"v":').str.head(-len("}")))
 
 
 def _rejects(stored: StoredColumns, raw: pl.DataFrame, checked: pl.DataFrame) -> list[Reject]:
-    """Name what is wrong with each faulty row: its first faulty column."""
+    """Return the reject of each faulty row: its first faulty column."""
     rejects: list[Reject] = []
     for row, found in zip(raw.iter_rows(named=True), checked.iter_rows(named=True), strict=True):
         column = next(each for each in stored.columns if found[_FAULT + each.name] is not None)
@@ -355,16 +355,16 @@ _COPIED_BYTES = 1 << 20
 
 
 def spool_stdin(file: InputFile, folder: Path) -> InputFile:
-    """Keep what comes from standard input, packed or plain.
+    """Write standard input, compressed or not, to a file.
 
     Raises
     ------
     UsageError
         Standard input is a terminal.
     InputError
-        It is an archive, or nothing that is read.
+        It is an archive, or has no supported format.
     RunError
-        It cannot be written.
+        The file cannot be written.
     """
     stream = sys.stdin.buffer
     if stream.isatty():
@@ -398,7 +398,7 @@ def spool_rows(rows: Iterable[Any], folder: Path) -> InputFile:
 
 
 def spool_frame(frame: pl.DataFrame, columns: Sequence[Column], folder: Path) -> InputFile:
-    """Write the wanted columns of a frame as Parquet; objects without a field become JSON text."""
+    """Write the wanted columns of a frame as Parquet. Structs without fields become JSON text."""
     keys = {key for each in columns for key in each.keys}
     keys |= {key.partition(".")[0].partition("[")[0] for key in keys}
     wanted = frame.select(
@@ -419,7 +419,7 @@ def spool_frame(frame: pl.DataFrame, columns: Sequence[Column], folder: Path) ->
 
 
 def spool_head(file: InputFile, blocks: Iterable[bytes], size: int, folder: Path) -> InputFile:
-    """Keep the first bytes of a file, given unpacked."""
+    """Write the first bytes of an unpacked file."""
 
     def head() -> Iterator[bytes]:
         left = size
@@ -434,12 +434,12 @@ def spool_head(file: InputFile, blocks: Iterable[bytes], size: int, folder: Path
 
 
 def stored_as(file: InputFile, path: Path) -> InputFile:
-    """Return a file whose bytes lie at a path."""
+    """Return a file whose bytes are stored at another path."""
     return replace(file, stored=str(path), size=path.stat().st_size)
 
 
 def _has_empty_struct(dtype: pl.DataType | DataTypeClass) -> bool:
-    """Tell whether a type holds what Parquet cannot."""
+    """Return whether a type contains a struct without fields, which Parquet cannot store."""
     if isinstance(dtype, pl.List | pl.Array):
         return _has_empty_struct(dtype.inner)
     if isinstance(dtype, pl.Struct):
