@@ -84,7 +84,7 @@ def write_example(suite: str, folder: Path) -> Example:
             path = folder / name
             if path.exists() and path.read_bytes() != data:
                 raise UsageError(
-                    f"{path} stands there already and is none of the example's.",
+                    f"{path} exists already and is not one of the example's files.",
                     "Name another folder with -o.",
                 )
         for name, data in found.items():

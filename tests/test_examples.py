@@ -52,7 +52,7 @@ def test_an_example_has_its_licence_and_can_be_written_again(tmp_path: Path, sui
 
 def test_files_of_others_are_kept(tmp_path: Path) -> None:
     (tmp_path / "LICENSE.md").write_text("mine")
-    with pytest.raises(UsageError, match="stands there already"):
+    with pytest.raises(UsageError, match="exists already"):
         write_example("score_dialogue", tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["LICENSE.md"]
     with pytest.raises(UsageError, match="Did you mean 'score_dialogue'"):

@@ -265,6 +265,6 @@ def _broken(file: str, found: JsonElements, rest: bytes, left: int, offset: int)
         None,
         "not_json",
         what,
-        "elements parted by commas up to a closing bracket",
+        "elements separated by commas up to a closing bracket",
         decode(rest[:_SHOWN_BYTES]),
     )
