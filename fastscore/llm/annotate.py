@@ -36,26 +36,18 @@ from fastscore.llm.spending import (
 from fastscore.options import build_options
 from fastscore.run.commit import commit_bytes
 from fastscore.run.progress import Reporter
-from fastscore.suites.guest_simulation.options import ORDER_COLUMN, STATE_COLUMNS, GuestSimulation
-from fastscore.suites.guest_simulation.rows import MOODS, Rows, by_conversation
+from fastscore.suites.guest_simulation.options import (
+    ORDER_COLUMN,
+    STATE_COLUMNS,
+    STATE_WORDS,
+    GuestSimulation,
+)
+from fastscore.suites.guest_simulation.rows import Rows, by_conversation
 from fastscore.suites.guest_simulation.state_files import message_indices
 from fastscore.suites.preference_shift.events import read_logs
 from fastscore.suites.preference_shift.options import PreferenceShift
 
 Read = TypeVar("Read")
-
-_STATES: dict[str, tuple[str, ...]] = dict(
-    zip(
-        STATE_COLUMNS,
-        (
-            ("yes", "no"),
-            ("explores_menu", "does_not_explore_menu"),
-            MOODS,
-            ("one_by_one", "all_at_once"),
-        ),
-        strict=True,
-    )
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,7 +175,7 @@ def annotate_states(asked: Annotating, reporter: Reporter, *, level: int = 0) ->
     ]
     if not asked_rows:
         raise InputError(f"{', '.join(asked.inputs)}: no guest says anything.")
-    enums = {name: {"type": "string", "enum": list(words)} for name, words in _STATES.items()}
+    enums = {name: {"type": "string", "enum": list(words)} for name, words in STATE_WORDS.items()}
     item = _object({"name": {"type": "string"}, "quantity": {"type": "integer", "minimum": 1}})
     schema = _object({**enums, ORDER_COLUMN: {"type": "array", "items": item}})
     messages = _guest_messages(rows, asked_rows)
@@ -215,7 +207,7 @@ def _guest_messages(rows: Rows, asked_rows: Sequence[int]) -> list[Messages]:
 
 
 def _state(found: dict[str, Any]) -> dict[str, Any]:
-    for name, words in _STATES.items():
+    for name, words in STATE_WORDS.items():
         if found.get(name) not in words:
             raise UnusableError(f"{name} is {found.get(name)!r:.40}, none of {', '.join(words)}")
     items = found.get(ORDER_COLUMN)

@@ -2,7 +2,7 @@
 
 import polars as pl
 
-from fastscore.suites.declarations import NULL_REASONS_DTYPE, OutputColumn
+from fastscore.suites.declarations import NULL_REASONS_DTYPE, Metric, OutputColumn
 
 TEXT = pl.String()
 TEXTS = pl.List(pl.String())
@@ -22,6 +22,17 @@ def column(
     """Declare a column of an output table in a line."""
     return OutputColumn(
         name=name, dtype=dtype, description=description, metric=metric, nullable=nullable
+    )
+
+
+def metric_column(metric: Metric, description: str = "", dtype: pl.DataType = REAL) -> OutputColumn:
+    """Declare the column of a metric. Default of its description: the metric's name."""
+    return column(
+        metric.id,
+        dtype,
+        description or f"{metric.name}.",
+        metric=metric.id,
+        nullable=metric.can_be_null,
     )
 
 

@@ -13,8 +13,15 @@ GUEST_ROLES = ("agent", "guest", "guest_simulation_agent", "guest_simulation_llm
 GUEST_NAMES = "guest"
 """How the names of guests begin, whatever their roles."""
 OTHER_ROLES = ("assistant", "order_taking_llm", "system", "developer", "tool", "function")
-STATE_COLUMNS = ("is_ordering_complete", "menu_exploration_style", "mood_tone", "ordering_style")
 ORDER_COLUMN = "current_items_in_order"
+STATE_WORDS: dict[str, tuple[str, ...]] = {
+    "is_ordering_complete": ("yes", "no"),
+    "menu_exploration_style": ("explores_menu", "does_not_explore_menu"),
+    "mood_tone": ("casual", "frustrated", "confused", "enthusiastic"),
+    "ordering_style": ("one_by_one", "all_at_once"),
+}
+"""The parts of a state, and the words of each."""
+STATE_COLUMNS = tuple(STATE_WORDS)
 DEFAULT_STATE = ("no", "does_not_explore_menu", "casual", "all_at_once")
 TOOL_COLUMNS = ("uses_order_tracking", "uses_message_attributes", "uses_basic_tools")
 MATCH_COLUMNS = ("completion_match", "exploration_match", "mood_match", "ordering_match")

@@ -19,7 +19,12 @@ from fastscore.suites.columns import (
     gather_or_null,
 )
 from fastscore.suites.grouping import factorize, factorize_rows
-from fastscore.suites.guest_simulation.options import GUEST_NAMES, GUEST_ROLES, GuestSimulation
+from fastscore.suites.guest_simulation.options import (
+    GUEST_NAMES,
+    GUEST_ROLES,
+    STATE_WORDS,
+    GuestSimulation,
+)
 from fastscore.suites.json_values import WHOLE_TEXT
 
 TEST_CASE_ROW = ("system", "test_case_info")
@@ -179,11 +184,11 @@ def _or_else(values: pl.Series, others: pl.Series) -> pl.Series:
 
 
 VOCABULARIES = {
-    "is_ordering_complete": ("yes", "no"),
-    "next_message_menu_exploration_style": ("explores_menu", "does_not_explore_menu"),
-    "next_message_ordering_style": ("one_by_one", "all_at_once"),
+    "is_ordering_complete": STATE_WORDS["is_ordering_complete"],
+    "next_message_menu_exploration_style": STATE_WORDS["menu_exploration_style"],
+    "next_message_ordering_style": STATE_WORDS["ordering_style"],
 }
-MOODS = ("casual", "frustrated", "confused", "enthusiastic")
+MOODS = STATE_WORDS["mood_tone"]
 _MOOD_KEYS = ("next_message_mood_tones", "next_message_mood_tone")
 TARGET_KEYS = ("items", "target_order", "order_items")
 """Where a target order has its list of items; the first that is present counts."""

@@ -26,7 +26,7 @@ from fastscore.suites.guest_simulation.options import (
     STATE_SOURCES,
     TOOL_COLUMNS,
 )
-from fastscore.suites.output_columns import BOOLEAN, REAL, TEXT, WHOLE, column
+from fastscore.suites.output_columns import BOOLEAN, REAL, TEXT, WHOLE, column, metric_column
 
 
 def _text(
@@ -208,16 +208,7 @@ DIALOGUES = Table(
             nullable=True,
         ),
         *(column(name, WHOLE, description) for name, description in _COUNTS.items()),
-        *(
-            column(
-                metric.id,
-                REAL,
-                metric.name + ".",
-                metric=metric.id,
-                nullable=True,
-            )
-            for metric in METRICS
-        ),
+        *map(metric_column, METRICS),
         column("null_reasons", NULL_REASONS_DTYPE, "Which metrics are null, and why."),
     ),
 )

@@ -31,10 +31,10 @@ from fastscore.suites.guest_simulation.options import (
     DEFAULT_STATE,
     MATCH_COLUMNS,
     STATE_COLUMNS,
+    STATE_WORDS,
     TOOL_COLUMNS,
     GuestSimulation,
 )
-from fastscore.suites.guest_simulation.rows import MOODS, VOCABULARIES
 from fastscore.suites.guest_simulation.schema import DIALOGUES, MESSAGES
 
 if TYPE_CHECKING:
@@ -129,18 +129,6 @@ def notes_on_personas(dialogues: pl.LazyFrame, options: GuestSimulation) -> list
 
 _KEY = list(DIALOGUES.dialogue_key)
 _DEFAULTS = dict(zip(STATE_COLUMNS, DEFAULT_STATE, strict=True))
-_WORDS = dict(
-    zip(
-        STATE_COLUMNS,
-        (
-            VOCABULARIES["is_ordering_complete"],
-            VOCABULARIES["next_message_menu_exploration_style"],
-            MOODS,
-            VOCABULARIES["next_message_ordering_style"],
-        ),
-        strict=True,
-    )
-)
 _LARGEST_DEI = {1: 0.0, 2: 0.2, 3: 0.5, 4: 0.5, 5: 1.0}
 
 
@@ -189,8 +177,8 @@ def _matches_of_default(messages: pl.LazyFrame, dialogues: pl.LazyFrame) -> pl.L
     for state, match in zip(STATE_COLUMNS, MATCH_COLUMNS, strict=True):
         is_default = pl.col(state) == _DEFAULTS[state]
         tells = is_default
-        if len(_WORDS[state]) == 2:
-            tells = pl.col(state).is_in(_WORDS[state])
+        if len(STATE_WORDS[state]) == 2:
+            tells = pl.col(state).is_in(STATE_WORDS[state])
         fits = pl.when(tells).then(pl.col(match) == is_default).alias(match)
         known.append(fits.drop_nulls().first().cast(pl.Float64).alias(match))
         counts.append(pl.col(match).is_not_null().any().alias(f"counts_{match}"))

@@ -3,14 +3,10 @@
 import polars as pl
 
 from fastscore.suites.base import CommittedRun
+from fastscore.suites.guest_simulation.options import MATCH_COLUMNS, STATE_COLUMNS
 from fastscore.suites.showing import Chart, Dialogue, DialogueView, Section, Series, Turn
 
-COMPONENTS = {
-    "is_ordering_complete": "completion_match",
-    "menu_exploration_style": "exploration_match",
-    "mood_tone": "mood_match",
-    "ordering_style": "ordering_match",
-}
+COMPONENTS = dict(zip(STATE_COLUMNS, MATCH_COLUMNS, strict=True))
 _LATEST_MESSAGE = 20
 
 

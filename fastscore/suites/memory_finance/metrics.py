@@ -102,13 +102,6 @@ _OF_ELEMENTS = _of_turns("eligible_m5", "rubric_hit_items", "rubric_required", "
 _LEVEL = (
     "1 if the snapshot's level, else the first one in the replies, is known and the labelled one"
 )
-_PARTS = (
-    "risk_level_acc",
-    "horizon_acc",
-    "liquidity_acc",
-    "constraints_f1",
-    "preferences_f1",
-)
 
 KEY_COVERAGE = share(
     id="key_coverage",
@@ -211,79 +204,49 @@ SOURCE_HIT_RATES = tuple(
     )
 )
 """The shares of keys that each of `MEMORY_SOURCES` contains."""
-RISK_LEVEL_ACC = share(
-    id="risk_level_acc",
-    name="Accuracy of the risk level",
-    symbols=(("z", "labelled risk level"), _PREDICTED_LEVEL),
-    latex=_ACCURACY,
-    better="higher",
-    null_when=(NOT_VALID, NO_PROFILE),
-    reading="1 if the assistant saw the labelled level.",
-    example="Labelled low, snapshot low: 1.",
-    derivation=_LEVEL,
-    source=_M2,
-    headline=True,
+LEVEL_ACCURACIES = tuple(
+    share(
+        id=id,
+        name=f"Accuracy of the {called}",
+        symbols=(("z", f"labelled {called}"), _PREDICTED_LEVEL),
+        latex=_ACCURACY,
+        better="higher",
+        null_when=(NOT_VALID, NO_PROFILE),
+        reading="1 if the assistant saw the labelled level.",
+        example=example,
+        derivation=_LEVEL,
+        source=_M2,
+        headline=True,
+    )
+    for id, called, example in (
+        ("risk_level_acc", "risk level", "Labelled low, snapshot low: 1."),
+        (
+            "horizon_acc",
+            "investment horizon",
+            "Labelled long, no snapshot, the replies mention a short horizon: 0.",
+        ),
+        ("liquidity_acc", "need for liquidity", "Labelled high, snapshot high: 1."),
+    )
 )
-HORIZON_ACC = share(
-    id="horizon_acc",
-    name="Accuracy of the investment horizon",
-    symbols=(("z", "labelled investment horizon"), _PREDICTED_LEVEL),
-    latex=_ACCURACY,
-    better="higher",
-    null_when=(NOT_VALID, NO_PROFILE),
-    reading="1 if the assistant saw the labelled level.",
-    example="Labelled long, no snapshot, the replies mention a short horizon: 0.",
-    derivation=_LEVEL,
-    source=_M2,
-    headline=True,
+LIST_F1 = tuple(
+    share(
+        id=f"{called}_f1",
+        name=f"F1 of the {called}",
+        symbols=(("S", f"set of labelled {called}"), _PREDICTED_SET, _PRECISION, _RECALL),
+        latex=r"\mathrm{F1} = \frac{2 P R}{P + R}",
+        better="higher",
+        null_when=(NOT_VALID, NO_PROFILE),
+        reading="1 if both sets are equal, also if both are empty. 0 if only one is empty.",
+        example=f"Labelled 2, predicted {example}.",
+        derivation="{shared} / {sizes}, twice the shared ones / labelled + predicted",
+        source=_M2,
+    )
+    for called, example in (
+        ("constraints", "3, 2 in both: P = 2 / 3, R = 1, F1 = 0.8"),
+        ("preferences", "1, 1 in both: P = 1, R = 1 / 2, F1 = 0.667"),
+    )
 )
-LIQUIDITY_ACC = share(
-    id="liquidity_acc",
-    name="Accuracy of the need for liquidity",
-    symbols=(("z", "labelled need for liquidity"), _PREDICTED_LEVEL),
-    latex=_ACCURACY,
-    better="higher",
-    null_when=(NOT_VALID, NO_PROFILE),
-    reading="1 if the assistant saw the labelled level.",
-    example="Labelled high, snapshot high: 1.",
-    derivation=_LEVEL,
-    source=_M2,
-    headline=True,
-)
-CONSTRAINTS_F1 = share(
-    id="constraints_f1",
-    name="F1 of the constraints",
-    symbols=(
-        ("S", "set of labelled constraints"),
-        _PREDICTED_SET,
-        _PRECISION,
-        _RECALL,
-    ),
-    latex=r"\mathrm{F1} = \frac{2 P R}{P + R}",
-    better="higher",
-    null_when=(NOT_VALID, NO_PROFILE),
-    reading="1 if both sets are equal, also if both are empty. 0 if only one is empty.",
-    example="Labelled 2, predicted 3, 2 in both: P = 2 / 3, R = 1, F1 = 0.8.",
-    derivation="{shared} / {sizes}, twice the shared ones / labelled + predicted",
-    source=_M2,
-)
-PREFERENCES_F1 = share(
-    id="preferences_f1",
-    name="F1 of the preferences",
-    symbols=(
-        ("S", "set of labelled preferences"),
-        _PREDICTED_SET,
-        _PRECISION,
-        _RECALL,
-    ),
-    latex=r"\mathrm{F1} = \frac{2 P R}{P + R}",
-    better="higher",
-    null_when=(NOT_VALID, NO_PROFILE),
-    reading="1 if both sets are equal, also if both are empty. 0 if only one is empty.",
-    example="Labelled 2, predicted 1, 1 in both: P = 1, R = 1 / 2, F1 = 0.667.",
-    derivation="{shared} / {sizes}, twice the shared ones / labelled + predicted",
-    source=_M2,
-)
+_PARTS = tuple(metric.id for metric in (*LEVEL_ACCURACIES, *LIST_F1))
 PROFILE_SCORE = share(
     id="profile_score",
     name="Profile score",
@@ -450,28 +413,17 @@ JUDGE_SCORE_1_5 = Metric(
     same_test_as="judge_score_mean",
 )
 
-PROFILE_METRICS = (
-    RISK_LEVEL_ACC,
-    HORIZON_ACC,
-    LIQUIDITY_ACC,
-    CONSTRAINTS_F1,
-    PREFERENCES_F1,
-    PROFILE_SCORE,
-)
+RECALL_METRICS = (KEY_COVERAGE, STRICT_KEY_HIT_RATE, CONTRADICTION_RATE, *SOURCE_HIT_RATES)
+PROFILE_METRICS = (*LEVEL_ACCURACIES, *LIST_F1, PROFILE_SCORE)
+RISK_METRICS = (RISK_COVERAGE, STRICT_RISK_COVERAGE_RATE)
+COMPLIANCE_METRICS = (COMPLIANCE_LABEL_ACC, SEVERE_VIOLATION_RATE, FORBIDDEN_HIT_RATE)
+EXPLANATION_METRICS = (RUBRIC_HIT_RATE, JUDGE_SCORE_MEAN, JUDGE_SCORE_1_5)
 METRICS = (
-    KEY_COVERAGE,
-    STRICT_KEY_HIT_RATE,
-    CONTRADICTION_RATE,
-    *SOURCE_HIT_RATES,
+    *RECALL_METRICS,
     *PROFILE_METRICS,
-    RISK_COVERAGE,
-    STRICT_RISK_COVERAGE_RATE,
-    COMPLIANCE_LABEL_ACC,
-    SEVERE_VIOLATION_RATE,
-    FORBIDDEN_HIT_RATE,
-    RUBRIC_HIT_RATE,
-    JUDGE_SCORE_MEAN,
-    JUDGE_SCORE_1_5,
+    *RISK_METRICS,
+    *COMPLIANCE_METRICS,
+    *EXPLANATION_METRICS,
 )
 RATIOS = tuple(metric for metric in METRICS if metric.denominator)
 

@@ -6,16 +6,19 @@ from fastscore.suites.declarations import (
     ALL_METRICS,
     Column,
     Metric,
-    OutputColumn,
     RowId,
     Source,
     Table,
 )
 from fastscore.suites.memory_finance.metrics import (
     COMPLIANCE_LABELS,
+    EXPLANATION_METRICS,
     JUDGE_SCORE_1_5,
     MEMORY_SOURCES,
     METRICS,
+    PROFILE_METRICS,
+    RECALL_METRICS,
+    RISK_METRICS,
 )
 from fastscore.suites.output_columns import (
     BOOLEAN,
@@ -25,6 +28,7 @@ from fastscore.suites.output_columns import (
     TEXTS,
     WHOLE,
     column,
+    metric_column,
 )
 
 LABELS = ("run_id", "scenario_type", "difficulty", "dialog_status")
@@ -53,29 +57,8 @@ RESOLVED_KEY_DTYPE = pl.Struct(
 SOURCE_HITS_DTYPE = pl.Struct({source: pl.Int64() for source in MEMORY_SOURCES})
 
 
-_RECALL = (
-    "key_coverage",
-    "strict_key_hit_rate",
-    "contradiction_rate",
-    "short_term_hit_rate",
-    "long_term_hit_rate",
-    "profile_hit_rate",
-)
-_PROFILE = (
-    "risk_level_acc",
-    "horizon_acc",
-    "liquidity_acc",
-    "constraints_f1",
-    "preferences_f1",
-    "profile_score",
-)
-_LABELLED = (
-    "risk_coverage",
-    "strict_risk_coverage_rate",
-    "rubric_hit_rate",
-    "judge_score_mean",
-    "judge_score_1_5",
-)
+def _ids(*metrics: Metric) -> tuple[str, ...]:
+    return tuple(metric.id for metric in metrics)
 
 
 def _json(name: str, description: str, *needed_by: str) -> Column:
@@ -140,7 +123,7 @@ SOURCE = Source(
                     name="gt_turn_tags",
                     kind="json",
                     description="Object: what the turn's labels require.",
-                    needed_by=(*_RECALL, *_LABELLED),
+                    needed_by=_ids(*RECALL_METRICS, *RISK_METRICS, *EXPLANATION_METRICS),
                     affects=("compliance_label_acc",),
                 ),
                 _json("recall", "Object: what the assistant was reminded of."),
@@ -160,7 +143,9 @@ SOURCE = Source(
             "Whether the dialogue is scored at all: any value, by its truth.",
             *ALL_METRICS,
         ),
-        _json("profile_gt", "Object: the user's labelled profile, or null.", *_PROFILE),
+        _json(
+            "profile_gt", "Object: the user's labelled profile, or null.", *_ids(*PROFILE_METRICS)
+        ),
         _json("blueprint", "Object whose forbidden_list names phrases that no reply may have."),
         _json("raw_turns", "Array of the dataset's turns, which history keys count, or null."),
     ),
@@ -169,10 +154,6 @@ SOURCE = Source(
     row_id=RowId(columns=("dialog_id",), variants=("run_id",)),
     shard_bytes=64 << 20,
 )
-
-
-def _metric_column(metric: Metric, description: str) -> OutputColumn:
-    return column(metric.id, REAL, description, metric=metric.id, nullable=metric.can_be_null)
 
 
 _PLACE = (
@@ -212,7 +193,7 @@ TURNS = Table(
         column("gt_compliance_label", COMPLIANCE_DTYPE, "Label given in the dataset."),
         column("rubric_required", TEXTS, "Required elements of explanation, in order."),
         column("rubric_hit_items", TEXTS, "Required elements that the reply has, in order."),
-        _metric_column(
+        metric_column(
             JUDGE_SCORE_1_5,
             "1 to 5 by the share of elements. Null without elements or without a reply.",
         ),
@@ -258,11 +239,7 @@ DIALOGUES = Table(
         column("eligible_m2", BOOLEAN, "Valid and with a labelled profile that is not empty."),
         *(column(name, WHOLE, description) for name, description in _COUNTS.items()),
         column("judge_score_sum", REAL, "Sum of the judge scores of M5's turns."),
-        *(
-            _metric_column(metric, metric.name + ".")
-            for metric in METRICS
-            if metric.table == "dialogues"
-        ),
+        *(metric_column(metric) for metric in METRICS if metric.table == "dialogues"),
         NULL_REASONS_COLUMN,
     ),
 )

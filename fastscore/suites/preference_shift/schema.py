@@ -6,8 +6,6 @@ from fastscore.suites.chats import ChatRows
 from fastscore.suites.declarations import (
     ALL_METRICS,
     Column,
-    Metric,
-    OutputColumn,
     RowId,
     Source,
     Table,
@@ -20,9 +18,11 @@ from fastscore.suites.output_columns import (
     TEXTS,
     WHOLE,
     column,
+    metric_column,
 )
 from fastscore.suites.preference_shift.metrics import (
     DIALOGUE_METRICS,
+    MEANS_OF_TURNS,
     SEGMENT_METRICS,
     SHIFT_METRICS,
     TURN_METRICS,
@@ -42,7 +42,7 @@ _RECOVERY = (
     "avg_recovery_delay_cosine",
     "cas",
 )
-_GOLD = ("dst_precision_mean", "dst_recall_mean", "dst_f1_mean", "dst_joint_accuracy_mean")
+_GOLD = tuple(id for id, of_turns in MEANS_OF_TURNS.items() if of_turns.startswith("dst_"))
 
 SOURCE = Source(
     read_in_path=r"(?s)[^/]*$",
@@ -124,19 +124,6 @@ SOURCE = Source(
 )
 
 
-def _metric_columns(metrics: tuple[Metric, ...], dtype: pl.DataType = REAL) -> list[OutputColumn]:
-    return [
-        column(
-            metric.id,
-            dtype,
-            f"{metric.name}.",
-            metric=metric.id,
-            nullable=metric.can_be_null,
-        )
-        for metric in metrics
-    ]
-
-
 _PLACE = (
     column("file", TEXT, "The input that holds the conversation."),
     column("line", WHOLE, "1-based line, row or element of the conversation in it."),
@@ -156,7 +143,7 @@ TURNS = Table(
         column("turn", WHOLE, "1-based number of the pair in its conversation."),
         column("segment", WHOLE, "1-based number of the segment that it lies in."),
         column("is_shift", BOOLEAN, "Whether the preference shifts at this turn, by metadata."),
-        *_metric_columns(TURN_METRICS),
+        *map(metric_column, TURN_METRICS),
         column("both_empty", BOOLEAN, "Whether neither text has a concept, so that cc is 1."),
         column("user_concepts", TEXTS, "E(U): the user's concepts, field=value, sorted."),
         column("system_concepts", TEXTS, "E(S): the system's concepts, sorted."),
@@ -182,7 +169,7 @@ SEGMENTS = Table(
         column("segment", WHOLE, "1-based number in the conversation."),
         column("start_turn", WHOLE, "Its first turn, 1-based."),
         column("end_turn", WHOLE, "Its last turn, included."),
-        *_metric_columns(SEGMENT_METRICS),
+        *map(metric_column, SEGMENT_METRICS),
         *_DELTA_COLUMNS,
         NULL_REASONS_COLUMN,
     ),
@@ -203,15 +190,15 @@ SHIFTS = Table(
             "meet it and a turn lacks a text.",
             nullable=True,
         ),
-        *_metric_columns(SHIFT_METRICS[:1], WHOLE),
+        metric_column(SHIFT_METRICS[0], dtype=WHOLE),
         column(
             "recovered_cosine",
             BOOLEAN,
             "Whether CR alone meets its threshold in the window. Null if unknown.",
             nullable=True,
         ),
-        *_metric_columns(SHIFT_METRICS[1:2], WHOLE),
-        *_metric_columns(SHIFT_METRICS[2:]),
+        metric_column(SHIFT_METRICS[1], dtype=WHOLE),
+        metric_column(SHIFT_METRICS[2]),
         NULL_REASONS_COLUMN,
     ),
 )
@@ -244,9 +231,8 @@ DIALOGUES = Table(
         column("segments_by", SEGMENT_SOURCE_DTYPE, "Method that found the segments."),
         column("shift_points", _WHOLES, "The user turns at which the preference shifts."),
         *(
-            column
+            metric_column(metric, dtype=WHOLE if metric.unit == "concepts" else REAL)
             for metric in DIALOGUE_METRICS
-            for column in _metric_columns((metric,), WHOLE if metric.unit == "concepts" else REAL)
         ),
         column("judge", TEXT, "The log's judge scores as JSON.", nullable=True),
         NULL_REASONS_COLUMN,

@@ -1,9 +1,18 @@
 """What the suite reads and writes: data only."""
 
+from dataclasses import replace
+
 import polars as pl
 
-from fastscore.suites.declarations import ALL_METRICS, Column, Metric, OutputColumn, Source, Table
-from fastscore.suites.output_columns import NULL_REASONS_COLUMN, REAL, TEXT, WHOLE, column
+from fastscore.suites.declarations import ALL_METRICS, Column, Source, Table
+from fastscore.suites.output_columns import (
+    NULL_REASONS_COLUMN,
+    REAL,
+    TEXT,
+    WHOLE,
+    column,
+    metric_column,
+)
 from fastscore.suites.score_dialogue import metrics
 
 LABELS = ("dialogue_uid", "challenge_uid", "challenge_type", "miner_uid", "miner_hotkey")
@@ -12,6 +21,10 @@ GROUPS = ("miner_uid", "challenge_uid", "challenge_type")
 
 STATUSES = ("ok", "no_steps")
 STATUS_DTYPE = pl.Enum(STATUSES)
+
+
+def _label(name: str, description: str) -> Column:
+    return Column(name=name, kind="text", accepts=("integer",), description=description)
 
 
 SOURCE = Source(
@@ -59,37 +72,14 @@ SOURCE = Source(
             description="What was said (event utterance_complete).",
             needed_by=ALL_METRICS,
         ),
-        Column(
-            name="dialogue_uid",
-            kind="text",
-            accepts=("integer",),
-            description="Names the dialogue; without it the file is the dialogue.",
-        ),
-        Column(
-            name="challenge_uid",
-            kind="text",
-            accepts=("integer",),
-            description="The challenge to which the dialogue belongs.",
-        ),
-        Column(
-            name="challenge_type",
-            kind="text",
-            accepts=("integer",),
+        _label("dialogue_uid", "Names the dialogue; without it the file is the dialogue."),
+        _label("challenge_uid", "The challenge to which the dialogue belongs."),
+        replace(
+            _label("challenge_type", "The kind of challenge; the dialogue's first one counts."),
             otherwise="null",
-            description="The kind of challenge; the dialogue's first one counts.",
         ),
-        Column(
-            name="miner_uid",
-            kind="text",
-            accepts=("integer",),
-            description="The miner that predicted.",
-        ),
-        Column(
-            name="miner_hotkey",
-            kind="text",
-            accepts=("integer",),
-            description="The miner's hotkey.",
-        ),
+        _label("miner_uid", "The miner that predicted."),
+        _label("miner_hotkey", "The miner's hotkey."),
     ),
     dialogue_key=DIALOGUE_KEY,
     formats=("jsonl", "json", "parquet"),
@@ -102,10 +92,6 @@ _DIALOGUE = column(
     "/challenge=, /miner= and /hotkey= if the log has those labels.",
 )
 _UTTERANCE_INDEX = column("utterance_index", WHOLE, "Index of the utterance in its dialogue.")
-
-
-def _metric_column(metric: Metric, description: str) -> OutputColumn:
-    return column(metric.id, REAL, description, metric=metric.id, nullable=metric.can_be_null)
 
 
 STEPS = Table(
@@ -128,16 +114,14 @@ STEPS = Table(
             "1-based line of the prediction. Null if the step has none.",
             nullable=True,
         ),
-        _metric_column(
-            metrics.LEXICAL_SIMILARITY, "1 - edit distance / length of the longer text."
-        ),
-        _metric_column(metrics.SEMANTIC_COSINE_RAW, "Cosine of prediction and ground truth."),
-        _metric_column(metrics.SEMANTIC_SIMILARITY, "Similarity of meaning by the semantic mode."),
-        _metric_column(metrics.EARLINESS, "1 / (step + 1)."),
-        _metric_column(metrics.PPPL_PREDICTION, "Pseudo-perplexity of the prediction."),
-        _metric_column(metrics.PPPL_GROUND_TRUTH, "Pseudo-perplexity of the ground truth."),
-        _metric_column(metrics.PPPL_PENALTY, "Factor of U_step for perplexity."),
-        _metric_column(metrics.U_STEP, "Utility of the step."),
+        metric_column(metrics.LEXICAL_SIMILARITY, "1 - edit distance / length of the longer text."),
+        metric_column(metrics.SEMANTIC_COSINE_RAW, "Cosine of prediction and ground truth."),
+        metric_column(metrics.SEMANTIC_SIMILARITY, "Similarity of meaning by the semantic mode."),
+        metric_column(metrics.EARLINESS, "1 / (step + 1)."),
+        metric_column(metrics.PPPL_PREDICTION, "Pseudo-perplexity of the prediction."),
+        metric_column(metrics.PPPL_GROUND_TRUTH, "Pseudo-perplexity of the ground truth."),
+        metric_column(metrics.PPPL_PENALTY, "Factor of U_step for perplexity."),
+        metric_column(metrics.U_STEP, "Utility of the step."),
         NULL_REASONS_COLUMN,
     ),
 )
@@ -161,7 +145,7 @@ UTTERANCES = Table(
             "Earliest step of the highest utility. Null without steps.",
             nullable=True,
         ),
-        _metric_column(metrics.U_BEST, "Utility of the best step. Null without steps."),
+        metric_column(metrics.U_BEST, "Utility of the best step. Null without steps."),
         column("status", STATUS_DTYPE, "ok, or no_steps: nothing to score."),
         column("line", WHOLE, "1-based line of the last utterance_complete."),
         NULL_REASONS_COLUMN,
@@ -191,10 +175,8 @@ DIALOGUES = Table(
             "unusable step, or of an incomplete utterance.",
         ),
         column("U_best_sum", REAL, "Sum of U_best."),
-        _metric_column(metrics.AVERAGE_U_BEST_EARLY, "Mean U_best of the scored utterances."),
-        _metric_column(
-            metrics.SEMANTIC_BASELINE_B, "Mean cosine of random pairs of ground truths."
-        ),
+        metric_column(metrics.AVERAGE_U_BEST_EARLY, "Mean U_best of the scored utterances."),
+        metric_column(metrics.SEMANTIC_BASELINE_B, "Mean cosine of random pairs of ground truths."),
         NULL_REASONS_COLUMN,
     ),
 )
