@@ -25,7 +25,14 @@ from fastscore.api.arguments import SuiteName
 from fastscore.api.reading import scan
 from fastscore.errors import InputError
 from fastscore.llm.client import ChatClient, Structured, UnusableError, ask_each, ask_until_read
-from fastscore.llm.requests import OPENAI, SYSTEM, USER, ChatRequest, Messages, ModelOptions
+from fastscore.llm.requests import (
+    OPENAI,
+    SYSTEM,
+    USER,
+    Messages,
+    ModelOptions,
+    object_schema,
+)
 from fastscore.llm.spending import (
     MANIFEST,
     Spent,
@@ -120,7 +127,9 @@ def annotate_concepts(
         raise InputError(f"{', '.join(asked.inputs)}: no conversation has a turn.")
     fields = options.field_names
     prompt = prompts()["concepts"]
-    schema = _object({name: {"type": "array", "items": {"type": "string"}} for name in fields})
+    schema = object_schema(
+        {name: {"type": "array", "items": {"type": "string"}} for name in fields}
+    )
     system = prompt["system"].format(fields=", ".join(fields)).strip()
     messages: list[Messages] = [
         ((SYSTEM, system), (USER, prompt["user"].format(text=text))) for text in texts
@@ -176,8 +185,10 @@ def annotate_states(asked: Annotating, reporter: Reporter, *, level: int = 0) ->
     if not asked_rows:
         raise InputError(f"{', '.join(asked.inputs)}: no guest says anything.")
     enums = {name: {"type": "string", "enum": list(words)} for name, words in STATE_WORDS.items()}
-    item = _object({"name": {"type": "string"}, "quantity": {"type": "integer", "minimum": 1}})
-    schema = _object({**enums, ORDER_COLUMN: {"type": "array", "items": item}})
+    item = object_schema(
+        {"name": {"type": "string"}, "quantity": {"type": "integer", "minimum": 1}}
+    )
+    schema = object_schema({**enums, ORDER_COLUMN: {"type": "array", "items": item}})
     messages = _guest_messages(rows, asked_rows)
     with _asking(asked, asked.output / MANIFEST, "states") as (client, outcome):
         answers = _ask_all(asked, client, messages, schema, _state, reporter)
@@ -256,15 +267,6 @@ def _rows(inputs: Sequence[str], suite: SuiteName, reporter: Reporter) -> pl.Dat
     return rows
 
 
-def _object(properties: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": list(properties),
-        "additionalProperties": False,
-    }
-
-
 @contextmanager
 def _asking(
     asked: Annotating, manifest: Path, what: str
@@ -293,15 +295,7 @@ def _ask_all(
     """Ask for every annotation; return them in order."""
 
     def ask(said: Messages) -> Structured[Read]:
-        request = ChatRequest(
-            model=asked.model.removeprefix(OPENAI),
-            messages=said,
-            temperature=client.options.temperature,
-            seed=asked.seed,
-            max_tokens=client.options.answer_tokens,
-            schema=schema,
-            structured=client.options.structured,
-        )
+        request = client.options.request(asked.model, *said, seed=asked.seed, schema=schema)
         return ask_until_read(client, request, read, _correction_prompt)
 
     return ask_each(client, messages, ask, reporter, stage="annotate", noun="annotations")

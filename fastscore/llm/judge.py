@@ -193,14 +193,12 @@ def judge_request(
         conversation="\n".join(transcript_lines(transcript, rubric)),
         **slots,
     )
-    return ChatRequest(
-        model=model,
-        messages=((SYSTEM, rubric.prompts["system"].format(**slots).strip()), (USER, user.strip())),
-        temperature=asked.temperature,
+    return asked.request(
+        model,
+        (SYSTEM, rubric.prompts["system"].format(**slots).strip()),
+        (USER, user.strip()),
         seed=(seed * 1_000_003 + repeat * 1_009) % 2**31,
-        max_tokens=asked.answer_tokens,
         schema=rubric.schema,
-        structured=asked.structured,
     )
 
 

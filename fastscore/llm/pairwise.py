@@ -31,7 +31,7 @@ from fastscore.llm.judgements import (
     note_rejects,
     refuse_failures,
 )
-from fastscore.llm.requests import SYSTEM, USER, ChatRequest
+from fastscore.llm.requests import SYSTEM, USER, ChatRequest, object_schema
 from fastscore.llm.rubrics import Rubric, load_rubric
 from fastscore.llm.spending import MANIFEST, spending_recorded
 from fastscore.llm.transcripts import Transcript, find_logs, read_transcripts
@@ -203,23 +203,12 @@ def pair_request(
         "second": two,
     }
     verdict = {"type": "string", "enum": ["1", "2", TIE]}
-    properties = {REASON: {"type": "string"}, **dict.fromkeys(questions, verdict)}
-    return ChatRequest(
-        model=asked.model.removeprefix("openai:"),
-        messages=(
-            (SYSTEM, prompts()["system"].format(**words).strip()),
-            (USER, prompts()["user"].format(**words).strip()),
-        ),
-        temperature=client.options.temperature,
+    return client.options.request(
+        asked.model,
+        (SYSTEM, prompts()["system"].format(**words).strip()),
+        (USER, prompts()["user"].format(**words).strip()),
         seed=asked.seed,
-        max_tokens=client.options.answer_tokens,
-        schema={
-            "type": "object",
-            "properties": properties,
-            "required": list(properties),
-            "additionalProperties": False,
-        },
-        structured=client.options.structured,
+        schema=object_schema({REASON: {"type": "string"}, **dict.fromkeys(questions, verdict)}),
     )
 
 

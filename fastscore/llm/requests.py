@@ -260,6 +260,16 @@ def _count(usage: Mapping[str, Any], name: str, characters: int) -> int:
     return found if isinstance(found, int) else estimated_tokens(characters)
 
 
+def object_schema(properties: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the JSON schema of an object with these properties, all required, and no others."""
+    return {
+        "type": "object",
+        "properties": dict(properties),
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
 OPENAI = "openai:"
 """Before the name of a model at a server with the usual protocol."""
 
@@ -341,6 +351,24 @@ class ModelOptions:
             self,
             base_url=url.rstrip("/"),
             answers=self.answers or cache_root() / "llm" / "answers.sqlite",
+        )
+
+    def request(
+        self,
+        model: str,
+        *messages: tuple[str, str],
+        seed: int,
+        schema: dict[str, Any] | None = None,
+    ) -> ChatRequest:
+        """Return a request for one answer; ``openai:`` before the model's name is left out."""
+        return ChatRequest(
+            model=model.removeprefix(OPENAI),
+            messages=messages,
+            temperature=self.temperature,
+            seed=seed,
+            max_tokens=self.answer_tokens,
+            schema=schema,
+            structured=self.structured,
         )
 
     @property

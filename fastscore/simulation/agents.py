@@ -296,7 +296,7 @@ class ModelAgent:
         shown: Sequence[Item],
         draws: Draws,
     ) -> ChatRequest:
-        words, asked = prompts()["agent"], self.client.options
+        words = prompts()["agent"]
         system = words["system"].format(
             constraints=restate_constraints(constraints),
             candidates="\n".join(_candidate(item, words) for item in shown) or "(none)",
@@ -307,12 +307,8 @@ class ModelAgent:
         while history and history[0]["speaker"] != "USER":
             history = history[1:]
         said = ((roles[turn["speaker"]], str(turn["text"])) for turn in history)
-        return ChatRequest(
-            model=self.model,
-            messages=((SYSTEM, system.strip()), *said),
-            temperature=asked.temperature,
-            seed=_seed(draws),
-            max_tokens=asked.answer_tokens,
+        return self.client.options.request(
+            self.model, (SYSTEM, system.strip()), *said, seed=_seed(draws)
         )
 
     def _answer(self, request: ChatRequest) -> tuple[Answer, list[str]]:
@@ -405,12 +401,11 @@ class ModelPhrasing:
         message = words["message"].format(
             conversation="\n".join(said) or "(nothing yet)", text=text
         )
-        request = ChatRequest(
-            model=self.model,
-            messages=((SYSTEM, words["system"].strip()), (USER, message.strip())),
-            temperature=self.client.options.temperature,
+        request = self.client.options.request(
+            self.model,
+            (SYSTEM, words["system"].strip()),
+            (USER, message.strip()),
             seed=_seed(draws),
-            max_tokens=self.client.options.answer_tokens,
         )
         for _ in range(MOST_AGAIN + 1):
             answer = self.client.ask(request)

@@ -10,6 +10,7 @@ from typing import Any
 
 from fastscore.content_hash import hash_bytes
 from fastscore.errors import UsageError, did_you_mean
+from fastscore.llm.requests import object_schema
 from fastscore.options import TEXT_BYTES, parse_toml, read_option_file
 
 _TABLES = ("title", "scale", "prompt", "shown", "dimension")
@@ -65,12 +66,7 @@ class Rubric:
     def schema(self) -> dict[str, Any]:
         """The JSON schema of an answer."""
         score = {"type": "integer", "minimum": self.low, "maximum": self.high}
-        return {
-            "type": "object",
-            "properties": dict.fromkeys(self.questions, score),
-            "required": list(self.questions),
-            "additionalProperties": False,
-        }
+        return object_schema(dict.fromkeys(self.questions, score))
 
 
 def rubric_names() -> tuple[str, ...]:
