@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 from matplotlib.lines import Line2D
 
@@ -14,8 +15,8 @@ from fastscore.suites.preference_shift.analysis.model_figures import (
     MARKERS,
     MODELS_SHOWN,
     Drawn,
-    Look,
     ablation_bars,
+    bars,
     blank,
     counted,
     distributions,
@@ -27,18 +28,19 @@ from fastscore.suites.preference_shift.analysis.model_figures import (
     looks,
     offset_models,
     radar,
+    rows_of,
     settings,
     weight_maps,
     with_errors,
 )
 from fastscore.suites.preference_shift.analysis.scored import (
     ALL,
-    MODEL,
     SCORE_NAMES,
     SCORE_RANGES,
     Scored,
     mean_intervals,
     of_models,
+    turns_around_shifts,
 )
 from fastscore.suites.preference_shift.analysis.tables import Tables
 
@@ -63,8 +65,8 @@ def recovery_figure(scored: Scored, sweep: pl.DataFrame, models: list[str]) -> D
         zip(looks(names).items(), offsets, strict=True)
     ):
         shifts = scored.shifts.filter(pl.col("model") == model) if models else scored.shifts
-        _delay_bars(left, shifts, window, place - (len(names) - 1) / 2, 0.8 / len(names), look)
-        rows = _sweep_of(sweep, model if models else None)
+        bars(left, _delay_shares(shifts, window), place, len(names), look)
+        rows = rows_of(sweep.filter(pl.col("test") == "run"), model if models else None)
         line = with_errors(
             right, rows["window"] + offset, rows.rename({"rate": "mean"}), look, len(names)
         )
@@ -89,30 +91,11 @@ def recovery_figure(scored: Scored, sweep: pl.DataFrame, models: list[str]) -> D
     return draw(figure, "recovery", "Recovery after shifts", caption)
 
 
-def _delay_bars(
-    axis: Any, shifts: pl.DataFrame, window: int, place: float, width: float, look: Look
-) -> None:
-    """Draw the share of shifts of each delay, so many widths beside the delay's tick."""
+def _delay_shares(shifts: pl.DataFrame, window: int) -> npt.NDArray[np.float64]:
+    """Return the share of shifts of each delay, and last of those not recovered."""
     known = shifts.filter(pl.col("recovered").is_not_null())
     delays = known["delay"].fill_null(window).to_numpy()
-    shares = np.bincount(delays, minlength=window + 1) / max(1, len(delays))
-    axis.bar(
-        np.arange(window + 1) + place * width,
-        shares,
-        width=width * 0.92,
-        color=look.colour,
-        alpha=0.75,
-        hatch=look.hatch,
-        edgecolor="black",
-        lw=0.6,
-    )
-
-
-def _sweep_of(sweep: pl.DataFrame, model: str | None) -> pl.DataFrame:
-    rows = sweep.filter(pl.col("test") == "run")
-    if model is None or not (rows["group"] == MODEL).any():
-        return rows.filter(pl.col("group") == ALL)
-    return rows.filter((pl.col("group") == MODEL) & (pl.col("value") == model))
+    return np.bincount(delays, minlength=window + 1) / max(1, len(delays))
 
 
 def construct_figure(table: pl.DataFrame) -> Drawn | None:
@@ -264,7 +247,7 @@ def around_shifts_figure(scored: Scored, models: list[str]) -> Drawn | None:
         None where no conversation has a shift.
     """
     window = max(1, scored.options.window)
-    near = _near_shifts(scored, window, 2 * window)
+    near = turns_around_shifts(scored, window, 2 * window, tuple(PARTS))
     reached = pl.len().over("distance") >= LEAST_REACH * pl.col("shift_row").n_unique()
     near = near.filter(reached)
     if near.is_empty():
@@ -310,33 +293,6 @@ def _means_by_distance(rows: pl.DataFrame, part: str) -> pl.DataFrame:
         },
         schema_overrides={"mean": pl.Float64, "low": pl.Float64, "high": pl.Float64},
     )
-
-
-def _near_shifts(scored: Scored, before: int, after: int) -> pl.DataFrame:
-    """Return the turns around every shift that belong to the segments it parts."""
-    turns = scored.turns.select("conversation", "segment", "turn", *PARTS)
-    shifts = (
-        scored.shifts.select("conversation", "cluster", "model", pl.col("turn").alias("shift"))
-        .join(
-            turns.select("conversation", "segment", pl.col("turn").alias("shift")),
-            on=["conversation", "shift"],
-            how="inner",
-            maintain_order="left",
-        )
-        .with_row_index("shift_row")
-    )
-    distance = pl.col("turn") - pl.col("shift")
-    sides = [
-        shifts.with_columns(segment)
-        .join(turns, on=["conversation", "segment"], how="inner", maintain_order="left_right")
-        .with_columns(distance.alias("distance"))
-        .filter(pl.col("distance").is_between(low, high))
-        for segment, low, high in (
-            (pl.col("segment") - 1, -before, -1),
-            (pl.col("segment"), 0, after),
-        )
-    ]
-    return pl.concat(sides)
 
 
 def draw_figures(scored: Scored, judged: Judged, tables: Tables) -> list[Drawn]:

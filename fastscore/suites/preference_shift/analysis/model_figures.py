@@ -400,10 +400,11 @@ def ablation_bars(table: pl.DataFrame, models: list[str]) -> Drawn:
     for axis, references in zip(axes, (("tas",), ("cas", "cas_all")), strict=True):
         variants = [name for name, of in VARIANTS.items() if of in references]
         for place, (model, look) in enumerate(looks(names).items()):
-            rows = _rows_of(table, model if models else None).filter(
+            rows = rows_of(table, model if models else None).filter(
                 pl.col("variant").is_in(variants)
             )
-            _bars(axis, rows, place, len(names), look)
+            means, errors = rows["mean"].fill_null(np.nan), {"lw": 0.9, "capsize": 2}
+            bars(axis, means, place, len(names), look, yerr=error_bars(rows), error_kw=errors)
         axis.set_xticks(range(len(variants)), [VARIANT_NAMES[variant] for variant in variants])
         axis.axhline(0, color="black", lw=0.8)
         axis.grid(axis="x", visible=False)
@@ -414,7 +415,7 @@ def ablation_bars(table: pl.DataFrame, models: list[str]) -> Drawn:
         for look in looks(names).values()
     ]
     legend_above(figure, handles, names)
-    drawn = pl.concat([_rows_of(table, model if models else None) for model in names])
+    drawn = pl.concat([rows_of(table, model if models else None) for model in names])
     of_tas, of_cas = (drawn.filter(pl.col("variant") == name) for name in ("tas", "cas"))
     n_tas, n_cas, null_cas = of_tas["n"].sum(), of_cas["n"].sum(), of_cas["n_null"].sum()
     caption = (
@@ -427,27 +428,27 @@ def ablation_bars(table: pl.DataFrame, models: list[str]) -> Drawn:
     return draw(figure, "ablations", "TAS and CAS without some of their parts", caption)
 
 
-def _rows_of(table: pl.DataFrame, model: str | None) -> pl.DataFrame:
+def rows_of(table: pl.DataFrame, model: str | None) -> pl.DataFrame:
+    """Return the rows of a model; those of all conversations if none or only one is named."""
     several = (table["group"] == MODEL).any()
     if model is None or not several:
         return table.filter(pl.col("group") == ALL)
     return table.filter((pl.col("group") == MODEL) & (pl.col("value") == model))
 
 
-def _bars(axis: Any, rows: pl.DataFrame, place: int, n_models: int, look: Look) -> None:
+def bars(axis: Any, heights: Any, place: int, n_models: int, look: Look, **more: Any) -> None:
+    """Draw a model's bars beside those of the other models."""
     width = 0.8 / n_models
-    x = np.arange(rows.height) + (place - (n_models - 1) / 2) * width
     axis.bar(
-        x,
-        rows["mean"].fill_null(np.nan),
+        np.arange(len(heights)) + (place - (n_models - 1) / 2) * width,
+        heights,
         width=width * 0.92,
         color=look.colour,
         alpha=0.75,
         hatch=look.hatch,
         edgecolor="black",
         lw=0.6,
-        yerr=error_bars(rows),
-        error_kw={"lw": 0.9, "capsize": 2},
+        **more,
     )
 
 
@@ -465,7 +466,7 @@ def weight_maps(grid: pl.DataFrame, models: list[str]) -> Drawn | None:
     columns = min(3, panels)
     figure = blank(0.4 + 2.2 * -(-panels // columns))
     axes = figure.subplots(-(-panels // columns), columns, squeeze=False).ravel()
-    shown = [_rows_of(grid, model if models else None).drop_nulls("tas") for model in names]
+    shown = [rows_of(grid, model if models else None).drop_nulls("tas") for model in names]
     values = pl.concat(shown)["tas"].to_numpy()
     if not values.size:
         return None

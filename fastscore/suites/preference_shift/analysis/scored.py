@@ -299,6 +299,51 @@ def _labelled(rows: pl.LazyFrame, labels: pl.LazyFrame) -> pl.DataFrame:
     return joined.sort("conversation", "turn").collect()
 
 
+def turns_around_shifts(
+    scored: Scored, before: int, after: int, columns: Sequence[str]
+) -> pl.DataFrame:
+    """Return the turns around every shift that belong to the segments it parts.
+
+    Parameters
+    ----------
+    scored
+        The run's scores.
+    before, after
+        The most turns before and after a shift's own.
+    columns
+        The columns of turns.
+
+    Returns
+    -------
+    pl.DataFrame
+        ``shift_row``, conversation, cluster, model, ``shift`` (its turn) and ``distance`` from it,
+        with the columns; no row of a shift that the conversation has no turn for.
+    """
+    turns = scored.turns.select("conversation", "segment", "turn", *columns)
+    shifts = (
+        scored.shifts.select("conversation", "cluster", "model", pl.col("turn").alias("shift"))
+        .join(
+            turns.select("conversation", "segment", pl.col("turn").alias("shift")),
+            on=["conversation", "shift"],
+            how="inner",
+            maintain_order="left",
+        )
+        .with_row_index("shift_row")
+    )
+    distance = pl.col("turn") - pl.col("shift")
+    sides = [
+        shifts.with_columns(segment)
+        .join(turns, on=["conversation", "segment"], how="inner", maintain_order="left_right")
+        .with_columns(distance.alias("distance"))
+        .filter(pl.col("distance").is_between(low, high))
+        for segment, low, high in (
+            (pl.col("segment") - 1, -before, -1),
+            (pl.col("segment"), 0, after),
+        )
+    ]
+    return pl.concat(sides)
+
+
 def by_group(frame: pl.DataFrame) -> Iterator[tuple[dict[str, str | None], pl.DataFrame]]:
     """Yield all rows, then each model's where there are several, with the group's two columns."""
     yield {"group": ALL, "value": None}, frame

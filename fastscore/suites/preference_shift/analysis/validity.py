@@ -34,6 +34,7 @@ from fastscore.suites.preference_shift.analysis.scored import (
     by_group,
     is_significant,
     paired_difference,
+    turns_around_shifts,
     with_corrected,
 )
 
@@ -100,34 +101,20 @@ def around_shifts(scored: Scored) -> pl.DataFrame:
         ``SCORE:PHASE`` for each turn score and phase, null where there is no such turn.
     """
     window = max(1, scored.options.window)
-    turns = scored.turns.select(
-        "conversation", "segment", pl.col("turn").alias("at_turn"), *TURN_SCORES
+    near = turns_around_shifts(scored, window, window, TURN_SCORES)
+    distance = pl.col("distance")
+    phases = {"before": distance < 0, "at": distance == 0, "after": distance > 0}
+    shifts = near.filter(phases["at"]).select(
+        "shift_row", "conversation", "cluster", "model", pl.col("shift").alias("turn")
     )
-    shifts = (
-        scored.shifts.select("conversation", "cluster", "model", "turn")
-        .join(
-            turns.select("conversation", "segment", pl.col("at_turn").alias("turn")),
-            on=["conversation", "turn"],
-            how="inner",
-        )
-        .sort("conversation", "turn")
-    )
-    distance = pl.col("at_turn") - pl.col("turn")
-    phases = {
-        "before": (pl.col("segment") - 1, distance.is_between(-window, -1)),
-        "at": (pl.col("segment"), distance == 0),
-        "after": (pl.col("segment"), distance.is_between(1, window)),
-    }
-    for phase, (segment, is_near) in phases.items():
+    for phase, is_in in phases.items():
         means = (
-            shifts.select("conversation", "turn", segment)
-            .join(turns, on=["conversation", "segment"], how="inner", maintain_order="left_right")
-            .filter(is_near)
-            .group_by("conversation", "turn", maintain_order=True)
+            near.filter(is_in)
+            .group_by("shift_row", maintain_order=True)
             .agg(pl.col(score).mean().alias(f"{score}:{phase}") for score in TURN_SCORES)
         )
-        shifts = shifts.join(means, on=["conversation", "turn"], how="left", maintain_order="left")
-    return shifts
+        shifts = shifts.join(means, on="shift_row", how="left", maintain_order="left")
+    return shifts.drop("shift_row")
 
 
 def segment_similarities(
