@@ -11,6 +11,7 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 
 from fastscore.errors import RunError, UsageError, did_you_mean
+from fastscore.wording import parameter
 
 _LOGS = "logs"
 
@@ -85,7 +86,7 @@ def write_example(suite: str, folder: Path) -> Example:
             if path.exists() and path.read_bytes() != data:
                 raise UsageError(
                     f"{path} exists already and is not one of the example's files.",
-                    "Name another folder with -o.",
+                    f"Name another folder with {parameter('output')}.",
                 )
         for name, data in found.items():
             path = folder / name
@@ -94,7 +95,7 @@ def write_example(suite: str, folder: Path) -> Example:
     except OSError as error:
         raise RunError(
             f"{folder}: the example cannot be written there ({error.strerror}).",
-            "Name another folder with -o.",
+            f"Name another folder with {parameter('output')}.",
         ) from error
     sizes = tuple((name, len(data)) for name, data in found.items())
     return Example(suite, folder, sizes, example_options(suite, folder))

@@ -25,6 +25,7 @@ from fastscore_jit.stopping import POLL_SECONDS, raise_if_stopped
 from fastscore_jit.system import open_descriptor, processors
 
 from fastscore.errors import UsageError, did_you_mean
+from fastscore.wording import parameter
 
 if TYPE_CHECKING:
     from fastscore.suites.declarations import Column
@@ -128,7 +129,7 @@ class SuiteOptions(Protocol):
 
 def list_alternatives(column: "Column") -> tuple[str, ...]:
     """Return the alternatives to a column, with the option as its flag."""
-    return tuple(map(flag_name, column.given_by[:1])) + column.given_by[1:]
+    return tuple(map(parameter, column.given_by[:1])) + column.given_by[1:]
 
 
 def option_values(options: Any) -> dict[str, Any]:
@@ -178,7 +179,7 @@ def check_values(options: Any) -> None:
 
 
 def _checked(name: str, value: Any, hint: Any, rules: Mapping[str, Any]) -> Any:
-    flag = flag_name(name)
+    flag = parameter(name)
     if value is None and NoneType in get_args(hint):
         return None
     expected, choices = value_type(hint), allowed_values(hint)

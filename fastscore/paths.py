@@ -17,6 +17,7 @@ from typing import BinaryIO
 from fastscore_jit.system import replace_file, sync_file
 
 from fastscore.errors import RunError, UsageError
+from fastscore.wording import RUN_AGAIN, parameter
 
 
 def cache_root() -> Path:
@@ -117,8 +118,12 @@ def explain(path: Path, error: OSError) -> RunError:
             "Free some space and run the same command again; what is committed is kept.",
         )
     if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
-        return RunError(f"{path}: no permission to write there.", "Choose another folder with -o.")
+        return RunError(
+            f"{path}: no permission to write there.",
+            f"Choose another folder with {parameter('output')}.",
+        )
     return RunError(
         f"{path}: cannot write there ({error.strerror or error}).",
-        "Run the same command again or choose another folder with -o; what is committed is kept.",
+        f"{RUN_AGAIN} or choose another folder with {parameter('output')}; what is committed "
+        "is kept.",
     )

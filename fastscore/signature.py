@@ -14,10 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from fastscore.errors import UsageError
-from fastscore.options import build_options, flag_name, read_option_file
+from fastscore.options import build_options, read_option_file
 from fastscore.suites.base import Suite
 from fastscore.suites.registry import load_suite
 from fastscore.version import __version__
+from fastscore.wording import parameter
 
 PACKAGE = "fastscore"
 INFORMATION = (PACKAGE,)
@@ -185,7 +186,7 @@ def _signed_value(field: "dataclasses.Field[Any]", options: Any) -> str:
         content = _built_in(field, options) if not value else read_option_file(value)
     except OSError as error:
         raise UsageError(
-            f"{flag_name(field.name)} {value}: cannot be read ({error.strerror})."
+            f"{parameter(field.name)} {value}: cannot be read ({error.strerror})."
         ) from error
     return "blake2b:" + hashlib.blake2b(content, digest_size=8).hexdigest()
 
@@ -201,7 +202,7 @@ def _signed_folder(field: "dataclasses.Field[Any]", value: str) -> str:
             digest.update(f"{len(name.encode())}:{name}{len(content)}:".encode() + content)
     except OSError as error:
         raise UsageError(
-            f"{flag_name(field.name)} {error.filename}: cannot be read ({error.strerror})."
+            f"{parameter(field.name)} {error.filename}: cannot be read ({error.strerror})."
         ) from error
     return "blake2b:" + digest.hexdigest()
 

@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import pickle
 import re
 import warnings
 from pathlib import Path
@@ -13,8 +14,16 @@ import pytest
 
 import fastscore
 from fastscore.cli import VERBS
-from fastscore.errors import IN_PYTHON, in_python
+from fastscore.logs.inputs.flags import column_flag, layout_flag, typed, value_flag
 from fastscore.run import progress
+from fastscore.wording import (
+    IN_PYTHON,
+    RUN_AGAIN,
+    command_line_words,
+    command_text,
+    parameter,
+    spellings,
+)
 from tests.conftest import fastscore_command
 
 SHELL_ONLY = {
@@ -263,25 +272,61 @@ def test_a_long_stage_is_told_of_every_thirty_seconds(monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize(
-    ("typed", "called"),
+    ("message", "typed", "called"),
     [
-        ("Both --limit and --sample are given.", "Both limit and sample are given."),
-        ("Type --column a=b --column c=d.e.", 'Give columns={"a": "b", "c": "d.e"}.'),
-        ("type --value x:user=USER", 'type values={"x": {"user": "USER"}}'),
-        ("or replace it with --overwrite.", "or replace it with overwrite=True."),
-        ("such as --min cas=0.8 or", 'such as minimum={"cas": 0.8} or'),
-        ("look with `fastscore inspect logs`.", 'look with `fastscore.inspect("logs")`.'),
-        ("Run `fastscore models export x`.", "Run `fastscore models export x`."),
+        (parameter("max_rejects"), "--max-rejects", "max_rejects"),
+        (parameter("overwrite", True), "--overwrite", "overwrite=True"),
+        (parameter("extract", "ngrams"), "--extract ngrams", 'extract="ngrams"'),
+        (parameter("lex_weight", 0.5), "--lex-weight 0.5", "lex_weight=0.5"),
+        (parameter("personas", "FILE"), "--personas FILE", "personas=FILE"),
+        (parameter("judge_scale"), "--judge-range", "judge_scale"),
+        (parameter("output"), "-o", "output="),
         (
-            "expected one above 0 with --extract ngrams:",
-            'expected one above 0 with extract="ngrams":',
+            typed(
+                [column_flag("a", "b"), value_flag("x", "user", "USER"), column_flag("c", "d.e")]
+            ),
+            "--column a=b --value x:user=USER --column c=d.e",
+            'columns={"a": "b", "c": "d.e"}, values={"x": {"user": "USER"}}',
         ),
-        ("Choose another folder with -o.", "Choose another folder with output=."),
+        (typed([layout_flag("openai")]), "--layout openai", 'layout="openai"'),
+        (typed([value_flag("x", "a=b", "")]), "--value x:a=b=", 'values={"x": {"a=b": ""}}'),
+        (
+            command_text("inspect", "logs"),
+            "`fastscore inspect logs`",
+            '`fastscore.inspect("logs")`',
+        ),
+        (command_text("summary", "RUN"), "`fastscore summary RUN`", "`fastscore.summary(run)`"),
+        (command_text("models", "list"), "`fastscore models list`", "`fastscore models list`"),
+        (RUN_AGAIN, "Run the same command again", "Score with the same arguments again"),
+        ("--column stays as it is", "--column stays as it is", "--column stays as it is"),
     ],
 )
-def test_messages_speak_python(typed: str, called: str) -> None:
-    assert in_python(typed) == called
-    assert str(fastscore.FastscoreError(typed)) == called
+def test_messages_have_words_of_both(message: str, typed: str, called: str) -> None:
+    text = f"Before, {message}; after."
+    assert spellings(text) == (f"Before, {typed}; after.", f"Before, {called}; after.")
+    error = fastscore.FastscoreError(text, message)
+    assert (error.message, error.hint) == (f"Before, {called}; after.", called)
+    copied = pickle.loads(pickle.dumps(error))
+    with command_line_words():
+        assert str(copied) == f"Before, {typed}; after. {typed}"
+
+
+def test_a_message_may_end_within_a_passage() -> None:
+    assert spellings(parameter("limit")[:-1]) == ("--limit", "limit")
+
+
+def test_notes_of_a_run_are_kept_in_both_words(tmp_path: Path) -> None:
+    log = tmp_path / "log.jsonl"
+    log.write_text('{"conversation_id": "c", "role": "agent", "content": "so"}\n')
+    run = fastscore.score(
+        log, fastscore.GuestSimulation(level=1), output=tmp_path / "run", embedder=None
+    )
+    told = json.loads((tmp_path / "run" / "manifest.json").read_text())
+    typed = [note for note in told["notes"] + told["lacking"] if "--personas" in note]
+    assert typed
+    assert set(typed) <= set(told["notes_in_python"])
+    assert fastscore.open_run(tmp_path / "run").notes == run.notes
+    assert not [note for note in run.notes if "--" in note]
 
 
 def test_the_command_line_keeps_its_words(tmp_path: Path) -> None:

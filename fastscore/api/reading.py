@@ -1,6 +1,7 @@
 """Inspecting and scanning logs without a run, and the commands that fit them."""
 
 import dataclasses
+import json
 import os
 import shlex
 import tempfile
@@ -22,15 +23,10 @@ from fastscore.api.arguments import (
     named_options,
 )
 from fastscore.errors import FastscoreError, UsageError
-from fastscore.logs.inputs.column_map import (
-    NO_MAP,
-    ColumnMap,
-    UnmappedLogError,
-    column_map,
-    map_source,
-)
+from fastscore.logs.inputs.column_map import NO_MAP, ColumnMap, column_map, map_source
 from fastscore.logs.inputs.column_samples import RequiredColumn
 from fastscore.logs.inputs.files import FORMAT_NAMES, STDIN, InputFile
+from fastscore.logs.inputs.flags import UnmappedLogError
 from fastscore.logs.inputs.inspection import (
     InspectedFile,
     Inspection,
@@ -57,6 +53,7 @@ from fastscore.suites.declarations import REJECT_SCHEMA
 from fastscore.suites.registry import load_suite, suite_names
 from fastscore.terminal import plain
 from fastscore.terminal.grids import Column, Grid, print_grid
+from fastscore.wording import both, command_text, parameter, worded
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -66,11 +63,26 @@ _NAMED = 3
 
 def commands(inspection: Inspection, suites: Mapping[str, Suite]) -> dict[str, str]:
     """Return the command to type for each suite that fits, those that fit most files first."""
+    found: dict[str, str] = {}
+    for suite, (inputs, flags) in _best_inputs(inspection).items():
+        required = [
+            part
+            for field in dataclasses.fields(suites[suite].options)
+            if field.metadata.get("required")
+            for part in (flag_name(field.name), "FILE")
+        ]
+        words = ["fastscore", "score", suite, *inputs, "-o", "run", *flags, *required]
+        found[suite] = shlex.join(words)
+    return found
+
+
+def _best_inputs(inspection: Inspection) -> dict[str, tuple[Sequence[str], Sequence[str]]]:
+    """Return the inputs that each suite reads by flags of one kind, and these flags."""
     fitting: dict[tuple[str, tuple[str, ...]], list[str]] = {}
     for each in inspection.files:
         for fit in each.fits:
             fitting.setdefault((fit.suite, fit.flags), []).append(each.file.path)
-    best: dict[str, str] = {}
+    best: dict[str, tuple[Sequence[str], Sequence[str]]] = {}
     for (suite, flags), paths in sorted(fitting.items(), key=lambda item: -len(item[1])):
         if suite in best:
             continue
@@ -80,15 +92,7 @@ def commands(inspection: Inspection, suites: Mapping[str, Suite]) -> dict[str, s
             for each in inspection.files
             if each.file.path not in paths and any(fit.suite == suite for fit in each.fits)
         ]
-        inputs = _inputs(inspection, paths) if not others else paths
-        required = [
-            part
-            for field in dataclasses.fields(suites[suite].options)
-            if field.metadata.get("required")
-            for part in (flag_name(field.name), "FILE")
-        ]
-        words = ["fastscore", "score", suite, *inputs, "-o", "run", *flags, *required]
-        best[suite] = shlex.join(words)
+        best[suite] = (_inputs(inspection, paths) if not others else paths, flags)
     return best
 
 
@@ -154,7 +158,8 @@ def _answer(inspection: Inspection, typed: Mapping[str, str]) -> Iterator[str]:
         of_files = f"{len(fits):,} of {counted(n_files, 'files')}"
         yield f"{suite} reads {of_files}: {n_scored:,} turns or steps of the first rows{rejected}"
     if not typed:
-        yield "No suite can read any of it. `fastscore layouts` lists the layouts that are known."
+        listing = worded(command_text("layouts"))
+        yield f"No suite can read any of it. {listing} lists the layouts that are known."
 
 
 def _show_shape(console: "Console", group: Sequence[InspectedFile]) -> None:
@@ -183,7 +188,7 @@ def _show_shape(console: "Console", group: Sequence[InspectedFile]) -> None:
 
 
 def _show_lack(console: "Console", need: RequiredColumn) -> None:
-    without = f"  without {' or '.join((need.place, *list_alternatives(need.column)))}"
+    without = worded(f"  without {' or '.join((need.place, *list_alternatives(need.column)))}")
     if need.column.needed_by:
         console.print(f"{without}, null everywhere: {', '.join(need.column.needed_by)}")
     if need.column.affects:
@@ -346,7 +351,8 @@ def _fault(rejects: pl.DataFrame) -> str:
         return ""
     first = rejects.row(0, named=True)
     advice = (
-        ". To join messages of one speaker that follow each other, add --merge-speakers"
+        ". To join messages of one speaker that follow each other, add "
+        f"{parameter('merge_speakers', True)}"
         if first["reason"] == "unpaired_turn"
         else ""
     )
@@ -388,4 +394,7 @@ def _command_that_fits(config: RunConfig) -> str | None:
     if not as_they_are:
         return None
     suite = as_they_are[0]
-    return f"These logs fit {suite}. Type: `{commands(found, suites)[suite]}`"
+    logs, _ = _best_inputs(found)[suite]
+    given = json.dumps(logs[0] if len(logs) == 1 else logs, ensure_ascii=False)
+    call = f'fastscore.score({given}, "{suite}")'
+    return f"These logs fit {suite}. Type: `{both(commands(found, suites)[suite], call)}`"

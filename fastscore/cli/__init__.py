@@ -14,11 +14,12 @@ from typing import NoReturn, cast
 import click
 
 from fastscore.cli.parameters import SuggestingGroup, with_words
-from fastscore.errors import EXIT_INCOMPLETE, EXIT_INTERRUPTED, FastscoreError, command_line_words
+from fastscore.errors import EXIT_INCOMPLETE, EXIT_INTERRUPTED, FastscoreError
 from fastscore.extras import entry_points
 from fastscore.paths import check_path
 from fastscore.terminal import write_note
 from fastscore.version import __version__
+from fastscore.wording import command_line_words
 
 EXIT_TERMINATED = 143
 

@@ -25,9 +25,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from fastscore.errors import FastscoreError, InputError, command_line_words
+from fastscore.errors import FastscoreError, InputError
 from fastscore.paths import committed
 from fastscore.terminal import write_note
+from fastscore.wording import command_line_words
 
 if TYPE_CHECKING:
     import polars as pl

@@ -28,6 +28,7 @@ from fastscore.errors import FastscoreError, InputError, UsageError
 from fastscore.extras import load
 from fastscore.logs import hub_datasets
 from fastscore.paths import cache_root
+from fastscore.wording import RUN_AGAIN
 
 SCHEMES = ("s3", "gs", "az", "https", "http", "hf")
 BLOCK_BYTES = 8 << 20
@@ -519,7 +520,7 @@ def errors_named(url: str, doing: str) -> Iterator[None]:
 def _changed(url: str) -> InputError:
     return InputError(
         f"The object {url!r} was changed while it was read.",
-        "Run the same command again when nothing writes to it any more.",
+        f"{RUN_AGAIN} when nothing writes to it any more.",
     )
 
 

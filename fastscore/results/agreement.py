@@ -42,6 +42,7 @@ from fastscore.terminal.grids import (
     print_notes,
     show_grids,
 )
+from fastscore.wording import parameter
 
 
 def read_judgements(file: str | Path, source: Source) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -142,7 +143,8 @@ def judge_runs(
     if len(files) != len(runs):
         raise UsageError(
             f"{len(files)} judge's files for {len(runs)} runs, expected one for each run.",
-            "Give --judge once for each run, in their order; the same file twice if it has both.",
+            f"Give {parameter('judge')} once for each run, in their order; the same file "
+            "twice if it has both.",
         )
     check_scale(scale)
     found = [
@@ -181,7 +183,8 @@ def _joined(
         raise UsageError(
             f"{file}: it has no score of a dialogue of {run.path}. {rejected}".rstrip(),
             "A row names its dialogue as the run does, for one "
-            f"{conversations[KEY].first()!r}; --judge-column names columns with scores.",
+            f"{conversations[KEY].first()!r}; {parameter('judge_columns')} names columns with "
+            "scores.",
         )
     return rows, judged
 
@@ -359,7 +362,8 @@ def agreement(
         shown = ", ".join(f"{dialogue!r} by {rater}" for rater, dialogue in first.items())
         raise UsageError(
             f"No two raters scored the same dimension of the same dialogue (the first: {shown}).",
-            "Dialogues need equal ids in all files. --judge-column names columns with scores.",
+            f"Dialogues need equal ids in all files. {parameter('judge_columns')} names "
+            "columns with scores.",
         )
     return Agreement(
         tuple(raters),
@@ -386,7 +390,8 @@ def _ratings(
     if ratings.is_empty():
         raise InputError(
             f"{file}: no score was found.",
-            "Scores are in an object 'judge', or in columns that --judge-column names.",
+            "Scores are in an object 'judge', or in columns that "
+            f"{parameter('judge_columns')} names.",
         )
     return ratings, notes
 

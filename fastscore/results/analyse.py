@@ -17,6 +17,7 @@ from fastscore.run.commit import commit_bytes, commit_table
 from fastscore.run.manifest import MANIFEST_NAME
 from fastscore.suites.base import AnalysisContents, AnalysisSettings, CommittedRun
 from fastscore.suites.judged import check_scale, judge_source
+from fastscore.wording import command_text, parameter
 
 PAGE = "analysis.html"
 TABLES_FOLDER, FIGURES_FOLDER = "tables", "figures"
@@ -112,7 +113,7 @@ def analyse(
     if suite.analyse is None:
         raise UsageError(
             f"{opened.path} is a run of {suite.name}, which has no analysis of its own.",
-            "`fastscore compare` compares runs of every suite.",
+            f"{command_text('compare')} compares runs of every suite.",
         )
     settings = AnalysisSettings(
         judge_columns=tuple(judge_columns),
@@ -137,7 +138,7 @@ def _refuse_runs(folder: Path) -> None:
     if (folder / MANIFEST_NAME).exists():
         raise UsageError(
             f"{folder} is a run, and an analysis does not belong in it.",
-            "Choose another folder with -o.",
+            f"Choose another folder with {parameter('output')}.",
         )
 
 

@@ -23,6 +23,7 @@ from fastscore.suites.declarations import Metric
 from fastscore.suites.summary import ALL, overall_rows
 from fastscore.terminal import plain
 from fastscore.terminal.grids import Column, Grid
+from fastscore.wording import SCORE_AGAIN, both, parameter, worded
 
 Outcome = Literal["passed", "failed", "undecided"]
 
@@ -128,13 +129,15 @@ def check(
     if not any(limits.of_metrics) and limits.rejects is None and limits.missing is None:
         raise UsageError(
             "There is nothing to check.",
-            "Name limits, such as --min METRIC=0.8 or, beside --against RUN, --max-drop "
-            "METRIC=0.01; or a --config.",
+            "Name limits, such as "
+            + both("--min METRIC=0.8", 'minimum={"METRIC": 0.8}')
+            + f" or, beside {parameter('against', 'RUN')}, "
+            + both("--max-drop METRIC=0.01; or a --config.", 'max_drop={"METRIC": 0.01}.'),
         )
     if limits.need_another_run and against is None:
         raise UsageError(
             "A drop is from another run, and so are missing dialogues.",
-            "Name that with --against RUN.",
+            f"Name that with {parameter('against', 'RUN')}.",
         )
     _refuse_damage(run)
     for id in (id for metrics in limits.of_metrics for id in metrics):
@@ -194,7 +197,7 @@ def _refuse_damage(run: Run) -> None:
         raise RunError(
             f"{run.path}: not what was committed: {damaged[0]}"
             f"{f' and {len(damaged) - 1:,} more' if damaged[1:] else ''}.",
-            "Run its `fastscore score` command again.",
+            f"{SCORE_AGAIN}.",
         )
 
 
@@ -365,7 +368,7 @@ def _missing(
     details = [f"such as {lost[0]!r}"] if len(lost) else []
     details += notes
     if outcome == "undecided":
-        details.append("--max-missing sets how many may be missing")
+        details.append(worded(f"{parameter('max_missing')} sets how many may be missing"))
     allowed = "" if limit is None else str(limit) if isinstance(limit, int) else _percent(limit)
     return Check(
         name="missing dialogues" + (" at most" if allowed else ""),
@@ -506,12 +509,12 @@ def read_limits(
     rejected = rejects if rejects is not None else given.get("max_rejects")
     lost = missing if missing is not None else given.get("max_missing")
     return CheckLimits(
-        minimum=_values("--min", suite, given.get("min", {}), minimum),
-        maximum=_values("--max", suite, given.get("max", {}), maximum),
-        nulls=_values("--max-null", suite, given.get("max_null", {}), nulls, _share),
-        rejects=None if rejected is None else _share("--max-rejects", str(rejected)),
-        drops=_values("--max-drop", suite, given.get("max_drop", {}), drops),
-        missing=None if lost is None else _share_or_number("--max-missing", str(lost)),
+        minimum=_values(parameter("minimum"), suite, given.get("min", {}), minimum),
+        maximum=_values(parameter("maximum"), suite, given.get("max", {}), maximum),
+        nulls=_values(parameter("max_null"), suite, given.get("max_null", {}), nulls, _share),
+        rejects=None if rejected is None else _share(parameter("max_rejects"), str(rejected)),
+        drops=_values(parameter("max_drop"), suite, given.get("max_drop", {}), drops),
+        missing=None if lost is None else _share_or_number(parameter("max_missing"), str(lost)),
         fail_undecided=fail_undecided or given.get("fail_undecided", False),
     )
 

@@ -9,6 +9,7 @@ from fastscore.errors import RunError, UsageError, did_you_mean
 from fastscore.results.runs import Run
 from fastscore.suites.declarations import Metric
 from fastscore.suites.exact_sums import choose_grids, fixed_point
+from fastscore.wording import parameter
 
 KEY = "dialogue"
 LABEL = "label"
@@ -280,7 +281,8 @@ def _with_column(run: Run, table: str, rows: pl.LazyFrame, column: str) -> pl.La
         raise UsageError(
             f"{run.path}: dialogue {several!r} has several values of {column!r}, so rows of table "
             f"{table!r} have none.",
-            f"Compare the metrics of table {LABEL_TABLE!r} alone: --table {LABEL_TABLE}.",
+            f"Compare the metrics of table {LABEL_TABLE!r} alone: "
+            f"{parameter('tables', LABEL_TABLE)}.",
         )
     return rows.join(found, on=KEY, how="left")
 

@@ -32,6 +32,7 @@ from fastscore.vectors.embedder import Embedder
 from fastscore.vectors.precisions import Precision
 from fastscore.vectors.store import VectorStore
 from fastscore.vectors.view import text_ids
+from fastscore.wording import parameter
 
 NAMES_LISTED = 8
 
@@ -131,7 +132,9 @@ class Dialogues:
                 )
         hint = f"Its {counted(len(names), 'dialogues')}: {_listed(names)}."
         if name in {metric.id for metric in self.suite.metrics}:
-            hint = f"That is a metric: put a dialogue before it, or write --worst {name}."
+            hint = (
+                f"That is a metric: put a dialogue before it, or write {parameter('worst', name)}."
+            )
         raise UsageError(f"{self.run.path}: no dialogue's name holds {name!r}.", hint)
 
     def ranked(self, metric: str) -> list[int]:
@@ -435,6 +438,6 @@ def nearest_texts(
     if best.is_empty():
         raise StoreError(
             f"No text of these runs has a vector in {store.folder}.",
-            "Score with an embedder, or name its --store.",
+            f"Score with an embedder, or name its {parameter('store')}.",
         )
     return best

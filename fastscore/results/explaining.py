@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from fastscore.errors import RunError, UsageError, worded
+from fastscore.errors import RunError, UsageError
 from fastscore.results.dialogue_sums import LABEL_TABLE
 from fastscore.results.dialogues import Dialogues
 from fastscore.results.metric_text import decimals_for, number_text
@@ -27,6 +27,7 @@ from fastscore.suites.showing import (
     derive,
 )
 from fastscore.terminal import plain
+from fastscore.wording import both, parameter, worded
 
 SEMANTIC_TOLERANCE = 1e-6
 _PLACES = ("utterance_index", "step", "turn", "segment", "shift", "turn_pair_id", "message_id")
@@ -94,7 +95,8 @@ def explain(dialogues: Dialogues, row: int, metrics: Sequence[str]) -> list[Expl
             raise RunError(
                 f"{dialogues.run.path}: {metric.id} of {dialogues.names['name'][row]!r} is not "
                 "what it is when the dialogue is scored again.",
-                "See what is damaged with `fastscore summary RUN --verify`.",
+                "See what is damaged with "
+                f"{both('`fastscore summary RUN --verify`', '`run.damaged()`')}.",
             )
         found += _rows(dialogues, dialogue, metric, before.to_list())
     return found
@@ -171,7 +173,8 @@ def choose_dialogue(
     if len(ways) != 1:
         raise UsageError(
             f"A dialogue is chosen in one way, not in {len(ways)}." if ways else "Which dialogue?",
-            "Name it, or use --worst METRIC, --best METRIC or --random.",
+            f"Name it, or use {parameter('worst', 'METRIC')}, {parameter('best', 'METRIC')} "
+            f"or {both('--random', 'seed')}.",
         )
     if dialogues.names.is_empty():
         raise UsageError(
@@ -202,7 +205,7 @@ def explain_run(
     chosen = explain_chosen(run, dialogue, metric, worst=worst, best=best, seed=seed)
     dialogues, row, found = chosen
     name, file = dialogues.place(row)
-    return Explanations(name, file, tuple(found), worded(_explanations_text(*chosen)))
+    return Explanations(name, file, tuple(found), _explanations_text(*chosen))
 
 
 def explain_chosen(
@@ -275,7 +278,8 @@ def print_explanations(
             print_evidence(console, evidence)
         more = len(one.evidence) - EVIDENCE_SHOWN
         if more > 0:
-            console.print(Text(f"  ... and {more:,} more: --json has all"))
+            all_shown = worded(both("--json has all", "`explanations` has all"))
+            console.print(Text(f"  ... and {more:,} more: {all_shown}"))
 
 
 def _explanations_text(dialogues: Dialogues, row: int, found: Sequence[Explanation]) -> str:

@@ -20,6 +20,7 @@ from fastscore.statistics.clustered import Estimate, clustered_mean
 from fastscore.suites.base import Suite
 from fastscore.suites.declarations import Metric, Table
 from fastscore.suites.summary import ALL
+from fastscore.wording import command_text
 
 MOST_GROUPS = 100
 BETWEEN = " / "
@@ -55,7 +56,7 @@ def summarise_run(run: Run, by: Sequence[str] = (), cluster: str | None = None) 
     if columns and summary.is_empty():
         raise UsageError(
             f"{run.path}: no dialogue has a {BETWEEN.join(columns)}.",
-            "Choose another column; `fastscore summary RUN` shows groups.",
+            f"Choose another column; {command_text('summary', 'RUN')} shows groups.",
         )
     return summary
 

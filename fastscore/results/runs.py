@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import polars as pl
 
-from fastscore.errors import RunError, UsageError, did_you_mean, worded
+from fastscore.errors import RunError, UsageError, did_you_mean
 from fastscore.extras import explained, require
 from fastscore.logs.read.score_input import ScoreInput
 from fastscore.options import available_processors
@@ -36,6 +36,7 @@ from fastscore.run.scoring import CUT_SCHEMA
 from fastscore.suites.base import Suite
 from fastscore.suites.declarations import REJECTS_TABLE
 from fastscore.suites.registry import load_suite
+from fastscore.wording import SCORE_A_RUN, SCORE_AGAIN, SCORE_SAME_AGAIN, parameter, worded
 
 if TYPE_CHECKING:
     from pandas import DataFrame as PandasFrame
@@ -202,7 +203,7 @@ class Run:
         except (OSError, pl.exceptions.PolarsError) as error:
             raise RunError(
                 f"{self.path / SUMMARY_PARQUET}: missing or damaged ({error}).",
-                "Run its `fastscore score` command again.",
+                f"{SCORE_AGAIN}.",
             ) from error
         return summary if set(SUMMARY_SCHEMA) <= set(summary.columns) else summarise_tables(self)
 
@@ -244,7 +245,7 @@ class Run:
         except (OSError, UnicodeDecodeError) as error:
             raise RunError(
                 f"{self.path / SUMMARY_JSON}: missing or damaged ({error}).",
-                "Run its `fastscore score` command again.",
+                f"{SCORE_AGAIN}.",
             ) from error
 
     @property
@@ -319,7 +320,8 @@ class Run:
             raise RunError(
                 f"{self.path / folder}: no column {', '.join(map(repr, lacking))}: another version "
                 f"of fastscore wrote the run ({version}).",
-                "Score its logs again, into another folder or with --overwrite.",
+                "Score its logs again, into another folder or with "
+                f"{parameter('overwrite', True)}.",
             )
 
     def damaged(self) -> list[str]:
@@ -435,7 +437,7 @@ def common_suite(runs: Sequence[Run]) -> Suite:
 def _damaged(path: Place) -> RunError:
     return RunError(
         f"{path}: missing, or not what was committed.",
-        "Run the same `fastscore score` command again: what is damaged is scored again.",
+        f"{SCORE_SAME_AGAIN}: what is damaged is scored again.",
     )
 
 
@@ -472,17 +474,15 @@ def open_run(path: str | PathLike[str], *, verify: bool = True) -> Run:
     if manifest is None and (folder / RECEIPTS).is_dir():
         raise RunError(
             f"{folder}: the run's manifest.json is lost.",
-            "Run its `fastscore score` command again: it is made anew from the receipts.",
+            f"{SCORE_AGAIN}: it is made anew from the receipts.",
         )
     if manifest is None:
         raise UsageError(
             f"{folder}: no run there (no manifest.json).",
-            "Make one with `fastscore score SUITE INPUT... -o RUN`.",
+            f"Make one with {SCORE_A_RUN}.",
         )
     if manifest.status != "complete":
-        raise RunError(
-            f"{folder}: the run is not complete.", "Run its `fastscore score` command again."
-        )
+        raise RunError(f"{folder}: the run is not complete.", f"{SCORE_AGAIN}.")
     return Run(folder, manifest, verify)
 
 

@@ -12,7 +12,7 @@ from fastscore.logs.inputs.column_map import NO_MAP, ColumnMap, map_source
 from fastscore.logs.inputs.files import Format
 from fastscore.logs.integrity.limits import DEFAULT_LIMITS, Limits
 from fastscore.logs.read.chosen import EVERYTHING, Choice, ChosenDialogues
-from fastscore.options import allowed_values, build_options, flag_name, option_values
+from fastscore.options import allowed_values, build_options, option_values
 from fastscore.paths import check_path
 from fastscore.run.engines.engine import LOCAL
 from fastscore.run.places import place_of
@@ -20,6 +20,7 @@ from fastscore.signature import EmbedderIdentity, signature
 from fastscore.suites.base import Suite
 from fastscore.suites.declarations import Source
 from fastscore.suites.registry import load_suite
+from fastscore.wording import TYPE, parameter
 
 if TYPE_CHECKING:
     from fastscore.logs.read.score_input import ScoreInput
@@ -247,13 +248,14 @@ def _perplexity_settings(
 def _no_embedder(suite: Suite, options: Any) -> UsageError:
     """Say which option asks for an embedder, and the value that does not."""
     changes = list(_without_vectors(suite, options))
-    asking = " and ".join(f"{flag_name(name)} {given}" for name, given, _ in changes)
-    instead = [f"{flag_name(name)} {value}" for name, _, value in changes]
+    asking = " and ".join(parameter(name, given) for name, given, _ in changes)
+    instead = [parameter(name, value) for name, _, value in changes]
     return UsageError(
         f"{suite.name} needs an embedder"
         + (f" with {asking}" if asking else " with these options")
-        + ", and --embedder is none.",
-        f"Type {' or '.join([*instead, '--embedder MODEL'])}; `fastscore models list` names them.",
+        + f", and {parameter('embedder')} is none.",
+        f"{TYPE} {' or '.join([*instead, parameter('embedder', 'MODEL')])}; "
+        "`fastscore models list` names them.",
     )
 
 
@@ -299,10 +301,8 @@ def embedder_identity(config: RunConfig, suite: Suite, options: Any) -> Embedder
     try:
         embedder = Embedder(config.embedder, precision=config.precision, device=config.device)
     except FastscoreError as error:
-        changes = [
-            f"{flag_name(name)} {value}" for name, _, value in _without_vectors(suite, options)
-        ]
-        without = ["--embedder none"] if suite.runs_without_embedder else changes
+        changes = [parameter(name, value) for name, _, value in _without_vectors(suite, options)]
+        without = [parameter("embedder", "none")] if suite.runs_without_embedder else changes
         if without:
             error.hint = f"{error.hint or ''} Without a model: {' or '.join(without)}.".strip()
         raise

@@ -74,6 +74,7 @@ from fastscore.run.tasks import Checked
 from fastscore.run.writer import Writer, writing
 from fastscore.signature import deciding_differences
 from fastscore.suites.base import Suite
+from fastscore.wording import RUN_AGAIN
 
 if TYPE_CHECKING:
     from fastscore.run.summary_tasks import Parts
@@ -375,7 +376,7 @@ def _score_receipts(run: _Execution, plan: Plan) -> list[Receipt]:
             raise RunConflictError(
                 f"{run.writer.name}: the output of shard {checked.index} was changed while it was "
                 "scored.",
-                "Run the same command again.",
+                f"{RUN_AGAIN}.",
             )
         receipts.append(checked.receipt)
     return receipts

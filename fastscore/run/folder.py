@@ -51,6 +51,7 @@ from fastscore.run.writer import Writer
 from fastscore.signature import EmbedderIdentity, deciding_differences, package_version
 from fastscore.suites.base import Suite
 from fastscore.unpacked import DamageError, unpacked
+from fastscore.wording import parameter
 
 REPORTED_PACKAGES = ("polars", "numpy", "numba", "onnxruntime", "faiss-cpu", "tokenizers")
 
@@ -88,7 +89,8 @@ def open_manifest(
         if differing := deciding_differences(there, signed):
             raise RunConflictError(
                 f"{name} holds a run with another signature: {'; '.join(map(str, differing))}.",
-                "Choose another folder with -o, or replace it with --overwrite.",
+                f"Choose another folder with {parameter('output')}, or replace it with "
+                f"{parameter('overwrite', True)}.",
             )
         begun, now = package_version(there), package_version(signed)
         if begun != now:
@@ -149,7 +151,7 @@ def _refuse_links(folder: Path) -> None:
         if path.is_symlink():
             raise RunConflictError(
                 f"{path} is a link, expected a file or folder of the run's own.",
-                "Remove it, or choose another folder with -o.",
+                f"Remove it, or choose another folder with {parameter('output')}.",
             )
 
 
@@ -197,7 +199,7 @@ def _clear(folder: Path, suite: Suite) -> None:
     if strange:
         raise RunConflictError(
             f"{folder} is no run directory: it holds {strange[0]}.",
-            "Choose an empty or new folder with -o.",
+            f"Choose an empty or new folder with {parameter('output')}.",
         )
     for name in sorted(names - {LOCK_NAME}):
         (folder / name).unlink(missing_ok=True)
@@ -229,7 +231,8 @@ def accept_inputs(folder: Path, manifest: Manifest, plan: Plan, writer: Writer) 
     if gone:
         raise RunConflictError(
             f"{writer.name} was begun with {gone[0]}, which is not among the inputs now.",
-            "Name all its inputs again, choose another folder with -o, or use --overwrite.",
+            f"Name all its inputs again, choose another folder with {parameter('output')}, or "
+            f"use {parameter('overwrite', True)}.",
         )
     manifest.inputs = describe_inputs(plan)
     manifest.shards = len(plan.shards)

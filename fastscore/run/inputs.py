@@ -25,6 +25,7 @@ from fastscore.run.context import RunConfig
 from fastscore.run.engines.engine import LOCAL
 from fastscore.suites.base import Suite
 from fastscore.suites.declarations import Source
+from fastscore.wording import parameter
 
 _CUT = ("csv", "jsonl")
 """The formats of which the beginning is a log of its own."""
@@ -101,7 +102,7 @@ def with_own_turns(
     )
     if not found:
         return config
-    note(f"each row is a turn: read as by --layout {ROW_PER_TURN}")
+    note(f"each row is a turn: read as by {parameter('layout', ROW_PER_TURN)}")
     return replace(config, columns=found)
 
 

@@ -20,6 +20,7 @@ from fastscore_jit.system import lock_file, open_descriptor, read_at, remove_loc
 
 from fastscore.errors import RunConflictError
 from fastscore.paths import explain
+from fastscore.wording import RUN_AGAIN, parameter
 
 LOCK_NAME = ".lock"
 _HOLDER_BYTES = 400
@@ -40,7 +41,8 @@ def run_lock(folder: Path) -> Iterator[str]:
     path = folder / LOCK_NAME
     if folder.exists() and not folder.is_dir():
         raise RunConflictError(
-            f"{folder} is a file; a run is a folder.", "Choose another name with -o."
+            f"{folder} is a file; a run is a folder.",
+            f"Choose another name with {parameter('output')}.",
         )
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -97,7 +99,7 @@ def _holder(path: Path) -> str:
 def _lost(folder: Path, holder: str) -> RunConflictError:
     return RunConflictError(
         f"{folder}: this process no longer holds the run ({holder}); it commits nothing more.",
-        "Run the same command again when no other writes there.",
+        f"{RUN_AGAIN} when no other writes there.",
     )
 
 
@@ -121,7 +123,7 @@ def _lock(path: Path) -> int:
             os.close(descriptor)
             raise RunConflictError(
                 f"{path.parent}: another fastscore writes there ({holder or 'holder unknown'}).",
-                "Wait for it to end, or choose another folder with -o.",
+                f"Wait for it to end, or choose another folder with {parameter('output')}.",
             )
         if _is_held(descriptor, path):
             return descriptor

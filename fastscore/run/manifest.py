@@ -9,9 +9,12 @@ from fastscore.errors import RunError
 from fastscore.logs.inputs.column_map import map_from_signature, stored_map
 from fastscore.run.commit import AlteredFileError, commit_checked, read_checked
 from fastscore.signature import signature_parts
+from fastscore.wording import SCORE_SAME_AGAIN, both, parameter, spellings
 
 MANIFEST_NAME = "manifest.json"
 FORMAT = 2
+_WITH_OPTIONS = ("lacking", "notes")
+"""Fields whose texts name options."""
 
 
 class DamagedManifestError(RunError):
@@ -92,9 +95,20 @@ class Manifest:
     format: int = FORMAT
 
     def save(self, run: Path) -> None:
-        """Write the manifest into a run directory, atomically."""
+        """Write the manifest into a run directory, atomically.
+
+        Notes are written as the command line words them. If Python words some otherwise, the file
+        has these words too, under ``notes_in_python``.
+        """
         names = (each.name for each in dataclasses.fields(self))
         content = {name: getattr(self, name) for name in names}
+        called: dict[str, str] = {}
+        for name in _WITH_OPTIONS:
+            pairs = [spellings(note) for note in content[name]]
+            content[name] = [typed for typed, _ in pairs]
+            called |= {typed: other for typed, other in pairs if other != typed}
+        if called:
+            content["notes_in_python"] = called
         if not self.own_metrics:
             del content["own_metrics"]
         commit_checked(run / MANIFEST_NAME, content)
@@ -118,20 +132,25 @@ def read_manifest(run: Path) -> Manifest | None:
     except (OSError, AlteredFileError) as error:
         raise DamagedManifestError(
             f"{path}: not the manifest that was committed ({error}).",
-            "Run the same `fastscore score` command again: it is made anew from the receipts.",
+            f"{SCORE_SAME_AGAIN}: it is made anew from the receipts.",
         ) from error
     if content.get("format") != FORMAT:
         raise RunError(
             f"{path}: not a manifest of format {FORMAT}.",
-            "Read it with the fastscore that wrote it, or start anew with --overwrite.",
+            "Read it with the fastscore that wrote it, or start anew with "
+            f"{parameter('overwrite', True)}.",
         )
     if "column_map" not in content:  # releases before had the map in the signature alone
         parts, layout = signature_parts(content.get("signature", "")), content.pop("layout", None)
         content["column_map"] = stored_map(map_from_signature(parts, layout))
+    called = content.pop("notes_in_python", {})
+    for name in _WITH_OPTIONS:
+        notes = content.get(name, ())
+        content[name] = [both(note, called[note]) if note in called else note for note in notes]
     try:
         return Manifest(**content)
     except TypeError as error:
         raise DamagedManifestError(
             f"{path}: not a whole manifest ({error}).",
-            "Run the same `fastscore score` command again: it is made anew from the receipts.",
+            f"{SCORE_SAME_AGAIN}: it is made anew from the receipts.",
         ) from error

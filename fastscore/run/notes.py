@@ -12,9 +12,10 @@ import polars as pl
 
 from fastscore.errors import FastscoreError, InputError, counted
 from fastscore.logs.inputs.archives import open_unpacked
-from fastscore.logs.inputs.column_map import EACH, column_flag, typed
+from fastscore.logs.inputs.column_map import EACH
 from fastscore.logs.inputs.column_samples import RequiredColumn, all_columns
 from fastscore.logs.inputs.first_bytes import content_of, read_head
+from fastscore.logs.inputs.flags import column_flag, typed
 from fastscore.logs.inputs.found_keys import (
     KINDS,
     SHOWN,
@@ -51,6 +52,7 @@ from fastscore.suites.declarations import (
 )
 from fastscore.suites.summary import ALL
 from fastscore.unpacked import Compression, DamageError
+from fastscore.wording import TYPE, parameter
 
 _LONGEST_WORD = 40
 _ROWS_COUNTED = 100
@@ -106,8 +108,9 @@ def _note_on_lines(counts: dict[str, int], source: Source) -> list[str]:
         return []
     name = source.dialogue_key[0]
     return [
-        f"{name}: {lines:,} lines have the names of {counted(dialogues, 'dialogues')} and are put "
-        f"together by them; type --column {name}=KEY if each line is a dialogue of its own"
+        f"{name}: {lines:,} lines have the names of {counted(dialogues, 'dialogues')} and are "
+        f"put together by them; type {typed([column_flag(name, 'KEY')])} if each line is a "
+        "dialogue of its own"
     ]
 
 
@@ -394,9 +397,9 @@ def nothing_error(suite: str, lacking: Sequence[str]) -> InputError:
 def strict_error(notes: Sequence[str]) -> InputError:
     """Make the error of ``--strict``."""
     return InputError(
-        "Metrics lack a column in every row, and --strict is given; all else is scored.\n  "
-        + "\n  ".join(notes),
-        "Map the columns, or leave --strict out.",
+        f"Metrics lack a column in every row, and {parameter('strict', True)} is given; all "
+        "else is scored.\n  " + "\n  ".join(notes),
+        f"Map the columns, or leave {parameter('strict', True)} out.",
     )
 
 
@@ -424,8 +427,8 @@ def refusal(config: RunConfig, manifest: Manifest) -> InputError | None:
     if rejects > config.max_rejects * max(lines, 1):
         return InputError(
             f"{rejects:,} of {counted(lines, 'lines')} "
-            f"{'is a reject' if rejects == 1 else 'are rejects'}, more than --max-rejects "
-            f"{config.max_rejects:g} allows; the others are scored.",
+            f"{'is a reject' if rejects == 1 else 'are rejects'}, more than "
+            f"{parameter('max_rejects')} {config.max_rejects:g} allows; the others are scored.",
             where,
         )
     return _unpaired_error(counts, manifest.options)
@@ -444,9 +447,10 @@ def _unpaired_error(counts: Mapping[str, int], options: Mapping[str, Any]) -> In
     return InputError(
         f"{unpaired:,} of {counted(messages, 'messages')} pair with nothing, more than "
         f"{MOST_UNPAIRED:.0%} and one for each dialogue; the others are scored.",
-        "Look at the speakers in the rejects: words may need --value."
+        f"Look at the speakers in the rejects: words may need {parameter('values')}."
         if merged
-        else "Type --merge-speakers to join messages of one speaker that follow each other.",
+        else f"{TYPE} {parameter('merge_speakers', True)} to join messages of one speaker that "
+        "follow each other.",
     )
 
 

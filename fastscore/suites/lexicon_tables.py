@@ -10,6 +10,7 @@ import polars as pl
 
 from fastscore.errors import UsageError, did_you_mean
 from fastscore.options import TEXT_BYTES, parse_toml, read_option_file
+from fastscore.wording import parameter
 
 _FILE = "lexicon.toml"
 
@@ -154,7 +155,9 @@ def lexicon_content(path: str, package: str) -> bytes:
     try:
         return read_option_file(path, TEXT_BYTES)
     except OSError as error:
-        raise UsageError(f"--lexicon {path}: cannot be read: {error.strerror}.") from error
+        raise UsageError(
+            f"{parameter('lexicon')} {path}: cannot be read: {error.strerror}."
+        ) from error
 
 
 @cache

@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, NoReturn, TextIO
 
 import click
 
+from fastscore.wording import worded
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -21,7 +23,7 @@ def write_line(text: object = "") -> None:
 
 def write_note(text: object, stream: TextIO | None = None) -> None:
     """Write a line that is not a result, to stderr unless a stream is given."""
-    click.echo(text, file=stream, err=True)
+    click.echo(worded(str(text)), file=stream, err=True)
 
 
 def result_console() -> "Console":

@@ -9,6 +9,7 @@ from fastscore_jit.objects import is_kept_from_others
 
 from fastscore.errors import StoreError
 from fastscore.paths import committed
+from fastscore.wording import parameter
 
 TRUST_VARIABLE = "FASTSCORE_TRUST_STORE"
 
@@ -27,8 +28,8 @@ def check_trusted(folder: Path) -> None:
         raise StoreError(
             f"{folder}: this vector store, or a folder above it, is another user's or writable "
             "for all: its vectors may not be what the model made.",
-            "Mend its owner or permissions, name another with --store, or trust it with "
-            "--trust-store.",
+            f"Mend its owner or permissions, name another with {parameter('store')}, or trust "
+            f"it with {parameter('trust_store')}.",
         )
 
 

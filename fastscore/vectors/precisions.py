@@ -33,6 +33,7 @@ from fastscore.vectors.devices import (
     INSTALL_CUDA,
     check_session,
 )
+from fastscore.wording import parameter
 
 if TYPE_CHECKING:
     from fastscore_models import ExportedModel
@@ -67,7 +68,7 @@ def check_precision(precision: str) -> None:
         raise ModelError(
             "The precision bf16 needs a processor with AMX or AVX512-BF16: this one has neither "
             f"{' nor '.join(sorted(_BFLOAT16_FLAGS))} among its flags.",
-            f"Use --precision {EXACT}.",
+            f"Use {parameter('precision', EXACT)}.",
         )
     if precision == "bf16" and not is_installed("openvino"):
         raise ModelError(
@@ -78,7 +79,7 @@ def check_precision(precision: str) -> None:
         raise ModelError(
             "The precision int8 needs a processor with VNNI: this one has neither "
             f"{' nor '.join(sorted(_INT8_FLAGS))} among its flags.",
-            f"Use --precision {EXACT}.",
+            f"Use {parameter('precision', EXACT)}.",
         )
 
 
@@ -99,7 +100,7 @@ def check_device(device: str, precision: str) -> None:
     if precision != EXACT:
         raise UsageError(
             f"The device {device} runs precision {EXACT} only, and precision is {precision}.",
-            f"Use --precision {EXACT}, or --device {CPU}.",
+            f"Use {parameter('precision', EXACT)}, or {parameter('device', CPU)}.",
         )
     import onnxruntime
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from fastscore.errors import command_line_words
+from fastscore.wording import command_line_words
 
 
 @pytest.fixture(autouse=True)

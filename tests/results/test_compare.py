@@ -210,7 +210,7 @@ def test_levels_of_one_run_without_common_ids_are_independent_samples(both: Run)
     assert (row["low"], row["high"]) == pytest.approx((ends.low, ends.high))
     (note,) = found.notes
     assert note.startswith("m1 and m2 are independent samples: 0 of 11 dialogues have a partner")
-    assert "--pair-by names a column" in note
+    assert "pair_by names a column" in note
     alone = fastscore.compare(
         both, by="miner_uid", pair_by="dialogue_uid", unpaired=True, levels=["m2", "m1"]
     )
@@ -372,7 +372,7 @@ def test_different_signatures_are_refused_by_name(base: Run, folder: Path) -> No
         ({"by": "miner_uid", "levels": ["m3", "m1"]}, "no miner_uid is 'm3'. Did you mean"),
         ({"by": "miner_uid", "levels": ["m1"]}, "Levels of 'miner_uid': 'm1'; expected two"),
         ({"by": "miner_uid", "test": "F"}, "The test is 'F', expected one of auto, t, permutation"),
-        ({"levels": ["m1"], "by": None}, "Name the column with --by"),
+        ({"levels": ["m1"], "by": None}, "Name the column with by."),
         ({"by": "miner_uid", "metrics": ["U_bets"]}, "Did you mean 'U_best'?"),
         ({"by": "miner_uid", "tables": ["turns"]}, "no table 'turns'"),
         ({"by": "average_U_best_early"}, "no table has labels 'average_U_best_early'"),

@@ -90,7 +90,7 @@ def test_levels_say_which_dialogues_have_no_partner(folder: Path) -> None:
     assert found.notes == (
         "1 dialogue of experiment_level 5 without a partner at 3",
         "1 and 3 are independent samples: 0 of 2 dialogues have a partner (1 has 'u', 3 'x'). "
-        "--pair-by names a column that they share. So is 1 more pair",
+        "pair_by names a column that they share. So is 1 more pair",
     )
 
 

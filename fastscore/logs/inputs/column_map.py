@@ -6,13 +6,13 @@ A map changes nothing but the declarations of a `Source`: readers follow `Column
 
 import hashlib
 import json
-import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 from urllib.parse import quote, unquote
 
-from fastscore.errors import InputError, UsageError, did_you_mean
+from fastscore.errors import UsageError, did_you_mean
+from fastscore.logs.inputs.flags import Flag, column_flag, typed
 from fastscore.suites.chats import (
     ANY_OTHER,
     ASSISTANT_ROLE,
@@ -23,6 +23,7 @@ from fastscore.suites.chats import (
     ChatRows,
 )
 from fastscore.suites.declarations import Chat, Column, Source
+from fastscore.wording import parameter
 
 EACH = "[]."
 """In a path, between an array and what is found in each of its elements."""
@@ -34,9 +35,6 @@ _TEXT_KEYS = ("content", "parts")
 _CSV = "csv"
 NOWHERE = "\0"
 """The path of a dialogue's name that is in no row: the file is the dialogue."""
-
-Flag = tuple[str, str]
-"""An option of the command line that maps something, and its value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +173,9 @@ def parse_map(columns: Sequence[str], values: Sequence[str]) -> ColumnMap:
     UsageError
         A text of another form.
     """
-    paths = [_split_flag(text, "--column", "NAME=PATH, as in text=content") for text in columns]
+    paths = [
+        _split_flag(text, parameter("columns"), "NAME=PATH, as in text=content") for text in columns
+    ]
     words = []
     for text in values:
         expected = "COLUMN:FROM=TO, as in speaker:user=USER"
@@ -183,46 +183,19 @@ def parse_map(columns: Sequence[str], values: Sequence[str]) -> ColumnMap:
         name, colon, rest = text.partition(":")
         found, equals, meant = rest.partition("=")
         if not (name and colon and equals):
-            raise UsageError(f"--value is {text!r}, expected {expected}.")
+            raise UsageError(f"{parameter('values')} is {text!r}, expected {expected}.")
         words.append((name, found, meant))
     return ColumnMap(tuple(paths), tuple(words))
 
 
-def column_flag(name: str, path: str) -> Flag:
-    """Return the option that maps a column to a path."""
-    return "--column", f"{name}={path}"
-
-
-def value_flag(name: str, found: str, meant: str) -> Flag:
-    """Return the option that maps a value of a column."""
-    return "--value", f"{name}:{found}={meant}"
-
-
-def typed(flags: Iterable[Flag]) -> str:
-    """Write options as they are typed in a shell."""
-    return " ".join(map(shlex.join, flags))
-
-
-class UnmappedLogError(InputError):
-    """A log that a suite may read if its columns or values are mapped.
-
-    Parameters
-    ----------
-    message
-        As of any error.
-    flags
-        Options that probably map the log, in part or in full; the hint says to type them.
-    unless
-        The hint if there are no such options.
-    more
-        What else there is to say after them.
-    """
-
-    def __init__(
-        self, message: str, flags: Sequence[Flag], *, unless: str = "", more: str = ""
-    ) -> None:
-        super().__init__(message, f"Type {typed(flags)}.{more}" if flags else unless)
-        self.flags = tuple(flags)
+def map_of(flags: Sequence[Flag]) -> ColumnMap:
+    """Return the map of columns and values that options make."""
+    columns = (flag.words for flag in flags if flag.option == "column")
+    values = (flag.words for flag in flags if flag.option == "value")
+    return ColumnMap(
+        tuple((name, path) for name, path in columns),
+        tuple((name, found, meant) for name, found, meant in values),
+    )
 
 
 def _split_flag(text: str, flag: str, expected: str) -> tuple[str, str]:
@@ -250,7 +223,7 @@ def map_source(source: Source, columns: ColumnMap) -> Source:
     if rows is None:
         raise UsageError(
             "The layout describes chats, and the suite does not score chats.",
-            "Map its columns with --column.",
+            f"Map its columns with {parameter('columns')}.",
         )
     chat, others = _edited(chat, rows, columns)
     native = _map_columns(source, _inside(others, rows))
@@ -350,7 +323,7 @@ def _of_rows(source: Source, name: str, array: str) -> Source:
         lists = next(column.name for column in source.columns if column.items)
         raise UsageError(
             f"The column {name!r} is one of a whole line, not of each element of {array!r}.",
-            f"The suite's own array is {lists!r}: --column {lists}={array}.",
+            f"The suite's own array is {lists!r}: {typed([column_flag(lists, array)])}.",
         )
     if source.rows not in ("", array):
         raise UsageError(
@@ -468,7 +441,7 @@ def _beside_array(name: str, array: str, rows: ChatRows) -> UsageError:
         )
     return UsageError(
         f"The column {name!r} is one of a whole line, not of each element of {array!r}.",
-        f"The suite's own array is {rows.array!r}: --column {rows.array}={array}.",
+        f"The suite's own array is {rows.array!r}: {typed([column_flag(rows.array, array)])}.",
     )
 
 

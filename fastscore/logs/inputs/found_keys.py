@@ -10,8 +10,9 @@ from functools import lru_cache
 from itertools import islice, pairwise
 from typing import Any
 
-from fastscore.logs.inputs.column_map import EACH, LEFT_OUT, Flag, value_flag
+from fastscore.logs.inputs.column_map import EACH, LEFT_OUT
 from fastscore.logs.inputs.document_values import json_of_text, value_at
+from fastscore.logs.inputs.flags import Flag, value_flag
 from fastscore.logs.inputs.records import Record, json_of
 from fastscore.suites.chats import ASSISTANT_ROLE, SYSTEM_ROLE, TOOL_ROLE, USER_ROLE, ChatRows
 from fastscore.suites.declarations import Column, Source

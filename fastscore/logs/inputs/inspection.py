@@ -13,15 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from fastscore.errors import FastscoreError, InputError
-from fastscore.logs.inputs.column_map import (
-    NO_MAP,
-    ColumnMap,
-    Flag,
-    UnmappedLogError,
-    map_source,
-    parse_map,
-    typed,
-)
+from fastscore.logs.inputs.column_map import NO_MAP, ColumnMap, map_of, map_source
 from fastscore.logs.inputs.column_samples import RequiredColumn, all_columns
 from fastscore.logs.inputs.files import (
     FORMAT_NAMES,
@@ -29,12 +21,14 @@ from fastscore.logs.inputs.files import (
     list_left_aside,
     resolve_inputs,
 )
+from fastscore.logs.inputs.flags import Flag, UnmappedLogError, layout_flag, typed
 from fastscore.logs.inputs.found_keys import FoundKey, FoundKeys, count_keys, fold_maps
 from fastscore.logs.inputs.layout import layout_map
 from fastscore.logs.inputs.records import beginning_of, records
 from fastscore.logs.inputs.screening import UnknownWordsError, screen
 from fastscore.logs.inputs.suggestions import ROW_PER_TURN
 from fastscore.suites.declarations import ALL_METRICS, Column, Source
+from fastscore.wording import TYPE
 
 EXAMPLE_CHARACTERS = 60
 ARRAY = "array"
@@ -249,7 +243,7 @@ def _fit(file: InputFile, found: FoundKeys, suite: str, source: Source, try_read
     columns = NO_MAP
     flags: tuple[Flag, ...] = ()
     if file.format == "csv" and rows is not None and rows.can_be_turns:
-        columns, flags = layout_map(ROW_PER_TURN, suite), (("--layout", ROW_PER_TURN),)
+        columns, flags = layout_map(ROW_PER_TURN, suite), (layout_flag(ROW_PER_TURN),)
     file = _as_read(file, map_source(source, columns))
     if not found.rows:
         raise InputError(f"{file.path}: no row was found.")
@@ -266,7 +260,7 @@ def _fit(file: InputFile, found: FoundKeys, suite: str, source: Source, try_read
             if not trial.n_scored:
                 raise InputError(trial.fault or "nothing of the first rows would be scored")
             lacking = _lacking(map_source(source, columns), found)
-            words = tuple(word for flag in flags for word in flag)
+            words = tuple(word for flag in flags for word in flag.typed)
             return Fit(suite, words, lacking, columns, trial)
     raise InputError(f"{file.path}: no columns of it were found to serve {suite}.")
 
@@ -275,18 +269,16 @@ def _with_question(error: UnmappedLogError, flags: Sequence[Flag]) -> InputError
     """Add to an error what it asks, after the flags that were followed before."""
     if not isinstance(error, UnknownWordsError) or error.flags:
         return error
-    begin = f"Type {typed(flags)}. " if flags else ""
+    begin = f"{TYPE} {typed(flags)}. " if flags else ""
     return InputError(f"{error.reason} {begin}{error.hint}", error.hint)
 
 
 def _map_of(flags: Sequence[Flag], suite: str) -> ColumnMap:
-    given: dict[str, list[str]] = {"--layout": [], "--column": [], "--value": []}
-    for flag, value in flags:
-        given[flag].append(value)
     columns = NO_MAP
-    for layout in given["--layout"]:
-        columns |= layout_map(layout, suite)
-    return columns | parse_map(given["--column"], given["--value"])
+    for flag in flags:
+        if flag.option == "layout":
+            columns |= layout_map(flag.words[0], suite)
+    return columns | map_of(flags)
 
 
 def _lacking(source: Source, found: FoundKeys) -> tuple[RequiredColumn, ...]:

@@ -21,6 +21,7 @@ from fastscore.logs.inputs.column_map import NO_MAP, ColumnMap, column_map
 from fastscore.logs.inputs.document_values import dump_json, load_json
 from fastscore.options import TEXT_BYTES, parse_toml, read_option_file
 from fastscore.suites.chats import NOT_A_TURN, ROLES, ChatLayout
+from fastscore.wording import parameter
 
 GROUP = "fastscore.layouts"
 SUFFIX = ".toml"
@@ -68,7 +69,9 @@ class Layout:
         if suite not in self.maps and "" not in self.maps and self.chat is None:
             raise UsageError(
                 f"The layout {self.name!r} says nothing of {suite}.",
-                "It is one of " + ", ".join(sorted(self.maps)) + "; map columns by --column.",
+                "It is one of "
+                + ", ".join(sorted(self.maps))
+                + f"; map columns by {parameter('columns')}.",
             )
         found = self.maps.get("", NO_MAP) | self.maps.get(suite, NO_MAP)
         return replace(found, chat=self.chat)

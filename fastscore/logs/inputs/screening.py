@@ -14,13 +14,6 @@ from typing import Any
 
 from fastscore.errors import InputError
 from fastscore.logs.inputs.chats import names_no_speaker
-from fastscore.logs.inputs.column_map import (
-    Flag,
-    UnmappedLogError,
-    column_flag,
-    typed,
-    value_flag,
-)
 from fastscore.logs.inputs.column_samples import (
     ROWS_SAMPLED,
     ColumnSample,
@@ -36,6 +29,14 @@ from fastscore.logs.inputs.column_samples import (
     sample_rows,
 )
 from fastscore.logs.inputs.files import STDIN, Format, InputFile
+from fastscore.logs.inputs.flags import (
+    Flag,
+    UnmappedLogError,
+    column_flag,
+    layout_flag,
+    typed,
+    value_flag,
+)
 from fastscore.logs.inputs.found_keys import (
     KINDS,
     SHOWN,
@@ -56,6 +57,7 @@ from fastscore.logs.inputs.suggestions import (
 )
 from fastscore.suites.chats import USER_ROLE
 from fastscore.suites.declarations import Source
+from fastscore.wording import command_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +210,7 @@ def _alternating_notes(source: Source, kept: Sequence[FileSample]) -> list[str]:
         return []
     return [
         f"no turn says who speaks in {shortened(named)}: turns alternate, the user begins. If a "
-        f"key names the speaker, type --column {source.chat.rows.speaker}=KEY"
+        f"key names the speaker, type {typed([column_flag(source.chat.rows.speaker, 'KEY')])}"
     ]
 
 
@@ -269,7 +271,7 @@ def check_ids(suite: str, source: Source, seen: FileSample) -> None:
         f"{seen.file.path}: no row has {key.name}, by which {suite} tells dialogues apart, so the "
         f"file would be one dialogue. {found!r} varies within the file as names of dialogues do.",
         [column_flag(key.name, found)],
-        more=f" If the file is one dialogue, type --column {key.name}=.",
+        more=f" If the file is one dialogue, type {typed([column_flag(key.name, '')])}.",
     )
 
 
@@ -338,7 +340,7 @@ def foreign_error(
     layout = layout_of_arrays(suite, source, first) if beginning(first).startswith("[") else None
     return UnmappedLogError(
         f"{_named([seen for seen, _ in foreign])}: {describe_no_row(first)}.",
-        [("--layout", layout)] if layout else [],
+        [layout_flag(layout)] if layout else [],
         unless=_what_is_read(first),
     )
 
@@ -410,8 +412,8 @@ def lacking_error(
         "\n".join(lines),
         absent,
         flags_to_type(suite, source, lacking, advice, found, seen[0]),
-        f"Name its key: --column {lacking[0].name}=KEY. `fastscore inspect` lists the keys "
-        "of a log and the suites that it fits.",
+        f"Name its key: {typed([column_flag(lacking[0].name, 'KEY')])}. "
+        f"{command_text('inspect')} lists the keys of a log and the suites that it fits.",
     )
 
 
@@ -445,7 +447,7 @@ def _question(source: Source, need: RequiredColumn, counts: ColumnSample, meant:
     """Ask what words mean: of two speakers with what to type if the user is the first."""
     rows, words = source.chat_rows, [*counts.words][:2]
     if rows is None or need.name != rows.speaker or len(words) < len(rows.words[:2]):
-        return f"Say what they mean: --value {need.name}:WORD={meant}."
+        return f"Say what they mean: {typed([value_flag(need.name, 'WORD', meant)])}."
     example = [
         value_flag(need.name, word, own) for word, (_, own) in zip(words, rows.words, strict=False)
     ]
@@ -495,7 +497,7 @@ def speakers_error(
     return UnmappedLogError(
         f"{message}: beside the others, {others[0]!r} is probably not who {suite} takes it for.",
         flags,
-        more=f" To keep it as it is, type --value {need.name}:{others[0]}={others[0]}.",
+        more=f" To keep it as it is, type {typed([value_flag(need.name, others[0], others[0])])}.",
     )
 
 
@@ -521,7 +523,7 @@ def any_word_error(
         map(repr, sorted(counts.known))
     )
     flags = word_flags(source, need, counts, column.allowed_values)
-    is_mapped = any(value.endswith(f"={word}") for _, value in flags for word in expected)
+    is_mapped = any(flag.words[-1] == word for flag in flags for word in expected)
     return UnknownWordsError(
         f"{_named(seen)}: no row has what {suite} needs: {need.place} is never "
         f"{', '.join(map(repr, expected[:-1]))} or {expected[-1]!r}{''.join(elsewhere)}.\n"

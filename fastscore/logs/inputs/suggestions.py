@@ -7,7 +7,7 @@ from itertools import islice
 
 from fastscore.errors import UsageError
 from fastscore.logs.inputs.chats import BARE, counted_rows, is_array_of_turns
-from fastscore.logs.inputs.column_map import EACH, NO_MAP, ColumnMap, Flag, column_flag, map_source
+from fastscore.logs.inputs.column_map import EACH, NO_MAP, ColumnMap, map_source
 from fastscore.logs.inputs.column_samples import (
     FileSample,
     Known,
@@ -20,6 +20,7 @@ from fastscore.logs.inputs.column_samples import (
     stored,
 )
 from fastscore.logs.inputs.files import STDIN, InputFile
+from fastscore.logs.inputs.flags import Flag, column_flag, layout_flag
 from fastscore.logs.inputs.found_keys import (
     ANY_KEY,
     FoundKey,
@@ -145,7 +146,7 @@ def flags_to_type(
     if source.chat is None and (not has_own_array or not _are_turns(records, source)):
         for name in proposed_layouts(records, suite, source):
             if _fits(name, suite, source, seen):
-                return [("--layout", name)]
+                return [layout_flag(name)]
     flags = [column_flag(need.name, advice[need.place]) for need in lacking if need.place in advice]
     held = [need.holder for need in lacking if need.column.items or need.holder]
     if held and advice:

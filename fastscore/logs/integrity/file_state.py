@@ -26,6 +26,7 @@ from fastscore.logs.read.csv_records import csv_header
 from fastscore.logs.read.json_documents import opening_bracket
 from fastscore.logs.read.lines import line_blocks, read_blocks, unreadable
 from fastscore.unpacked import Compression, Damage, DamageError
+from fastscore.wording import RUN_AGAIN
 
 PLAIN_BLOCK_BYTES = 4 << 20
 
@@ -341,5 +342,5 @@ def changed(file: str) -> InputError:
     """Say that a file is not what was planned."""
     return InputError(
         f"The file {file!r} was changed while it was read.",
-        "Run the same command again when nothing writes to it any more.",
+        f"{RUN_AGAIN} when nothing writes to it any more.",
     )

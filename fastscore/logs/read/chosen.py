@@ -20,6 +20,7 @@ from fastscore.logs.inputs.files import Format
 from fastscore.logs.read.mapped_rows import keys_alone, name_elements
 from fastscore.logs.read.rows import Part
 from fastscore.suites.declarations import Source
+from fastscore.wording import parameter
 
 Ids = npt.NDArray[np.uint64]
 
@@ -53,15 +54,16 @@ class Choice:
     def __post_init__(self) -> None:
         if self.limit is not None and self.sample is not None:
             raise UsageError(
-                "Both --limit and --sample are given.",
-                "--limit takes dialogues from the start, --sample from everywhere; name one.",
+                f"Both {parameter('limit')} and {parameter('sample')} are given.",
+                f"{parameter('limit')} takes dialogues from the start, {parameter('sample')} "
+                "from everywhere; name one.",
             )
         if self.seed is not None and self.sample is None:
             raise UsageError(
-                "--seed is given without --sample.",
-                "It says which sample is scored: add --sample N.",
+                f"{parameter('seed')} is given without {parameter('sample')}.",
+                f"It says which sample is scored: add {parameter('sample', 'N')}.",
             )
-        for flag, value in (("--limit", self.limit), ("--sample", self.sample)):
+        for flag, value in ((parameter("limit"), self.limit), (parameter("sample"), self.sample)):
             if value is not None and value < 1:
                 raise UsageError(f"{flag} is {value}, expected a number of at least 1.")
 

@@ -15,7 +15,7 @@ from typing import Any
 import polars as pl
 from polars.io.plugins import register_io_source
 
-from fastscore.errors import InputError, UsageError, worded
+from fastscore.errors import InputError, UsageError
 from fastscore.logs.inputs.chats import array_name
 from fastscore.logs.inputs.column_samples import read_records
 from fastscore.logs.inputs.files import STDIN, Format, InputFile, resolve_inputs
@@ -36,6 +36,7 @@ from fastscore.logs.read.rows import (
 )
 from fastscore.logs.read.stored_columns import check_stored, convert_stored
 from fastscore.suites.declarations import REJECTS_TABLE, Column, Source
+from fastscore.wording import worded
 
 _ROWS_AT_ONCE = 1 << 18
 

@@ -40,11 +40,11 @@ from fastscore.statistics.clustered import (
 from fastscore.statistics.resampling import MOST_EXACT, permutation_test, rearrangements
 from fastscore.statistics.samples import Values
 from fastscore.suites.declarations import NULL_REASONS, Metric
+from fastscore.wording import command_text, parameter, worded
 
 Test = Literal["auto", "t", "permutation"]
 TESTS: tuple[Test, ...] = ("auto", "t", "permutation")
 
-SIGNATURES_DIFFER = "signatures differ: "
 """Begins the note on a part in which the signatures of two sides differ."""
 
 
@@ -356,11 +356,14 @@ class Selection:
             regular expression with one group.
         """
         if levels and by is None:
-            raise UsageError("Levels are values of a column.", "Name the column with --by.")
+            raise UsageError(
+                "Levels are values of a column.", f"Name the column with {parameter('by')}."
+            )
         if n_runs == 1 and by is None:
             raise UsageError(
                 "Only one run given.",
-                "Add a second run, or compare groups of this run with --by COLUMN.",
+                "Add a second run, or compare groups of this run with "
+                f"{parameter('by', 'COLUMN')}.",
             )
         pattern = None
         if pair_by is not None and "(" in pair_by:
@@ -369,11 +372,11 @@ class Selection:
                 groups = re.compile(pattern).groups
             except re.error as error:
                 raise UsageError(
-                    f"--pair-by {pattern!r} is no regular expression: {error}."
+                    f"{parameter('pair_by')} {pattern!r} is no regular expression: {error}."
                 ) from error
             if groups != 1:
                 raise UsageError(
-                    f"--pair-by {pattern!r} has {groups} groups, expected one.",
+                    f"{parameter('pair_by')} {pattern!r} has {groups} groups, expected one.",
                     "Write other parentheses as (?:...).",
                 )
         return cls(
@@ -436,9 +439,10 @@ def check_signatures(runs: Sequence[Run], *, allow: bool) -> list[str]:
     if differing and not allow:
         raise UsageError(
             "The runs have different signatures: " + "; ".join(differing) + ".",
-            "Score all alike, or compare them all the same with --allow-different-signatures.",
+            "Score all alike, or compare them all the same with "
+            f"{parameter('allow_different_signatures', True)}.",
         )
-    return [f"{SIGNATURES_DIFFER}{difference}" for difference in differing]
+    return differing
 
 
 def check_judges(runs: Sequence[JudgedRun], *, allow: bool) -> list[str]:
@@ -450,7 +454,7 @@ def check_judges(runs: Sequence[JudgedRun], *, allow: bool) -> list[str]:
             raise UsageError(
                 f"Several judges' scores: {', '.join(judges)}.",
                 "Have all judged alike, or compare them all the same with "
-                "--allow-different-signatures.",
+                f"{parameter('allow_different_signatures', True)}.",
             )
         notes.append(f"judges differ: {', '.join(judges)}")
     return notes
@@ -464,14 +468,16 @@ def check_repeated_dialogues(run: Run, selection: Selection, *, may_mix: bool) -
     if found.mixed and not may_mix:
         label, (dialogue, least, largest) = next(iter(found.mixed.items()))
         apart = (
-            f"Compare each {label} by itself (`fastscore compare` with --by {label})"
+            f"Compare each {label} by itself ({command_text('compare')} with "
+            f"{parameter('by')} {label})"
             if selection.by is None
-            else "Name a column that tells them apart with --pair-by, such as file"
+            else f"Name a column that tells them apart with {parameter('pair_by')}, such as file"
         )
         raise UsageError(
             f"{run.path}: dialogue {dialogue!r} stands for several conversations: {label} is "
             f"{least!r} in one and {largest!r} in another.",
-            f"{apart}, or ask for the mean of all that share an id with --pair-by {KEY}.",
+            f"{apart}, or ask for the mean of all that share an id with "
+            f"{parameter('pair_by')} {KEY}.",
         )
     return [
         f"{run.path}: {counted(len(found.dialogues), 'values')} of {selection.key} (such as "
@@ -502,14 +508,15 @@ def choose_design(
         return False, [
             f"{a.name} and {b.name} are independent samples: {n_paired:,} of "
             f"{counted(min(map(len, keys)), 'dialogues')} have a partner ({a.name} has "
-            f"{_example(a)}, {b.name} {_example(b)}). --pair-by names a column that they share"
+            f"{_example(a)}, {b.name} {_example(b)}). {worded(parameter('pair_by'))} names a "
+            "column that they share"
         ]
     if not n_paired:
         raise UsageError(
             f"No dialogue of {a.name} (such as {_example(a)}) is in {b.name} "
             f"(such as {_example(b)}).",
-            "Name the column that both share with --pair-by, or compare independent samples "
-            "with --unpaired.",
+            f"Name the column that both share with {parameter('pair_by')}, or compare "
+            f"independent samples with {parameter('unpaired', True)}.",
         )
     notes = []
     for side, of_side, other in ((a, keys[0], b), (b, keys[1], a)):

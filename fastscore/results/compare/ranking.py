@@ -159,6 +159,8 @@ class Comparison:
         In `PUBLISHED_SCHEMA`; no row unless they were asked for.
     repeats
         In `REPEATS_SCHEMA`; no row without a column of repeats.
+    differing
+        The parts of signatures that differ.
 
     Examples
     --------
@@ -176,6 +178,7 @@ class Comparison:
     metrics: tuple[Metric, ...] = ()
     published: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=PUBLISHED_SCHEMA))
     repeats: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=REPEATS_SCHEMA))
+    differing: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         """Return the headline: what differs and in which direction."""

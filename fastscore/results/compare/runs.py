@@ -56,6 +56,7 @@ from fastscore.statistics.resampling import SEED
 from fastscore.statistics.significance import holm
 from fastscore.suites.base import families
 from fastscore.suites.declarations import Metric
+from fastscore.wording import parameter
 
 _SAME = 1e-12
 
@@ -254,7 +255,8 @@ def compare(
     judged = judge_runs(opened, files, judge_columns, judge_scale) if files else []
     judge_metrics = judged[0].judge_metrics if judged else ()
     selection = Selection.of(by, levels, pair_by, cluster, repeats, n_runs=len(opened))
-    notes = check_signatures(opened, allow=allow_different_signatures)
+    differing = check_signatures(opened, allow=allow_different_signatures)
+    notes = [f"signatures differ: {difference}" for difference in differing]
     notes += check_judges(judged, allow=allow_different_signatures)
     opened = [*judged] or opened
     chosen = choose_metrics(opened, tables, metrics, judge_metrics)
@@ -288,6 +290,7 @@ def compare(
         differences=decided,
         ranking=_ranking(found, decided, how),
         notes=tuple(dict.fromkeys([*notes, *more])),
+        differing=tuple(differing),
         unit=cluster or selection.key,
         alpha=alpha,
         metrics=tuple(chosen),
@@ -431,7 +434,7 @@ def _levels_of(
         raise UsageError(
             f"{run.path}: {selection.by!r} has {len(levels):,} values, expected at most "
             f"{MOST_LEVELS}.",
-            "Choose some with --level.",
+            f"Choose some with {parameter('levels')}.",
         )
     return {
         level: DialogueSums(

@@ -18,7 +18,6 @@ from markupsafe import Markup, escape
 from fastscore.errors import FastscoreError, InputError, UsageError
 from fastscore.logs.read.score_input import LogsWarning
 from fastscore.results.compare import Comparison, compare
-from fastscore.results.compare.differences import SIGNATURES_DIFFER
 from fastscore.results.compare.show import headline
 from fastscore.results.dialogue_sums import LABEL_TABLE
 from fastscore.results.dialogues import Dialogues
@@ -150,27 +149,21 @@ def _comparisons(
     return found, notes
 
 
-def _differing_parts(comparison: Comparison) -> list[str]:
-    notes = (note for note in comparison.notes if note.startswith(SIGNATURES_DIFFER))
-    return [note.removeprefix(SIGNATURES_DIFFER).rstrip(".") for note in notes]
-
-
 def _judged(comparison: Comparison) -> Comparison:
     """Leave verdicts out if the runs were scored differently: no side is the better one then."""
-    if not _differing_parts(comparison):
+    if not comparison.differing:
         return comparison
     nothing = pl.lit(None, dtype=comparison.differences.schema["verdict"])
     return replace(comparison, differences=comparison.differences.with_columns(verdict=nothing))
 
 
 def _compared(comparison: Comparison) -> str:
-    differing = _differing_parts(comparison)
-    if not differing or comparison.differences.is_empty():
+    if not comparison.differing or comparison.differences.is_empty():
         return headline(comparison)
     row = comparison.differences.row(0, named=True)
     return (
         f"{row['b']} and {row['a']} have different signatures, so no side is called better: "
-        f"{'; '.join(differing)}."
+        f"{'; '.join(comparison.differing)}."
     )
 
 

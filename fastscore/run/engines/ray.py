@@ -34,6 +34,7 @@ from fastscore.run.engines.engine import (
     thread_variables,
     threads_each,
 )
+from fastscore.wording import parameter
 
 TASKS_PER_SLOT = 2
 ATTEMPTS = 4
@@ -153,7 +154,7 @@ class RayEngine:
         index = getattr(key, "index", key)
         return RunError(
             f"Workers of {self._address} died {ATTEMPTS} times while they did {name} {index}.",
-            "It may need more memory than they have: see --shard-size.",
+            f"It may need more memory than they have: see {parameter('shard_size')}.",
         )
 
 
@@ -197,7 +198,7 @@ def open_engine(address: str | None, workers: int, limits: Limits) -> Iterator[R
     except (RayError, ConnectionError, ValueError, RuntimeError) as error:
         raise RunError(
             f"No Ray cluster answers at {address}: {error}.",
-            "Start one there (`ray start --head`), or leave out --address.",
+            f"Start one there (`ray start --head`), or leave out {parameter('address')}.",
         ) from error
     for number, handler in handlers.items():
         signal.signal(number, handler)  # Ray's own would exit with the signal's number

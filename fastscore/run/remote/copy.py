@@ -26,6 +26,7 @@ from fastscore.run.remote.receipts import (
     object_name,
     parse_receipt,
 )
+from fastscore.wording import SCORE_A_RUN, SCORE_AGAIN
 
 COMPLETE = "complete.json"
 """The manifest of a complete run, and the names and hashes of its receipts."""
@@ -99,13 +100,11 @@ def open_copy(url: str) -> RunCopy:
     if not entries:
         raise UsageError(
             f"{url}: no run there (no log).",
-            "Make one with `fastscore score SUITE INPUT... -o RUN`.",
+            f"Make one with {SCORE_A_RUN}.",
         )
     ending = latest(entries, "complete")
     if ending is None:
-        raise RunError(
-            f"{url}: the run is not complete.", "Run its `fastscore score` command again."
-        )
+        raise RunError(f"{url}: the run is not complete.", f"{SCORE_AGAIN}.")
     folder = copy_folder(url, str(ending["content_hash"]))
     complete = orjson.loads(
         fetched(prefix, folder, COMPLETE, ending["name"], ending["content_hash"])

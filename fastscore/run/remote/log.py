@@ -24,6 +24,7 @@ import orjson
 from fastscore.errors import RunConflictError, RunError
 from fastscore.logs.objects import request_pool
 from fastscore.run.remote.prefix import Prefix
+from fastscore.wording import RUN_AGAIN, parameter
 
 BEAT_SECONDS = 2.0
 STILL_SECONDS = 12.0
@@ -72,7 +73,8 @@ def read_log(prefix: Prefix, start: int = 0) -> list[Entry]:
         return [orjson.loads(content) for content in found]
     except orjson.JSONDecodeError as error:
         raise RunError(
-            f"{prefix.url}/log: an entry is damaged.", "Choose another address with -o."
+            f"{prefix.url}/log: an entry is damaged.",
+            f"Choose another address with {parameter('output')}.",
         ) from error
 
 
@@ -163,7 +165,7 @@ def lost(prefix: Prefix, begun: Entry) -> RunConflictError:
     return RunConflictError(
         f"{prefix.url}: this process no longer holds the run ({_holder(begun)}); it commits "
         "nothing more.",
-        "Run the same command again when no other writes there.",
+        f"{RUN_AGAIN} when no other writes there.",
     )
 
 
@@ -218,7 +220,7 @@ def _wait_until_still(
         if prefix.get(_lease(epoch)) != counter:
             raise RunConflictError(
                 f"{prefix.url}: another fastscore writes there ({_holder(begun)}).",
-                "Wait for it to end, or choose another address with -o.",
+                f"Wait for it to end, or choose another address with {parameter('output')}.",
             )
         if read_log(prefix, len(entries)):
             return

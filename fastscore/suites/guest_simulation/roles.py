@@ -15,6 +15,7 @@ from fastscore.suites.grouping import factorize, first_of_group
 from fastscore.suites.guest_simulation.orders import Names, join_names, read_lists
 from fastscore.suites.guest_simulation.rows import (
     TARGET_KEYS,
+    AttributeFault,
     Attributes,
     PersonaFile,
     Rows,
@@ -344,11 +345,9 @@ def _read_persona(
         return name, None, None
     try:
         return name, read_attributes(described), None
-    except ValueError as error:
-        path, _, rest = str(error).partition(" is ")
-        found, _, expected = rest.rpartition(", expected ")
-        field = f"guest_persona.message_generation_attributes{path}"
-        return name, None, Problem(field, "wrong_type", found, expected)
+    except AttributeFault as fault:
+        field = f"guest_persona.message_generation_attributes{fault.path}"
+        return name, None, Problem(field, "wrong_type", fault.found, fault.expected)
 
 
 def _read_targets(target: _Texts, problems: Problems) -> Targets:

@@ -26,6 +26,7 @@ from fastscore.suites.guest_simulation.options import (
     GuestSimulation,
 )
 from fastscore.suites.json_values import WHOLE_TEXT
+from fastscore.wording import parameter
 
 TEST_CASE_ROW = ("system", "test_case_info")
 EXITS = tuple(map("".join, product("eE", "xX", "iI", "tT")))
@@ -257,7 +258,9 @@ def load_personas(path: str) -> PersonaFile:
     try:
         content = read_option_file(path)
     except OSError as error:
-        raise UsageError(f"--personas {path}: cannot be read: {error.strerror}.") from error
+        raise UsageError(
+            f"{parameter('personas')} {path}: cannot be read: {error.strerror}."
+        ) from error
     return _parse(path, content)
 
 
@@ -280,8 +283,11 @@ def _parse(path: str, content: bytes) -> PersonaFile:
         described = entry.get("message_generation_attributes")
         try:
             attributes[name] = read_attributes(described)
-        except ValueError as error:
-            raise UsageError(f"{path}: {place}.message_generation_attributes{error}.") from error
+        except AttributeFault as fault:
+            raise UsageError(
+                f"{path}: {place}.message_generation_attributes{fault.path} is {fault.found}, "
+                f"expected {fault.expected}."
+            ) from fault
     cases: dict[str, TestCase] = {}
     for place, entry in _entries(path, table, "test_cases"):
         name = _text(path, entry, place, "test_case")
@@ -302,16 +308,32 @@ def _parse(path: str, content: bytes) -> PersonaFile:
     return PersonaFile(attributes, cases)
 
 
+class AttributeFault(Exception):
+    """A value of a persona's attributes that is outside its vocabulary.
+
+    Parameters
+    ----------
+    path
+        The path of its key, after a full stop; empty for the attributes themselves.
+    found, expected
+        What it is, and what it may be.
+    """
+
+    def __init__(self, path: str, found: str, expected: str) -> None:
+        super().__init__(path, found, expected)
+        self.path, self.found, self.expected = path, found, expected
+
+
 def read_attributes(described: Any) -> Attributes:
     """Read a persona's ``message_generation_attributes``.
 
     Raises
     ------
-    ValueError
-        A value outside its vocabulary; the message begins with the key's path.
+    AttributeFault
+        A value outside its vocabulary.
     """
     if not isinstance(described, dict):
-        raise ValueError(f" is {_shown(described)}, expected an object")
+        raise AttributeFault("", _shown(described), "an object")
     values = {
         key: _of(described.get(key), key, vocabulary) for key, vocabulary in VOCABULARIES.items()
     }
@@ -338,7 +360,7 @@ def _of(value: Any, key: str, vocabulary: tuple[str, ...]) -> str | None:
         return None
     known = value.strip().lower() if isinstance(value, str) else value
     if known not in vocabulary:
-        raise ValueError(f".{key} is {_shown(value)}, expected {' or '.join(vocabulary)}")
+        raise AttributeFault(f".{key}", _shown(value), " or ".join(vocabulary))
     return str(known)
 
 

@@ -36,6 +36,7 @@ from fastscore.suites.guest_simulation.options import (
     GuestSimulation,
 )
 from fastscore.suites.guest_simulation.schema import DIALOGUES, MESSAGES
+from fastscore.wording import parameter
 
 if TYPE_CHECKING:
     from fastscore.vectors.view import VectorView
@@ -123,7 +124,7 @@ def notes_on_personas(dialogues: pl.LazyFrame, options: GuestSimulation) -> list
     return [
         f"PAS: {n_estimated:,} of {sources.len():,} conversations have a persona without "
         "attributes, so PAS follows the words of its description alone; name the attributes with "
-        "--personas FILE"
+        f"{parameter('personas', 'FILE')}"
     ]
 
 

@@ -4,11 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from fastscore.errors import InputError, command_line_words
+from fastscore.errors import InputError
 from fastscore.logs.inputs.column_map import NO_MAP, ColumnMap, map_source
 from fastscore.logs.inputs.files import resolve_inputs
 from fastscore.logs.inputs.screening import Screened, screen
 from fastscore.suites.registry import load_suite
+from fastscore.wording import command_line_words
 from tests.logs.inputs.wrong_logs import (
     NEEDED,
 )

@@ -102,7 +102,7 @@ def test_flags_of_roles(
     suite_rows: ChatRows, words: list[str], known: list[str], flags: str
 ) -> None:
     found = role_flags(words, known, suite_rows)
-    assert found == [("--value", flag) for flag in flags.split()]
+    assert [flag.typed for flag in found] == [("--value", flag) for flag in flags.split()]
 
 
 def test_an_agent_beside_a_user_is_no_guest(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """What is told of files that are no logs of a suite."""
 
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +23,18 @@ from fastscore.logs.inputs.screening import (
     words_error,
 )
 from fastscore.suites.declarations import ALL_METRICS, Column, Source
+from fastscore.wording import command_line_words
 
 TEXT = Column(name="text", kind="text", needed_by=ALL_METRICS, aliases=("said",))
 EVENT = Column(name="event", kind="text", needed_by=ALL_METRICS, expects=("guess", "end"))
 SOURCE = Source(columns=(TEXT, EVENT))
 NEED_TEXT, NEED_EVENT = required_columns(SOURCE)
+
+
+@pytest.fixture(autouse=True)
+def command_line() -> Iterator[None]:
+    with command_line_words():
+        yield
 
 
 def written(folder: Path, content: bytes, format: Format = "jsonl") -> FileSample:

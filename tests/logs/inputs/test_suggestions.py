@@ -2,12 +2,13 @@
 
 from typing import Any
 
-from fastscore.logs.inputs.column_map import Flag, typed
 from fastscore.logs.inputs.column_samples import FileSample, RequiredColumn, all_columns
 from fastscore.logs.inputs.files import InputFile
+from fastscore.logs.inputs.flags import Flag, column_flag, layout_flag, typed
 from fastscore.logs.inputs.found_keys import count_keys
 from fastscore.logs.inputs.suggestions import flags_to_type, keys_beside, suggested
 from fastscore.suites.declarations import ALL_METRICS, Column, Source
+from fastscore.wording import spellings
 
 TEXT = Column(name="text", kind="text", needed_by=ALL_METRICS)
 SPEAKER = Column(name="speaker", kind="text", needed_by=ALL_METRICS)
@@ -62,14 +63,17 @@ def test_keys_beside_an_item_are_those_of_the_array_under_its_new_name() -> None
 
 def test_what_to_type_names_every_column_that_was_found() -> None:
     assert flags_for(FLAT, {"content": "a", "role": "b"}) == [
-        ("--column", "text=content"),
-        ("--column", "speaker=role"),
+        column_flag("text", "content"),
+        column_flag("speaker", "role"),
     ]
     assert flags_for(FLAT, {"zzz": "a"}) == []
 
 
 def test_a_path_with_blanks_is_quoted() -> None:
-    assert typed(flags_for(FLAT, {"my text": "a"})) == "--column 'text=my text'"
+    assert spellings(typed(flags_for(FLAT, {"my text": "a"}))) == (
+        "--column 'text=my text'",
+        'columns={"text": "my text"}',
+    )
 
 
 def test_a_layout_that_has_everything_is_named_before_columns() -> None:
@@ -81,4 +85,4 @@ def test_a_layout_that_has_everything_is_named_before_columns() -> None:
     advice = suggested(SUITE.source, lacking, found)
     sample = FileSample(InputFile("log.jsonl", "jsonl", "none", 0), lambda: iter(rows))
     told = flags_to_type("preference_shift", SUITE.source, lacking, advice, found, sample)
-    assert told == [("--layout", "openai")]
+    assert told == [layout_flag("openai")]
