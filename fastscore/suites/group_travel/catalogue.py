@@ -15,13 +15,16 @@ import numpy as np
 import orjson
 import polars as pl
 from fastscore_jit.arrays import Indices
+from fastscore_jit.arrow import string_column
+from fastscore_readers.json.located_values import value_kinds
+from fastscore_readers.json.places import find_places
+from fastscore_readers.json.tokens import ABSENT, ARRAY, OBJECT
 
 from fastscore.suites.columns import replace_lone_surrogates
 from fastscore.suites.group_travel.normalise import catalogue_rooms, component, normalise
 from fastscore.suites.group_travel.terms import CATALOGUES, KIND_OF_SLOT, Lexicon
-from fastscore.suites.grouping import (
-    factorize,
-)
+from fastscore.suites.grouping import factorize
+from fastscore.suites.json_values import JsonValues
 
 ABSENT_CELLS = ("", "nan", "none", "null", "{}", "[]", "-")
 LARGEST_LITERAL = 8 << 20
@@ -31,7 +34,7 @@ _HEAD = 64
 _LONG_NUMBER = "[0-9]{19}"  # perhaps beyond 64 bits
 _LITERAL = r"^[\s\[{]*'"
 _STRING = r"""'((?:[^'"\\]|\\[nrt\\])*)'|"((?:[^"\\]|\\[nrt"\\])*)\""""
-_NO_LITERAL = r"""['"\\]|true|false|null"""
+_NO_LITERAL = r"""['"\\]|true|false|null|NaN|Infinity"""
 _WORD = r"(?:None|True|False)\s*[,\]}]"
 _WORDS = {"None": "null", "True": "true", "False": "false"}
 _LEAF, _OPENING = r"[\[{][^\[\]{}]*[\]}]", r"[\[{]"
@@ -46,12 +49,51 @@ _SURROGATE_ESCAPE = re.compile(r"\\u[dD][89a-fA-F]|\\U0000[dD]")
 
 def parse_cells(cells: pl.Series) -> Iterator[Any]:
     """Read cells as `parse_cell` does; plain objects and lists are read by a faster parser."""
-    cell = pl.col("cell")
-    plain = cells.to_frame("cell").select(pl.when(~cell.str.contains(_LONG_NUMBER)).then(cell))
-    rows = cells.str.contains(_LITERAL).fill_null(False).arg_true()
-    literals = plain[rows].select(_literal_as_json(cell)).to_series()
-    for row, as_json in enumerate(plain.to_series().scatter(rows, literals)):
+    plain = pl.select(pl.when(~cells.str.contains(_LONG_NUMBER)).then(cells)).to_series()
+    for row, as_json in enumerate(_plain_as_json(plain)):
         yield _parse_container(as_json) or parse_cell(cells[row])
+
+
+def cell_values(cells: pl.Series) -> JsonValues:
+    """Read cells as `parse_cell` does, to be looked into without Python's objects.
+
+    An absent cell is null, and a text a string. Lone surrogates stay. What is nested more than 500
+    deep has no members.
+    """
+    as_json = _plain_as_json(cells)
+    values = _valid_values(as_json)
+    size = values.end - values.start
+    # an empty one may be an absent cell
+    plain = ((values.tags == ARRAY) | (values.tags == OBJECT)) & (size > len("[]"))
+    others = np.flatnonzero(~plain)
+    if not len(others):
+        return values
+    read = [_written(parse_cell(cell), cell) for cell in cells.gather(others)]
+    return _valid_values(as_json.scatter(others, read))
+
+
+def _valid_values(texts: pl.Series) -> JsonValues:
+    """Return the values of JSON texts; a text that is no JSON has none."""
+    column = string_column("cells", texts.fill_null(""))
+    start, end = column.offsets[:-1], column.offsets[1:]
+    _, faulty = find_places(column.data, start, end, None, is_utf8=True)
+    tags, start, end = value_kinds(column.data, start, end)
+    tags[faulty] = ABSENT
+    return JsonValues(column.data, tags, start, end, np.arange(len(tags)), str)
+
+
+def _written(value: Any, cell: str) -> str:
+    try:
+        return _as_json(value)
+    except RecursionError:
+        return json.dumps(cell)
+
+
+def _plain_as_json(cells: pl.Series) -> pl.Series:
+    """Write cells that are Python literals as JSON; others stay as they are."""
+    rows = cells.str.contains(_LITERAL).fill_null(False).arg_true()
+    literals = cells[rows].to_frame("cell").select(_literal_as_json(pl.col("cell")))
+    return cells.clone().scatter(rows, literals.to_series())
 
 
 def _parse_container(as_json: str | None) -> Any:

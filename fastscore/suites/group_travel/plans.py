@@ -5,8 +5,7 @@ spells comparisons out, because `in` over a tuple compiles to slower code.
 """
 
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,19 +15,10 @@ from fastscore_jit.arrow import string_column, text_rows
 from fastscore_jit.compiling import always_inlined, kernel
 from fastscore_jit.memory import View, Views, load_byte
 
-from fastscore.suites.group_travel.catalogue import (
-    NAME_KEYS,
-    as_object,
-    canonical_key,
-    first_value,
-    frame_of,
-    keys_of_fields,
-    parse_cells,
-    shortfall,
-)
 from fastscore.suites.group_travel.metrics.conversation import check_days
 from fastscore.suites.group_travel.normalise import normalise
-from fastscore.suites.group_travel.terms import MEALS, PLAN_KINDS, SLOT_OF_KIND, STOP, UNFILLED
+from fastscore.suites.group_travel.plan_days import read_days
+from fastscore.suites.group_travel.terms import PLAN_KINDS, SLOT_OF_KIND, STOP, UNFILLED
 from fastscore.suites.grouping import (
     factorize,
     group_rows,
@@ -39,24 +29,6 @@ from fastscore.suites.grouping import (
 _OF_NAME = ("plan", "day", "kind", "name")
 _TEXTS = pl.List(pl.String)
 _COST = r"(?i)^(?:cost|price|rating|total)\s*:"
-_MEALS = "meals"
-_KIND_OF_KEY = {
-    **{meal: meal for meal in (*MEALS, _MEALS)},
-    **dict.fromkeys(("accommodation", "accommodations", "lodging", "hotel"), "accommodation"),
-    **dict.fromkeys(("attraction", "attractions"), "attraction"),
-    **dict.fromkeys(("event", "events"), "event"),
-    **dict.fromkeys(
-        ("poilist", "pointofinterestlist", "pointsofinterest", "pointofinterest", "pois"), STOP
-    ),
-}
-_DAY_KEYS = ("days", "plan", "itinerary")
-_STOP_NAME_KEYS = ("place", "poi")
-_TIME_KEYS = {"start": ("start", "starttime"), "end": ("end", "endtime"), "interval": ("time",)}
-
-_OF_PLANS = pl.Schema(
-    {"raw_output": pl.String, "n_days": pl.Int64, "fault": pl.String, "n_named": pl.Int64}
-)
-_TIMES = pl.Schema({"row": pl.UInt32, **dict.fromkeys(_TIME_KEYS, pl.String)})
 _TIME = r"\d{1,2}:\d{2}(?:\s*[ap]\.?m\.?)?"
 _TO = r"\s*(?:to|until|till|-|–|—)\s*"
 _VERBS = (
@@ -162,136 +134,6 @@ def _named(values: pl.DataFrame, codes: Indices, names: pl.Series) -> pl.DataFra
     owner = np.repeat(np.arange(values.height), np.diff(offsets))
     of_values = values.select("plan", "day", "kind")[owner]
     return pl.concat([of_values, found.select("name", "normal")[rows]], how="horizontal")
-
-
-class _Values(NamedTuple):
-    """Named values of days: the day in its plan, the kind and the text; and times by row."""
-
-    day: list[int]
-    kind: list[str]
-    text: list[str]
-    times: list[tuple[int | str | None, ...]]
-
-
-def read_days(cells: pl.Series) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Read plan cells.
-
-    Returns
-    -------
-    tuple
-        A row a plan: ``raw_output``, ``n_days``, ``fault``. And the values in the plans' days, in
-        order: ``plan``, ``day``, ``kind``, ``text`` and ``start``, ``end`` and ``interval``, which
-        only stops that are objects have.
-    """
-    values = _Values([], [], [], [])
-    plans = frame_of([_read_plan(value, values) for value in parse_cells(cells)], _OF_PLANS)
-    named = {
-        "plan": np.repeat(np.arange(plans.height), plans["n_named"]),
-        "day": pl.Series(values.day, dtype=pl.Int64),
-        "kind": pl.Series(values.kind, dtype=pl.Enum(PLAN_KINDS)),
-        "text": pl.Series(values.text, dtype=pl.String),
-    }
-    times = frame_of(values.times, _TIMES)
-    none = pl.Series([None], dtype=pl.String)
-    columns = {
-        name: none.new_from_index(0, len(values.text)).scatter(times["row"], times[name])
-        for name in _TIME_KEYS
-    }
-    return plans.drop("n_named"), pl.DataFrame(named | columns)
-
-
-def _read_plan(value: Any, values: _Values) -> tuple[str, int, str | None, int]:
-    """Append the named values of a plan; return its row of `_OF_PLANS`."""
-    listed = _day_list(value)
-    objects = [day for day in listed or () if isinstance(day, dict)]
-    days = [day for day in objects if day]
-    n_items, n_before = 0, len(values.text)
-    for number, day in enumerate(days):
-        items = _items(day)
-        n_items += len(items)
-        for kind, item in items:
-            name = item
-            if not isinstance(item, str):
-                name, *times = _read_object(as_object(item), kind)
-                if name is None:
-                    continue
-                values.times.append((len(values.text), *times))
-            values.day.append(number)
-            values.kind.append(kind)
-            values.text.append(name)
-    n_listed, n_named = len(listed or ()), len(values.text) - n_before
-    raw_output = _text(value.get("raw_output") if isinstance(value, dict) else value)
-    fault = (
-        _unread(value, is_lacking=listed is None and raw_output is None)
-        or shortfall(n_listed - len(objects), n_listed, "days are no objects")
-        or shortfall(n_items - n_named, n_items, "values of days name no place")
-    )
-    return raw_output or "", len(days), fault, n_named
-
-
-def _unread(value: Any, *, is_lacking: bool) -> str | None:
-    if isinstance(value, str):
-        return "neither JSON nor a literal; read as raw output"
-    return "no list of days; ignored" if is_lacking and value is not None else None
-
-
-def _day_list(value: Any) -> list[Any] | None:
-    """Return the list of days of a plan: itself, or that under the first of the keys."""
-    if isinstance(value, list):
-        return value
-    in_plan = as_object(value)
-    return next((in_plan[key] for key in _DAY_KEYS if isinstance(in_plan.get(key), list)), None)
-
-
-def _items(day: dict[str, Any]) -> list[tuple[str, Any]]:
-    """Return the kinds and values of a day, lists item by item; nulls are no values.
-
-    ``meals`` that are no object are a value without a kind.
-    """
-    items: list[tuple[str, Any]] = []
-    for key, kind in _kinds_of(tuple(day)):
-        value = day[key]
-        if isinstance(value, str) and kind != _MEALS:
-            items.append((kind, value))
-        elif value is None:
-            continue
-        elif kind == _MEALS:
-            served = as_object(value).items()
-            items += _items({key: meal for key, meal in served if canonical_key(key) in MEALS})
-            if not isinstance(value, dict):
-                items.append(("", None))
-        elif isinstance(value, list):
-            items += [(kind, item) for item in value if item is not None]
-        else:
-            items.append((kind, value))
-    return items
-
-
-@lru_cache(maxsize=1024)
-def _kinds_of(keys: tuple[str, ...]) -> list[tuple[str, str]]:
-    """Return the keys of a day that name a kind, each with its kind."""
-    kinds = ((key, _KIND_OF_KEY.get(canonical_key(key))) for key in keys)
-    return [(key, kind) for key, kind in kinds if kind is not None]
-
-
-def _read_object(item: dict[str, Any], kind: str) -> list[str | None]:
-    """Return the name of an item and the times of a stop."""
-    names, *times = _fields_of(tuple(item), kind == STOP)
-    name = next((item[key] for key in names if isinstance(item[key], str)), None)
-    return [name, *(_text(first_value(item, keys)) for keys in times)]
-
-
-@lru_cache(maxsize=1024)
-def _fields_of(keys: tuple[str, ...], is_stop: bool) -> list[list[str]]:
-    """Return the keys of an item's name, and of a stop's times."""
-    times = list(_TIME_KEYS.values())
-    if is_stop:
-        return keys_of_fields(keys, [(*NAME_KEYS, *_STOP_NAME_KEYS), *times])
-    return [*keys_of_fields(keys, [NAME_KEYS]), *([] for _ in times)]
-
-
-def _text(value: Any) -> str | None:
-    return value if isinstance(value, str) else None
 
 
 def read_stops(values: pl.DataFrame) -> pl.DataFrame:

@@ -13,10 +13,12 @@ from hypothesis import strategies as st
 from fastscore.suites.group_travel.catalogue import (
     as_flag,
     as_text,
+    cell_values,
     is_present,
     parse_cell,
     parse_cells,
 )
+from fastscore.suites.group_travel.json_members import all_members, texts_or_replaced
 from tests.oracles import group_travel_logs as oracle
 
 TEXTS = st.text(max_size=5)
@@ -75,6 +77,14 @@ def test_cells_are_read_together_as_one_by_one(cells: list[str]) -> None:
     assert repr(list(read)) == repr([parse_cell(cell) for cell in cells])
 
 
+@given(st.lists(CELLS | st.text("'\"\\,:[]{}() \n1en", max_size=12).map("['".__add__)))
+def test_values_of_cells_are_what_is_parsed(cells: list[str]) -> None:
+    values = cell_values(pl.Series(cells, dtype=pl.String))
+    assert [repr(values.python(row)) for row in range(len(cells))] == [
+        repr(parse_cell(cell)) for cell in cells
+    ]
+
+
 @pytest.mark.parametrize(
     "cell",
     [
@@ -101,7 +111,10 @@ def test_cells_are_read_together_as_one_by_one(cells: list[str]) -> None:
     ],
 )
 def test_literals_that_are_nearly_json(cell: str) -> None:
-    assert repr(list(parse_cells(pl.Series([cell])))) == repr([parse_cell(cell)])
+    expected = repr(parse_cell(cell))
+    assert repr(next(parse_cells(pl.Series([cell])))) == expected
+    if "ud800" not in cell:
+        assert repr(cell_values(pl.Series([cell])).python(0)) == expected
 
 
 @given(SCALARS | VALUES)
@@ -172,6 +185,19 @@ def test_literals_with_any_escapes_are_what_python_evaluates(texts: list[str], p
 def test_keys_of_literals_are_those_of_json() -> None:
     cell = "{1: 'a', True: 'b', None: (1, {2}), (3,): 'c', 2.5: b'x'}"
     assert parse_cell(cell) == {"1": "b", "null": [1, {}], "2.5": {}}
+
+
+def test_all_members_of_cells() -> None:
+    cells = [
+        '{"b": 1, "\\u0062": [2], "c\\ud800": "x\\ud800"}',
+        "[{}]",
+        "{'b': {'c': None}, 1: 'y'}",
+    ]
+    found = all_members(cell_values(pl.Series(cells)))
+    assert found.owner.tolist() == [0, 0, 2, 2]
+    assert found.keys.gather(found.key).to_list() == ["b", "c\ufffd", "b", "1"]
+    assert [found.values.raw(row) for row in (0, 2)] == ["[2]", '{"c": null}']
+    assert texts_or_replaced(found.values).to_list() == [None, "x\ufffd", None, "y"]
 
 
 @pytest.mark.parametrize("padding", [0, 70])
