@@ -1,11 +1,11 @@
-"""Every benchmark in turn, each in a process of its own, and one table of what they found.
+"""Every benchmark in turn, each in a separate process, and one table of all figures.
 
-``python -m benchmarks [--quick] [--only NAME] [--json FILE]``,
-``python -m benchmarks compare BEFORE.json AFTER.json`` for two such files, and
-``python -m benchmarks page`` for the page of figures in docs/.
+``python -m benchmarks [--quick] [--only NAME] [--json FILE]``, ``python -m benchmarks compare
+BEFORE.json AFTER.json`` for two such files, and ``python -m benchmarks page`` for the page of
+figures in docs/.
 
-The record is one JSON file. A benchmark that is run again replaces its own entry, so that each says
-when it was measured, of which commit, how and on what; a test compares the page with it.
+The record is one JSON file. A benchmark that is repeated replaces its own entry, with date, commit,
+arguments and host. A test compares the page with the record.
 """
 
 import json
@@ -33,7 +33,7 @@ PAGE = ROOT / "docs" / "benchmarks_figures.md"
 
 @dataclass(frozen=True, slots=True)
 class Benchmark:
-    """How a benchmark is run.
+    """The command of a benchmark.
 
     Parameters
     ----------
@@ -79,42 +79,41 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     "install_size": Benchmark("install_size", "--extra core"),
     "object_store": Benchmark("object_store"),
 }
-"""Every benchmark by the name under which its figures are kept."""
+"""Every benchmark, by its name in the record."""
 
 _INTRODUCTION = """\
 # Figures
 
-Written by `python -m benchmarks page` from [what the benchmarks left](benchmarks/figures.json):
-nobody types a figure here. Ratios are those of one run, ours interleaved with the peer's; an aim is
-judged at full size only. `python -m benchmarks --only NAME --json docs/benchmarks/figures.json`
-measures one anew, with other arguments than its own by `--with`; each says when it was measured, of
-which commit and on what, so some may be newer than others.
+Written by `python -m benchmarks page` from the [record](benchmarks/figures.json) of the benchmarks.
+Ratios are from one run, with ours and the peer's interleaved. Aims are judged only at full size.
+`python -m benchmarks --only NAME --json docs/benchmarks/figures.json` measures one benchmark again,
+`--with` with other arguments. Each entry has its date, commit and host, which may differ.
 """
 _UNMEASURED = "Not in the record yet: `python -m benchmarks --only {name}` measures it.\n"
 _SCALE = """\
 ## scale
 
-No measurement: what [more machines than one](scale.md) would take, by `python -m benchmarks.scale`
-from the rates that stand there. What a core does of `score_dialogue`:
+Not measured: a model of [several machines](scale.md), by `python -m benchmarks.scale`, from the
+rates on that page. Rates of a core for `score_dialogue`:
 """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """What one run of a benchmark found.
+    """Figures of one run of a benchmark.
 
     Parameters
     ----------
     arguments
-        What it was called with; none at full size.
+        Its arguments; none at full size.
     date
         The day, in UTC.
     commit
-        Of the repository, with ``-dirty`` where files other than docs were changed since.
+        Of the repository, with ``-dirty`` if files other than docs have changed since.
     host
-        As `describe_host` says.
+        From `describe_host`.
     figures
-        What it published.
+        The published figures.
     """
 
     arguments: tuple[str, ...]
@@ -125,7 +124,7 @@ class Measured:
 
 
 def measured(arguments: list[str], figures: list[Figure]) -> Measured:
-    """Say of figures that were found just now how they came to be."""
+    """Add date, commit and host to new figures."""
     return Measured(
         arguments=tuple(arguments),
         date=datetime.now(UTC).date().isoformat(),
@@ -136,7 +135,7 @@ def measured(arguments: list[str], figures: list[Figure]) -> Measured:
 
 
 def read_record(path: Path) -> dict[str, Measured]:
-    """Read a record by benchmark; a file that is not there holds none."""
+    """Read a record by benchmark; a missing file is an empty record."""
     if not path.exists():
         return {}
     return {
@@ -145,13 +144,13 @@ def read_record(path: Path) -> dict[str, Measured]:
 
 
 def save_record(path: Path, record: Mapping[str, Measured]) -> None:
-    """Write a record; a benchmark with arguments of its own is another entry."""
+    """Write a record. A benchmark with other arguments is a separate entry."""
     content = {name: asdict(record[name]) for name in sorted(record)}
     path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
 
 
 def page(record: Mapping[str, Measured], names: Iterable[str]) -> str:
-    """Write the page of a record, in which not all benchmarks of these names need to be."""
+    """Return the page of a record, which may lack some of these benchmarks."""
     lines = [_INTRODUCTION]
     for name in sorted({*names, *map(_benchmark, record)}):
         lines.append(f"## {name}\n")
@@ -165,7 +164,7 @@ def page(record: Mapping[str, Measured], names: Iterable[str]) -> str:
 
 
 def compare(before: Path, after: Path) -> Iterator[str]:
-    """Lay two records out side by side, by ratio."""
+    """Return the table of two records side by side, with ratios."""
     sides = [
         {
             (name, figure.what, figure.peer): figure.ratio
@@ -244,7 +243,7 @@ def main(
     given: str | None,
     output: Path | None,
 ) -> None:
-    """Run every benchmark; aims are set for full size."""
+    """Run every benchmark. Aims are for full size."""
     if context.invoked_subcommand is not None:
         return
     if given is not None and (quick or len(only) != 1):
@@ -285,7 +284,7 @@ def main(
 @click.argument("before", type=click.Path(exists=True, path_type=Path))
 @click.argument("after", type=click.Path(exists=True, path_type=Path))
 def compare_command(before: Path, after: Path) -> None:
-    """Show the ratios of two files that --json wrote side by side."""
+    """Print the ratios of two files written by --json."""
     click.echo("\n".join(compare(before, after)))
 
 

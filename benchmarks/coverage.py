@@ -1,15 +1,15 @@
 """Coverage of confidence intervals and error rates of verdicts, by simulation.
 
-``python -m benchmarks.coverage [--quick]`` draws samples whose true mean is known, asks the
-functions that summaries, comparisons and checks use for intervals (95 %) and verdicts (5 %), and
-prints how often the interval contains the truth and how often a verdict is wrong. Samples without
-an interval are counted, not scored. Standard errors of the rates are below .008 at full size.
+``python -m benchmarks.coverage [--quick]`` draws samples with a known true mean. The functions of
+summaries, comparisons and checks compute intervals (95 %) and verdicts (5 %). The output is the
+coverage of the intervals and the error rate of the verdicts. Samples without an interval are
+counted, not scored. Standard errors of the rates are below .008 at full size.
 
 Dialogues are drawn from distributions (skewed, zero-inflated, rare failures), from constructed
 rows (few clusters, unequal sizes) and, with replacement, from real logs that are scored first.
 
-Rank correlations have designs of users whose conversations with several models belong together,
-with no correlation or a known one: ``--correlations rho tau`` simulates these alone.
+Rank correlations have designs of users with correlated conversations with several models, without a
+correlation or with a known one. ``--correlations rho tau`` simulates only these.
 """
 
 import argparse
@@ -40,12 +40,12 @@ USERS = (5, 8, 20, 60)
 ALPHA = 0.05
 PEARSON = 0.5
 SHARE_OF_USER = 0.5
-"""The share of a score's variance that a user's conversations have in common."""
+"""The share of a score's variance that is common to a user's conversations."""
 LARGE = 200_000
 
 
 class Found(NamedTuple):
-    """A rate of a simulation: its name, the number of users, the nominal rate and the found one."""
+    """A simulated rate: its name, the number of users, the nominal rate and the found rate."""
 
     name: str
     n: int
@@ -55,24 +55,24 @@ class Found(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Design:
-    """How users and models are crossed.
+    """A crossing of users and models.
 
     Parameters
     ----------
     name
-        What is particular about it.
+        A short description.
     models
-        How many models there are.
+        The number of models.
     model_effect
-        Standard deviation of what a model adds to all of its conversations, in either score.
+        Standard deviation of a model's effect on both scores of its conversations.
     answered
         The share of a user's models that answered; at least one did.
     dialogues
-        How many dialogues a user has with each model.
+        The number of dialogues of a user with each model.
     is_tied
-        Whether the judge gives whole scores from 1 to 5, and much of the score is at its minimum.
+        Whether the judge gives whole scores from 1 to 5, and many scores are at their minimum.
     is_uneven
-        Whether users differ in the spread of their scores, in both scores alike.
+        Whether users differ in the spread of their scores, equally in both scores.
     """
 
     name: str
@@ -137,7 +137,7 @@ def _with_ties(score: Array, judge: Array) -> tuple[Array, Array]:
 
 
 def true_value(design: Design, symbol: str, pearson: float) -> float:
-    """Return rho or tau-b within a model, of very many users, by SciPy."""
+    """Return rho or tau-b within a model, estimated by SciPy from very many users."""
     plain = Design("", 1, is_tied=design.is_tied, is_uneven=design.is_uneven)
     drawn = simulate(plain, LARGE, pearson, np.random.default_rng(1))
     of_scipy = stats.spearmanr if symbol == "rho" else stats.kendalltau
@@ -152,7 +152,7 @@ def measure(
     Parameters
     ----------
     simulations
-        How many logs are drawn for each rate.
+        The number of logs per rate.
     users
         Numbers of users.
     symbols
@@ -166,7 +166,7 @@ def measure(
 
 
 def rates(design: Design, n: int, symbol: str, truth: float, simulations: int) -> Iterator[Found]:
-    """Yield the rates of one design and number of users; ``truth`` is its correlation."""
+    """Yield the rates of one design and number of users; ``truth`` is its true correlation."""
     generator = np.random.default_rng(n)
     clustered = clustered_spearman if symbol == "rho" else clustered_kendall
     name = f"{symbol}, {design.name}"
@@ -189,7 +189,7 @@ def _share(p_values: Sequence[float], alpha: float) -> float:
 
 
 def _covers(found: Sequence[Correlation], truth: float) -> npt.NDArray[np.bool_]:
-    """Tell which intervals contain a value; a missing one excludes none."""
+    """Return which intervals contain a value. A missing interval contains all values."""
     return np.array([one.low is None or one.low <= truth <= (one.high or 0.0) for one in found])
 
 
@@ -230,12 +230,12 @@ Draw = Callable[[np.random.Generator, int], Clusters]
 
 @dataclass(frozen=True, slots=True)
 class Population:
-    """Where dialogues come from.
+    """A distribution of dialogues.
 
     Parameters
     ----------
     draw
-        Returns so many dialogues: each one's sum of values and their number.
+        Returns a number of dialogues: each one's sum of values and their number.
     mean
         The true mean over rows.
     bounds
@@ -249,12 +249,12 @@ class Population:
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """A rate that was found.
+    """A simulated rate.
 
     Parameters
     ----------
     what
-        What was simulated.
+        Description of the simulation.
     units
         The number of dialogues, of each side.
     rate
@@ -270,7 +270,7 @@ class Rate:
 
 
 def one_value(draw: Callable[[np.random.Generator, int], Values]) -> Draw:
-    """Make dialogues of one value each."""
+    """Draw dialogues of one value each."""
     return lambda generator, n: Clusters(draw(generator, n), np.ones(n))
 
 
@@ -278,7 +278,7 @@ def of_rows(
     sizes: Callable[[np.random.Generator, int], Values],
     rates: Callable[[np.random.Generator, int], Values],
 ) -> Draw:
-    """Make dialogues whose rows are 0 or 1, at a rate that is the dialogue's own."""
+    """Draw dialogues of rows that are 0 or 1, with a separate rate for each dialogue."""
 
     def draw(generator: np.random.Generator, n: int) -> Clusters:
         counts = sizes(generator, n)
@@ -326,7 +326,7 @@ ROWS: Mapping[str, Population] = {
 
 
 def real_populations(folder: Path) -> dict[str, Population]:
-    """Score the bundled logs, and draw dialogues from what they hold."""
+    """Score the bundled logs, and draw dialogues from these scores."""
     found: dict[str, Population] = {}
     for suite in ("score_dialogue", "preference_shift"):
         write_example(suite, folder / suite)
@@ -365,7 +365,7 @@ def _resampled(sums: pl.DataFrame, minimum: float | None, maximum: float | None)
 
 
 def coverage(name: str, population: Population, simulations: int) -> Iterator[Rate]:
-    """Count how often the interval of a mean contains the true mean."""
+    """Estimate how often the interval of a mean contains the true mean."""
     low, high = population.bounds
     for n in UNITS:
         generator = np.random.default_rng(SEED)
@@ -384,7 +384,7 @@ def coverage(name: str, population: Population, simulations: int) -> Iterator[Ra
 def false_verdicts(
     name: str, population: Population, simulations: int, *, paired: bool
 ) -> Iterator[Rate]:
-    """Count how often two systems without a true difference get a verdict."""
+    """Estimate how often two systems without a true difference get a verdict."""
     low, high = population.bounds
     how = Inference()
     for n in UNITS:
@@ -392,7 +392,7 @@ def false_verdicts(
         wrong = refused = 0
         for _ in range(simulations):
             a, b = (population.draw(generator, n) for _ in range(2))
-            if paired:  # half of the dialogues have the same value in both systems
+            if paired:  # half of the dialogues have equal values in both systems
                 same = generator.random(n) < 0.5
                 b = Clusters(np.where(same, a.sums, b.sums), np.where(same, a.counts, b.counts))
             found = clustered_difference(a, b, shared=paired, minimum=low, maximum=high)
@@ -405,7 +405,7 @@ def false_verdicts(
 
 
 def reports_with_a_difference(simulations: int) -> Iterator[Rate]:
-    """Count reports of six metrics by a shuffled label of four groups that name a difference."""
+    """Estimate how often a report of six metrics by four shuffled groups names a difference."""
     metrics = load_suite("score_dialogue").metrics[:6]
     for n in (8, 20, 50):
         generator = np.random.default_rng(SEED + 2)
@@ -490,7 +490,7 @@ def _print(title: str, rates: list[Rate], simulations: int, what: str) -> None:
 
 
 def _cell(rate: Rate) -> str:
-    """Write a rate, and in brackets the share of simulations that were refused."""
+    """Format a rate, with the share of refused simulations in brackets."""
     shown = "-" if math.isnan(rate.rate) else f"{rate.rate:.3f}"
     return f"{shown} ({rate.refused:.0%} none)" if rate.refused else shown
 

@@ -1,11 +1,10 @@
-"""Embedding: sentences a second and accuracy of every precision, beside sentence-transformers.
+"""Embedding: sentences per second and accuracy of every precision, beside sentence-transformers.
 
-All contenders embed the same real utterances on one thread, interleaved in one process; figures
-are medians of CPU time, tokenisation included. Then: what two processors give.
-The limit is the matrix products of a BERT-shaped model, as fast as any library here computes them:
-every product of a layer is timed with 512 rows in each library, and its best median counts.
-`benchmarks.embedding_scaling` goes on to a million texts, and tells why two
-processors give no more.
+All contenders embed the same real utterances on one thread, interleaved in one process. Figures are
+medians of CPU time, including tokenisation. Then two threads are compared with one. The limit is
+the matrix products of a BERT-shaped model, in the fastest library. Every product of a layer is
+timed with 512 rows in each library, and its best median counts. `benchmarks.embedding_scaling`
+continues to a million texts, and explains why two processors are hardly faster.
 
 Usage: python -m benchmarks.embedding [--texts 2000] [--data SGD]... [--quick] [--json FILE]
 """
@@ -44,7 +43,7 @@ ROUNDS = 7
 
 @dataclass(frozen=True)
 class Shape:
-    """What decides the products of a model: its widths and its layers."""
+    """The dimensions and the number of layers of a model, which determine its products."""
 
     layers: int
     hidden: int
@@ -52,7 +51,7 @@ class Shape:
 
     @property
     def products(self) -> dict[tuple[int, int], int]:
-        """How often a layer multiplies by a weight of (inputs, outputs)."""
+        """Return the number of products per layer for each shape (inputs, outputs) of weights."""
         return {
             (self.hidden, self.hidden): 4,
             (self.hidden, self.inner): 1,
@@ -60,16 +59,16 @@ class Shape:
         }
 
     def operations(self, tokens_by_text: Any) -> float:
-        """Return the floating-point operations of all products over texts of so many tokens."""
+        """Return the floating-point operations of all products over texts of ``tokens`` tokens."""
         lengths = np.asarray(tokens_by_text, float)
         weights = sum(2 * rows * cols * n for (rows, cols), n in self.products.items())
-        # scores and mixing: every token with every token of its text
+        # attention scores and weighted sums: every token with every token of its text
         attention = 4 * self.hidden * float((lengths**2).sum())
         return self.layers * (weights * float(lengths.sum()) + attention)
 
 
 def onnxruntime_product(inputs: int, outputs: int) -> Callable[[], Any]:
-    """Make ONNX Runtime's product with a constant weight, which it packs beforehand."""
+    """Return ONNX Runtime's product with a constant, prepacked weight."""
     import onnxruntime
     from onnx import TensorProto, helper, numpy_helper
 
@@ -93,7 +92,7 @@ def onnxruntime_product(inputs: int, outputs: int) -> Callable[[], Any]:
 
 
 def torch_product(inputs: int, outputs: int, *, bfloat16: bool) -> Callable[[], Any]:
-    """Make torch's product with a constant weight, on one thread."""
+    """Return torch's product with a constant weight, on one thread."""
     import torch
 
     torch.set_num_threads(1)
@@ -109,7 +108,7 @@ def torch_product(inputs: int, outputs: int, *, bfloat16: bool) -> Callable[[], 
 
 
 def best_seconds(contenders: list[Callable[[], Any]]) -> float:
-    """Return the CPU seconds of a call of the fastest: the best median of interleaved runs."""
+    """Return the CPU seconds per call of the fastest: the best median of interleaved runs."""
     times: list[list[float]] = [[] for _ in contenders]
     for call in contenders:
         call()
@@ -158,7 +157,7 @@ class Row:
 
 
 class Named:
-    """A contender in the shape of an embedder, so that accuracy is measured alike."""
+    """A contender with an embedder's interface, for the accuracy measurement."""
 
     precision, device = "fp32", "cpu"
     fingerprint = ""
@@ -168,7 +167,7 @@ class Named:
 
 
 def distinct_utterances(data: Sequence[Path], count: int) -> list[str]:
-    """Draw distinct utterances of the dialogues, none that int8 was calibrated on."""
+    """Draw distinct utterances, without those used to calibrate int8."""
     texts = {turn.text for dialogue in read_dialogues(data) for turn in dialogue.turns}
     ordered = sorted(texts - set(calibration_texts()))
     random.Random(SEED).shuffle(ordered)
@@ -200,7 +199,7 @@ def sentence_transformer(weights: Path, *, bfloat16: bool) -> Encode:
 
     def encode(texts: list[str]) -> npt.NDArray[np.float32]:
         vectors = model.encode(texts, normalize_embeddings=True, show_progress_bar=False)
-        # in bf16 their lengths are 1 to three digits only
+        # in bf16 vectors have length 1 to only three digits
         found = np.asarray(vectors, np.float32)
         unit: npt.NDArray[np.float32] = found / np.linalg.norm(found, axis=1, keepdims=True)
         return found if not bfloat16 else unit
@@ -209,7 +208,7 @@ def sentence_transformer(weights: Path, *, bfloat16: bool) -> Encode:
 
 
 def onnxruntime_loop() -> Encode:
-    """Return the loop that everybody writes first: text by text through ONNX Runtime."""
+    """Return the usual first loop: text by text through ONNX Runtime."""
     exported = find_exported(MODEL, cache_root())
     run = run_in_onnxruntime(exported.onnx_path)
     tokenizer = load_tokenizer(exported.tokenizer_path, exported.recipe.max_tokens)
@@ -259,14 +258,14 @@ def _bound(encode: Encode, texts: list[str]) -> Callable[[], Any]:
 
 
 def token_counts(texts: list[str]) -> list[int]:
-    """Count the tokens of each text, special ones included."""
+    """Count the tokens of each text, including special tokens."""
     exported = find_exported(MODEL, cache_root())
     tokenizer = load_tokenizer(exported.tokenizer_path, exported.recipe.max_tokens)
     return [len(encoding.ids) for encoding in tokenizer.encode_batch_fast(texts)]
 
 
 def outside_share(embedder: Embedder, texts: list[str]) -> float:
-    """Return the share of an encode call's CPU time, on one thread, that is not in the model."""
+    """Return the share of an encode call's CPU time, on one thread, outside the model."""
     run, tokenizer = embedder._load()
     inside = 0.0
 
@@ -287,7 +286,7 @@ def outside_share(embedder: Embedder, texts: list[str]) -> float:
 
 
 def scaling(texts: list[str], repetitions: int) -> dict[str, float]:
-    """Return how many times faster two threads are than one, in wall time, by precision."""
+    """Return the speed-up of two threads over one, in wall time, by precision."""
     one, two = runnable(1), runnable(2)
     gains = {}
     for precision in one:

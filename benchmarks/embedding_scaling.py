@@ -1,13 +1,12 @@
-"""Embedding over texts, from a thousand to a million, and over cores, from one to two.
+"""Embedding from a thousand to a million texts, and on one and two cores.
 
 ``growth``: texts are real utterances, then predictions made of them by `benchmarks.miner_logs`.
-Each point is measured in a process of its own on all processors; one that would not fit into its
-precision's seconds is named, with the time that it would take, and left out.
+Each point is measured in a separate process on all processors. A point that exceeds its precision's
+time limit is reported with its estimated time, and skipped.
 
-``cores``: every way embeds the same utterances, interleaved; the quickest run of each counts, for
-whatever else runs on the machine can only slow one down. Beside the ways: matrix products alone,
-one thread against two at once that share nothing. What those lose, no way of calling them can
-give back.
+``cores``: every way embeds the same utterances, interleaved. The fastest run of each counts, as
+other processes can only slow a run down. For comparison, matrix products alone run on one thread
+and on two independent threads. What these lose, no other way of calling can regain.
 
 Usage: python -m benchmarks.embedding_scaling growth|cores [--data SGD]...
 """
@@ -52,7 +51,7 @@ TOKENIZED = 2000
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """What embedding so many texts took.
+    """Cost of embedding a number of texts.
 
     Attributes
     ----------
@@ -61,7 +60,7 @@ class Point:
     tokens_a_text
         Mean over a sample.
     vectors_mb, grown_mb
-        Size of the vectors, and how much more memory the process held at most, those included.
+        Size of the vectors, and the peak growth of the process's memory, including them.
     """
 
     precision: str
@@ -89,12 +88,12 @@ HEADER = (
 
 
 def distinct_texts(dialogues: Sequence[Dialogue], count: int) -> list[str]:
-    """Draw distinct utterances; where they are too few, go on with predictions made of them.
+    """Draw distinct utterances. If there are too few, add predictions made of them.
 
     Raises
     ------
     click.ClickException
-        The dialogues do not give so many.
+        The dialogues give too few texts.
     """
     utterances = sorted({turn.text for dialogue in dialogues for turn in dialogue.turns})
     random.Random(SEED).shuffle(utterances)
@@ -112,7 +111,7 @@ def distinct_texts(dialogues: Sequence[Dialogue], count: int) -> list[str]:
 
 
 def _predictions(dialogues: Sequence[Dialogue]) -> Iterator[str]:
-    """Yield what miners might have predicted, borrowing from ever more distant dialogues."""
+    """Yield predictions of simulated miners, borrowing from ever more distant dialogues."""
     neighbours = Neighbours(dialogues)
     for distance in range(1, 9):
         for index, dialogue in enumerate(dialogues):
@@ -122,7 +121,7 @@ def _predictions(dialogues: Sequence[Dialogue]) -> Iterator[str]:
 
 
 def measure_growth(model: str, precision: str, count: int, data: Sequence[Path]) -> Point:
-    """Embed so many texts in this process."""
+    """Embed a number of texts in this process."""
     texts = distinct_texts(read_dialogues(data), count)
     exported = find_exported(model, cache_root())
     tokenizer = load_tokenizer(exported.tokenizer_path, exported.recipe.max_tokens)
@@ -138,7 +137,7 @@ def measure_growth(model: str, precision: str, count: int, data: Sequence[Path])
 
 
 def grow(model: str, precision: str, count: int, data: Sequence[Path]) -> Point:
-    """Measure one point in a process of its own."""
+    """Measure one point in a separate process."""
     command = [sys.executable, "-m", "benchmarks.embedding_scaling", "growth", "--model", model]
     command += ["--point", precision, str(count)]
     command += [word for path in data for word in ("--data", str(path))]
@@ -151,7 +150,7 @@ def grow(model: str, precision: str, count: int, data: Sequence[Path]) -> Point:
 def grow_within(
     model: str, precision: str, most: int, seconds: float, data: Sequence[Path]
 ) -> Iterator[Point]:
-    """Measure points ten times apart, as far as they fit into so many seconds together."""
+    """Measure points, each ten times the one before, while they fit into a total time."""
     left, expected = seconds, 0.0
     count = min(FEWEST, most)
     while count <= most:
@@ -248,7 +247,7 @@ def openvino_way(**settings: object) -> Encoder:
 
 
 def one_call_a_thread() -> Encoder:
-    """Return an embedder that hands OpenVINO a batch only when a thread is free."""
+    """Return an embedder that passes a batch to OpenVINO only if a thread is free."""
     usual = precisions.CALLS_PER_THREAD
     model = Embedder(MODEL, precision="bf16", threads=CORES)
 
@@ -263,7 +262,7 @@ def one_call_a_thread() -> Encoder:
 
 
 def in_batches_of(tokens: int, encode: Encoder) -> Encoder:
-    """Return the same way with batches of another size."""
+    """Return the same way with another batch size."""
 
     def changed(texts: list[str]) -> Any:
         usual = embedder.TOKENS_PER_BATCH
@@ -290,7 +289,7 @@ def _encode_in_worker(texts: list[str]) -> Any:
 
 @contextmanager
 def processes_way(precision: str) -> Iterator[Encoder]:
-    """Give every process an embedder of its own and every second text."""
+    """Return a way that gives every process its own embedder and every second text."""
     context = multiprocessing.get_context("spawn")
     with context.Pool(CORES, _start_worker, (MODEL, precision)) as pool:
         yield lambda texts: pool.map(
@@ -317,7 +316,7 @@ def encoders(precision: str, stack: ExitStack) -> dict[str, Encoder]:
 
 
 def measure(found: dict[str, Encoder], texts: list[str], repetitions: int) -> dict[str, float]:
-    """Return the wall seconds of each way's quickest run, of interleaved ones."""
+    """Return the wall seconds of the fastest interleaved run of each way."""
     best = dict.fromkeys(found, float("inf"))
     for encode in found.values():
         encode(texts[:100])
@@ -330,9 +329,9 @@ def measure(found: dict[str, Encoder], texts: list[str], repetitions: int) -> di
 
 
 def product_gain(precision: str, repetitions: int) -> float:
-    """Return how many times faster two threads compute matrix products than one.
+    """Return the speed-up of two threads over one for matrix products.
 
-    Each has inputs, weights and outputs of its own and waits for nobody.
+    Each thread has its own inputs, weights and outputs and never waits for others.
     """
 
     def prepare() -> Sequence[Callable[[], Any]]:

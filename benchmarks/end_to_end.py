@@ -1,11 +1,11 @@
-"""Measure fastscore against the published script's way, as whole processes, interleaved.
+"""Measure fastscore against the published script, as whole processes, interleaved.
 
 Three scenarios, each with the same model, machine and logs on both sides:
 
 - ``mixed``: half lexical, half semantic. The published script, fastscore with an empty vector
   store (cold) and fastscore again with the store that the cold run left (warm) score the same logs.
 - ``lexical``: lexical weight 1. The published script scores a sample, fastscore many rows; the
-  start-up of each, measured on a log of one utterance, is taken off before rows per second are
+  start-up of each, measured on a log of one utterance, is subtracted before rows per second are
   compared.
 - ``parse``: lexical weight 1 against a loop that merely parses the same files with Python's json.
 
@@ -53,7 +53,7 @@ QUICK = {"dialogues": 10, "lexical_dialogues": 20, "rows": 100_000, "repeats": 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What is measured, and where."""
+    """Sizes and folders of the measurement."""
 
     data: tuple[Path, ...]
     dialogues: int
@@ -168,7 +168,7 @@ def run_mixed(settings: Settings) -> Result:
 
 
 def run_lexical(settings: Settings) -> Result:
-    """Measure the published script on a sample, fastscore on many rows, start-up apart."""
+    """Measure the published script on a sample and fastscore on many rows, without start-up."""
     bench = Bench(settings, "lexical")
     sample, n_sample = bench.logs("sample", dialogues=settings.lexical_dialogues, layout="dialogue")
     many = dialogues_for(read_dialogues(settings.data), settings.rows)
@@ -214,7 +214,7 @@ def run_lexical(settings: Settings) -> Result:
 
 
 def run_parse(settings: Settings) -> Result:
-    """Fastscore's whole lexical run against merely parsing the same files."""
+    """Measure fastscore's whole lexical run against merely parsing the same files."""
     bench = Bench(settings, "parse")
     dialogues = dialogues_for(read_dialogues(settings.data), settings.rows)
     logs, rows = bench.logs("logs", dialogues=dialogues, layout="shards")
@@ -242,7 +242,7 @@ def run_parse(settings: Settings) -> Result:
 
 
 def net_rate(sides: dict[str, Side], name: str, clock: str) -> float:
-    """Return a side's rows a second of ``clock``, its start-up taken off."""
+    """Return a side's rows per second of ``clock``, without its start-up."""
     side, start_up = sides[name], sides[f"{name} start-up"]
     seconds = side.median(clock) - start_up.median(clock)
     if seconds <= 0:
@@ -253,7 +253,7 @@ def net_rate(sides: dict[str, Side], name: str, clock: str) -> float:
 
 
 def dialogues_for(dialogues: Sequence[Dialogue], rows: int) -> int:
-    """Return how many dialogues, the list repeated, give at least ``rows`` predictions."""
+    """Return the number of dialogues, in cycles of the list, for at least ``rows`` predictions."""
     total = sum(len(dialogue.turns) for dialogue in dialogues) * N_STEPS
     count, left = len(dialogues) * (rows // total), rows % total
     for dialogue in dialogues:
@@ -317,7 +317,7 @@ def main(
     output: Path | None,
     **options: Any,
 ) -> None:
-    """Measure fastscore against the published script's way, as whole processes, interleaved."""
+    """Measure fastscore against the published script, as whole processes, interleaved."""
     chosen = SCENARIOS if scenario == "all" else (scenario,)
     with working_folder(scratch, "end-to-end-") as work:
         if weights is None and "mixed" in chosen:

@@ -1,17 +1,17 @@
-"""What an engine adds: the same work by threads of one process, by Dask and by Ray.
+"""Overhead of engines: the same work by threads of one process, by Dask and by Ray.
 
-- ``tasks``: tasks that do nothing, mapped by an engine that stands already: milliseconds a task,
-  and the processor time of this process, in which Dask's scheduler runs too.
+- ``tasks``: empty tasks, mapped by a running engine: milliseconds per task, and the processor time
+  of this process, in which Dask's scheduler runs, too.
 - ``plan``: short dialogues planned by the tasks of two processes: memory of this process, seconds.
-- ``real``: a thousand shards of 64 kB scored, lexically: what a small real task takes.
-- ``lexical``: rows scored by whole processes, start-up of each engine (the same of a tiny log)
-  measured and taken off; processor seconds are those of all its processes, but of Ray those of the
-  command alone, whose workers are not its children.
-- ``embed``: texts embedded by whole processes into empty stores, start-up taken off.
+- ``real``: a thousand shards of 64 kB scored, lexically: the cost of a small real task.
+- ``lexical``: rows scored by whole processes. The start-up of each engine, measured on a tiny log,
+  is subtracted. Processor seconds are those of all its processes. For Ray they are those of the
+  command only, as its workers are not its children.
+- ``embed``: texts embedded by whole processes into empty stores, start-up subtracted.
 
-Processes are interleaved; ratios are of wall time to the local engine's with as many threads. What
-the engines leave is compared, byte for byte, before any time is reported. What goes on is said on
-stderr. Logs are written first (a million rows take half a minute), or once with ``--logs``.
+Processes are interleaved. Ratios are of wall time to the local engine's with as many threads. The
+outputs of the engines are compared, byte for byte, before any time is reported. Progress goes to
+stderr. Logs are written first (a million rows take half a minute), or reused with ``--logs``.
 
 Usage: python -m benchmarks.engines [--quick] [--engine dask]... [--workers 2] [--logs FOLDER]
 """
@@ -60,7 +60,7 @@ def nothing(number: int) -> Receipt:
 
 
 def seconds_a_task(engine: str, workers: int, tasks: int) -> dict[str, float]:
-    """Map tasks that do nothing; the first ones, which load what tasks need, do not count."""
+    """Map empty tasks. The first tasks, which load modules, do not count."""
     started = time.perf_counter()
     with open_engine(engine, None, workers) as opened:
         start = time.perf_counter() - started
@@ -85,7 +85,7 @@ def tables(run: Path) -> dict[str, bytes]:
 
 
 def write_short_dialogues(folder: Path, dialogues: int) -> None:
-    """Write dialogues of two lines, a hundred thousand a file."""
+    """Write dialogues of two lines, a hundred thousand per file."""
     folder.mkdir(parents=True)
     for first in range(0, dialogues, DIALOGUES_A_FILE):
         with (folder / f"{first:09d}.jsonl").open("w") as file:
@@ -97,7 +97,7 @@ def write_short_dialogues(folder: Path, dialogues: int) -> None:
 
 
 def planner_memory(sizes: tuple[int, ...], workers: int) -> Iterator[dict[str, Any]]:
-    """Plan ever more dialogues by an engine's tasks; what this process has had at most by then."""
+    """Plan ever more dialogues by an engine's tasks; return this process's peak memory."""
     suite = load_suite("score_dialogue")
     with tempfile.TemporaryDirectory() as temporary, open_engine("dask", None, workers) as engine:
         folder = Path(temporary)
@@ -124,7 +124,7 @@ def planner_memory(sizes: tuple[int, ...], workers: int) -> Iterator[dict[str, A
 
 
 def stage_seconds(run: Path) -> dict[str, float]:
-    """Return what each stage took, by the run's manifest."""
+    """Return the time of each stage, from the run's manifest."""
     stages = json.loads((run / "manifest.json").read_text())["stages"]
     return {name: stage["seconds"] for name, stage in stages.items()}
 
@@ -132,7 +132,7 @@ def stage_seconds(run: Path) -> dict[str, float]:
 def seconds_a_real_task(
     log: Path, engines: list[str], workers: int, repeats: int
 ) -> Iterator[dict[str, Any]]:
-    """Score small shards with each engine, by turns, as one process; the stage alone counts."""
+    """Score small shards with each engine, alternating, in one process; only that stage counts."""
     taken: dict[str, list[float]] = {engine: [] for engine in engines}
     shards = 0
     with tempfile.TemporaryDirectory() as folder:
@@ -155,20 +155,20 @@ def seconds_a_real_task(
 
 
 def log_progress(what: str) -> None:
-    """Say on stderr what goes on; stdout is for figures."""
+    """Print progress to stderr, as stdout is for figures."""
     print(f"{time.strftime('%H:%M:%S')} {what}", file=sys.stderr, flush=True)
 
 
 def whole_runs(
     logs: dict[str, Path], options: tuple[str, ...], engines: list[str], workers: int, repeats: int
 ) -> Iterator[dict[str, Any]]:
-    """Score a log and a tiny one with each engine, by turns; yield what each engine costs."""
+    """Score a log and a tiny one with each engine, alternating; yield each engine's cost."""
     walls: dict[tuple[str, str], list[float]] = {}
     processor: dict[tuple[str, str], list[float]] = {}
     stages: dict[str, dict[str, list[float]]] = {engine: {} for engine in engines}
     with tempfile.TemporaryDirectory() as folder:
         scratch = Path(folder)
-        # the first round fills caches and does not count: the tiny log does that as well
+        # the first round fills caches and does not count; the tiny log does that, too
         for repeat, size in ((0, "tiny"), *product(range(1, repeats + 1), logs)):
             left: dict[str, dict[str, bytes]] = {}
             for engine in engines:
@@ -259,7 +259,7 @@ def main(
 
 
 def figures(name: str, found: Any, dialogues: int) -> Iterator[Figure]:
-    """Set each engine beside the local one; of planning, say what the driver holds."""
+    """Yield each engine beside the local one; for planning, the driver's memory."""
     if name == "plan":
         for row in found:
             yield Figure(

@@ -1,9 +1,9 @@
-"""Write the logs of `fastscore example`: small ones, made of the bundled real dialogues.
+"""Write the logs of `fastscore example`: small logs made of the bundled real dialogues.
 
 Usage: python -m benchmarks.example_logs [--output FOLDER]
 
-The same bytes each time. Every suite's folder has the licences of what its logs are made of, under
-what says which part of them is real.
+The output bytes are always the same. Every suite's folder has the licences of its logs' sources,
+and names their real parts.
 """
 
 import gzip
@@ -33,7 +33,7 @@ KEPT = {
         "logs/catalogue.jsonl": "catalogue.jsonl",
     },
 }
-"""What is kept of what they write, and under which name; of guest_simulation also all CSV files."""
+"""The kept files, and their new names; for guest_simulation also all CSV files."""
 LICENCES = {
     "score_dialogue": ("SGD",),
     "group_travel": ("TRAVELPLANNER", "SGD"),

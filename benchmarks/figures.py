@@ -1,7 +1,7 @@
-"""The figures that benchmarks end with: ours beside a named peer's, and whether an aim was held.
+"""Published figures of benchmarks: ours beside a named peer's, and whether an aim was held.
 
-A benchmark publishes each figure as it knows it. Run by itself it prints them its own way; under
-``python -m benchmarks`` all of them end in one table and, where asked, one JSON file.
+A benchmark publishes each figure when it is known. Run by itself it prints its own table. With
+``python -m benchmarks`` all figures end in one table and, if requested, one JSON file.
 """
 
 import json
@@ -26,7 +26,7 @@ PACKAGES = (
 
 
 def describe_host() -> dict[str, str]:
-    """Return the processor, system, load, and versions of what is measured, by name."""
+    """Return the processor, system, load, and versions of the measured packages, by name."""
     described = {
         "processor": f"{processor()}, {os.cpu_count()} visible cores",
         "system": f"{platform.system()} {platform.release().partition('-')[0]}",
@@ -52,7 +52,7 @@ def processor() -> str:
 
 
 FILE_VARIABLE = "FASTSCORE_FIGURES"
-"""The file that figures are appended to, a JSON object a line; unset, they are not kept."""
+"""The variable with the file to append figures to, one JSON object per line. Unset: none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,19 +62,19 @@ class Figure:
     Parameters
     ----------
     what
-        What was measured.
+        Description of the measurement.
     rows
-        How many rows, texts, dialogues or KiB ours went through.
+        The number of rows, texts, dialogues or KiB that ours processed.
     unit
         The unit of `ours` and `theirs`.
     ours
         Our figure.
     peer, theirs
-        Who is compared, and its figure; empty and None where nobody is.
+        The peer, and its figure; empty and None without a peer.
     ratio
         How many times as good ours is.
     aim
-        The least ratio that was set out for, at full size; None without one.
+        The minimum ratio aimed at, at full size; None without an aim.
     """
 
     what: str
@@ -88,12 +88,12 @@ class Figure:
 
     @property
     def held(self) -> bool | None:
-        """Whether the aim was held; None without one."""
+        """Whether the aim was held; None without an aim."""
         return None if self.aim is None or self.ratio is None else self.ratio >= self.aim
 
 
 def publish(figures: Iterable[Figure]) -> None:
-    """Append figures to the file that the environment names, if it names one."""
+    """Append figures to the file in the environment, if set."""
     path = os.environ.get(FILE_VARIABLE)
     if path:
         with Path(path).open("a", encoding="utf-8") as file:
@@ -101,16 +101,16 @@ def publish(figures: Iterable[Figure]) -> None:
 
 
 def read_figures(path: Path) -> list[Figure]:
-    """Read the figures that were published to a file."""
+    """Read the figures published to a file."""
     if not path.exists():
         return []
     return [Figure(**json.loads(line)) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
 def table(benchmark: str, figures: Sequence[Figure], *, judged: bool) -> Iterator[str]:
-    """Lay out a benchmark's figures as rows of the one Markdown table.
+    """Return the rows of a benchmark's figures in the common Markdown table.
 
-    Aims are set for full size: at a small one they are shown, and not judged.
+    Aims are for full size. At a small size they are shown, and not judged.
     """
     for figure in figures:
         theirs = "" if figure.theirs is None else _number(figure.theirs)

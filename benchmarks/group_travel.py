@@ -14,9 +14,10 @@ value, and 0.0 if the definition says so. The same arguments give the same dialo
   by the plain scorer once more with the vectors that it kept (warm).
 
 Both sides embed every text once with the same weights in fp32: fastscore into its store, the plain
-scorer dialogue by dialogue with sentence-transformers into a dictionary. The plain scorer's time a
-dialogue is that of the first dialogues, its start-up (measured on one dialogue) taken off;
-fastscore's start-up stays in. All metrics of those dialogues are compared before any time is shown.
+scorer dialogue by dialogue with sentence-transformers into a dictionary. The plain scorer's time
+per dialogue is measured on the first dialogues, without its start-up (measured on one dialogue).
+fastscore's start-up is included. All metrics of those dialogues are compared before any time is
+shown.
 
 Usage: python -m benchmarks.group_travel compare [--quick] [--data FOLDER] [--output result.json]
        python -m benchmarks.group_travel logs --output FOLDER [--dialogues 2000] [--layout csv]
@@ -63,7 +64,7 @@ PER_FILE = 500
 
 
 def text_rows(made: Made) -> list[dict[str, str]]:
-    """Return a dialogue's rows as text, one cell in ten as a Python literal."""
+    """Return a dialogue's rows as text, with one cell in ten as a Python literal."""
     draw = random.Random(f"{made.id}/cells")
     rows: list[dict[str, Any]] = [dict(row) for row in made.rows]
     rows[0]["metadata"] = made.metadata
@@ -85,7 +86,7 @@ def _cell(value: Any, draw: random.Random) -> str:
 
 
 def csv_file(made: Made) -> bytes:
-    """Return a dialogue as CSV: some with a byte order mark, some with a header in capitals."""
+    """Return a dialogue as CSV: sometimes with a byte order mark, or with a header in capitals."""
     draw = random.Random(f"{made.id}/file")
     stream = io.StringIO(newline="")
     writer = csv.DictWriter(stream, COLUMNS)
@@ -96,7 +97,7 @@ def csv_file(made: Made) -> bytes:
 
 
 def json_line(made: Made) -> bytes:
-    """Return a dialogue as a line of JSON; in one of five the cells are text, as in CSV."""
+    """Return a dialogue as a line of JSON. In one of five the cells are text, as in CSV."""
     turns: Sequence[Any] = made.rows
     if random.Random(f"{made.id}/line").random() < 0.2:
         turns = text_rows(made)
@@ -115,12 +116,12 @@ def write_logs(
     defects: float = 0.15,
     variants: int = 20,
 ) -> int:
-    """Write logs and expectations; returns the bytes of the logs.
+    """Write logs and expected numbers; return the bytes of the logs.
 
     Raises
     ------
     click.ClickException
-        The folder holds files already.
+        The folder contains files already.
     """
     logs = output / "logs"
     logs.mkdir(parents=True, exist_ok=True)
@@ -174,7 +175,7 @@ def _parquet_rows(batch: Sequence[Made]) -> Iterator[dict[str, str]]:
 )
 @click.option("--variants", type=click.IntRange(min=1), default=20, help="Itineraries a plan.")
 def logs(output: Path, dialogues: int, **options: Any) -> None:
-    """Write group trip-planning dialogues and what they must score."""
+    """Write group trip-planning dialogues and their expected numbers."""
     size = write_logs(output, dialogues=dialogues, **options)
     click.echo(f"{output}: {dialogues:,} dialogues, {size / 1e6:,.1f} MB")
 
@@ -192,7 +193,7 @@ TOLERANCE = 1e-4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What is measured, and where."""
+    """Sizes and folders of the measurement."""
 
     data: Path | None
     dialogues: int
@@ -207,13 +208,13 @@ class Settings:
 
 
 class Bench:
-    """The logs of a run of the benchmark, and its commands, every output fresh."""
+    """The logs of a benchmark, and its commands, each with a new output."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self._outputs = 0
         self.bytes = self._write("all", settings.dialogues)
-        self._write("first", settings.first)  # the same dialogues: each depends on its number
+        self._write("first", settings.first)  # equal dialogues: each depends on its number
         self._write("one", 1)
 
     def _write(self, name: str, dialogues: int) -> int:
@@ -232,12 +233,12 @@ class Bench:
         return self.settings.scratch / name / "logs"
 
     def fresh(self, name: str) -> Path:
-        """Name an output that does not exist yet."""
+        """Return an output path that does not exist yet."""
         self._outputs += 1
         return self.settings.scratch / f"{name}-{self._outputs}"
 
     def fastscore(self, side: Side, logs: str, *, run: Path, store: Path | None) -> None:
-        """Score with fastscore; without a store, without an embedder."""
+        """Score with fastscore; without a store, also without an embedder."""
         command = [sys.executable, "-m", "fastscore", "score", "group_travel", str(self.logs(logs))]
         command += ["--output", str(run), "-q"]
         # as published, and as the plain scorer does it
@@ -250,7 +251,7 @@ class Bench:
     def plain(
         self, side: Side, logs: str, *, scores: Path, vectors: Path | None, embeds: bool = False
     ) -> None:
-        """Score with the plain scorer; without vectors, without an embedder."""
+        """Score with the plain scorer; without vectors, also without an embedder."""
         command = [sys.executable, "-m", "tests.oracles.group_travel", str(self.logs(logs))]
         command += ["--output", str(scores)]
         command += ["--vectors", str(vectors)] if vectors else []
@@ -259,7 +260,7 @@ class Bench:
 
 
 def run_words(bench: Bench) -> Result:
-    """All dialogues against the first of them, without an embedder."""
+    """Measure all dialogues against the first of them, without an embedder."""
     settings = bench.settings
     names = ("plain", "plain start-up", "fastscore")
     counts = (settings.first, 1, settings.dialogues)
@@ -283,7 +284,7 @@ def run_words(bench: Bench) -> Result:
 
 
 def run_vectors(bench: Bench) -> Result:
-    """Cold and warm, all dialogues against the first of them."""
+    """Measure all dialogues, cold and warm, against the first of them."""
     settings = bench.settings
     sides = {
         name: Side(count)
@@ -330,7 +331,7 @@ def run_vectors(bench: Bench) -> Result:
 
 
 def ratios(sides: dict[str, Side], names: Sequence[str]) -> dict[str, float]:
-    """Return how many times the dialogues a second of the warm plain scorer each side scores."""
+    """Return each side's dialogues per second / the warm plain scorer's."""
     found = {}
     for clock in ("wall", "cpu"):
         seconds = sides["plain"].median(clock) - sides["plain start-up"].median(clock)
@@ -344,7 +345,7 @@ def ratios(sides: dict[str, Side], names: Sequence[str]) -> dict[str, float]:
 
 
 def check_same(scores: Path, run: Path) -> int:
-    """Compare all metrics of the dialogues that the plain scorer scored; returns how many.
+    """Compare all metrics of the dialogues that the plain scorer scored; return their number.
 
     Raises
     ------

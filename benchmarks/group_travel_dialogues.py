@@ -1,8 +1,8 @@
-"""Group_travel dialogues: real preferences and plans, templates for what the system says.
+"""Group_travel dialogues: real preferences and plans, templates for the system's turns.
 
-Every fifth dialogue of a scenario is the same group with the same wishes under the conditions C1 to
-C5. Beside each dialogue stands what it must score: numerator and denominator of M1 to M5, M4b, M9,
-M10b and M16, kept account of while it is made.
+Every five dialogues of a scenario are one group with equal wishes under the conditions C1 to C5.
+Each dialogue has its expected numbers: numerator and denominator of M1 to M5, M4b, M9, M10b and
+M16, counted while it is made.
 """
 
 import json
@@ -134,7 +134,7 @@ def content_words(text: str, slot: str) -> set[str]:
 
 
 def clearly_differ(first: Preference, second: Preference) -> bool:
-    """Whether two preferences share not even the stem of a word, and each has a word."""
+    """Return whether two preferences both have words and share no word stem."""
     texts = (first.text, second.text)
     stems = [{word.rstrip("s")[:4] for word in content_words(t, first.slot)} for t in texts]
     wordy = all(any(len(w) >= 4 for w in content_words(t, first.slot)) for t in texts)
@@ -144,7 +144,7 @@ def clearly_differ(first: Preference, second: Preference) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Wishes:
-    """What the members of a group say about a slot, and whether they clearly disagree."""
+    """The members' wishes about a slot, and whether they clearly disagree."""
 
     texts: tuple[Preference, ...]
     divergent: bool
@@ -152,7 +152,7 @@ class Wishes:
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """A group, its wishes, and the trip that is planned for it."""
+    """A group, its wishes, and its planned trip."""
 
     group_type: str
     members: tuple[str, ...]
@@ -162,7 +162,7 @@ class Scenario:
 
 
 def make_scenario(sources: Sources, draw: random.Random, defects: float) -> Scenario:
-    """Draw a group with its wishes; the first two members disagree wherever the group does."""
+    """Draw a group with its wishes. If the group disagrees, its first two members do."""
     group_type = draw.choice(list(GROUPS))
     members = GROUPS[group_type]
     wishes = {slot: _wishes(sources, slot, len(members), draw) for slot in SLOTS}
@@ -189,7 +189,7 @@ def _wishes(sources: Sources, slot: str, count: int, draw: random.Random) -> Wis
 
 @dataclass
 class Writer:
-    """A dialogue in the making: its rows, and account of what was planted."""
+    """A dialogue in the making: its rows, and counts of planted cases."""
 
     id: str
     condition: str
@@ -206,24 +206,24 @@ class Writer:
         self.rows.append({"speaker": speaker, "intent": intent, "utterance": utterance, **cells})
 
     def count(self, metric: str, hit: bool) -> None:
-        """Account for one more case of a metric."""
+        """Count one more case of a metric."""
         found = self.counts.setdefault(metric, [0, 0])
         found[0] += hit
         found[1] += 1
 
     def happens(self, rate: float | None = None) -> bool:
-        """Whether something happens, by default a defect."""
+        """Draw whether an event happens, by default a defect."""
         return self.draw.random() < (self.defects if rate is None else rate)
 
     @property
     def flags(self) -> dict[str, bool]:
-        """The condition's flags by name."""
+        """The condition's flags, by name."""
         return dict(zip(FLAG_NAMES, FLAGS[self.condition], strict=True))
 
     # --- turns
 
     def provide(self, slot: str, intent_slot: str) -> None:
-        """Let the members state their wishes about a slot."""
+        """Add the members' wishes about a slot."""
         speakers = self.speakers()
         for member, wish in zip(
             self.scenario.members, self.scenario.wishes[slot].texts, strict=True
@@ -234,13 +234,13 @@ class Writer:
                     self.say(member, f"user_provide_{intent_slot}", "Yes, that is what I want.")
 
     def speakers(self) -> tuple[str, ...]:
-        """Return who speaks: one in C1, all but a silent member else."""
+        """Return the speakers: one in C1, otherwise all except a silent member."""
         if not self.flags["multi_user"]:
             return self.scenario.members[:1]
         return self.scenario.members[:-1] if self.scenario.silent else self.scenario.members
 
     def synthesise(self, slot: str, intent_slot: str) -> None:
-        """Let the system sum a slot up, with what may be missing planted."""
+        """Add the system's synthesis of a slot, with planted omissions."""
         wishes = self.scenario.wishes[slot]
         skipped = self.happens(self.defects / 3)
         flagged = (wishes.divergent and self.happens(0.6)) or self.happens(0.05)
@@ -290,7 +290,7 @@ class Writer:
         return {"resolution_strategy": strategy}
 
     def _placed(self, slot: str, found: Row) -> Row:
-        """Put a synthesis into one of the cells where it may stand."""
+        """Put a synthesis into one of its possible cells."""
         self.state[slot] = found
         where = self.draw.random()
         if where < 0.6:
@@ -312,7 +312,7 @@ class Writer:
             self.count("M4b", False)
 
     def present(self, itinerary: Itinerary) -> tuple[Any, Any]:
-        """Let the system present the plan; returns numerator and denominator of M16 and M9."""
+        """Add the presentation of the plan; return numerator and denominator of M16 and M9."""
         plan = time_itinerary(itinerary, self.draw, self.defects)
         city = itinerary.days[0].fixed["current_city"].rpartition(" to ")[2]
         dinners = [stop.written for day in itinerary.days for stop in day.stops["dinner"]]
@@ -336,7 +336,7 @@ class Writer:
         return (None, None) if lost else (list(plan.coherence), list(plan.grounding))
 
     def categories(self, itinerary: Itinerary) -> list[int]:
-        """Account for M10b: each member's wish by its words, against what was chosen."""
+        """Count M10b: each member's wish by its words, against the chosen places."""
         found = [0, 0]
         for slot, chosen in itinerary.category_words.items():
             known = itinerary.catalogue.vocabulary[slot]
@@ -352,7 +352,7 @@ class Writer:
         return found
 
     def metadata(self, tells_flags: bool) -> Row:
-        """Return what the first row says about the dialogue."""
+        """Return the dialogue's metadata in its first row."""
         members = [
             {"user_id": f"u{number}", "name": name, "role": name.split()[0], "age": 20 + number}
             for number, name in enumerate(self.scenario.members)
@@ -382,7 +382,7 @@ def _singular(text: str) -> set[str]:
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """A dialogue as it is logged, and what it must score by metric; None is no value."""
+    """A logged dialogue, and its expected numbers by metric; None is no value."""
 
     id: str
     condition: str
@@ -394,20 +394,20 @@ class Made:
 def make_dialogues(
     sources: Sources, count: int, *, seed: int = 0, defects: float = 0.15, variants: int = 20
 ) -> Iterator[Made]:
-    """Make dialogues, five of a scenario after each other.
+    """Make dialogues, five of each scenario in a row.
 
     Parameters
     ----------
     sources
-        What they are made of.
+        Their real parts.
     count
-        How many.
+        The number of dialogues.
     seed
-        Decides every choice; a dialogue depends on it, its number, and the other parameters.
+        Seed of every choice. A dialogue depends on it, its number, and the other parameters.
     defects
         The probability of each defect.
     variants
-        How many itineraries are made of each plan.
+        The number of itineraries made of each plan.
     """
     itineraries: dict[tuple[int, int], Itinerary] = {}
     catalogues: dict[int, Catalogue] = {}
@@ -449,7 +449,7 @@ def _make(writer: Writer, itinerary: Itinerary) -> Made:
 
 
 def _expected(writer: Writer) -> Expected:
-    """Return what was planted in the dialogue itself."""
+    """Return the expected numbers of cases planted in the dialogue itself."""
     flags, counts = writer.flags, writer.counts
     on = {"M2": "enable_synthesis", "M3": "enable_synthesis"}
     expected: Expected = {"M1": [len(writer.speakers()), len(writer.scenario.members)]}
@@ -462,7 +462,7 @@ def _expected(writer: Writer) -> Expected:
 
 
 def _content_tells_flags(writer: Writer) -> bool:
-    """Whether the turns alone show the condition."""
+    """Return whether the turns alone reveal the condition."""
     intents = {row["intent"].rsplit("_", 1)[0] for row in writer.rows}
     strategies: Sequence[int] = writer.counts.get("M4", [0, 0])
     shown = (

@@ -1,15 +1,16 @@
-"""Itineraries for group_travel logs: real plans with planted defects, and what each must score.
+"""Itineraries for group_travel logs: real plans with planted defects, and their expected numbers.
 
-Places and records are real, but for the categories of attractions, the records of events and the
-lists of points of interest, which no source has: those are synthetic. Expected numbers come from
-keeping account of what was planted, never from scoring.
+Places and records are real, except three parts that no source has and that are synthetic: the
+categories of attractions, the records of events and the lists of points of interest. Expected
+numbers are counted while defects are planted, never by scoring.
 
 Plans and catalogues are those of `data/travelplanner_train45.jsonl.gz`. Preferences are utterances
-of users of the Schema-Guided Dialogue dataset: those with which a cuisine, a kind of event or of
-attraction enters the dialogue state, and what users say about hotels; sentences about rooms come
-from the plans' requests. A sample is bundled; ``--data`` names a folder with the full files.
+of users of the Schema-Guided Dialogue dataset. They are utterances that bring a cuisine, a kind of
+event or a kind of attraction into the dialogue state, and utterances about hotels. Sentences about
+rooms come from the plans' requests. A sample is bundled. ``--data`` names a folder with the full
+files.
 
-Usage, to write the sample anew: python -m benchmarks.group_travel_itineraries --data FOLDER
+Usage, to rewrite the sample: python -m benchmarks.group_travel_itineraries --data FOLDER
 """
 
 import gzip
@@ -48,7 +49,7 @@ ABOUT_ROOMS = re.compile(r"\b(?:rooms?|accommodations?|lodgings?)\b", re.IGNOREC
 
 @dataclass(frozen=True, slots=True)
 class Preference:
-    """What somebody said about a slot, and the value that it names."""
+    """An utterance about a slot, and the value that it names."""
 
     slot: str
     text: str
@@ -66,7 +67,7 @@ class Trip:
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """All that logs are made of.
+    """The real parts of all logs.
 
     Parameters
     ----------
@@ -111,7 +112,7 @@ def collect(data: Path) -> tuple[list[Preference], list[tuple[str, str]]]:
     Raises
     ------
     click.ClickException
-        The folder holds no such file.
+        The folder contains no such file.
     """
     files = sorted(data.glob("sgd_*.jsonl.gz"))
     if not files:
@@ -157,7 +158,7 @@ def _rows(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def spread(items: Sequence[Any], count: int) -> list[Any]:
-    """Take so many of some items, evenly over all of them."""
+    """Select a number of items, evenly over all of them."""
     step = max(1, len(items) / count)
     return [items[int(number * step)] for number in range(min(count, len(items)))]
 
@@ -240,7 +241,7 @@ def cuisine_words(cuisine: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """A place as the plan writes it, and its name alone."""
+    """A place as written in the plan, and its bare name."""
 
     written: str
     name: str
@@ -248,7 +249,7 @@ class Stop:
 
 @dataclass
 class Catalogue:
-    """A trip's records, with what they say of each name: kind, name, words of its categories."""
+    """A trip's records, with the kind, name and category words of each name."""
 
     records: dict[str, list[dict[str, Any]]]
     words: dict[str, dict[str, set[str]]]
@@ -260,7 +261,7 @@ class Catalogue:
 
     @cached_property
     def vocabulary(self) -> dict[str, set[str]]:
-        """Every word of a category by slot: those of the records and those always known."""
+        """All category words by slot: the records' words and those always known."""
         tables = {"attraction": ATTRACTION_CATEGORIES, "event": EVENT_SEGMENTS}
         known: dict[str, set[str]] = {slot: set(words) for slot, words in OTHER_WORDS.items()}
         for slot, table in tables.items():
@@ -274,7 +275,7 @@ class Catalogue:
 
 
 def catalogue_of(trip: Trip, events: Sequence[tuple[str, str]], draw: random.Random) -> Catalogue:
-    """Return a trip's records, completed with categories of attractions and with events."""
+    """Return a trip's records, with categories of attractions and events added."""
     city = trip.records["restaurants"][0]["City"]
     attractions = []
     words: dict[str, dict[str, set[str]]] = {kind: {} for kind in (*trip.records, "events")}
@@ -286,8 +287,8 @@ def catalogue_of(trip: Trip, events: Sequence[tuple[str, str]], draw: random.Ran
             ATTRACTION_CATEGORIES[category]
         )
     for record in trip.records["restaurants"]:
-        said = {w for c in record["Cuisines"].split(",") for w in cuisine_words(c.strip())}
-        words["restaurants"].setdefault(key_of(record["Name"]), set()).update(said)
+        cuisines = {w for c in record["Cuisines"].split(",") for w in cuisine_words(c.strip())}
+        words["restaurants"].setdefault(key_of(record["Name"]), set()).update(cuisines)
     for record in trip.records["accommodations"]:
         words["accommodations"].setdefault(key_of(record["NAME"]), set())
     shows = []
@@ -315,7 +316,7 @@ def _segment(kind: str) -> str:
 
 @dataclass
 class Day:
-    """A day's places by the plan's keys, and the fields that are copied as they are."""
+    """A day's places by the plan's keys, and the fields that are copied unchanged."""
 
     fixed: dict[str, Any]
     stops: dict[str, list[Stop]]
@@ -346,7 +347,7 @@ class Itinerary:
 
     @cached_property
     def category_words(self) -> dict[str, set[str]]:
-        """The words of the categories of what was chosen for each slot."""
+        """The category words of the chosen places, by slot."""
         return {
             "cuisine": self._words("restaurants", MEALS),
             "event": self._words("events", ("event",)),
@@ -367,9 +368,9 @@ def make_itinerary(
     Parameters
     ----------
     sources, trip, catalogue
-        The plans, which of them, and its records.
+        The sources, the trip to copy, and its records.
     draw
-        Decides the defects.
+        Random numbers for the defects.
     defects
         The probability of each kind of defect.
     """
@@ -436,7 +437,7 @@ def _describe(day: Day) -> str:
 
 @dataclass(frozen=True, slots=True)
 class PlanCell:
-    """A plan as it is logged, and what it must score.
+    """A logged plan, and its expected numbers.
 
     Parameters
     ----------
@@ -506,7 +507,7 @@ def _visits(day: Day) -> list[list[Any]]:
 
 
 def _plant_impossible(visits: list[list[Any]], draw: random.Random) -> bool:
-    """Spoil a list of visits; returns whether its times still hold."""
+    """Make a list of visits impossible; return whether its times are still valid."""
     kind = draw.choice(("swapped", "backwards", "still", "unreadable"))
     if len(visits) < 2 or kind == "still":
         visits[-1][2] = visits[-1][1]

@@ -1,8 +1,8 @@
 """Measure the suite guest_simulation against a plain scorer, on the same logs.
 
-Both go from the same JSON Lines on disk to written results, once inside this process and once as
-whole processes, start-up included; the plain one, which takes minutes, once. Every metric of every
-conversation is compared before anything is printed.
+Both sides read JSON Lines from disk and write results. They run in this process, and as whole
+processes with start-up. The plain scorer, which takes minutes, runs once. Every metric of every
+conversation is compared before any output.
 
 Usage: python -m benchmarks.guest_simulation [--conversations 100000] [--repeats 3] [--quick]
 """
@@ -57,13 +57,13 @@ def ours_alone(logs: Path, output: Path) -> Cost:
 
 
 def plain_alone(logs: Path, output: Path) -> Cost:
-    """Score logs with the plain scorer, in a process of its own."""
+    """Score logs with the plain scorer, in a separate process."""
     words = [str(logs), str(personas_of(logs)), str(output)]
     return measure([sys.executable, "-m", "tests.oracles.guest_simulation", *words], cwd=ROOT)
 
 
 def timed(work: Callable[[Path, Path], None]) -> Callable[[Path, Path], Cost]:
-    """Return what work in this process costs."""
+    """Return the cost of work in this process."""
 
     def run(logs: Path, output: Path) -> Cost:
         os.sync()
@@ -94,7 +94,7 @@ def check_equal(ours: Path, plainly: Path) -> None:
 
 
 def show(title: str, rows: int, ours: list[Cost], peer: list[Cost]) -> None:
-    """Print medians and ratios of a pair, and from where to where our wall seconds go."""
+    """Print medians and ratios of a pair, and the range of our wall seconds."""
     fast, slow = (
         [statistics.median(getattr(cost, part) for cost in costs) for part in ("cpu", "wall")]
         for costs in (ours, peer)
@@ -146,7 +146,7 @@ def main(data: Path, conversations: int, repeats: int, quick: bool) -> None:
         folder = Path(name)
         logs, n_bytes = write_logs(folder, data, conversations)
         warm, _ = write_logs(folder / "warm", data, 100)
-        ours_inside(warm, folder / "warm" / "run")  # compiles
+        ours_inside(warm, folder / "warm" / "run")  # compile kernels
         for title, contenders in pairs.items():
             for contender, measured, output, times in zip(
                 contenders,

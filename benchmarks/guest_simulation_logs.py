@@ -1,9 +1,9 @@
 """Write logs of simulated guests who order coffee, with planted defects.
 
-Real are the guest's and the restaurant's words and the orders: Taskmaster-4 (CC BY 4.0). Synthetic
-are the personas, the behavioural labels, the tool traces, which wrap the orders in the way of the
-public logs, and the defects: items or modifiers of the target that the final order lacks or has
-another in place of. What a defect does to the numbers is known and returned.
+Real parts are the texts of guest and restaurant, and the orders: Taskmaster-4 (CC BY 4.0).
+Synthetic parts are the personas, the behavioural labels, the tool traces (orders wrapped as in the
+public logs), and the defects: items or modifiers that the final order lacks or replaces. The effect
+of each defect on the numbers is known and returned.
 
 Usage: python -m benchmarks.guest_simulation_logs -o FOLDER [--data FILE] [--conversations 1000]
 """
@@ -57,7 +57,7 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """A turn of a source dialogue: who spoke, what, and the items that it added."""
+    """A turn of a source dialogue: its speaker, its text, and the items that it added."""
 
     speaker: str
     text: str
@@ -66,17 +66,17 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """What is known of a conversation by how it was made.
+    """Expected values of a conversation, known from its construction.
 
     Parameters
     ----------
     final, target
-        Lower-case names of what was ordered last and of what was to be ordered.
+        Lower-case names of the final order and of the target order.
     states
-        The states of its messages but the exit, in the order of `KEYS`; empty where none are
+        The states of its messages except the exit, in the order of `KEYS`; empty if none are
         written.
     mismatches
-        How many parts of them are not as the persona's attributes say.
+        The number of state components that differ from the persona's attributes.
     """
 
     final: frozenset[str]
@@ -87,7 +87,7 @@ class Expected:
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """A conversation's rows, and what is known of it."""
+    """A conversation's rows, and its expected values."""
 
     id: str
     level: int
@@ -165,7 +165,7 @@ def make_personas() -> list[dict[str, Any]]:
 def make_conversations(
     orders: Sequence[Sequence[Turn]], count: int, seed: int = SEED
 ) -> Iterator[Conversation]:
-    """Make conversations of one to four source dialogues each, a test case at all five levels."""
+    """Make conversations of one to four source dialogues, each test case at all five levels."""
     random_ = random.Random(seed)
     personas = make_personas()
     for index in range(count):
@@ -229,7 +229,7 @@ def _make(
 def _plant_defects(
     random_: random.Random, items: Sequence[Item]
 ) -> tuple[list[Item], list[Item | None]]:
-    """Return the target, and what the guest orders in place of each item: None for nothing."""
+    """Return the target, and the guest's replacement of each item: None for nothing."""
     replaced: list[Item | None] = list(items)
     for place, item in enumerate(items):
         if random_.random() >= DEFECT_RATE:
@@ -245,7 +245,7 @@ def _plant_defects(
 
 
 def _names(items: Sequence[Item]) -> frozenset[str]:
-    """Name items and modifiers as the suite's sets do: no case, no special characters."""
+    """Return names of items and modifiers as in the suite's sets: lower case, plain characters."""
     names = [item.name for item in items] + [
         option for item in items for _, option in item.modifiers
     ]
@@ -257,7 +257,7 @@ def _names(items: Sequence[Item]) -> frozenset[str]:
 
 
 def _state(random_: random.Random, attributes: dict[str, Any]) -> tuple[tuple[str, ...], int]:
-    """Draw a state, and count its parts that are not as the attributes say."""
+    """Draw a state, and count its components that differ from the attributes."""
     state, wrong = [], 0
     for place, values in enumerate(VALUES):
         key = KEYS[place] + ("s" if place == 2 else "")
@@ -319,7 +319,7 @@ def _tool_cell(
     ordered: Sequence[Item],
     target: Sequence[Item],
 ) -> str:
-    """Write a cell of tool calls as Python writes it, some without a backslash that it needs."""
+    """Return a cell of tool calls in Python syntax, sometimes without a required backslash."""
     calls: list[tuple[str, str]] = []
     if level in (2, 4):
         calls.append(("get_past_messages_history", "assistant: Welcome! What can I get you?"))
@@ -369,7 +369,7 @@ COLUMNS = (
 def write_shards(
     folder: Path, orders: Sequence[Sequence[Turn]], count: int, seed: int = SEED
 ) -> int:
-    """Write JSON Lines, a message a row, and the personas; return the bytes of the former."""
+    """Write JSON Lines, one message per row, and the personas; return the bytes of the rows."""
     _write_personas(folder)
     n_bytes = 0
     lines: list[bytes] = []
@@ -384,7 +384,7 @@ def write_shards(
 
 
 def write_csv(folder: Path, orders: Sequence[Sequence[Turn]], count: int, seed: int = SEED) -> int:
-    """Write a CSV file a conversation, in a folder a level, as the public logs are."""
+    """Write one CSV file per conversation, in one folder per level, as the public logs are."""
     _write_personas(folder)
     n_bytes = 0
     for conversation in make_conversations(orders, count, seed):
@@ -405,7 +405,7 @@ def _write_personas(folder: Path) -> None:
 
 
 def personas_of(folder: Path) -> Path:
-    """Return where the personas of the logs in a folder stand: beside it."""
+    """Return the path of the personas of a folder of logs, which is beside it."""
     return folder.parent / f"{folder.name}-personas.json"
 
 

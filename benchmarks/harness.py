@@ -1,8 +1,8 @@
-"""One way to time everything: interleaved runs, CPU beside wall time, medians beside spread.
+"""Timing of benchmarks: interleaved runs, CPU and wall time, medians and spread.
 
-Each repetition runs every contender once, in a shuffled order, so that a slow minute of the
-machine hits all alike. Ratios are of process CPU time. A benchmark is a module with
-``cases(scale)``, of which `command` makes its command.
+Each repetition runs every contender once, in a shuffled order, so that a slow minute of the machine
+affects all equally. Ratios are of process CPU time. A benchmark is a module with ``cases(scale)``,
+from which `command` makes its command.
 """
 
 import json
@@ -27,10 +27,10 @@ SEED = 20_260_101
 
 @dataclass(frozen=True)
 class Case:
-    """What is compared: ours first among the contenders, each a function without arguments.
+    """A comparison: ours first among the contenders, each a function without arguments.
 
-    It is as large as `rows` says, which are rows unless `unit` says otherwise, and is run `times`
-    as often as asked for, where what is to be told is less than the machine's noise.
+    Its size is `rows`, in `unit`. It runs `times` as often as requested, if the difference is
+    smaller than the machine's noise.
     """
 
     name: str
@@ -44,7 +44,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Timing:
-    """One contender's times a row, or another unit, in nanoseconds."""
+    """One contender's times per row, or per other unit, in nanoseconds."""
 
     contender: str
     cpu: float
@@ -67,7 +67,7 @@ class Result:
 
 @dataclass
 class Report:
-    """All results of a run with what is needed to judge them."""
+    """All results of a run with the description of the host."""
 
     command: str
     host: dict[str, Any]
@@ -76,7 +76,7 @@ class Report:
 
 
 def host() -> dict[str, Any]:
-    """Describe the machine, its load and the versions of what is compared."""
+    """Describe the machine, its load and the versions of the compared packages."""
     model = platform.processor()
     if Path("/proc/cpuinfo").exists():
         lines = Path("/proc/cpuinfo").read_text().splitlines()
@@ -108,7 +108,7 @@ def host() -> dict[str, Any]:
 
 
 def measure(case: Case, repetitions: int) -> Result:
-    """Run all contenders of a case in turn, so many times, after one run that does not count."""
+    """Run all contenders of a case in turn, several times, after one run that does not count."""
     outputs = {name: run() for name, run in case.contenders.items()}
     if case.check is not None:
         case.check(outputs)
@@ -144,7 +144,7 @@ def measure(case: Case, repetitions: int) -> Result:
 
 
 def table(results: Sequence[Result]) -> Iterator[str]:
-    """Write results, all in one unit, as a Markdown table."""
+    """Return results in one unit as a Markdown table."""
     (unit,) = {result.unit for result in results}
     size = "rows" if unit == "row" else unit
     times = f"CPU ns/{unit} | spread | wall ns/{unit}"
@@ -166,7 +166,7 @@ def table(results: Sequence[Result]) -> Iterator[str]:
 
 
 def figures(result: Result) -> Iterator[Figure]:
-    """Yield ours beside each contender's time; the aim stands beside the one it names, or all."""
+    """Yield ours beside each contender's time. The aim is for the contender it names, or all."""
     ours, *others = result.timings
     for timing in others:
         named = result.target is not None and result.target[0] in ("best", timing.contender)
@@ -183,7 +183,7 @@ def figures(result: Result) -> Iterator[Figure]:
 
 
 def command(cases: Callable[[float], Iterable[Case]], name: str | None = None) -> click.Command:
-    """Return a command that measures the cases, prints the table, and writes JSON where asked."""
+    """Return a command that measures the cases, prints the table, and optionally writes JSON."""
 
     @click.command(name, help=cases.__doc__)
     @click.option("--scale", default=1.0, show_default=True, help="Factor of all row counts.")

@@ -1,4 +1,4 @@
-"""What an installation takes: the core and each extra, from a wheel, each in a new environment."""
+"""Installed size of the core and of each extra, from a wheel, each in a new environment."""
 
 import json
 import os

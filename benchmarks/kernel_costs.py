@@ -1,15 +1,15 @@
-"""What kernels take: time and memory over rows, and processor seconds to compile.
+"""Cost of kernels: time and memory by rows, and processor seconds of compilation.
 
-``growth``: each point is measured in a process of its own, on one thread: the median CPU time of
-some calls, and the most memory that the process held during them, inputs included.
+``growth``: each point is measured in a separate process, on one thread: the median CPU time of some
+calls, and the process's peak memory during them, including inputs.
 
-``compile``: Numba's own way beside ours. Both sides compile the same functions to the same object
-files, in a process each. Numba by itself runs all of LLVM on every function that a kernel calls,
-makes machine code of each, and looks in it for closures, array expressions and the like;
-`fastscore_jit.building` does neither.
+``compile``: Numba's own compilation beside ours. Both sides compile the same functions to
+equivalent object files, each in a separate process. Numba itself runs all of LLVM and emits machine
+code for every function that a kernel calls, and searches it for closures, array expressions and the
+like. `fastscore_jit.building` does neither.
 
-``instructions``: instructions a row, counted by valgrind, which no load of the machine changes. Two
-processes differ in ten calls of the kernel, so the start of Python is left out.
+``instructions``: instructions per row, counted by valgrind, independent of the machine's load. Two
+processes differ by ten calls of the kernel, so the start of Python is excluded.
 
 Usage: python -m benchmarks.kernel_costs growth|compile|instructions
 """
@@ -41,7 +41,7 @@ TEXTS = 20_000
 
 @dataclass(frozen=True)
 class Point:
-    """What one kernel cost at one number of rows."""
+    """Cost of one kernel at one number of rows."""
 
     kernel: str
     rows: int
@@ -53,7 +53,7 @@ class Point:
 
 
 def levenshtein(rows: int) -> Callable[[], Any]:
-    """Make two columns of sentences of 15 to 60 characters, each row with bytes of its own."""
+    """Make two columns of sentences of 15 to 60 characters, with different bytes in each row."""
     import numpy as np
     import pyarrow as pa
     from fastscore_kernels import levenshtein_pairs
@@ -121,7 +121,7 @@ KERNELS: dict[str, tuple[str, Callable[[int], Callable[[], Any]]]] = {
 
 
 def memory(field: str) -> float:
-    """Return a field of this process's status in 10^6 bytes, or its peak where there is none."""
+    """Return a field of this process's status in 10^6 bytes, or its peak if there is none."""
     if STATUS.exists():
         lines = STATUS.read_text().splitlines()
         return next(int(line.split()[1]) * 1024 / 1e6 for line in lines if line.startswith(field))
@@ -158,7 +158,7 @@ def measure_here(kernel: str, rows: int) -> Point:
 
 
 def measure(kernel: str, rows: int) -> Point:
-    """Measure one point in a process of its own."""
+    """Measure one point in a separate process."""
     command = [
         sys.executable,
         "-m",
@@ -173,7 +173,7 @@ def measure(kernel: str, rows: int) -> Point:
 
 
 def plot(points: list[Point], path: Path) -> None:
-    """Draw time and memory over rows."""
+    """Plot time and memory by rows."""
     import matplotlib as mpl
 
     mpl.use("svg")
@@ -205,7 +205,7 @@ def plot(points: list[Point], path: Path) -> None:
 def growth(
     most: int, output: Path | None, picture: Path | None, point: tuple[str, int] | None
 ) -> None:
-    """Measure time and memory of four kernels over rows."""
+    """Measure time and memory of four kernels by rows."""
     if point is not None:
         click.echo(json.dumps(asdict(measure_here(*point))))
         return
@@ -242,7 +242,7 @@ _OURS_ALONE = {
 
 
 def seconds_by_kernel(side: str, names: Sequence[str]) -> dict[str, float]:
-    """Compile kernels, all without a name, in another process; the largest first.
+    """Compile some or all kernels in another process, the largest first.
 
     Returns
     -------
@@ -265,7 +265,7 @@ def seconds_by_kernel(side: str, names: Sequence[str]) -> dict[str, float]:
 
 
 def _compile(side: str, names: Sequence[str]) -> dict[str, float]:
-    """Compile kernels in this process, which does nothing else."""
+    """Compile kernels in this process, without other work."""
     from fastscore_jit import building
     from fastscore_jit.objects import processor_level, reachable_functions
 
@@ -276,7 +276,7 @@ def _compile(side: str, names: Sequence[str]) -> dict[str, float]:
     kernels = [each for each in every_kernel() if not names or each.identity in names]
     building.build(
         min(kernels, key=_size(reachable_functions)), processor_level()
-    )  # what is made only once
+    )  # objects created only once
     seconds = {}
     for kernel in sorted(kernels, key=_size(reachable_functions), reverse=True):
         started = time.process_time()
@@ -290,7 +290,7 @@ def _size(reach: Any) -> Any:
 
 
 def _undo(building: Any) -> None:
-    """Have Numba compile as it does by itself."""
+    """Restore Numba's own compilation."""
     building._SKIPPED_PASSES = frozenset()
     for name, methods in _OURS_ALONE.items():
         for method in methods:
@@ -302,7 +302,7 @@ def _undo(building: Any) -> None:
 @click.option("--side", type=click.Choice(_SIDES), hidden=True)
 @click.argument("kernels", nargs=-1)
 def compile_kernels(quick: bool, side: str | None, kernels: tuple[str, ...]) -> None:
-    """Compile KERNELS (module:name; all without one) both ways."""
+    """Compile KERNELS (module:name; default: all) both ways."""
     if side is not None:
         click.echo(json.dumps(_compile(side, kernels)))
         return
@@ -331,7 +331,7 @@ def compile_kernels(quick: bool, side: str | None, kernels: tuple[str, ...]) -> 
 
 COUNTED = re.compile(r"Collected : (\d+)")
 VALGRIND_LEVEL = "x86-64-v3"
-"""Valgrind knows no AVX-512."""
+"""Valgrind does not support AVX-512."""
 
 
 VALGRIND = ("valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null")
@@ -339,7 +339,7 @@ MORE_CALLS = 10
 
 
 def count(kernel: str, rows: int) -> float:
-    """Return the instructions of one call, which was compiled before."""
+    """Return the instructions of one call, compiled before."""
     words = [sys.executable, "-m", "benchmarks.kernel_costs", "instructions", "--rows", str(rows)]
     settings = {**os.environ, "PYTHONHASHSEED": "0", "POLARS_MAX_THREADS": "1"}
     settings |= {"OPENBLAS_NUM_THREADS": "1"}

@@ -1,4 +1,4 @@
-"""Every kernel beside the library that does the same: rapidfuzz, polars-ds, scipy, Python.
+"""Every kernel beside an equivalent library function: rapidfuzz, polars-ds, scipy, Python.
 
 Usage: python -m benchmarks.kernels texts|groups [--scale 1] [--repetitions 7] [--only NAME]
 """
@@ -54,9 +54,9 @@ def _letters(rng: random.Random, words: list[str], size: int, rows: int) -> list
     return [" ".join(rng.choices(words, k=size // 3))[:size] for _ in range(rows)]
 
 
-def _edited(rng: random.Random, said: str, edits: int) -> str:
+def _edited(rng: random.Random, text: str, edits: int) -> str:
     """Insert, delete or replace characters at random places."""
-    symbols = list(said)
+    symbols = list(text)
     for _ in range(edits):
         place = rng.randrange(len(symbols))
         symbols[place : place + rng.randint(0, 1)] = rng.choice(["", "e", "t"])
@@ -165,7 +165,7 @@ def _long_texts(rng: random.Random, rows: int) -> Iterator[Case]:
         letters = _letters(rng, ENGLISH, size, rows // divisor + 2)
         unlike = _letters(rng, ENGLISH, size, len(letters))
         yield distances(f"ASCII {size:,}", (letters, unlike), ("cpdist, lists ready", 1.0))
-        alike = [_edited(rng, said, size // 50) for said in letters]
+        alike = [_edited(rng, text, size // 50) for text in letters]
         name = f"ASCII {size:,}, a fiftieth edited"
         yield distances(name, (letters, alike), ("cpdist, lists ready", 1.0))
 
@@ -173,8 +173,8 @@ def _long_texts(rng: random.Random, rows: int) -> Iterator[Case]:
 def _copied(rng: random.Random, rows: int) -> Case:
     system = _utterances(rng, rows // 2, 3, 28)
     user = [
-        " ".join([*said.split()[: rng.randint(0, 10)], *rng.choices(ENGLISH, k=rng.randint(2, 18))])
-        for said in system
+        " ".join([*text.split()[: rng.randint(0, 10)], *rng.choices(ENGLISH, k=rng.randint(2, 18))])
+        for text in system
     ]
     frame = pl.DataFrame({"system": system, "user": user})
     return Case(
@@ -190,7 +190,7 @@ def _copied(rng: random.Random, rows: int) -> Case:
 
 
 def text_cases(scale: float) -> Iterator[Case]:
-    """Make the cases."""
+    """Return the cases of texts."""
     rng = random.Random(SEED)
     rows = int(40_000 * scale)
     a = _utterances(rng, rows, 15, 15)
@@ -203,10 +203,10 @@ def text_cases(scale: float) -> Iterator[Case]:
     yield similarities((a, b))
     yield from (overlaps((a, b), n) for n in (2, 3, 5))
     continued = [
-        f"{said[: rng.randint(0, len(said))]}{' '.join(rng.choices(ENGLISH, k=8))}" for said in a
+        f"{text[: rng.randint(0, len(text))]}{' '.join(rng.choices(ENGLISH, k=8))}" for text in a
     ]
     yield distances("ASCII 70-80 shared prefix", (a, continued), ("cpdist from polars", 2.0))
-    short = tuple([said[:30] for said in _utterances(rng, rows, 4, 6)] for _ in "ab")
+    short = tuple([text[:30] for text in _utterances(rng, rows, 4, 6)] for _ in "ab")
     yield distances("ASCII short", (short[0], short[1]), ("best", 1.2))
     chinese = tuple(
         ["".join(rng.choices(CHINESE, k=rng.randint(8, 60))) for _ in range(rows)] for _ in "ab"
@@ -220,7 +220,7 @@ def text_cases(scale: float) -> Iterator[Case]:
         ("cpdist, lists ready", 2.0),
     )
     emoji = tuple(
-        [f"{said[:30]} 😀{said[30:40]}" for said in _utterances(rng, rows, 4, 9)] for _ in "ab"
+        [f"{text[:30]} 😀{text[30:40]}" for text in _utterances(rng, rows, 4, 9)] for _ in "ab"
     )
     yield distances("emoji 30-40", (emoji[0], emoji[1]), None)
     yield from _long_texts(rng, rows)
@@ -546,7 +546,7 @@ def _python_pairs(n: int, pairs: int) -> list[tuple[int, int]]:
 
 
 def set_group_vector_cases(scale: float) -> Iterator[Case]:
-    """Make the cases."""
+    """Return the cases of sets, groups and vectors."""
     rng = np.random.default_rng(SEED)
     yield from set_cases(rng, int(100_000 * scale))
     yield from list_cases(rng, int(100_000 * scale))

@@ -1,14 +1,14 @@
 """The suite memory_finance: synthetic traces of any size, and the comparison with a plain scorer.
 
-``logs``: the text is real (KdConv-shaped: one JSON object a line with a list ``turns`` of
-utterances); labels, profiles, recalled contexts and violations are synthetic, drawn at fixed
-rates so that every rule of the suite finds work: a reply is a few utterances, into which
-disclosures, advice, percentages and forbidden phrases are mixed.
+``logs``: the text is real (KdConv-shaped: one JSON object per line with a list ``turns`` of
+utterances). Labels, profiles, recalled contexts and violations are synthetic, drawn at fixed rates
+so that every rule of the suite applies somewhere. A reply is a few utterances, mixed with
+disclosures, advice, percentages and forbidden phrases.
 
-``compare``: both scorers go from the same file on disk to written results: ours to a run
-directory (Parquet tables and summary), the plain one to the public evaluation's files (turn rows
-as JSON Lines, summary). They run by turns, once inside this process and once as processes of
-their own, start-up included. The two results are compared in full before anything is printed.
+``compare``: both scorers read the same file from disk and write results: ours a run directory
+(Parquet tables and summary), the plain one the public evaluation's files (turn rows as JSON Lines,
+summary). They alternate, in this process, and as whole processes with start-up. The two results are
+compared in full before any output.
 
 Usage: python -m benchmarks.memory_finance compare [--turns 100000] [--repeats 3]
        python -m benchmarks.memory_finance logs --data FILE --output traces.jsonl --turns 100000
@@ -103,7 +103,7 @@ def make_traces(
 ) -> Iterator[dict[str, Any]]:
     """Make traced dialogues of `TURNS_PER_DIALOGUE` turns until there are `n_turns` turns.
 
-    The utterances of all dialogues follow each other in a circle.
+    Utterances are taken from all dialogues in order, cyclically.
     """
     random_ = random.Random(seed)
     utterances = [utterance for dialogue in dialogues for utterance in dialogue]
@@ -239,14 +239,14 @@ AIMS = {("in one process", "wall"): 20.0}
 
 @dataclass(frozen=True, slots=True)
 class Contender:
-    """How one side scores a trace into a folder, and its processor and wall seconds."""
+    """One side's way to score a trace into a folder, and its processor and wall seconds."""
 
     score: Callable[[Path, Path], Any]
     in_process: bool
     times: list[tuple[float, float]] = field(default_factory=list)
 
     def run(self, traces: Path, output: Path) -> None:
-        """Score into an empty folder, nothing left to write to the disk, and note the time."""
+        """Flush the disk, score into an empty folder, and record the time."""
         shutil.rmtree(output, ignore_errors=True)
         os.sync()
         processor, wall = self._processor_seconds(), time.perf_counter()
@@ -277,13 +277,13 @@ def ours_alone(traces: Path, output: Path) -> None:
 
 
 def plain_alone(traces: Path, output: Path) -> None:
-    """Score a trace with the plain scorer, in a process of its own."""
+    """Score a trace with the plain scorer, in a separate process."""
     command = ["tests.oracles.memory_finance", str(traces), str(output)]
     subprocess.run([sys.executable, "-m", *command], check=True)
 
 
 def check_equal(run: fastscore.Run, summary: Any) -> None:
-    """Compare the public evaluation's summary, as both sides make it."""
+    """Compare the public evaluation's summary from both sides."""
     turns, dialogues = (run.scan(name).collect() for name in ("turns", "dialogues"))
     ours = legacy_summary(turns, dialogues, summary["dataset_path"])
     if json.dumps(ours) != json.dumps(summary):
@@ -328,7 +328,7 @@ def compare(data: Path, turns: int, repeats: int, seed: int, quick: bool) -> Non
     with tempfile.TemporaryDirectory() as folder:
         traces, output = Path(folder) / "dialog_trace.jsonl", Path(folder) / "output"
         n_bytes = write_traces(traces, read_dialogues(data), turns, seed)
-        # compiles
+        # compile kernels
         check_equal(ours_inside(traces, output), plain.evaluate(traces, Path(folder) / "plain"))
         for _ in range(repeats):
             for contender in (*inside, *alone):

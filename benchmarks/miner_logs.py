@@ -8,14 +8,14 @@ utterance becomes one ``utterance_index``, and its text is the ground truth of f
 - steps 1 to 4 are the first 25, 50, 75 and 100 % of the ground truth's words (rounded up),
   completed with the words of that other utterance from that position on.
 
-Where no utterance of the other dialogue has the same acts, one of the same speaker is taken, and
-without one the utterance at the same position (or the last); of several, the one nearest in
-position, the earlier at a tie. A dialogue's service is the first that it lists; a service with a
-single dialogue borrows from the next dialogue of the list, and a list of one from itself.
+If no utterance of the other dialogue has the same acts, an utterance of the same speaker is used,
+otherwise the utterance at the same position (or the last). Among several, the nearest in position
+is used, the earlier at a tie. A dialogue's service is the first in its list. The single dialogue of
+a service borrows from the next dialogue of the list, a single dialogue from itself.
 
-Of several simulated miners the first follows the recipe; the others borrow from the first, second
-or third next dialogue, and each blanks, repeats, swaps and truncates predictions at rates of its
-own, so that texts recur within and between miners as they do in real runs.
+The first simulated miner follows the recipe. The others borrow from the first, second or third next
+dialogue, and each blanks, repeats, swaps and truncates predictions at its own rates. So texts recur
+within and between miners as in real runs.
 
 Usage: python -m benchmarks.miner_logs --output logs [--data FILE_OR_FOLDER ...] [--miners 8]
 """
@@ -41,7 +41,7 @@ SAMPLE = Path(__file__).parent / "data" / "sgd_sample.jsonl.gz"
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """An utterance: who spoke, what was said, and its sorted dialogue acts."""
+    """An utterance: its speaker, its text, and its sorted dialogue acts."""
 
     speaker: str
     text: str
@@ -58,7 +58,7 @@ class Dialogue:
 
 
 def source_files(paths: Sequence[Path]) -> list[Path]:
-    """List the ``.jsonl`` and ``.jsonl.gz`` files that the paths name, folders in name order."""
+    """List the ``.jsonl`` and ``.jsonl.gz`` files of the paths, folders sorted by name."""
     files: list[Path] = []
     for path in paths:
         if not path.exists():
@@ -78,7 +78,7 @@ def read_dialogues(paths: Sequence[Path]) -> list[Dialogue]:
     Raises
     ------
     click.ClickException
-        A line is no such dialogue (file and line are named), or two dialogues share an id.
+        A line is not such a dialogue (names file and line), or two dialogues share an id.
     """
     dialogues: list[Dialogue] = []
     places: dict[str, str] = {}
@@ -89,7 +89,7 @@ def read_dialogues(paths: Sequence[Path]) -> list[Dialogue]:
                 dialogue = _parse_dialogue(line, stem, place := f"{file}:{number}")
                 if dialogue.uid in places:
                     raise click.ClickException(
-                        f"{place}: dialogue id {dialogue.uid!r} also stands at "
+                        f"{place}: dialogue id {dialogue.uid!r} also occurs at "
                         f"{places[dialogue.uid]}; ids must be unique, so name each file once."
                     )
                 places[dialogue.uid] = place
@@ -115,7 +115,7 @@ N_STEPS = 5
 
 
 class Neighbours:
-    """Which dialogue lends its utterances to which: the following ones of the same service."""
+    """The dialogues from which each dialogue borrows: the following ones of the same service."""
 
     def __init__(self, dialogues: Sequence[Dialogue]) -> None:
         self._everyone = range(len(dialogues))
@@ -128,7 +128,7 @@ class Neighbours:
             members.append(index)
 
     def following(self, index: int, distance: int = 1) -> int:
-        """Return the dialogue ``distance`` (>= 1) places on, round the list, never itself."""
+        """Return the dialogue ``distance`` (>= 1) positions later, cyclically, never itself."""
         members: Sequence[int] = self._members[self._services[index]]
         rank = self._ranks[index]
         if len(members) == 1:
@@ -139,7 +139,7 @@ class Neighbours:
 
 
 def counterparts(dialogue: Dialogue, other: Dialogue) -> list[str]:
-    """Return for each utterance the one of another dialogue that stands in for it at step 0."""
+    """Return, for each utterance, the utterance of another dialogue that replaces it at step 0."""
     same_acts: dict[tuple[str, tuple[str, ...]], list[int]] = defaultdict(list)
     same_speaker: dict[str, list[int]] = defaultdict(list)
     for position, turn in enumerate(other.turns):
@@ -158,7 +158,7 @@ def counterparts(dialogue: Dialogue, other: Dialogue) -> list[str]:
 
 
 def predict(ground_truth: str, counterpart: str) -> list[str]:
-    """Return an utterance's predictions at steps 0 to 4, as the module's recipe says."""
+    """Return an utterance's predictions at steps 0 to 4, by the module's recipe."""
     truth, borrowed = ground_truth.split(), counterpart.split()
     known = [-(-len(truth) * step // (N_STEPS - 1)) for step in range(1, N_STEPS)]
     return [counterpart, *(" ".join(truth[:n] + borrowed[n:]) for n in known)]
@@ -169,8 +169,8 @@ class Miner:
     """A simulated miner: its labels, which next dialogue it borrows from, and its rates in [0, 1].
 
     A prediction is blanked with probability ``blank``, else replaced by the same utterance's
-    previous step with ``repeat``, else by the previous utterance's prediction at the same step
-    with ``swap``, else cut to the first half of its words with ``truncate``.
+    previous step with ``repeat``, else by the previous utterance's prediction at the same step with
+    ``swap``, else cut to the first half of its words with ``truncate``.
     """
 
     uid: str
@@ -183,7 +183,7 @@ class Miner:
 
 
 def simulate_miners(count: int, seed: int) -> list[Miner]:
-    """Return miners of which the first follows the recipe and the others err at seeded rates."""
+    """Return miners, of which the first follows the recipe and the others err at seeded rates."""
     miners = []
     for index in range(count):
         draw = random.Random(f"{seed}/miner/{index}")
@@ -194,7 +194,7 @@ def simulate_miners(count: int, seed: int) -> list[Miner]:
 
 
 def perturb(predictions: list[list[str]], miner: Miner, draw: random.Random) -> list[list[str]]:
-    """Return a dialogue's predictions (utterances x steps) as a fallible miner would give them."""
+    """Return a dialogue's predictions (utterances x steps) with a miner's errors."""
     if not (miner.blank or miner.repeat or miner.swap or miner.truncate):
         return predictions
     given: list[list[str]] = []
@@ -226,7 +226,7 @@ SUFFIXES: dict[str, str] = {"none": "", "gz": ".gz", "zst": ".zst"}
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """What was written: dialogues are counted once for every miner; bytes before compression."""
+    """Numbers of the output: dialogues count once per miner, bytes are uncompressed."""
 
     files: int = 0
     dialogues: int = 0
@@ -268,19 +268,19 @@ class Log:
 def miner_logs(
     dialogues: Sequence[Dialogue], *, total: int, miners: Sequence[Miner], seed: int
 ) -> Iterator[Log]:
-    """Yield one log a dialogue and miner, dialogue by dialogue.
+    """Yield one log per dialogue and miner, dialogue by dialogue.
 
     Parameters
     ----------
     dialogues
         The source dialogues, at least one.
     total
-        How many dialogues to make of them: the first ``total``, or all of them again and again,
-        the n-th time with ``-rN`` after the id and borrowing from n - 1 dialogues further on.
+        The number of dialogues: the first ``total``, or all of them repeatedly, the n-th time with
+        ``-rN`` after the id and borrowing from n - 1 dialogues further on.
     miners
-        Who predicts; see `simulate_miners`.
+        The predicting miners; see `simulate_miners`.
     seed
-        Decides every random choice; a log depends on it, the miner and the dialogue alone.
+        Seed of every random choice. A log depends only on it, the miner and the dialogue.
     """
     neighbours = Neighbours(dialogues)
     for number in range(total):
@@ -311,7 +311,7 @@ def miner_logs(
 def assign_files(
     logs: Iterable[Log], *, layout: Layout, total: int, shards: int | None, shard_bytes: int
 ) -> Iterator[tuple[str, Log]]:
-    """Name each log's file: one of its own, one of ``shards``, or the next of ``shard_bytes``."""
+    """Return each log's file: a separate one, one of ``shards``, or the next of ``shard_bytes``."""
     shard, filled = 0, 0
     for number, log in enumerate(logs):
         if layout == "dialogue":
@@ -328,7 +328,7 @@ def assign_files(
 
 @contextmanager
 def open_output(path: Path, compression: Compression) -> Iterator[IO[bytes]]:
-    """Open a file to write, compressed such that the same lines give the same bytes."""
+    """Open a file to write, with reproducible compression."""
     with path.open("wb") as file:
         if compression == "gz":
             with gzip.GzipFile(
@@ -345,12 +345,12 @@ def open_output(path: Path, compression: Compression) -> Iterator[IO[bytes]]:
 def write_logs(
     named_logs: Iterable[tuple[str, Log]], output: Path, compression: Compression = "none"
 ) -> Counts:
-    """Write named logs to ``output``; the logs of one file must follow each other.
+    """Write named logs to ``output``; the logs of one file must be consecutive.
 
     Raises
     ------
     click.ClickException
-        The folder holds files already.
+        The folder contains files already.
     """
     output.mkdir(parents=True, exist_ok=True)
     if any(output.iterdir()):
@@ -381,7 +381,7 @@ def generate(
 ) -> Counts:
     """Write miner logs of the dialogues in ``data``; the command line's options, as a function.
 
-    The bytes written depend on the arguments alone.
+    The output bytes depend only on the arguments.
     """
     source = read_dialogues(data)
     if not source:

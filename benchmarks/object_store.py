@@ -1,9 +1,9 @@
-"""Reading objects from a slow store: blocks on their way, and many small objects.
+"""Reading objects from a slow store: read-ahead, and many small objects.
 
-A server on this machine answers as S3 does, after 30 ms, with at most 90 MiB/s a stream: about what
-one connection to a real store in the same region gives. One object is read from its beginning to
-its end with few and many blocks on their way. Small objects are fetched as `score` fetches them,
-beside the same requests one after another.
+A server on this machine answers like S3, after 30 ms, with at most 90 MiB/s per stream: about the
+rate of one connection to a real store in the same region. One object is read from its beginning to
+its end with few and many blocks of read-ahead. Small objects are downloaded as `score` does, beside
+the same requests one after another.
 
 Usage: python -m benchmarks.object_store [--quick]
 """
@@ -67,7 +67,7 @@ async def _serve() -> None:
 
 @contextmanager
 def _served() -> Iterator[None]:
-    """Serve in another process while the body goes on."""
+    """Serve in another process inside the block."""
     command = [sys.executable, "-m", "benchmarks.object_store", "--serve"]
     with (
         subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server,

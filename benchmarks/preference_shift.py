@@ -2,23 +2,22 @@
 
 ``compare``: ReDial repeated with variations. Ours is a whole process each time, from the log on
 disk to the committed run: start-up, reading, extraction, scoring, summary. The plain scorer reads
-and scores the first turns of the same log in this process, imports not counted, by turns with
-ours; both are given as turns a second, and the ratio is of those. On these first turns both are
-compared in full before anything is printed. Extraction is measured alone too: distinct utterances
-of the log to sets of concepts, by seconds of processor time, so that threads do not help.
+and scores the first turns of the same log in this process, without imports, alternating with ours.
+Both are given in turns per second, with their ratio. On these first turns both are compared in full
+before any output. Extraction is also measured alone: from distinct utterances of the log to sets of
+concepts, in seconds of processor time, so threads do not help.
 
-``ngrams``: extraction by character n-grams against scikit-learn's vectoriser. Texts are as long
-as those of the logs that the extraction was published with: half of about 77 characters, half of
-about 443, made of ReDial's messages. Ours finds the concepts of all of them in one thread;
-scikit-learn, with a matrix product for a block of texts at once, those of the first ones, by
-turns with ours on the same. Both must find the same sets. Seconds are of processor time.
+``ngrams``: extraction by character n-grams against scikit-learn's vectoriser. Texts have the
+lengths of the logs with which the extraction was published: half about 77 characters, half about
+443, made of ReDial's messages. Ours finds the concepts of all texts in one thread. scikit-learn,
+with a matrix product per block of texts, finds those of the first texts, alternating with ours on
+the same texts. Both must find equal sets. Seconds are of processor time.
 
-``simulation``: simulated conversations against the same ones over a catalogue that is searched
-plainly. Both sides have the same users, the same offline recommender and the same words; the peer
-looks every value up by trying all of the catalogue, one after the other, as the public simulator
-does. Both must write the same logs. Seconds are of processor time in one process; the whole
-simulation is then run as a command with a process for each processor, and what it wrote is scored
-by another.
+``simulation``: simulated conversations against equal ones over a catalogue with linear search. Both
+sides have the same users, the same offline recommender and the same words. The peer looks every
+value up by scanning the catalogue, as the public simulator does. Both must write equal logs.
+Seconds are of processor time in one process. The whole simulation is then run as a command with a
+process per processor, and its output is scored by another.
 
 Usage: python -m benchmarks.preference_shift compare|ngrams|simulation [--quick] [--data FOLDER]
 """
@@ -73,7 +72,7 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What one profile cost: medians with the extremes."""
+    """Cost of one profile: medians with the extremes."""
 
     profile: str
     ours: list[Cost]
@@ -128,7 +127,7 @@ def _spread(values: list[float]) -> str:
 
 
 def first_logs(path: Path, n_turns: int) -> list[str]:
-    """Return the first lines of a log that hold so many turns."""
+    """Return the first lines of a log with a total number of turns."""
     lines = []
     with path.open(encoding="utf-8") as file:
         for line in file:
@@ -202,7 +201,7 @@ def run_extraction(texts: pl.Series, catalogue: Path, profile: str) -> float:
 def measure_profile(
     folder: Path, profile: str, turns: int, plain_turns: int, repeats: int
 ) -> Measured:
-    """Run both sides by turns, so many times, after one run that does not count."""
+    """Run both sides alternately, several times, after one run that does not count."""
     logs, catalogue = folder / "logs.jsonl", folder / "catalogue.jsonl"
     lines = first_logs(logs, plain_turns)
     counted = sum(len(json.loads(line)["conversation"]) // 2 for line in lines)
@@ -308,7 +307,7 @@ def extract_names(texts: list[str], concepts: Concepts, options: PreferenceShift
 
 
 class Vectorised:
-    """The same by scikit-learn, fitted beforehand."""
+    """The extraction by scikit-learn, fitted beforehand."""
 
     def __init__(self, concepts: Concepts) -> None:
         from sklearn.feature_extraction.text import TfidfVectorizer
@@ -336,7 +335,7 @@ class Vectorised:
 
 
 def timed(work: Callable[[], Made]) -> tuple[float, Made]:
-    """Return seconds of processor time, and what was made."""
+    """Return seconds of processor time, and the result."""
     started = time.process_time()
     made = work()
     return time.process_time() - started, made
@@ -401,7 +400,7 @@ Logs = list[dict[str, Any]]
 
 
 class PlainlySearched(Retrieval):
-    """The same catalogue, every value of which is tried."""
+    """The catalogue with linear search."""
 
     __slots__ = ("plain",)
     plain: PlainRetrieval
@@ -418,7 +417,7 @@ class PlainlySearched(Retrieval):
         return found
 
     def find_genre(self, text: str, *, words: bool = False) -> str | None:
-        """Return the genre that sorts first of those in a text."""
+        """Return the first genre, in sorted order, that is in a text."""
         lowered = text.lower()
         known = self.plain.index["genre"]
         return min((genre for genre in known if any(_alone(lowered, genre))), default=None)
@@ -429,7 +428,7 @@ class PlainlySearched(Retrieval):
 
 
 def _alone(text: str, value: str) -> Iterator[bool]:
-    """Say of every place of a value in a text whether it cuts no word there."""
+    """Yield, for each occurrence of a value in a text, whether it is a whole word there."""
     start = text.find(value)
     while start >= 0:
         end = start + len(value)
@@ -469,7 +468,7 @@ def run_command(*words: object) -> tuple[float, float]:
 @click.option("--peer-sessions", type=click.IntRange(min=1), default=60, show_default=True)
 @click.option("--quick", is_flag=True, help="1,000 sessions, 20 for the peer.")
 def simulation(data: Path, sessions: int, peer_sessions: int, quick: bool) -> None:
-    """Compare simulation with a plain search of the catalogue."""
+    """Compare simulation with a linear search of the catalogue."""
     if quick:
         sessions, peer_sessions = 1_000, 20
     click.echo(json.dumps(describe_host()))
@@ -480,7 +479,7 @@ def simulation(data: Path, sessions: int, peer_sessions: int, quick: bool) -> No
         ours = load_retrieval(str(catalogue))
         theirs = PlainlySearched(*(getattr(ours, each.name) for each in fields(Retrieval)))
         object.__setattr__(theirs, "plain", PlainRetrieval(movies))
-        simulated(ours, 2)  # what is made once
+        simulated(ours, 2)  # objects created once
         fast, made = timed(lambda: simulated(ours, peer_sessions))
         slow, expected = timed(lambda: simulated(theirs, peer_sessions))
         if made != expected:

@@ -1,24 +1,24 @@
 """Write logs of movie recommendation for the suite preference_shift, and their catalogue.
 
-The dialogues are ReDial's (real, CC BY 4.0): who seeks a movie is USER, who recommends is SYSTEM,
-consecutive messages of one speaker are joined; a greeting of the recommender before the seeker says
-anything is left out, as it answers nothing, and so is a last message without an answer. Three kinds
-of logs are made of them, the same arguments giving the same bytes:
+The dialogues are ReDial's (real, CC BY 4.0). The movie seeker is USER, the recommender SYSTEM.
+Consecutive messages of one speaker are joined. A greeting of the recommender before the seeker's
+first message is removed, as it answers nothing, and so is a last message without an answer. Three
+kinds of logs are made of them, with bytes that depend only on the arguments:
 
 plain
     The dialogues as they are.
 shifted
     Two dialogues of disjoint genres joined, with one shift event at the joint (synthetic). In the
-    three turns from there on the user asks for a dated movie of the second dialogue, and the system
-    answers nothing that means anything until it repeats the user's text, in the turn of the planted
-    delay or not at all; the log's field ``planted`` says which.
+    three turns from there on the user asks for a dated movie of the second dialogue. The system
+    gives meaningless answers until it repeats the user's text, in the turn of the planted delay or
+    never. The log's field ``planted`` is the delay.
 models
-    The same joints without planted answers, once for each of four synthetic models that alter what
-    the recommender said, with synthetic judge scores, so that an analysis has something to compare.
+    The same joints without planted answers, once for each of four synthetic models that alter the
+    recommender's texts, with synthetic judge scores, as input for comparisons.
 
-Whichever the kind, `--turns` repeats the dialogues until there are so many pairs of turns. In a
-repetition every movie that is mentioned becomes another one of the catalogue, and half of the texts
-that mention none end in a sentence about a person of the catalogue (synthetic).
+For each kind, `--turns` repeats the dialogues up to a number of pairs of turns. In a repetition
+every movie that is mentioned becomes another one of the catalogue, and half of the texts that
+mention none end in a sentence about a person of the catalogue (synthetic).
 
 Usage: python -m benchmarks.preference_shift_logs --output FOLDER [--kind plain] [--turns 1000000]
 """
@@ -50,7 +50,7 @@ ASKS = ("Could it be something like {}?", "I am thinking of {} now.", "Anything 
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """What one side says until the other does, and the movies it mentions as they are written."""
+    """A speaker's joined message, and the movies it mentions as written."""
 
     speaker: str
     text: str
@@ -63,7 +63,7 @@ Movie = dict[str, Any]
 
 
 def read_lines(folder: Path, names: Sequence[str]) -> list[dict[str, Any]]:
-    """Read the first of these packed files that the folder has."""
+    """Read the first of these compressed files that exists in the folder."""
     path = next((folder / name for name in names if (folder / name).exists()), None)
     if path is None:
         raise click.ClickException(f"{folder}: has neither of {', '.join(names)}.")
@@ -93,7 +93,7 @@ def whole_pairs(dialogue: Dialogue) -> Dialogue:
 
 
 def make_log(dialogue: Dialogue, session: str, model: str, shifts: Sequence[int] = ()) -> Log:
-    """Write a dialogue as the simulator writes its logs, with shifts at these user turns."""
+    """Return a log of a dialogue in the simulator's format, with shifts at these user turns."""
     ordinals = itertools.count(1)
     conversation: list[dict[str, Any]] = []
     for message in dialogue:
@@ -122,7 +122,7 @@ def dated_movies(dialogue: Dialogue) -> list[str]:
 def disjoint_pairs(
     dialogues: Sequence[Dialogue], movies: Sequence[Movie], random_: random.Random
 ) -> list[tuple[Dialogue, Dialogue]]:
-    """Pair dialogues that have no genre in common, each at most once.
+    """Pair dialogues without a common genre, each at most once.
 
     All mention a movie with its year and have at least as many pairs of turns as a window.
     """
@@ -146,7 +146,7 @@ def disjoint_pairs(
 def plant_shift(
     first: Dialogue, second: Dialogue, delay: int | None, random_: random.Random
 ) -> Dialogue:
-    """Join two dialogues so that the answers recover after this delay, or not within a window."""
+    """Join two dialogues so that the answers recover after a delay, or not within a window."""
     mentioned = dated_movies(second)
     planted = list(second)
     for turn in range(WINDOW):
@@ -162,7 +162,7 @@ def plant_shift(
 def shifted_logs(
     dialogues: Sequence[Dialogue], movies: Sequence[Movie], random_: random.Random
 ) -> Iterator[Log]:
-    """Make logs with one planted shift each; all delays in turn."""
+    """Make logs with one planted shift each, cycling through all delays."""
     pairs = disjoint_pairs(dialogues, movies, random_)
     delays = itertools.cycle(DELAYS)
     for number, ((first, second), delay) in enumerate(zip(pairs, delays, strict=False)):
@@ -173,7 +173,7 @@ def shifted_logs(
 
 
 Answer = Callable[[Message, Message, int | None, random.Random], str]
-"""What a model answers: from the user's message, the recommender's, and turns since the shift."""
+"""A model's answer, from the user's message, the recommender's, and turns since the shift."""
 
 
 def _restate(user: Message, share: float, random_: random.Random) -> str:
@@ -205,7 +205,7 @@ MODELS: dict[str, tuple[Answer, float]] = {
     "slow": (_slow, 3.3),
     "echoing": (_echoing, 2.8),
 }
-"""How each synthetic model answers, and the middle of its synthetic judge scores."""
+"""The answers of each synthetic model, and the centre of its synthetic judge scores."""
 
 RUBRIC = ("proactiveness", "coherence", "personalization")
 
@@ -213,7 +213,7 @@ RUBRIC = ("proactiveness", "coherence", "personalization")
 def replace_answers(
     answer: Answer, dialogue: Dialogue, shifts: Sequence[int], random_: random.Random
 ) -> Dialogue:
-    """Return a dialogue with a model's answers in place of the recommender's."""
+    """Return a dialogue with a model's answers instead of the recommender's."""
     answered: list[Message] = []
     for turn, (user, system) in enumerate(zip(dialogue[::2], dialogue[1::2], strict=True), 1):
         past = [turn - shift for shift in shifts if shift <= turn]
@@ -257,7 +257,7 @@ KINDS = {"plain": plain_logs, "shifted": shifted_logs, "models": model_logs}
 
 
 def vary_message(message: Message, movies: Sequence[Movie], random_: random.Random) -> Message:
-    """Return a message with other movies, or half of the times with a person at its end."""
+    """Return a message with other movies, or half of the time with a person at its end."""
     text = message.text
     if message.movies:
         names = tuple(random_.choice(movies)["name"] for _ in message.movies)
@@ -273,9 +273,9 @@ def vary_message(message: Message, movies: Sequence[Movie], random_: random.Rand
 def repeat_logs(
     kind: str, dialogues: Sequence[Dialogue], movies: Sequence[Movie], n_turns: int, seed: int = 0
 ) -> Iterator[Log]:
-    """Make logs of a kind from the dialogues again and again until there are so many pairs.
+    """Make logs of a kind from repeated dialogues, up to a number of pairs.
 
-    The first time the dialogues are as they are. Session ids start with the repetition's number.
+    The first repetition is unchanged. Session ids start with the repetition's number.
     """
     random_ = random.Random(seed)
     source, left = dialogues, n_turns

@@ -1,7 +1,7 @@
 """Run a command as a whole process and measure it: wall time, CPU time, peak memory.
 
-The command is started by a small process of its own (this file, run as a script): the kernel counts
-the memory of whoever starts a process as part of that process's peak.
+A small separate process (this file, run as a script) starts the command: the kernel counts the
+memory of the parent as part of the new process's peak.
 """
 
 import json
@@ -23,7 +23,7 @@ class ProcessFailedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What a process cost.
+    """Cost of a process.
 
     Parameters
     ----------
@@ -41,9 +41,9 @@ class Cost:
 
 
 def measure(command: Sequence[str], *, cwd: Path) -> Cost:
-    """Run a command to its end and return what it cost.
+    """Run a command to its end and return its cost.
 
-    What was written before it is on the disk when it starts: nobody waits for another's bytes.
+    Earlier writes are flushed to the disk first, so that the command does not wait for them.
 
     Raises
     ------

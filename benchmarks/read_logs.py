@@ -1,7 +1,7 @@
-"""Reading JSON Lines, CSV and JSON documents into columns, beside the readers that programs use.
+"""Reading JSON Lines, CSV and JSON documents into columns, beside commonly used readers.
 
-Sizes are in KiB of input: 1,024 ns a KiB are 1 GB/s. What each reader makes of a bad
-line is asked of it and written to stderr: the value is broken, of another type, or stands twice.
+Sizes are in KiB of input: 1,024 ns per KiB are 1 GB/s. Each reader's behaviour on a bad line is
+tried and written to stderr: a broken value, a value of another type, a duplicate key.
 """
 
 import csv
@@ -68,7 +68,7 @@ TURN = {
     "profile_snapshot": "STRUCT(risk_level VARCHAR, investment_horizon VARCHAR, "
     "liquidity_need VARCHAR, preferred_topics VARCHAR[], forbidden_assets VARCHAR[])",
 }
-"""What memory_finance reads of a turn, as DuckDB declares it."""
+"""The columns of a turn for memory_finance, as declared in DuckDB."""
 
 
 def _text(rng: random.Random, words: int, choice: Sequence[str] = WORDS) -> str:
@@ -102,7 +102,7 @@ def _ours(path: Path, format: Any) -> pl.DataFrame:
 
 
 def _lines(rng: random.Random, size: float, words: Sequence[str] = WORDS) -> bytes:
-    """Make predictions of utterances, a line each, as logs of miners have them."""
+    """Return predictions of utterances, one per line, as in logs of miners."""
     made: list[bytes] = []
     while size > 0:
         row = {
@@ -146,7 +146,7 @@ def _duckdb_csv(path: Path) -> Any:
     connection = duckdb.connect()
     connection.execute("SET threads = 1")
     columns = dict.fromkeys(NAMES, "VARCHAR")
-    # told the dialect as the others are: finding it out takes minutes where cells are long
+    # with the dialect given, as for the others: detecting it takes minutes for long cells
     found = connection.sql(
         f"SELECT * FROM read_csv('{path}', columns = {columns}, header = true, "
         "auto_detect = false, delim = ',', quote = '\"', escape = '\"', "
@@ -191,7 +191,7 @@ def _our_lines(path: Path) -> pl.DataFrame:
 
 
 def _line_readers(path: Path) -> dict[str, Callable[[], Any]]:
-    """Return what reads lines: the first four to columns, the others to rows."""
+    """Return the readers of lines: the first four into columns, the others into rows."""
     return {
         "fastscore": partial(_our_lines, path),
         "duckdb": partial(_duckdb, path),
@@ -203,8 +203,8 @@ def _line_readers(path: Path) -> dict[str, Callable[[], Any]]:
     }
 
 
-def _said(read: Callable[[], Any], columns: Sequence[str]) -> str:
-    """Return the rows that a reader makes of a file, or how it fails."""
+def _outcome(read: Callable[[], Any], columns: Sequence[str]) -> str:
+    """Return a reader's rows of a file, or its error."""
     try:
         found = read()
     except Exception as error:
@@ -215,7 +215,7 @@ def _said(read: Callable[[], Any], columns: Sequence[str]) -> str:
 
 
 def _show_bad_records(folder: Path) -> None:
-    """Ask each reader of CSV for two good records with one of too many cells between them."""
+    """Read two good CSV records with one of too many cells between them, by each reader."""
     path = folder / "bad.csv"
     good = ",".join(NAMES)
     path.write_text(f"{good}\na,b,c,d\na,b,c,d,e\na,b,c,d\n", encoding="utf-8")
@@ -223,11 +223,11 @@ def _show_bad_records(folder: Path) -> None:
     shown = ", ".join(f"{line}: {why}" for line, why in rejects["line", "reason"].rows())
     print(f"bad record: fastscore names ({shown})", file=sys.stderr)
     for name, read in _record_readers(path).items():
-        print(f"bad record: {name}: {_said(read, NAMES[:1])}", file=sys.stderr)
+        print(f"bad record: {name}: {_outcome(read, NAMES[:1])}", file=sys.stderr)
 
 
 def _show_bad_lines(folder: Path) -> None:
-    """Ask each reader for two good lines with a bad one between them."""
+    """Read two good lines with a bad one between them, by each reader."""
     good = b'{"event":"good"}'
     for fault, line in BAD_LINES.items():
         path = folder / "bad.jsonl"
@@ -236,7 +236,7 @@ def _show_bad_lines(folder: Path) -> None:
         shown = ", ".join(f"{line}: {why}" for line, why in rejects["line", "reason"].rows())
         print(f"bad line, {fault}: fastscore names ({shown})", file=sys.stderr)
         for name, read in _line_readers(path).items():
-            shown = _said(read, ("event", "step"))
+            shown = _outcome(read, ("event", "step"))
             print(f"bad line, {fault}: {name}: {shown}", file=sys.stderr)
 
 
@@ -273,7 +273,7 @@ def _polars(path: Path) -> pl.DataFrame:
 
 
 def _record_readers(path: Path) -> dict[str, Callable[[], Any]]:
-    """Return what reads records of CSV."""
+    """Return the readers of CSV records."""
     return {
         "fastscore": partial(_ours, path, "csv"),
         "python csv": partial(_python_csv, path),
@@ -298,7 +298,7 @@ def _check(outputs: dict[str, Any]) -> None:
 
 
 def _further_lines(rng: random.Random, folder: Path, size: float) -> Iterator[Case]:
-    """Compare readers on lines beyond ASCII, plain and as Python escapes them, and on traces."""
+    """Compare readers on non-ASCII lines, plain and escaped as by Python, and on traces."""
     lines = _lines(rng, size, WORDS_BEYOND)
     escaped = b"".join(
         b"%s\n" % json.dumps(orjson.loads(line)).encode() for line in lines.split(b"\n")[:-1]

@@ -1,22 +1,21 @@
-"""What a run costs beside its scores: checks, verified hashes, its page, calls of a Scorer.
+"""Costs of a run besides scoring: checks, verified hashes, its page, calls of a Scorer.
 
-``screening``: files are screened before anything is planned, nulls and unknown words are counted
-while rows are scored. Both are timed inside runs, by the processor time of the process (one
-worker, so that nothing else adds to it), and runs with and without them take turns. Two shapes:
-few large files, and a file a dialogue.
+``screening``: files are screened before planning, and nulls and unknown words are counted while
+rows are scored. Both are timed inside runs, by the processor time of the process with one worker.
+Runs with and without them alternate. There are two shapes: a few large files, and one file per
+dialogue.
 
-``verification``: a run's tables are compared with their hashes before they are read. Two cases,
-each with and without the comparison: every table of a run is opened and each of its columns read,
-where the run's shards are repeated until they fill a gigabyte; and the complete run is resumed,
-which compares every committed file.
+``verification``: a run's tables are compared with their hashes before they are read. There are two
+cases, each with and without the comparison. In one, every table of a run is opened and all columns
+are read, with the run's shards repeated up to a gigabyte. In the other, the complete run is
+resumed, which compares every committed file.
 
-``report_page``: logs are made, scored without an embedder and reported as a user would, each by a
-process of its own; the report is measured. Most of a page is the dialogues that it shows, which
-do not grow.
+``report_page``: logs are made, scored without an embedder and reported, each in a separate process,
+and the report is measured. Most of a page is its example dialogues, whose number is fixed.
 
-``scorer``: processor time of whole calls of `fastscore.Scorer`, lexically, beside
-`fastscore.score` of the same frame. A call of one dialogue and one of all give the cost of a row
-and what is left without rows.
+``scorer``: processor time of whole calls of `fastscore.Scorer`, lexically, beside `fastscore.score`
+of the same frame. A call of one dialogue and a call of all give the cost of a row and the fixed
+cost.
 
 Usage: python -m benchmarks.run_overheads screening|verification|report_page|scorer [--quick]
 """
@@ -61,7 +60,7 @@ LAYOUTS: tuple[tuple[str, Layout, int], ...] = (
 
 @contextmanager
 def _timed(spent: list[float]) -> Iterator[None]:
-    """Add up what the checks take."""
+    """Add up the time of the checks."""
 
     def timed(check: Callable[..., Any]) -> Callable[..., Any]:
         def run(*arguments: Any) -> Any:
@@ -83,7 +82,7 @@ def _timed(spent: list[float]) -> Iterator[None]:
 
 @contextmanager
 def _left_out() -> Iterator[None]:
-    """Score what is named as it is, and count nothing."""
+    """Score the named files without screening and counting."""
     with (
         mock.patch(CHECKS[0], lambda config, source, files, note: Screened(tuple(files), (), ())),
         mock.patch(CHECKS[1], return_value=RowCounts({}, pl.DataFrame(schema=UNKNOWN_SCHEMA))),
@@ -103,7 +102,7 @@ def _run_seconds(logs: Path, folder: Path) -> float:
     started = time.process_time()
     execute(config, SilentReporter())
     spent = time.process_time() - started
-    shutil.rmtree(config.output)  # the next one begins anew
+    shutil.rmtree(config.output)  # the next run starts from the beginning
     return spent
 
 
@@ -120,7 +119,7 @@ def screening(quick: bool, repetitions: int) -> None:
             dialogues = dialogues // 10 if quick else dialogues
             counts = generate(folder / "logs", dialogues=dialogues, layout=layout)
             rows = counts.predictions + counts.utterances
-            _run_seconds(folder / "logs", folder)  # compiles, and fills caches of the disk
+            _run_seconds(folder / "logs", folder)  # compiles kernels, and fills the disk cache
             checks, checked, unchecked = [], [], []
             for _ in range(repetitions):
                 spent: list[float] = []
@@ -173,7 +172,7 @@ def _resumed(config: RunConfig) -> list[Any]:
 
 
 def _unverified(config: RunConfig) -> list[Any]:
-    """Resume a run as if every file were as it was committed."""
+    """Resume a run without verifying its files."""
     found: Callable[..., bool] = commit.is_intact
     commit.is_intact = lambda run, output: True
     try:
@@ -192,7 +191,7 @@ def _parquet_bytes(run: Path) -> int:
 
 
 def _repeated(run: Path, target: Path, times: int) -> Path:
-    """Make a run in which every shard of another stands several times, each in files of its own."""
+    """Make a run with every shard of another repeated, each time in separate files."""
     manifest = read_manifest(run)
     assert manifest is not None
     folders = [*manifest.tables, "rejects"]
@@ -323,7 +322,7 @@ def report_page(dialogues: int, quick: bool, scratch: Path | None) -> None:
 MOST_MS_A_CALL = 10.0
 MOST_US_A_ROW = 0.8
 STREAMED_ROWS = 10_000
-"""What Spark hands on at once."""
+"""The batch size of Spark."""
 
 
 def _measured(call: Callable[[], Any], repetitions: int) -> list[float]:

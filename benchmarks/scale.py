@@ -1,9 +1,9 @@
-"""What 10^7, 10^9 and 10^11 turns take: a model of measured rates, and a simulated scheduler.
+"""Costs of 10^7, 10^9 and 10^11 turns: a model of measured rates, and a simulated scheduler.
 
-The rates were measured by whole runs and by `benchmarks.engines`; nothing is measured here. The
-simulation deals shards to workers as the engines do, a few ahead of each worker, by a scheduler
-that can hand out so many tasks a second, with workers that die: it says from how many cores on the
-scheduler, and not the work, decides.
+The rates were measured by whole runs and by `benchmarks.engines`. Nothing is measured here. The
+simulation assigns shards to workers as the engines do, a few in advance for each worker. The
+scheduler assigns a limited number of tasks per second, and workers die. The result is the number of
+cores from which the scheduler, not the work, is the limit.
 
 Usage: python -m benchmarks.scale
 """
@@ -15,31 +15,31 @@ from dataclasses import dataclass
 
 TURNS = (10**7, 10**9, 10**11)
 BYTES_A_TURN = 327
-"""Of a log of the Schema-Guided Dialogue corpus: 511 MB for 1,561,250 steps."""
+"""Measured on a log of the Schema-Guided Dialogue corpus: 511 MB for 1,561,250 steps."""
 PARQUET_BYTES_A_TURN = 23
-"""Of lexical tables of the bundled sample; with vectors compared a few more."""
+"""Measured on lexical tables of the bundled sample; slightly more with vectors."""
 TEXTS_A_TURN = 0.72
-"""Distinct texts, measured there; chat that repeats itself has fewer."""
+"""Distinct texts, measured on the same log; repetitive chat has fewer."""
 STORED_BYTES_A_TEXT = 4 * 384 + 24
 SHARD_BYTES = 64 * 2**20
 TURNS_A_CORE = {"plan": 920_000, "texts": 279_000, "score": 82_500, "warm": 221_000}
-"""Turns a second and core in each stage: what two cores gave, halved. `warm` is
-`texts` where the store has all texts: shards are scored as they are read."""
+"""Turns per second and core in each stage: half of the rate of two cores. `warm` is `texts` with
+all texts in the store: shards are scored while they are read."""
 TEXTS_A_CORE = {"fp32": 416, "bf16": 847, "int8": 1067}
-"""Texts embedded a second and core, in runs of a million (fp32, int8) or 1,500 (bf16)."""
+"""Texts embedded per second and core, in runs of a million (fp32, int8) or 1,500 (bf16)."""
 SECONDS_A_LOOK_UP = 0.0126e-6
-"""What a vector in the store costs each shard that looks its texts up: the ids of all segments are
-walked. A shard does that twice: which are missing, and where the others are."""
+"""Time per stored vector for each shard's look-up, which walks the ids of all segments. A shard
+does that twice: for missing texts, and for the places of the others."""
 MS_A_TASK = {"local": 0.03, "dask": 3.1, "ray": 1.0}
-"""What a task takes who deals it out: processor time with Dask, wall time with Ray."""
+"""The scheduler's time per task: processor time with Dask, wall time with Ray."""
 CORES = 512
 PRICE_A_CORE_HOUR = 0.04
-"""Of a general machine on demand, in dollars: put in your own."""
+"""Price of a general on-demand machine in dollars: set your own."""
 
 
 @dataclass(frozen=True, slots=True)
 class Simulated:
-    """What the scheduler's simulation gives."""
+    """Result of the scheduler's simulation."""
 
     seconds: float
     busy: float
@@ -47,13 +47,13 @@ class Simulated:
 
 
 def look_up_hours(turns: float, shard_bytes: float = SHARD_BYTES) -> float:
-    """Return the core hours that look-ups take in a store that has the texts of all turns."""
+    """Return the core hours of look-ups in a store with the texts of all turns."""
     shards = turns * BYTES_A_TURN / shard_bytes
     return shards * 2 * turns * TEXTS_A_TURN * SECONDS_A_LOOK_UP / 3600
 
 
 def work_hours(turns: float, precision: str | None) -> float:
-    """Return the other core hours: into a cold store in a precision, or on a warm one."""
+    """Return the other core hours: with an empty store in a precision, or with a full one."""
     if precision is None:
         return sum(turns / TURNS_A_CORE[stage] for stage in ("plan", "warm")) / 3600
     stages = sum(turns / TURNS_A_CORE[stage] for stage in ("plan", "texts", "score"))
@@ -63,16 +63,16 @@ def work_hours(turns: float, precision: str | None) -> float:
 def simulate(
     shards: int, workers: int, seconds: float, ms_a_task: float, deaths: float, seed: int = 0
 ) -> Simulated:
-    """Deal shards to workers until all are done.
+    """Assign shards to workers until all are done.
 
     Parameters
     ----------
     shards, workers
-        How many there are.
+        Their numbers.
     seconds
-        What a shard takes, varying by a third.
+        The time per shard, which varies by a third.
     ms_a_task
-        What a task takes the scheduler, one task after another.
+        The scheduler's time per task, one after another.
     deaths
         The share of attempts whose worker dies, half way through.
     """
@@ -82,7 +82,7 @@ def simulate(
     heapq.heapify(free)
     while left:
         at = heapq.heappop(free)
-        scheduler = max(scheduler, at - 2 * seconds) + ms_a_task / 1000  # dealt ahead
+        scheduler = max(scheduler, at - 2 * seconds) + ms_a_task / 1000  # assigned in advance
         begin = max(at, scheduler)
         work = seconds * rng.uniform(2 / 3, 4 / 3)
         if rng.random() < deaths:
@@ -97,7 +97,7 @@ def simulate(
 
 
 def rates() -> Iterator[str]:
-    """Write what the model is made from as a Markdown table."""
+    """Return the model's rates as a Markdown table."""
     names = {
         "plan": "plan",
         "texts": "texts, into a cold store",
@@ -115,7 +115,7 @@ def rates() -> Iterator[str]:
 
 
 def model() -> Iterator[str]:
-    """Write the model as a Markdown table."""
+    """Return the model as a Markdown table."""
     yield (
         "| turns | store | core hours of work | of look-ups, shards of 64 MiB | of 1 GiB "
         "| hours on 512 cores | cost $ | logs GB | results GB | store GB |"
@@ -144,7 +144,7 @@ def model() -> Iterator[str]:
 
 
 def scheduled(shards: int = 100_000) -> Iterator[str]:
-    """Write the simulation as a Markdown table."""
+    """Return the simulation as a Markdown table."""
     turns = SHARD_BYTES / BYTES_A_TURN
     seconds = turns / TURNS_A_CORE["warm"]
     yield "| engine | workers | deaths | seconds | workers busy | done again |"

@@ -24,12 +24,12 @@ SCORES = [*LEXICAL, *SEMANTIC, "U_step"]
 
 
 class DisagreementError(Exception):
-    """The two sides' numbers differ by more than they may, or cover different rows."""
+    """The two sides' numbers differ by more than the tolerance, or have different rows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """How far two sides agree: compared rows, and the largest difference by column."""
+    """Agreement of two sides: compared rows, and the largest difference by column."""
 
     rows: int
     largest: dict[str, float]
@@ -50,14 +50,14 @@ def published_steps(scores: Path) -> pl.DataFrame:
 
 
 def run_steps(run: Path) -> pl.DataFrame:
-    """Read every step of a run, rounded as the script prints; ``log`` is the file's stem."""
+    """Read every step of a run, rounded as in the script; ``log`` is the file's stem."""
     dialogues = pl.scan_parquet(run / "dialogues" / "*.parquet").select(
         "dialogue", log=pl.col("file").str.split("/").list.last().str.strip_suffix(".jsonl")
     )
     steps = pl.scan_parquet(run / "steps" / "*.parquet").join(dialogues, on="dialogue")
     frame = steps.select(*KEYS, *(pl.col(name).fill_null(0.0) for name in SCORES)).collect()
     digits = {name: 6 if name == "semantic_cosine_raw" else 4 for name in SCORES}
-    # Python's round, as the script's: polars breaks ties otherwise
+    # Python's round, as in the script: polars breaks ties differently
     return frame.with_columns(
         pl.Series(name, [round(value, digits[name]) for value in frame[name]], dtype=pl.Float64)
         for name in SCORES
@@ -67,8 +67,8 @@ def run_steps(run: Path) -> pl.DataFrame:
 def check_agreement(scores: Path, run: Path, *, lexical_only: bool) -> Agreement:
     """Compare a folder of the script's documents with a run over the same logs.
 
-    The lexical part must be equal as printed (4 decimals), U as well without a semantic part; the
-    semantic part and U with it must lie within `SEMANTIC_TOLERANCE`.
+    The lexical part must be equal as printed (4 decimals), and so must U without a semantic part.
+    The semantic part, and U with it, must be within `SEMANTIC_TOLERANCE`.
 
     Raises
     ------
@@ -151,7 +151,7 @@ def whole_process_options(quick: Mapping[str, int]) -> Callable[[Command], Comma
 
 @dataclass(slots=True)
 class Side:
-    """One side of a scenario: what it scored and what each run cost."""
+    """One side of a scenario: its rows, and the cost of each run."""
 
     rows: int
     costs: list[Cost] = field(default_factory=list)
@@ -167,7 +167,7 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """A scenario's sides, the ratios between them, and how their numbers agree."""
+    """A scenario's sides, their ratios, and the agreement of their numbers."""
 
     scenario: str
     sides: dict[str, Side]
@@ -176,7 +176,7 @@ class Result:
 
 
 def alternate(actions: Sequence[Callable[[], None]], repeats: int) -> None:
-    """Run the actions in turn, in reverse every second time."""
+    """Run the actions in turn, in reverse order every second time."""
     for number in range(repeats):
         for action in actions if number % 2 == 0 else reversed(actions):
             action()
@@ -199,7 +199,7 @@ def figures(result: Result, aims: Mapping[str, float]) -> Iterator[Figure]:
 
 
 def table(result: Result) -> str:
-    """Lay out a scenario as a Markdown table, then its ratios and notes."""
+    """Return a scenario as a Markdown table, followed by its ratios and notes."""
     lines = [
         f"## {result.scenario}",
         "",
@@ -218,14 +218,14 @@ def table(result: Result) -> str:
 
 
 def spread(side: Side, clock: str) -> str:
-    """Lay out a clock's median and extremes."""
+    """Format a clock's median and extremes."""
     values = side.values(clock)
     return f"{side.median(clock):,.2f} ({min(values):,.2f}-{max(values):,.2f})"
 
 
 @contextmanager
 def working_folder(scratch: Path | None, prefix: str) -> Iterator[Path]:
-    """Make a folder for logs and runs, below ``scratch`` or the system's, that goes at the end."""
+    """Create a temporary folder for logs and runs, below ``scratch`` or the system's."""
     if scratch is not None:
         scratch.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=scratch, prefix=prefix) as folder:
@@ -240,16 +240,16 @@ def report(
     aims: Mapping[str, float],
     output: Path | None,
 ) -> None:
-    """Run the scenarios, print each as it ends, and write the JSON file.
+    """Run the scenarios, print each when it ends, and write the JSON file.
 
     Parameters
     ----------
     runners
         Each scenario's measurement, by name.
     settings, sizes
-        What is measured, all of which is written, and the names of those that are printed.
+        The settings, which are all written, and the names of those that are printed.
     aims
-        The least ratios that are aimed at, by name.
+        The minimum ratios aimed at, by name.
     output
         The JSON file, if any.
     """

@@ -1,7 +1,7 @@
 """The vector store at a million vectors, beside FAISS alone.
 
-FAISS alone writes the same vectors as plain flat indexes of the same sizes, through to the disk; it
-keeps no ids, checksums or names.
+FAISS alone writes equal vectors as plain flat indexes of equal sizes, flushed to the disk, without
+ids, checksums or names.
 
 Usage: python -m benchmarks.vector_store [--vectors 1000000] [--folder DIR] [--quick]
 """
@@ -36,10 +36,10 @@ READ_AIMS = {
     "gather first": 0.1,
     "gather": 0.1,
 }
-"""What reading should take at most, in seconds."""
+"""Maximum time of reading, in seconds."""
 
 WRITE_AIM = 1.3
-"""How many times as long as FAISS alone writing should take at most."""
+"""Maximum time of writing / FAISS's time."""
 
 
 def make_vectors(count: int) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.float32]]:
@@ -52,7 +52,7 @@ def make_vectors(count: int) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.flo
 
 
 def write_ours(folder: Path, ids: Any, vectors: Any, rows: int) -> VectorStore:
-    """Append to a new store, so many vectors a time."""
+    """Append to a new store, in batches of vectors."""
     store = VectorStore.open("f00d", DIM, root=folder)
     for start in range(0, len(ids), rows):
         store.append(ids[start : start + rows], vectors[start : start + rows])
@@ -60,7 +60,7 @@ def write_ours(folder: Path, ids: Any, vectors: Any, rows: int) -> VectorStore:
 
 
 def write_faiss(folder: Path, vectors: Any, rows: int) -> None:
-    """Write flat indexes of so many vectors each, through to the disk."""
+    """Write flat indexes of a number of vectors each, flushed to the disk."""
     folder.mkdir()
     for start in range(0, len(vectors), rows):
         index = faiss.IndexFlatIP(DIM)

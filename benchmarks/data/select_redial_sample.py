@@ -16,7 +16,7 @@ PAIRED, UNPAIRED, MORE_MOVIES = 15, 30, 400
 def select_dialogues(
     dialogues: list[dict[str, Any]], movies: list[dict[str, Any]]
 ) -> list[dict[str, Any]]:
-    """Take pairs of dialogues without a common genre, the first found, then the first others.
+    """Select pairs of dialogues without a common genre, then other dialogues, in order.
 
     A pair lets `preference_shift_logs` join its two dialogues into one with a shift.
     """
@@ -48,7 +48,7 @@ def select_dialogues(
 def select_movies(
     dialogues: list[dict[str, Any]], movies: list[dict[str, Any]]
 ) -> list[dict[str, Any]]:
-    """Take the movies that the dialogues mention, and every so manieth of the others."""
+    """Select the movies mentioned in the dialogues, and a regular sample of the others."""
     named = {name for row in dialogues for turn in row["turns"] for name in turn[2]}
     others = [movie["id"] for movie in movies if movie["name"] not in named]
     more = set(others[:: len(others) // MORE_MOVIES][:MORE_MOVIES])

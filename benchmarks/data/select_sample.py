@@ -13,14 +13,14 @@ import orjson
 
 
 def select_sample(dialogues: list[dict[str, Any]], count: int) -> list[dict[str, Any]]:
-    """Take dialogues in turn from every combination of services, in the order of the source.
+    """Select dialogues in turn from every combination of services, in the order of the source.
 
     Parameters
     ----------
     dialogues
         ``{id, services, turns: [[speaker, text, acts, state?]]}``, as in the source.
     count
-        How many to take, at most.
+        Maximum number of dialogues.
 
     Returns
     -------

@@ -1,9 +1,9 @@
 """Sentence encoders of the BERT family as ONNX graphs, built from their weights.
 
-The graph takes ``input_ids`` (batch, tokens) and returns ``embedding`` (batch, dim). It has no
-mask input: the caller batches texts of equal token count, so that nothing is ever padded and a
-vector depends on its text alone. Only standard ONNX operators are emitted, so any runtime takes
-the file.
+The graph takes ``input_ids`` (batch, tokens) and returns ``embedding`` (batch, dim). It has no mask
+input: the caller batches texts of equal token count, so that nothing is ever padded and a vector
+depends only on its text. Only standard ONNX operators are emitted, so any runtime can load the
+file.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,7 +26,7 @@ Weights = Mapping[str, npt.NDArray[Any]]
 
 
 class Graph:
-    """Nodes and constants of a graph under construction, and the weights it is built from."""
+    """A graph under construction: its nodes and constants, and the source weights."""
 
     def __init__(self, weights: Weights) -> None:
         self.nodes: list[onnx.NodeProto] = []
@@ -46,7 +46,7 @@ class Graph:
         return self.tensor(self._prefix + name)
 
     def tensor(self, name: str) -> npt.NDArray[np.float32]:
-        """Return the weight of that full name as float32."""
+        """Return the weight with a full name as float32."""
         if name not in self._weights:
             raise UnsupportedModelError(
                 f"The weights have no tensor {name!r}: expected a model of the BERT family."
@@ -54,7 +54,7 @@ class Graph:
         return np.asarray(self._weights[name]).astype(np.float32)
 
     def has(self, name: str) -> bool:
-        """Say whether there is a weight of that full name."""
+        """Return whether there is a weight with a full name."""
         return name in self._weights
 
     def constant(self, name: str, values: npt.ArrayLike) -> str:
@@ -130,7 +130,7 @@ def encode_states(graph: Graph, config: Mapping[str, Any]) -> str:
 
 
 def check_size(weights: Weights) -> None:
-    """Refuse weights that no ONNX file has room for."""
+    """Refuse weights that exceed the size limit of an ONNX file."""
     if sum(int(np.prod(array.shape)) for array in weights.values()) * 4 > _MAX_BYTES:
         raise UnsupportedModelError(
             "The weights take more than 2 GB in float32, the limit of an ONNX file."
@@ -169,10 +169,10 @@ def _refuse(key: str, found: object, expected: str) -> None:
 
 
 def first_position(config: Mapping[str, Any]) -> int:
-    """Return the row of the position table that the first token takes.
+    """Return the first token's row in the position table.
 
-    BERT counts from 0. RoBERTa and XLM-R count from ``pad_token_id + 1``; models of type
-    ``bert`` with an XLM-R vocabulary are BERTs in this respect.
+    BERT counts from 0. RoBERTa and XLM-R count from ``pad_token_id + 1``. Models of type ``bert``
+    with an XLM-R vocabulary count as BERT.
     """
     if config.get("model_type") in ("roberta", "xlm-roberta"):
         return int(config.get("pad_token_id", 1)) + 1
@@ -180,7 +180,7 @@ def first_position(config: Mapping[str, Any]) -> int:
 
 
 def max_positions(config: Mapping[str, Any]) -> int:
-    """Return how many tokens, special ones included, the position table has room for."""
+    """Return the maximum number of tokens in the position table, special tokens included."""
     return int(config["max_position_embeddings"]) - first_position(config)
 
 
@@ -257,7 +257,7 @@ def _attention(graph: Graph, config: Mapping[str, Any], source: str, name: str, 
 
 
 def by_token(graph: Graph, states: str) -> str:
-    """Give token states their shape (batch, tokens, hidden) back."""
+    """Reshape token states to (batch, tokens, hidden)."""
     shape = graph.node("Concat", ["batch_tokens", "hidden"], "state_shape", axis=0)
     return graph.node("Reshape", [states, shape], "token_states")
 
@@ -277,7 +277,7 @@ def _pool(graph: Graph, states: str, pooling: str) -> None:
 
 
 def _normalise(graph: Graph, pooled: str) -> None:
-    """Add L2 normalisation; a vector of zeros stays so."""
+    """Add L2 normalisation; a vector of zeros is unchanged."""
     last = graph.constant("last_axis", np.array([-1], np.int64))
     length = graph.node("ReduceL2", [pooled, last], "length", keepdims=1)
     tiny = graph.constant("tiny", np.array([1e-12], np.float32))
@@ -291,19 +291,19 @@ def build_static(table: npt.NDArray[Any]) -> onnx.ModelProto:
     Parameters
     ----------
     table
-        One row a token.
+        One row per token.
 
     Returns
     -------
     onnx.ModelProto
-        As of `build_encoder`; a text without tokens has a vector of zeros.
+        As from `build_encoder`. A text without tokens has a vector of zeros.
     """
     graph = Graph({})
     rows = graph.constant("table", np.asarray(table, np.float32))
     gathered = graph.node("Gather", [rows, "input_ids"], "rows")
     axis = graph.constant("token_axis", np.array([1], np.int64))
     total = graph.node("ReduceSum", [gathered, axis], "total", keepdims=0)
-    # the mean's divisor is no matter: rows are scaled to length 1
+    # the mean's divisor is irrelevant: rows are scaled to length 1
     _normalise(graph, total)
     output = helper.make_tensor_value_info(
         "embedding", TensorProto.FLOAT, ["batch", int(table.shape[1])]
@@ -314,7 +314,7 @@ def build_static(table: npt.NDArray[Any]) -> onnx.ModelProto:
 def as_model(
     graph: Graph, name: str, inputs: Sequence[str], output: onnx.ValueInfoProto
 ) -> onnx.ModelProto:
-    """Make a model of a graph whose inputs are int64: ``input_ids`` by token, others by text."""
+    """Return the model of a graph with int64 inputs: ``input_ids`` per token, others per text."""
     shapes = {"input_ids": ["batch", "tokens"]}
     declared = [
         helper.make_tensor_value_info(key, TensorProto.INT64, shapes.get(key, ["batch"]))

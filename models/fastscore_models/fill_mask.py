@@ -1,6 +1,6 @@
 """Masked language models in the cache: building and finding them.
 
-They lie in ``<cache>/masked-models/<name>/``, of the same three files as an embedding model.
+They are in ``<cache>/masked-models/<name>/``, with the same three files as an embedding model.
 """
 
 import hashlib
@@ -56,7 +56,7 @@ class MaskedModel:
 
     @property
     def tokenizer_path(self) -> Path:
-        """The tokenizer, as the model's authors ship it."""
+        """The tokenizer, as published by the model's authors."""
         return self.folder / "tokenizer.json"
 
     def check_hashes(self) -> None:
@@ -85,16 +85,16 @@ def export_masked(name: str, cache_dir: Path, folder: Path) -> MaskedModel:
     Parameters
     ----------
     name
-        The name that it is to have.
+        The name of the export.
     cache_dir
         The cache's root.
     folder
-        Where ``config.json``, ``model.safetensors`` and ``tokenizer.json`` lie.
+        The folder with ``config.json``, ``model.safetensors`` and ``tokenizer.json``.
 
     Raises
     ------
     ModelExportError
-        If files are missing or damaged, or the model is of a kind that cannot be exported.
+        If files are missing or damaged, or the architecture is not supported.
     """
     if not name or name.startswith(".") or "/" in name or "\\" in name:
         raise ModelExportError(f"The model's name is {name!r}: expected a folder name.")
@@ -169,7 +169,7 @@ def _build(source: Path, built: Path) -> None:
 
 
 def _mask_id(tokenizer: bytes, path: Path) -> int:
-    """Find the mask among a tokenizer's added tokens."""
+    """Return the id of the mask among a tokenizer's added tokens."""
     try:
         added = json.loads(tokenizer).get("added_tokens") or []
         ids = [int(token["id"]) for token in added if token["content"] in _MASK_TOKENS]

@@ -1,8 +1,8 @@
-"""Files of the Hugging Face hub by plain HTTPS: pinned to a commit, downloaded once, checked.
+"""Files of the Hugging Face hub by plain HTTPS: pinned to a commit, downloaded once, verified.
 
 The environment variables are those of the hub's own tools: ``HF_ENDPOINT``, ``HF_TOKEN``,
-``HF_TOKEN_PATH``, ``HF_HOME``, ``HF_HUB_OFFLINE``. The token is sent to the hub alone, never to the
-servers that it redirects to, and no message contains it.
+``HF_TOKEN_PATH``, ``HF_HOME``, ``HF_HUB_OFFLINE``. The token is sent only to the hub, never to
+servers that it redirects to. No message contains it.
 """
 
 import contextlib
@@ -26,13 +26,13 @@ _POLL_SECONDS = 0.1
 _BLOCK_BYTES = 1 << 20
 _TIMEOUT_SECONDS = 60
 _PAUSES = (0.5, 1.0, 2.0, 4.0)
-"""Seconds before a request is sent again."""
+"""Seconds before each retry of a request."""
 _NEXT = re.compile(r'<([^>]+)>;\s*rel="next"')
 _ON = ("1", "ON", "YES", "TRUE")
 
 
 class HubError(Exception):
-    """What the hub does not give, in one sentence, and what to do about it."""
+    """A failed request to the hub, in one sentence, and the next step."""
 
     def __init__(self, message: str, hint: str) -> None:
         super().__init__(message)
@@ -48,7 +48,7 @@ class Repository:
     kind
         ``datasets`` or ``models``.
     id
-        The id by which the hub knows it now, ``owner/name``.
+        Its current id on the hub, ``owner/name``.
     commit
         The commit, 40 hexadecimal digits.
     """
@@ -60,7 +60,7 @@ class Repository:
 
 @dataclass(frozen=True, slots=True)
 class HubFile:
-    """A file: its path in the repository, its bytes, and the hash that the hub knows it by."""
+    """A file: its path in the repository, its size, and its hash on the hub."""
 
     path: str
     size: int
@@ -68,12 +68,12 @@ class HubFile:
 
 
 def find_repository(kind: str, id: str, revision: str = "main") -> Repository:
-    """Return a repository at the commit that a branch, a tag or a commit names now.
+    """Return a repository at the current commit of a branch, a tag or a commit id.
 
     Raises
     ------
     HubError
-        There is none, it may not be read, or the hub cannot be reached.
+        There is none, access is denied, or the hub cannot be reached.
     """
     place = f"/api/{kind}/{id}/revision/{quote(revision, safe='')}"
     found = json.loads(_answer(place, f"{id!r} at {revision!r}")[0])
@@ -81,7 +81,7 @@ def find_repository(kind: str, id: str, revision: str = "main") -> Repository:
 
 
 def find_file(repository: Repository, path: str) -> HubFile | None:
-    """Return a file of a repository, None if there is none of that path.
+    """Return a file of a repository by its path, None if there is none.
 
     Raises
     ------
@@ -95,7 +95,7 @@ def find_file(repository: Repository, path: str) -> HubFile | None:
 
 
 def list_files(repository: Repository, folder: str = "") -> list[HubFile]:
-    """List the files below a folder of a repository; of a folder that is not there, none.
+    """List the files below a folder of a repository; empty if the folder does not exist.
 
     Raises
     ------
@@ -118,22 +118,22 @@ def list_files(repository: Repository, folder: str = "") -> list[HubFile]:
 
 
 def download(repository: Repository, file: HubFile, path: Path) -> None:
-    """Download a file unless it is there; an interrupted download goes on where it ended.
+    """Download a file unless it is there. An interrupted download is resumed.
 
     Raises
     ------
     HubError
-        As `find_repository`, or what came is not the file.
+        As `find_repository`, or the downloaded file does not match its hash.
     OSError
         The folder cannot be written.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f"{path.name}.part")
     with part.open("ab+") as out:
-        while not lock_file(out.fileno()):  # two processes do not write one part
+        while not lock_file(out.fileno()):  # two processes never write the same partial file
             time.sleep(_POLL_SECONDS)
         if path.exists():
-            with contextlib.suppress(OSError):  # Windows removes nothing that is open
+            with contextlib.suppress(OSError):  # Windows does not remove open files
                 part.unlink()
             return
         _complete(repository, file, out)
@@ -144,7 +144,7 @@ def download(repository: Repository, file: HubFile, path: Path) -> None:
                 f"{file.path!r} of {repository.id!r} came damaged: its hash is not the hub's.",
                 "Run the same command again.",
             )
-    with contextlib.suppress(FileNotFoundError):  # another process was there between
+    with contextlib.suppress(FileNotFoundError):  # another process finished it meanwhile
         replace_file(part, path)
 
 
@@ -166,7 +166,7 @@ def _hash_of(file: IO[bytes], of: HubFile) -> str:
 
 
 def _complete(repository: Repository, file: HubFile, out: IO[bytes]) -> None:
-    """Append what a part lacks of its file."""
+    """Append the missing bytes of a partial file."""
     kind = "" if repository.kind == "models" else f"/{repository.kind}"
     place = f"{kind}/{repository.id}/resolve/{repository.commit}/{quote(file.path)}"
     what = f"{file.path!r} of {repository.id!r}"
@@ -192,13 +192,13 @@ def _complete(repository: Repository, file: HubFile, out: IO[bytes]) -> None:
 
 
 def _answer(place: str, what: str, asked: bytes | None = None) -> tuple[bytes, str]:
-    """Return what the hub answers, and where the next page is."""
+    """Return the hub's answer, and the address of the next page."""
     with _opened(place, what, asked) as answer:
         return answer.read(), answer.headers.get("Link", "")
 
 
 def _opened(place: str, what: str, asked: bytes | None = None, begin: int = 0) -> Any:
-    """Send a request to the hub, again where it is busy.
+    """Send a request to the hub, with retries if it is busy.
 
     Raises
     ------
@@ -215,7 +215,7 @@ def _opened(place: str, what: str, asked: bytes | None = None, begin: int = 0) -
         request.add_header("Range", f"bytes={begin}-")
     token = _token()
     if token and _host(request.full_url) == _host(endpoint):
-        # not to the servers that the hub redirects to
+        # not to servers that the hub redirects to
         request.add_unredirected_header("Authorization", f"Bearer {token}")
     for pause in (*_PAUSES, None):
         try:
@@ -234,7 +234,7 @@ def _opened(place: str, what: str, asked: bytes | None = None, begin: int = 0) -
 
 
 def _endpoint(what: str) -> str:
-    """Return the hub's address: ``HF_ENDPOINT``, or the one that the hub's own package knows."""
+    """Return the hub's address: ``HF_ENDPOINT``, or the default of the hub's own package."""
     endpoint = os.environ.get("HF_ENDPOINT", "")
     if not endpoint:
         try:
@@ -248,7 +248,7 @@ def _endpoint(what: str) -> str:
 
 
 class _Redirects(urllib.request.HTTPRedirectHandler):
-    """Follows redirects; the token goes along on the same host alone."""
+    """Follows redirects, and sends the token only to the same host."""
 
     def redirect_request(self, req: Any, *args: Any) -> Any:
         following = super().redirect_request(req, *args)
@@ -293,7 +293,7 @@ def _refusal(
 
 
 def _token() -> str:
-    """Find the token where the hub's own tools do; empty if there is none."""
+    """Find the token as the hub's own tools do; empty if there is none."""
     if os.environ.get("HF_HUB_DISABLE_IMPLICIT_TOKEN", "").upper() in _ON:
         return ""
     named = os.environ.get("HF_TOKEN") or os.environ.get("HUGGING_FACE_HUB_TOKEN")

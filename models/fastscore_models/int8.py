@@ -1,9 +1,9 @@
-"""Static int8: an encoder's graph rewritten, its activations' ranges known beforehand.
+"""Static int8: an encoder's graph with quantised products and fixed ranges of activations.
 
-Activations are quantised to unsigned 8 bits with one scale a tensor, weights to signed 8 bits with
-one scale an output. Beforehand each input channel is divided by a factor that its weights take over
-("SmoothQuant"), so that few loud channels do not cost the others their precision. All ranges are
-constants of the graph: a text's vector depends on no other text.
+Activations are quantised to unsigned 8 bits with one scale per tensor, weights to signed 8 bits
+with one scale per output. First, each input channel is divided by a factor that its weights absorb
+("SmoothQuant"), so that a few large channels do not reduce the precision of the others. All ranges
+are constants of the graph, so a text's vector does not depend on other texts.
 """
 
 from collections import defaultdict
@@ -19,7 +19,7 @@ Range = tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]
 
 INT8_VERSION = 1
 
-# How much of a channel's loudness its weights take over: the best of 0.7 to 0.9 on dialogue.
+# Exponent of SmoothQuant: the best of 0.7 to 0.9 on dialogue.
 _SMOOTHING = 0.85
 
 
@@ -40,20 +40,20 @@ def with_outputs(model: onnx.ModelProto, tensors: list[str]) -> onnx.ModelProto:
 def quantise(model: onnx.ModelProto, ranges: Mapping[str, Range]) -> onnx.ModelProto:
     """Rewrite an encoder's products in int8.
 
-    The second product of the first and the last layer's feed-forward stays float32: they cost most
-    of the accuracy and a twelfth of the time each.
+    The second product of the first and of the last layer's feed-forward stay float32. Quantised,
+    they would lose most accuracy, and each takes only a twelfth of the time.
 
     Parameters
     ----------
     model
         From `bert.build_encoder`.
     ranges
-        Least and greatest value by channel, for each of `quantisable`.
+        Minimum and maximum by channel, for each tensor of `quantisable`.
 
     Returns
     -------
     onnx.ModelProto
-        Same inputs and outputs; products are ONNX Runtime's MatMulIntegerToFloat.
+        A model with equal inputs and outputs. Products are ONNX Runtime's MatMulIntegerToFloat.
     """
     weights = {item.name: numpy_helper.to_array(item) for item in model.graph.initializer}
     products = _products(model)
@@ -94,7 +94,7 @@ def quantise(model: onnx.ModelProto, ranges: Mapping[str, Range]) -> onnx.ModelP
 
 
 def _products(model: onnx.ModelProto) -> list[onnx.NodeProto]:
-    """Return the products that are quantised."""
+    """Return the products to quantise."""
     gemms = [node for node in model.graph.node if node.op_type == "Gemm"]
     narrowing = [node.output[0] for node in gemms if node.output[0].endswith(".narrowed")]
     kept = {*narrowing[:1], *narrowing[-1:]}
@@ -102,7 +102,7 @@ def _products(model: onnx.ModelProto) -> list[onnx.NodeProto]:
 
 
 def _smoothing(bounds: Range, weights: list[npt.NDArray[np.float32]]) -> npt.NDArray[np.float32]:
-    """Return what each channel is divided by; their geometric mean is 1."""
+    """Return the divisor of each channel; their geometric mean is 1."""
     loudness = np.maximum(np.abs(bounds[0]), np.abs(bounds[1])) + 1e-6
     heaviness = np.max([np.abs(weight).max(1) for weight in weights], axis=0) + 1e-6
     factors = loudness**_SMOOTHING / heaviness ** (1 - _SMOOTHING)

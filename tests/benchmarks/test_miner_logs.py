@@ -193,7 +193,7 @@ def test_the_sample_is_small_and_covers_many_services() -> None:
         ('{"id": "c", "services": [], "turns": [["U", "x", []]]}', "bad.jsonl:2"),
         ('{"id": "c", "services": ["s"], "turns": []}', "no turn"),
         ('{"id": "c", "services": ["s"], "turns": [["U", 7, []]]}', "no string"),
-        (json.dumps(A), "also stands at"),
+        (json.dumps(A), "also occurs at"),
     ],
 )
 def test_bad_dialogues_are_named_by_file_and_line(tmp_path: Path, line: str, said: str) -> None:
