@@ -26,7 +26,6 @@ from fastscore.suites.grouping import factorize
 from fastscore.suites.memory_finance import schema
 from fastscore.suites.memory_finance.metrics import (
     JUDGE_SCORE_1_5,
-    MEMORY_SOURCES,
     METRICS,
     PROFILE_METRICS,
     RATIOS,
@@ -442,87 +441,32 @@ def _shown(value: float | int) -> str:
     return f"{value:.6f}" if isinstance(value, float) else str(value)
 
 
+_TURN_COLUMNS: tuple[str | pl.Expr, ...] = (
+    "trace_version",
+    "run_id",
+    pl.col("dialogue").fill_null("").alias("dialog_id"),
+    "turn_pair_id",
+    *(f"eligible_m{number}" for number in range(1, 6)),
+    "required_keys_raw",
+    "resolved_keys",
+    "key_hit_flags",
+    "key_hit_sources",
+    "m1_source_hits",
+    "constraint_contradiction",
+    "risk_required_tags",
+    "risk_pred_tags",
+    "risk_tag_hits",
+    "forbidden_hits",
+    "pred_compliance_label",
+    "gt_compliance_label",
+    "rubric_required",
+    "rubric_hit_items",
+    "judge_score_1_5",
+)
+"""The members of the published rows, in their order."""
+
+
 def _turn_rows(turns: pl.DataFrame) -> bytes:
-    """Write the rows as Python's ``json`` does: spaces after separators, no escaped text."""
-    fields = {
-        "trace_version": _text("trace_version"),
-        "run_id": _text("run_id"),
-        "dialog_id": _quoted(pl.col("dialogue").fill_null("")),
-        "turn_pair_id": pl.col("turn_pair_id").cast(pl.String),
-        **{
-            f"eligible_m{number}": _boolean_text(pl.col(f"eligible_m{number}"))
-            for number in range(1, 6)
-        },
-        "required_keys_raw": _texts("required_keys_raw"),
-        "resolved_keys": _listed(pl.col("resolved_keys").list.eval(_resolved_key())),
-        "key_hit_flags": _listed(pl.col("key_hit_flags").cast(pl.List(pl.String))),
-        "key_hit_sources": _listed(
-            pl.col("key_hit_sources").list.eval(_listed(pl.element().list.eval(_quoted())))
-        ),
-        "m1_source_hits": _object(
-            {
-                source: pl.col("m1_source_hits").struct.field(source).cast(pl.String)
-                for source in MEMORY_SOURCES
-            }
-        ),
-        "constraint_contradiction": pl.col("constraint_contradiction").cast(pl.String),
-        "risk_required_tags": _texts("risk_required_tags"),
-        "risk_pred_tags": _texts("risk_pred_tags"),
-        "risk_tag_hits": pl.col("risk_tag_hits").cast(pl.String),
-        "forbidden_hits": _texts("forbidden_hits"),
-        "pred_compliance_label": _text("pred_compliance_label"),
-        "gt_compliance_label": _text("gt_compliance_label"),
-        "rubric_required": _texts("rubric_required"),
-        "rubric_hit_items": _texts("rubric_hit_items"),
-        "judge_score_1_5": pl.col("judge_score_1_5").cast(pl.String).fill_null("null"),
-    }
-    rows = turns.select(pl.concat_str(_object(fields), pl.lit("\n")))
-    return "".join(rows.to_series().to_list()).encode()
-
-
-def _object(fields: Mapping[str, pl.Expr]) -> pl.Expr:
-    members = [pl.concat_str(pl.lit(f'"{name}": '), value) for name, value in fields.items()]
-    return pl.concat_str(pl.lit("{"), pl.concat_str(members, separator=", "), pl.lit("}"))
-
-
-def _boolean_text(value: pl.Expr) -> pl.Expr:
-    return pl.when(value).then(pl.lit("true")).otherwise(pl.lit("false"))
-
-
-def _text(column: str) -> pl.Expr:
-    return _quoted(pl.col(column).cast(pl.String))
-
-
-def _texts(column: str) -> pl.Expr:
-    return _listed(pl.col(column).list.eval(_quoted()))
-
-
-def _listed(written: pl.Expr) -> pl.Expr:
-    return pl.concat_str(pl.lit("["), written.list.join(", "), pl.lit("]"))
-
-
-_SHORT_ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"}
-_ESCAPES = _SHORT_ESCAPES | {
-    chr(code): {8: "\\b", 12: "\\f"}.get(code, f"\\u{code:04x}")
-    for code in range(32)
-    if chr(code) not in _SHORT_ESCAPES
-}
-
-
-def _quoted(value: pl.Expr | None = None) -> pl.Expr:
-    """Write texts as JSON strings, a null as null."""
-    text = pl.element() if value is None else value
-    escaped = text.str.replace_many(list(_ESCAPES), list(_ESCAPES.values()))
-    return pl.concat_str(pl.lit('"'), escaped, pl.lit('"')).fill_null("null")
-
-
-def _resolved_key() -> pl.Expr:
-    field = pl.element().struct.field
-    return _object(
-        {
-            "key": _quoted(field("key")),
-            "resolvable": _boolean_text(field("resolvable")),
-            "target_text": _quoted(field("target_text")),
-            "resolver": _quoted(field("resolver").cast(pl.String)),
-        }
-    )
+    write = json.JSONEncoder(ensure_ascii=False).encode
+    rows = turns.select(_TURN_COLUMNS).iter_rows(named=True)
+    return "".join(f"{write(row)}\n" for row in rows).encode()
