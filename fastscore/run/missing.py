@@ -63,12 +63,12 @@ def count_missing(frame: pl.DataFrame, source: Source, events: Events) -> RowCou
     nulls = {
         column.name: _nulls(frame, column, source, rows_where)
         for column in source.columns
-        if column.needed_by or column.allowed_values
+        if column.needed_by or column.vocabulary.known
     }
     text_places = {
         each.place
         for each in all_columns(source)
-        if each.column.kind == "text" and not each.column.allowed_values
+        if each.column.kind == "text" and not each.column.vocabulary.known
     }
     unknown = []
     for path, found in (nulls | dict(events.nulls)).items():
@@ -96,7 +96,7 @@ def _nulls(
     known = sum(
         rows.sum()
         for (name, word), rows in rows_where.items()
-        if name == column.name and word in column.allowed_values
+        if name == column.name and word in column.vocabulary.known
     )
     all_known = known + values.null_count() == frame.height
     unknown = {} if all_known else unknown_words(values, column)

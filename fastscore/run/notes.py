@@ -90,10 +90,12 @@ def _describe_unknown_words(
     if column is None:
         return note + ", which no rule knows"
     if chat_rows is not None and column.name == chat_rows.speaker:
-        flags = role_flags(unknown.named, column.expects, chat_rows, column.allowed_values)
+        flags = role_flags(
+            unknown.named, column.vocabulary.needed, chat_rows, column.vocabulary.known
+        )
     else:
-        flags = nearest_words(column.name, unknown.named, column.allowed_values)
-    known = ", ".join(word for word in column.allowed_values if word)
+        flags = nearest_words(column.name, unknown.named, column.vocabulary.known)
+    known = ", ".join(word for word in column.vocabulary.known if word)
     return f"{note}; known: {known}" + (f"; type {typed(flags)}" if flags else "")
 
 

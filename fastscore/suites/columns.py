@@ -49,13 +49,13 @@ def filled(values: pl.Series, value: Any) -> pl.Series:
 
 def unknown_words(values: pl.Series, column: Column) -> dict[str, int]:
     """Count the words in a column that its suite does not know."""
-    if not column.allowed_values:
+    if not column.vocabulary.known:
         return {}
-    others = values.filter(~values.is_in(column.allowed_values))
+    others = values.filter(~values.is_in(column.vocabulary.known))
     if others.is_empty():
         return {}
     counts = others.value_counts().iter_rows()
-    return {word: count for word, count in counts if not column.is_known(word)}
+    return {word: count for word, count in counts if not column.vocabulary.includes(word)}
 
 
 def _reasons_of_kinds(kinds: Sequence[Mapping[str, NullReason]], kind: Indices) -> pl.Series:

@@ -19,9 +19,7 @@ from fastscore.suites.formulas import plain_formula
 
 ColumnKind = Literal["text", "integer", "number", "boolean", "json"]
 
-
 Coercion = Literal["boolean", "integer", "number", "string", "falsy"]
-
 
 NullReason = Literal["not_applicable", "missing_input", "bad_input", "no_vector"]
 
@@ -29,9 +27,7 @@ NullReason = Literal["not_applicable", "missing_input", "bad_input", "no_vector"
 ALL_METRICS = ("all",)
 """In `Column.needed_by`: all metrics of a suite, or the ones that it is known for."""
 
-
 NULL_REASONS: tuple[NullReason, ...] = ("not_applicable", "missing_input", "bad_input", "no_vector")
-
 
 RejectReason = Literal[
     "not_json",
@@ -57,6 +53,40 @@ RejectReason = Literal[
 
 REJECT_REASONS: tuple[RejectReason, ...] = get_args(RejectReason)
 """All reasons for which a line, a row or a part of one is rejected, one word for one fault."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Vocabulary:
+    """The words of a text column that mean something to a suite.
+
+    Parameters
+    ----------
+    known
+        All of them; one that ends in ``*`` stands for all that begin so. Others are counted while
+        rows are scored, and named. Empty: any word.
+    in_any_case
+        Whether the suite takes these words stripped and in any case.
+    needed
+        Words without each of which little can be scored.
+    any_needed
+        Columns and words of which at least one must be in a row, or nothing can be scored: this
+        column's, or another's that serves as well, with ``*`` as in `known`.
+    """
+
+    known: tuple[str, ...] = ()
+    in_any_case: bool = False
+    needed: tuple[str, ...] = ()
+    any_needed: tuple[tuple[str, str], ...] = ()
+
+    def includes(self, word: str) -> bool:
+        """Tell whether a word means something to the suite."""
+        plain = word.strip().casefold() if self.in_any_case else word
+        begins = tuple(each[:-1] for each in self.known if each.endswith("*"))
+        return not self.known or plain in self.known or (begins != () and plain.startswith(begins))
+
+
+ANY_WORDS = Vocabulary()
+"""The vocabulary of columns whose words are not the suite's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,18 +130,9 @@ class Column:
     items
         Of a ``json`` column that holds an array of objects: the fields that the suite reads of
         each, by the same declarations; only ``name``, ``kind``, ``aliases``, ``needed_by``,
-        ``affects``, ``expects``, ``allowed_values``, ``path`` and ``value_map`` count.
-    expects
-        Of a text column that metrics need: words without each of which little can be scored.
-    expects_any
-        Columns and words of which one at least must stand in a row, or nothing can be scored: this
-        column's, or another's that serves as well. A word that ends in ``*`` stands for all that
-        begin so.
-    allowed_values
-        Of a text column: all words that mean something to the suite; one that ends in ``*`` stands
-        for all that begin so. Others are counted while rows are scored, and named.
-    in_any_case
-        Whether the suite takes these words stripped and in any case.
+        ``affects``, ``vocabulary``, ``path`` and ``value_map`` count.
+    vocabulary
+        Of a text column whose words mean something to the suite: these words.
     given_by
         What else gives what the column holds: an option's name, then anything in words.
     needed_where
@@ -137,10 +158,7 @@ class Column:
     needed_by: tuple[str, ...] = ()
     affects: tuple[str, ...] = ()
     items: tuple["Column", ...] = ()
-    expects: tuple[str, ...] = ()
-    expects_any: tuple[tuple[str, str], ...] = ()
-    allowed_values: tuple[str, ...] = ()
-    in_any_case: bool = False
+    vocabulary: Vocabulary = ANY_WORDS
     given_by: tuple[str, ...] = ()
     needed_where: tuple[str, str] | None = None
     path: str = ""
@@ -151,13 +169,6 @@ class Column:
     def keys(self) -> tuple[str, ...]:
         """The keys under which the value is looked for, best first; the first may be a path."""
         return (self.path or self.name, *self.aliases)
-
-    def is_known(self, word: str) -> bool:
-        """Tell whether a word means something to the suite."""
-        plain = word.strip().casefold() if self.in_any_case else word
-        allowed = self.allowed_values
-        begins = tuple(each[:-1] for each in allowed if each.endswith("*"))
-        return not allowed or plain in allowed or (begins != () and plain.startswith(begins))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -539,10 +550,8 @@ def null_rules_in_words(rules: tuple[NullRule, ...]) -> str:
 PARTIAL_REJECTS = "partial_rejects"
 """The count of rejects that do not weigh against ``--max-rejects``: their row is scored."""
 
-
 UNPAIRED_TURNS, PAIRED_TURNS = "unpaired_turns", "turns"
 """The counts of messages that pair with no reply, or with no question, and of pairs."""
-
 
 REPLACED_ROWS = "replaced_rows"
 """The count of rows that a later row of the same dialogue replaces."""

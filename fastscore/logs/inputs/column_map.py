@@ -348,10 +348,10 @@ def _map_word(source: Source, name: str, found: str, meant: str) -> Source:
                 f"The word {found!r} of {name!r} means nothing.",
                 "Objects of an array can be left out, rows cannot.",
             )
-        if meant != LEFT_OUT and not column.is_known(meant):
+        if meant != LEFT_OUT and not column.vocabulary.includes(meant):
             raise UsageError(
                 f"The word {found!r} of {name!r} means {meant!r}, which is none.",
-                did_you_mean(meant, filter(None, column.allowed_values)),
+                did_you_mean(meant, filter(None, column.vocabulary.known)),
             )
         words = (*((a, b) for a, b in column.value_map if a != found), (found, meant))
         column = replace(column, value_map=words)

@@ -143,8 +143,8 @@ class ColumnSample:
         """Whether there is a value, and every word that is expected, or any where one is enough."""
         return (
             self.given > 0
-            and self.known.issuperset(need.column.expects)
-            and (self.any_expected or not need.column.expects_any)
+            and self.known.issuperset(need.column.vocabulary.needed)
+            and (self.any_expected or not need.column.vocabulary.any_needed)
         )
 
 
@@ -192,7 +192,7 @@ def count_samples(
             if not of_type:
                 counts.unusable[json_type(value)] += 1
             _count(counts, need.column, is_there, value if of_type and not empty else None)
-            if need.column.expects_any and not counts.any_expected:
+            if need.column.vocabulary.any_needed and not counts.any_expected:
                 counts.any_expected = _has_any(row, need.column, source)
 
 
@@ -206,7 +206,7 @@ def _objects_of(array: Any) -> list[Record]:
 
 def _has_any(row: Record, column: Column, source: Source) -> bool:
     """Tell whether one of the words stands in a row of which a column expects any."""
-    for name, word in column.expects_any:
+    for name, word in column.vocabulary.any_needed:
         other = source.column(name)
         found = stored(row, other)[1]
         if isinstance(found, str):
@@ -248,11 +248,12 @@ def _count(counts: ColumnSample, column: Column, is_there: bool, value: Any) -> 
     if value is None:
         return
     counts.given += 1
-    if isinstance(value, int) and column.expects:
+    words = column.vocabulary
+    if isinstance(value, int) and words.needed:
         value = json.dumps(value)  # a word that the suite does not know
-    if (column.expects or column.allowed_values) and isinstance(value, str):
+    if (words.needed or words.known) and isinstance(value, str):
         word = meant or value
-        if word in column.expects or (column.allowed_values and column.is_known(word)):
+        if word in words.needed or (words.known and words.includes(word)):
             counts.known.add(word)
         elif len(counts.words) < _MOST_ELEMENTS or word in counts.words:
             counts.words[word] = counts.words.get(word, 0) + 1
@@ -461,7 +462,9 @@ def _sample_first_rows(
     for record in rows:
         if seen.rows >= ROWS_SAMPLED:
             open_needs = seen.open(needs)
-            open_needs += [need for need in seen.unproven(needs) if need.column.expects_any]
+            open_needs += [
+                need for need in seen.unproven(needs) if need.column.vocabulary.any_needed
+            ]
             # what is in memory has no text to be searched
             if not open_needs or (seen.rows == MOST_ROWS_SAMPLED and seen.file.size):
                 seen.is_whole = False
@@ -497,13 +500,13 @@ def _search_words(
     """Look for words that are expected and stood in no row of this file or of one before it."""
     for need in needs:
         counts = seen.samples[need.place]
-        if need.column.expects_any and not (counts.any_expected or seen.is_whole):
+        if need.column.vocabulary.any_needed and not (counts.any_expected or seen.is_whole):
             counts.any_expected = _any_may_follow(seen.file, source, need.column)
-        if not need.column.expects:
+        if not need.column.vocabulary.needed:
             continue
         before = known.words.setdefault(need.place, set())
         before |= counts.known
-        for word in () if seen.is_whole else set(need.column.expects) - before:
+        for word in () if seen.is_whole else set(need.column.vocabulary.needed) - before:
             if any(
                 occurs_in(seen.file, rb"\b%s\b" % re.escape(each.encode()))
                 for each in _words_for(word, source)
@@ -534,7 +537,7 @@ def may_follow(file: InputFile, need: RequiredColumn) -> bool:
 def _any_may_follow(file: InputFile, source: Source, column: Column) -> bool:
     """Tell whether a word of which a column expects any stands anywhere in a file's text."""
     texts = []
-    for name, word in column.expects_any:
+    for name, word in column.vocabulary.any_needed:
         if source.column(name).value_map or source.chat is not None:
             return True  # other words are meant
         end = b"" if word.endswith("*") else rb'\\?"'

@@ -352,7 +352,11 @@ def json_types(column: Column) -> set[str]:
     if column.kind != "text":
         return {column.kind}
     # words of a closed list, such as roles, may be written as numbers
-    return {"string", "integer"} if column.expects or column.expects_any else {"string"}
+    return (
+        {"string", "integer"}
+        if column.vocabulary.needed or column.vocabulary.any_needed
+        else {"string"}
+    )
 
 
 def _side(path: str) -> int:

@@ -425,17 +425,17 @@ def words_error(
     seen: Sequence[FileSample],
 ) -> UnmappedLogError | None:
     """Make the error of a column in which expected words stand under another name, or none do."""
-    absent = [word for word in need.column.expects if word not in counts.known]
+    absent = [word for word in need.column.vocabulary.needed if word not in counts.known]
     flags = word_flags(source, need, counts, absent)
     if not counts.words or not absent:
         return None
     return UnknownWordsError(
         f"{_named(seen)}: no row has what {suite} needs: "
         f"{need.place} is never {' or '.join(map(repr, absent))}.\n"
-        f"  looked for: {', '.join(need.column.expects)}\n"
+        f"  looked for: {', '.join(need.column.vocabulary.needed)}\n"
         f"  found: {shortened([f'{word!r} ({count:,})' for word, count in counts.by_count])}",
         flags,
-        unless=_question(source, need, counts, need.column.expects[0]),
+        unless=_question(source, need, counts, need.column.vocabulary.needed[0]),
     )
 
 
@@ -511,18 +511,18 @@ def any_word_error(
     """Make the error of a column in which none of the words stands of which one is expected."""
     column = need.column
     has_words = bool(counts.words or counts.known)
-    if not (column.expects_any and has_words) or counts.any_expected:
+    if not (column.vocabulary.any_needed and has_words) or counts.any_expected:
         return None
-    expected = [word for name, word in column.expects_any if name == column.name]
+    expected = [word for name, word in column.vocabulary.any_needed if name == column.name]
     elsewhere = [
         f", and {name} never begins with {word.removesuffix('*')!r}"
-        for name, word in column.expects_any
+        for name, word in column.vocabulary.any_needed
         if name != column.name
     ]
     found = [f"{word!r} ({count:,})" for word, count in counts.by_count] + list(
         map(repr, sorted(counts.known))
     )
-    flags = word_flags(source, need, counts, column.allowed_values)
+    flags = word_flags(source, need, counts, column.vocabulary.known)
     is_mapped = any(flag.words[-1] == word for flag in flags for word in expected)
     return UnknownWordsError(
         f"{_named(seen)}: no row has what {suite} needs: {need.place} is never "

@@ -14,6 +14,7 @@ from fastscore.suites.declarations import (
     RowId,
     Source,
     Table,
+    Vocabulary,
 )
 from fastscore.suites.group_travel.metrics import METRICS
 from fastscore.suites.group_travel.metrics.satisfaction import FIRINGS
@@ -66,8 +67,10 @@ def _read_stated_ids(rows: pl.DataFrame) -> pl.Series:
 
 INTENT = replace(
     _text("intent", "What the turn does, and for which slot: user_provide_cuisine."),
-    allowed_values=("", *(f"{intent}_*" for intent in INTENTS_OF_SLOTS), *PLAIN_INTENTS),
-    in_any_case=True,
+    vocabulary=Vocabulary(
+        known=("", *(f"{intent}_*" for intent in INTENTS_OF_SLOTS), *PLAIN_INTENTS),
+        in_any_case=True,
+    ),
 )
 TURN_TEXTS = (
     _text("speaker", "System, or a member's name."),

@@ -7,10 +7,12 @@ import polars as pl
 from fastscore.suites.chats import ChatRows
 from fastscore.suites.declarations import (
     ALL_METRICS,
+    ANY_WORDS,
     NULL_REASONS_DTYPE,
     Column,
     Source,
     Table,
+    Vocabulary,
 )
 from fastscore.suites.guest_simulation.metrics import METRICS
 from fastscore.suites.guest_simulation.options import (
@@ -34,8 +36,7 @@ def _text(
     description: str,
     *aliases: str,
     needed_by: tuple[str, ...] = (),
-    expects_any: tuple[tuple[str, str], ...] = (),
-    allowed_values: tuple[str, ...] = (),
+    vocabulary: Vocabulary = ANY_WORDS,
 ) -> Column:
     return Column(
         name=name,
@@ -44,8 +45,7 @@ def _text(
         aliases=aliases,
         description=description,
         needed_by=needed_by,
-        expects_any=expects_any,
-        allowed_values=allowed_values,
+        vocabulary=vocabulary,
     )
 
 
@@ -75,8 +75,10 @@ SOURCE = Source(
             "role",
             "Who speaks; agent, guest and guest_simulation_* are the guest.",
             needed_by=ALL_METRICS,
-            expects_any=(*(("role", word) for word in GUEST_ROLES), ("name", f"{GUEST_NAMES}*")),
-            allowed_values=(*GUEST_ROLES, *OTHER_ROLES),
+            vocabulary=Vocabulary(
+                known=(*GUEST_ROLES, *OTHER_ROLES),
+                any_needed=(*(("role", word) for word in GUEST_ROLES), ("name", f"{GUEST_NAMES}*")),
+            ),
         ),
         _text("name", "The speaker's name; one that begins with guest is the guest."),
         _text(

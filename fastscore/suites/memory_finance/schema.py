@@ -9,6 +9,7 @@ from fastscore.suites.declarations import (
     RowId,
     Source,
     Table,
+    Vocabulary,
 )
 from fastscore.suites.memory_finance.metrics import (
     COMPLIANCE_LABELS,
@@ -74,15 +75,13 @@ TURN_STATUS = Column(
     kind="text",
     description="ok, or why there is no reply.",
     needed_by=ALL_METRICS,
-    expects=("ok",),
-    allowed_values=("ok", "timeout", "error"),
+    vocabulary=Vocabulary(known=("ok", "timeout", "error"), needed=("ok",)),
 )
 COMPLIANCE_LABEL = Column(
     name="compliance_label_gt",
     kind="text",
     description="In gt_turn_tags; any other word is compliant.",
-    allowed_values=("", *COMPLIANCE_LABELS),
-    in_any_case=True,
+    vocabulary=Vocabulary(known=("", *COMPLIANCE_LABELS), in_any_case=True),
 )
 SOURCE = Source(
     read_in_path="",

@@ -9,6 +9,7 @@ from fastscore.suites.declarations import (
     RowId,
     Source,
     Table,
+    Vocabulary,
 )
 from fastscore.suites.output_columns import (
     BOOLEAN,
@@ -77,8 +78,7 @@ SOURCE = Source(
                     kind="text",
                     description="USER or SYSTEM.",
                     needed_by=ALL_METRICS,
-                    expects=SPEAKERS,
-                    allowed_values=SPEAKERS,
+                    vocabulary=Vocabulary(known=SPEAKERS, needed=SPEAKERS),
                 ),
                 Column(
                     name="text",

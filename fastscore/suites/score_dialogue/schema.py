@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import polars as pl
 
-from fastscore.suites.declarations import ALL_METRICS, Column, Source, Table
+from fastscore.suites.declarations import ALL_METRICS, Column, Source, Table, Vocabulary
 from fastscore.suites.output_columns import (
     NULL_REASONS_COLUMN,
     REAL,
@@ -37,8 +37,10 @@ SOURCE = Source(
             description="predicted, revealed or utterance_complete; rows of other events only "
             "name their utterance.",
             needed_by=ALL_METRICS,
-            expects=("predicted", "utterance_complete"),
-            allowed_values=("predicted", "revealed", "utterance_complete"),
+            vocabulary=Vocabulary(
+                known=("predicted", "revealed", "utterance_complete"),
+                needed=("predicted", "utterance_complete"),
+            ),
         ),
         Column(
             name="utterance_index",

@@ -11,7 +11,7 @@ from fastscore.logs.inputs.column_samples import (
     rows_of,
     stored,
 )
-from fastscore.suites.declarations import Column, Source
+from fastscore.suites.declarations import Column, Source, Vocabulary
 
 
 def counted(
@@ -58,8 +58,7 @@ def test_words_are_those_that_mean_something_or_foreign() -> None:
     column = Column(
         name="event",
         kind="text",
-        expects=("guess",),
-        allowed_values=("guess", "end", "sys_*"),
+        vocabulary=Vocabulary(known=("guess", "end", "sys_*"), needed=("guess",)),
         value_map=(("prediction", "guess"), ("noise", "")),
     )
     source = Source(columns=(column,))
@@ -76,7 +75,9 @@ def test_words_are_those_that_mean_something_or_foreign() -> None:
 
 def test_one_of_several_columns_may_have_the_word_that_is_enough() -> None:
     columns = (
-        Column(name="a", kind="text", expects_any=(("a", "yes"), ("b", "ok_*"))),
+        Column(
+            name="a", kind="text", vocabulary=Vocabulary(any_needed=(("a", "yes"), ("b", "ok_*")))
+        ),
         Column(name="b", kind="text"),
     )
     source = Source(columns=columns)

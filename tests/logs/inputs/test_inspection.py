@@ -19,7 +19,7 @@ from fastscore.logs.inputs.inspection import (
     key_rows,
     shapes,
 )
-from fastscore.suites.declarations import ALL_METRICS, Column, Source
+from fastscore.suites.declarations import ALL_METRICS, Column, Source, Vocabulary
 
 SAID = Source(
     columns=(
@@ -34,8 +34,7 @@ EVENTS = Source(
             name="event",
             kind="text",
             needed_by=ALL_METRICS,
-            expects=("guess",),
-            allowed_values=("guess",),
+            vocabulary=Vocabulary(known=("guess",), needed=("guess",)),
         ),
     ),
     formats=("jsonl", "csv"),

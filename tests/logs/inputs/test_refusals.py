@@ -22,11 +22,13 @@ from fastscore.logs.inputs.screening import (
     lacking_error,
     words_error,
 )
-from fastscore.suites.declarations import ALL_METRICS, Column, Source
+from fastscore.suites.declarations import ALL_METRICS, Column, Source, Vocabulary
 from fastscore.wording import command_line_words
 
 TEXT = Column(name="text", kind="text", needed_by=ALL_METRICS, aliases=("said",))
-EVENT = Column(name="event", kind="text", needed_by=ALL_METRICS, expects=("guess", "end"))
+EVENT = Column(
+    name="event", kind="text", needed_by=ALL_METRICS, vocabulary=Vocabulary(needed=("guess", "end"))
+)
 SOURCE = Source(columns=(TEXT, EVENT))
 NEED_TEXT, NEED_EVENT = required_columns(SOURCE)
 
@@ -163,8 +165,10 @@ def test_where_any_of_several_words_is_enough_all_are_told() -> None:
         name="role",
         kind="text",
         needed_by=ALL_METRICS,
-        expects_any=(("role", "user"), ("role", "guest"), ("name", "guest_*")),
-        allowed_values=("user", "guest", "waiter"),
+        vocabulary=Vocabulary(
+            known=("user", "guest", "waiter"),
+            any_needed=(("role", "user"), ("role", "guest"), ("name", "guest_*")),
+        ),
     )
     need = RequiredColumn("role", None, column)
     error = any_word_error(
