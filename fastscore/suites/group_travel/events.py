@@ -1,28 +1,37 @@
 """From raw rows to what is compared: preferences, syntheses, texts of plans, places and records."""
 
+from collections.abc import Mapping
+from functools import reduce
 from typing import Any
 
 import numpy as np
 import polars as pl
-from fastscore_jit.arrays import Indices
+from fastscore_jit.arrays import Indices, Mask
+from fastscore_readers.json.tokens import ABSENT, NULL, OBJECT
 
 from fastscore.suites.base import Events
 from fastscore.suites.columns import gather_or_null
 from fastscore.suites.declarations import PARTIAL_REJECTS
 from fastscore.suites.group_travel.catalogue import (
     Catalogue,
-    as_flag,
-    as_object,
-    as_text,
     built_in_components,
-    frame_of,
+    cell_values,
     is_present,
-    parse_cells,
     present_cells,
     read_catalogue,
     warnings_of,
 )
 from fastscore.suites.group_travel.conditions import name_conditions
+from fastscore.suites.group_travel.json_members import (
+    BLANKS,
+    KeyedMembers,
+    all_members,
+    either,
+    flags,
+    is_container,
+    joined,
+    scalars,
+)
 from fastscore.suites.group_travel.metrics.places import PLACE_SLOTS, ground_places, places_of
 from fastscore.suites.group_travel.metrics.satisfaction import PLACE_SLOT_NUMBER, choices_of
 from fastscore.suites.group_travel.metrics.synthesis import mark_syntheses, mark_theory
@@ -52,6 +61,7 @@ from fastscore.suites.grouping import (
     place_in_group,
     take,
 )
+from fastscore.suites.json_values import JsonValues, Problems, members
 
 _OF_SLOT = ["itinerary", "slot"]
 MOST_LINES = 400
@@ -370,61 +380,57 @@ _FIELDS = frozenset(
     )
 )
 _STATE_KEYS = ("slot_decision_state", "synthesis", "slot_decisions")
-_NO_TEXT = (list, dict)
 _TEXTS = ("conflict_description", "resolution_strategy", "strategy_id", "resolution_explanation")
-_SCHEMA = pl.Schema(
-    {
-        "is_object": pl.Boolean,
-        "has_conflict": pl.Boolean,
-        **dict.fromkeys(("description", "strategy", "explanation", "fault"), pl.String),
-    }
-)
 _READ = ("is_object", "has_conflict", "description", "strategy", "explanation")
 
 
-def _read_object(value: Any) -> tuple[Any, ...]:
-    """Read the fields of an object that has at least one that is known; see `_SCHEMA`.
+def _read_objects(values: JsonValues) -> pl.DataFrame:
+    """Read the fields of objects: `_READ` and ``fault``.
 
-    ``fault`` names a field that should be a text and is an array or object.
+    ``is_object`` tells which have at least one known field. ``fault`` names a field that should be
+    a text and is an array or object.
     """
-    found = as_object(value)
-    texts = [found.get(name) for name in _TEXTS]
-    faults = (name for name, text in zip(_TEXTS, texts, strict=True) if isinstance(text, _NO_TEXT))
-    fault = next(faults, None)
-    description, strategy, strategy_id, explanation = texts
-    return (
-        _is_known(found),
-        as_flag(found.get("has_conflict")),
-        as_text(description),
-        _text_or_null(strategy) or _text_or_null(strategy_id),
-        _text_or_null(explanation),
-        fault and f"{fault} is no text; ignored",
+    found = members(values, [*_FIELDS], Problems())
+    description, strategy, strategy_id, explanation = (scalars(found[name]) for name in _TEXTS)
+    no_text = (
+        pl.when(pl.Series(is_container(found[name]))).then(pl.lit(f"{name} is no text; ignored"))
+        for name in _TEXTS
+    )
+    first = pl.lit(_no_placeholder(strategy))
+    second = pl.lit(_no_placeholder(strategy_id))
+    return pl.select(
+        pl.Series("is_object", _is_known(found)),
+        flags(found["has_conflict"]).alias("has_conflict"),
+        description.alias("description"),
+        pl.when(first != "").then(first).otherwise(second).alias("strategy"),
+        _no_placeholder(explanation).alias("explanation"),
+        pl.coalesce(no_text).alias("fault"),
     )
 
 
-def _is_known(value: dict[str, Any]) -> bool:
-    return not _FIELDS.isdisjoint(value)
+def _is_known(found: Mapping[str, JsonValues]) -> Mask:
+    """Tell which objects have at least one of `_FIELDS`."""
+    known: Mask = np.any([found[name].tags != ABSENT for name in _FIELDS], axis=0)
+    return known
 
 
-def _text_or_null(value: Any) -> str | None:
-    """Return a scalar as text, None if it is a placeholder."""
-    text = as_text(value)
-    return None if text is None or text.strip().lower() in NULLS else text
+def _no_placeholder(texts: pl.Series) -> pl.Series:
+    bare = texts.str.strip_chars(BLANKS).str.to_lowercase()
+    return texts.set(bare.is_in(NULLS).fill_null(False), None)
 
 
-def _unread(value: Any) -> str | None:
-    return None if value is None or isinstance(value, dict) else "no object; ignored"
+def _unread(values: JsonValues) -> pl.Expr:
+    is_read = pl.Series((values.tags == OBJECT) | (values.tags == NULL))
+    return pl.when(~is_read).then(pl.lit("no object; ignored"))
 
 
 def read_metadata_objects(cells: pl.Series) -> pl.DataFrame:
     """Read the metadata of synthesis turns: flat, or under the key synthesis."""
-    codes, found = factorize(cells)
-    rows = []
-    for value in parse_cells(found):
-        members = as_object(value)
-        *fields, fault = _read_object(value if _is_known(members) else members.get("synthesis"))
-        rows.append((*fields, _unread(value) or fault))
-    return frame_of(rows, _SCHEMA)[codes]
+    codes, distinct = factorize(cells)
+    values = cell_values(distinct)
+    found = members(values, (*_FIELDS, "synthesis"), Problems())
+    read = _read_objects(either(values, found["synthesis"], _is_known(found)))
+    return read.with_columns(pl.coalesce(_unread(values), "fault").alias("fault"))[codes]
 
 
 def read_states(cells: pl.Series, slots: pl.Series) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -434,28 +440,30 @@ def read_states(cells: pl.Series, slots: pl.Series) -> tuple[pl.DataFrame, pl.Da
     -------
     tuple
         The number of each cell's ``state`` and its ``cell_fault``; and by ``state`` and ``slot``,
-        which are distinct, the fields of `_SCHEMA`.
+        which are distinct, what `_read_objects` returns.
     """
-    codes, found = factorize(cells)
-    wanted = pl.DataFrame({"state": codes, "slot": slots}).group_by("state").agg("slot")
-    faults: list[str | None] = []
-    rows = []
-    for state, (value, of_state) in enumerate(
-        zip(parse_cells(found), wanted.sort("state")["slot"], strict=True)
-    ):
-        faults.append(_unread(value))
-        asked = set(of_state)
-        for key in _STATE_KEYS:
-            for name, of_slot in as_object(as_object(value).get(key)).items():
-                slot = canonical_slot(name)
-                if slot in asked and _is_known(as_object(of_slot)):
-                    rows.append((state, slot, *_read_object(of_slot)))
-                    asked.remove(slot)
-    schema = pl.Schema({"state": pl.Int64(), "slot": pl.String(), **_SCHEMA})
-    states_of = pl.DataFrame(
-        {"state": codes, "cell_fault": pl.Series(faults, dtype=pl.String).gather(codes)}
+    codes, distinct = factorize(cells)
+    values = cell_values(distinct)
+    found = members(values, _STATE_KEYS, Problems())
+    of_slots = [all_members(found[key]) for key in _STATE_KEYS]
+    named = pl.concat(
+        pl.DataFrame({"state": of_key.owner, "slot": _slots_of(of_key)}) for of_key in of_slots
     )
-    return states_of, frame_of(rows, schema)
+    wanted = pl.DataFrame({"state": codes, "slot": slots}).unique()
+    asked = named.with_row_index("row").join(
+        wanted, on=["state", "slot"], how="semi", maintain_order="left"
+    )
+    rows = reduce(joined, (of_key.values for of_key in of_slots)).take(asked["row"].to_numpy())
+    of_states = pl.concat([asked.drop("row"), _read_objects(rows)], how="horizontal")
+    faults = pl.select(_unread(values)).to_series()
+    states_of = pl.DataFrame({"state": codes, "cell_fault": faults.gather(codes)})
+    known = of_states.filter("is_object")
+    return states_of, known.unique(["state", "slot"], keep="first", maintain_order=True)
+
+
+def _slots_of(found: KeyedMembers) -> pl.Series:
+    slots = [canonical_slot(key) for key in found.keys]
+    return pl.Series(slots, dtype=pl.String).gather(found.key)
 
 
 def read_synthesis(read: Turns) -> tuple[pl.DataFrame, pl.DataFrame]:

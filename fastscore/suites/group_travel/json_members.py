@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 import polars as pl
-from fastscore_jit.arrays import Indices, Int64Array
+from fastscore_jit.arrays import Indices, Int64Array, Mask
 from fastscore_jit.bits import trailing_zeros
 from fastscore_jit.byte_blocks import byte_marks
 from fastscore_jit.compiling import always_inlined, inlined, kernel
@@ -20,22 +20,28 @@ from fastscore_jit.views import BLOCK, block_at, byte_at, item_at
 from fastscore_kernels import number_ranges
 from fastscore_readers.json.located_values import value_kinds
 from fastscore_readers.json.tokens import (
+    ARRAY,
     BACKSLASH,
     CLOSE_ARRAY,
     CLOSE_OBJECT,
     COMMA,
     ESCAPED,
+    FLOAT,
+    INTEGER,
     OBJECT,
     OPEN_ARRAY,
     OPEN_OBJECT,
     QUOTE,
     SPACE,
+    TRUE,
 )
 
 from fastscore.suites.columns import replace_lone_surrogates
 from fastscore.suites.grouping import factorize, first_of_each
 from fastscore.suites.json_values import JsonValues, Problems, texts
 
+BLANKS = "".join(chr(code) for code in range(0x3001) if chr(code).isspace())
+"""What Python's ``strip`` takes off."""
 _MEMBERS_PER_OBJECT = 16
 _ends_of_strings = byte_marks(b'"\\')
 _marks_of_containers = byte_marks(b'"[]{}')
@@ -100,6 +106,57 @@ def texts_or_replaced(values: JsonValues) -> pl.Series:
     found = texts(numbered, problems)
     rows = list(problems.by_dialogue)
     return found.scatter(rows, [replace_lone_surrogates(values.python(row)) for row in rows])
+
+
+def is_container(values: JsonValues) -> Mask:
+    """Tell which values are arrays or objects."""
+    found: Mask = (values.tags == ARRAY) | (values.tags == OBJECT)
+    return found
+
+
+def scalars(values: JsonValues) -> pl.Series:
+    """Return scalars as Python's ``str`` writes them, null for nothing, null and containers."""
+    found = texts_or_replaced(values)
+    others = np.flatnonzero(~values.is_text & ~values.is_missing & ~is_container(values))
+    return found.scatter(others, [_scalar(values, row) for row in others.tolist()])
+
+
+def _scalar(values: JsonValues, row: int) -> str:
+    try:
+        return str(values.python(row))
+    except ValueError:
+        # more digits than Python converts
+        return values.raw(row)
+
+
+def flags(values: JsonValues) -> pl.Series:
+    """Return flags: true, 1, "true", "yes" and "1" are true, null is unknown, others are false."""
+    bare = texts_or_replaced(values).str.strip_chars(BLANKS).str.to_lowercase()
+    true = bare.is_in(("true", "yes", "1")).fill_null(False).to_numpy() | (values.tags == TRUE)
+    numbers = np.flatnonzero((values.tags == INTEGER) | (values.tags == FLOAT))
+    true[numbers] = [float(values.raw(row)) == 1 for row in numbers.tolist()]
+    return pl.Series(true).set(pl.Series(values.is_missing), None)
+
+
+def either(first: JsonValues, second: JsonValues, is_first: Mask) -> JsonValues:
+    """Return values of the first of two columns of one buffer where so marked, else the second."""
+    return replace(
+        first,
+        tags=np.where(is_first, first.tags, second.tags),
+        start=np.where(is_first, first.start, second.start),
+        end=np.where(is_first, first.end, second.end),
+    )
+
+
+def joined(first: JsonValues, second: JsonValues) -> JsonValues:
+    """Put values of one buffer one after another."""
+    return replace(
+        first,
+        tags=np.concatenate([first.tags, second.tags]),
+        start=np.concatenate([first.start, second.start]),
+        end=np.concatenate([first.end, second.end]),
+        dialogue=np.concatenate([first.dialogue, second.dialogue]),
+    )
 
 
 class Members(NamedTuple):

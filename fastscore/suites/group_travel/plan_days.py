@@ -11,7 +11,13 @@ from fastscore_jit.arrays import Indices, Mask
 from fastscore_readers.json.tokens import ARRAY, NULL, OBJECT
 
 from fastscore.suites.group_travel.catalogue import NAME_KEYS, canonical_key, cell_values, shortfall
-from fastscore.suites.group_travel.json_members import KeyedMembers, all_members, texts_or_replaced
+from fastscore.suites.group_travel.json_members import (
+    KeyedMembers,
+    all_members,
+    either,
+    joined,
+    texts_or_replaced,
+)
 from fastscore.suites.group_travel.terms import MEALS, PLAN_KINDS, STOP
 from fastscore.suites.grouping import first_of_each, place_in_group
 from fastscore.suites.json_values import JsonValues, Problems, elements, members
@@ -59,7 +65,7 @@ def read_days(cells: pl.Series) -> tuple[pl.DataFrame, pl.DataFrame]:
     is_day = np.bincount(of_days.owner, minlength=len(plan)) > 0
     items, n_strays = _items(of_days, len(plan))
     texts, named = _texts_of(items)
-    raw_output = texts_or_replaced(_either(plans, in_plan["raw_output"], plans.is_text))
+    raw_output = texts_or_replaced(either(plans, in_plan["raw_output"], plans.is_text))
     n_listed, n_objects, n_days, n_unnamed, n_items = (
         np.bincount(of, weights, minlength=n_plans).astype(np.int64)
         for of, weights in (
@@ -108,32 +114,11 @@ def _shortfall(missed: Indices, of: Indices, words: str) -> pl.Expr:
     return pl.lit(none.scatter(rows, found))
 
 
-def _either(first: JsonValues, second: JsonValues, is_first: Mask) -> JsonValues:
-    """Return values of the first of two columns of one buffer where so marked, else the second."""
-    return replace(
-        first,
-        tags=np.where(is_first, first.tags, second.tags),
-        start=np.where(is_first, first.start, second.start),
-        end=np.where(is_first, first.end, second.end),
-    )
-
-
-def _joined(first: JsonValues, second: JsonValues) -> JsonValues:
-    """Put values of one buffer one after another."""
-    return replace(
-        first,
-        tags=np.concatenate([first.tags, second.tags]),
-        start=np.concatenate([first.start, second.start]),
-        end=np.concatenate([first.end, second.end]),
-        dialogue=np.concatenate([first.dialogue, second.dialogue]),
-    )
-
-
 def _day_lists(plans: JsonValues, in_plan: Mapping[str, JsonValues]) -> JsonValues:
     """Return the list of days of each plan: itself, or that under the first of the keys."""
     lists = plans
     for key in reversed(_DAY_KEYS):
-        lists = _either(in_plan[key], lists, in_plan[key].tags == ARRAY)
+        lists = either(in_plan[key], lists, in_plan[key].tags == ARRAY)
     return lists
 
 
@@ -146,12 +131,12 @@ def _items(of_days: KeyedMembers, n_days: int) -> tuple[_Items, Indices]:
     served = all_members(meals.values)
     strays = meals.owner[~np.isin(meals.values.tags, (OBJECT, NULL))]
     inner = _of_kind(served, MEALS)
-    values = _joined(rows.values, inner.values)
+    values = joined(rows.values, inner.values)
     day = np.concatenate([rows.owner, meals.owner[inner.owner]])
     kind = np.concatenate([rows.key, inner.key])
     found, owner = elements(values)
     whole = np.flatnonzero(values.tags != ARRAY)
-    values = _joined(values.take(whole), found)
+    values = joined(values.take(whole), found)
     day, kind = (np.concatenate([of[whole], of[owner]]) for of in (day, kind))
     order = np.flatnonzero(values.tags > NULL)
     order = order[np.argsort(values.start[order], kind="stable")]
@@ -179,7 +164,7 @@ def _texts_of(items: _Items) -> tuple[dict[str, pl.Series], Mask]:
     names = _best(found.take(np.flatnonzero(is_name)), (*NAME_KEYS, *_STOP_NAME_KEYS))
     n_items = len(items.values)
     name = _scattered(objects[names.owner], names.values, n_items)
-    texts = _either(items.values, name, items.values.is_text)
+    texts = either(items.values, name, items.values.is_text)
     named = np.flatnonzero(texts.is_text)
     columns = {"text": texts_or_replaced(texts.take(named))}
     for column, keys in _TIME_KEYS.items():
