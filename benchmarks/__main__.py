@@ -213,15 +213,15 @@ def _entry(found: dict[str, Any]) -> Measured:
 
 
 def _commit() -> str:
-    def told(*words: str) -> str:
+    def git_output(*words: str) -> str:
         done = subprocess.run(
             ["git", *words], cwd=ROOT, check=False, capture_output=True, text=True
         )
         return done.stdout.strip()
 
     # the record itself changes with each benchmark
-    is_changed = told("status", "--porcelain", "--untracked-files=no", "--", ".", ":!docs")
-    commit = told("describe", "--always", "--abbrev=7")
+    is_changed = git_output("status", "--porcelain", "--untracked-files=no", "--", ".", ":!docs")
+    commit = git_output("describe", "--always", "--abbrev=7")
     return f"{commit}{'-dirty' if is_changed else ''}" if commit else "unknown"
 
 

@@ -444,7 +444,7 @@ def _make(writer: Writer, itinerary: Itinerary) -> Made:
     expected["M10b"] = None if coherence is None else writer.categories(itinerary)
     if expected["M10b"] == [0, 0]:
         expected["M10b"] = None
-    metadata = writer.metadata(_content_tells_flags(writer))
+    metadata = writer.metadata(_content_reveals_flags(writer))
     return Made(writer.id, writer.condition, metadata, writer.rows, expected)
 
 
@@ -461,7 +461,7 @@ def _expected(writer: Writer) -> Expected:
     return expected
 
 
-def _content_tells_flags(writer: Writer) -> bool:
+def _content_reveals_flags(writer: Writer) -> bool:
     """Return whether the turns alone reveal the condition."""
     intents = {row["intent"].rsplit("_", 1)[0] for row in writer.rows}
     strategies: Sequence[int] = writer.counts.get("M4", [0, 0])

@@ -49,14 +49,14 @@ def plain_inside(logs: Path, output: Path) -> None:
     plain.evaluate(logs, personas_of(logs), output)
 
 
-def ours_alone(logs: Path, output: Path) -> Cost:
+def ours_as_process(logs: Path, output: Path) -> Cost:
     """Score logs with the command line."""
     words = ["score", "guest_simulation", str(logs), "-o", str(output), "-q"]
     command = [sys.executable, "-m", "fastscore", *words, "--personas", str(personas_of(logs))]
     return measure(command, cwd=ROOT)
 
 
-def plain_alone(logs: Path, output: Path) -> Cost:
+def plain_as_process(logs: Path, output: Path) -> Cost:
     """Score logs with the plain scorer, in a separate process."""
     words = [str(logs), str(personas_of(logs)), str(output)]
     return measure([sys.executable, "-m", "tests.oracles.guest_simulation", *words], cwd=ROOT)
@@ -139,7 +139,7 @@ def main(data: Path, conversations: int, repeats: int, quick: bool) -> None:
     conversations = QUICK_CONVERSATIONS if quick else conversations
     pairs = {
         "in one process": (timed(ours_inside), timed(plain_inside)),
-        "as processes": (ours_alone, plain_alone),
+        "as processes": (ours_as_process, plain_as_process),
     }
     costs: dict[str, tuple[list[Cost], list[Cost]]] = {title: ([], []) for title in pairs}
     with tempfile.TemporaryDirectory() as name:

@@ -270,13 +270,13 @@ def ours_inside(traces: Path, output: Path) -> fastscore.Run:
     return fastscore.score(traces, "memory_finance", output=output, embedder=None)
 
 
-def ours_alone(traces: Path, output: Path) -> None:
+def ours_as_process(traces: Path, output: Path) -> None:
     """Score a trace with the command line."""
     command = ["fastscore", "score", "memory_finance", str(traces), "-o", str(output), "-q"]
     subprocess.run([sys.executable, "-m", *command], check=True)
 
 
-def plain_alone(traces: Path, output: Path) -> None:
+def plain_as_process(traces: Path, output: Path) -> None:
     """Score a trace with the plain scorer, in a separate process."""
     command = ["tests.oracles.memory_finance", str(traces), str(output)]
     subprocess.run([sys.executable, "-m", *command], check=True)
@@ -324,7 +324,7 @@ def compare(data: Path, turns: int, repeats: int, seed: int, quick: bool) -> Non
     if quick:
         turns, repeats = QUICK_TURNS, 1
     inside = Contender(ours_inside, True), Contender(plain.evaluate, True)
-    alone = Contender(ours_alone, False), Contender(plain_alone, False)
+    alone = Contender(ours_as_process, False), Contender(plain_as_process, False)
     with tempfile.TemporaryDirectory() as folder:
         traces, output = Path(folder) / "dialog_trace.jsonl", Path(folder) / "output"
         n_bytes = write_traces(traces, read_dialogues(data), turns, seed)

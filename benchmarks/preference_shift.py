@@ -399,7 +399,7 @@ TURNS = 50
 Logs = list[dict[str, Any]]
 
 
-class PlainlySearched(Retrieval):
+class LinearSearch(Retrieval):
     """The catalogue with linear search."""
 
     __slots__ = ("plain",)
@@ -411,7 +411,7 @@ class PlainlySearched(Retrieval):
         found = {}
         for name, values in self.plain.surface.items():
             for value, surface in values.items():
-                if value in lowered and any(_alone(lowered, value)):
+                if value in lowered and any(_word_matches(lowered, value)):
                     found[name] = surface
                     break
         return found
@@ -420,14 +420,14 @@ class PlainlySearched(Retrieval):
         """Return the first genre, in sorted order, that is in a text."""
         lowered = text.lower()
         known = self.plain.index["genre"]
-        return min((genre for genre in known if any(_alone(lowered, genre))), default=None)
+        return min((genre for genre in known if any(_word_matches(lowered, genre))), default=None)
 
     def fitting(self, constraints: Constraints) -> tuple[int, ...]:
         """Return the rows that fit constraints, ascending."""
         return tuple(sorted(self.plain.fitting(dict(constraints))))
 
 
-def _alone(text: str, value: str) -> Iterator[bool]:
+def _word_matches(text: str, value: str) -> Iterator[bool]:
     """Yield, for each occurrence of a value in a text, whether it is a whole word there."""
     start = text.find(value)
     while start >= 0:
@@ -477,7 +477,7 @@ def simulation(data: Path, sessions: int, peer_sessions: int, quick: bool) -> No
         catalogue = Path(scratch) / "catalogue.jsonl"
         write_jsonl(catalogue, movies)
         ours = load_retrieval(str(catalogue))
-        theirs = PlainlySearched(*(getattr(ours, each.name) for each in fields(Retrieval)))
+        theirs = LinearSearch(*(getattr(ours, each.name) for each in fields(Retrieval)))
         object.__setattr__(theirs, "plain", PlainRetrieval(movies))
         simulated(ours, 2)  # objects created once
         fast, made = timed(lambda: simulated(ours, peer_sessions))

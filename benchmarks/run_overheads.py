@@ -81,7 +81,7 @@ def _timed(spent: list[float]) -> Iterator[None]:
 
 
 @contextmanager
-def _left_out() -> Iterator[None]:
+def _score_unscreened() -> Iterator[None]:
     """Score the named files without screening and counting."""
     with (
         mock.patch(CHECKS[0], lambda config, source, files, note: Screened(tuple(files), (), ())),
@@ -126,7 +126,7 @@ def screening(quick: bool, repetitions: int) -> None:
                 with _timed(spent):
                     checked.append(_run_seconds(folder / "logs", folder))
                 checks.append(sum(spent))
-                with _left_out():
+                with _score_unscreened():
                     unchecked.append(_run_seconds(folder / "logs", folder))
         ours, run, without = map(statistics.median, (checks, checked, unchecked))
         click.echo(

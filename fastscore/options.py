@@ -37,18 +37,20 @@ THREADS_VARIABLE = "FASTSCORE_THREADS"
 def available_processors() -> int:
     """Count the processors that the process may use; all processors if that is unknown.
 
-    If several processes share them, ``$FASTSCORE_THREADS`` is this process's number.
+    If several processes share them, ``$FASTSCORE_THREADS`` is this process's share.
 
     Raises
     ------
     UsageError
         The variable is not a positive integer.
     """
-    told = os.environ.get(THREADS_VARIABLE)
-    if told:
-        if not told.isdecimal() or int(told) < 1:
-            raise UsageError(f"{THREADS_VARIABLE} is {told!r}, expected a whole number from 1 on.")
-        return int(told)
+    value = os.environ.get(THREADS_VARIABLE)
+    if value:
+        if not value.isdecimal() or int(value) < 1:
+            raise UsageError(
+                f"{THREADS_VARIABLE} is {value!r}, expected a whole number from 1 on."
+            )
+        return int(setting)
     return processors()
 
 

@@ -207,7 +207,7 @@ def copy_ratio(
     >>> fastscore.text.copy_ratio(text, source, orders=[3]).item()
     0.5
     """
-    if isinstance(orders, str) or not orders or any(_is_no_order(order) for order in orders):
+    if isinstance(orders, str) or not orders or any(_is_invalid_order(order) for order in orders):
         raise UsageError(f"`orders` is {orders!r}; expected integers of at least 1, as in (3, 4).")
     return row_by_row(
         {"text": text, "source": source},
@@ -242,7 +242,7 @@ def ngram_overlap(
     >>> fastscore.text.ngram_overlap(pl.Series(["night"]), pl.Series(["nacht"])).item()
     0.14285714285714285
     """
-    if _is_no_order(n) or n > LONGEST_NGRAM:
+    if _is_invalid_order(n) or n > LONGEST_NGRAM:
         raise UsageError(f"`n` is {n!r}; expected an integer from 1 to {LONGEST_NGRAM}.")
     return row_by_row(
         {"a": a, "b": b},
@@ -254,7 +254,7 @@ def ngram_overlap(
     )
 
 
-def _is_no_order(order: object) -> bool:
+def _is_invalid_order(order: object) -> bool:
     return isinstance(order, bool) or not isinstance(order, int) or order < 1
 
 

@@ -473,13 +473,13 @@ def refusal(url: str, error: Exception, doing: str) -> str | None:
     doing
         ``read``, ``list``, ``open``, ``write`` or ``delete``.
     """
-    told = str(error)
+    answer = str(error)
     for marks, words in _WORDS:
-        if any(mark in told for mark in marks):
+        if any(mark in answer for mark in marks):
             return words
     exceptions = obstore().exceptions
     kinds = (exceptions.PermissionDeniedError, exceptions.UnauthenticatedError)
-    if isinstance(error, kinds) or any(mark in told for mark in _DENIALS):
+    if isinstance(error, kinds) or any(mark in answer for mark in _DENIALS):
         needed = _NEEDED.get(url.partition("://")[0], {}).get(doing)
         return "access is denied" + (f"; the permission that is needed: {needed}" if needed else "")
     return None

@@ -145,7 +145,7 @@ def list_column(items: Any, offsets: Indices) -> ArrowColumn:
     return ArrowColumn(array)
 
 
-class _Held(np.ndarray[Any, Any]):
+class _MemoryOwner(np.ndarray[Any, Any]):
     """Memory that keeps other memory alive."""
 
     kept: Any = None
@@ -167,7 +167,7 @@ def view_column(present: Mask | None, views: Any, data: Sequence[UInt8Array]) ->
     used = (views, *data)
     places = np.array(
         [0, *(each.ctypes.data for each in used), 0, *(each.nbytes for each in data)], np.int64
-    ).view(_Held)
+    ).view(_MemoryOwner)
     places.kept = (bits, used)
     places[0] = 0 if bits is None else bits.ctypes.data
     places[len(used) + 1] = places[len(used) + 2 :].ctypes.data

@@ -201,7 +201,7 @@ def stem(kernel: Kernel) -> str:
 def find_library(kernel: Kernel) -> Path | None:
     """Return the kernel's compiled library if its content matches its digest, else None."""
     begin = f"{stem(kernel)}-"
-    for folder in (SHIPPED / platform_folder(), cache_folder(), *_shipped_for_lower_levels()):
+    for folder in (SHIPPED / platform_folder(), cache_folder(), *_lower_level_folders()):
         for name in _names_in(folder, begin):
             path = folder / name
             if path.suffix in (LIBRARY, OBJECT) and _is_whole(path):
@@ -209,7 +209,7 @@ def find_library(kernel: Kernel) -> Path | None:
     return None
 
 
-def _shipped_for_lower_levels() -> Iterator[Path]:
+def _lower_level_folders() -> Iterator[Path]:
     """Yield the installed wheel's folders of code for lower levels, the highest first.
 
     This processor runs code for a lower level, too. It is used if its sources are equal: the

@@ -10,7 +10,7 @@ from fastscore_jit.system import processors
 def thread_count(threads: int | None) -> int:
     """Return the number of threads to use: the argument, or one per usable processor.
 
-    If several processes share the processors, ``$FASTSCORE_THREADS`` is their number.
+    If several processes share the processors, ``$FASTSCORE_THREADS`` is this process's share.
     """
     if threads is None:
         told = os.environ.get("FASTSCORE_THREADS", "")

@@ -25,7 +25,7 @@ from fastscore_jit.views import BLOCK, address_of, block_at, byte_at, item_at, p
 
 from fastscore_readers.fill import PLACES, allocate_columns, fill_columns, with_capacity
 from fastscore_readers.json.faults import NOT_UTF8
-from fastscore_readers.json.index import BYTES_AFTER, note_bits, wrong_characters
+from fastscore_readers.json.index import BYTES_AFTER, mark_invalid_utf8, note_bits
 from fastscore_readers.json.lines import BLOCK_BYTES, BlockMemory, own_memory
 from fastscore_readers.json.tokens import COMMA, NEWLINE, QUOTE, RETURN, STRING, ends_line
 from fastscore_readers.json.walk import (
@@ -85,7 +85,7 @@ def _mark(data: Any, size: Any, marks: Any, bad: Any) -> Any:
         here = block_at(data, at)
         bits, high = _cell_marks(here)
         if high | follow != _NONE:
-            wrong, follow, special = wrong_characters(here, high, follow, special)
+            wrong, follow, special = mark_invalid_utf8(here, high, follow, special)
             n_bad = note_bits(bad, n_bad, at, wrong)
         n += store_positions(address_of(marks, 4 * n, 4 * BLOCK), at, bits)
     for after in range(MARKS_AFTER):

@@ -34,7 +34,7 @@ from fastscore.logs.read.lines import BLOCK_BYTES, Lines, read_lines
 from fastscore.logs.read.mapped_rows import (
     key_columns,
     key_places,
-    keys_alone,
+    key_source,
     mapped_rows,
     stored_source,
 )
@@ -251,7 +251,7 @@ def _named_spans(states: Sequence[FileState], how: _Indexing) -> pl.DataFrame:
 
 def _batch_spans(states: Sequence[FileState], how: _Indexing) -> Iterator[pl.DataFrame]:
     """Index line-based files by the keys of their lines, in batches."""
-    keys = replace(keys_alone(line_source(how.source, how.format)), chat=None)
+    keys = replace(key_source(line_source(how.source, how.format)), chat=None)
     streams = ((state.index, _lines(state, keys, how)) for state in states)
     waiting: list[pl.DataFrame] = []
     scanned = map_ordered(

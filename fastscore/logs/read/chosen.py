@@ -17,7 +17,7 @@ from fastscore_kernels.ids import bucket_starts, distinct_ids, find_ids, text_ha
 
 from fastscore.errors import UsageError
 from fastscore.logs.inputs.files import Format
-from fastscore.logs.read.mapped_rows import keys_alone, name_elements
+from fastscore.logs.read.mapped_rows import key_source, name_elements
 from fastscore.logs.read.rows import Part
 from fastscore.suites.declarations import Source
 from fastscore.wording import parameter
@@ -127,7 +127,7 @@ class ChosenDialogues:
 
 def naming_source(source: Source, choice: Choice) -> Source:
     """Return a source that reads only the columns that name dialogues."""
-    naming, row_id = keys_alone(source), source.row_id
+    naming, row_id = key_source(source), source.row_id
     if row_id is None:
         return naming
     names = (*row_id.columns, *row_id.variants)

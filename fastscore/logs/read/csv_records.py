@@ -97,18 +97,19 @@ def read_records(
             return
         begin, offset, line = begin + found.stop, offset + found.stop, found.next_line
     keys = wanted_keys(columns)
-    wish = _Wish(
+    scanner = _Scanner(
         cell_slots(header, keys),
         [(fill or {}).get(key, PLACES) for key in keys],
         find_separator(header).character,
         header[find_separator(header).skipped :],
     )
-    yield from _read(stream, (pending, begin), wish, file, offset, line)
+    yield from _read(stream, (pending, begin), scanner, file, offset, line)
 
 
 @dataclass(frozen=True, slots=True)
-class _Wish:
-    """The column of each cell, the kinds of columns, the separator, and the header."""
+class _Scanner:
+    """Scans records: the column of each cell, the kinds of columns, the separator, and the header.
+    """
 
     slots: Int64Array
     kinds: Sequence[int]
@@ -146,7 +147,7 @@ def _kept_memory(size: int) -> UInt8Array:
 def _read(
     stream: BlockStream,
     first: tuple[Block, int],
-    wish: _Wish,
+    scanner: _Scanner,
     file: str,
     offset: int,
     line: int,
@@ -159,10 +160,10 @@ def _read(
     while True:
         buffer = np.frombuffer(pending, np.uint8)[begin:]
         most = max(MOST_LINES, buffer.size // _LONG_ENOUGH)
-        scan = wish.scan(buffer, line=line, final=stream.final, records=most)
-        mark, skipped = _first_skipped(buffer, scan, wish.header)
+        scan = scanner.scan(buffer, line=line, final=stream.final, records=most)
+        mark, skipped = _first_skipped(buffer, scan, scanner.header)
         if mark >= 0:
-            scan = wish.scan(buffer[:mark], line=line)
+            scan = scanner.scan(buffer[:mark], line=line)
         at, first_line, line = scan.stop, line, scan.next_line
         many = scan.n_lines - scan.n_blank >= most
         if at:
@@ -239,8 +240,8 @@ def _first_record(stream: BlockStream, pending: Block) -> tuple[LineScan, Block,
         separator = find_separator(bytes(pending[:_MOST_HEADER]))
         begin = separator.skipped
         buffer = np.frombuffer(pending, np.uint8)[begin:]
-        wish = _Wish(_NO_CELLS, (), separator.character)
-        scan = wish.scan(buffer, line=1 + (begin > 0), final=stream.final, records=1)
+        scanner = _Scanner(_NO_CELLS, (), separator.character)
+        scan = scanner.scan(buffer, line=1 + (begin > 0), final=stream.final, records=1)
         if scan.fault_line.size or stream.ended:
             return scan, pending, begin
         pending = stream.more(len(pending), pending)
@@ -270,8 +271,8 @@ def header_names(header: bytes) -> tuple[str, ...]:
     separator = find_separator(header)
     header = header[separator.skipped :]
     data = np.frombuffer(header, np.uint8)
-    width = int(_Wish(_NO_CELLS, (), separator.character).scan(data).fault_cells[0])
-    scan = _Wish(np.arange(width), [PLACES] * width, separator.character).scan(data, records=1)
+    width = int(_Scanner(_NO_CELLS, (), separator.character).scan(data).fault_cells[0])
+    scan = _Scanner(np.arange(width), [PLACES] * width, separator.character).scan(data, records=1)
     names = []
     for tag, start, end in zip(scan.tags, scan.value_start, scan.value_end, strict=True):
         cell = header[start[0] : end[0]]

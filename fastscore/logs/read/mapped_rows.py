@@ -464,7 +464,7 @@ def key_columns(source: Source) -> tuple[Column, ...]:
     return tuple(columns[name] for name in source.dialogue_key)
 
 
-def keys_alone(source: Source) -> Source:
+def key_source(source: Source) -> Source:
     """Return a source that reads only the columns that name dialogues."""
     # an array is a row, too, without a key
     whole = tuple(column for column in source.columns if column.name == source.array_column)

@@ -105,7 +105,7 @@ def note_bits(bad: Any, count: Any, at: Any, bits: Any) -> Any:
 
 
 @inlined
-def wrong_characters(at: Any, high: Any, follow: Any, special: Any) -> tuple[Any, Any, Any]:
+def mark_invalid_utf8(at: Any, high: Any, follow: Any, special: Any) -> tuple[Any, Any, Any]:
     """Mark bytes that are invalid UTF-8; return them with the state for the next block.
 
     ``follow`` marks the bytes at the block's beginning that continue a character of the block
@@ -190,7 +190,7 @@ def index_block(data: Any, index: Any, state: Any) -> None:
             escaped = more & quotes & ~strings
         wrong |= low & strings
         if not is_utf8 and high | follow != _NONE:
-            characters, follow, special = wrong_characters(here, high, follow, special)
+            characters, follow, special = mark_invalid_utf8(here, high, follow, special)
             wrong |= characters
         if wrong != _NONE:
             n_bad = note_bits(bad, n_bad, at, wrong)

@@ -214,14 +214,14 @@ def _notes(size: int) -> Notes:
     return Notes(np.empty(size, np.uint64), *(np.empty(size, np.int32) for _ in range(2)))
 
 
-class _Own(threading.local):
+class _ThreadMemory(threading.local):
     """Memory that a thread reuses for its next block."""
 
     def __init__(self) -> None:
         self.memory, self.notes = BlockMemory(BLOCK_BYTES, _most_lines(BLOCK_BYTES)), _notes(0)
 
 
-_own = _Own()
+_own = _ThreadMemory()
 
 
 def own_memory(size: int, n_lines: int = 0) -> BlockMemory:

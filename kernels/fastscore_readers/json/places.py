@@ -199,11 +199,11 @@ def find_places(
     """
     plan = plan_of(shape)
     walked = walk_texts(data, starts, ends, plan, is_utf8)
-    noted = _Noted(walked, plan.elements.size)
+    noted = _PlacedNotes(walked, plan.elements.size)
     return noted.place(shape, np.arange(np.size(starts))), walked.faulty
 
 
-class _Noted:
+class _PlacedNotes:
     """Notes of texts, from which places are made in the order of the plan."""
 
     def __init__(self, walked: WalkedTexts, n_places: int) -> None:

@@ -289,7 +289,7 @@ def _walk_value(
 
 
 @always_inlined
-def _may_be_root(byte: Any, roots: Any) -> Any:
+def _is_allowed_root(byte: Any, roots: Any) -> Any:
     return byte == OPEN_OBJECT or roots == VALUES or (roots == CONTAINERS and byte == OPEN_ARRAY)
 
 
@@ -337,7 +337,7 @@ def walk_lines(
         is_blank = ends_line(byte)
         if is_blank:
             blank += 1
-        elif _may_be_root(byte, roots):
+        elif _is_allowed_root(byte, roots):
             token, count = _walk_value(data, tokens, token, plan, notes, scratch, count)
             if token >= 0 and not ends_line(byte_at(data, token_at(tokens, token))):
                 token = -1
