@@ -47,10 +47,8 @@ def available_processors() -> int:
     value = os.environ.get(THREADS_VARIABLE)
     if value:
         if not value.isdecimal() or int(value) < 1:
-            raise UsageError(
-                f"{THREADS_VARIABLE} is {value!r}, expected a whole number from 1 on."
-            )
-        return int(setting)
+            raise UsageError(f"{THREADS_VARIABLE} is {value!r}, expected a whole number from 1 on.")
+        return int(value)
     return processors()
 
 

@@ -33,7 +33,7 @@ exec qemu-aarch64 -0 "$0" -L '{root}' '{root}/usr/bin/python3.11' "$@"
 
 
 def main(folder: Path, tests: list[str]) -> None:
-    """Make what is missing, then compile, score, compare and test."""
+    """Create missing files, then compile, score, compare and test."""
     folder = folder.resolve()
     python = make_python(folder)
     for step, work in (

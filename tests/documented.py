@@ -107,5 +107,5 @@ def _is_one(line: str) -> bool:
 
 
 def _command(line: str) -> str:
-    """Return a line without what is said of it."""
+    """Return a line without its comment."""
     return re.split(r"\s{2,}(?=[^-\s])|\s+#", line.strip(), maxsplit=1)[0].strip()

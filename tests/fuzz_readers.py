@@ -114,7 +114,7 @@ def records(rng: random.Random) -> bytes:
 
 
 def check_places(data: bytes) -> None:
-    """Compare the texts that stand in lines with what Python's json makes of each."""
+    """Compare the texts of lines with Python's json."""
     texts = data.splitlines(keepends=True)
     ends = np.cumsum([len(text) for text in texts], dtype=np.int64)
     starts = ends - [len(text) for text in texts]

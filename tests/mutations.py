@@ -60,7 +60,7 @@ SWAPPED += (("min_horizontal", "max_horizontal"),)
 METHODS = {"sum": "max", "mean": "sum", "cumsum": "cumprod"}
 METHODS |= {one: other for pair in SWAPPED for one, other in (pair, pair[::-1])}
 SHOWN = (ast.BinOp, ast.BoolOp, ast.Compare, ast.Call, ast.Subscript, ast.IfExp, ast.Tuple)
-"""What is shown of a mutation: the innermost of these around it."""
+"""Nodes shown for a mutation: the innermost of these around it."""
 UNCHANGED = {"strict", "maintain_order", "slots", "frozen", "dtype", "copy", "rechunk", "how"}
 """Keywords that ask for checks, order and layout, not for a formula."""
 

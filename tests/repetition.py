@@ -1,4 +1,4 @@
-"""Lines that stand twice: runs of equal lines, by text or by shape, in the bodies of functions."""
+"""Repeated lines: runs of equal lines, by text or by shape, in the bodies of functions."""
 
 import ast
 import io
@@ -30,12 +30,7 @@ class Place:
 
 
 def repeated(files: Iterable[Path], root: Path, least: int = RUN) -> list[tuple[Place, Place]]:
-    """Return the pairs of places that share so many lines or more, names and literals apart.
-
-    Only bodies of functions count, without docstrings, imports and nested signatures: what
-    declares (tables, fields, parameters, decorators) has one shape because it answers the same
-    questions.
-    """
+    """Return pairs of places that share a number of lines or more, ignoring names and literals."""
     shapes = {path.relative_to(root).as_posix(): _lines(path.read_text()) for path in files}
     windows: dict[tuple[str, ...], list[tuple[str, int]]] = defaultdict(list)
     for path, lines in shapes.items():
@@ -92,7 +87,7 @@ def _shape(token: tokenize.TokenInfo) -> str:
 
 
 def _counted(tree: ast.Module) -> set[int]:
-    """Return the lines of functions' bodies without what declares or explains."""
+    """Return the lines of functions' bodies without declarations and explanations."""
     counted: set[int] = set()
     left_out: set[int] = set()
     for node in ast.walk(tree):

@@ -1,4 +1,4 @@
-"""What a command asks of the C library, seen in the memory that it holds."""
+"""A command's use of the C library's allocator, measured by its memory."""
 
 import platform
 import subprocess

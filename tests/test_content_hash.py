@@ -15,7 +15,7 @@ CELL = 8
 
 
 def by_definition(data: bytes, start: int, stop: int) -> bytes:
-    """Hash the hashes of what lies in each cell."""
+    """Hash the hashes of each cell's content."""
     edges = [start, *(edge for edge in range(0, stop, CELL) if edge > start), stop]
     parts = [data[left:right] for left, right in itertools.pairwise(edges)]
     hashes = [xxhash.xxh3_128_digest(part) for part in parts if part]
@@ -52,7 +52,7 @@ def test_a_part_has_one_hash_however_it_is_read(
     blocks = whole.blocks[:known]
     inside = blocks[whole_blocks(start, stop)]
     assert hash_part(str(path), start, stop, inside) == expected
-    # what lies in known blocks is not read again
+    # known blocks are not read again
     path.write_bytes(bytes(byte ^ 255 for byte in data))
     inner = range(-(-start // CELL), min(stop // CELL, len(blocks)))
     covered = bool(inner) and start % CELL == 0 and stop == inner.stop * CELL

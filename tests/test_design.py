@@ -1,4 +1,4 @@
-"""docs/design.md says of the code what is so."""
+"""docs/design.md describes the code as it is."""
 
 import dataclasses
 import re
@@ -29,7 +29,7 @@ def test_the_table_of_packages_has_every_package_that_the_linter_orders() -> Non
     (layers,) = (each["layers"] for each in contracts if each["type"] == "layers")
     table = DESIGN.split("| Package |")[1].split("\n\n")[0]
     rows = [[table.index(f"`{name}`") for name in layer.split(" | ")] for layer in layers]
-    # what may import the other stands below it
+    # a package that may import another one is below it
     assert all(min(above) > max(below) for above, below in pairwise(rows))
 
 

@@ -1,4 +1,4 @@
-"""Every command and Python block of README, docs and help runs and prints what the page shows."""
+"""Every command and Python block of README, docs and help runs and prints the shown output."""
 
 import contextlib
 import io
@@ -46,7 +46,7 @@ ELSEWHERE = {
     r"import (duckdb|dask|ray|daft)|pyspark": "engines, whose recipes have tests of their own",
     r"fastscore migrate": "files of a public script; migration has tests of its own",
 }
-"""What cannot be run here, and why; its flags are checked all the same."""
+"""Commands that cannot run here, and why. Their flags are still checked."""
 
 Setup = Callable[[Path], None]
 
@@ -56,10 +56,7 @@ IN_SHELL = "README.md"
 
 
 def run(command: str, folder: Path, *, in_shell: bool = False, shown: str = "") -> None:
-    """Run a command in a folder and compare what it prints with what is shown.
-
-    A command that is shown with an error ends with one.
-    """
+    """Run a command in a folder and compare its output with the page."""
     store = {"FASTSCORE_STORE": str(folder.parent / "store")}  # texts are embedded once for all
     program, *words = shlex.split(command)
     if program == "fastscore" and not (in_shell or re.search(r"[|<>&;$`*?~]", command)):
@@ -102,7 +99,7 @@ def _plain(text: str) -> str:
 
 
 def run_python(code: str, folder: Path, names: dict[str, Any], shown: str) -> None:
-    """Run a block of Python in a folder and compare what it prints with what is shown."""
+    """Run a block of Python in a folder and compare its output with the page."""
     out = io.StringIO()
     with (
         contextlib.chdir(folder),

@@ -1,4 +1,4 @@
-"""What the core alone does: every module of an extra is hidden from a process of its own."""
+"""The core without extras: a separate process cannot import any module of an extra."""
 
 import gzip
 import json

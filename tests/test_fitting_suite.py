@@ -1,4 +1,4 @@
-"""Logs of one suite scored by another: the error names the suite that fits, and what to type."""
+"""Logs of one suite scored by another: the error names the fitting suite and the command."""
 
 import json
 from pathlib import Path

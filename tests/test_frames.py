@@ -1,4 +1,4 @@
-"""What Python holds in memory is scored as the same log on disk is."""
+"""Data in memory are scored like an equal log on disk."""
 
 import json
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""fastscore as macOS and Windows would run it: without what Linux alone has."""
+"""fastscore as on macOS and Windows, without the features of Linux."""
 
 import os
 import subprocess

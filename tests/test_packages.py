@@ -1,4 +1,4 @@
-"""The conda recipe and the container file say what the package itself says."""
+"""The conda recipe and the container file agree with the package."""
 
 import re
 import tomllib

@@ -1,4 +1,4 @@
-"""No ten lines stand in the bodies of two functions."""
+"""No ten lines are in the bodies of two functions."""
 
 from pathlib import Path
 from textwrap import dedent

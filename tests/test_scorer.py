@@ -83,7 +83,7 @@ def test_without_places_lines_are_rows_of_the_stream(logs: list[Path]) -> None:
 
 
 def test_a_cut_dialogue_differs_where_batches_are_mapped_one_by_one(logs: list[Path]) -> None:
-    """What the carrying over is for."""
+    """The reason for carrying dialogues over."""
     scorer = fastscore.Scorer("score_dialogue", "dialogues", **LEXICAL)
     batches = table_of(logs).to_batches(max_chunksize=7)
     one_by_one = sum(scorer(batch).num_rows for batch in batches)

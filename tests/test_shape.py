@@ -1,4 +1,4 @@
-"""Functions fit on a screen and files on a few, but for those that a decision record defends."""
+"""Functions fit on a screen and files on a few, except those of a decision record."""
 
 import ast
 import re

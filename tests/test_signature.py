@@ -1,4 +1,4 @@
-"""Signatures and options: what pins a number, and what is refused before anything runs."""
+"""Signatures and options: the settings in a signature, and refusals before a run."""
 
 from dataclasses import dataclass
 from pathlib import Path

@@ -23,7 +23,7 @@ HOLDS_STREAMS = {
 }
 """Modules that hand a stream on, or exchange it, but write nothing to it."""
 CONSOLE = {("rich.console", "Console")}
-"""The type of what `fastscore.terminal` hands out."""
+"""The type of consoles from `fastscore.terminal`."""
 WRITERS = {"print", "click.echo", "click.secho", "shutil.get_terminal_size", "os.get_terminal_size"}
 
 

@@ -1,4 +1,4 @@
-"""TOML of users: what is none is named, however it is broken."""
+"""TOML files of users: invalid ones are named, for any fault."""
 
 import pytest
 

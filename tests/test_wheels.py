@@ -1,4 +1,4 @@
-"""The wheels of ``$FASTSCORE_WHEELS``: each is honestly tagged, and alone scores the examples."""
+"""The wheels of ``$FASTSCORE_WHEELS``: each has the right tag, and scores the examples alone."""
 
 import functools
 import json
@@ -81,7 +81,7 @@ def test_the_code_needs_no_later_macos_than_the_tag_promises(wheel: Path, tmp_pa
 
 
 def ran(program: str, *words: str) -> str:
-    """Run a program of this environment and return what it prints."""
+    """Run a program of this environment and return its output."""
     found = Path(sys.executable).with_name(program)
     return subprocess.run([found, *words], check=True, capture_output=True, text=True).stdout
 

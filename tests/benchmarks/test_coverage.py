@@ -1,4 +1,4 @@
-"""The benchmark of coverage runs through, and what it draws has the mean that it says."""
+"""The benchmark of coverage runs, and its samples have their stated mean."""
 
 import numpy as np
 import pytest

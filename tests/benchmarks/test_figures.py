@@ -1,4 +1,4 @@
-"""What benchmarks end with: one table, a record, its page, and two records side by side."""
+"""Output of benchmarks: one table, a record, its page, and two records side by side."""
 
 import importlib
 from dataclasses import replace

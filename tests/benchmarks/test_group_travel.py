@@ -1,4 +1,4 @@
-"""The generator of group_travel logs: what it planted, found by the plain scorer."""
+"""The generator of group_travel logs: its planted cases, found by the plain scorer."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The benchmark's peer gives what the published script gave, digit for digit."""
+"""The benchmark's peer reproduces the published script, digit for digit."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Pages of suites contain what the suites declare."""
+"""Pages of suites contain the suites' declarations."""
 
 import re
 from dataclasses import replace

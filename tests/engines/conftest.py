@@ -1,4 +1,4 @@
-"""Logs of many shards, a cache with a tiny model, and what a local run makes of them."""
+"""Logs of many shards, a cache with a tiny model, and a local run of the logs."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -44,7 +44,7 @@ def link_kernels(cache: Path) -> None:
 
 @pytest.fixture(scope="session")
 def lexical(place: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
-    """What the local engine makes of the logs, lexically."""
+    """The local engine's lexical run of the logs."""
     run = tmp_path_factory.mktemp("local") / "run"
     run_here(place, run, *LEXICAL)
     return contents(run)
@@ -54,7 +54,7 @@ def lexical(place: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, 
 def semantic(
     place: Path, cache: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> dict[str, bytes]:
-    """What the local engine makes of the logs, with vectors."""
+    """The local engine's run of the logs with vectors."""
     run = tmp_path_factory.mktemp("local") / "run"
     run_here(place, run, *SEMANTIC, FASTSCORE_CACHE=str(cache))
     return contents(run)

@@ -79,7 +79,7 @@ def let_go(run: Path) -> None:
 
 
 def finish(process: subprocess.Popen[str], code: int = 0) -> str:
-    """Wait for a run's end; returns what it said on stderr."""
+    """Wait for a run's end and return its stderr."""
     try:
         _, stderr = process.communicate(timeout=400)
     except subprocess.TimeoutExpired:
@@ -96,7 +96,7 @@ def receipts(run: Path) -> int:
 
 
 def wait_for_shards(process: subprocess.Popen[str], run: Path, scored: int) -> None:
-    """Wait until a run has scored so many shards; it must be held there."""
+    """Wait until a run has scored a number of shards, after which it must pause."""
     deadline = time.monotonic() + 200
     while receipts(run) < scored:
         assert process.poll() is None, process.communicate()[1]

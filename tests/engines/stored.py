@@ -1,4 +1,4 @@
-"""What a store holds after runs."""
+"""Contents of a store after runs."""
 
 from pathlib import Path
 

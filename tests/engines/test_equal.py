@@ -1,4 +1,4 @@
-"""Every engine leaves the same bytes, wherever its workers stand."""
+"""Every engine writes equal bytes, wherever its workers run."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Which addresses a cluster of our own listens on, and what it asks of whoever connects."""
+"""The addresses on which our own cluster listens, and its demands on clients."""
 
 import ipaddress
 import json

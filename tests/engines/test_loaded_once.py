@@ -1,4 +1,4 @@
-"""What a process loads once, however many tasks it does, and a machine compiles once."""
+"""Work done once per process, for any number of tasks, and compilation once per machine."""
 
 import os
 from collections import Counter

@@ -1,4 +1,4 @@
-"""How texts are spread over processes, and what passes between them and the driver."""
+"""Distribution of texts over processes, and the data between them and the driver."""
 
 import os
 import pickle

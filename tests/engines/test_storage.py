@@ -1,4 +1,4 @@
-"""Workers that do not see what the driver sees: found out before anything starts."""
+"""Workers without access to the driver's files are detected before anything starts."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace

@@ -1,4 +1,4 @@
-"""Object files of kernels for systems that are not here, and what they ask of those.
+"""Object files of kernels for other systems, and the symbols they need there.
 
     python -m tests.jit.lowered FOLDER [KERNEL ...]
 

@@ -1,4 +1,4 @@
-"""Kernels that a test writes: which access is named, and what their digest covers."""
+"""Kernels written for tests: the access named in errors, and the scope of their digest."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""What kernels and their packages declare: names, types, flags, and who may touch the compiler."""
+"""Declarations of kernels and their packages: names, types, flags, and imports of the compiler."""
 
 import ast
 from pathlib import Path

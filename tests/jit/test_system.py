@@ -1,4 +1,4 @@
-"""What systems do differently: each way of it, on Linux."""
+"""Differences between systems: each implementation, run on Linux."""
 
 import errno
 import os

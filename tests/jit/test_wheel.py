@@ -1,4 +1,4 @@
-"""A wheel that carries compiled kernels says of what platform it is."""
+"""A wheel with compiled kernels is tagged with its platform."""
 
 import importlib.util
 from pathlib import Path

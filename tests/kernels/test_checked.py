@@ -1,7 +1,4 @@
-"""Kernels with the bounds of every access checked: each names what lies out of range.
-
-Runs where ``FASTSCORE_CHECKED=1`` compiles them so: ``make test-checked``.
-"""
+"""Kernels with bounds checks: each names the index out of range."""
 
 from importlib import import_module
 

@@ -1,4 +1,4 @@
-"""What holds for any input, and inputs at the ends of what there is."""
+"""Invariants for any input, and inputs at the limits."""
 
 import math
 

@@ -18,7 +18,7 @@ def write(path, rows):
 
 
 def read(path, wanted, checksums, size, places=None, height=None):
-    """Read rows into a matrix of 255; return how many were whole, and the matrix."""
+    """Read rows into a matrix of 255; return the number of intact rows, and the matrix."""
     wanted = np.array(wanted, np.int64)
     places = np.arange(len(wanted)) if places is None else np.array(places, np.int64)
     out = np.full((len(wanted) if height is None else height, size), 255, np.uint8)

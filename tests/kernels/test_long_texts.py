@@ -1,4 +1,4 @@
-"""Edit distances of texts of more than 256 characters, which stand side by side in lanes."""
+"""Edit distances of texts of more than 256 characters, computed side by side in lanes."""
 
 import signal
 import subprocess

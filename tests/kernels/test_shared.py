@@ -12,7 +12,7 @@ texts = st.text("ab你é😀e\u0301\0", max_size=12)
 
 
 def columns(rows):
-    """Return lists of pairs of words as a column of them."""
+    """Return lists of pairs of words as a column."""
     members, offsets = naive.ragged(rows)
     high, low = np.array(members, np.uint64).reshape(-1, 2).T
     return high, low, np.array(offsets)

@@ -20,7 +20,7 @@ NAMESPACE = "http://s3.amazonaws.com/doc/2006-03-01/"
 
 @dataclass
 class Store:
-    """Objects by bucket and key, the requests for them, and what is wrong with the store."""
+    """Objects by bucket and key, the requests for them, and the store's faults."""
 
     objects: dict[str, bytes] = field(default_factory=dict)
     asked: list[tuple[str, str, str]] = field(default_factory=list)

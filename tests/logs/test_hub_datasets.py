@@ -1,4 +1,4 @@
-"""Data sets of the hub are logs: fetched whole, pinned to a commit, which the manifest names."""
+"""Data sets of the hub as logs: downloaded whole, pinned to a commit, which the manifest names."""
 
 import io
 import zipfile

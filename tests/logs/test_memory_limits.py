@@ -61,7 +61,7 @@ def plain(path: Path, parts: Iterator[bytes]) -> Path:
 
 
 def score(log: Path, *options: str, suite: str = "score_dialogue") -> tuple[int, int, str]:
-    """Return the exit code, the peak of memory in MiB and what was said."""
+    """Return the exit code, the peak of memory in MiB and the output."""
     words = ["score", suite, str(log), "-o", str(log.parent / "run"), "-q", "--max-memory", "600"]
     if suite == "score_dialogue":
         words += ["--lex-weight", "1"]

@@ -1,4 +1,4 @@
-"""Logs in an object store are scored as the same files are, and errors name the object alone."""
+"""Logs in an object store are scored like equal files, and errors name only the object."""
 
 import gzip
 import io

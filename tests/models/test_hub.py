@@ -1,4 +1,4 @@
-"""Files of the hub: pinned, resumed, checked; the token goes to the hub alone."""
+"""Files of the hub: pinned, resumed, verified; the token is sent only to the hub."""
 
 import sys
 import types

@@ -1,4 +1,4 @@
-"""Plain-Python definition of what a CSV scan finds, by Python's own csv module."""
+"""Plain-Python definition of a CSV scan's result, by Python's own csv module."""
 
 import csv
 import re

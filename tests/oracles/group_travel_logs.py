@@ -158,7 +158,7 @@ class Dialogue:
 
     @cached_property
     def preferences(self) -> dict[tuple[str, str], str]:
-        """What each member said about each slot, by first appearance."""
+        """Each member's texts about each slot, by first appearance."""
         said: dict[tuple[str, str], list[str]] = {}
         for turn in self.of("user_provide_"):
             if turn.utterance and not turn.is_system:

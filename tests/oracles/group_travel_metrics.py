@@ -282,7 +282,7 @@ class Scorer(Reading):
         }
 
     def places(self) -> list[PlaceScore]:
-        """Return the plan's places with what M9 and M15 see in them."""
+        """Return the plan's places as M9 and M15 see them."""
         spoken = [tokens(pair.text) for pair in self.pairs]
         preferences = list(dict.fromkeys(pair.text for pair in self.pairs))
         scores = []

@@ -142,7 +142,7 @@ def names_of(value: Any) -> list[str]:
 
 
 def candidate_keys(name: str) -> list[str]:
-    """Return the keys under which a place may stand in the catalogue, the likeliest first."""
+    """Return the keys under which a place may be in the catalogue, the likeliest first."""
     keys = [norm(name), norm(re.sub(r"\s*\([^()]*\)\s*$", "", name))]
     if "," in name:
         keys.append(norm(name.rpartition(",")[0]))
@@ -150,7 +150,7 @@ def candidate_keys(name: str) -> list[str]:
 
 
 def minutes(text: Any) -> int | None:
-    """Return a time of day in minutes; None where it is none."""
+    """Return a time of day in minutes; None if it is invalid."""
     found = re.fullmatch(r"\s*(\d{1,2}):(\d{2})\s*(?:([ap])\.?m\.?)?\s*", str(text), re.IGNORECASE)
     if found is None:
         return None

@@ -1,7 +1,4 @@
-"""What a dialogue of group_travel says: its preferences, texts, places and words of the plan.
-
-Straight from the definitions; see `tests.oracles.group_travel`.
-"""
+"""Readings of a group_travel dialogue: preferences, texts, places and words of the plan."""
 
 from functools import cached_property
 
@@ -55,7 +52,7 @@ class Reading:
         return found
 
     def synthesis_texts(self, slot: str) -> list[str]:
-        """Return what the system said in the synthesis of a slot, explanations last."""
+        """Return the system's texts in the synthesis of a slot, explanations last."""
         if not self.flags["enable_synthesis"]:
             return []
         turns = self.dialogue.of("sys_synthesize_", slot=slot)
@@ -64,7 +61,7 @@ class Reading:
 
     @cached_property
     def plan_texts(self) -> list[str]:
-        """What the plan says: the presentation and the planner's own text."""
+        """The plan's texts: the presentation and the planner's own text."""
         return self.spoken + ([self.plan.raw_output] if self.plan.raw_output.strip() else [])
 
     @cached_property
@@ -125,7 +122,7 @@ class Reading:
 
     @cached_property
     def grounded(self) -> dict[str, Place]:
-        """Those of them that stand in the catalogue."""
+        """The places that are in the catalogue."""
         return {key: place for key, place in self.plan_places.items() if place.records}
 
     def category_tokens(self, pair: Pair) -> frozenset[str]:

@@ -1,7 +1,4 @@
-"""What the plain group_travel scorer finds: options, scores, pairs and places.
-
-Straight from the definitions; see `tests.oracles.group_travel`.
-"""
+"""Results of the plain group_travel scorer: options, scores, pairs and places."""
 
 import math
 from collections.abc import Sequence
@@ -77,7 +74,7 @@ def _cut(text: str) -> list[str]:
 
 
 def record_text(record: Row, kind: str) -> str:
-    """Return what a record says of its place, without numbers and addresses."""
+    """Return a record's text about its place, without numbers and addresses."""
     about = [str(record.get(key) or "") for key in ("roomtype", "houserules", "description")]
     # what says nothing in a cell says nothing in a record
     *rooms, description = [None if text.strip().casefold() in ABSENT else text for text in about]
@@ -102,7 +99,7 @@ class Place:
 
 @dataclass(slots=True)
 class Pair:
-    """What a member wants of a slot, and what each way of looking finds."""
+    """A member's wish about a slot, and the result of each method."""
 
     member: str
     slot: str

@@ -88,7 +88,7 @@ class Informative:
 
 
 def contains_run(words: Sequence[str], run: Sequence[str]) -> bool:
-    """Whether some words stand next to each other, in order, among others."""
+    """Return whether some words occur consecutively, in order, among others."""
     return bool(run) and f" {' '.join(run)} " in f" {' '.join(words)} "
 
 

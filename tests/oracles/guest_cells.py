@@ -113,12 +113,12 @@ def order_of_cell(cell: str) -> list[Any] | None:
 
 
 def closes(cell: str, at: int) -> bool:
-    """Tell whether what follows a quote shows that it ends its text."""
+    """Return whether the text after a quote shows that the quote ends its text."""
     return CLOSING.match(cell, at + 1) is not None
 
 
 def text_end(cell: str, at: int, *, assigned: bool) -> int:
-    """Find the quote that ends the text whose opening quote stands at ``at``."""
+    """Return the quote that ends the text whose opening quote is at ``at``."""
     quote = cell[at]
     opened = at - len(cell[:at].rstrip("\\"))
     position = at + 1

@@ -45,7 +45,7 @@ BASIC_TOOLS = ("get_name", "get_persona", "get_target", "get_past_messages")
 
 
 def message_score(state: Behaviour, expected: Mapping[str, Any]) -> tuple[float, list[bool | None]]:
-    """Compare a state with what the persona lets expect: the share of its components that match."""
+    """Compare a state with the persona's expected state: the share of matching components."""
     complete, exploration, mood, ordering = state
     wanted = expected.get("next_message_menu_exploration_style")
     order = expected.get("next_message_ordering_style")
@@ -65,7 +65,7 @@ def message_score(state: Behaviour, expected: Mapping[str, Any]) -> tuple[float,
 
 
 def fallback_score(state: Behaviour, persona: str) -> float:
-    """Score a state by what words of the persona let expect."""
+    """Score a state by the expectations from the persona's words."""
     _, exploration, mood, ordering = state
     explores = exploration == "explores_menu"
     text = persona.lower()
@@ -199,7 +199,7 @@ def score_conversation(
     profile: str = "default",
     states: str = "auto",
 ) -> dict[str, Any]:
-    """Score a conversation; what cannot be scored is None."""
+    """Score a conversation; values that cannot be computed are None."""
     published = profile == "published"
     nothing = 0.0 if published else None
     persona, target, messages, bad_case = case_of(rows)

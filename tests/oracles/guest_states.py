@@ -96,13 +96,13 @@ def plain_words(text: str) -> str:
 
 
 def has_phrase(text: str, phrases: Iterable[str]) -> bool:
-    """Tell whether a text has a phrase as whole words."""
+    """Return whether a text has a phrase as whole words."""
     words = plain_words(text)
     return any(plain_words(phrase) in words for phrase in phrases)
 
 
 def behaviours_by_words(rows: Sequence[Row], targets: Sequence[Any]) -> list[Behaviour | None]:
-    """Read the guest's states from what was said."""
+    """Read the guest's states from the texts."""
     words = read_words()
     wanted = {
         normalise(first_text(item, ("name", "item_name", "item")))

@@ -1,4 +1,4 @@
-"""Plain-Python definition of what a JSON Lines scan finds, by Python's own json."""
+"""Plain-Python definition of a JSON Lines scan's result, by Python's own json."""
 
 import json
 import re

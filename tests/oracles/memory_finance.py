@@ -230,7 +230,7 @@ def summarise(
 
 
 def evaluate(traces: Path, output: Path) -> Row:
-    """Score a trace file and write what the public evaluation writes: turn rows and a summary."""
+    """Score a trace file and write the public evaluation's files: turn rows and a summary."""
     words = read_words()
     with traces.open(encoding="utf-8") as lines:
         dialogs = read_traces(lines)

@@ -49,7 +49,7 @@ def history_of(dialog: Mapping[str, Any]) -> tuple[list[str], list[str]]:
 def resolve_key(
     key: str | None, profile: Mapping[str, Any], users: Sequence[str], spoken: Sequence[str]
 ) -> Row:
-    """Return what a memory key points at."""
+    """Return the target of a memory key."""
     target: str | None = None
     resolver = "unresolved"
     field = re.match(r"profile_gt\.(risk_level_gt|horizon_gt|liquidity_need_gt)\Z", key or "")

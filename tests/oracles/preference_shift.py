@@ -119,7 +119,7 @@ def score_turn(user: Row, system: Row, catalogue: Catalogue, profile: Profile) -
 
 
 def turn_meta(turn: Row) -> Any:
-    """Return what the simulator noted at a user's turn."""
+    """Return the simulator's notes at a user's turn."""
     return turn.get("user_meta") or turn.get("meta")
 
 
@@ -265,7 +265,7 @@ def windows_of(turns: Sequence[Row], points: Sequence[int], window: int) -> list
 
 
 def copied_around(turns: Sequence[Row], points: Sequence[int], window: int) -> list[float]:
-    """Return what the scored turns of every shift's window copy."""
+    """Return the copied texts of the scored turns in every shift's window."""
     return [
         row["i"] for rows in windows_of(turns, points, window) for row in rows if row["is_scored"]
     ]

@@ -1,8 +1,4 @@
-"""Concepts of texts in plain Python: what a catalogue knows, and what of it a text mentions.
-
-Written from the definitions of the suite preference_shift, with the standard library alone; see
-`tests.oracles.preference_shift`.
-"""
+"""Concepts of texts in plain Python: a catalogue's values, and those mentioned in a text."""
 
 import math
 import re
@@ -85,7 +81,7 @@ PROFILES = {
 
 @dataclass
 class Catalogue:
-    """What a catalogue's items are known by: values and plot keywords, each with its items."""
+    """The values and plot keywords of a catalogue, each with its items."""
 
     n_items: int
     items_of: dict[str, dict[str, set[int]]] = field(default_factory=dict)
@@ -151,7 +147,7 @@ def is_inside_word(text: str, edge: int) -> bool:
 
 
 def stands_as_words(text: str, value: str) -> bool:
-    """Tell whether a value stands in a text with no edge inside a word."""
+    """Return whether a text contains a value with no edge inside a word."""
     start = text.find(value)
     while start >= 0:
         if not is_inside_word(text, start) and not is_inside_word(text, start + len(value)):

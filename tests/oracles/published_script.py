@@ -39,7 +39,7 @@ class Semantics(Protocol):
 
 @dataclass
 class Utterance:
-    """What a log says about one utterance."""
+    """A log's data of one utterance."""
 
     predictions: dict[int, str] = field(default_factory=dict)
     n_predicted: int = 0
@@ -189,13 +189,7 @@ def score_utterance(
 
 
 def score_log(path: Path, semantics: Semantics | None, weight: float) -> dict[str, Any]:
-    """Score a dialogue's log; ``semantics`` is None for the lexical part alone.
-
-    Returns
-    -------
-    dict
-        The document that score_dialogue.py writes, same keys, order and rounding.
-    """
+    """Score a dialogue's log; without ``semantics``, only the lexical part."""
     complete = {n: u for n, u in read_log(path).items() if u.ground_truth is not None}
     ground_truths = [utterance.ground_truth or "" for utterance in complete.values()]
     baseline = semantics.baseline(ground_truths) if semantics else 0.0

@@ -71,7 +71,7 @@ def outer_whitespace(texts: Sequence[str]) -> list[bool]:
 
 
 def plain_intervals(texts: Sequence[str], leads: Sequence[str]) -> list[tuple[int, int, int, int]]:
-    """Return place and length of each name and its minutes, by patterns; -1 for what is not."""
+    """Return place and length of each name and its minutes, by patterns; -1 if missing."""
 
     def minutes(clock: str) -> int:
         hour, minute, half = re.fullmatch("([0-9]+):([0-9]+) ?([ap]m)?", clock, re.I).groups()

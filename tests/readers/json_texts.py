@@ -1,4 +1,4 @@
-"""Texts of JSON that fill whole blocks, and bytes that are no UTF-8."""
+"""JSON texts that fill whole blocks, and bytes of invalid UTF-8."""
 
 import numpy as np
 from hypothesis import strategies as st

@@ -1,4 +1,4 @@
-"""What fuzzing found, or is known to be hard: each case beside Python's own reader."""
+"""Findings of fuzzing and known hard cases, each beside Python's own reader."""
 
 import random
 from pathlib import Path

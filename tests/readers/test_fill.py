@@ -27,7 +27,7 @@ rows = st.lists(
 
 
 def taken(kind: int, row: dict[str, Any], key: str) -> tuple[Any, bool]:
-    """What a row's value becomes, and whether it is odd."""
+    """The filled value of a row's value, and whether it is odd."""
     value = row.get(key)
     if value is None:
         return None, False

@@ -1,4 +1,4 @@
-"""Places in nested JSON against a walk over what Python's json reads."""
+"""Places in nested JSON against a walk over Python's json objects."""
 
 import json
 import re
@@ -49,7 +49,7 @@ def written(value: Any, ascii: bool) -> str:
 
 
 def naive_place(values: list[Any], owner: list[int], shape: Shape) -> dict[str, Any]:
-    """Collect what a shape wants of parsed values; `MISSING` where there is none."""
+    """Collect the values of a shape from parsed values; `MISSING` if there is none."""
     found: dict[str, Any] = {"values": values, "owner": owner}
     if isinstance(shape, dict):
         found["members"] = {

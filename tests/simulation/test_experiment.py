@@ -51,7 +51,7 @@ def no_pages(monkeypatch):
 
 
 def leave_out_pages(monkeypatch, *names):
-    """Leave out report and analysis, which draw for seconds what is no subject of a test."""
+    """Leave out report and analysis, whose drawing takes seconds and is not tested here."""
     for name in names or ("write_report", "_analyse"):
         monkeypatch.setattr(experiment_module, name, lambda _, folder: folder)
 

@@ -127,7 +127,7 @@ def test_things_of_a_cluster_are_left_out_together():
 
 @pytest.mark.parametrize("least", [8, 20])
 def test_intervals_cover_what_they_should(least):
-    """Two raters who see one quality with noise of their own, one of them stricter."""
+    """Two raters observe one quality with independent noise, and one of them is stricter."""
     random = np.random.default_rng(11)
 
     def rate(n):

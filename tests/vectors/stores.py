@@ -1,4 +1,4 @@
-"""What the store tests share: ids, vectors that follow from them, and a writer process."""
+"""Shared by the store tests: ids, vectors derived from them, and a writer process."""
 
 import subprocess
 import sys
@@ -28,7 +28,7 @@ def open_store(root: Path, vector_dtype: str = "fp32") -> VectorStore:
 
 
 def vectors_of(ids: np.ndarray) -> np.ndarray:
-    """Vectors that follow from the ids, so that a wrong one is told by its id alone."""
+    """Return vectors derived from the ids, so that a wrong one is detected by its id."""
     seeds = ids[:, :1] % np.uint64(1009) + np.arange(1, DIM + 1, dtype=np.uint64)
     vectors = (seeds % np.uint64(97)).astype(np.float32) + 1
     return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)

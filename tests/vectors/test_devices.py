@@ -1,7 +1,4 @@
-"""Devices: what is refused, and all that a GPU's provider is given, with a provider that is faked.
-
-No test needs a GPU: the faked session claims to be on it and computes on the processor.
-"""
+"""Devices: refusals, and the options given to a GPU's provider, which is faked."""
 
 import dataclasses
 import re

@@ -1,4 +1,4 @@
-"""Precisions: what is refused, how near bf16 comes, and what is stated of it."""
+"""Precisions: refusals, the similarity of bf16, and its statement in runs."""
 
 import dataclasses
 import shutil

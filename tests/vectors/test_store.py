@@ -1,4 +1,4 @@
-"""Stores of vectors: what is appended is there, whoever reads, compacts or opens them."""
+"""Stores of vectors: appended vectors are found after any reading, compaction or opening."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""What stores refuse, and damage: found, told, set aside and healed."""
+"""Refusals of stores, and damage: detected, reported, set aside and repaired."""
 
 import os
 import re

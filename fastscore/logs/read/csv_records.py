@@ -108,8 +108,7 @@ def read_records(
 
 @dataclass(frozen=True, slots=True)
 class _Scanner:
-    """Scans records: the column of each cell, the kinds of columns, the separator, and the header.
-    """
+    """Scans records: the column of each cell, the kinds of columns, the separator, the header."""
 
     slots: Int64Array
     kinds: Sequence[int]

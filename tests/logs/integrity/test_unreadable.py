@@ -1,4 +1,4 @@
-"""What reading a damaged file raises is caught, and told in few words."""
+"""Errors from reading a damaged file are caught and reported in a few words."""
 
 from pathlib import Path
 

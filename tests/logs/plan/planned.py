@@ -1,4 +1,4 @@
-"""Small logs, plans of them, and the rows that are read by a plan."""
+"""Small logs, their plans, and the rows read by a plan."""
 
 import json
 import random

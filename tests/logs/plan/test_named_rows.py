@@ -1,4 +1,4 @@
-"""What lines of JSON name, and where that changes, against what Python's json reads of them."""
+"""Keys of JSON lines, and where they change, against Python's json."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""Plans of compressed logs: the same rows as of plain ones, and what a damaged one still gives."""
+"""Plans of compressed logs: equal rows to those of plain logs, and the rows of a damaged one."""
 
 import gzip
 import itertools

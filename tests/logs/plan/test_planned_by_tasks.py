@@ -1,4 +1,4 @@
-"""Planning as a map over files: by whomever, in whatever order, and what stays with the planner."""
+"""Planning as a map over files: any executor, any order, and the work of the planner."""
 
 import pickle
 from collections.abc import Callable, Iterable, Sequence
@@ -33,7 +33,7 @@ def small_groups(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Elsewhere:
-    """Does tasks as another process would, the last first; keeps what crossed the wire."""
+    """Runs tasks like another process, the last first; records the data sent."""
 
     def __init__(self) -> None:
         self.results: list[Any] = []

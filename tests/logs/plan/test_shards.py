@@ -1,4 +1,4 @@
-"""Plans: whole dialogues, the same rows for any cut, and what is refused."""
+"""Plans: whole dialogues, equal rows for any cut, and refusals."""
 
 import gzip
 import json

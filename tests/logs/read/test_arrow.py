@@ -162,7 +162,7 @@ def test_a_dictionary_that_changes_within_a_stream(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("writer", ["lz4", "zstd"])
 def test_a_packed_buffer_of_an_impossible_size(tmp_path: Path, writer: str) -> None:
-    """Memory for what a packed buffer says it unpacks to is not taken."""
+    """The unpacked size stated in a packed buffer is not allocated."""
     path = tmp_path / "log.arrow"
     WRITERS[writer](path, table())
     whole = path.read_bytes()

@@ -33,7 +33,7 @@ def test_what_is_in_flight_runs_to_its_end_when_an_item_fails() -> None:
 def test_lines_of_any_length_are_handed_on_a_bounded_number_at_once(
     length: int, head: bytes
 ) -> None:
-    """However the length of the lines and the distance of what is sampled go together."""
+    """For any combination of line length and sampling distance."""
     data = head + (b"x" * (length - 1) + b"\n") * ((4 << 20) // length)
     parts = [bytes(lines.data) for lines in read_lines(iter([data]))]
     assert b"".join(parts) == data

@@ -1,4 +1,4 @@
-"""Blocks of lines: where they end, and that they hold what the file holds."""
+"""Blocks of lines: their ends, and the file's content in them."""
 
 import random
 from dataclasses import replace

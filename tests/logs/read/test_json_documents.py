@@ -1,4 +1,4 @@
-"""JSON documents: objects, arrays of rows, arrays that are one row, and what is wrong in them."""
+"""JSON documents: objects, arrays of rows, arrays that are one row, and their faults."""
 
 import gzip
 import json

@@ -15,7 +15,7 @@ BUDGET = 768
 """MiB at most, of which libraries take some 250 and blocks that are kept for reading 384."""
 PADDING = "It has a long story, which one cannot tell in a line. " * 20
 EVERY = 100
-"""So many dialogues lie between two in which the reply names what was asked for."""
+"""Number of dialogues between two whose reply names the requested value."""
 
 
 def openai(number: int) -> dict[str, Any]:
@@ -32,7 +32,7 @@ def native(number: int) -> dict[str, Any]:
 
 
 def batch(number: int) -> dict[str, Any]:
-    """Make what is read document by document: the layout is not compiled to paths."""
+    """Make a batch that is read document by document: the layout does not compile to paths."""
     found = openai(number)
     *history, reply = found["messages"]
     body = {"choices": [{"message": reply}]}

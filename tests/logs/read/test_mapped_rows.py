@@ -31,7 +31,7 @@ def lines(rows: list[Row]) -> str:
 
 
 def read(path: Path, suite: str, columns: ColumnMap = NO_MAP, **more: Any) -> pl.DataFrame:
-    """Read a file whole, planned in shards of any size, and return its rows."""
+    """Read a file, planned in shards of any size, and return its rows."""
     return read_all(path, suite, columns, **more)[0]
 
 

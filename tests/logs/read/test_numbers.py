@@ -1,4 +1,4 @@
-"""Numbers of lines as columns, against what Python makes of each."""
+"""Numbers of lines as columns, against Python's numbers."""
 
 import json
 import struct

@@ -1,4 +1,4 @@
-"""Hive partitions: rows have what the names of their folders give, and never say otherwise."""
+"""Hive partitions: rows have the values of their folders' names, and no contradicting ones."""
 
 import json
 from dataclasses import replace
@@ -73,7 +73,7 @@ def read(planned: Plan, source: Source = SOURCE) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("name", ["log.csv", "log.json", "log.jsonl", "log.parquet", "log.arrow"])
 def test_rows_have_what_their_folders_give(tmp_path: Path, name: str) -> None:
-    """One id stands in each folder: with the model of the folder it is another dialogue."""
+    """Each folder contains one id, which the folder's model makes a separate dialogue."""
     rows = [{"id": "a"}, {"id": "b"}]
     for model in ("m1", "m%202", "__HIVE_DEFAULT_PARTITION__"):
         write(tmp_path / "hive" / f"model={model}" / "step=3" / name, rows)

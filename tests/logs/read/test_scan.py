@@ -1,4 +1,4 @@
-"""Lazily scanned logs against plain reading: what a query asks for changes no row."""
+"""Lazily scanned logs against plain reading: a query's columns change no row."""
 
 import json
 import warnings

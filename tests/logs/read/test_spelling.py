@@ -1,4 +1,4 @@
-"""What cells of CSV spell, by hand and beside Python's own reading of numbers."""
+"""Values of CSV cells, by hand and beside Python's own parsing of numbers."""
 
 import json
 
@@ -65,7 +65,7 @@ def test_only_cells_without_quotes_inside_spell_something() -> None:
 
 
 def naive(cell: str) -> tuple[int, str]:
-    """Return the type of what a cell spells, and what spells it."""
+    """Return the type of a cell's value, and its text."""
     text = cell.strip(" \t")
     bare = text[1:] if text.startswith(("+", "-")) else text
     word = {"true": TRUE, "false": FALSE}.get(text.lower())

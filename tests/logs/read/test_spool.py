@@ -1,4 +1,4 @@
-"""What can be read but once is kept as it came, so that it can be read again."""
+"""Input that can be read only once is spooled unchanged, so that it can be read again."""
 
 import gzip
 import io

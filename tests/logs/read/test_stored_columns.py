@@ -1,4 +1,4 @@
-"""Columns that are stored with types: which can serve, and what becomes of each value."""
+"""Columns stored with types: the usable ones, and the conversion of each value."""
 
 from datetime import date
 from typing import Any
@@ -14,7 +14,7 @@ HUGE = 2.0**63
 
 
 def converted(column: Column, values: pl.Series) -> tuple[list[Any], list[str]]:
-    """Return the values of the good rows, and of the others line, reason and what was found."""
+    """Return the values of the good rows, and line, reason and found value of the others."""
     frame = pl.DataFrame({column.name: values})
     stored = check_stored("frame", frame.schema, [column], "Convert it.")
     rows, rejects = convert_stored(stored, frame, first_line=11)

@@ -1,4 +1,4 @@
-"""White space around a line is what `str.strip` takes, as the public scripts strip lines."""
+"""White space around a line is defined as in `str.strip`, as the public scripts strip lines."""
 
 import json
 from pathlib import Path
