@@ -3,10 +3,12 @@
 import difflib
 import itertools
 import re
+import tomllib
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cache, lru_cache
+from importlib.resources import files
 from itertools import islice, pairwise
 from typing import Any
 
@@ -14,7 +16,7 @@ from fastscore.logs.inputs.column_map import EACH, LEFT_OUT
 from fastscore.logs.inputs.document_values import json_of_text, value_at
 from fastscore.logs.inputs.flags import Flag, value_flag
 from fastscore.logs.inputs.records import Record, json_of
-from fastscore.suites.chats import ASSISTANT_ROLE, SYSTEM_ROLE, TOOL_ROLE, USER_ROLE, ChatRows
+from fastscore.suites.chats import ASSISTANT_ROLE, SYSTEM_ROLE, USER_ROLE, ChatRows
 from fastscore.suites.declarations import Column, Source
 
 MOST_KEYS = 10_000
@@ -225,37 +227,6 @@ def _objects(path: str, value: Any) -> Iterator[tuple[str, Record]]:
 
 _LEAST_SIMILARITY = 0.8
 _MOST_COMPARED = 2_000
-_SYNONYMS = (
-    "text content utterance message value body sentence said transcript",
-    "speaker role from author sender actor who name participant member agent user party side "
-    "sender_type author_type sender_role author_role speaker_role speaker_id",
-    "conversation messages turns dialogue dialog conversations utterances history chat exchanges",
-    "prediction pred predicted hypothesis guess output response generated completion text",
-    "ground_truth reference target gold label truth expected answer text",
-    "pred_assistant_text response reply assistant_text assistant_response answer output prediction",
-    "plan itinerary trip schedule final_plan",
-    "intent act dialogue_act action type",
-    "event type kind",
-    "utterance_index utterance turn turn_index index",
-    "step step_index position",
-    "dialogue_id dialog_id dialogue_uid session_id conversation_id id",
-    "experiment_level level experiment exp",
-    "guest_persona persona profile character",
-    "target_order order target items",
-    "shift_events shifts shift_points",
-    "user_meta meta metadata annotations",
-    "gt_turn_tags tags labels turn_tags",
-    "profile_gt profile gold_profile user_profile",
-    "tool_calls tools calls function_call",
-    "user human client customer guest",
-    "system assistant bot gpt agent model chatgpt",
-    "predicted prediction predict pred",
-    "utterance_complete complete completed final",
-    "turn_status status state outcome result",
-    "valid_dialog valid is_valid valid_dialogue",
-    "ok okay success succeeded successful done completed complete",
-)
-_GROUPS = tuple(tuple(_group.split()) for _group in _SYNONYMS)
 KINDS = {
     "text": "strings",
     "integer": "integers",
@@ -276,6 +247,24 @@ _PLACE = re.compile(r"(^|\.)\d+(\.|$)")
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 
 
+@dataclass(frozen=True, slots=True)
+class _Names:
+    """What keys and speakers are called in logs; see ``names.toml``."""
+
+    synonyms: Sequence[Sequence[str]]
+    roles: Mapping[str, str]
+    agents: Sequence[str]
+    systems: Sequence[str]
+    letters: Mapping[str, str]
+
+
+@cache
+def _names() -> _Names:
+    content = tomllib.loads(files(__package__).joinpath("names.toml").read_text("utf-8"))
+    roles = {word: role for role, words in content["roles"].items() for word in words}
+    return _Names(content["synonyms"], roles, **content["roles_by_others"])
+
+
 def _plain(name: str) -> str:
     """Write a name without case and without what parts its words."""
     return "".join(letter for letter in name.casefold() if letter.isalnum())
@@ -288,7 +277,7 @@ def name_similarity(name: str, other: str) -> float:
         return 1.0
     places = (
         group.index(other.casefold()) / len(group)
-        for group in _GROUPS
+        for group in _names().synonyms
         if name.casefold() in group and other.casefold() in group
     )
     together = min(places, default=None)
@@ -451,21 +440,6 @@ def mark_speakers(found: FoundKeys, rows: Iterable[Mapping[str, Any]]) -> None:
                 key.names_speakers = True
 
 
-_ROLE_WORDS = {
-    USER_ROLE: "user users human customer client guest seeker prompter person caller tourist "
-    "traveler patient buyer initiator",
-    ASSISTANT_ROLE: "assistant bot ai gpt chatgpt bing bard claude gemini model recommender "
-    "chatbot wizard operator respondent",
-    TOOL_ROLE: "tool tools function function_call observation tool_call tool_result action slot "
-    "ipython environment",
-    SYSTEM_ROLE: "developer instruction instructions metadata",
-}
-_MEANINGS = {word: role for role, words in _ROLE_WORDS.items() for word in words.split()}
-_SYSTEMS = ("system", "sys")
-_LETTERS = {"u": USER_ROLE, "a": ASSISTANT_ROLE, "s": ASSISTANT_ROLE}
-_AGENTS = ("agent",)
-
-
 def role_meanings(words: Collection[str]) -> dict[str, str]:
     """Return the roles of words; a word that nothing is known of has none.
 
@@ -473,16 +447,17 @@ def role_meanings(words: Collection[str]) -> dict[str, str]:
     replies, except beside another word that does: then it is a prompt.
     """
     plain = {word: word.strip().casefold() for word in words}
-    found = {word: _MEANINGS[name] for word, name in plain.items() if name in _MEANINGS}
-    letters = {word: _LETTERS[name] for word, name in plain.items() if name in _LETTERS}
+    names = _names()
+    found = {word: names.roles[name] for word, name in plain.items() if name in names.roles}
+    letters = {word: names.letters[name] for word, name in plain.items() if name in names.letters}
     if {USER_ROLE, ASSISTANT_ROLE} <= set(letters.values()):
         found |= letters
     replies = ASSISTANT_ROLE in found.values()
-    agents = [word for word, name in plain.items() if name in _AGENTS]
+    agents = [word for word, name in plain.items() if name in names.agents]
     if not replies and USER_ROLE in found.values():
         found |= dict.fromkeys(agents, ASSISTANT_ROLE)
     replies = ASSISTANT_ROLE in found.values()
-    systems = [word for word, name in plain.items() if name in _SYSTEMS]
+    systems = [word for word, name in plain.items() if name in names.systems]
     return found | dict.fromkeys(systems, SYSTEM_ROLE if replies else ASSISTANT_ROLE)
 
 

@@ -1,7 +1,9 @@
 """Which key is proposed for a column, and which never is."""
 
 import itertools
+import tomllib
 from collections import Counter
+from importlib.resources import files
 from typing import Any
 
 import pytest
@@ -14,6 +16,7 @@ from fastscore.logs.inputs.found_keys import (
     listed,
     nearest_key,
 )
+from fastscore.suites.chats import ROLES
 from fastscore.suites.declarations import Column
 from fastscore.suites.registry import load_suite
 
@@ -79,3 +82,12 @@ def test_of_endlessly_many_keys_the_first_are_looked_at() -> None:
     found = count_keys([{f"key {n}": n for n in range(2 * MOST_KEYS)}])
     assert len(found.keys) == MOST_KEYS
     assert listed(found.keys).endswith("and at least 9,992 more")
+
+
+def test_each_word_for_a_speaker_has_one_role_that_layouts_know() -> None:
+    content = tomllib.loads(files("fastscore.logs.inputs").joinpath("names.toml").read_text())
+    assert set(content["roles"]) == set(ROLES)
+    words = [word for of_role in content["roles"].values() for word in of_role]
+    assert len(words) == len(set(words))
+    for group in content["synonyms"]:
+        assert len(group) == len(set(group)) > 1
