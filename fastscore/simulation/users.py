@@ -15,10 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from fastscore.content_hash import hash_bytes
-from fastscore.errors import UsageError, did_you_mean
+from fastscore.errors import UsageError
 from fastscore.options import TEXT_BYTES, parse_toml, read_option_file
 from fastscore.simulation.retrieval import ATTRIBUTES, GENRE, USER, Draws, Retrieval, find_year
 from fastscore.suites.preference_shift.catalogue import NAME, PLOT, plot_keywords
+from fastscore.toml_tables import TomlTable
 
 Phrases = tuple[str, ...]
 
@@ -83,103 +84,28 @@ def load_policy(path: Path | None = None) -> Policy:
         content = read_option_file(path, TEXT_BYTES) if path else built_in.read_bytes()
     except OSError as error:
         raise UsageError(f"{source}: cannot be read: {error.strerror}.") from error
-    values = parse_toml(content, source)
-    top = _Table(source, "", values)
-    top.check(("rates", "turns", "limits", "focus", "reference", "phrases"))
-    rates, turns, limits = (top.table(name) for name in ("rates", "turns", "limits"))
-    focus, reference, phrases = (top.table(name) for name in ("focus", "reference", "phrases"))
-    rates.check(_RATES)
-    turns.check(("forced_shift",))
-    limits.check(_LIMITS)
-    focus.check(("fields", "order", "bridges"))
-    reference.check(("follows_system", "unknown"))
-    phrases.check((*_PHRASE_KINDS, "details", "shift"))
-    details, shift = phrases.table("details"), phrases.table("shift")
-    fields = focus.names("fields", _FIELDS)
-    shift.check(fields)
+    top = TomlTable(source, "", parse_toml(content, source))
+    top.check_names(("rates", "turns", "limits", "focus", "reference", "phrases"))
+    rates, limits = top.table("rates", _RATES), top.table("limits", _LIMITS)
+    focus = top.table("focus", ("fields", "order", "bridges"))
+    fields = focus.choices("fields", _FIELDS)
+    reference = top.table("reference", ("follows_system", "unknown"))
+    phrases = top.table("phrases", (*_PHRASE_KINDS, "details", "shift"))
+    shift = phrases.table("shift", fields)
     return Policy(
         hash_bytes(content),
         {name: rates.rate(name) for name in _RATES},
-        turns.whole("forced_shift"),
-        {name: limits.whole(name) for name in _LIMITS},
+        top.table("turns", ("forced_shift",)).whole("forced_shift", 1),
+        {name: limits.whole(name, 1) for name in _LIMITS},
         fields,
-        focus.names("order", fields),
-        focus.names("bridges", fields),
+        focus.choices("order", fields),
+        focus.choices("bridges", fields),
         reference.flag("follows_system"),
-        reference.phrase("unknown"),
-        {name: phrases.phrases(name) for name in _PHRASE_KINDS},
-        {name: details.phrases(name) for name in details.values},
-        {name: shift.phrases(name) for name in fields},
+        reference.text("unknown"),
+        {name: phrases.texts(name) for name in _PHRASE_KINDS},
+        phrases.texts_by_name("details"),
+        {name: shift.texts(name) for name in fields},
     )
-
-
-@dataclass(frozen=True, slots=True)
-class _Table:
-    """A table of the file; messages name the file and the key."""
-
-    source: str
-    key: str
-    values: Mapping[str, Any]
-
-    def fault(self, name: str, expected: str) -> UsageError:
-        return UsageError(
-            f"{self.source}: {self.key}{name} is {self.values.get(name)!r:.80}, "
-            f"expected {expected}."
-        )
-
-    def check(self, required: tuple[str, ...]) -> None:
-        for name in self.values:
-            if name not in required:
-                raise UsageError(
-                    f"{self.source}: unknown key {self.key}{name}.", did_you_mean(name, required)
-                )
-        for name in required:
-            if name not in self.values:
-                raise UsageError(f"{self.source}: {self.key}{name} is missing.")
-
-    def table(self, name: str) -> "_Table":
-        found = self.values[name]
-        if not isinstance(found, dict) or not found:
-            raise self.fault(name, "a table")
-        return _Table(self.source, f"{self.key}{name}.", found)
-
-    def rate(self, name: str) -> float:
-        found = self.values[name]
-        if isinstance(found, bool) or not isinstance(found, int | float) or not 0 <= found <= 1:
-            raise self.fault(name, "a probability from 0 to 1")
-        return float(found)
-
-    def whole(self, name: str) -> int:
-        found = self.values[name]
-        if isinstance(found, bool) or not isinstance(found, int) or found < 1:
-            raise self.fault(name, "a whole number from 1")
-        return found
-
-    def flag(self, name: str) -> bool:
-        found = self.values[name]
-        if not isinstance(found, bool):
-            raise self.fault(name, "true or false")
-        return found
-
-    def names(self, name: str, known: tuple[str, ...]) -> tuple[str, ...]:
-        found = self.values[name]
-        if not isinstance(found, list) or not found or not set(map(str, found)) <= set(known):
-            raise self.fault(name, f"a list of some of {', '.join(known)}")
-        return tuple(found)
-
-    def phrase(self, name: str) -> str:
-        found = self.values[name]
-        if not isinstance(found, str) or not found.strip():
-            raise self.fault(name, "a phrase that is not blank")
-        return found
-
-    def phrases(self, name: str) -> Phrases:
-        found = self.values[name]
-        if not isinstance(found, list) or not found:
-            raise self.fault(name, "a list of at least one phrase")
-        if not all(isinstance(each, str) and each.strip() for each in found):
-            raise self.fault(name, "phrases that are not blank")
-        return tuple(found)
 
 
 USUAL_GENRE = "drama"

@@ -7,13 +7,14 @@ from pathlib import Path
 import pytest
 
 from fastscore.errors import UsageError
-from fastscore.suites.lexicon_tables import LexiconTable, lexicon_content, parse_lexicon
+from fastscore.suites.lexicon_tables import lexicon_content, parse_lexicon
+from fastscore.toml_tables import TomlTable
 
-Read = Callable[[LexiconTable], object]
+Read = Callable[[TomlTable], object]
 
 
-def table(content: str) -> LexiconTable:
-    return LexiconTable("w.toml", "", tomllib.loads(content))
+def table(content: str) -> TomlTable:
+    return TomlTable("w.toml", "", tomllib.loads(content))
 
 
 @pytest.mark.parametrize(
@@ -34,6 +35,11 @@ def table(content: str) -> LexiconTable:
             lambda top: [(each.key, each.word("x")) for each in top.tables("a", ("x",))],
             [("a[0]", "1"), ("a[1]", "2")],
         ),
+        ("a = 3", lambda top: top.whole("a", 3), 3),
+        ("a = 1", lambda top: top.rate("a"), 1.0),
+        ('a = "x"', lambda top: top.text("a"), "x"),
+        ("a = {x = ['y']}", lambda top: top.texts_by_name("a"), {"x": ("y",)}),
+        ("a = ['y']", lambda top: top.choices("a", ("x", "y")), ("y",)),
     ],
 )
 def test_values_are_read_by_kind(content: str, read: Read, value: object) -> None:
@@ -69,6 +75,14 @@ def test_values_are_read_by_kind(content: str, read: Read, value: object) -> Non
         ("a = {}", lambda top: top.tables("a", ()), "a is {}, expected a list of tables."),
         ("a = [{}, 1]", lambda top: top.tables("a", ()), "a[1] is 1, expected a table."),
         ("a = [{y = 1}]", lambda top: top.tables("a", (), ("x",)), "unknown key a[0].y."),
+        ("a = true", lambda top: top.whole("a"), "a is True, expected a whole number."),
+        ("a = 1", lambda top: top.whole("a", 2), "a is 1, expected a whole number from 2."),
+        ("a = 1.5", lambda top: top.rate("a"), "a is 1.5, expected a probability from 0 to 1."),
+        ("a = ['x', ' ']", lambda top: top.texts("a"), "a is ' ', expected a text"),
+        ("a = []", lambda top: top.texts("a"), "a is [], expected a list of at least one text."),
+        ("a = {}", lambda top: top.texts_by_name("a"), "a is {}, expected a table of at least one"),
+        ("a = {x = []}", lambda top: top.texts_by_name("a"), "a.x is [], expected a list"),
+        ("a = ['z']", lambda top: top.choices("a", ("x", "y")), "expected a list of some of x, y."),
     ],
 )
 def test_a_fault_names_the_file_the_key_and_what_was_found(

@@ -12,6 +12,7 @@ from fastscore.content_hash import hash_bytes
 from fastscore.errors import UsageError, did_you_mean
 from fastscore.llm.requests import object_schema
 from fastscore.options import TEXT_BYTES, parse_toml, read_option_file
+from fastscore.toml_tables import TomlTable
 
 _TABLES = ("title", "scale", "prompt", "shown", "dimension")
 _PROMPTS = ("system", "user", "again")
@@ -100,93 +101,57 @@ def load_rubric(name: str) -> Rubric:
         raise UsageError(
             f"Unknown rubric {name!r}.", did_you_mean(name, rubric_names()) + " Or a file."
         )
-    values = parse_toml(content, f"--rubric {name}")
-    return _parse(_File(name), path.stem, hash_bytes(content), values)
-
-
-@dataclass(frozen=True, slots=True)
-class _File:
-    """A rubric's file as messages name it; its checks return the value that was found."""
-
-    source: str
-
-    def refusal(self, key: str, found: object, expected: str) -> UsageError:
-        return UsageError(f"--rubric {self.source}: {key} is {found!r:.60}, expected {expected}.")
-
-    def table(self, key: str, found: object, names: tuple[str, ...]) -> dict[str, Any]:
-        if not isinstance(found, dict) or set(found) != set(names):
-            shown = sorted(found) if isinstance(found, dict) else found
-            raise self.refusal(key, shown, f"a table of {', '.join(names)}")
-        return found
-
-    def text(self, key: str, found: object) -> str:
-        if not isinstance(found, str) or not found.strip():
-            raise self.refusal(key, found, "a text that is not blank")
-        return found
-
-    def whole(self, key: str, found: object, least: int | None = None) -> int:
-        if type(found) is not int or (least is not None and found < least):
-            expected = "a whole number" + (f" from {least}" if least else "")
-            raise self.refusal(key, found, expected)
-        return found
-
-
-def _parse(file: _File, name: str, digest: str, values: dict[str, Any]) -> Rubric:
-    file.table("the file", values, _TABLES)
-    scale = file.table("scale", values["scale"], ("low", "high"))
-    shown = file.table("shown", values["shown"], _SHOWN)
-    prompts = file.table("prompt", values["prompt"], _PROMPTS)
-    questions = _questions(file, values["dimension"])
-    low = file.whole("scale.low", scale["low"])
-    speakers = _speakers(file, shown["highlighted_speakers"])
-    highlights = _highlights(file, shown["highlights"])
-    return Rubric(
-        name=name,
-        prompts={each: _prompt(file, f"prompt.{each}", prompts[each]) for each in _PROMPTS},
-        title=file.text("title", values["title"]),
-        digest=digest,
-        low=low,
-        high=file.whole("scale.high", scale["high"], low + 1),
-        questions=questions,
-        last_turns=file.whole("shown.last_turns", shown["last_turns"], 0),
-        characters=file.whole("shown.characters", shown["characters"], 1),
-        highlights=highlights,
-        speakers=speakers,
+    source = f"--rubric {name}"
+    return _parse(
+        TomlTable(source, "", parse_toml(content, source)), path.stem, hash_bytes(content)
     )
 
 
-def _questions(file: _File, dimensions: object) -> dict[str, str]:
-    if not isinstance(dimensions, list) or not dimensions:
-        raise file.refusal("dimension", dimensions, "a list of tables")
+def _parse(top: TomlTable, name: str, digest: str) -> Rubric:
+    top.check_names(_TABLES)
+    scale, shown = top.table("scale", ("low", "high")), top.table("shown", _SHOWN)
+    prompts = top.table("prompt", _PROMPTS)
+    low = scale.whole("low")
+    return Rubric(
+        name=name,
+        prompts={each: _prompt(prompts, each) for each in _PROMPTS},
+        title=top.text("title"),
+        digest=digest,
+        low=low,
+        high=scale.whole("high", low + 1),
+        questions=_questions(top),
+        last_turns=shown.whole("last_turns", 0),
+        characters=shown.whole("characters", 1),
+        highlights=_highlights(shown),
+        speakers=shown.words("highlighted_speakers"),
+    )
+
+
+def _questions(top: TomlTable) -> dict[str, str]:
     questions: dict[str, str] = {}
-    for number, dimension in enumerate(dimensions):
-        key = f"dimension[{number}]"
-        file.table(key, dimension, ("name", "question"))
-        name = file.text(f"{key}.name", dimension["name"])
+    for dimension in top.tables("dimension", ("name", "question")):
+        name = dimension.text("name")
         if name in questions:
-            raise file.refusal(f"{key}.name", name, "another name than those before")
-        questions[name] = file.text(f"{key}.question", dimension["question"])
+            raise dimension.fault("name", name, "another name than those before")
+        questions[name] = dimension.text("question")
+    if not questions:
+        raise top.fault("dimension", [], "a list of at least one table")
     return questions
 
 
-def _speakers(file: _File, found: object) -> tuple[str, ...]:
-    if not isinstance(found, list) or not all(isinstance(each, str) for each in found):
-        raise file.refusal("shown.highlighted_speakers", found, "a list of names")
-    return tuple(found)
-
-
-def _highlights(file: _File, found: object) -> re.Pattern[str]:
+def _highlights(shown: TomlTable) -> re.Pattern[str]:
+    pattern = shown.text("highlights")
     try:
-        return re.compile(file.text("shown.highlights", found))
+        return re.compile(pattern)
     except re.error as error:
-        raise file.refusal("shown.highlights", found, "a regular expression") from error
+        raise shown.fault("highlights", pattern, "a regular expression") from error
 
 
-def _prompt(file: _File, key: str, found: object) -> str:
-    prompt = file.text(key, found)
+def _prompt(prompts: TomlTable, name: str) -> str:
+    prompt = prompts.text(name)
     try:
         prompt.format(**dict.fromkeys(SLOTS, ""))
     except (KeyError, IndexError, ValueError) as error:
         expected = f"a text with no slots but {', '.join(SLOTS)}; a brace is written twice"
-        raise file.refusal(key, found, expected) from error
+        raise prompts.fault(name, prompt, expected) from error
     return prompt

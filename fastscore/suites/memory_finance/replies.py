@@ -16,7 +16,7 @@ from fastscore_kernels import keyword_groups
 
 from fastscore.suites.columns import list_column
 from fastscore.suites.grouping import counts_of, factorize, factorize_rows, group_offsets
-from fastscore.suites.lexicon_tables import LexiconTable, lexicon_content, parse_lexicon
+from fastscore.suites.lexicon_tables import lexicon_content, parse_lexicon
 from fastscore.suites.memory_finance.events import Frames, of_labels
 from fastscore.suites.memory_finance.metrics import (
     COMPLIANCE_LABELS,
@@ -25,6 +25,7 @@ from fastscore.suites.memory_finance.metrics import (
     SEVERE,
 )
 from fastscore.suites.memory_finance.schema import COMPLIANCE_DTYPE
+from fastscore.toml_tables import TomlTable
 
 PROFILE_FIELDS = ("risk_level", "horizon", "liquidity")
 UNKNOWN = "unknown"
@@ -151,7 +152,7 @@ def _parse(path: str, content: bytes) -> Lexicon:
     )
 
 
-def _risk_tags(top: LexiconTable) -> tuple[RiskTag, ...]:
+def _risk_tags(top: TomlTable) -> tuple[RiskTag, ...]:
     tables = top.tables("risk_tags", ("name", "aliases", "keywords"), optional=("any_tag",))
     names: set[str] = set()
     for table in tables:
@@ -169,7 +170,7 @@ def _risk_tags(top: LexiconTable) -> tuple[RiskTag, ...]:
     )
 
 
-def _profile_field(profile: LexiconTable, name: str) -> ProfileField:
+def _profile_field(profile: TomlTable, name: str) -> ProfileField:
     field = profile.table(name, ("values", "mentions"))
     mentions = field.tables("mentions", ("level", "keywords"))
     return ProfileField(
