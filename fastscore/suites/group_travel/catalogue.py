@@ -12,13 +12,12 @@ from itertools import chain
 from typing import Any
 
 import numpy as np
-import orjson
 import polars as pl
 from fastscore_jit.arrays import Indices
 from fastscore_jit.arrow import string_column
 from fastscore_readers.json.located_values import value_kinds
 from fastscore_readers.json.places import find_places
-from fastscore_readers.json.tokens import ABSENT, ARRAY, OBJECT
+from fastscore_readers.json.tokens import ABSENT, ARRAY, NULL, OBJECT
 
 from fastscore.suites.columns import replace_lone_surrogates
 from fastscore.suites.group_travel.normalise import catalogue_rooms, component, normalise
@@ -31,7 +30,7 @@ LARGEST_LITERAL = 8 << 20
 NAME_KEYS = ("name", "title", "eventname", "restaurantname", "attractionname", "hotelname")
 _LONGEST_ABSENT = max(map(len, ABSENT_CELLS))
 _HEAD = 64
-_LONG_NUMBER = "[0-9]{19}"  # perhaps beyond 64 bits
+_LONG_NUMBER = re.compile("[0-9]{640}")  # Python may refuse as many digits
 _LITERAL = r"^[\s\[{]*'"
 _STRING = r"""'((?:[^'"\\]|\\[nrt\\])*)'|"((?:[^"\\]|\\[nrt"\\])*)\""""
 _NO_LITERAL = r"""['"\\]|true|false|null|NaN|Infinity"""
@@ -48,10 +47,11 @@ _SURROGATE_ESCAPE = re.compile(r"\\u[dD][89a-fA-F]|\\U0000[dD]")
 
 
 def parse_cells(cells: pl.Series) -> Iterator[Any]:
-    """Read cells as `parse_cell` does; plain objects and lists are read by a faster parser."""
-    plain = pl.select(pl.when(~cells.str.contains(_LONG_NUMBER)).then(cells)).to_series()
-    for row, as_json in enumerate(_plain_as_json(plain)):
-        yield _parse_container(as_json) or parse_cell(cells[row])
+    """Read cells as `parse_cell` does."""
+    values = cell_values(cells)
+    for row, text in enumerate(cells):
+        is_odd = _LONG_NUMBER.search(text) or _SURROGATE_ESCAPE.search(text)
+        yield parse_cell(text) if is_odd else values.python(row)
 
 
 def cell_values(cells: pl.Series) -> JsonValues:
@@ -70,6 +70,12 @@ def cell_values(cells: pl.Series) -> JsonValues:
         return values
     read = [_written(parse_cell(cell), cell) for cell in cells.gather(others)]
     return _valid_values(as_json.scatter(others, read))
+
+
+def no_object(values: JsonValues) -> pl.Expr:
+    """Return the fault of cells that are neither absent nor objects, null for others."""
+    is_read = pl.Series((values.tags == OBJECT) | (values.tags == NULL))
+    return pl.when(~is_read).then(pl.lit("no object; ignored"))
 
 
 def _valid_values(texts: pl.Series) -> JsonValues:
@@ -94,15 +100,6 @@ def _plain_as_json(cells: pl.Series) -> pl.Series:
     rows = cells.str.contains(_LITERAL).fill_null(False).arg_true()
     literals = cells[rows].to_frame("cell").select(_literal_as_json(pl.col("cell")))
     return cells.clone().scatter(rows, literals.to_series())
-
-
-def _parse_container(as_json: str | None) -> Any:
-    """Read an object or list that is not empty; None for all else."""
-    try:
-        value = orjson.loads(as_json or "")
-    except orjson.JSONDecodeError:
-        return None
-    return value if isinstance(value, dict | list) else None
 
 
 def _literal_as_json(cell: pl.Expr) -> pl.Expr:
@@ -239,23 +236,11 @@ def canonical_key(key: str) -> str:
     return key.lower().replace(" ", "").replace("_", "").replace("-", "")
 
 
-def as_object(value: object) -> dict[str, Any]:
-    """Return a value that is an object, else an empty one."""
-    return value if isinstance(value, dict) else {}
-
-
 def as_text(value: object) -> str | None:
     """Return a scalar as text; None for null and for containers."""
     if isinstance(value, str):
         return value
     return str(value) if isinstance(value, bool | int | float | Decimal) else None
-
-
-def as_flag(value: object) -> bool | None:
-    """Return a flag: true, 1, "true", "yes" and "1" are true, null is unknown, others are false."""
-    if isinstance(value, str):
-        return value.strip().lower() in ("true", "yes", "1")
-    return None if value is None else value == 1
 
 
 def keys_of_fields(keys: Sequence[str], fields: Sequence[Sequence[str]]) -> list[list[str]]:

@@ -1,16 +1,12 @@
 """Under which condition a dialogue was held, and who took part, by its metadata."""
 
-from typing import Any
-
+import numpy as np
 import polars as pl
+from fastscore_readers.json.places import Shape
+from fastscore_readers.json.tokens import FLOAT, OBJECT
 
-from fastscore.suites.group_travel.catalogue import (
-    as_flag,
-    as_object,
-    as_text,
-    frame_of,
-    parse_cells,
-)
+from fastscore.suites.group_travel.catalogue import cell_values, no_object
+from fastscore.suites.group_travel.json_members import BLANKS, flags, scalars, texts_or_replaced
 from fastscore.suites.group_travel.terms import (
     ACTIONABLE,
     CONDITIONS,
@@ -23,21 +19,25 @@ from fastscore.suites.group_travel.terms import (
 )
 from fastscore.suites.group_travel.turns import Turns, dialogue_metadata
 from fastscore.suites.grouping import factorize
+from fastscore.suites.json_values import (
+    JsonPlaces,
+    JsonValues,
+    Problems,
+    elements,
+    members,
+    places,
+    python_values,
+)
 
 _CONDITION_IN_NAME = r"(?i)(?:^|[^a-z0-9])(?:c|cond(?:ition)?[_-]?)([1-5])(?:[^0-9a-z]|$)"
 _CONDITION_AND_SEPARATOR = r"(?i)(^|[^a-z0-9])(?:c|cond(?:ition)?[_-]?)[1-5]($|[^0-9a-z])"
 _NESTED = ("condition_flags", "flags")
 _MOST_MEMBERS = 1 << 53
-_OF_METADATA = pl.Schema(
-    {
-        **dict.fromkeys(FLAGS, pl.Boolean),
-        "stated_condition": pl.String,
-        **dict.fromkeys(("member_count", "listed_members"), pl.Int64),
-        **dict.fromkeys(
-            ("group_type", "stated_scenario", "stated_id", "metadata_fault"), pl.String
-        ),
-    }
-)
+_NAMES = {"group_type": "group_type", "scenario": "stated_scenario", "dialogue_id": "stated_id"}
+_OF_METADATA: Shape = {
+    **dict.fromkeys((*FLAGS, *_NAMES, "condition", "members", "member_count")),
+    **{name: dict.fromkeys(FLAGS) for name in _NESTED},
+}
 _SOURCES = ("metadata", "condition", "file_name", "content")
 
 
@@ -51,47 +51,60 @@ def read_metadata(cells: pl.Series) -> pl.DataFrame:
         ``group_type``, ``stated_scenario``, ``stated_id`` and ``metadata_fault``, what could not
         be read.
     """
-    codes, found = factorize(cells)
-    rows = [_read_metadata(value) for value in parse_cells(found)]
-    return frame_of(rows, _OF_METADATA)[codes]
+    codes, distinct = factorize(cells)
+    values = cell_values(distinct)
+    found = places(values.where(values.tags == OBJECT), _OF_METADATA, Problems())
+    stated = texts_or_replaced(found["condition"].values)
+    condition = stated.str.strip_chars(BLANKS).str.to_uppercase()
+    stated_count = found["member_count"].values
+    count = _counts(stated_count)
+    is_no_count = pl.lit(count.is_null() & pl.Series(~stated_count.is_missing))
+    read = pl.select(
+        *(_first_flag(found, flag).alias(flag) for flag in FLAGS),
+        condition.set(~condition.is_in([*CONDITIONS]).fill_null(False), None).alias(
+            "stated_condition"
+        ),
+        count.alias("member_count"),
+        _sizes(found["members"].values).alias("listed_members"),
+        *(_names(found[key].values).alias(name) for key, name in _NAMES.items()),
+        pl.coalesce(
+            no_object(values),
+            pl.when(is_no_count).then(pl.lit("member_count is no whole number; ignored")),
+        ).alias("metadata_fault"),
+    )
+    return read[codes]
 
 
-def _read_metadata(value: Any) -> tuple[Any, ...]:
-    found = as_object(value)
-    places = [found, *(as_object(found.get(name)) for name in _NESTED)]
-    stated = found.get("condition")
-    condition = stated.strip().upper() if isinstance(stated, str) else None
-    members, count = found.get("members"), _count(found.get("member_count"))
-    fault = None
-    if value is not None and not isinstance(value, dict):
-        fault = "no object; ignored"
-    elif count is None and found.get("member_count") is not None:
-        fault = "member_count is no whole number; ignored"
-    return (
-        *(_first_flag(places, flag) for flag in FLAGS),
-        condition if condition in CONDITIONS else None,
-        count,
-        (len(members) or None) if isinstance(members, list) else None,
-        *(_name(found.get(name)) for name in ("group_type", "scenario", "dialogue_id")),
-        fault,
+def _first_flag(found: JsonPlaces, flag: str) -> pl.Expr:
+    return pl.coalesce(
+        pl.lit(flags(place[flag].values)) for place in (found, *(found[name] for name in _NESTED))
     )
 
 
-def _first_flag(places: list[dict[str, Any]], flag: str) -> bool | None:
-    flags = (as_flag(place.get(flag)) for place in places)
-    return next((value for value in flags if value is not None), None)
+def _counts(values: JsonValues) -> pl.Series:
+    rows = np.flatnonzero(~values.is_missing)
+    counts = [_count(value) for value in python_values(values, rows, Problems())]
+    none = pl.Series([None], dtype=pl.Int64).new_from_index(0, len(values))
+    return none.scatter(rows, counts)
+
+
+def _sizes(values: JsonValues) -> pl.Series:
+    """Return how many elements lists have, null for none."""
+    _, owner = elements(values)
+    sizes = pl.Series(np.bincount(owner, minlength=len(values)), dtype=pl.Int64)
+    return sizes.set(sizes == 0, None)
 
 
 def read_stated_ids(rows: pl.DataFrame) -> pl.Series:
     """Return the id in the metadata of rows that are dialogues, null without one."""
-    codes, found = factorize(dialogue_metadata(rows).fill_null(""))
-    ids = [_name(as_object(value).get("dialogue_id")) for value in parse_cells(found)]
-    return pl.Series(ids, dtype=pl.String).gather(codes)
+    codes, distinct = factorize(dialogue_metadata(rows).fill_null(""))
+    found = members(cell_values(distinct), ("dialogue_id",), Problems())
+    return _names(found["dialogue_id"]).gather(codes)
 
 
-def _name(value: Any) -> str | None:
+def _names(values: JsonValues) -> pl.Series:
     """Return texts and whole numbers as text."""
-    return None if isinstance(value, float) else as_text(value)
+    return scalars(values.where(values.tags != FLOAT))
 
 
 def _count(value: object) -> int | None:

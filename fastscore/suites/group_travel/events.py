@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 from fastscore_jit.arrays import Indices, Mask
-from fastscore_readers.json.tokens import ABSENT, NULL, OBJECT
+from fastscore_readers.json.tokens import ABSENT
 
 from fastscore.suites.base import Events
 from fastscore.suites.columns import gather_or_null
@@ -17,6 +17,7 @@ from fastscore.suites.group_travel.catalogue import (
     built_in_components,
     cell_values,
     is_present,
+    no_object,
     present_cells,
     read_catalogue,
     warnings_of,
@@ -419,18 +420,13 @@ def _no_placeholder(texts: pl.Series) -> pl.Series:
     return texts.set(bare.is_in(NULLS).fill_null(False), None)
 
 
-def _unread(values: JsonValues) -> pl.Expr:
-    is_read = pl.Series((values.tags == OBJECT) | (values.tags == NULL))
-    return pl.when(~is_read).then(pl.lit("no object; ignored"))
-
-
 def read_metadata_objects(cells: pl.Series) -> pl.DataFrame:
     """Read the metadata of synthesis turns: flat, or under the key synthesis."""
     codes, distinct = factorize(cells)
     values = cell_values(distinct)
     found = members(values, (*_FIELDS, "synthesis"), Problems())
     read = _read_objects(either(values, found["synthesis"], _is_known(found)))
-    return read.with_columns(pl.coalesce(_unread(values), "fault").alias("fault"))[codes]
+    return read.with_columns(pl.coalesce(no_object(values), "fault").alias("fault"))[codes]
 
 
 def read_states(cells: pl.Series, slots: pl.Series) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -455,7 +451,7 @@ def read_states(cells: pl.Series, slots: pl.Series) -> tuple[pl.DataFrame, pl.Da
     )
     rows = reduce(joined, (of_key.values for of_key in of_slots)).take(asked["row"].to_numpy())
     of_states = pl.concat([asked.drop("row"), _read_objects(rows)], how="horizontal")
-    faults = pl.select(_unread(values)).to_series()
+    faults = pl.select(no_object(values)).to_series()
     states_of = pl.DataFrame({"state": codes, "cell_fault": faults.gather(codes)})
     known = of_states.filter("is_object")
     return states_of, known.unique(["state", "slot"], keep="first", maintain_order=True)

@@ -5,20 +5,26 @@ import json
 import warnings
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from fastscore.suites.group_travel.catalogue import (
-    as_flag,
     as_text,
     cell_values,
     is_present,
     parse_cell,
     parse_cells,
 )
-from fastscore.suites.group_travel.json_members import all_members, texts_or_replaced
+from fastscore.suites.group_travel.json_members import (
+    all_members,
+    flags,
+    scalars,
+    texts_or_replaced,
+)
+from fastscore.suites.json_values import JsonValues, elements
 from tests.oracles import group_travel_logs as oracle
 
 TEXTS = st.text(max_size=5)
@@ -117,20 +123,28 @@ def test_literals_that_are_nearly_json(cell: str) -> None:
         assert repr(cell_values(pl.Series([cell])).python(0)) == expected
 
 
+def first_of(value: str) -> JsonValues:
+    """Return the first element of a list that is written as JSON."""
+    found, _ = elements(cell_values(pl.Series([f"[{value}, 0]"])))
+    return found.take(np.array([0]))
+
+
 @given(SCALARS | VALUES)
 def test_texts_and_flags(value: Any) -> None:
     is_scalar = isinstance(value, str | int | float)
+    found = first_of(json.dumps(value))
+    assert scalars(found).to_list() == [str(value) if is_scalar else None]
     assert as_text(value) == (str(value) if is_scalar else None)
     if isinstance(value, str):
-        assert as_flag(value) == (value.strip().lower() in ("true", "yes", "1"))
+        assert flags(found).to_list() == [value.strip().lower() in ("true", "yes", "1")]
     else:
         is_one = isinstance(value, int | float) and value == 1
-        assert as_flag(value) is (None if value is None else is_one)
+        assert flags(found).to_list() == [None if value is None else is_one]
 
 
-@pytest.mark.parametrize("value", ["true", " Yes ", "1", 1, 1.0, True])
+@pytest.mark.parametrize("value", ["true", " Yes ", "1", "\x1c1\x85", 1, 1.0, True])
 def test_flags_that_are_true(value: Any) -> None:
-    assert as_flag(value) is True
+    assert flags(first_of(json.dumps(value))).to_list() == [True]
 
 
 def test_a_lone_surrogate_and_numbers_without_end() -> None:
@@ -141,7 +155,9 @@ def test_a_lone_surrogate_and_numbers_without_end() -> None:
     assert parse_cell("['x\\ud800']") == ["x\ufffd"]
     many = "1" * 5000
     read = parse_cell(f'{{"a": {many}, "b": 5}}')
-    assert (as_text(read["a"]), read["b"], as_flag(read["a"])) == (many, 5, False)
+    assert (as_text(read["a"]), read["b"]) == (many, 5)
+    assert scalars(first_of(many)).to_list() == [many]
+    assert flags(first_of(many)).to_list() == [False]
 
 
 @pytest.mark.parametrize(
