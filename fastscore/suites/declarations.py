@@ -18,12 +18,8 @@ from fastscore.suites.chats import ChatLayout, ChatRows
 from fastscore.suites.formulas import plain_formula
 
 ColumnKind = Literal["text", "integer", "number", "boolean", "json"]
-
 Coercion = Literal["boolean", "integer", "number", "string", "falsy"]
-
 NullReason = Literal["not_applicable", "missing_input", "bad_input", "no_vector"]
-
-
 ALL_METRICS = ("all",)
 """In `Column.needed_by`: all metrics of a suite, or the ones that it is known for."""
 
@@ -49,7 +45,6 @@ RejectReason = Literal[
     "damaged_compression",
     "text_too_long",
 ]
-
 
 REJECT_REASONS: tuple[RejectReason, ...] = get_args(RejectReason)
 """All reasons for which a line, a row or a part of one is rejected, one word for one fault."""
@@ -86,7 +81,27 @@ class Vocabulary:
 
 
 ANY_WORDS = Vocabulary()
-"""The vocabulary of columns whose words are not the suite's."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mapped:
+    """Where a log has a column, and what its words mean there.
+
+    Parameters
+    ----------
+    path
+        Where the value is, in place of the name: a key, or keys joined by dots that lead into
+        nested objects. Of an item, from its object on.
+    words
+        Values of a text column that are replaced: as found, as the suite knows them. An object of
+        an array in which the empty word is meant is left out.
+    default
+        The value of rows that have none, from the name of a folder of their file.
+    """
+
+    path: str = ""
+    words: tuple[tuple[str, str], ...] = ()
+    default: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,21 +145,15 @@ class Column:
     items
         Of a ``json`` column that holds an array of objects: the fields that the suite reads of
         each, by the same declarations; only ``name``, ``kind``, ``aliases``, ``needed_by``,
-        ``affects``, ``vocabulary``, ``path`` and ``value_map`` count.
+        ``affects``, ``vocabulary`` and ``mapped`` count.
     vocabulary
         Of a text column whose words mean something to the suite: these words.
     given_by
         What else gives what the column holds: an option's name, then anything in words.
     needed_where
         As ``only_where``, of a column that is read in every row: where it is missed.
-    path
-        Where the value is when a column map says so, in place of the name: a key, or keys joined by
-        dots that lead into nested objects. Of an item, from its object on.
-    value_map
-        Values of a text column that a column map replaces: as found, as the suite knows them. An
-        object of an array in which the empty word is meant is left out.
-    from_folder
-        The value of rows that have none, from the name of a folder of their file.
+    mapped
+        What a map of columns and the file's folders say of it; suites declare nothing here.
     """
 
     name: str
@@ -161,14 +170,12 @@ class Column:
     vocabulary: Vocabulary = ANY_WORDS
     given_by: tuple[str, ...] = ()
     needed_where: tuple[str, str] | None = None
-    path: str = ""
-    value_map: tuple[tuple[str, str], ...] = ()
-    from_folder: str | None = None
+    mapped: Mapped = Mapped()
 
     @property
     def keys(self) -> tuple[str, ...]:
         """The keys under which the value is looked for, best first; the first may be a path."""
-        return (self.path or self.name, *self.aliases)
+        return (self.mapped.path or self.name, *self.aliases)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -556,7 +563,6 @@ UNPAIRED_TURNS, PAIRED_TURNS = "unpaired_turns", "turns"
 REPLACED_ROWS = "replaced_rows"
 """The count of rows that a later row of the same dialogue replaces."""
 
-
 ROW_SCHEMA: dict[str, pl.DataType] = {
     "file": pl.String(),
     "line": pl.Int64(),
@@ -564,7 +570,6 @@ ROW_SCHEMA: dict[str, pl.DataType] = {
 }
 """The columns before the declared ones in every raw frame: the input as it was given,
 the 1-based line (or Parquet row) and the byte at which the row starts (null for Parquet)."""
-
 
 REJECT_SCHEMA: dict[str, pl.DataType] = {
     **ROW_SCHEMA,
@@ -576,7 +581,6 @@ REJECT_SCHEMA: dict[str, pl.DataType] = {
 }
 """One row a reject: where it stood, what was found, what was expected, the raw text (cut)."""
 
-
 REJECTS_TABLE: dict[str, pl.DataType] = {
     **REJECT_SCHEMA,
     "count": pl.Int64(),
@@ -584,7 +588,6 @@ REJECTS_TABLE: dict[str, pl.DataType] = {
 }
 """A run's rejects: how many a row counts, of which the last is on ``last_line``. Of a file
 with very many the first are listed, one row each; of the others each reason is counted."""
-
 
 NULL_REASONS_DTYPE = pl.List(pl.Struct({"metric": pl.String(), "reason": pl.Enum(NULL_REASONS)}))
 """The data type of every table's ``null_reasons`` column."""

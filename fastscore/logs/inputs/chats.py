@@ -326,7 +326,7 @@ def counted_source(source: Source) -> Source:
 def _at_name(column: Column, names: Sequence[str]) -> Column:
     items = tuple(_at_name(item, names) for item in column.items)
     if column.name in names:
-        return replace(column, path="", aliases=(), items=items)
+        return replace(column, mapped=replace(column.mapped, path=""), aliases=(), items=items)
     return replace(column, items=items)
 
 

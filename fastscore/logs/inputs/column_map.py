@@ -1,7 +1,7 @@
 """Other people's columns: where a suite's columns stand in their logs, and what their words mean.
 
-A map changes nothing but the declarations of a `Source`: readers follow `Column.path` and
-`Column.value_map`, whatever format the log has.
+A map changes nothing but the declarations of a `Source`: readers follow `Column.mapped`,
+whatever format the log has.
 """
 
 import hashlib
@@ -302,7 +302,7 @@ def _read_from_path(source: Source, name: str, path: str) -> Source:
 
 
 def _moved(column: Column, path: str, *others: str) -> Column:
-    return replace(column, path=path, aliases=others)
+    return replace(column, mapped=replace(column.mapped, path=path), aliases=others)
 
 
 def _checked_path(name: str, path: str) -> tuple[str, str, str]:
@@ -353,8 +353,8 @@ def _map_word(source: Source, name: str, found: str, meant: str) -> Source:
                 f"The word {found!r} of {name!r} means {meant!r}, which is none.",
                 did_you_mean(meant, filter(None, column.vocabulary.known)),
             )
-        words = (*((a, b) for a, b in column.value_map if a != found), (found, meant))
-        column = replace(column, value_map=words)
+        words = (*((a, b) for a, b in column.mapped.words if a != found), (found, meant))
+        column = replace(column, mapped=replace(column.mapped, words=words))
         if holder is None:
             source = _with_column(source, column)
         else:

@@ -80,7 +80,7 @@ def list_asked_for(source: Source) -> tuple[RequiredColumn, ...]:
     return tuple(
         need
         for need in all_columns(source)
-        if need.column.path
+        if need.column.mapped.path
         and not source.asked_for.isdisjoint((need.name, need.place))
         and need.column.needed_by != ALL_METRICS
     )
@@ -210,7 +210,7 @@ def _has_any(row: Record, column: Column, source: Source) -> bool:
         other = source.column(name)
         found = stored(row, other)[1]
         if isinstance(found, str):
-            meant = dict(other.value_map).get(found, found)
+            meant = dict(other.mapped.words).get(found, found)
             if meant == word or (word.endswith("*") and meant.startswith(word[:-1])):
                 return True
     return False
@@ -235,12 +235,14 @@ def _is_asked(row: Record, column: Column, source: Source) -> bool:
     other = source.column(name)
     found = stored(row, other)[1]
     return (
-        bool(dict(other.value_map).get(found, found) == value) if isinstance(found, str) else False
+        bool(dict(other.mapped.words).get(found, found) == value)
+        if isinstance(found, str)
+        else False
     )
 
 
 def _count(counts: ColumnSample, column: Column, is_there: bool, value: Any) -> None:
-    meant = dict(column.value_map).get(value) if isinstance(value, str) else None
+    meant = dict(column.mapped.words).get(value) if isinstance(value, str) else None
     if meant == LEFT_OUT:
         return
     counts.asked += 1
@@ -489,7 +491,7 @@ def _names_dialogue(record: Record, source: Source) -> bool:
     """Tell whether a row names its dialogue, or is one by itself."""
     key = source.column(source.dialogue_key[0])
     arrays = (column for column in source.columns if column.items)
-    return key.path == NOWHERE or any(
+    return key.mapped.path == NOWHERE or any(
         stored(record, column)[1] is not None for column in (key, *arrays)
     )
 
@@ -538,7 +540,7 @@ def _any_may_follow(file: InputFile, source: Source, column: Column) -> bool:
     """Tell whether a word of which a column expects any stands anywhere in a file's text."""
     texts = []
     for name, word in column.vocabulary.any_needed:
-        if source.column(name).value_map or source.chat is not None:
+        if source.column(name).mapped.words or source.chat is not None:
             return True  # other words are meant
         end = b"" if word.endswith("*") else rb'\\?"'
         texts.append(re.escape(word.removesuffix("*").encode()) + end)
@@ -566,7 +568,10 @@ def occurs_in(file: InputFile, pattern: bytes) -> bool:
 
 def _with_plain_paths(source: Source) -> Source:
     """Write paths as names of CSV are compared: stripped, in lower case."""
-    columns = (replace(each, path=each.path.strip().lower()) for each in source.columns)
+    columns = (
+        replace(each, mapped=replace(each.mapped, path=each.mapped.path.strip().lower()))
+        for each in source.columns
+    )
     plain = replace(source, columns=tuple(columns), rows=source.rows.strip().lower())
     chat = source.chat
     if chat is None:

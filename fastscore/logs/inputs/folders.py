@@ -221,7 +221,7 @@ def _given(column: Column, partition: Mapping[str, str], path: str) -> Column:
     text = next((partition[name] for name in names if name in partition), None)
     if text is None or column.kind == "json" or column.only_where is not None:
         return column
-    given = replace(column, from_folder=text, required=False)
+    given = replace(column, mapped=replace(column.mapped, default=text), required=False)
     if folder_value(given) is None:
         raise InputError(
             f"{path}: the folders give {column.name} the value {text!r}, expected one of the kind "
@@ -233,11 +233,11 @@ def _given(column: Column, partition: Mapping[str, str], path: str) -> Column:
 
 def folder_value(column: Column) -> str | int | float | bool | None:
     """Return a column's value from its file's folders, of the column's kind; None without one."""
-    text = column.from_folder
+    text = column.mapped.default
     if text is None:
         return None
     if column.kind == "text":
-        return dict(column.value_map).get(text, text)
+        return dict(column.mapped.words).get(text, text)
     if column.kind == "boolean":
         return _BOOLEANS.get(text.lower())
     try:

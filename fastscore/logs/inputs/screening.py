@@ -486,7 +486,7 @@ def speakers_error(
         unknown = ", ".join(map(repr, sorted(counts.words)))
         message = f"{message}. The layout or the map of words does not name {unknown}."
         return UnmappedLogError(message, flags) if flags else None
-    if need.column.value_map:
+    if need.column.mapped.words:
         return None
     meanings = role_meanings(found)
     own = dict(rows.words)

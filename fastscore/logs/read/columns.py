@@ -94,7 +94,7 @@ def convert(found: Places, column: Column) -> Converted:
 
 def with_words(values: pl.Series, column: Column) -> pl.Series:
     """Replace the values named in the column map by the suite's values."""
-    return values.replace(dict(column.value_map)) if column.value_map else values
+    return values.replace(dict(column.mapped.words)) if column.mapped.words else values
 
 
 def _masked(found: Places, where: Mask | None) -> Places:

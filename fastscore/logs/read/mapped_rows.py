@@ -54,7 +54,7 @@ def _derived_columns(source: Source) -> tuple[_DerivedColumn, ...]:
     late: dict[str, _DerivedColumn] = {}
     for column in source.columns:
         head, *path = _parts(column, source)
-        if path or (source.rows and column.path.startswith(source.rows + EACH)):
+        if path or (source.rows and column.mapped.path.startswith(source.rows + EACH)):
             late[column.name] = _DerivedColumn(column, head, tuple(path))
     # such a column may select the rows in which others are read, which must wait for it
     for column in source.columns:
@@ -65,9 +65,10 @@ def _derived_columns(source: Source) -> tuple[_DerivedColumn, ...]:
 
 def _parts(column: Column, source: Source) -> tuple[str, ...]:
     """Return the keys of a column's path; inside the rows' array, those within an element."""
-    if source.rows and column.path.startswith(source.rows + EACH):
-        return ("", *column.path.removeprefix(source.rows + EACH).split("."))
-    return tuple(column.path.split(".")) if column.path else (column.name,)
+    path = column.mapped.path
+    if source.rows and path.startswith(source.rows + EACH):
+        return ("", *path.removeprefix(source.rows + EACH).split("."))
+    return tuple(path.split(".")) if path else (column.name,)
 
 
 @cache
@@ -84,12 +85,18 @@ def stored_source(source: Source) -> Source:
             continue
         # the path may be a single key that contains dots
         at_key = replace(
-            column, otherwise="null", required=False, only_where=None, from_folder=None
+            column,
+            otherwise="null",
+            required=False,
+            only_where=None,
+            mapped=replace(column.mapped, default=None),
         )
-        columns.append(at_key if late[column.name].path else replace(at_key, path=_STORED))
+        if not late[column.name].path:
+            at_key = replace(at_key, mapped=replace(at_key.mapped, path=_STORED))
+        columns.append(at_key)
         head = late[column.name].stored
         if head:
-            aliases = () if column.path else column.aliases
+            aliases = () if column.mapped.path else column.aliases
             heads.setdefault(head, Column(name=head, kind="json", aliases=aliases))
     array = source.rows.split(".")[0]
     if array:
@@ -168,7 +175,7 @@ def _rebuilt_columns(source: Source) -> tuple[Column, ...]:
     return tuple(
         column
         for column in source.columns
-        if any(item.path or item.value_map for item in column.items)
+        if any(item.mapped.path or item.mapped.words for item in column.items)
     )
 
 
@@ -189,7 +196,7 @@ def _reject(frame: pl.DataFrame, row: int, places: Places, column: Column, fault
 def key_places(scan: LineScan, keys: tuple[bytes, ...], column: Column) -> Places:
     """Find the values of a key column, as `columns.places` does."""
     at_key = places(scan, keys, column, names_dialogue=True)
-    head, *path = column.path.split(".")
+    head, *path = column.mapped.path.split(".")
     if not path or at_key.tags.any():
         return at_key
     holder = Column(name=head, kind="json")
@@ -322,7 +329,7 @@ def rebuilt(
         plain = _plain_arrays(texts, tags, elements, chat)
         if plain is not None:
             return rebuilt(plain, column, rows=rows)
-    words = {item.name: dict(item.value_map) for item in column.items if item.value_map}
+    words = {item.name: dict(item.mapped.words) for item in column.items if item.mapped.words}
     user_begins = rows if rows is not None and rows.user_begins else None
     fields, left_out = [], np.zeros(len(elements.tags), np.bool_)
     for path, name in keys.items():
@@ -411,7 +418,8 @@ def _enclose(begin: str, text: pl.Expr, end: str) -> pl.Expr:
 
 def _item_keys(item: Column) -> list[tuple[str, str]]:
     """Return the paths of an item's fields, and their names in the output."""
-    return [(item.path, item.name)] if item.path else [(key, key) for key in item.keys]
+    path = item.mapped.path
+    return [(path, item.name)] if path else [(key, key) for key in item.keys]
 
 
 def _joined_shape(paths: Iterable[tuple[str, ...]]) -> Shape:

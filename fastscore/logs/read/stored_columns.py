@@ -255,7 +255,7 @@ def _value(name: str, dtype: pl.DataType, column: Column) -> pl.Expr:
         return found.cast(pl.String) if stored == "string" else json_text(found)
     if column.kind == "text":
         texts = _text(found, dtype, column)
-        return texts.replace(dict(column.value_map)) if column.value_map else texts
+        return texts.replace(dict(column.mapped.words)) if column.mapped.words else texts
     if column.kind == "boolean":
         return found if stored == "boolean" else null
     if stored == "nested" or (stored in ("string", "boolean") and stored not in column.accepts):

@@ -11,7 +11,7 @@ from fastscore.logs.inputs.column_samples import (
     rows_of,
     stored,
 )
-from fastscore.suites.declarations import Column, Source, Vocabulary
+from fastscore.suites.declarations import Column, Mapped, Source, Vocabulary
 
 
 def counted(
@@ -59,7 +59,7 @@ def test_words_are_those_that_mean_something_or_foreign() -> None:
         name="event",
         kind="text",
         vocabulary=Vocabulary(known=("guess", "end", "sys_*"), needed=("guess",)),
-        value_map=(("prediction", "guess"), ("noise", "")),
+        mapped=Mapped(words=(("prediction", "guess"), ("noise", ""))),
     )
     source = Source(columns=(column,))
     rows = [{"event": word} for word in ("end", "sys_a", "note", "note", "prediction", "noise")]
@@ -92,7 +92,7 @@ def test_one_of_several_columns_may_have_the_word_that_is_enough() -> None:
 
 def test_a_column_is_asked_only_where_it_is_read() -> None:
     columns = (
-        Column(name="event", kind="text", value_map=(("prediction", "guess"),)),
+        Column(name="event", kind="text", mapped=Mapped(words=(("prediction", "guess"),))),
         Column(name="step", kind="integer", only_where=("event", "guess")),
         Column(name="line", kind="integer", needed_where=("event", "end")),
     )
@@ -141,7 +141,7 @@ def test_paths_lead_into_objects_and_first_elements() -> None:
     row = {"m": {"a": {"b": 1}, "n": None}, "t": [{"x": 2}, {"x": 3}], "m.c": 4, "w": '{"a": 5}'}
 
     def at(path: str) -> tuple[bool, Any]:
-        return stored(row, Column(name="value", kind="json", path=path))
+        return stored(row, Column(name="value", kind="json", mapped=Mapped(path=path)))
 
     assert at("m.a.b") == (True, 1)
     assert at("m.n") == (True, None)
@@ -154,6 +154,6 @@ def test_paths_lead_into_objects_and_first_elements() -> None:
 
 def test_a_column_is_among_keys_by_itself_or_what_holds_it() -> None:
     assert is_among(Column(name="a", kind="text", aliases=("b",)), {"b"})
-    assert is_among(Column(name="a", kind="text", path="m.a"), {"m"})
-    assert is_among(Column(name="a", kind="text", path="t[].a"), {"t"})
-    assert not is_among(Column(name="a", kind="text", path="m.a"), {"a"})
+    assert is_among(Column(name="a", kind="text", mapped=Mapped(path="m.a")), {"m"})
+    assert is_among(Column(name="a", kind="text", mapped=Mapped(path="t[].a")), {"t"})
+    assert not is_among(Column(name="a", kind="text", mapped=Mapped(path="m.a")), {"a"})

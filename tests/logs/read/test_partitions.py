@@ -14,7 +14,7 @@ from fastscore.logs.inputs.folders import partition_of
 from fastscore.logs.inputs.records import records
 from fastscore.logs.plan.shards import Plan, plan_shards
 from fastscore.logs.read.rows import read_shard
-from fastscore.suites.declarations import Column, Source
+from fastscore.suites.declarations import Column, Mapped, Source
 
 FORMATS = ("csv", "json", "jsonl", "parquet")
 SOURCE = Source(
@@ -108,7 +108,7 @@ def test_a_folder_may_give_what_is_required_and_must_give_its_kind(tmp_path: Pat
 
 
 def test_a_column_at_a_path_has_its_own_value_first(tmp_path: Path) -> None:
-    model = replace(SOURCE.columns[1], path="meta.model")
+    model = replace(SOURCE.columns[1], mapped=Mapped(path="meta.model"))
     source = replace(SOURCE, columns=(SOURCE.columns[0], model, SOURCE.columns[2]))
     path = tmp_path / "hive" / "model=m1" / "log.jsonl"
     write(path, [{"id": "a", "meta": {"model": "m1"}}, {"id": "b"}])

@@ -8,7 +8,7 @@ import pytest
 
 from fastscore.errors import InputError
 from fastscore.logs.read.stored_columns import check_stored, convert_stored, json_text
-from fastscore.suites.declarations import Column
+from fastscore.suites.declarations import Column, Mapped
 
 HUGE = 2.0**63
 
@@ -90,7 +90,7 @@ def test_what_is_falsy_alone_is_text_and_the_rest_a_reject() -> None:
 
 
 def test_words_are_replaced_as_a_map_says() -> None:
-    column = Column(name="a", kind="text", value_map=(("human", "user"),))
+    column = Column(name="a", kind="text", mapped=Mapped(words=(("human", "user"),)))
     assert converted(column, pl.Series(["human", "Human", None]))[0] == ["user", "Human", None]
 
 
