@@ -41,7 +41,6 @@ from fastscore.run.commit import Receipt
 from fastscore.run.context import RunConfig
 from fastscore.run.drive import execute
 from fastscore.run.engines.engine import ENGINES, open_engine
-from fastscore.run.inputs import share_paths
 from fastscore.run.progress import SilentReporter
 from fastscore.suites.registry import load_suite
 
@@ -103,7 +102,7 @@ def planner_memory(sizes: tuple[int, ...], workers: int) -> Iterator[dict[str, A
         folder = Path(temporary)
         for dialogues in (1000, *sizes):
             write_short_dialogues(folder / str(dialogues), dialogues)
-            files = share_paths(resolve_inputs([folder / str(dialogues)]), "dask")
+            files = resolve_inputs([folder / str(dialogues)])
             began = time.perf_counter()
             plan = plan_shards(
                 files,

@@ -51,7 +51,7 @@ from fastscore.run.missing import UNKNOWN_SCHEMA, RowCounts
 from fastscore.run.progress import SilentReporter
 
 MOST_SCREENING_SHARE = 0.01
-CHECKS = ("fastscore.run.drive.screened_inputs", "fastscore.run.scoring.count_missing")
+CHECKS = ("fastscore.run.inputs.screen", "fastscore.run.scoring.count_missing")
 LAYOUTS: tuple[tuple[str, Layout, int], ...] = (
     ("few large files", "shards", 4_000),
     ("a file a dialogue", "dialogue", 2_000),

@@ -2,18 +2,58 @@
 
 import dataclasses
 import re
+import sys
 import tomllib
 from collections import defaultdict
 from collections.abc import Collection
 from itertools import pairwise
 from pathlib import Path
+from types import FrameType
+from typing import Any
 
 import grimp
+import pytest
 
+import fastscore
+from fastscore.logs.file_ranges import FileRange, Shard
+from fastscore.logs.inputs.files import InputFile
+from fastscore.logs.inputs.screening import Screened
+from fastscore.logs.plan.shards import Plan
+from fastscore.run.inputs import NamedInputs, PlannedInputs
 from fastscore.suites.base import Suite
 
 ROOT = Path(__file__).parents[1]
 DESIGN = (ROOT / "docs" / "design.md").read_text()
+
+FILES = (InputFile, Screened, NamedInputs, PlannedInputs, Plan, Shard, FileRange)
+
+
+@pytest.mark.parametrize("on_disk", [True, False])
+def test_the_files_of_a_run_return_to_its_driver_twice(tmp_path: Path, on_disk: bool) -> None:
+    """What is made of them goes down again each time: first to be planned, then to be scored."""
+    log = ROOT / "tests" / "suites" / "score_dialogue" / "golden" / "b.jsonl"
+    output = tmp_path / "run" if on_disk else None
+    driver = "fastscore.run.drive" if on_disk else "fastscore.api.scoring"
+    returned = []
+
+    def watch(frame: FrameType, event: str, result: Any) -> None:
+        below = frame.f_globals.get("__name__", "")
+        caller = frame.f_back.f_globals.get("__name__") if frame.f_back else None
+        if event != "return" or caller != driver or below in (driver, "dataclasses"):
+            return
+        first = next(iter(result), None) if isinstance(result, list | tuple) else result
+        if below.startswith("fastscore.") and isinstance(first, FILES):
+            returned.append(f"{below}.{frame.f_code.co_name}")
+
+    before = sys.getprofile()
+    sys.setprofile(watch)
+    try:
+        fastscore.score(
+            log, fastscore.ScoreDialogue(lex_weight=1.0), output=output, workers=1, max_rejects=1.0
+        )
+    finally:
+        sys.setprofile(before)
+    assert returned == ["fastscore.run.inputs.named_inputs", "fastscore.run.inputs.plan_inputs"]
 
 
 def test_adding_a_suite_names_every_field_of_the_declaration() -> None:

@@ -23,7 +23,6 @@ from fastscore.logs.inputs.files import Format
 from fastscore.logs.inputs.frames import FRAME_NAME
 from fastscore.logs.inputs.layout import layout_map
 from fastscore.logs.integrity.limits import DEFAULT_LIMITS, Limits
-from fastscore.logs.plan.shards import plan_shards
 from fastscore.logs.read.chosen import Choice, choose, naming_source
 from fastscore.logs.read.rows import Part, join_parts
 from fastscore.logs.read.score_input import ScoreInput
@@ -42,7 +41,7 @@ from fastscore.run.context import (
 from fastscore.run.drive import execute
 from fastscore.run.engines.engine import LOCAL
 from fastscore.run.folder import describe_inputs, new_manifest
-from fastscore.run.inputs import readable_inputs, with_own_turns
+from fastscore.run.inputs import NamedInputs, named_inputs, plan_inputs
 from fastscore.run.interrupt import own_stop_flag
 from fastscore.run.notes import (
     describe_reject,
@@ -231,10 +230,11 @@ def score(
 def score_in_memory(config: RunConfig, given: ScoreInput, reporter: Reporter) -> Run:
     """Score what was given, and keep the tables."""
     suite, options = config.load()
-    config = with_own_turns(config, suite)
+    named = named_inputs(config, suite)
+    config = named.config
     identity = embedder_identity(config, suite, options)
     context = run_context(config, suite, options, identity)
-    declared = config.source(suite)
+    declared = named.source
     inputs: list[dict[str, Any]] = []
     if given.is_frame:
         given.screen(declared, suite.name)
@@ -243,7 +243,7 @@ def score_in_memory(config: RunConfig, given: ScoreInput, reporter: Reporter) ->
             parts = [compute_rows(context.load(), rows, [FRAME_NAME])]
             progress.advance({"rows": parts[0].counts["rows"]})
     else:
-        parts, inputs = _scored_shards(config, context, declared, reporter)
+        parts, inputs = _scored_shards(named, context, reporter)
     tables = {table.name: _joined(parts, table.name, table.schema) for table in suite.tables}
     summary = suite.summary({name: part.lazy() for name, part in tables.items()}, options)
     rejects = pl.concat([part.rejects for part in parts])
@@ -289,20 +289,17 @@ def _chosen(given: ScoreInput, source: Source, choice: Choice) -> Iterator[Part]
 
 
 def _scored_shards(
-    config: RunConfig, context: RunContext, source: Source, reporter: Reporter
+    inputs: NamedInputs, context: RunContext, reporter: Reporter
 ) -> tuple[list[ShardScores], list[dict[str, Any]]]:
     """Score shards one after another. Return also the name, size and hash of each input."""
     with tempfile.TemporaryDirectory(prefix="fastscore-") as scratch:
         folder = Path(scratch)
-        readable = readable_inputs(config, source, folder / "inputs")
-        plan = plan_shards(
-            readable.files, source, scratch=folder, threads=config.workers, limits=config.limits
-        )
-        context = replace(context, run=folder, chosen=readable.chosen)
+        planned = plan_inputs(inputs, folder)
+        context = replace(context, run=folder, chosen=planned.chosen)
         loaded = context.load()
         parts = []
-        with reporter.stage("score", len(plan.shards)) as progress:
-            for shard in plan.shards:
+        with reporter.stage("score", len(planned.plan.shards)) as progress:
+            for shard in planned.plan.shards:
                 parts.append(compute_tables(loaded, shard))
                 progress.advance({"rows": parts[-1].counts["rows"]})
-        return parts, describe_inputs(plan)
+        return parts, describe_inputs(planned.plan)

@@ -22,9 +22,8 @@ from fastscore.errors import InputError, RunConflictError
 from fastscore.logs.file_ranges import Shard
 from fastscore.logs.inputs.column_samples import read_records
 from fastscore.logs.inputs.files import InputFile
-from fastscore.logs.inputs.screening import Screened
 from fastscore.logs.integrity.limits import SHARD_MEMORY
-from fastscore.logs.plan.shards import Plan, plan_shards
+from fastscore.logs.plan.shards import Plan
 from fastscore.logs.read.lines import buffers_kept
 from fastscore.paths import cache_root
 from fastscore.run import tasks
@@ -51,19 +50,8 @@ from fastscore.run.commit import (
 from fastscore.run.context import RunConfig, RunContext, embedder_identity, run_context
 from fastscore.run.engines.engine import LOCAL, Engine, open_engine
 from fastscore.run.folder import accept_inputs, open_manifest
-from fastscore.run.inputs import (
-    Readable,
-    chosen_inputs,
-    kept_inputs,
-    named_inputs,
-    needs_spooling,
-    readable_inputs,
-    screened_inputs,
-    share_paths,
-    unread_inputs,
-    with_own_turns,
-)
-from fastscore.run.interrupt import limit_memory, own_stop_flag, stop_if_asked
+from fastscore.run.inputs import NamedInputs, PlannedInputs, named_inputs, plan_inputs
+from fastscore.run.interrupt import limit_memory, own_stop_flag
 from fastscore.run.kernels import WITHOUT_VECTORS, compiled, kernels_of, unread
 from fastscore.run.manifest import MANIFEST_NAME, Manifest, read_manifest
 from fastscore.run.notes import notes_on_run, refusal
@@ -203,12 +191,9 @@ def execute(config: RunConfig, reporter: Reporter) -> Outcome:
     """
     with limit_memory(config.limits, "Reading the options"):
         suite, options = config.load()
-    files = named_inputs(config, config.source(suite))
-    config = with_own_turns(config, suite, reporter.note, files)
-    source = config.source(suite)
-    kept = not any(needs_spooling(config, file) for file in files)
-    screened = screened_inputs(config, source, files, reporter.note) if kept else None
-    without = unread(file.format for file in files)
+    inputs = named_inputs(config, suite, reporter.note)
+    config = inputs.config
+    without = unread(file.format for file in inputs.files)
     if config.embedder is None or not suite.needs_vectors(options):
         without += WITHOUT_VECTORS
     identity = embedder_identity(config, suite, options)  # a missing model is refused first
@@ -225,8 +210,7 @@ def execute(config: RunConfig, reporter: Reporter) -> Outcome:
 
             context = absolute(context)
             model = identity.fingerprint if identity else None
-            seen = [file for file in files if not needs_spooling(config, file)]
-            if not check_workers(engine, context, seen, model, without):
+            if not check_workers(engine, context, inputs.stored_files, model, without):
                 reporter.note(f"no worker has joined {config.address} yet: it is waited for")
             engine = checked(engine, context, model)
         manifest = open_manifest(
@@ -237,16 +221,13 @@ def execute(config: RunConfig, reporter: Reporter) -> Outcome:
         context = replace(context, signature=manifest.signature)
         run = _Execution(config, suite, options, context, writer, engine, manifest, reporter)
         with limit_memory(config.limits, "The stage 'plan'"):
-            readable = _readable(run, files, screened)
-            unread_files = unread_inputs(config, suite, files, reporter.note)
-            manifest.left_aside = [*unread_files, *readable.left_aside]
-            run.context = replace(context, chosen=readable.chosen)
-            plan = _plan(run, share_paths(readable.files, config.engine))
+            planned = _plan(run, inputs)
+        plan = planned.plan
         _score(run, plan)
         receipts = _score_receipts(run, plan)
         summary = _summarise(run, receipts)
         with limit_memory(config.limits, "The stage 'summary'"):
-            _describe(run, receipts, summary, readable.files)
+            _describe(run, receipts, summary, planned.files)
         run.complete()
         if config.engine != LOCAL:
             remove_temporaries(config.output)  # of workers that died
@@ -254,49 +235,32 @@ def execute(config: RunConfig, reporter: Reporter) -> Outcome:
         return Outcome(run.manifest, refusal(config, run.manifest))
 
 
-def _readable(run: _Execution, files: Sequence[InputFile], screened: Screened | None) -> Readable:
-    """Return what is planned; a directory that nothing was planned in is left empty otherwise."""
-    config, source = run.config, run.context.source(run.suite)
-    folder = run.work / "inputs"
+def _plan(run: _Execution, inputs: NamedInputs) -> PlannedInputs:
+    """Plan the shards. Until the inputs are accepted, the directory's run stays as it is.
+
+    A directory in which nothing was planned before is left empty if the inputs are refused.
+    """
+    started = time.monotonic()
     try:
-        if screened is None:
-            files = kept_inputs(config, source, files, folder)
-            screened = screened_inputs(config, source, files, run.reporter.note)
-        return chosen_inputs(config, source, screened, folder)
+        planned = plan_inputs(
+            inputs,
+            run.context.run / WORK,
+            note=run.reporter.note,
+            stage=run.reporter.stage,
+            engine=run.engine,
+        )
     except InputError:
         run.context.check_writer()
         if not run.manifest.inputs:
             shutil.rmtree(run.work, ignore_errors=True)
             (run.folder / MANIFEST_NAME).unlink(missing_ok=True)
         raise
-
-
-def _plan(run: _Execution, files: Sequence[InputFile]) -> Plan:
-    """Plan the shards; until the inputs are accepted, the directory's run stays as it is."""
-    started = time.monotonic()
-    done = 0
-    with run.reporter.stage("plan", len(files)) as progress:
-
-        def advance(bytes_read: int, _: int) -> None:
-            nonlocal done
-            progress.advance({"bytes": bytes_read - done})
-            done = bytes_read
-
-        plan = plan_shards(
-            files,
-            run.context.source(run.suite),
-            shard_bytes=run.config.shard_bytes,
-            scratch=run.context.run / WORK / "unpacked",
-            progress=advance,
-            threads=max(run.config.workers, run.engine.processes()),
-            map_tasks=partial(run.engine.map, lost=progress.lost),
-            check_cancelled=partial(stop_if_asked, 0, 0),
-            limits=run.config.limits,
-        )
+    run.manifest.left_aside = list(planned.left_aside)
+    run.context = replace(run.context, chosen=planned.chosen)
     run.context.check_writer()
-    accept_inputs(run.folder, run.manifest, plan, run.writer)
-    run.add_time("plan", len(files), time.monotonic() - started)
-    return plan
+    accept_inputs(run.folder, run.manifest, planned.plan, run.writer)
+    run.add_time("plan", len(planned.files), time.monotonic() - started)
+    return planned
 
 
 def _score(run: _Execution, plan: Plan) -> None:
@@ -468,7 +432,8 @@ def preview(config: RunConfig, reporter: Reporter) -> dict[str, Any]:
     """
     with limit_memory(config.limits, "Reading the options"):
         suite, options = config.load()
-        config = with_own_turns(config, suite, reporter.note)
+        inputs = named_inputs(config, suite, reporter.note)
+    config = inputs.config
     identity = embedder_identity(config, suite, options)
     with (
         open_engine(config.engine, config.address, config.workers, config.limits) as engine,
@@ -476,25 +441,12 @@ def preview(config: RunConfig, reporter: Reporter) -> dict[str, Any]:
         tempfile.TemporaryDirectory(prefix="fastscore-", dir=_scratch_parent(config)) as scratch,
     ):
         context = replace(run_context(config, suite, options, identity), run=Path(scratch))
-        readable = readable_inputs(
-            config, context.source(suite), Path(scratch) / "inputs", reporter.note
-        )
-        unread_inputs(config, suite, readable.files, reporter.note)
-        context = replace(context, chosen=readable.chosen)
         if config.engine != LOCAL:
             context = absolute(context)
             model = identity.fingerprint if identity else None
-            check_workers(engine, context, readable.files, model)
-        plan = plan_shards(
-            share_paths(readable.files, config.engine),
-            context.source(suite),
-            shard_bytes=config.shard_bytes,
-            scratch=context.run / "unpacked",
-            threads=max(config.workers, engine.processes()),
-            map_tasks=engine.map,
-            check_cancelled=partial(stop_if_asked, 0, 0),
-            limits=config.limits,
-        )
+            check_workers(engine, context, inputs.stored_files, model)
+        planned = plan_inputs(inputs, context.run, note=reporter.note, engine=engine)
+        plan, context = planned.plan, replace(context, chosen=planned.chosen)
         texts = _preview_texts(engine, context, plan, reporter) if identity else {}
     earlier, is_scored = _earlier_run(config, suite)
     conflict = {}

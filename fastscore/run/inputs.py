@@ -1,8 +1,13 @@
-"""What a run reads: files that can be read more than once, and which dialogues of them."""
+"""From a request to a plan: files are named, kept, screened, chosen and cut into shards.
+
+`named_inputs` writes nothing. `plan_inputs` does the rest, in a folder that the caller gives.
+"""
 
 import itertools
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from fastscore.logs.inputs.files import (
@@ -16,115 +21,172 @@ from fastscore.logs.inputs.frames import FRAME_NAME
 from fastscore.logs.inputs.screening import Screened, screen
 from fastscore.logs.inputs.suggestions import ROW_PER_TURN, row_per_turn
 from fastscore.logs.objects import is_remote
+from fastscore.logs.plan.shards import Plan, plan_shards
 from fastscore.logs.read.chosen import ChosenDialogues, choose, naming_source
 from fastscore.logs.read.lines import read_blocks
 from fastscore.logs.read.mapped_rows import stored_source
 from fastscore.logs.read.rows import read_files
 from fastscore.logs.read.stored_columns import spool_frame, spool_head, spool_rows, spool_stdin
 from fastscore.run.context import RunConfig
-from fastscore.run.engines.engine import LOCAL
+from fastscore.run.engines.engine import LOCAL, Engine
+from fastscore.run.interrupt import stop_if_asked
+from fastscore.run.progress import SilentReporter, StageProgress
 from fastscore.suites.base import Suite
 from fastscore.suites.declarations import Source
-from fastscore.wording import parameter
 
 _CUT = ("csv", "jsonl")
 """The formats of which the beginning is a log of its own."""
+_UNSHOWN = SilentReporter()
 
 
 @dataclass(frozen=True, slots=True)
-class Readable:
-    """What is planned.
+class NamedInputs:
+    """The files that a request names, looked at without writing anything.
 
     Parameters
     ----------
+    config
+        The request, with the layout of rows that are turns if its logs are such rows.
+    source
+        The suite's source as these logs are read by it.
+    files
+        The files that were found.
+    screened
+        Which of them are read. None if some can be read only once: those are kept first.
+    """
+
+    config: RunConfig
+    source: Source
+    files: tuple[InputFile, ...]
+    screened: Screened | None
+
+    @property
+    def stored_files(self) -> list[InputFile]:
+        """The files that can be read more than once."""
+        return [file for file in self.files if not _is_read_once(self.config, file)]
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedInputs:
+    """What is scored.
+
+    Parameters
+    ----------
+    plan
+        The shards.
     files
         Files that stay as they are while the run lasts.
     left_aside
-        The paths of files that are no logs of the suite.
+        The paths of files that are not logs of the suite, or of another format.
     chosen
         The dialogues that are scored, None for all.
     """
 
+    plan: Plan
     files: tuple[InputFile, ...]
-    left_aside: tuple[str, ...] = ()
-    chosen: ChosenDialogues | None = None
+    left_aside: tuple[str, ...]
+    chosen: ChosenDialogues | None
 
 
-def named_inputs(config: RunConfig, source: Source) -> tuple[InputFile, ...]:
-    """Return what a request names, before anything is written.
-
-    Raises
-    ------
-    UsageError, InputError
-        As `resolve_inputs`.
-    """
-    if config.memory is not None:
-        return (InputFile(FRAME_NAME, "parquet", "none", 0),)
-    return resolve_inputs(config.inputs, source.formats, config.format)
-
-
-def unread_inputs(
-    config: RunConfig, suite: Suite, files: Sequence[InputFile], note: Callable[[str], None]
-) -> list[str]:
-    """Name what is no log or of another format in the inputs' folders, and say what it is.
-
-    Files whose suffix names no format are passed over without a word.
-    """
-    read = frozenset(file.path for file in files)
-    aside = list_left_aside(config.inputs, suite.source.formats, read)
-    found = {path: reason for path, reason in aside.items() if reason != UNKNOWN_SUFFIX}
-    if found:
-        path, reason = next(iter(found.items()))
-        more = f" and {len(found) - 1:,} more" if len(found) > 1 else ""
-        note(f"left aside: {path} ({reason}){more}")
-    return list(found)
-
-
-def with_own_turns(
-    config: RunConfig,
-    suite: Suite,
-    note: Callable[[str], None] = lambda _: None,
-    files: Sequence[InputFile] | None = None,
-) -> RunConfig:
-    """Return the request with the layout of rows that are turns, if its logs are such rows.
+def named_inputs(
+    config: RunConfig, suite: Suite, note: Callable[[str], None] = lambda _: None
+) -> NamedInputs:
+    """Find the files that a request names, and tell how their rows are laid out.
 
     Raises
     ------
     UsageError, InputError
-        As `resolve_inputs`.
+        As `resolve_inputs` and `screen`.
     """
     source = config.source(suite)
+    if config.memory is not None:
+        files: tuple[InputFile, ...] = (InputFile(FRAME_NAME, "parquet", "none", 0),)
+        return NamedInputs(config, source, files, None)
+    files = resolve_inputs(config.inputs, source.formats, config.format)
     can_be_turns = source.chat_rows is not None and source.chat_rows.can_be_turns
-    if config.memory is not None or config.columns or not can_be_turns:
-        return config
-    found = row_per_turn(
-        named_inputs(config, source) if files is None else files, suite.name, source
-    )
-    if not found:
-        return config
-    note(f"each row is a turn: read as by {parameter('layout', ROW_PER_TURN)}")
-    return replace(config, columns=found)
+    if can_be_turns and not config.columns:
+        found = row_per_turn(files, suite.name, source)
+        if found:
+            note(f"each row is a turn: read as by --layout {ROW_PER_TURN}")
+            config = replace(config, columns=found)
+            source = config.source(suite)
+    reads_once = any(_is_read_once(config, file) for file in files)
+    screened = None if reads_once else _screened(config, source, files, note)
+    return NamedInputs(config, source, files, screened)
 
 
-def needs_spooling(config: RunConfig, file: InputFile) -> bool:
-    """Tell whether a file can be read only once, or is none."""
-    return config.memory is not None or file.path == STDIN
+def plan_inputs(
+    inputs: NamedInputs,
+    folder: Path,
+    *,
+    note: Callable[[str], None] = lambda _: None,
+    stage: Callable[[str, int], AbstractContextManager[StageProgress]] = _UNSHOWN.stage,
+    engine: Engine | None = None,
+) -> PlannedInputs:
+    """Keep, screen and choose what is read, and cut it into shards.
 
-
-def kept_inputs(
-    config: RunConfig, source: Source, files: Sequence[InputFile], folder: Path
-) -> tuple[InputFile, ...]:
-    """Write down in a folder what cannot be read twice.
+    Parameters
+    ----------
+    inputs
+        The files that the request names.
+    folder
+        What can be read only once, and what is unpacked, is written below it.
+    note
+        Called with each line about files that are left aside or read in a special way.
+    stage
+        Opens the stage that shows the progress; see `Reporter.stage`.
+    engine
+        Does the tasks of planning; None for threads of this process.
 
     Raises
     ------
     UsageError
         Nothing comes from standard input.
     InputError
-        What is in memory lacks what every metric needs.
+        A file cannot be read, or a dialogue spans files. What is in memory lacks what every metric
+        needs.
     RunError
         The folder cannot be written.
     """
+    config, source = inputs.config, inputs.source
+    screened = inputs.screened
+    if screened is None:
+        kept = _kept(config, source, inputs.files, folder / "inputs")
+        screened = _screened(config, source, kept, note)
+    files, chosen = _chosen(config, source, screened, folder / "inputs")
+    left_aside = _left_aside(config, source, inputs.files, note)
+    left_aside += [file.path for file in screened.left_aside]
+    done = 0
+    with stage("plan", len(files)) as progress:
+
+        def advance(bytes_read: int, _: int) -> None:
+            nonlocal done
+            progress.advance({"bytes": bytes_read - done})
+            done = bytes_read
+
+        plan = plan_shards(
+            _shared(files, config.engine),
+            source,
+            shard_bytes=config.shard_bytes,
+            scratch=folder / "unpacked",
+            progress=advance,
+            threads=max(config.workers, 1 if engine is None else engine.processes()),
+            map_tasks=None if engine is None else partial(engine.map, lost=progress.lost),
+            check_cancelled=partial(stop_if_asked, 0, 0),
+            limits=config.limits,
+        )
+    return PlannedInputs(plan, files, tuple(left_aside), chosen)
+
+
+def _is_read_once(config: RunConfig, file: InputFile) -> bool:
+    """Tell whether a file can be read only once, or is none."""
+    return config.memory is not None or file.path == STDIN
+
+
+def _kept(
+    config: RunConfig, source: Source, files: Sequence[InputFile], folder: Path
+) -> tuple[InputFile, ...]:
+    """Write down in a folder what cannot be read twice."""
     memory = config.memory
     if memory is not None:
         memory.screen(source, config.suite)  # what is kept has the wanted columns alone
@@ -133,20 +195,14 @@ def kept_inputs(
     if memory is not None:
         return (spool_rows(memory.rows, folder),)
     return tuple(
-        spool_stdin(file, folder) if needs_spooling(config, file) else file for file in files
+        spool_stdin(file, folder) if _is_read_once(config, file) else file for file in files
     )
 
 
-def screened_inputs(
+def _screened(
     config: RunConfig, source: Source, files: Sequence[InputFile], note: Callable[[str], None]
 ) -> Screened:
-    """Return the inputs that are logs of the suite, and say which are not.
-
-    Raises
-    ------
-    InputError
-        As `screen`.
-    """
+    """Return the inputs that are logs of the suite, and say which are not."""
     screened = screen(files, source, config.suite)
     for line in (*_separator_notes(screened.files), *screened.notes):
         note(line)
@@ -165,46 +221,46 @@ def _separator_notes(files: Sequence[InputFile]) -> list[str]:
     ]
 
 
-def chosen_inputs(config: RunConfig, source: Source, screened: Screened, folder: Path) -> Readable:
-    """Choose dialogues where some are left out.
-
-    Raises
-    ------
-    InputError
-        When a file cannot be read.
-    RunError
-        When the folder cannot be written, in which the beginning of a file is kept.
-    """
-    files, left = screened.files, tuple(file.path for file in screened.left_aside)
+def _chosen(
+    config: RunConfig, source: Source, screened: Screened, folder: Path
+) -> tuple[tuple[InputFile, ...], ChosenDialogues | None]:
+    """Choose dialogues if some are left out; return the files to read and the dialogues."""
+    files = screened.files
     if not config.choice:
-        return Readable(files, left)
+        return files, None
     parts = read_files(
         files, naming_source(source, config.choice), threads=config.workers, limits=config.limits
     )
     head = choose(parts, source, config.choice)
     if head.last_file is None:
-        return Readable(files, left, head.chosen)
+        return files, head.chosen
     before = itertools.takewhile(lambda file: file.path != head.last_file, files)
     last = next(file for file in files if file.path == head.last_file)
     if head.after is not None and last.format in _CUT:
         blocks = read_blocks(last.location, last.compression, limits=config.limits)
         last = spool_head(last, blocks, head.after, folder)
-    return Readable((*before, last), left, head.chosen)
+    return (*before, last), head.chosen
 
 
-def readable_inputs(
-    config: RunConfig,
-    source: Source,
-    folder: Path,
-    note: Callable[[str], None] = lambda _: None,
-) -> Readable:
-    """Do all of this at once, for what is not committed."""
-    files = kept_inputs(config, source, named_inputs(config, source), folder)
-    return chosen_inputs(config, source, screened_inputs(config, source, files, note), folder)
+def _left_aside(
+    config: RunConfig, source: Source, files: Sequence[InputFile], note: Callable[[str], None]
+) -> list[str]:
+    """Name files of other formats in the inputs' folders, and say which there are.
+
+    Files whose suffix names no format are passed over without a word.
+    """
+    read = frozenset(file.path for file in files)
+    aside = list_left_aside(config.inputs, source.formats, read)
+    found = {path: reason for path, reason in aside.items() if reason != UNKNOWN_SUFFIX}
+    if found:
+        path, reason = next(iter(found.items()))
+        more = f" and {len(found) - 1:,} more" if len(found) > 1 else ""
+        note(f"left aside: {path} ({reason}){more}")
+    return list(found)
 
 
-def share_paths(files: tuple[InputFile, ...], engine: str) -> tuple[InputFile, ...]:
-    """Name files so that every worker finds them; what they are called in rows stays."""
+def _shared(files: tuple[InputFile, ...], engine: str) -> tuple[InputFile, ...]:
+    """Name files so that every worker finds them; rows keep their names."""
     if engine == LOCAL:
         return files
     return tuple(
