@@ -84,10 +84,10 @@ def open_new(path: Path) -> BinaryIO:
 
 
 @contextlib.contextmanager
-def committed(path: Path, *, synced: bool = True) -> Iterator[BinaryIO]:
+def committed(path: Path) -> Iterator[BinaryIO]:
     """Open a temporary file that becomes `path` when the block ends without error.
 
-    It is then flushed to the disk, unless disabled. The folder is not synced: `sync_folder` does
+    It is then flushed to the disk. The folder is not synced: `sync_folder` does
     that for several files at once.
     """
     unique = f".{os.getpid()}-{secrets.token_hex(4)}{TEMPORARY_SUFFIX}"
@@ -96,8 +96,7 @@ def committed(path: Path, *, synced: bool = True) -> Iterator[BinaryIO]:
         with open_new(temporary) as file:
             yield file
             file.flush()
-            if synced:
-                sync_file(file.fileno())
+            sync_file(file.fileno())
         replace_file(temporary, path)
     except BaseException:
         with contextlib.suppress(OSError):

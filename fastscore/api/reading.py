@@ -242,7 +242,7 @@ def scan(
     suite
         The suite whose columns are read: its name or its options.
     columns
-        Where columns stand whose key is another: ``{"prediction": "guess.text"}``.
+        Where columns are that have another key: ``{"prediction": "guess.text"}``.
     values
         What the words in a text column mean: ``{"event": {"guess": "predicted"}}``.
     layout

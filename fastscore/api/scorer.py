@@ -185,7 +185,7 @@ class Scorer:
     def map_batches(
         self, batches: Iterable[Any], *, rows: int = ROWS_AT_ONCE
     ) -> "Iterator[pa.RecordBatch]":
-        """Score a stream of batches in which the rows of each dialogue stand together.
+        """Score a stream of batches in which the rows of each dialogue are together.
 
         A dialogue that a batch ends in is scored with its rows in the next batches.
 

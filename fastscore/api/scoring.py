@@ -99,7 +99,7 @@ def score(
         frame has the columns that the suite's logs have.
     suite
         The suite's options, for example ``fastscore.ScoreDialogue(lex_weight=1.0)``. The name of a
-        suite alone stands for its defaults: ``"score_dialogue"``.
+        suite means its defaults: ``"score_dialogue"``.
     metrics
         Metrics of your own beside the suite's: functions decorated with `fastscore.metric`, Python
         files of them, or the names of installed ones.
@@ -134,7 +134,7 @@ def score(
         The most MiB that one compressed file may unpack to, and how many times larger it may
         become beyond 64 MiB.
     columns
-        Where columns stand whose key is another: ``{"text": "turns[].content"}``.
+        Where columns are that have another key: ``{"text": "turns[].content"}``.
     values
         What the words in a text column mean: ``{"speaker": {"user": "USER"}}``.
     layout

@@ -78,7 +78,7 @@ def commit_bytes(path: Path, data: bytes) -> Committed:
 def commit_table(path: Path, frame: pl.DataFrame, metadata: Mapping[str, str]) -> Committed:
     """Write a frame as Parquet, check that it reads back alike, and make it appear atomically.
 
-    The bytes depend on the frame and the metadata alone.
+    The bytes depend only on the frame and the metadata.
     """
     # written to memory first: polars does not say why a file could not be written
     buffer = io.BytesIO()
@@ -158,12 +158,12 @@ def names_of_parts(receipts: Iterable["Receipt"], table: str) -> list[str]:
 
 
 def texts_part(run: Path, index: int) -> Path:
-    """Return where a shard's missing texts stand until they are embedded."""
+    """Return where a shard's missing texts are until they are embedded."""
     return run / WORK / "texts" / part_name(index)
 
 
 def receipts_folder(run: Path, stage: str) -> Path:
-    """Return where a stage's receipts stand; only those of ``score`` outlive the run."""
+    """Return where a stage's receipts are; only those of ``score`` outlive the run."""
     return run / RECEIPTS if stage == "score" else run / WORK / RECEIPTS
 
 
@@ -261,7 +261,7 @@ def attempt_name() -> str:
 
 
 def receipt_path(folder: Path, stage: str, index: int) -> Path:
-    """Return where a task's receipt stands."""
+    """Return where a task's receipt is."""
     return folder / f"{stage}-{index:05d}.json"
 
 
@@ -289,25 +289,25 @@ def committed_receipt(
     index: int,
     fingerprint: str,
     outputs: frozenset[str],
-    may_output: frozenset[str] = frozenset(),
+    optional: frozenset[str] = frozenset(),
     *,
     damaged: Callable[[str], object] = lambda name: None,
 ) -> Receipt | None:
-    """Return the receipt of a task whose outputs stand as committed, or None if it must be done.
+    """Return the receipt of a task whose outputs are as committed, or None if it must be done.
 
     Parameters
     ----------
     run
         The run directory.
     folder
-        Where the stage's receipts stand.
+        Where the stage's receipts are.
     stage, index
         The task.
     fingerprint
         What its receipt must be bound to, as its `fingerprint` or its `content`.
     outputs
         The names of the files that it must have committed.
-    may_output
+    optional
         Those that it may have committed beside them.
     damaged
         Called with the name of an output that is there, but not as it was committed.
@@ -316,7 +316,7 @@ def committed_receipt(
     if receipt is None or fingerprint not in (receipt.fingerprint, receipt.content):
         return None
     committed = _places(output.path for output in receipt.outputs)
-    if committed - _places(may_output) != _places(outputs):
+    if committed - _places(optional) != _places(outputs):
         return None
     altered = [output.path for output in receipt.outputs if not is_intact(run, output)]
     for name in altered:

@@ -70,7 +70,7 @@ class RunConfig:
     address
         Of the engine's scheduler; None for workers of our own on this machine.
     columns
-        Where the suite's columns stand in these logs, where that is elsewhere.
+        Where the suite's columns are in these logs, if that is elsewhere.
     strict
         Whether the input counts as refused where a metric is null in every row for want of its
         column.
@@ -127,7 +127,7 @@ class RunConfig:
 
     @property
     def reading(self) -> tuple[str, ...]:
-        """What decides which rows are scored, as it stands in the signature."""
+        """What decides which rows are scored, as the signature has it."""
         return (*self.columns.signed, *self.choice.signed)
 
     def source(self, suite: Suite) -> Source:
@@ -139,7 +139,7 @@ class RunConfig:
 class EmbedderSettings:
     """Which model embeds, where its vectors are kept and to what width they are cut.
 
-    ``cache`` is where the model stands, None for this process's cache.
+    ``cache`` is the folder of the model, None for this process's cache.
     """
 
     recipe: str

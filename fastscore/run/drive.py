@@ -178,7 +178,7 @@ class _Execution:
 @own_stop_flag()
 @buffers_kept()
 def execute(config: RunConfig, reporter: Reporter) -> Outcome:
-    """Score logs into a run directory, resuming what stands there.
+    """Score logs into a run directory, resuming what is there.
 
     Raises
     ------
@@ -465,11 +465,6 @@ def preview(config: RunConfig, reporter: Reporter) -> dict[str, Any]:
     }
 
 
-def _is_scored(context: RunContext, suite: Suite, run: Path, shard: Shard) -> bool:
-    receipt = tasks.committed_scores(context, suite, run, shard)
-    return receipt is not None or tasks.is_scored_elsewhere(context, suite, run, shard)
-
-
 def _earlier_run(
     config: RunConfig, suite: Suite
 ) -> tuple[Manifest | None, Callable[[RunContext, Shard], bool]]:
@@ -477,7 +472,7 @@ def _earlier_run(
     place = place_of(config.output)
     if isinstance(place, Path):
         manifest = None if config.overwrite else read_manifest(place)
-        return manifest, lambda context, shard: _is_scored(context, suite, place, shard)
+        return manifest, lambda context, shard: tasks.is_scored(context, suite, place, shard)
     from fastscore.run.remote.writer import earlier_run  # late: few runs are in a store
 
     manifest, fingerprints = earlier_run(place.url)

@@ -1,4 +1,4 @@
-"""The run directory: taking up the run that stands in it, or starting a new one."""
+"""The run directory: taking up the run that is in it, or starting a new one."""
 
 import contextlib
 import hashlib
@@ -66,7 +66,7 @@ def open_manifest(
     check_writer: Callable[[], object] = lambda: None,
     name: str | None = None,
 ) -> Manifest:
-    """Return the manifest to go on with: the one that stands in the folder, or a new one.
+    """Return the manifest to go on with: the one in the folder, or a new one.
 
     One that is lost or damaged is made anew where a committed part says, by its signature, that
     the run is this one. A run keeps the signature that it was begun with, so that its receipts
@@ -107,7 +107,7 @@ def open_manifest(
         remove_temporaries(folder)
     manifest = new_manifest(config, suite, options, identity, there or signed)
     check_writer()
-    # nothing else is written before: what stands beside a manifest is this run's
+    # nothing else is written before: what is beside a manifest is this run's
     manifest.save(folder)
     return manifest
 
@@ -163,7 +163,7 @@ def _earlier_manifest(folder: Path) -> Manifest | None:
 
 
 def _earlier_signature(folder: Path, earlier: Manifest | None) -> str | None:
-    """Return the signature of the run that stands in the folder; without a manifest, of a part."""
+    """Return the signature of the run in the folder; without a manifest, of a part."""
     if earlier is not None:
         return earlier.signature
     for path in sorted((folder / RECEIPTS).glob("score-*.json")):

@@ -189,7 +189,7 @@ def _kept(
     """Write down in a folder what cannot be read twice."""
     memory = config.memory
     if memory is not None:
-        memory.screen(source, config.suite)  # what is kept has the wanted columns alone
+        memory.screen(source, config.suite)  # what is kept has only the wanted columns
     if memory is not None and memory.frame is not None:
         return (spool_frame(memory.frame, stored_source(source).columns, folder),)
     if memory is not None:

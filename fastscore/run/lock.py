@@ -2,8 +2,8 @@
 
 The kernel's advisory lock on ``RUN/.lock`` says whether a writer lives; it goes when its process
 goes, however that ended, so a lock left by a killed run is taken over. The file's text says who
-holds it, and a token that is the writer's alone: before it commits, a writer looks whether the
-token still stands there, so that one whose lock file was removed commits nothing into the run that
+holds it, and a token that only the writer has: before it commits, a writer looks whether the
+token is still there, so that one whose lock file was removed commits nothing into the run that
 another has begun. A lock held from another host over a network file system is honoured where that
 file system supports ``flock``.
 """
@@ -115,7 +115,7 @@ def _sign(descriptor: int, path: Path, token: str) -> None:
 
 
 def _lock(path: Path) -> int:
-    """Lock the file that stands at `path` now; an earlier holder may have just unlinked it."""
+    """Lock the file that is at `path` now; an earlier holder may have just unlinked it."""
     while True:
         descriptor = open_descriptor(path, os.O_RDWR | os.O_CREAT, follow=False)
         if not lock_file(descriptor):
@@ -131,7 +131,7 @@ def _lock(path: Path) -> int:
 
 
 def _is_held(descriptor: int, path: Path) -> bool:
-    """Tell whether the locked file is the one that stands at `path`."""
+    """Tell whether the locked file is the one at `path`."""
     try:
         return os.path.samestat(path.lstat(), os.fstat(descriptor))
     except FileNotFoundError:

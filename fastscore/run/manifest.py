@@ -140,7 +140,7 @@ def read_manifest(run: Path) -> Manifest | None:
             "Read it with the fastscore that wrote it, or start anew with "
             f"{parameter('overwrite', True)}.",
         )
-    if "column_map" not in content:  # releases before had the map in the signature alone
+    if "column_map" not in content:  # releases before had the map only in the signature
         parts, layout = signature_parts(content.get("signature", "")), content.pop("layout", None)
         content["column_map"] = stored_map(map_from_signature(parts, layout))
     called = content.pop("notes_in_python", {})

@@ -88,7 +88,7 @@ def add_up_tables(context: RunContext, sizes: Sizes, parts: Parts) -> Receipt:
 
 
 def _sums_folder(number: int, table: str, name: str) -> str:
-    """Return where the sums of a table stand until the summary is made, relative to the run.
+    """Return where the sums of a table are until the summary is made, relative to the run.
 
     `number` counts how often the suite's summary adds up metrics.
     """

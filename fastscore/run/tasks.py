@@ -105,7 +105,7 @@ def score_outputs(context: RunContext, tables: Iterable[str], index: int) -> fro
     return frozenset(f"{folder}/{part_name(index)}" for folder in (*beside, *tables))
 
 
-def may_output(index: int) -> frozenset[str]:
+def optional_outputs(index: int) -> frozenset[str]:
     """Return the names of the files that scoring a shard may commit beside those."""
     return frozenset({f"{UNKNOWN_WORDS}/{part_name(index)}"})
 
@@ -139,7 +139,7 @@ def _check_scores(
     columns: Mapping[str, frozenset[str]], context: RunContext, shard: Shard, fingerprint: str
 ) -> Checked:
     outputs = score_outputs(context, columns, shard.index)
-    checked = _check(context, "score", shard, fingerprint, outputs, may_output(shard.index))
+    checked = _check(context, "score", shard, fingerprint, outputs, optional_outputs(shard.index))
     if package_version(context.signature) == __version__:
         return checked
     has_columns = _has_columns(context.run, columns, checked)
@@ -151,16 +151,13 @@ def columns_of(suite: Suite) -> dict[str, frozenset[str]]:
     return {table.name: frozenset(table.schema) for table in suite.tables}
 
 
-def committed_scores(context: RunContext, suite: Suite, run: Path, shard: Shard) -> Receipt | None:
-    """Return the receipt of a shard's scores, None unless they stand as they were committed."""
-    (checked,) = check_scores(columns_of(suite), replace(context, run=run), [shard])
-    return checked.receipt
-
-
-def is_scored_elsewhere(context: RunContext, suite: Suite, run: Path, shard: Shard) -> bool:
-    """Tell whether a shard's scores are committed, but with other names of its files."""
-    (checked,) = check_moved(columns_of(suite), replace(context, run=run), [shard])
-    return checked.receipt is not None
+def is_scored(context: RunContext, suite: Suite, run: Path, shard: Shard) -> bool:
+    """Tell whether a shard's scores are committed in a run, under any names of its files."""
+    context, columns = replace(context, run=run), columns_of(suite)
+    return any(
+        check(columns, context, [shard])[0].receipt is not None
+        for check in (check_scores, check_moved)
+    )
 
 
 def check_texts(context: RunContext, shards: Sequence[Shard]) -> list[Checked]:
@@ -181,7 +178,7 @@ def _check(
     shard: Shard,
     fingerprint: str,
     outputs: frozenset[str],
-    may_output: frozenset[str] = frozenset(),
+    optional: frozenset[str] = frozenset(),
 ) -> Checked:
     raise_if_stopped()
     damaged: list[str] = []
@@ -192,7 +189,7 @@ def _check(
         shard.index,
         context.fingerprint(fingerprint),
         outputs,
-        may_output,
+        optional,
         damaged=damaged.append,
     )
     return Checked(shard.index, receipt, tuple(damaged))

@@ -182,7 +182,7 @@ class Accuracy:
     difference_p99
         99th percentile of how far those similarities are off.
     batch_dependence
-        The most that a component changes when a text is embedded alone.
+        The most that a component changes when a text is embedded by itself.
     device
         The device.
     """
@@ -263,7 +263,7 @@ def measure_accuracy(embedder: Embedder, texts: list[str], exact: Vectors) -> Ac
 
 
 def batch_dependence(encoder: Encoder, texts: list[str], together: Vectors) -> float:
-    """Embed some texts alone, and in other company, and compare.
+    """Embed some texts one by one, and in other company, and compare.
 
     Parameters
     ----------

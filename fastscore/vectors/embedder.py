@@ -1,4 +1,4 @@
-"""Texts to vectors: every text alone decides its vector.
+"""Texts to vectors: each vector depends only on its text.
 
 Texts of equal token count go through the model together, so nothing is padded or masked. One
 model, single-threaded inside, is shared by as many Python threads as asked for (a run releases
@@ -580,6 +580,6 @@ def _whole_texts(texts: "Texts") -> "pl.Series":
 
 
 def _leading_specials(tokenizer: Any) -> int:
-    """Return how many special tokens stand before a text."""
+    """Return how many special tokens precede a text."""
     mask: list[int] = tokenizer.encode("a").special_tokens_mask
     return mask.index(0)

@@ -290,8 +290,8 @@ class MaskedVerification:
     without_tokens
         How many of them have no token, and so no pseudo-perplexity.
     batch_dependence
-        The most that a logarithm of a pseudo-perplexity changes when its text is judged alone, or
-        in other company; in units of the logarithm where that is above 1.
+        The most that a logarithm of a pseudo-perplexity changes when its text is judged by
+        itself, or in other company; in units of the logarithm where that is above 1.
     """
 
     onnx_sha256: str

@@ -110,7 +110,7 @@ def merge_groups(
     Returns
     -------
     list of groups
-        Each keeps at most `rows` vectors; a lone segment without repeats is left alone.
+        Each keeps at most `rows` vectors; a single segment without repeats is left as it is.
     """
     groups: list[list[tuple[Segment, Keep]]] = []
     total = 0

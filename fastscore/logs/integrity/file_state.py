@@ -89,7 +89,7 @@ class FileState:
         self.hash_blocks.update(block)
 
     def header_before(self, start: int) -> bytes:
-        """Return what governs the bytes from ``start`` on but stands before them."""
+        """Return what governs the bytes from ``start`` on but is before them."""
         if self.file.format not in ("csv", "json") or start == 0:
             return b""
         find = csv_header if self.file.format == "csv" else opening_bracket

@@ -1,6 +1,6 @@
 """The Ray engine: tasks in the worker processes of a Ray cluster.
 
-Ray's core alone is used: a process does one task at a time, on one processor of the cluster.
+Only Ray's core is used: a process does one task at a time, on one processor of the cluster.
 """
 
 import signal
@@ -160,7 +160,7 @@ class RayEngine:
 
 @contextmanager
 def _on_loopback() -> Iterator[None]:
-    """Let a cluster that is started meanwhile listen on the loopback address alone.
+    """Let a cluster that is started meanwhile listen only on the loopback address.
 
     Ray does so by itself on macOS and Windows. Elsewhere it maps the loopback address to the
     machine's own and listens on every interface.

@@ -5,7 +5,7 @@ higher than the last one's, its ``manifest``, shards that are ``void``, and ``co
 A writer appends at the place after the last entry that it has read. So the first entry of a new
 writer makes every later one of an older writer fail: no lock has to expire.
 
-``lease/EPOCH`` is a counter that a living writer raises. One whose counter stands still for
+``lease/EPOCH`` is a counter that a living writer raises. One whose counter does not rise for
 `STILL_SECONDS` by the clock of whoever looks is followed by another writer.
 """
 
