@@ -78,7 +78,7 @@ def spellings(text: str) -> tuple[str, str]:
 def parameter(name: str, value: object = None) -> str:
     """Name an option by its name in Python, with the value that it is given, if any.
 
-    A value in capitals, such as ``FILE``, stands for a user's own.
+    A value in capitals, such as ``FILE``, is a placeholder.
     """
     flag = _FLAGS.get(name, "--" + name.replace("_", "-"))
     if value is None:
@@ -90,7 +90,7 @@ def parameter(name: str, value: object = None) -> str:
 
 
 def command_text(verb: str, *words: str) -> str:
-    """Name a command, as a call if Python has one; a word in capitals stands for a user's own."""
+    """Name a command, as a call if Python has one; a word in capitals is a placeholder."""
     typed = f"`{' '.join(('fastscore', verb, *words))}`"
     if verb not in IN_PYTHON:
         return typed

@@ -1,1 +1,1 @@
-"""What ``import fastscore`` offers: scoring, and reading logs as scoring does."""
+"""The functions of ``import fastscore``: scoring, and reading logs as scoring does."""

@@ -1,4 +1,4 @@
-"""What arguments may be: one sentence for each that is something else."""
+"""Checks of arguments: one sentence for each invalid one."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -56,7 +56,7 @@ def named_options(
 
 
 def _is_suite(given: Any) -> bool:
-    """Tell whether an argument is a suite, its name, or options of one."""
+    """Return whether an argument is a suite, its name, or options of one."""
     if isinstance(given, str):
         return given in suite_names()
     if isinstance(given, Suite):
@@ -85,7 +85,7 @@ def check_list(name: str, value: object) -> None:
 
 
 def check_paths(call: str, paths: Sequence[object]) -> list[str]:
-    """Return paths that are given one by one."""
+    """Return paths given as a list."""
     for path in paths:
         if not isinstance(path, str | os.PathLike):
             raise UsageError(

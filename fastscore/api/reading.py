@@ -62,7 +62,7 @@ _NAMED = 3
 
 
 def commands(inspection: Inspection, suites: Mapping[str, Suite]) -> dict[str, str]:
-    """Return the command to type for each suite that fits, those that fit most files first."""
+    """Return the command for each fitting suite, those that fit most files first."""
     found: dict[str, str] = {}
     for suite, (inputs, flags) in _best_inputs(inspection).items():
         required = [
@@ -86,7 +86,7 @@ def _best_inputs(inspection: Inspection) -> dict[str, tuple[Sequence[str], Seque
     for (suite, flags), paths in sorted(fitting.items(), key=lambda item: -len(item[1])):
         if suite in best:
             continue
-        # what does not fit at all is left aside of a folder
+        # files of a folder that do not fit at all are skipped
         others = [
             each
             for each in inspection.files
@@ -97,7 +97,7 @@ def _best_inputs(inspection: Inspection) -> dict[str, tuple[Sequence[str], Seque
 
 
 def _inputs(inspection: Inspection, paths: Sequence[str]) -> list[str]:
-    """Return the inputs in which the files are, as they were given."""
+    """Return the inputs that contain the files, as given by the user."""
     return [
         given
         for given in inspection.inputs
@@ -129,7 +129,7 @@ def layout_of(inspection: Inspection, suite: str) -> str:
 def show_inspection(
     console: "Console", inspection: Inspection, suites: Mapping[str, Suite]
 ) -> None:
-    """Print the answer, the files of one shape together with their keys, and what to type."""
+    """Print the answer, the files of one shape together with their keys, and the commands."""
     typed = commands(inspection, suites)
     for line in _answer(inspection, typed):
         console.print(line, soft_wrap=True)
@@ -216,7 +216,7 @@ def _texts(texts: Iterable[str]) -> tuple[str, ...]:
 
 
 ROWS_TRIED = 200
-"""How many rows of a file `inspect` reads as a suite does."""
+"""Number of rows of a file that `inspect` reads with a suite's reader."""
 
 
 def scan(
@@ -244,14 +244,13 @@ def scan(
     columns
         Where columns are that have another key: ``{"prediction": "guess.text"}``.
     values
-        What the words in a text column mean: ``{"event": {"guess": "predicted"}}``.
+        The suite's values for the values of a text column: ``{"event": {"guess": "predicted"}}``.
     layout
         A named layout or the TOML file of one, as `score` takes.
     rejects
-        Scan what no row could be made of instead: place, field, reason, what was found.
+        Scan the rejected lines instead: place, field, reason, found value.
     workers
-        How many threads read at once; None for as many as there are processors. The rows do not
-        depend on it.
+        Number of reading threads; None for one per processor. The rows do not depend on it.
 
     Returns
     -------

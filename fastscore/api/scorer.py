@@ -1,4 +1,4 @@
-"""Scoring Arrow batches, for engines that map a function over data of their own."""
+"""Scoring of Arrow batches, for engines that map a function over their own data."""
 
 import dataclasses
 import warnings
@@ -42,7 +42,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 ROWS_AT_ONCE = 100_000
-"""How many rows of a stream are scored together: a call costs some milliseconds beyond its rows."""
+"""Number of rows of a stream to score together, as each call has a fixed cost of some
+milliseconds."""
 
 
 class Scorer:
@@ -149,7 +150,7 @@ class Scorer:
 
     @cached_property
     def schema(self) -> "pa.Schema":
-        """The Arrow schema of what calls and streams return, before anything is scored."""
+        """The Arrow schema of the results of calls and streams, known before scoring."""
         suite, _ = self._config.load()
         schemas = {table.name: table.schema for table in suite.tables} | {REJECTS: REJECTS_TABLE}
         return _plain(pl.DataFrame(schema=schemas[self.table])).schema
@@ -187,14 +188,14 @@ class Scorer:
     ) -> "Iterator[pa.RecordBatch]":
         """Score a stream of batches in which the rows of each dialogue are together.
 
-        A dialogue that a batch ends in is scored with its rows in the next batches.
+        A dialogue that continues in later batches is scored with all its rows.
 
         Parameters
         ----------
         batches
             Batches, as `scores` takes.
         rows
-            How many rows are scored together, at least: memory grows with them.
+            Minimum number of rows to score together. Memory grows with it.
 
         Yields
         ------
@@ -248,12 +249,12 @@ class Scorer:
 
 
 class _Stream:
-    """Parts rows of whole dialogues from those of the last one, which may go on.
+    """Separates rows of complete dialogues from those of the last one, which may continue.
 
     Parameters
     ----------
     source
-        What names a dialogue.
+        Declares the dialogue key.
     """
 
     def __init__(self, source: Source) -> None:
@@ -284,7 +285,7 @@ class _Stream:
 
 def _runs(part: Part, source: Source) -> tuple[list[int], list[bytes]]:
     """Return where the runs of rows of one dialogue begin, and the id of each."""
-    # most rows have the key of the row before, and cost no id
+    # most rows have the key of the row before, and need no id
     key = [pl.col(name) for name in ("file", *source.dialogue_key)]
     begins = pl.any_horizontal(each.ne_missing(each.shift()) for each in key)
     begins |= pl.col(source.dialogue_key[0]).is_null() if source.dialogue_key else pl.lit(True)
@@ -297,7 +298,7 @@ def _runs(part: Part, source: Source) -> tuple[list[int], list[bytes]]:
 
 
 def _regrouped(frames: Iterable[pl.DataFrame], rows: int) -> Iterator[pl.DataFrame]:
-    """Put frames together until they have so many rows: reading costs some milliseconds."""
+    """Join frames up to a number of rows, as reading has a fixed cost of some milliseconds."""
     held: list[pl.DataFrame] = []
     for frame in frames:
         held.append(frame)

@@ -115,42 +115,42 @@ def score(
         Where the model runs: ``"cuda"`` is an NVIDIA GPU, with the extra `cuda`, if
         `fastscore models verify --device cuda` has measured the accuracy.
     dim
-        The width to which vectors are truncated; None for the model's own.
+        The dimension to which vectors are truncated; None for the model's own.
     store
         The folder of vector stores; None for the one in the cache.
     workers
-        How many shards of a run are scored at once; None for as many as there are processors.
+        Number of shards of a run to score at once; None for one per processor.
     engine
-        Who does the work of a run: ``"local"``, this process, or ``"dask"`` or ``"ray"``.
+        The engine of a run: ``"local"``, this process, or ``"dask"`` or ``"ray"``.
     address
-        Of the engine's scheduler; None for processes of our own on this machine.
+        The address of the engine's scheduler; None starts processes on this machine.
     max_rejects
         The share of rejected lines above which a run raises; what could be scored is committed
         all the same, and `open_run` reads it.
     max_memory
-        The most MiB of memory that the process may take in any stage of a run, and while it reads
-        where no output is named; None for three quarters of the machine's.
+        Maximum memory of the process in MiB, in any stage of a run, or while reading without
+        `output`. Default: three quarters of the machine's.
     max_unpacked, max_ratio
-        The most MiB that one compressed file may unpack to, and how many times larger it may
-        become beyond 64 MiB.
+        Maximum unpacked size of a compressed file in MiB, and maximum ratio of unpacked to packed
+        size beyond 64 MiB.
     columns
         Where columns are that have another key: ``{"text": "turns[].content"}``.
     values
-        What the words in a text column mean: ``{"speaker": {"user": "USER"}}``.
+        The suite's values for the values of a text column: ``{"speaker": {"user": "USER"}}``.
     layout
         A named layout (``"openai"``, ``"sharegpt"``) or the TOML file of one; `columns` and
         `values` win over it.
     strict
-        Whether a metric that is null in every row for want of its column is an error.
+        Whether a metric that is null in every row because its column is missing is an error.
     overwrite
         Whether a run with another signature in `output` is replaced.
     format
-        The format of standard input (``"-"``), and of named files whose suffix names none.
+        The format of standard input (``"-"``), and of named files without a known suffix.
     limit
-        Score so many dialogues, from the start.
+        Number of dialogues to score, from the start.
     sample, seed
-        Score so many dialogues, those whose names, with the seed, have the smallest hashes: the
-        same ones in any order of the log.
+        Number of dialogues to score, those whose names, with the seed, have the smallest hashes.
+        The sample does not depend on the order of the log.
     progress
         True shows the progress on stderr: bars on a terminal, lines elsewhere. A callable is called
         with the stage, its tasks that are done, and all its tasks.
@@ -228,7 +228,7 @@ def score(
 
 @own_stop_flag()
 def score_in_memory(config: RunConfig, given: ScoreInput, reporter: Reporter) -> Run:
-    """Score what was given, and keep the tables."""
+    """Score the input, and keep the tables in memory."""
     suite, options = config.load()
     named = named_inputs(config, suite)
     config = named.config

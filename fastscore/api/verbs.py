@@ -1,4 +1,4 @@
-"""The verbs of the command line as functions of the same name."""
+"""The commands of the command line as functions of the same name."""
 
 import os
 from collections.abc import Mapping, Sequence

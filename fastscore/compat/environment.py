@@ -1,4 +1,4 @@
-"""The environment variables of the published scorer, and the models that they name."""
+"""The environment variables of the published scorer, and their models."""
 
 import logging
 import os
@@ -20,14 +20,14 @@ from fastscore.vectors.view import VectorView
 
 DEFAULT_EMBEDDER = "minilm-l6-v2"
 DEVICES = ("EMBED_DEVICE", "BB_SCORER_DEVICE")
-"""What forms of the script call the variable that names their device."""
+"""Names of the device variable in versions of the script."""
 
 Number = TypeVar("Number", int, float)
 
 
 @dataclass(frozen=True, slots=True)
 class ScorerEnvironment:
-    """What the environment says.
+    """Settings from the environment.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ class ScorerEnvironment:
     baseline_pairs, baseline_seed
         BASELINE_PAIRS and BASELINE_SEED.
     cached_texts
-        How many vectors a process keeps from call to call; GT_EMBED_CACHE_MAX.
+        Number of vectors that a process caches between calls; GT_EMBED_CACHE_MAX.
     pppl_model, pppl_weight
         Our own PPPL_MODEL and PPPL_WEIGHT: a masked language model, empty for none, and the weight
         of the perplexity penalty.
@@ -73,7 +73,7 @@ def read_environment() -> ScorerEnvironment:
 
 
 def other_device() -> str:
-    """Return the variable that asks for another device than the processor, as ``name=value``."""
+    """Return the variable that selects another device than the CPU, as ``name=value``."""
     asked = {name: os.environ.get(name, "").strip() for name in DEVICES}
     others = [
         f"{name}={value}" for name, value in asked.items() if value.lower() not in ("", "cpu")
@@ -82,12 +82,12 @@ def other_device() -> str:
 
 
 def most_primed_files() -> int:
-    """Return how many primed files wait at most; PRELOADED_EVENTS_CACHE_MAX."""
+    """Return the maximum number of primed files; PRELOADED_EVENTS_CACHE_MAX."""
     return max(_whole("PRELOADED_EVENTS_CACHE_MAX", 1024), 1)
 
 
 def _option(name: str, read: Callable[[str], Number]) -> Number:
-    """Read a variable that stands for the suite's option of the same name, within its bounds."""
+    """Read the variable of a suite's option, within its bounds."""
     from fastscore.suites.score_dialogue.options import ScoreDialogue
 
     rules = {field.name: field.metadata for field in fields(ScoreDialogue)}
@@ -148,7 +148,7 @@ def load_embedder(name: str) -> Embedder:
 
 
 def view_texts(texts: pl.Series, environment: "ScorerEnvironment") -> VectorView:
-    """Return the vectors of distinct texts; those that an earlier call embedded are not redone."""
+    """Return the vectors of distinct texts, reusing those of earlier calls."""
     embedder = load_embedder(environment.embedder)
     return _view(
         texts,
@@ -194,7 +194,7 @@ def _view(
 def _cache_vectors(vectors: dict[Key, Vectors], limit: int) -> None:
     with _lock:
         for key, vector in vectors.items():
-            # a copy, so that one kept row does not hold its whole batch
+            # a copy, so that one cached row does not keep its whole batch in memory
             _vectors[key] = vector.copy()
         while len(_vectors) > max(limit, 0):
             _vectors.popitem(last=False)

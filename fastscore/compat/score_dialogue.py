@@ -85,7 +85,7 @@ def write_document(document: dict[str, Any], path: str) -> None:
 TABLE_HEADER = "step\tlex\tcos_raw\tsem_cal\tearli\tU_step\tprediction"
 
 NO_STEPS_U_BEST = -1.0
-"""What the published scorer gives an utterance without steps, and counts in the mean."""
+"""The published score of an utterance without steps, which counts in the mean."""
 
 _ROUNDED = {
     "lexical_similarity": 4,
@@ -96,7 +96,7 @@ _ROUNDED = {
 }
 
 _PERPLEXITIES = ("pppl_prediction", "pppl_ground_truth", "pppl_penalty")
-"""What a step has besides where a masked language model judged it; none of it is published."""
+"""Additional fields of a step judged by a masked language model, which the script lacks."""
 
 Document = dict[str, Any]
 
@@ -505,7 +505,7 @@ def _vectors(
 
 
 def _penalty(options: "ScoreDialogue") -> dict[str, Any] | None:
-    """Say by which model and weight texts were judged, in the document and the log."""
+    """Report the model and weight of the penalty, in the document and the log."""
     if not options.pppl_model:
         return None
     _logger.info(

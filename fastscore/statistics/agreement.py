@@ -4,10 +4,9 @@ An interval is t times the jackknife's standard error on Fisher's z scale. In si
 raters on a scale from 1 to 5 it covers .94 to .98 from eight things on, the percentile bootstrap
 .86 to .88 at eight and .89 to .95 at twenty (`tests/statistics/test_agreement.py`).
 
-Two questions are kept apart. `spearman` and `kendall` take pairs that are independent of each
-other. `clustered_spearman` and `clustered_kendall` take pairs of which some belong together, as the
-answers of several models to one user do, and compare pairs within strata alone, such as one model.
-No result depends on the order of the pairs.
+There are two designs. `spearman` and `kendall` take independent pairs. `clustered_spearman` and
+`clustered_kendall` take clustered pairs, such as the answers of several models to one user, and
+compare pairs only within strata, such as one model. No result depends on the order of the pairs.
 """
 
 import math
@@ -45,7 +44,7 @@ class Coefficient:
     Parameters
     ----------
     n
-        How many things have at least two ratings.
+        The number of things with at least two ratings.
     value
         The coefficient; None if there is nothing to compute it from.
     low, high
@@ -197,7 +196,7 @@ def _with_interval(
 
 
 EXACT_UNITS = 8
-"""The most units of which every order is counted: 8! = 40,320."""
+"""Maximum number of units for the exact test: 8! = 40,320 orders."""
 JACKKNIFE_PARTS = 200
 """The most parts that are left out in turn. More clusters are joined to as many parts."""
 POWER = 0.8
@@ -294,7 +293,7 @@ def clustered_spearman(
     clusters
         Shape (n,), integers or text: pairs of different clusters are independent.
     strata
-        Shape (n,), integers or text: pairs are compared within a stratum alone. None is one.
+        Shape (n,), integers or text: pairs are compared only within a stratum. None: one stratum.
 
     Returns
     -------
@@ -445,7 +444,7 @@ def _jackknifed(value: float, replicates: Values, pairs: _Pairs) -> Correlation:
 
 
 def _is_complete(pairs: _Pairs) -> bool:
-    """Tell whether every cluster has exactly one pair in every stratum."""
+    """Return whether every cluster has exactly one pair in every stratum."""
     clusters, strata = np.arange(pairs.n_clusters), np.arange(int(pairs.stratum.max()) + 1)
     return np.array_equal(pairs.stratum, np.tile(strata, clusters.size)) and np.array_equal(
         pairs.cluster, np.repeat(clusters, strata.size)
@@ -477,7 +476,7 @@ def _exact_test(measure: Measure, first: Values, second: Values) -> tuple[float,
         for i, k in combinations(range(units), 2):
             sums += (y @ x[i, k])[orders[:, i], orders[:, k]]
     sizes = np.abs(sums)
-    own = sizes[0]  # the first order is the one that was observed
+    own = sizes[0]  # the first order is the observed one
     return float((sizes >= own).mean()), float((sizes >= sizes.max()).mean())
 
 
@@ -554,7 +553,7 @@ def _repeated_comparisons(x: Values, y: Values, part: Codes, parts: int) -> Valu
 
 @dataclass(frozen=True, slots=True)
 class _RankPlan:
-    """Where values stand in ascending order within their strata: shape (n,) or (runs,).
+    """Positions of values in ascending order within their strata: shape (n,) or (runs,).
 
     ``run`` is each pair's run of equal values, and ``stratum`` each pair's stratum; ``first_run``
     is each stratum's first run.

@@ -241,7 +241,7 @@ def omnibus_test(
     if blocks is None and order.size > MOST_SHUFFLED:
         scale = residuals.var(ddof=1) / counts.mean()
         return chi_squared_above(int(present.sum()) - 1, observed / scale)
-    # whole numbers part the blocks, what is drawn shuffles within them
+    # integers separate the blocks, random fractions shuffle within them
     keys = np.zeros(order.size)
     if blocks is not None:
         keys = np.unique(blocks[order], return_inverse=True)[1].astype(np.float64)

@@ -1,4 +1,4 @@
-"""Samples as statistics take them: finite, one-dimensional, in an order of their own."""
+"""Samples for statistics: finite, one-dimensional, in a defined order."""
 
 import math
 
@@ -68,7 +68,7 @@ def ascending(values: npt.ArrayLike, name: str) -> Values:
 
 
 def is_constant(sample: Values) -> bool:
-    """Tell whether all values of a sample are equal."""
+    """Return whether all values of a sample are equal."""
     return bool(sample.min() == sample.max())
 
 

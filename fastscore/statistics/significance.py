@@ -1,8 +1,8 @@
 """Intervals, tests and effect sizes over plain arrays, and the distributions that they need.
 
 Values are one-dimensional and finite: null and NaN are refused, because leaving them out is the
-caller's decision, who also counts them. What a statistic cannot be computed from gives no NaN but
-None and the reason. No result depends on the order of the values (pairs keep together).
+caller's decision, who also counts them. A statistic that cannot be computed is None with a reason,
+never NaN. No result depends on the order of the values (or of the pairs).
 """
 
 import math
@@ -248,12 +248,12 @@ def welch_t(a: npt.ArrayLike, b: npt.ArrayLike) -> Significance:
     Parameters
     ----------
     a, b
-        Shapes (n,) and (m,); t is positive where a's mean is larger.
+        Shapes (n,) and (m,); t is positive if a's mean is larger.
 
     Returns
     -------
     Significance
-        too_few_values below two in either; zero_variance where each is constant.
+        too_few_values below two in either; zero_variance if each is constant.
     """
     first, second = ascending(a, "a"), ascending(b, "b")
     reason = _no_spread(first, second)
@@ -313,7 +313,7 @@ def mann_whitney_u(a: npt.ArrayLike, b: npt.ArrayLike) -> Significance:
     Returns
     -------
     Significance
-        too_few_values where either is empty; zero_variance where all values are equal.
+        too_few_values if either is empty; zero_variance if all values are equal.
     """
     first, second = ascending(a, "a"), ascending(b, "b")
     if not first.size or not second.size:
@@ -338,7 +338,7 @@ def paired_t(a: npt.ArrayLike, b: npt.ArrayLike) -> Significance:
     Returns
     -------
     Significance
-        too_few_values below two pairs; zero_variance where all differences are equal.
+        too_few_values below two pairs; zero_variance if all differences are equal.
     """
     differences = pair_differences(a, b)
     reason = _no_spread(differences)

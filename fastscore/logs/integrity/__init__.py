@@ -1,1 +1,1 @@
-"""What a log was when it was planned, and what is wrong with which line."""
+"""State of logs at planning, limits of reading, and rejects."""

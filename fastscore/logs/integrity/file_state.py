@@ -1,7 +1,7 @@
-"""An input file while it is planned, its bytes, and telling that it was not changed since.
+"""State of an input file during planning, its bytes, and the detection of later changes.
 
-Bytes are compared by their hash, so a log that only grows, or is touched, is scored as it was
-planned. Rows of Parquet are scattered, so such a file is compared by its size and time of change.
+Bytes are compared by their hash, so a log that only grows, or is touched, is scored as planned.
+Rows of Parquet are scattered, so such a file is compared by size and modification time.
 """
 
 import os
@@ -36,34 +36,34 @@ _Block = TypeVar("_Block", bytes, bytes | memoryview)
 
 @dataclass(slots=True)
 class FileState:
-    """What is known of an input file so far.
+    """Current state of an input file.
 
     Parameters
     ----------
     file
         The input.
     index
-        Its place among the inputs.
+        Its index among the inputs.
     path, compression
-        What is read for it: the input, or what it was unpacked to.
+        The file to read and its compression: the input, or its unpacked copy.
     size
         Its bytes, unpacked, or its rows.
     read
-        Its bytes as they were read from disk.
+        Number of bytes read from disk.
     digest, hash_blocks
-        Their hash, and that by blocks.
+        Their hash, and their hash by blocks.
     damage
         Why it could not be unpacked to its end, None otherwise.
     unpacked
         Whether it was unpacked to the scratch folder.
     header
-        What governs a file of CSV or a document from its beginning, once it was asked for.
+        The header of a CSV file or a document, once requested.
     stamp
-        Of the input before it was read; see `stamp`.
+        The `stamp` of the input before it was read.
     check_cancelled
         Called with each block that is read; may raise.
     limits
-        What it may take.
+        The limits of reading.
     """
 
     file: InputFile
@@ -89,7 +89,7 @@ class FileState:
         self.hash_blocks.update(block)
 
     def header_before(self, start: int) -> bytes:
-        """Return what governs the bytes from ``start`` on but is before them."""
+        """Return the header of the bytes from ``start`` on, which is before them."""
         if self.file.format not in ("csv", "json") or start == 0:
             return b""
         find = csv_header if self.file.format == "csv" else opening_bracket
@@ -98,7 +98,7 @@ class FileState:
 
 
 def file_blocks(state: FileState, shard_bytes: int, scratch: Path) -> Iterator[bytes]:
-    """Stream a file's bytes; what is packed and larger than a shard is unpacked to a folder."""
+    """Stream a file's bytes. A compressed file larger than a shard is unpacked to a folder."""
     blocks = read_blocks(state.path, state.compression, observe=state.observe, limits=state.limits)
     if state.compression == "none":
         return _counted(blocks, state)
@@ -106,7 +106,7 @@ def file_blocks(state: FileState, shard_bytes: int, scratch: Path) -> Iterator[b
 
 
 def read_whole(state: FileState, scratch: Path) -> None:
-    """Read a file to its end; a packed one is unpacked to the scratch folder, whatever its size.
+    """Read a file to its end. A compressed file of any size is unpacked to the scratch folder.
 
     Raises
     ------
@@ -122,7 +122,7 @@ def read_whole(state: FileState, scratch: Path) -> None:
 def file_line_blocks(
     state: FileState, shard_bytes: int, scratch: Path
 ) -> Iterator[bytes] | Iterator[bytes | memoryview]:
-    """Stream a file of JSON Lines as `file_blocks` does; blocks of a plain one end at line ends."""
+    """Stream a JSON Lines file as `file_blocks` does. Blocks of a plain file end at line ends."""
     if state.compression != "none":
         return file_blocks(state, shard_bytes, scratch)
     try:
@@ -139,9 +139,9 @@ def map_stream(
     scratch: Path,
     threads: int,
 ) -> Iterator[Result]:
-    """Yield what is seen in a file's blocks, in order; those of a plain one several at once.
+    """Yield the results of ``look`` for a file's blocks, in order, in parallel for a plain file.
 
-    ``look`` takes a block's place in the (unpacked) file and the block, and keeps nothing of it.
+    ``look`` takes a block's position in the (unpacked) file and the block, and keeps no reference.
     """
     if state.compression == "none":
 
@@ -163,7 +163,7 @@ def map_plain_blocks(
     look: Callable[[int, memoryview], Result],
     threads: int,
 ) -> Iterator[Result]:
-    """Yield, in order, what is seen in the blocks of a file that is not compressed.
+    """Yield, in order, the results of ``look`` for the blocks of an uncompressed file.
 
     Parameters
     ----------
@@ -172,9 +172,10 @@ def map_plain_blocks(
     observe
         Called with each block, in order, by one thread at a time.
     look
-        Called with each block's place in the file and the block, which is overwritten afterwards.
+        Called with each block's position in the file and the block, which is overwritten
+        afterwards.
     threads
-        How many threads look at blocks; the blocks do not depend on it.
+        Number of threads that call ``look``, which does not affect the blocks.
 
     Raises
     ------
@@ -210,7 +211,7 @@ def map_plain_blocks(
 def _in_order(
     path: str, observe: Callable[[memoryview], object]
 ) -> Iterator[tuple[int, memoryview]]:
-    """Yield the blocks of an object with their places: its file asks for the next ones itself."""
+    """Yield the blocks of an object with their positions: the file itself reads ahead."""
     with open_file(path) as file:
         begin = 0
         while block := file.read(PLAIN_BLOCK_BYTES):
@@ -220,7 +221,7 @@ def _in_order(
 
 
 def _read_block(file: int, begin: int, buffer: memoryview) -> memoryview:
-    """Fill a buffer, less at the file's end, and return what is filled."""
+    """Fill a buffer, partly at the file's end, and return the filled part."""
     filled = 0
     while count := read_into(file, buffer[filled:], begin + filled):
         filled += count
@@ -228,7 +229,7 @@ def _read_block(file: int, begin: int, buffer: memoryview) -> memoryview:
 
 
 def _ordering_events(begins: range) -> Iterator[tuple[int, threading.Event, threading.Event]]:
-    """Give each block what tells that the one before, and that itself was observed."""
+    """Give each block two events: that the block before was observed, and that itself was."""
     before = threading.Event()
     before.set()
     for begin in begins:
@@ -247,7 +248,7 @@ def _counted(blocks: Iterator[_Block], state: FileState) -> Iterator[_Block]:
 def _spill_blocks(
     blocks: Iterator[bytes], state: FileState, shard_bytes: int, scratch: Path
 ) -> Iterator[bytes]:
-    """Hand unpacked blocks on, and write them to the scratch folder once they exceed a shard."""
+    """Yield unpacked blocks, and write them to the scratch folder once they exceed a shard."""
     kept: list[bytes] = []
     out: IO[bytes] | None = None
     temporary = scratch / f"{secrets.token_hex(8)}.tmp"
@@ -287,7 +288,7 @@ def verified_blocks(file_range: FileRange) -> Iterator[bytes]:
     Raises
     ------
     InputError
-        When the file cannot be read or, after the last block, when it was changed.
+        When the file cannot be read or, after the last block, when it has changed.
     """
     digest = BlockHash(file_range.start if file_range.compression == "none" else 0)
     try:
@@ -322,12 +323,12 @@ def verified_lines(file_range: FileRange) -> Iterator[bytes | memoryview]:
 
 
 def check_stamp(file_range: FileRange) -> None:
-    """Refuse a Parquet file that was changed.
+    """Refuse a Parquet file that has changed.
 
     Raises
     ------
     InputError
-        When it was.
+        When it has.
     """
     if file_range.fingerprint:
         _compare(file_range, stamp(file_range.path))
@@ -339,7 +340,7 @@ def _compare(file_range: FileRange, found: str) -> None:
 
 
 def changed(file: str) -> InputError:
-    """Say that a file is not what was planned."""
+    """Return the error for a file that has changed since planning."""
     return InputError(
         f"The file {file!r} was changed while it was read.",
         f"{RUN_AGAIN} when nothing writes to it any more.",

@@ -1,8 +1,7 @@
-"""What reading may take: the length of a record, what is unpacked, and memory.
+"""Limits of reading: the length of a record, the unpacked size, and memory.
 
-Each bound is an error or a reject that says so, never a log that is read in part without a word.
-The memory is what this process has taken from the system for itself, looked at between the parts
-that are read; files that are mapped do not count.
+Exceeding a limit is an error or a reject, and never skips data silently. Memory is this process's
+private memory, checked between parts of the input. Mapped files do not count.
 """
 
 from dataclasses import dataclass
@@ -14,29 +13,29 @@ from fastscore.unpacked import SMALL_BYTES, USUAL_RATIO
 from fastscore.wording import parameter
 
 MAX_RECORD_BYTES = 64 << 20
-"""A line, a CSV record, an element of a document or the texts of a Parquet row are no longer."""
+"""Maximum size of a line, a CSV record, an element of a document or the texts of a Parquet row."""
 
 MEMORY_SHARE = 0.75
-"""The part of the machine's memory that may be taken unless told."""
+"""Default limit of memory, as a share of the machine's."""
 
 SHARD_MEMORY = 16
-"""A shard that is scored takes about so many times its bytes."""
+"""Approximate memory of scoring a shard / its bytes."""
 
 _MIB = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Bounds of a run.
+    """Limits of a run.
 
     Parameters
     ----------
     memory
-        The most MiB of memory, None for `MEMORY_SHARE` of the machine's.
+        Maximum memory in MiB, None for `MEMORY_SHARE` of the machine's.
     unpacked
-        The most MiB that one compressed file holds.
+        Maximum unpacked size of one compressed file in MiB.
     ratio
-        How many times larger a compressed file becomes at most, beyond 64 MiB.
+        Maximum ratio of unpacked to packed size, beyond 64 MiB.
     """
 
     memory: int | None = None
@@ -45,13 +44,13 @@ class Limits:
 
     @property
     def memory_bytes(self) -> int:
-        """The most bytes of memory."""
+        """The maximum memory in bytes."""
         if self.memory is None:
             return int(MEMORY_SHARE * machine_memory())
         return self.memory * _MIB
 
     def check_memory(self, reading: str, more: int = 0) -> None:
-        """Raise `MemoryLimitError` where the process takes too much, with so much more."""
+        """Raise `MemoryLimitError` if the process exceeds the limit with additional bytes."""
         if own_memory() + more > self.memory_bytes:
             give_back_freed_memory()
             taken = own_memory() + more
@@ -59,7 +58,7 @@ class Limits:
                 raise self.exceeded(f"Reading {reading}", taken)
 
     def exceeded(self, doing: str, taken: int) -> MemoryLimitError:
-        """Return the error of something that takes more bytes than it may."""
+        """Return the error for exceeding a limit of bytes."""
         return MemoryLimitError(
             f"{doing} takes {taken / _MIB:,.0f} MiB of memory, more than "
             f"{parameter('max_memory')} allows ({self.memory_bytes / _MIB:,.0f} MiB).",
@@ -69,7 +68,7 @@ class Limits:
         )
 
     def check_unpacked(self, path: str, packed: int, unpacked: int) -> None:
-        """Raise `InputError` where a compressed file of ``packed`` bytes has become too large."""
+        """Raise `InputError` if a compressed file of ``packed`` bytes unpacks to too much."""
         if unpacked > self.unpacked * _MIB:
             raise InputError(
                 f"The file {path!r} unpacks to more than {self.unpacked:,} MiB, the most that "

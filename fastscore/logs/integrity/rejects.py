@@ -1,7 +1,7 @@
 """Rejects: lines and rows that cannot be scored, each with its place and one reason.
 
-Of a file the first are listed; more of them are counted by field and reason, so that what is kept
-does not grow with a log that is bad throughout.
+The first rejects of a file are listed, others are counted by field and reason. So memory does not
+grow with a log of many faulty lines.
 """
 
 from collections import Counter
@@ -16,11 +16,11 @@ from fastscore_jit.arrays import Int64Array
 from fastscore.suites.declarations import REJECTS_TABLE, RejectReason
 
 UNREADABLE_PARQUET = (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException)
-"""polars panics where a footer leads beyond the file's end."""
+"""polars panics if a footer points beyond the file's end."""
 
 
 def reason_of(error: BaseException) -> str:
-    """Return in a few words why a file cannot be read."""
+    """Return a short reason why a file cannot be read."""
     if isinstance(error, pl.exceptions.PanicException):
         return "its footer does not fit its content"
     message = getattr(error, "strerror", None) or str(error)
@@ -28,7 +28,7 @@ def reason_of(error: BaseException) -> str:
 
 
 LISTED_REJECTS = 1000
-"""So many rejects of a file are listed one by one, of each shard that holds a part of it."""
+"""Maximum number of listed rejects of a file, in each shard with a part of it."""
 
 RAW_CHARACTERS = 200
 FOUND_CHARACTERS = 80
@@ -36,9 +36,9 @@ FOUND_CHARACTERS = 80
 
 @dataclass(frozen=True, slots=True)
 class Reject:
-    """A line or row that is left aside, or several of one kind; fields as in `REJECTS_TABLE`.
+    """A line or row that is skipped, or several of one kind; fields as in `REJECTS_TABLE`.
 
-    ``last_line`` is None where there is one.
+    ``last_line`` is None for a single line.
     """
 
     file: str
@@ -59,7 +59,7 @@ def cut(text: str, characters: int) -> str:
 
 
 def decode(raw: bytes, characters: int = RAW_CHARACTERS) -> str:
-    """Decode the beginning of raw bytes for a reader, replacing what is not UTF-8."""
+    """Decode the beginning of raw bytes for display, replacing invalid UTF-8."""
     return cut(raw[: 4 * characters + 4].decode("utf-8", errors="replace"), characters)
 
 
@@ -72,14 +72,14 @@ def reject_frame(rejects: Sequence[Reject]) -> pl.DataFrame:
 
 
 class FileRejects:
-    """Which rejects of each file are listed, and how many more there are."""
+    """The listed rejects of each file, and the number of others."""
 
     def __init__(self) -> None:
         self._listed: Counter[str] = Counter()
         self._more: dict[tuple[str, str | None, str], Reject] = {}
 
     def take(self, rejects: Iterable[Reject]) -> list[Reject]:
-        """Return those of the next rejects that are listed; the others are counted."""
+        """Return the next rejects to list; count the others."""
         listed = []
         for reject in rejects:
             if reject.count == 1 and self._listed[reject.file] < LISTED_REJECTS:
@@ -102,13 +102,13 @@ class FileRejects:
 
 
 def cap_rejects(rejects: Iterable[Reject]) -> list[Reject]:
-    """Return the rejects of whole files, or of parts of them, as they are kept."""
+    """Return the kept rejects of whole files, or of parts of them."""
     of_files = FileRejects()
     return [*of_files.take(rejects), *of_files.more()]
 
 
 def listed_rejects(rejects: pl.DataFrame) -> pl.DataFrame:
-    """Return a frame of rejects, in `REJECTS_TABLE`, with no more of a file than are listed."""
+    """Return a frame of rejects, in `REJECTS_TABLE`, without those above the limit of a file."""
     if rejects.is_empty():
         return rejects
     place = pl.int_range(pl.len()).over("file", order_by=("count", "line"))
@@ -129,7 +129,7 @@ def listed_rejects(rejects: pl.DataFrame) -> pl.DataFrame:
 
 
 def first_of_files(files: Int64Array) -> npt.NDArray[np.bool_]:
-    """Tell which of some rejects, given by the index of their file in order, can be listed."""
+    """Return which rejects can be listed, given by the index of their file in order."""
     places = np.arange(files.size)
     first = np.concatenate(([True], files[1:] != files[:-1])) if files.size else places == 0
     begins = np.maximum.accumulate(np.where(first, places, 0))
@@ -139,14 +139,14 @@ def first_of_files(files: Int64Array) -> npt.NDArray[np.bool_]:
 def count_kinds(
     kinds: Int64Array, lines: Int64Array, describe: Callable[[int], Reject]
 ) -> list[tuple[int, Reject]]:
-    """Make one reject for all of a kind, each with the place of the first of them.
+    """Return one reject for all of a kind, with the place of the first.
 
     Parameters
     ----------
     kinds, lines
-        What each is, and its line, int64 (n,), in input order.
+        The kind and line of each, int64 (n,), in input order.
     describe
-        Makes the reject of one by its place.
+        Returns the reject at an index.
     """
     if not kinds.size:
         return []
