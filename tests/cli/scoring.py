@@ -1,4 +1,4 @@
-"""`fastscore score` with what else a suite asks for."""
+"""`fastscore score` with the further arguments of a suite."""
 
 import json
 from pathlib import Path

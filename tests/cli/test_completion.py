@@ -1,4 +1,4 @@
-"""What a shell completes: names that the command line knows, and those of the run that is typed."""
+"""Shell completion: names known to the command line, and names in the typed run."""
 
 import os
 import subprocess
@@ -13,7 +13,7 @@ PROGRAM = "import sys; sys.argv[0] = 'fastscore'; from fastscore.cli import main
 
 
 def completed(*words: str) -> set[str]:
-    """Return what bash would complete the last word to."""
+    """Return bash's completions of the last word."""
     asked = {
         "COMP_WORDS": " ".join(["fastscore", *words]),
         "COMP_CWORD": str(len(words)),

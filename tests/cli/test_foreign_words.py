@@ -1,4 +1,4 @@
-"""What a new user meets whose logs have other words for speakers, roles and events."""
+"""A new user's logs with other words for speakers, roles and events."""
 
 from pathlib import Path
 from typing import Any

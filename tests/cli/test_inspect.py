@@ -1,4 +1,4 @@
-"""`fastscore inspect`: what logs hold, which suites fit, and a command that scores them."""
+"""`fastscore inspect`: contents of logs, fitting suites, and a command that scores them."""
 
 import contextlib
 import json

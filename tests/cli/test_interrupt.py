@@ -125,7 +125,7 @@ cli.main()
 
 
 def test_an_interrupt_that_was_swallowed_is_seen_later() -> None:
-    """What a callback swallows, the next look at the word of memory raises."""
+    """An interrupt swallowed by a callback is raised at the next memory check."""
     script = """
 import os, signal, sys
 import fastscore.run.interrupt as interrupt

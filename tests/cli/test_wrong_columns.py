@@ -1,4 +1,4 @@
-"""What a new user meets whose logs have other columns: an error that says what to type."""
+"""A new user's logs with other columns: the error names the option to use."""
 
 import json
 from pathlib import Path

@@ -146,7 +146,7 @@ def is_inside_word(text: str, edge: int) -> bool:
     )
 
 
-def stands_as_words(text: str, value: str) -> bool:
+def occurs_as_words(text: str, value: str) -> bool:
     """Return whether a text contains a value with no edge inside a word."""
     start = text.find(value)
     while start >= 0:
@@ -163,7 +163,7 @@ def concepts(text: str | None, catalogue: Catalogue, profile: Profile) -> set[st
         f"{name}={value}"
         for name in profile.fields
         for value in catalogue.items_of[name]
-        if value in lowered and (not profile.on_words or stands_as_words(lowered, value))
+        if value in lowered and (not profile.on_words or occurs_as_words(lowered, value))
     }
     if profile.plot:
         known = [word for word in plot_words(lowered) if word in catalogue.plots]

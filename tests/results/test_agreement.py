@@ -86,7 +86,7 @@ def test_models_and_files_tell_dialogues_of_one_id_apart(tmp_path: Path) -> None
     ).pairs.row(0, named=True)
     for name in ("kappa", "low", "high"):
         assert pair[name] == pytest.approx(alone[name], abs=1e-12)
-    assert alone["first"] == str(tmp_path / "a.jsonl")  # nobody is named
+    assert alone["first"] == str(tmp_path / "a.jsonl")  # no rater is named
 
 
 def test_two_files_of_one_name_are_two_raters(tmp_path: Path) -> None:

@@ -44,7 +44,7 @@ def both(folder: Path) -> Run:
 
 
 def values_by_dialogue(run: Run, metric: str, where: str | None = None) -> dict[str, list[float]]:
-    """Collect a metric's values by the id that stands in the log."""
+    """Collect a metric's values by the id in the log."""
     uid = {
         row["dialogue"]: row["dialogue_uid"]
         for row in run.scan("dialogues").collect().to_dicts()

@@ -1,4 +1,4 @@
-"""Comparisons where one id stands for several conversations, or dialogues have no partner."""
+"""Comparisons of ids with several conversations, and of dialogues without a partner."""
 
 from pathlib import Path
 

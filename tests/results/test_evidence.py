@@ -1,4 +1,4 @@
-"""Evidence of explanations: what is shown adds up to the numbers, in plain Python."""
+"""Evidence of explanations: the shown values add up to the numbers, in plain Python."""
 
 import itertools
 import math

@@ -1,4 +1,4 @@
-"""What is found in a run: true of its tables, and no more often by chance than it may be."""
+"""Findings in a run: true of its tables, with a bounded rate of chance findings."""
 
 import math
 from collections.abc import Mapping

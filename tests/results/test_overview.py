@@ -1,4 +1,4 @@
-"""What scores and runs show of themselves."""
+"""Representations of scores and runs."""
 
 from html.parser import HTMLParser
 from pathlib import Path

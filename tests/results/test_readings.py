@@ -1,4 +1,4 @@
-"""What documents call values: the bounds of bands, and that cards and docs say the same."""
+"""Values in documents: the bounds of bands, equal in cards and docs."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""A report as text: it stands alone, says what was found, and nothing of a log is markup."""
+"""A report as text: self-contained, with the findings, and no log text as markup."""
 
 import json
 import re

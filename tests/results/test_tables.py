@@ -1,4 +1,4 @@
-"""What `summary` and `compare` print: for every suite, at every width, in every format."""
+"""Output of `summary` and `compare`: every suite, every width, every format."""
 
 import csv
 import dataclasses
@@ -84,7 +84,7 @@ def test_summary_fits_and_shows_every_mean(
 
 @pytest.fixture(scope="module")
 def comparisons(suite_runs: SuiteRuns) -> Callable[[str, int], Comparison]:
-    """Return what compares a suite's run by label, or with a second run, once for all widths."""
+    """Return the comparison of a suite's run by label, or with a second run; cached."""
 
     @functools.cache
     def compared(suite: str, runs: int) -> Comparison:

@@ -1,4 +1,4 @@
-"""Trivial agents score what the suite itself gives their replies on the same log."""
+"""Trivial agents have the scores that the suite gives their replies on the same log."""
 
 import gzip
 import json
@@ -24,7 +24,7 @@ Record = dict[str, Any]
 
 
 def scored(run: Run, agent: str) -> pl.DataFrame:
-    """Return what the suite says of an agent, in the order of the run's dialogues."""
+    """Return the suite's scores of an agent, in the order of the run's dialogues."""
     dialogues = Dialogues(run)
     found = dialogues.suite.trivial_agents(run.lazy_tables, dialogues.options)
     key = [name for name in dialogues.key if name in found.columns]

@@ -1,4 +1,4 @@
-"""Running in this process or another, and comparing what runs leave."""
+"""Runs in this process or another, and comparison of their files."""
 
 import subprocess
 import sys
@@ -71,7 +71,7 @@ def start_lexical(inputs: Sequence[Path], output: Path, *more: str) -> subproces
 
 
 def contents(run: Path) -> dict[str, bytes]:
-    """Return every file of a run by name; of manifest and receipts, what does not vary."""
+    """Return every file of a run by name; of manifest and receipts, the constant part."""
     files = {
         str(path.relative_to(run)): path.read_bytes() for path in run.rglob("*") if path.is_file()
     }

@@ -1,4 +1,4 @@
-"""Parts of logs: the first dialogues, a sample by names, and what comes from standard input."""
+"""Parts of logs: the first dialogues, a sample by names, and standard input."""
 
 import gzip
 import json
@@ -143,7 +143,7 @@ def test_a_sample_is_the_same_in_any_order_and_shard_size(
     assert chosen.signature.endswith(f"|sample={size}|seed={seed}")
     fewer = scored(whole, sample=max(1, size - 1), seed=seed)
     assert set(fewer.tables["dialogues"]["dialogue"]) <= found
-    # what is chosen is scored as it is in the whole log
+    # selected dialogues have the scores of the whole log
     everything = scored(whole).tables["dialogues"]
     assert again.tables["dialogues"].equals(
         everything.filter(pl.col("dialogue").is_in(list(found)))

@@ -1,4 +1,4 @@
-"""A table appears whole, as it was made, or not at all."""
+"""A table appears complete and unchanged, or not at all."""
 
 import io
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Runs that are killed, interrupted, or meet a failing disk, and what the next one makes of it."""
+"""Runs that are killed, interrupted, or meet a failing disk, and their resumption."""
 
 import errno
 import io

@@ -1,4 +1,4 @@
-"""What was damaged, edited or taken over after the commit is never shown, and is made again."""
+"""Tables damaged, edited or replaced after the commit are never shown, and are made again."""
 
 import os
 import pkgutil

@@ -1,4 +1,4 @@
-"""A run that takes more memory than it may ends with what to do, and goes on where it ended."""
+"""A run beyond its memory limit ends with advice, and a later run resumes it."""
 
 import time
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A run from end to end: what it leaves, what it skips, what it refuses."""
+"""A run from end to end: output, skipped input, refusals."""
 
 import bz2
 import dataclasses

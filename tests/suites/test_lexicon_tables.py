@@ -1,4 +1,4 @@
-"""Lexicons as files: what is read from their tables, and how faults are named."""
+"""Lexicons as files: reading of their tables, and messages about faults."""
 
 import tomllib
 from collections.abc import Callable

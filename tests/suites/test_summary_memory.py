@@ -1,4 +1,4 @@
-"""The memory of a summary: what it keeps of a dialogue, however much its tables hold of it."""
+"""The memory of a summary: fixed per dialogue, for tables of any length."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Screening of logs, and the whole messages that must refuse them."""
+"""Screening of logs, and the full messages of refusals."""
 
 from pathlib import Path
 
@@ -55,7 +55,7 @@ def found(suite: str, key: str) -> str:
 
 
 def message(suite: str, path: Path, keys: str, nearest: str, absence: str = "") -> str:
-    """Return the whole message of a log that lacks what a suite needs."""
+    """Return the full message for a log that lacks a suite's columns."""
     place, asked = WHERE[suite]
     lines = [
         f"{path}: no row has what {suite} needs.",

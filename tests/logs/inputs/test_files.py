@@ -1,4 +1,4 @@
-"""Files, folders and globs: what is found, in which order, and what is refused."""
+"""Files, folders and globs: found files, their order, and refusals."""
 
 import bz2
 import gzip

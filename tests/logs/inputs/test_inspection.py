@@ -1,4 +1,4 @@
-"""What logs hold and which suites can read them, by two small sources made up for it."""
+"""Contents of logs and suites that can read them, by two small sources made for the tests."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What is told of files that are no logs of a suite."""
+"""Messages about files that are not logs of a suite."""
 
 from collections import Counter
 from collections.abc import Iterator

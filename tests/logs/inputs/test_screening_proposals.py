@@ -1,4 +1,4 @@
-"""What a log is proposed to be read as: columns, words and layouts."""
+"""Proposed readings of a log: columns, words and layouts."""
 
 from pathlib import Path
 

@@ -35,7 +35,7 @@ def score_example(suite: str, folder: Path, **environment: str) -> Path:
 
 
 def numbers(run: Path) -> dict[str, dict[str, float | None]]:
-    """Return what a run's summary says of all its rows, by metric."""
+    """Return the numbers of a run's summary over all rows, by metric."""
     summary = open_run(run).summary
     whole = summary.filter(pl.col("group") == "all")
     return {
@@ -44,7 +44,7 @@ def numbers(run: Path) -> dict[str, dict[str, float | None]]:
 
 
 def standing(suite: str) -> dict[str, Any]:
-    """Return the version and numbers that stand in a suite's file."""
+    """Return the version and numbers in a suite's file."""
     path = FOLDER / f"{suite}.json"
     found: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {"version": 0}
     return found

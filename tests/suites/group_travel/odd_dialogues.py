@@ -1,4 +1,4 @@
-"""Dialogues that nobody would log: strategies of odd words, cells, plans and turns."""
+"""Unrealistic dialogues: strategies of odd words, cells, plans and turns."""
 
 import json
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""What is read and refused, and what may not change a number."""
+"""Accepted and refused input, and changes that must not affect numbers."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What was not given is missing, what was given and is empty says nothing: metric by metric."""
+"""Missing input is null, empty input is no statement: metric by metric."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""Which metric uses what, by declaration: in the docs, and in what the scores do."""
+"""Inputs of each metric, as declared: in the docs, and in the scores."""
 
 from collections.abc import Callable
 from functools import cache

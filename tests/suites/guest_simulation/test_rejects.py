@@ -1,4 +1,4 @@
-"""What cannot be read: where it stands, what was found, what was expected, what is null for it."""
+"""Rejects: place, found and expected value, and the resulting nulls."""
 
 import json
 from pathlib import Path

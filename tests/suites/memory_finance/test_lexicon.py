@@ -1,4 +1,4 @@
-"""The word tables: the built-in file, a file of one's own, and what can be wrong with it."""
+"""The word tables: the built-in file, a user's file, and their faults."""
 
 from pathlib import Path
 

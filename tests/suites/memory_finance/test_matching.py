@@ -1,4 +1,4 @@
-"""What the suite finds in texts and in JSON columns, against Python."""
+"""Matches of the suite in texts and in JSON columns, against Python."""
 
 import json
 from typing import Any

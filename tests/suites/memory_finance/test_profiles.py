@@ -1,4 +1,4 @@
-"""Profiles: snapshots, labels and what replies mention, worked by hand."""
+"""Profiles: snapshots, labels and mentions in replies, worked by hand."""
 
 from typing import Any
 

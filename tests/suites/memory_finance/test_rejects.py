@@ -1,4 +1,4 @@
-"""Lines that the definitions cannot use: where they stand, what is wrong, what was expected."""
+"""Rejected lines: their place, the fault, and the expected value."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""Other spellings of values: what they match in both modes, and what a table of them may be."""
+"""Other spellings of values: matches in both modes, and valid tables of them."""
 
 import re
 from pathlib import Path

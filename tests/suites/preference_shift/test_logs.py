@@ -1,4 +1,4 @@
-"""Reading conversations: pairs, merged speakers, names, and what is listed as a reject."""
+"""Reading conversations: pairs, merged speakers, names, and rejects."""
 
 import json
 from pathlib import Path

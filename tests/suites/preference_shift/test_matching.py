@@ -42,8 +42,8 @@ def cut(text: str, edge: int) -> bool:
     return 0 < edge < len(text) and joins(text[edge - 1]) and joins(text[edge])
 
 
-def stands(text: str, value: str, *, words: bool) -> bool:
-    """Whether a value stands in a text at any place where it may."""
+def occurs(text: str, value: str, *, words: bool) -> bool:
+    """Return whether a text contains a value at any allowed position."""
     return any(
         text.startswith(value, at) and not (words and (cut(text, at) or cut(text, at + len(value))))
         for at in range(len(text) - len(value) + 1)
@@ -55,7 +55,7 @@ def brute_force(text: str, concepts: Concepts, *, words: bool) -> list[str]:
     lowered = text.lower()
     rows = concepts.terms.select("concept", "value", "is_plot").rows()
     found = [
-        concept for concept, value, plot in rows if not plot and stands(lowered, value, words=words)
+        concept for concept, value, plot in rows if not plot and occurs(lowered, value, words=words)
     ]
     keywords = {value: concept for concept, value, plot in rows if plot}
     spoken = [

@@ -1,4 +1,4 @@
-"""What vectors decide: extraction by meaning, and segments where metadata are missing."""
+"""Effects of vectors: extraction by meaning, and segments without metadata."""
 
 from pathlib import Path
 from typing import Any

@@ -26,7 +26,7 @@ from tests.suites.preference_shift.conversing import (
 
 
 def check(texts: list[str], concepts: Concepts, chosen: PreferenceShift) -> None:
-    """Compare every set with what the vectoriser finds field by field."""
+    """Compare every set with the vectoriser's, field by field."""
     found = concepts.names(concepts_by_ngrams(pl.Series(texts), concepts, chosen)).to_list()
     expected: list[list[str]] = [[] for _ in texts]
     for (field,), terms in concepts.terms.group_by("field"):

@@ -1,4 +1,4 @@
-"""Lists of items in cells that no parser takes, against a plain reading of them."""
+"""Lists of items in cells that no parser accepts, against a plain reading of them."""
 
 import numpy as np
 import pytest

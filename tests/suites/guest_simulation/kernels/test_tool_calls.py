@@ -1,4 +1,4 @@
-"""What cells of tool calls say, against a plain reading of them one by one."""
+"""Tool calls in cells, against a plain reading of them one by one."""
 
 import numpy as np
 import polars as pl

@@ -1,4 +1,4 @@
-"""Searching JSON strings where they stand, against Python's json and `in`."""
+"""Searching JSON strings in place, against Python's json and `in`."""
 
 import json
 from typing import Any

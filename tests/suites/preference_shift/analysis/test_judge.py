@@ -1,4 +1,4 @@
-"""Judge scores: where they come from, what is refused, and what they are correlated with."""
+"""Judge scores: sources, refusals, and correlations."""
 
 import json
 from collections.abc import Sequence
