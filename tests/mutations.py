@@ -140,14 +140,14 @@ def mutants(module: str) -> Iterator[tuple[Mutation, ast.Module]]:
         for change in changes(node)
     ]
     for function, node, shown, field, value in sites:
-        original, before = getattr(node, field), said(shown)
+        original, before = getattr(node, field), one_line(shown)
         setattr(node, field, value)
         place = node.lineno, node.col_offset
-        yield Mutation(module, place[0], function, before, said(shown), place[1]), tree
+        yield Mutation(module, place[0], function, before, one_line(shown), place[1]), tree
         setattr(node, field, original)
 
 
-def said(node: ast.AST) -> str:
+def one_line(node: ast.AST) -> str:
     """Write code on one line."""
     return " ".join(ast.unparse(node).split())
 
@@ -195,9 +195,9 @@ def fails(mutation: Mutation | None, tests: list[str], folder: Path) -> str:
     child = os.fork()
     if child == 0:
         os.setpgid(0, 0)
-        said = os.open(folder / "said.txt", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-        os.dup2(said, 1)
-        os.dup2(said, 2)
+        output = os.open(folder / "output.txt", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        os.dup2(output, 1)
+        os.dup2(output, 2)
         try:
             os._exit(int(run_tests(mutation, tests, folder)))
         except BaseException:
@@ -260,7 +260,7 @@ def main(number: int, seed: int, skip: int, minutes: float, only: str, listed: b
     with tempfile.TemporaryDirectory() as folder:
         for tests in {tuple(tests): tests for _, tests in tried}.values():
             if fails(None, tests, Path(folder)) != "passed":
-                sys.exit(f"Tests fail as it is\n{Path(folder, 'said.txt').read_text()}")
+                sys.exit(f"Tests fail as it is\n{Path(folder, 'output.txt').read_text()}")
         for mutation, tests in tried:
             if time.monotonic() - started > minutes * 60:
                 break

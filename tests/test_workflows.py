@@ -86,8 +86,8 @@ def test_all_claimed_pythons_are_tried_and_none_fails_unseen(tmp_path: Path) -> 
             capture_output=True,
             text=True,
         )
-        said = [line for line in done.stderr.splitlines() if "Makefile" not in line]
-        return done.returncode, done.stdout.splitlines(), said
+        errors = [line for line in done.stderr.splitlines() if "Makefile" not in line]
+        return done.returncode, done.stdout.splitlines(), errors
 
     out = ["no Python 3.12 that starts here: it is left out"]
     tests = ["test PYTHON=python3.11 VENV=.venv-3.11", f"test PYTHON={own} VENV=.venv-3.13"]

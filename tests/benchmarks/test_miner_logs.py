@@ -186,7 +186,7 @@ def test_the_sample_is_small_and_covers_many_services() -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "said"),
+    ("line", "message"),
     [
         ("[1, 2]", "bad.jsonl:2"),
         ("{", "bad.jsonl:2"),
@@ -196,10 +196,10 @@ def test_the_sample_is_small_and_covers_many_services() -> None:
         (json.dumps(A), "also occurs at"),
     ],
 )
-def test_bad_dialogues_are_named_by_file_and_line(tmp_path: Path, line: str, said: str) -> None:
+def test_bad_dialogues_are_named_by_file_and_line(tmp_path: Path, line: str, message: str) -> None:
     path = tmp_path / "bad.jsonl"
     path.write_text(json.dumps(A) + "\n" + line + "\n")
-    with pytest.raises(click.ClickException, match=said):
+    with pytest.raises(click.ClickException, match=message):
         read_dialogues([path])
 
 

@@ -72,10 +72,10 @@ def score(log: Path, *options: str, suite: str = "score_dialogue") -> tuple[int,
         timeout=often(280, 3_600),
         check=False,
     )
-    said, _, peak = done.stderr.rpartition("peak ")
+    message, _, peak = done.stderr.rpartition("peak ")
     n_bytes = log.stat().st_size
     print(f"{log.name} of {n_bytes:,} bytes: exit {done.returncode}, peak {peak.strip()} MiB")
-    return done.returncode, int(peak), said
+    return done.returncode, int(peak), message
 
 
 def counts(log: Path) -> dict[str, int]:
@@ -99,8 +99,8 @@ BOMBS: dict[str, Callable[[Path], Path]] = {
 @pytest.mark.parametrize("bomb", BOMBS)
 def test_the_budget_is_kept(tmp_path: Path, bomb: str) -> None:
     log = BOMBS[bomb](tmp_path)
-    code, peak, said = score(log, "--max-rejects", "1", "--max-ratio", "5000")
-    assert (code, peak < BUDGET) == (0, True), (code, peak, said)
+    code, peak, message = score(log, "--max-rejects", "1", "--max-ratio", "5000")
+    assert (code, peak < BUDGET) == (0, True), (code, peak, message)
     found = counts(log)
     left = found.get("rejects", 0)
     assert found["lines"] == found["blank"] + found["rows"] + left + found.get("left_out", 0)
@@ -113,9 +113,9 @@ def test_rejects_beyond_the_first_are_counted(tmp_path: Path) -> None:
     log = plain(
         tmp_path / "log.jsonl", iter([HEAD, b"x\n[]\n" * 3000, HEAD.replace(b"first", b"b")])
     )
-    code, _, said = score(log)
+    code, _, message = score(log)
     assert code == 3
-    assert "6,000 of 6,004 lines are rejects" in said
+    assert "6,000 of 6,004 lines are rejects" in message
     table = rejects(log)
     listed, counted = table.filter(pl.col("count") == 1), table.filter(pl.col("count") > 1)
     assert listed["line"].to_list() == list(range(3, 1003))
@@ -137,11 +137,11 @@ def test_what_unpacks_to_too_much_is_refused(
     tmp_path: Path, options: tuple[str, ...], told: str
 ) -> None:
     log = packed(tmp_path / "log.jsonl.gz", repeated(b"\0", 300))
-    code, peak, said = score(log, *options)
-    assert (code, peak < BUDGET) == (3, True), (code, peak, said)
-    assert str(log) in said
-    assert told in said
-    assert (options[-2] if options else "--max-ratio") in said
+    code, peak, message = score(log, *options)
+    assert (code, peak < BUDGET) == (3, True), (code, peak, message)
+    assert str(log) in message
+    assert told in message
+    assert (options[-2] if options else "--max-ratio") in message
 
 
 def test_a_budget_that_is_too_small_is_an_error(tmp_path: Path) -> None:
@@ -149,11 +149,11 @@ def test_a_budget_that_is_too_small_is_an_error(tmp_path: Path) -> None:
     opened = json.dumps(row).encode().removesuffix(b"}")
     lines = (opened + b', "step": %d}\n' % step for step in range(12))
     log = plain(tmp_path / "log.jsonl", (part for part in (HEAD, *lines)))
-    code, peak, said = score(log, "--max-memory", "256", "--shard-size", "2000")
-    assert (code, peak < BUDGET) == (4, True), (code, peak, said)
-    assert "--max-memory" in said
+    code, peak, message = score(log, "--max-memory", "256", "--shard-size", "2000")
+    assert (code, peak < BUDGET) == (4, True), (code, peak, message)
+    assert "--max-memory" in message
     # between two lines that are read, or while one is
-    assert str(log) in said or "stage 'plan'" in said or "stage 'score'" in said
+    assert str(log) in message or "stage 'plan'" in message or "stage 'score'" in message
 
 
 READ = """

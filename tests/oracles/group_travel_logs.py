@@ -159,11 +159,11 @@ class Dialogue:
     @cached_property
     def preferences(self) -> dict[tuple[str, str], str]:
         """Each member's texts about each slot, by first appearance."""
-        said: dict[tuple[str, str], list[str]] = {}
+        texts: dict[tuple[str, str], list[str]] = {}
         for turn in self.of("user_provide_"):
             if turn.utterance and not turn.is_system:
-                said.setdefault((turn.speaker, turn.slot), []).append(turn.utterance)
-        return {pair: " ".join(utterances) for pair, utterances in said.items()}
+                texts.setdefault((turn.speaker, turn.slot), []).append(turn.utterance)
+        return {pair: " ".join(utterances) for pair, utterances in texts.items()}
 
     @cached_property
     def syntheses(self) -> dict[str, list[Mapping[str, Any]]]:

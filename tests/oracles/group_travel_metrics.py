@@ -148,10 +148,10 @@ class Scorer(Reading):
 
     def detects(self, slot: str) -> bool:
         """Whether the synthesis of a slot sees a conflict."""
-        said = [turn.utterance for turn in self.dialogue.of("sys_synthesize_", slot=slot)]
+        texts = [turn.utterance for turn in self.dialogue.of("sys_synthesize_", slot=slot)]
         objects = self.dialogue.syntheses.get(slot, [])
-        said += [str(item.get("conflict_description") or "") for item in objects]
-        return self.dialogue.has_conflict(slot) or any(map(speaks_of_conflict, said))
+        texts += [str(item.get("conflict_description") or "") for item in objects]
+        return self.dialogue.has_conflict(slot) or any(map(speaks_of_conflict, texts))
 
     def explains(self, slot: str) -> bool:
         """Whether the synthesis of a slot gives reasons."""

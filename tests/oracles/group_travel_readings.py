@@ -56,8 +56,8 @@ class Reading:
         if not self.flags["enable_synthesis"]:
             return []
         turns = self.dialogue.of("sys_synthesize_", slot=slot)
-        said = [turn.utterance for turn in turns if turn.utterance]
-        return said + self.dialogue.explanations(slot)
+        texts = [turn.utterance for turn in turns if turn.utterance]
+        return texts + self.dialogue.explanations(slot)
 
     @cached_property
     def plan_texts(self) -> list[str]:

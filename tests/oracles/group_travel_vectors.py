@@ -61,11 +61,11 @@ class Vectors:
         Each part is a window of its own, of as many tokens as words. None where the text or all
         parts say nothing.
         """
-        said = [part for part in parts if not is_null(part)]
-        if not self or not said or is_null(text):
+        texts = [part for part in parts if not is_null(part)]
+        if not self or not texts or is_null(text):
             return None
-        words = [len(part.split()) for part in said]
-        mean = np.average(self.of(said).astype(np.float64), axis=0, weights=words)
+        words = [len(part.split()) for part in texts]
+        mean = np.average(self.of(texts).astype(np.float64), axis=0, weights=words)
         length = float(np.linalg.norm(mean))
         cosine = float(self.of([text])[0] @ mean) / length if length else 0.0
         return max(cosine, 0.0)

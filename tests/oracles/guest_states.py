@@ -127,8 +127,8 @@ def behaviours_by_words(rows: Sequence[Row], targets: Sequence[Any]) -> list[Beh
         mood = next(
             (mood["name"] for mood in words["moods"] if has_phrase(text, mood["phrases"])), "casual"
         )
-        said = f" {normalise(text)} "
-        named = {name for name in wanted if f" {name} " in said}
+        padded = f" {normalise(text)} "
+        named = {name for name in wanted if f" {name} " in padded}
         left = wanted - named_before
         if named:
             many = len(named) >= words["ordering"]["items_at_once"]

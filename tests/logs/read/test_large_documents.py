@@ -70,8 +70,8 @@ def test_an_array_of_dialogues_is_read_in_bounded_memory(
     options = ["--catalogue", str(catalogue), "--segments", "metadata", "--embedder", "none"]
     if kind != "native":
         options += ["--layout", kind]
-    code, peak, said = score(path, *options, suite="preference_shift")
-    assert code == 0, said
+    code, peak, message = score(path, *options, suite="preference_shift")
+    assert code == 0, message
     assert peak < BUDGET
     run = fastscore.open_run(tmp_path / "run")
     dialogues = run.scan("dialogues").collect()
@@ -88,7 +88,9 @@ def test_one_object_of_more_than_64_mib_is_named(tmp_path: Path) -> None:
     path = tmp_path / "log.json"
     write(path, "openai", ", ")
     path.write_text(f'{{"samples": {path.read_text()}}}')
-    code, peak, said = score(path, "--layout", "inspect", "--level", "1", suite="guest_simulation")
+    code, peak, message = score(
+        path, "--layout", "inspect", "--level", "1", suite="guest_simulation"
+    )
     assert code == 3
-    assert "line_too_long" in said or "more than 64 MiB" in said
+    assert "line_too_long" in message or "more than 64 MiB" in message
     assert peak < BUDGET
