@@ -42,20 +42,18 @@ LICENCES = {
     "memory_finance": ("MEMFINROBOT",),
 }
 MADE = {
-    "score_dialogue": "What was said is real: utterances of the Schema-Guided Dialogue dataset.\n"
-    "The predictions of the two miners are made of them: the first words of what will be said,\n"
-    "completed with words of another utterance.",
-    "group_travel": "Plans, places and the members' wishes are real: TravelPlanner's plans of\n"
-    "people and utterances of the Schema-Guided Dialogue dataset. Who says what to\n"
-    "whom, the planner's summaries and the itineraries are made of them, and one in twenty has\n"
-    "a defect.",
-    "guest_simulation": "What guests say and order is real: Taskmaster-4's orders of coffee.\n"
-    "Personas, states and the agents' tools are made for them.",
-    "preference_shift": "Users, what they say and the movies are real: ReDial's dialogues.\n"
-    "`recorded` is what the people answered; `echoing`, `restating` and `slow` are made\n"
-    "recommenders, and two dialogues are joined where a preference shifts. The judge's scores are\n"
-    "made.",
-    "memory_finance": "All of it is real: traces of a financial assistant as they were published.",
+    "score_dialogue": "Real: the utterances, from the Schema-Guided Dialogue dataset.\n"
+    "Synthetic: the predictions of the two miners. They are the first words of the true\n"
+    "utterance, completed with words of another utterance.",
+    "group_travel": "Real: plans and places from TravelPlanner, and the members' wishes from the\n"
+    "Schema-Guided Dialogue dataset. Synthetic: the dialogues, the planner's summaries and the\n"
+    "itineraries made of them. One in twenty has a defect.",
+    "guest_simulation": "Real: the guests' texts and orders of coffee, from Taskmaster-4.\n"
+    "Synthetic: personas, states and the agents' tools.",
+    "preference_shift": "Real: users, their texts and the movies, from ReDial.\n"
+    "`recorded` are the real answers. Synthetic: the recommenders `echoing`, `restating` and\n"
+    "`slow`, the judge's scores, and the joining of two dialogues at each preference shift.",
+    "memory_finance": "Everything is real: published traces of a financial assistant.",
 }
 
 
