@@ -18,7 +18,7 @@ WORKERS ?= $(shell expr 1 + $$(getconf _NPROCESSORS_ONLN))
 
 PYTHONS := $(shell sed -n 's/.*:: Python :: \(3\.[0-9]*\)",/\1/p' pyproject.toml)
 
-.PHONY: help setup kernels kernels-checked demo browser fuzz mutations test test-pythons test-checked collect test-slow test-llm test-nightly test-weekly test-loggers test-numba test-ray test-aarch64 test-lowest test-newest test-resolved wheel wheel-pure check-wheels container lint docs picture bench bench-full clean
+.PHONY: help setup kernels kernels-checked demo browser fuzz mutations test test-pythons test-checked collect test-slow test-llm test-nightly test-weekly test-loggers test-numba test-ray test-aarch64 test-wine test-lowest test-newest test-resolved wheel wheel-pure check-wheels container lint docs picture bench bench-full clean
 
 help:  ## List the targets
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -107,10 +107,11 @@ $(VENV)/uv.installed: $(VENV)/dev.installed
 	@touch $@
 
 RESOLVED := tests/suites/*/test_definitions.py tests/suites/golden tests/statistics tests/vectors
+RESOLVED += tests/cli/test_cli.py tests/cli/test_completion.py tests/engines/test_equal.py tests/llm tests/logs/test_objects.py tests/results/test_report.py
 
 test-lowest: RESOLUTION := lowest-direct
 test-newest: RESOLUTION := highest
-test-lowest: test-resolved  ## Definitions, statistics and vectors with the lowest versions that pyproject.toml allows
+test-lowest: test-resolved  ## Numbers, commands and extras with the lowest versions that pyproject.toml allows
 test-newest: test-resolved  ## The same with the newest versions
 
 test-resolved: $(VENV)/model.exported $(VENV)/uv.installed
@@ -120,7 +121,7 @@ test-resolved: $(VENV)/model.exported $(VENV)/uv.installed
 	  -r pyproject.toml --extra arrow --extra cloud --extra compile --extra dask --extra embed --extra llm --extra openvino --extra plots --extra stats
 	$(BIN)/uv pip install --quiet --python .venv-resolved/bin/python pytest hypothesis scikit-learn
 	$(BIN)/uv pip install --quiet --no-deps --python .venv-resolved/bin/python --editable .
-	FASTSCORE_EXAMPLES=20 .venv-resolved/bin/python -m pytest -q $(RESOLVED)
+	FASTSCORE_EXAMPLES=20 .venv-resolved/bin/python -m pytest -q -m "not slow and not llm" $(RESOLVED)
 
 # a program of pyenv does not start unless its version is chosen: its own folder has one that does
 test-pythons:  ## All tests on every Python that the package claims and that starts on this machine
@@ -184,6 +185,14 @@ test-aarch64: $(VENV)/dev.installed $(VENV)/model.exported  ## Linux on aarch64 
 	command -v qemu-aarch64 >/dev/null && command -v debootstrap >/dev/null || \
 	  { apt-get update -qq && apt-get install -y -qq --no-install-recommends qemu-user debootstrap; }
 	$(BIN)/python -m tests.aarch64 $(AARCH64) $(AARCH64_TESTS)
+
+test-wine: export FASTSCORE_EXAMPLES ?= 3
+test-wine: export FASTSCORE_PROCESSOR = x86-64
+test-wine: $(VENV)/dev.installed kernels  ## Kernels as libraries of Windows under Wine beside those of Linux (Debian, root)
+	test -x /usr/lib/wine/wine64 && command -v lld-link >/dev/null && command -v x86_64-w64-mingw32-gcc >/dev/null || \
+	  { apt-get update -qq && apt-get install -y -qq --no-install-recommends wine64 lld gcc-mingw-w64-x86-64; }
+	rm -rf build/wine && mkdir -p build/wine
+	$(BIN)/python -m tests.jit.wine build/wine -m "not slow" tests/kernels tests/readers $(wildcard tests/suites/*/kernels)
 
 browser:  ## Install the headless browser in which tests open reports (Debian; skipped without)
 	command -v chromium >/dev/null && command -v chromedriver >/dev/null || \
