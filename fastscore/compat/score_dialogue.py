@@ -107,7 +107,7 @@ def refuse_missing_steps(path: str, utterances: "pl.DataFrame") -> None:
     Raises
     ------
     InputError
-        Names the first such utterance and its line.
+        Names the first of these utterances and its line.
     """
     without = utterances.filter(utterances["total_steps"] == 0)
     if without.is_empty():
@@ -241,7 +241,7 @@ def score_jsonl(
     Raises
     ------
     FileNotFoundError
-        If there is no such file.
+        If the file is missing.
     FastscoreError
         If a weight is out of its range, an environment variable cannot be used, a model is
         missing, or an utterance without steps meets a weight below 1.

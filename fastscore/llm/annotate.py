@@ -198,7 +198,7 @@ def annotate_states(asked: Annotating, reporter: Reporter, *, level: int = 0) ->
 
 
 def _guest_messages(rows: Rows, asked_rows: Sequence[int]) -> list[Messages]:
-    """Return what is asked of each message: it, and what was said before."""
+    """Return the prompt for each message: the message, and the messages before."""
     prompt = prompts()["states"]
     length = prompt["characters"]
     speakers, contents = rows["role"].to_list(), rows["content"].to_list()

@@ -82,12 +82,12 @@ class AnswerStore:
     Parameters
     ----------
     path
-        The file; it is made where it does not stand.
+        The file. It is created if it is missing.
 
     Raises
     ------
     RunError
-        The file cannot be written, or is no such store.
+        The file cannot be written, or is not a store of answers.
     """
 
     def __init__(self, path: Path) -> None:
@@ -258,7 +258,7 @@ class ChatClient:
                 self._flying.pop(key).set()
 
     def close(self) -> None:
-        """End requests that wait for a retry, with `ClosedError`; requests under way end alone."""
+        """End requests that wait for a retry, with `ClosedError`. Others end normally."""
         self._closed.set()
 
     def _send(self, request: ChatRequest) -> Answer:

@@ -104,7 +104,7 @@ LENGTH, CONTENT_FILTER = "length", "content_filter"
 
 JSON_SCHEMA, JSON_OBJECT, NO_FORMAT = "json-schema", "json-object", "none"
 STRUCTURED = (JSON_SCHEMA, JSON_OBJECT, NO_FORMAT)
-"""How servers take a schema: as most, as llama.cpp's Python server, or in words alone."""
+"""How servers take a schema: as most, as llama.cpp's Python server, or only in words."""
 
 Messages = tuple[tuple[str, str], ...]
 
@@ -201,7 +201,7 @@ class Answer:
 
     @property
     def cut_off(self) -> str | None:
-        """What cut the answer: ``length`` or ``content_filter``; None if it is whole."""
+        """What cut the answer: ``length`` or ``content_filter``; None if it is complete."""
         return self.finish_reason if self.finish_reason in (LENGTH, CONTENT_FILTER) else None
 
 
@@ -291,7 +291,7 @@ class ModelOptions:
         The most tokens of an answer.
     structured
         How a server is asked for JSON of a schema: ``json-schema`` as most take it, ``json-object``
-        as llama.cpp's Python server does, ``none`` for the prompt alone.
+        as llama.cpp's Python server does, ``none`` for the prompt only.
     concurrency
         The most requests at once.
     timeout

@@ -300,7 +300,7 @@ class Meter:
     def reserve(self, bound: Bound, *, is_retry: bool = False) -> None:
         """Count a request that is about to be sent.
 
-        Waits while only requests under way stand between it and the budget.
+        Waits if the budget covers it once requests under way have ended.
 
         Raises
         ------

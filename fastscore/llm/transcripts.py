@@ -1,4 +1,4 @@
-"""Transcripts: what was said by whom in the logs of any suite, dialogue by dialogue.
+"""Transcripts: speakers and texts of the logs of any suite, dialogue by dialogue.
 
 A dialogue is what the suite takes for one, under the id that its tables have. A row that cannot be
 read is no part of a transcript; the reader counts it.

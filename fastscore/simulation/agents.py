@@ -343,8 +343,8 @@ def _candidate(item: Item, words: Mapping[str, str]) -> str:
 def unknown_titles(text: str, retrieval: Retrieval) -> list[str]:
     """Return what a text names as titles that the catalogue does not have.
 
-    Titles are what stands in double quotes or between asterisks, and words in capitals before a
-    year in brackets. The catalogue's titles count with and without such a year.
+    Titles are words in double quotes or between asterisks, and words in capitals before a
+    year in brackets. The catalogue's titles count with and without the year.
     """
     known = _known_titles(retrieval)
     found: dict[str, None] = {}

@@ -102,7 +102,7 @@ def read_experiment(path: Path) -> Experiment:
     Raises
     ------
     UsageError
-        The file cannot be read, or a key or value in it is not what stands there.
+        The file cannot be read, or a key or value in it is not as expected.
     """
     values = read_toml(path)
     for name in _TABLES:
@@ -249,7 +249,7 @@ def run_experiment(
     """
     _check_folder(experiment, folder)
     options = replace(experiment.models, answers=folder / ANSWERS, replay=replay)
-    meter = Meter(options.limits)  # the budget is the whole experiment's
+    meter = Meter(options.limits)  # one budget for all stages
     described = {"agents": list(experiment.agents), "endpoint": _endpoint(experiment)}
     with spending_recorded(folder / MANIFEST, described, meter) as outcome:
         _simulate_agents(experiment, folder, options, meter, reporter, workers)

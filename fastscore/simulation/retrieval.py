@@ -5,7 +5,7 @@ no other session, worker or earlier run, and what a user draws on nothing that a
 
 The rules are the public system's: values of a field are alternatives, fields narrow each other
 down unless nothing is left, a field that matches nothing is ignored. Where that system shuffles a
-set of strings in the order of their hashes, items stand in the catalogue's order first.
+set of strings in the order of their hashes, items are first in the catalogue's order.
 """
 
 import re
@@ -107,7 +107,7 @@ class Item:
     Parameters
     ----------
     title
-        Its name, or the key under which it stands.
+        Its name, or its key in the catalogue.
     plot
         Its plot; empty without one.
     values
@@ -208,7 +208,7 @@ class Retrieval:
     def find_titles(self, text: str) -> list[str]:
         """Return the different titles that a text names, written as in the catalogue.
 
-        Whole words alone, and the longest title where several begin.
+        Only complete words match, and the longest title if several begin at one place.
         """
         found = self._titles.find_matches_as_indexes(text)
         titles = (text[start:end] for _, start, end in found if _stands_alone(text, start, end))
@@ -309,7 +309,7 @@ def make_retrieval(catalogue: Catalogue, plots: Sequence[str]) -> Retrieval:
     catalogue
         The catalogue.
     plots
-        The plot of each item; the compiled catalogue has their keywords alone.
+        The plot of each item; the compiled catalogue has only their keywords.
     """
     from ahocorasick_rs import AhoCorasick, MatchKind
 

@@ -1,7 +1,7 @@
 """What a simulation is, and its sessions.
 
-A shard holds the logs of consecutive sessions as JSON Lines, and is a function of the simulation's
-fingerprint and their numbers alone. It appears whole; its receipt, in a hidden folder beside it
+A shard holds the logs of consecutive sessions as JSON Lines, and depends only on the simulation's
+fingerprint and their numbers. It appears complete; its receipt, in a hidden folder beside it
 that readers of logs leave aside, says that it did.
 """
 

@@ -76,7 +76,7 @@ def load_policy(path: Path | None = None) -> Policy:
     Raises
     ------
     UsageError
-        The file cannot be read, is not TOML, or a value in it is not what stands there.
+        The file cannot be read, is not TOML, or a value in it is not as expected.
     """
     source = str(path) if path else "the built-in user.toml"
     try:
@@ -154,13 +154,13 @@ class UserTurn:
     Parameters
     ----------
     phrase
-        The words; ``{reference}`` in them stands for a title.
+        The words; ``{reference}`` in them is replaced by a title.
     meta
         The turn's metadata as logs have them.
     draw
         Chooses among the titles that a system named, from 0 to below 1.
     otherwise
-        What stands for the title where the system named none.
+        The replacement if the system named no title.
     """
 
     phrase: str
@@ -178,7 +178,7 @@ class UserTurn:
 
 @dataclass(frozen=True, slots=True)
 class UserPlan:
-    """A user's side of a whole conversation.
+    """A user's side of a conversation.
 
     Parameters
     ----------
@@ -285,7 +285,7 @@ class _User:
         return f"{draws.choose(policy.phrases['reactions'])} {question}", None
 
     def _shift(self, number: int) -> tuple[str, dict[str, Any]]:
-        """Move the focus along a bridge, and return what is said and the event."""
+        """Move the focus along a bridge; return the user's words and the event."""
         draws, before, from_anchor = self.draws, self.focus, self._title()
         bridge = draws.choose(self._bridges())
         name = self._next_field(before[0])

@@ -87,7 +87,7 @@ def load_rubric(name: str) -> Rubric:
     Raises
     ------
     UsageError
-        There is no such rubric, or a value in it is not what stands there.
+        The rubric is unknown, or a value in its file is not as expected.
     """
     path = Path(name)
     if name in rubric_names():

@@ -192,7 +192,7 @@ def _compare(
     speaks[conversation[messages.by_role]] = True
     by_text: Mask = ~orders.present & (targets.key >= 0)
     spoken = np.flatnonzero(messages.by_role & by_text[conversation])
-    # words that were not given are no words; as published, they are none said
+    # a missing message is unknown, but in the profile published it is empty
     unspoken = by_text & speaks & (not options.published)
     unspoken[conversation[spoken[messages["content"][spoken].is_not_null().to_numpy()]]] = False
     readable = by_text.copy()

@@ -486,7 +486,7 @@ def count_transitions(
 
 
 def behavioural_variance(n_states: Indices, n_transitions: Indices) -> Float64Array:
-    """Compute BVS, in whole numbers up to the last division.
+    """Compute BVS, in integers up to the last division.
 
     Parameters
     ----------

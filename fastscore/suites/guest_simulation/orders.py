@@ -80,8 +80,8 @@ def read_lists(
 ) -> Names:
     """Read the names in lists of items, one list a conversation."""
     found = item_names(data, start, stop, option_first=option_first, threads=1)
-    whole = np.flatnonzero(found.ends[found.row] >= 0)
-    begins, ends = found.start[whole], found.end[whole]
+    complete = np.flatnonzero(found.ends[found.row] >= 0)
+    begins, ends = found.start[complete], found.end[complete]
     code, firsts = number_ranges(data, begins, ends)
     values = texts_between(data, begins[firsts], ends[firsts])
     escaped = np.flatnonzero(values.str.contains("\\", literal=True).to_numpy())
@@ -89,7 +89,7 @@ def read_lists(
         texts = [_unescape(name) for name in values.gather(escaped)]
         values = values.scatter(escaped, texts)
     broken = conversation[found.ends < 0]
-    return Names(conversation[found.row[whole]], found.kind[whole], code, values, broken)
+    return Names(conversation[found.row[complete]], found.kind[complete], code, values, broken)
 
 
 def _unescape(name: str) -> str:
@@ -163,11 +163,11 @@ def _unescaped_texts(data: UInt8Array, start: Indices, end: Indices) -> pl.Serie
     texts, begins, ends = unescaped(data, start, end)
     halved = np.flatnonzero(ends < 0)
     ends[halved] = begins[halved]
-    whole = [
+    replaced = [
         replace_lone_surrogates(json.loads(b'"%b"' % data[start[row] : end[row]].tobytes()))
         for row in halved.tolist()
     ]
-    return texts_between(texts, begins, ends).scatter(halved, whole)
+    return texts_between(texts, begins, ends).scatter(halved, replaced)
 
 
 def _scan_values(cells: pl.Series) -> LineScan:

@@ -105,7 +105,7 @@ def find_state_files(folder: str) -> dict[tuple[int, str], Path]:
     Raises
     ------
     UsageError
-        It is no folder, or has no such file.
+        The path is not a folder, or the folder has no file of states.
     """
     root = Path(folder)
     if not root.is_dir():

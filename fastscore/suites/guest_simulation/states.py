@@ -352,7 +352,7 @@ def _phrases(phrases: list[str]) -> tuple[str, ...]:
 
 
 def _spaced(words: pl.Series) -> pl.Series:
-    """Put spaces around texts, so that what is found in them is whole words."""
+    """Put spaces around texts, so that only complete words match."""
     return " " + words + " "
 
 
@@ -362,7 +362,7 @@ def states_by_words(rows: Rows, targets: Names) -> States:
     Parameters
     ----------
     rows
-        The rows of whole conversations in order, with the columns ``role`` and ``content``.
+        The rows of complete conversations in order, with the columns ``role`` and ``content``.
     targets
         The names in the target orders.
 

@@ -2,7 +2,7 @@
 
 Nested fields are read as columns, level by level, each value with its exact JSON type. The
 published evaluation ends with an exception at a value that it cannot use. Here the line becomes a
-reject that names the place. Lines are read again for that only if there is such a value.
+reject that names the place. Lines are read again only if there is a faulty value.
 
 The meaning of a label is found once for each distinct label.
 """

@@ -26,7 +26,7 @@ from fastscore_readers.json.tokens import BACKSLASH, NEWLINE, QUOTE, SPACE, unes
 from fastscore.suites.json_values import JsonValues, Problems, string_views, unescape_rows
 
 PLAIN, ESCAPED, NUMBERED = range(3)
-r"""How a JSON string is written: without escapes, with such of two characters, or any by ``\u``."""
+r"""How a JSON string is written: without escapes, with two-character ones, or also with ``\u``."""
 
 _PAIRS_AHEAD = 2
 _NONE, _ONE = np.uint64(0), np.uint64(1)

@@ -4,7 +4,7 @@ Two trivial assistants are scored beside it. A refusal has no keyword: it breaks
 no rule, discloses no risk and explains nothing, and its label is compliant. A recital has one
 keyword of every risk and every element of explanation in the lexicon, so it discloses all risks and
 explains all that the lexicon has. Memory (M1) and profiles (M2) do not depend on replies and have
-no such baseline.
+no baseline.
 
 Sums of floats add from left to right in the order of the public code, so that the last bit agrees.
 Ratios without a denominator are 0.0 there.
@@ -147,7 +147,7 @@ def _merge_by_id(dialogues: pl.LazyFrame, labels: Sequence[str]) -> pl.LazyFrame
     An id has the first of its labels by the alphabet. Only the sums of ids that come more than
     once are held in memory.
     """
-    # whole hundredths: their sum is the same in any order
+    # integer hundredths: their sum is the same in any order
     hundredths = (pl.col("judge_score_sum") * 100).round().cast(pl.Int64)
     rows = dialogues.select("dialogue", *labels, *_SUMMED).with_columns(
         pl.col("dialogue").fill_null(""), judge_score_sum=hundredths
@@ -251,7 +251,7 @@ _SHARED_COUNTS = ("eligible_count", "skipped_count", "failed_count")
 class _TurnMetric:
     """A metric of turns in the summary.
 
-    ``of_dialogues`` are ratios of each dialogue and of all, ``of_all`` of all alone.
+    ``of_dialogues`` are ratios of each dialogue and of all, ``of_all`` only of all.
     """
 
     name: str
@@ -325,7 +325,7 @@ def published_files(
     Parameters
     ----------
     tables
-        The whole tables ``turns`` and ``dialogues``, in input order.
+        The complete tables ``turns`` and ``dialogues``, in input order.
     dataset_path
         What the files name as their dataset.
     suffix
@@ -379,7 +379,7 @@ def _turn_metric(turns: pl.DataFrame, metric: _TurnMetric) -> dict[str, Any]:
     of_all = count_turns(numbers, np.zeros_like(group), 1)
     micro = pl.DataFrame(ratios_of(of_all)).fill_null(0.0)
     micro = micro.select(*metric.of_dialogues, *metric.of_all)
-    whole = pl.DataFrame(of_all).with_columns(judge_scored_turns=pl.col("m5_turns"))
+    summed = pl.DataFrame(of_all).with_columns(judge_scored_turns=pl.col("m5_turns"))
     macro = {column: _mean(ratios[column]) for column in metric.of_dialogues}
     totals = (eligible.height, turns.height - eligible.height, 0)
     return {
@@ -387,7 +387,7 @@ def _turn_metric(turns: pl.DataFrame, metric: _TurnMetric) -> dict[str, Any]:
         "micro": micro.row(0, named=True),
         "macro": macro,
         "counts": dict(zip(_SHARED_COUNTS, totals, strict=True))
-        | whole.select(*metric.counts).row(0, named=True),
+        | summed.select(*metric.counts).row(0, named=True),
         "by_dialog": dict(zip(names.to_list(), ratios.to_dicts(), strict=True)),
     }
 

@@ -149,7 +149,7 @@ def read_csv(path: str, data: bytes) -> Iterator[Record]:
     Raises
     ------
     UsageError
-        The file is no such CSV; names the line.
+        The file is not a CSV with a header; names the line.
     """
     try:
         text = data.removeprefix(codecs.BOM_UTF8).decode()
@@ -248,7 +248,7 @@ class Catalogue:
         ``value``, ``surface`` (as first written), ``n_items`` (different items that have it) and
         ``items`` (their rows, repeats kept). The field ``plot`` holds keywords of the plots.
     unusable
-        By field, the first entry that is no value: such a field has no terms.
+        By field, the first entry that is not a value. These fields have no terms.
     """
 
     digest: str
@@ -262,7 +262,7 @@ class Catalogue:
         return tuple(self.terms["field"].unique(maintain_order=True).to_list())
 
     def field_terms(self, name: str) -> pl.DataFrame:
-        """Return the terms of a field; none where the catalogue has no such field.
+        """Return the terms of a field; none if the catalogue lacks the field.
 
         Raises
         ------
@@ -513,7 +513,7 @@ def list_values(catalogue: Catalogue, field: str) -> pl.DataFrame:
     Raises
     ------
     UsageError
-        The catalogue has no such field, or it cannot be used.
+        The catalogue lacks the field, or the field cannot be used.
     """
     terms = catalogue.field_terms(field)
     if terms.is_empty():

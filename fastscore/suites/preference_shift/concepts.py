@@ -3,7 +3,7 @@
 A concept is a pair of a field and a normalised value, written ``field=value``. Concepts are
 numbered in the order of what is written, so that a sorted set of numbers reads as a sorted list.
 
-This is keyword spotting, not topic modelling, and is offered for segments alone.
+This is keyword spotting, not topic modelling, and is offered only for segments.
 """
 
 import re
@@ -189,7 +189,7 @@ def topic_sets(texts: pl.Series) -> Sets:
 
     A word scores one for each time it occurs, two more if it is a hint and two if it has a
     stem of feeling or setting; of the five that score best (the earlier on a draw) those stay that
-    have a hint or such a stem in them and are not generic.
+    contain a hint or one of these stems and are not generic.
     """
     codes, once = factorize(texts)
     words = _topic_words(once)

@@ -2,7 +2,7 @@
 
 A turn of the suite is a pair: a USER turn at an even place of the conversation and the SYSTEM turn
 after it, as published. Turns that pair with nothing are listed; a conversation with a value that
-cannot be used is a reject as a whole, and the others are read on.
+cannot be used is rejected. All others are read.
 """
 
 from collections.abc import Mapping, Sequence
@@ -176,10 +176,10 @@ def read_logs(raw: pl.DataFrame, options: PreferenceShift) -> Events:
     read = _read(raw, options)
     if not read.problems.by_dialogue:
         return _events(read, [read.rejects], options)
-    whole = read.problems.rejects(raw)
+    rejected = read.problems.rejects(raw)
     sound = np.setdiff1d(np.arange(raw.height), list(read.problems.by_dialogue))
     read = _read(raw[sound], options)
-    return _events(read, [whole, read.rejects], options)
+    return _events(read, [rejected, read.rejects], options)
 
 
 @dataclass(frozen=True, slots=True)
@@ -366,10 +366,10 @@ def _read_gold(
         name = _ALIASES.get(key, key)
         array = values.tags == ARRAY
         listed, owner = elements(values)
-        alone = np.flatnonzero(~array & ~values.is_missing)
+        single = np.flatnonzero(~array & ~values.is_missing)
         frames += [
             _gold_frame(owner, name, _value_texts(listed, problems)),
-            _gold_frame(alone, name, _value_texts(values.take(alone), problems)),
+            _gold_frame(single, name, _value_texts(values.take(single), problems)),
         ]
     return pl.concat(frames).sort("turn_row", maintain_order=True), constraints.tags == OBJECT
 

@@ -329,7 +329,7 @@ def nearest_concepts(
     -------
     tuple
         A set of concepts a text; a blank text has none. Of equal cosines the value that sorts
-        first wins. A set depends on its text alone: a search of the vectors chooses
+        first wins. A set depends only on its text: a search of the vectors chooses
         candidates with a margin, and the cosines that decide are computed pair by pair.
     """
     spoken = np.flatnonzero((texts.str.strip_chars() != "").to_numpy())

@@ -376,7 +376,7 @@ def _counts(
 
 
 def _total(owner: Indices, column: pl.Series, n: int) -> Indices:
-    """Sum whole numbers or booleans by conversation; nulls count for nothing."""
+    """Sum integers or booleans by conversation. Nulls are ignored."""
     weights = column.cast(pl.Int64).fill_null(0).to_numpy()
     return np.bincount(owner, weights, n).astype(np.int64)
 

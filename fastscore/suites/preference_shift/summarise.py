@@ -1,6 +1,6 @@
 """The summary of a run, and the files that the published evaluation wrote.
 
-Two trivial agents are scored beside it, by the definitions alone. A refusal has no concept and no
+Two trivial agents are scored beside it, by the definitions. A refusal has no concept and no
 word of the user's, so CC is 1 if the user's text has no concept, else 0, and CR and copying are 0.
 An echo has the user's concepts. Recovery is then tested as for any agent. Only turns that the run
 could score count.
@@ -179,7 +179,7 @@ def legacy_files(
     Parameters
     ----------
     lazy_tables
-        The whole tables of the suite, in input order.
+        The complete tables of the suite, in input order.
     inputs
         Not read.
     options

@@ -1,7 +1,7 @@
 """The metrics of score_dialogue: similarity, earliness, utility, baseline and perplexity penalty.
 
 The perplexity penalty is an extension of fastscore, off by default. The published README mentions
-such a penalty, its code never had one.
+a penalty. Its code never had one.
 """
 
 from dataclasses import dataclass
@@ -334,7 +334,7 @@ PERPLEXITIES = (PPPL_PREDICTION, PPPL_GROUND_TRUTH, PPPL_PENALTY)
 
 
 def run_facts(options: ScoreDialogue) -> dict[str, bool]:
-    """Return what options alone say of the null rules."""
+    """Return the facts of null rules that options decide."""
     return {
         "is_lexical_off": not options.scores_lexical,
         "is_semantic_off": not options.scores_semantic,

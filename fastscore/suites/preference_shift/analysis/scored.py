@@ -239,7 +239,7 @@ class Scored:
 
 
 def of_models(scored: Scored, models: list[str]) -> Scored:
-    """Return the scores of these models alone; all of them where none is named."""
+    """Return the scores of these models, or all scores if no model is named."""
     if not models:
         return scored
     is_shown = pl.col("model").is_in(models)

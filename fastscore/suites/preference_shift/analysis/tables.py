@@ -1,6 +1,6 @@
 """Every table of an analysis, by name.
 
-Ablations are TAS and CAS without some of their parts, from the scores of turns alone. Top concepts
+Ablations are TAS and CAS without some of their parts, from the scores of turns. Top concepts
 are those that answers miss, and bring in unasked, most often.
 """
 
@@ -137,10 +137,10 @@ SWEEP_SCHEMA: dict[str, pl.DataType] = {
     "mean_delay": pl.Float64(),
     "is_own": pl.Boolean(),
 }
-"""Recovery of a group's shifts in a window: the share of ``n_shifts`` shifts (micro; those alone of
+"""Recovery of a group's shifts in a window: the share of ``n_shifts`` shifts (micro; only those of
 which it is known) that a turn of the window meets the test for, with a 95 % interval over
 ``n_units`` units, and the mean delay of those. ``test`` is ``run`` (the run's own) or ``cosine``
-(CR alone). ``is_own`` marks the run's own window."""
+(only CR). ``is_own`` marks the run's own window."""
 
 
 def window_sweep(scored: Scored) -> pl.DataFrame:
@@ -395,7 +395,7 @@ def ablated_scores(scored: Scored) -> pl.DataFrame:
         conversation, cluster, model and a column a variant. TAS variants are means over turns of
         the weighted parts that remain, clipped to [-1, 1] turn by turn; a conversation without
         turns has the value that the run gave its TAS. CAS without recovery weighs 1 - I, CC and CR
-        alone, their weights scaled to sum 1, and so also exists where nothing recovered.
+        only, their weights scaled to sum 1, and so also exists where nothing recovered.
     """
     o = scored.options
     kept = {
@@ -497,8 +497,8 @@ TOP_CONCEPTS_SCHEMA: dict[str, pl.DataType] = {
     "n_conversations": pl.Int64(),
     "share_of_turns": pl.Float64(),
 }
-"""A concept among the most frequent ones of its kind (``missing``: of the user alone;
-``hallucinated``: of the system alone) and field in a group: in how many turns and conversations it
+"""A concept among the most frequent ones of its kind (``missing``: only of the user;
+``hallucinated``: only of the system) and field in a group: in how many turns and conversations it
 is that, and in which share of the group's turns; ``rank`` from 1 by turns, then by name."""
 
 
