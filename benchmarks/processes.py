@@ -67,7 +67,9 @@ def measure(command: Sequence[str], *, cwd: Path) -> Cost:
 def launch(result: Path, command: Sequence[str]) -> None:
     """Run a command and write its exit code and cost to a JSON file."""
     start = time.perf_counter()
-    process = subprocess.Popen(command)
+    # modules are compiled once and kept, as they are where a package is installed
+    environment = {key: os.environ[key] for key in os.environ if key != "PYTHONDONTWRITEBYTECODE"}
+    process = subprocess.Popen(command, env=environment)
     _, status, usage = os.wait4(process.pid, 0)
     wall = time.perf_counter() - start
     unit = 1 if sys.platform == "darwin" else 1024
