@@ -36,6 +36,7 @@ from fastscore.logs.inputs.inspection import (
     shapes,
 )
 from fastscore.logs.inputs.layout import as_toml, layout_map
+from fastscore.logs.inputs.records import MOST_ROWS_SAMPLED
 from fastscore.logs.read.rows import Part, join_parts, read_files
 from fastscore.logs.read.score_input import LogsWarning, ScoreInput, scan_rejects, scan_rows
 from fastscore.logs.read.stored_columns import spool_stdin
@@ -215,10 +216,6 @@ def _texts(texts: Iterable[str]) -> tuple[str, ...]:
     return tuple(map(plain, texts))
 
 
-ROWS_TRIED = 200
-"""Number of rows of a file that `inspect` reads with a suite's reader."""
-
-
 def scan(
     source: Any,
     suite: SuiteName | SuiteOptions | Suite,
@@ -331,7 +328,7 @@ def _try_reading(file: InputFile, suite_name: str, columns: ColumnMap) -> Trial:
     parts: list[Part] = []
     for part in read_files([file], declared):
         parts.append(part)
-        if sum(each.frame.height for each in parts) >= ROWS_TRIED:
+        if sum(each.frame.height for each in parts) >= MOST_ROWS_SAMPLED:
             break
     rows = join_parts(parts, declared)
     required = {
@@ -339,7 +336,7 @@ def _try_reading(file: InputFile, suite_name: str, columns: ColumnMap) -> Trial:
         for field in dataclasses.fields(suite.options)
         if field.metadata.get("required")
     }
-    events = suite.read(rows.frame.head(ROWS_TRIED), build_options(suite.options, required))
+    events = suite.read(rows.frame.head(MOST_ROWS_SAMPLED), build_options(suite.options, required))
     rejects = pl.concat([rows.rejects.select(*REJECT_SCHEMA), events.rejects])
     return Trial(events.n_scored, rejects.height, _fault(rejects))
 

@@ -27,7 +27,14 @@ from fastscore.logs.inputs.chats import (
 from fastscore.logs.inputs.column_map import EACH, LEFT_OUT, NOWHERE, role_words
 from fastscore.logs.inputs.files import InputFile
 from fastscore.logs.inputs.found_keys import json_type, json_types
-from fastscore.logs.inputs.records import Record, first_row, json_of, records
+from fastscore.logs.inputs.records import (
+    MOST_ROWS_SAMPLED,
+    ROWS_SAMPLED,
+    Record,
+    first_row,
+    json_of,
+    records,
+)
 from fastscore.logs.integrity.limits import DEFAULT_LIMITS
 from fastscore.suites.declarations import ALL_METRICS, Column, Source
 from fastscore.unpacked import DamageError
@@ -287,10 +294,6 @@ def _value_at(row: Record, path: str) -> tuple[bool, Any]:
     return _value_at(inside, rest) if isinstance(inside, dict) else (False, None)
 
 
-ROWS_SAMPLED = 20
-"""How many rows are sampled to find the shape of a file."""
-MOST_ROWS_SAMPLED = 200
-"""How many rows are sampled if a required column is in none of those."""
 IS_ID = re.compile(
     r"(dialog(ue)?|conv(ersation)?|session|chat|thread|episode|call)([ _-]?(no|key|name|number))?"
     r"|([\w-]+[ _-])?u?u?id|\w+U?U?(Id|ID)",

@@ -15,14 +15,13 @@ from typing import Any
 from fastscore.logs.inputs.column_map import EACH, LEFT_OUT
 from fastscore.logs.inputs.document_values import json_of_text, value_at
 from fastscore.logs.inputs.flags import Flag, value_flag
-from fastscore.logs.inputs.records import Record, json_of
+from fastscore.logs.inputs.records import HEAD_ROWS, ROWS_SAMPLED, Record, json_of
 from fastscore.suites.chats import ASSISTANT_ROLE, SYSTEM_ROLE, USER_ROLE, ChatRows
 from fastscore.suites.declarations import Column, Source
 
 MOST_KEYS = 10_000
 SHOWN = 8
 """How many keys, words or files a message lists."""
-ROWS_COUNTED = 1000
 MOST_ELEMENTS = 100
 DEEPEST = 3
 MOST_FIELDS = 30
@@ -115,7 +114,7 @@ class FoundKeys:
         return tuple(dict.fromkeys(path.rpartition(EACH)[0] for path in self.keys if EACH in path))
 
 
-def count_keys(rows: Iterable[Record], limit: int = ROWS_COUNTED) -> FoundKeys:
+def count_keys(rows: Iterable[Record], limit: int = HEAD_ROWS) -> FoundKeys:
     """Count the keys of the first rows."""
     found = FoundKeys()
     for row in islice(rows, limit):
@@ -372,7 +371,6 @@ _MOST_SPEAKERS = 8
 _FEWEST_TURNS = 4
 """From how many turns on two values that alternate are speakers."""
 _SPEAKERS = 2
-_RECORDS = 20
 
 
 def speaker_key(turns: Sequence[Mapping[str, Any]], read: Collection[str] = ()) -> str | None:
@@ -429,7 +427,7 @@ def _rank(path: str, words: Sequence[str]) -> int:
 def mark_speakers(found: FoundKeys, rows: Iterable[Mapping[str, Any]]) -> None:
     """Mark the keys of arrays whose values are speakers in some of the first rows."""
     arrays = [array for array in found.arrays if EACH not in array]
-    for row in islice(rows, _RECORDS):
+    for row in islice(rows, ROWS_SAMPLED):
         for array in arrays:
             value = value_at(row, array)
             value = json_of_text(value) if isinstance(value, str) else value

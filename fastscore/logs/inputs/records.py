@@ -36,6 +36,8 @@ from fastscore.logs.objects import is_remote
 from fastscore.unpacked import DamageError
 
 BUFFER_BYTES = 1 << 14
+ROWS_SAMPLED, MOST_ROWS_SAMPLED = 20, 200
+"""How many rows of a file show its shape, and how many if a required column is in none of those."""
 HEAD_ROWS, _HEAD_BYTES = 1000, 1 << 20
 """So many rows or bytes of a large file are looked at by `inspect`."""
 _SMALL_BYTES, _SMALL_PACKED = 1 << 20, 1 << 16

@@ -15,7 +15,6 @@ from typing import Any
 from fastscore.errors import InputError
 from fastscore.logs.inputs.chats import names_no_speaker
 from fastscore.logs.inputs.column_samples import (
-    ROWS_SAMPLED,
     ColumnSample,
     FileSample,
     Known,
@@ -48,7 +47,13 @@ from fastscore.logs.inputs.found_keys import (
     role_meanings,
     shortened,
 )
-from fastscore.logs.inputs.records import Record, begins_with, first_row
+from fastscore.logs.inputs.records import (
+    MOST_ROWS_SAMPLED,
+    ROWS_SAMPLED,
+    Record,
+    begins_with,
+    first_row,
+)
 from fastscore.logs.inputs.suggestions import (
     flags_to_type,
     keys_beside,
@@ -243,7 +248,6 @@ def _pooled_notes(files: Sequence[InputFile], kept: Sequence[FileSample]) -> lis
     return notes
 
 
-_ROWS = 200
 _TABLE_ROWS = 20_000
 _DIALOGUE_ID = re.compile(
     r"(dialog(ue)?|conv(ersation)?|session|chat|thread|episode|call)[ _-]?(id|uid|uuid|key|name|no|"
@@ -263,7 +267,7 @@ def check_ids(suite: str, source: Source, seen: FileSample) -> None:
     if not seen.other_ids:
         return
     key = source.column(source.dialogue_key[0])
-    records = list(islice(seen.read(), _ROWS))
+    records = list(islice(seen.read(), MOST_ROWS_SAMPLED))
     found = _named_ids(records, seen) or _repeated_ids(records, seen.other_ids)
     if found is None:
         return

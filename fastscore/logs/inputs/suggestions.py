@@ -29,10 +29,9 @@ from fastscore.logs.inputs.found_keys import (
     nearest_key,
 )
 from fastscore.logs.inputs.layout import layout_names, load_layout
-from fastscore.logs.inputs.records import Record, json_of, records
+from fastscore.logs.inputs.records import ROWS_SAMPLED, Record, json_of, records
 from fastscore.suites.declarations import Column, Source
 
-_RECORDS_TRIED = 20
 _ARRAYS_TRIED = 20
 _FEWEST_VALUES = 3
 _DIGITS = re.compile(r"\d+")
@@ -142,7 +141,7 @@ def flags_to_type(
     has_own_array = any(c.items for c in source.columns) and not any(
         need.column.items for need in lacking
     )
-    records = list(islice(seen.read(), _RECORDS_TRIED))
+    records = list(islice(seen.read(), ROWS_SAMPLED))
     if source.chat is None and (not has_own_array or not _are_turns(records, source)):
         for name in proposed_layouts(records, suite, source):
             if _fits(name, suite, source, seen):
@@ -177,7 +176,7 @@ def layout_of_arrays(suite: str, source: Source, seen: FileSample) -> str | None
     if source.chat_rows is None or source.chat is not None:
         return None
     rows = records(seen.file, BARE, holds_rows=is_array_of_turns)
-    for name in proposed_layouts(list(islice(rows, _RECORDS_TRIED)), suite, source):
+    for name in proposed_layouts(list(islice(rows, ROWS_SAMPLED)), suite, source):
         if _fits(name, suite, source, seen):
             return name
     return None
@@ -218,7 +217,7 @@ def row_per_turn(files: Sequence[InputFile], suite: str, source: Source) -> Colu
     if files[0].path == STDIN or not files[0].size:
         return NO_MAP
     array = source.column(rows.array)
-    records = list(islice(read_records(files[0], source), _RECORDS_TRIED))
+    records = list(islice(read_records(files[0], source), ROWS_SAMPLED))
     is_turns = records and all(
         record.get(rows.speaker) is not None
         and rows.text in record

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from fastscore.logs.inputs.column_map import column_map
-from fastscore.logs.inputs.column_samples import ROWS_SAMPLED
+from fastscore.logs.inputs.records import ROWS_SAMPLED
 from tests.logs.inputs.screened import refusal, screened
 from tests.logs.inputs.wrong_logs import (
     RIGHT,
