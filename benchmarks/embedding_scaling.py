@@ -6,7 +6,7 @@ time limit is reported with its estimated time, and skipped.
 
 ``cores``: every way embeds the same utterances, interleaved. The fastest run of each counts, as
 other processes can only slow a run down. For comparison, matrix products alone run on one thread
-and on two independent threads. What these lose, no other way of calling can regain.
+and on two independent threads. Their loss is the minimum for any way.
 
 Usage: python -m benchmarks.embedding_scaling growth|cores [--data SGD]...
 """

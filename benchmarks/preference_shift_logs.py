@@ -2,8 +2,8 @@
 
 The dialogues are ReDial's (real, CC BY 4.0). The movie seeker is USER, the recommender SYSTEM.
 Consecutive messages of one speaker are joined. A greeting of the recommender before the seeker's
-first message is removed, as it answers nothing, and so is a last message without an answer. Three
-kinds of logs are made of them, with bytes that depend only on the arguments:
+first message is removed, as it answers nothing, and so is a last message without an answer. There
+are three kinds of logs, with bytes that depend only on the arguments:
 
 plain
     The dialogues as they are.

@@ -49,7 +49,7 @@ class FastscoreError(Exception):
 
     @property
     def hint(self) -> str | None:
-        """What to do next; None if nothing is to be done."""
+        """The next step; None without one."""
         return None if self._hint is None else worded(self._hint)
 
     @hint.setter

@@ -192,7 +192,7 @@ def copy_ratio(
     Parameters
     ----------
     text, source
-        Columns of texts: what may be copied, and what from.
+        Columns of texts: the copies, and their sources.
     orders
         Words of an n-gram. The greatest share of all orders counts.
 

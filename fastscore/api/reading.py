@@ -253,17 +253,17 @@ def scan(
     -------
     pl.LazyFrame
         The columns ``file``, ``line`` (from 1; a row's number in Parquet and frames) and
-        ``byte_offset`` (null where rows have none), then those of the suite, in input order; or
-        the rejects. A query over rows that meets rejects ends with a `RejectsWarning`. Files in a
-        folder that are no logs of the suite are left aside, and a `LogsWarning` names them, or
-        what no row has that every metric of the suite needs.
+        ``byte_offset`` (null where rows have none), then those of the suite, in input order; or the
+        rejects. A query over rows that meets rejects ends with a `RejectsWarning`. Files in a
+        folder that are no logs of the suite are left aside, and a `LogsWarning` names them, or the
+        columns that every metric needs and no row has.
 
     Raises
     ------
     UsageError
         An unknown suite, or standard input.
     InputError
-        Nothing matches. What goes wrong while a query runs is raised by polars, which names it.
+        Nothing matches. Errors while a query runs are raised by polars.
 
     Examples
     --------

@@ -49,7 +49,7 @@ milliseconds."""
 class Scorer:
     """A function from batches of rows to the scores of their dialogues.
 
-    It can be pickled. What it needs is loaded at the first batch, once in a process.
+    It can be pickled. Models and kernels are loaded at the first batch, once in a process.
 
     Parameters
     ----------
@@ -172,7 +172,7 @@ class Scorer:
         Raises
         ------
         InputError
-            The batch lacks what every metric needs.
+            The batch lacks a column that every metric needs.
         """
         return self._score(list(self._read(_as_frame(batch), 1)))
 
@@ -264,7 +264,7 @@ class _Stream:
         self.last: list[Part] = []
 
     def complete(self, part: Part) -> list[Part]:
-        """Take the next rows; return what is complete, and keep the last dialogue in `last`."""
+        """Take the next rows; return the complete dialogues, and keep the last one in `last`."""
         starts, ids = _runs(part, self._source)
         if ids and ids[0] == self._last_id:
             starts, ids = starts[1:], ids[1:]

@@ -125,8 +125,8 @@ def score(
     address
         The address of the engine's scheduler; None starts processes on this machine.
     max_rejects
-        The share of rejected lines above which a run raises; what could be scored is committed
-        all the same, and `open_run` reads it.
+        The share of rejected lines above which a run raises; scored dialogues are still committed,
+        and `open_run` reads them.
     max_memory
         Maximum memory of the process in MiB, in any stage of a run, or while reading without
         `output`. Default: three quarters of the machine's.

@@ -88,7 +88,7 @@ def check(
     max_drop
         By metric, how much worse than in that run the mean may be, by a test.
     max_missing
-        How many dialogues of that run may be missing: a share, or an integer count.
+        Maximum number of missing dialogues of that run: a share, or an integer count.
     pair_by, cluster, allow_different_signatures
         As in `compare`.
     fail_undecided
@@ -165,7 +165,7 @@ def explain(
     UsageError
         No such dialogue or metric, or several dialogues.
     InputError
-        The log is gone, or is no longer what was scored.
+        The log is missing, or has changed since it was scored.
 
     Examples
     --------
@@ -192,7 +192,7 @@ def report(
     Returns
     -------
     Path
-        The file. A `LogsWarning` tells if it lacks the texts of dialogues.
+        The file. If it lacks the texts of dialogues, there is a `LogsWarning`.
 
     Examples
     --------

@@ -46,7 +46,7 @@ class HashMismatchError(ModelExportError):
 
 
 class UnsupportedModelError(ModelExportError):
-    """A model configuration or a weight set outside what the exporter can build."""
+    """A model configuration or a set of weights that the exporter does not support."""
 
 
 class NotExportedError(ModelExportError):

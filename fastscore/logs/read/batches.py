@@ -76,7 +76,7 @@ class Batch:
         array_key: bytes | None,
         fill: Mapping[bytes, int] | None = None,
     ) -> LineScan:
-        """Scan the batch, or join what its streams scanned; line numbers are those of the files.
+        """Scan the batch, or join the scans of its streams. Line numbers are those of the files.
 
         Parameters
         ----------

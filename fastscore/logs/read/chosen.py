@@ -145,9 +145,7 @@ def dialogue_ids(rows: pl.DataFrame, source: Source, format: Format, seed: int |
     rows
         Rows of files of one format.
     source
-        What names a dialogue.
-    format
-        The format of the files.
+        Declares the dialogue key. The format of the files.
     seed
         Hashed before each name. None for the first dialogues of a log: without a key these are
         named by their place.
@@ -246,7 +244,7 @@ def choose(parts: Iterable[Part], source: Source, choice: Choice) -> Head:
     parts
         Rows of the log, read by `naming_source`.
     source
-        What names a dialogue.
+        Declares the dialogue key.
     choice
         The selection.
     """
