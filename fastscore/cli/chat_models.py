@@ -1,6 +1,8 @@
 """Verbs that ask chat models: ``simulate``, ``judge``, ``annotate`` and ``experiment``."""
 
 from collections.abc import Callable
+from dataclasses import fields
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -9,8 +11,8 @@ import click
 from fastscore.cli.parameters import (
     PATH,
     HeadedCommand,
-    HeadedOption,
     SuggestingGroup,
+    option,
     quiet_option,
 )
 from fastscore.options import available_processors
@@ -24,99 +26,75 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 MODEL_HEADING = "How models are asked"
 
-_DECLARED: dict[str, tuple[str, dict[str, Any]]] = {
-    "base_url": (
+_asked = partial(option, heading=MODEL_HEADING)
+_MODEL_OPTIONS = (
+    _asked(
         "--base-url",
-        {
-            "help": "The models' server, such as http://127.0.0.1:11434/v1.  [default: "
-            "FASTSCORE_BASE_URL or OPENAI_BASE_URL]. The key comes from FASTSCORE_API_KEY or "
-            "OPENAI_API_KEY."
-        },
+        help="The models' server, such as http://127.0.0.1:11434/v1.  [default: "
+        "FASTSCORE_BASE_URL or OPENAI_BASE_URL]. The key comes from FASTSCORE_API_KEY or "
+        "OPENAI_API_KEY.",
     ),
-    "temperature": (
-        "--temperature",
-        {"type": float, "help": "Passed on.  [default: the server's]"},
-    ),
-    "answer_tokens": (
+    _asked("--temperature", type=float, help="Passed on.  [default: the server's]"),
+    _asked(
         "--answer-tokens",
-        {"type": click.IntRange(min=1), "default": 512, "help": "The most tokens of an answer."},
+        type=click.IntRange(min=1),
+        default=512,
+        help="The most tokens of an answer.",
     ),
-    "structured": (
+    _asked(
         "--structured",
-        {
-            "type": click.Choice(["json-schema", "json-object", "none"]),
-            "default": "json-schema",
-            "help": "How to request JSON: json-object is for llama.cpp's Python server, none "
-            "uses the prompt only.",
-        },
+        type=click.Choice(["json-schema", "json-object", "none"]),
+        default="json-schema",
+        help="How to request JSON: json-object is for llama.cpp's Python server, none "
+        "uses the prompt only.",
     ),
-    "concurrency": (
-        "--concurrency",
-        {"type": click.IntRange(min=1), "default": 8, "help": "The most requests at once."},
+    _asked(
+        "--concurrency", type=click.IntRange(min=1), default=8, help="The most requests at once."
     ),
-    "timeout": (
-        "--timeout",
-        {"type": click.FloatRange(min=0.001), "default": 120.0, "help": "Seconds of a request."},
+    _asked(
+        "--timeout", type=click.FloatRange(min=0.001), default=120.0, help="Seconds of a request."
     ),
-    "retries": (
+    _asked(
         "--retries",
-        {
-            "type": click.IntRange(min=0),
-            "default": 6,
-            "help": "Retries of a request after a failure that may pass.",
-        },
+        type=click.IntRange(min=0),
+        default=6,
+        help="Retries of a request after a failure that may pass.",
     ),
-    "max_failures": (
+    _asked(
         "--max-failures",
-        {
-            "default": "5%",
-            "help": "Maximum of failed samples: a count or a share such as 5%. Above it exit 4.",
-        },
+        default="5%",
+        help="Maximum of failed samples: a count or a share such as 5%. Above it exit 4.",
     ),
-    "max_requests": (
+    _asked(
         "--max-requests",
-        {
-            "type": click.IntRange(min=0),
-            "help": "Maximum number of requests. Later the command can continue.",
-        },
+        type=click.IntRange(min=0),
+        help="Maximum number of requests. Later the command can continue.",
     ),
-    "max_tokens": (
-        "--max-tokens",
-        {"type": click.IntRange(min=0), "help": "The most tokens, sent and received."},
-    ),
-    "max_cost": (
+    _asked("--max-tokens", type=click.IntRange(min=0), help="The most tokens, sent and received."),
+    _asked(
         "--max-cost",
-        {"type": click.FloatRange(min=0), "help": "The most that tokens may cost, by --prices."},
+        type=click.FloatRange(min=0),
+        help="The most that tokens may cost, by --prices.",
     ),
-    "prices": (
+    _asked(
         "--prices",
-        {
-            "type": (click.FloatRange(min=0), click.FloatRange(min=0)),
-            "metavar": "SENT RECEIVED",
-            "help": "Prices of a million tokens sent and of a million received, in USD.",
-        },
+        type=(click.FloatRange(min=0), click.FloatRange(min=0)),
+        metavar="SENT RECEIVED",
+        help="Prices of a million tokens sent and of a million received, in USD.",
     ),
-    "answers": (
+    _asked(
         "--answers",
-        {
-            "type": click.Path(path_type=Path, dir_okay=False),
-            "help": "The SQLite file that keeps every answer.  [default: in the cache]",
-        },
+        type=click.Path(path_type=Path, dir_okay=False),
+        help="The SQLite file that keeps every answer.  [default: in the cache]",
     ),
-    "replay": (
-        "--replay",
-        {"is_flag": True, "help": "Use stored answers only and open no connection."},
-    ),
-}
+    _asked("--replay", is_flag=True, help="Use stored answers only and open no connection."),
+)
 
 
 def model_options(command: Command) -> Command:
     """Give a command the options; they arrive as keyword arguments for `with_model_options`."""
-    for name, (flag, declared) in reversed(_DECLARED.items()):
-        shown = declared.get("default") is not None
-        command = click.option(
-            flag, name, cls=HeadedOption, heading=MODEL_HEADING, show_default=shown, **declared
-        )(command)
+    for add in reversed(_MODEL_OPTIONS):
+        command = add(command)
     return command
 
 
@@ -125,12 +103,10 @@ def with_model_options(given: dict[str, Any]) -> dict[str, Any]:
     from fastscore.llm.requests import ModelOptions
     from fastscore.llm.spending import Prices
 
-    taken = {name: given.pop(name) for name in _DECLARED}
-    prompt, completion = taken.pop("prices") or (0.0, 0.0)
-    return {
-        **given,
-        "models": ModelOptions(**taken, prices=Prices(prompt=prompt, completion=completion)),
-    }
+    taken = {field.name: given.pop(field.name) for field in fields(ModelOptions)}
+    prompt, completion = taken["prices"] or (0.0, 0.0)
+    taken["prices"] = Prices(prompt=prompt, completion=completion)
+    return {**given, "models": ModelOptions(**taken)}
 
 
 @click.group(
@@ -148,48 +124,45 @@ def simulate_command() -> None:
     epilog="Example: fastscore simulate preference_shift --catalogue movies.json --agent offline "
     "--sessions 600 --turns 50 -o logs",
 )
-@click.option("--catalogue", required=True, help="The items: JSON, JSON Lines, CSV or Parquet.")
-@click.option(
+@option("--catalogue", required=True, help="The items: JSON, JSON Lines, CSV or Parquet.")
+@option(
     "--agent",
     default="offline",
-    show_default=True,
     help="Who recommends: offline, openai:MODEL, python:module.object, or an installed agent.",
 )
-@click.option(
+@option(
     "--user",
     default="template",
-    show_default=True,
     help="Who says the user's words: template, or openai:MODEL, which rewords the template.",
 )
-@click.option(
+@option(
     "--off-catalogue",
     type=click.Choice(["mark", "ask-again", "ignore"]),
     default="mark",
-    show_default=True,
     help="What is done about a model's titles that the catalogue lacks.",
 )
-@click.option("--sessions", type=click.IntRange(min=1), default=100, show_default=True)
-@click.option("--turns", type=click.IntRange(min=1), default=50, show_default=True)
-@click.option(
+@option("--sessions", type=click.IntRange(min=1), default=100)
+@option("--turns", type=click.IntRange(min=1), default=50)
+@option(
     "--seed",
     type=click.IntRange(0, 2**63 - 1),
     default=0,
-    show_default=True,
     help="Seed of the users. Equal seeds give equal users for every agent.",
 )
-@click.option(
+@option(
     "--policy",
     type=PATH,
     help="The user's rates and phrases, a TOML file.  [default: the built-in one]",
 )
-@click.option(
+@option(
     "--workers",
     type=click.IntRange(min=1),
     default=available_processors(),
+    show_default=False,
     help="Number of shards simulated at once. Default: the number of processors.",
 )
-@click.option("-o", "--output", type=PATH, required=True, help="The folder of logs.")
-@click.option("--overwrite", is_flag=True, help="Replace an existing simulation in -o.")
+@option("-o", "--output", type=PATH, required=True, help="The folder of logs.")
+@option("--overwrite", is_flag=True, help="Replace an existing simulation in -o.")
 @quiet_option
 @model_options
 def simulate_preference_shift(quiet: bool, **given: Any) -> None:
@@ -229,41 +202,36 @@ def simulate_preference_shift(quiet: bool, **given: Any) -> None:
     "-o judgements",
 )
 @click.argument("inputs", nargs=-1, required=True, metavar="LOGS...")
-@click.option(
+@option(
     "--suite", help="Whose logs they are.  [default: the run's, or the only suite that reads them]"
 )
-@click.option(
+@option(
     "--against",
     multiple=True,
     metavar="LOGS",
     help="Compare with these logs, or this run, in pairs of one dialogue id. Repeatable.",
 )
-@click.option(
-    "--rubric", default="pepper", show_default=True, help="A bundled rubric, or a TOML file."
-)
-@click.option(
+@option("--rubric", default="pepper", help="A bundled rubric, or a TOML file.")
+@option(
     "--model",
     required=True,
     envvar="FASTSCORE_JUDGE_MODEL",
-    show_envvar=True,
     help="The judge's name at its server.",
 )
-@click.option(
+@option(
     "--repeats",
     type=click.IntRange(min=1),
     default=1,
-    show_default=True,
     help="Judgements of each dialogue: 1, or a multiple of the number of dimensions.",
 )
-@click.option(
+@option(
     "--seed",
     type=click.IntRange(0, 2**31 - 1),
     default=0,
-    show_default=True,
     help="Seed of the requests.",
 )
-@click.option("-o", "--output", type=PATH, required=True, help="The folder to write.")
-@click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
+@option("-o", "--output", type=PATH, required=True, help="The folder to write.")
+@option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
 @quiet_option
 @model_options
 def judge_command(against: tuple[str, ...], as_json: bool, quiet: bool, **given: Any) -> None:
@@ -292,11 +260,10 @@ def judge_command(against: tuple[str, ...], as_json: bool, quiet: bool, **given:
         raise judged.refusal
 
 
-_model = click.option(
+_model = option(
     "--model",
     required=True,
     envvar="FASTSCORE_ANNOTATE_MODEL",
-    show_envvar=True,
     help="The model's name at its server.",
 )
 
@@ -316,11 +283,11 @@ def annotate_command() -> None:
     "-o concepts.jsonl",
 )
 @click.argument("inputs", nargs=-1, required=True, metavar="LOGS...")
-@click.option("--catalogue", required=True, help="The items that concepts come from.")
-@click.option("--merge-speakers", is_flag=True, help="As for `score preference_shift`.")
+@option("--catalogue", required=True, help="The items that concepts come from.")
+@option("--merge-speakers", is_flag=True, help="As for `score preference_shift`.")
 @_model
-@click.option("--seed", type=click.IntRange(0, 2**31 - 1), default=0, show_default=True)
-@click.option("-o", "--output", type=PATH, required=True, help="The file.")
+@option("--seed", type=click.IntRange(0, 2**31 - 1), default=0)
+@option("-o", "--output", type=PATH, required=True, help="The file.")
 @quiet_option
 @model_options
 def annotate_concepts_command(
@@ -344,10 +311,10 @@ def annotate_concepts_command(
     epilog="Example: fastscore annotate states logs --model llama3 -o states",
 )
 @click.argument("inputs", nargs=-1, required=True, metavar="LOGS...")
-@click.option("--level", type=click.IntRange(min=0), default=0, help="As for `score`.")
+@option("--level", type=click.IntRange(min=0), default=0, help="As for `score`.")
 @_model
-@click.option("--seed", type=click.IntRange(0, 2**31 - 1), default=0, show_default=True)
-@click.option("-o", "--output", type=PATH, required=True, help="The folder.")
+@option("--seed", type=click.IntRange(0, 2**31 - 1), default=0)
+@option("-o", "--output", type=PATH, required=True, help="The folder.")
 @quiet_option
 @model_options
 def annotate_states_command(level: int, quiet: bool, **given: Any) -> None:
@@ -379,16 +346,17 @@ def _report_annotations(done: "Annotated", asked: "Annotating", *, quiet: bool) 
     epilog="Example: fastscore experiment recommenders.toml -o experiment --dry-run",
 )
 @click.argument("file", type=PATH)
-@click.option("-o", "--output", type=PATH, help="The experiment's folder.")
-@click.option("--dry-run", is_flag=True, help="Say what would be asked. Ask and write nothing.")
-@click.option("--replay", is_flag=True, help="Use stored answers only.")
-@click.option(
+@option("-o", "--output", type=PATH, help="The experiment's folder.")
+@option("--dry-run", is_flag=True, help="Say what would be asked. Ask and write nothing.")
+@option("--replay", is_flag=True, help="Use stored answers only.")
+@option(
     "--workers",
     type=click.IntRange(min=1),
     default=available_processors(),
+    show_default=False,
     help="Number of processes for work without a model. Default: the number of processors.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
+@option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
 @quiet_option
 def experiment_command(
     file: Path,

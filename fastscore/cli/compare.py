@@ -10,9 +10,10 @@ import click
 from fastscore.cli.parameters import (
     PATH,
     HeadedCommand,
-    HeadedOption,
     SuggestingGroup,
     format_option,
+    option,
+    scores_options,
 )
 from fastscore.errors import EXIT_CHECK_FAILED
 from fastscore.statistics import ALPHA, SAMPLES
@@ -24,9 +25,8 @@ if TYPE_CHECKING:
 
 
 COMPARED, JUDGED, HOW = "What is compared", "A judge's scores", "How it is compared and shown"
-_compared = partial(click.option, cls=HeadedOption, heading=COMPARED)
-_judged = partial(click.option, cls=HeadedOption, heading=JUDGED)
-_how = partial(click.option, cls=HeadedOption, heading=HOW)
+_compared = partial(option, heading=COMPARED)
+_how = partial(option, heading=HOW)
 
 
 @click.command(
@@ -82,65 +82,49 @@ _how = partial(click.option, cls=HeadedOption, heading=HOW)
     metavar="COLUMN",
     help="Column that tells repeated runs apart: intervals then hold for new repeats too.",
 )
-@click.option(
+@option(
     "--test",
     type=click.Choice(["auto", "t", "permutation"]),
     default="auto",
-    show_default=True,
     help="auto: exact permutations if there are at most 10,000, else t.",
 )
-@click.option(
+@option(
     "--allow-different-signatures",
     is_flag=True,
     help="Compare numbers that were made in different ways.",
 )
-@click.option(
+@option(
     "--published-statistics",
     is_flag=True,
     help="Add the statistics of the public guest_simulation code: Student, Welch, Mann-Whitney.",
 )
-@click.option(
+@option(
     "--alpha",
     type=click.FloatRange(0, 1, min_open=True, max_open=True),
     default=ALPHA,
-    show_default=True,
     help="Two-sided level of significance. Default: 0.05.",
 )
-@click.option(
+@option(
     "--samples",
     type=click.IntRange(min=1),
     default=SAMPLES,
-    show_default=True,
     help="Bootstrap samples for intervals of places.",
 )
-@click.option(
+@option(
     "--seed",
     type=click.IntRange(min=0),
     default=0,
-    show_default=True,
     help="Seed of all random draws.",
 )
-@_judged(
+@option(
     "--judge",
+    heading=JUDGED,
     multiple=True,
     type=PATH,
     metavar="FILE",
     help="A judge's scores, a row a dialogue, compared as metrics. With two runs given twice.",
 )
-@_judged(
-    "--judge-column",
-    "judge_columns",
-    multiple=True,
-    help="Another column of that file that holds scores. Repeatable.",
-)
-@_judged(
-    "--judge-range",
-    "judge_scale",
-    type=(float, float),
-    default=(1, 5),
-    show_default=True,
-    help="The smallest and largest possible score. Others are refused and counted.",
-)
+@scores_options(heading=JUDGED)
 @format_option("csv and json contain every statistic, unrounded.")
 def compare_command(runs: tuple[Path, ...], format: Format, **how: Any) -> None:
     """Compare runs dialogue by dialogue, or the levels of one run.
@@ -161,68 +145,62 @@ def compare_command(runs: tuple[Path, ...], format: Format, **how: Any) -> None:
     "--against base --max-drop cross_coherence=0.01",
 )
 @click.argument("run", type=PATH)
-@click.option(
-    "--min", "minimum", multiple=True, metavar="METRIC=VALUE", help="Least mean. Repeatable."
-)
-@click.option(
-    "--max", "maximum", multiple=True, metavar="METRIC=VALUE", help="Largest mean. Repeatable."
-)
-@click.option(
+@option("--min", "minimum", multiple=True, metavar="METRIC=VALUE", help="Least mean. Repeatable.")
+@option("--max", "maximum", multiple=True, metavar="METRIC=VALUE", help="Largest mean. Repeatable.")
+@option(
     "--max-null",
     "nulls",
     multiple=True,
     metavar="METRIC=SHARE",
     help="Largest share of null rows, as 0.05 or 5%. Repeatable.",
 )
-@click.option("--max-rejects", metavar="SHARE", help="Largest share of rejected lines.")
-@click.option("--against", type=PATH, metavar="RUN2", help="The run to compare with.")
-@click.option(
+@option("--max-rejects", metavar="SHARE", help="Largest share of rejected lines.")
+@option("--against", type=PATH, metavar="RUN2", help="The run to compare with.")
+@option(
     "--max-drop",
     "drops",
     multiple=True,
     metavar="METRIC=VALUE",
     help="How much worse than in RUN2 the mean may be, by a test. Repeatable.",
 )
-@click.option(
+@option(
     "--max-missing",
     metavar="SHARE|COUNT",
     help="How many dialogues of RUN2 may be missing in RUN, as 5%, 0.05 or 2.",
 )
-@click.option(
+@option(
     "--pair-by",
     metavar="COLUMN",
     help="The column whose equal values are a pair, or a pattern.  [default: the dialogue's id]",
 )
-@click.option(
+@option(
     "--cluster",
     metavar="COLUMN",
     help="The column whose values are the units of --max-drop.  [default: what is paired]",
 )
-@click.option("--fail-undecided", is_flag=True, help="Fail if a check is undecided.")
-@click.option(
+@option("--fail-undecided", is_flag=True, help="Fail if a check is undecided.")
+@option(
     "--allow-different-signatures",
     is_flag=True,
     help="Compare numbers that were made in different ways.",
 )
-@click.option(
+@option(
     "--config",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
     envvar="FASTSCORE_CONFIG",
-    show_envvar=True,
     help="A TOML file whose table [check] holds limits. Flags win.",
 )
-@click.option(
+@option(
     "--junit",
     "junit_file",
     type=click.Path(path_type=Path, dir_okay=False),
     help="Write a JUnit file.",
 )
-@click.option(
+@option(
     "--format",
     "format",
     type=click.Choice(["table", "github", "json"]),
     default="table",
-    show_default=True,
 )
 @click.pass_context
 def check_command(
@@ -303,35 +281,21 @@ def _show_checks(found: Sequence["Check"], format: str) -> None:
 
 @click.command("analyse", epilog="Example: fastscore analyse run --judge judge.jsonl")
 @click.argument("run", type=PATH)
-@click.option(
+@option(
     "-o",
     "--output",
     type=PATH,
     help="Folder for page, tables and figures. Not a run.  [default: RUN-analysis]",
 )
-@click.option(
+@option(
     "--judge",
     type=PATH,
     help="A judge's scores: JSON, JSON Lines, CSV or Parquet, a row a dialogue.",
 )
-@click.option(
-    "--judge-column",
-    "judge_columns",
-    multiple=True,
-    help="Another column of that file that holds scores. May be repeated.",
-)
-@click.option(
-    "--judge-range",
-    "judge_scale",
-    type=(float, float),
-    default=(1, 5),
-    show_default=True,
-    help="The smallest and largest possible score. Others are refused and listed.",
-)
-@click.option(
+@scores_options()
+@option(
     "--cluster",
     default="dialogue",
-    show_default=True,
     metavar="COLUMN",
     help="Unit of intervals and tests: a column of table dialogues, such as the user.",
 )
@@ -350,20 +314,7 @@ def analyse_command(run: Path, output: Path | None, **how: Any) -> None:
     epilog="Example: fastscore agreement judgements/judgements.jsonl people.csv",
 )
 @click.argument("files", nargs=-1, required=True, type=PATH)
-@click.option(
-    "--judge-column",
-    "columns",
-    multiple=True,
-    help="Another column that holds scores. Repeatable.",
-)
-@click.option(
-    "--judge-range",
-    "scale",
-    type=(float, float),
-    default=(1, 5),
-    show_default=True,
-    help="The smallest and largest possible score. Others are left out and counted.",
-)
+@scores_options("columns", "scale")
 @format_option("csv and json hold every value, unrounded.")
 def agreement_command(files: tuple[Path, ...], format: Format, **how: Any) -> None:
     """Compare the scores that several judges or people gave to the same dialogues.
@@ -390,11 +341,10 @@ def migrate_command() -> None:
 )
 @click.argument("run", type=PATH)
 @click.argument("old_scores", nargs=-1, required=True, type=PATH)
-@click.option(
+@option(
     "--tolerance",
     type=click.FloatRange(min=0),
     default=0.0,
-    show_default=True,
     help="Maximum difference that is ignored.",
 )
 @click.pass_context

@@ -1,5 +1,6 @@
 """Verbs about what is installed: ``models``, ``vectors``, ``kernels`` and ``doctor``."""
 
+import functools
 import json
 import platform
 import tempfile
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from fastscore_jit.objects import cache_folder, processor_level
 
-from fastscore.cli.parameters import PATH, SuggestingGroup, json_option, quiet_option
+from fastscore.cli.parameters import PATH, SuggestingGroup, json_option, option, quiet_option
 from fastscore.errors import EXIT_CHECK_FAILED, FastscoreError, UsageError
 from fastscore.extras import install_command
 from fastscore.options import available_processors
@@ -27,6 +28,7 @@ from fastscore.version import __version__
 
 if TYPE_CHECKING:
     from fastscore.vectors.models import StoreListing
+    from fastscore.vectors.store import VectorStore
 
 
 @click.group("models", cls=SuggestingGroup, epilog="Example: fastscore models export minilm-l6-v2")
@@ -56,29 +58,25 @@ def models_list() -> None:
     epilog="Example: fastscore models export mxbai-embed-large-v1 -f DIR",
 )
 @click.argument("name")
-@click.option(
+@option(
     "-f",
     "--folder",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     help="Take config.json, model.safetensors and tokenizer.json from this folder.",
 )
-@click.option(
+@option(
     "--task",
     type=click.Choice(["embedding", "fill-mask"]),
     default="embedding",
-    show_default=True,
     help="What the model does. Fill-mask is for --pppl-model.",
 )
-@click.option(
+@option(
     "--precision",
     type=click.Choice([EXACT, "int8"]),
     default=EXACT,
-    show_default=True,
     help="int8 builds the model's int8 form as well, calibrated on real dialogue.",
 )
-@click.option(
-    "--name", "alias", help="The name of a model without a recipe.  [default: the folder's]"
-)
+@option("--name", "alias", help="The name of a model without a recipe.  [default: the folder's]")
 def models_export(
     name: str, folder: Path | None, task: str, precision: str, alias: str | None
 ) -> None:
@@ -109,24 +107,23 @@ def models_export(
     epilog="Example: fastscore models verify minilm-l6-v2 --precision bf16",
 )
 @click.argument("name")
-@click.option(
+@option(
     "--task",
     type=click.Choice(["embedding", "fill-mask"]),
     help="What the model does.  [default: what NAME is. Embedding if it is both]",
 )
-@click.option(
+@option(
     "--precision",
     type=click.Choice(PRECISIONS),
     help="Measure this precision only.  [default: all that can run here]",
 )
-@click.option(
+@option(
     "--device",
     type=click.Choice(list(DEVICES)),
     default=CPU,
-    show_default=True,
     help="Where the model runs: the processor, or an NVIDIA GPU.",
 )
-@click.option(
+@option(
     "--texts",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="Measure on the lines of this file.  [default: dialogue utterances]",
@@ -199,41 +196,54 @@ def _verify_masked(
     )
 
 
-def _store_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    model = click.option(
+_STORES = option(
+    "--store",
+    type=PATH,
+    envvar="FASTSCORE_STORE",
+    help="The folder of vector stores.  [default: in the cache]",
+)
+_STORE_OPTIONS = (
+    option(
         "--embedder",
-        default="minilm-l6-v2",
+        default=DEFAULT_EMBEDDER,
         envvar="FASTSCORE_EMBEDDER",
-        show_envvar=True,
-        show_default=True,
         help="The model whose vectors are meant.",
-    )
-    precision = click.option(
+    ),
+    option(
         "--precision",
         type=click.Choice(PRECISIONS),
         default=EXACT,
         envvar="FASTSCORE_PRECISION",
-        show_envvar=True,
-        show_default=True,
         help="The precision in which they were computed.",
-    )
-    device = click.option(
+    ),
+    option(
         "--device",
         type=click.Choice(list(DEVICES)),
         default=CPU,
         envvar="FASTSCORE_DEVICE",
-        show_envvar=True,
-        show_default=True,
         help="The device on which they were computed.",
-    )
-    store = click.option(
-        "--store",
-        type=PATH,
-        envvar="FASTSCORE_STORE",
-        show_envvar=True,
-        help="The folder of vector stores.  [default: in the cache]",
-    )
-    return model(precision(device(store(function))))
+    ),
+    _STORES,
+)
+
+
+def _store_options(verb: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the options of a model's store."""
+    for add in reversed(_STORE_OPTIONS):
+        verb = add(verb)
+    return verb
+
+
+def _with_store(verb: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the options of a model's store; it takes the open ``store``."""
+
+    @functools.wraps(verb)
+    def call(
+        *, embedder: str, precision: Precision, device: DeviceName, store: Path | None, **given: Any
+    ) -> None:
+        verb(store=open_store(embedder, store, precision, device), **given)
+
+    return _store_options(call)
 
 
 @click.group("vectors", cls=SuggestingGroup, epilog="Example: fastscore vectors stats")
@@ -242,15 +252,6 @@ def vectors_command() -> None:
 
     Every distinct text is embedded once. Later runs read its vector from the store.
     """
-
-
-_STORES = click.option(
-    "--store",
-    type=PATH,
-    envvar="FASTSCORE_STORE",
-    show_envvar=True,
-    help="The folder of vector stores.  [default: in the cache]",
-)
 
 
 @vectors_command.command("list", epilog="Example: fastscore vectors list --json")
@@ -265,7 +266,7 @@ def vectors_list(store: Path | None, as_json: bool) -> None:
 
 @vectors_command.command("prune", epilog="Example: fastscore vectors prune --yes")
 @_STORES
-@click.option("--yes", is_flag=True, help="Remove them. Without it they are only listed.")
+@option("--yes", is_flag=True, help="Remove them. Without it they are only listed.")
 @json_option
 def vectors_prune(store: Path | None, yes: bool, as_json: bool) -> None:
     """Remove the stores whose vectors no exported model computes."""
@@ -288,15 +289,11 @@ def _write_stores(stores: "Sequence[StoreListing]", *, as_json: bool) -> None:
 
 
 @vectors_command.command("stats", epilog="Example: fastscore vectors stats")
-@_store_options
+@_with_store
 @json_option
-def vectors_stats(
-    embedder: str, precision: Precision, device: DeviceName, store: Path | None, as_json: bool
-) -> None:
+def vectors_stats(store: "VectorStore", as_json: bool) -> None:
     """Count vectors, segments and bytes."""
-    from fastscore.vectors.models import open_store
-
-    found = open_store(embedder, store, precision, device).stats()
+    found = store.stats()
     if as_json:
         write_line(json.dumps({**asdict(found), "folder": str(found.folder)}, indent=2))
         return
@@ -312,7 +309,7 @@ def vectors_stats(
     epilog="Example: fastscore vectors nearest 'a quiet place' --run plans -k 10",
 )
 @click.argument("text")
-@click.option(
+@option(
     "--run",
     "runs",
     multiple=True,
@@ -320,16 +317,10 @@ def vectors_stats(
     type=PATH,
     help="A run whose texts are searched. Repeatable.",
 )
-@click.option("-k", "k", type=click.IntRange(min=1), default=10, show_default=True)
+@option("-k", "k", type=click.IntRange(min=1), default=10)
 @_store_options
 def vectors_nearest(
-    text: str,
-    runs: tuple[Path, ...],
-    k: int,
-    embedder: str,
-    precision: Precision,
-    device: DeviceName,
-    store: Path | None,
+    text: str, runs: tuple[Path, ...], k: int, store: Path | None, **model: Any
 ) -> None:
     """Find the texts of the runs' logs that the embedder calls nearest to TEXT, by cosine.
 
@@ -340,15 +331,7 @@ def vectors_nearest(
     from fastscore.terminal import result_console
     from fastscore.terminal.grids import Column, Grid, print_grid
 
-    found = nearest_texts(
-        text,
-        [open_run(run) for run in runs],
-        k,
-        embedder=embedder,
-        precision=precision,
-        device=device,
-        root=store,
-    )
+    found = nearest_texts(text, [open_run(run) for run in runs], k, root=store, **model)
     cosines = tuple(f"{cosine:.4f}" for cosine in found["cosine"])
     columns = (
         Column("cosine", cosines),
@@ -362,20 +345,15 @@ def vectors_nearest(
     short_help="Compare every vector with its checksum.",
     epilog="Example: fastscore vectors verify --store store",
 )
-@_store_options
-@click.pass_context
-def vectors_verify(
-    ctx: click.Context, embedder: str, precision: Precision, device: DeviceName, store: Path | None
-) -> None:
+@_with_store
+def vectors_verify(store: "VectorStore") -> None:
     """Read every vector and compare it with its checksum; damaged segments are set aside."""
-    from fastscore.vectors.models import open_store
-
-    check = open_store(embedder, store, precision, device).verify()
+    check = store.verify()
     write_line(f"{check.vectors:,} vectors in {check.segments:,} segments are intact")
     for name, reason in check.damaged:
         write_note(f"{name}: {reason}; set aside, its texts will be embedded again")
     if check.damaged:
-        ctx.exit(EXIT_CHECK_FAILED)
+        click.get_current_context().exit(EXIT_CHECK_FAILED)
 
 
 @vectors_command.command(
@@ -383,14 +361,10 @@ def vectors_verify(
     short_help="Merge small segments, drop what is held twice.",
     epilog="Example: fastscore vectors compact",
 )
-@_store_options
-def vectors_compact(
-    embedder: str, precision: Precision, device: DeviceName, store: Path | None
-) -> None:
+@_with_store
+def vectors_compact(store: "VectorStore") -> None:
     """Merge small segments and drop vectors that are held twice; safe while others score."""
-    from fastscore.vectors.models import open_store
-
-    found = open_store(embedder, store, precision, device).compact()
+    found = store.compact()
     write_line(f"{found.vectors:,} vectors in {found.segments:,} segments, {found.bytes:,} bytes")
 
 
@@ -405,7 +379,7 @@ def kernels_command() -> None:
 
 @kernels_command.command("compile", epilog="Example: fastscore kernels compile score_dialogue")
 @click.argument("suite", nargs=-1)
-@click.option(
+@option(
     "--ship",
     type=click.Path(file_okay=False, path_type=Path),
     metavar="FOLDER",
@@ -435,7 +409,7 @@ def kernels_list(suite: tuple[str, ...]) -> None:
 
 
 @click.command("doctor", epilog="Example: fastscore doctor --warm")
-@click.option("--warm", is_flag=True, help="Compile every kernel now, so that no run has to.")
+@option("--warm", is_flag=True, help="Compile every kernel now, so that no run has to.")
 @click.pass_context
 def doctor_command(ctx: click.Context, warm: bool) -> None:
     """Say what is installed, exported, compiled and writable."""

@@ -44,11 +44,47 @@ HEADING = "Options"
 
 
 class HeadedOption(click.Option):
-    """An option that declares its heading in ``--help``; others stand under the last one."""
+    """An option that shows its default and its environment variable in ``--help``.
 
-    def __init__(self, *arguments: Any, heading: str, **declared: Any) -> None:
-        super().__init__(*arguments, **declared)
+    It may declare its heading there; others are under the last one.
+    """
+
+    def __init__(self, *arguments: Any, heading: str = "", **declared: Any) -> None:
+        shown = {
+            "show_default": declared.get("default") is not None,
+            "show_envvar": "envvar" in declared,
+        }
+        super().__init__(*arguments, **(shown | declared))
         self.heading = heading
+
+
+option = functools.partial(click.option, cls=HeadedOption)
+
+
+def scores_options(
+    columns: str = "judge_columns", scale: str = "judge_scale", **declared: Any
+) -> Callable[[Verb], Verb]:
+    """Give a command the options of files of scores: more columns, and the range of scores."""
+
+    def decorate(verb: Verb) -> Verb:
+        ranged = option(
+            "--judge-range",
+            scale,
+            type=(float, float),
+            default=(1, 5),
+            help="The smallest and largest possible score. Others are refused and counted.",
+            **declared,
+        )
+        named = option(
+            "--judge-column",
+            columns,
+            multiple=True,
+            help="Another column that contains scores. Repeatable.",
+            **declared,
+        )
+        return named(ranged(verb))
+
+    return decorate
 
 
 class HeadedCommand(click.Command):
@@ -80,7 +116,8 @@ def options_by_heading(
     found: dict[str, list[click.Option]] = {heading: [] for heading in headings}
     for parameter in command.get_params(ctx):
         if isinstance(parameter, click.Option) and not parameter.hidden:
-            found.setdefault(getattr(parameter, "heading", headings[-1]), []).append(parameter)
+            heading = getattr(parameter, "heading", "") or headings[-1]
+            found.setdefault(heading, []).append(parameter)
     return {heading: options for heading, options in found.items() if options}
 
 

@@ -3,16 +3,17 @@
 import copy
 import dataclasses
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_type_hints
 
 import click
 
 from fastscore.cli.parameters import PATH, HeadedCommand, HeadedOption, with_words
-from fastscore.errors import UsageError
+from fastscore.errors import UsageError, did_you_mean
 from fastscore.examples import example_names, example_options
-from fastscore.logs.inputs.column_map import ColumnMap, parse_map
+from fastscore.logs.inputs.column_map import NO_MAP, ColumnMap, column_map, parse_map
 from fastscore.logs.inputs.files import FORMAT_NAMES
 from fastscore.logs.inputs.layout import layout_map, layout_names
 from fastscore.logs.integrity.limits import DEFAULT_LIMITS, MEMORY_SHARE, Limits
@@ -24,6 +25,7 @@ from fastscore.options import (
     available_processors,
     environment_name,
     flag_name,
+    read_toml,
     value_type,
 )
 from fastscore.run.context import DEFAULT_EMBEDDER, DEFAULT_MAX_REJECTS, NO_EMBEDDER, RunConfig
@@ -36,11 +38,6 @@ from fastscore.vectors.precisions import EXACT, PRECISIONS
 
 if TYPE_CHECKING:
     from fastscore.suites.own_metrics import OwnMetric
-from collections.abc import Mapping
-
-from fastscore.errors import did_you_mean
-from fastscore.logs.inputs.column_map import NO_MAP, column_map
-from fastscore.options import read_toml
 
 MAP_TABLES = ("columns", "values")
 CONFIGURED = "fastscore.columns"
@@ -115,13 +112,8 @@ def _check_config_value(path: Path, name: str, value: object, parameter: click.P
 def _option(*flags: str, **declared: Any) -> click.Option:
     """Declare an option that also listens to its environment variable."""
     long_flag = next(flag for flag in flags if flag.startswith("--")).split("/")[0]
-    return HeadedOption(
-        flags,
-        envvar=environment_name(long_flag.removeprefix("--").replace("-", "_")),
-        show_envvar=True,
-        show_default=declared.get("default") is not None,
-        **declared,
-    )
+    variable = environment_name(long_flag.removeprefix("--").replace("-", "_"))
+    return HeadedOption(flags, envvar=variable, **declared)
 
 
 def _trust_store(ctx: click.Context, parameter: click.Parameter, is_trusted: bool) -> None:
@@ -130,83 +122,77 @@ def _trust_store(ctx: click.Context, parameter: click.Parameter, is_trusted: boo
         os.environ[TRUST_VARIABLE] = "1"
 
 
+_changes = partial(_option, heading=CHANGES_SCORE)
+_where = partial(_option, heading=WHERE_THINGS_ARE)
+_scored = partial(_option, heading=WHAT_IS_SCORED)
+_runs = partial(_option, heading=HOW_IT_RUNS)
+
 _CHANGING = (
-    _option(
+    _changes(
         "--embedder",
-        heading=CHANGES_SCORE,
         default=DEFAULT_EMBEDDER,
         help="Embedding model: a name of `fastscore models list` or a recipe file. "
         f"'{NO_EMBEDDER}' uses none.",
     ),
-    _option(
+    _changes(
         "--precision",
-        heading=CHANGES_SCORE,
         default=EXACT,
         type=click.Choice(PRECISIONS),
         help="Number format of the model. The signature contains the accuracy of bf16 and int8.",
     ),
-    _option(
+    _changes(
         "--device",
-        heading=CHANGES_SCORE,
         default=CPU,
         type=click.Choice(list(DEVICES)),
         help="Where the model runs. 'cuda' is an NVIDIA GPU and needs the extra cuda.",
     ),
-    _option(
+    _changes(
         "--dim",
-        heading=CHANGES_SCORE,
         type=int,
         help="Truncate vectors to this width.  [default: the model's width]",
     ),
 )
 
 _PLACES = (
-    _option(
+    _where(
         "-o",
         "--output",
-        heading=WHERE_THINGS_ARE,
         type=PATH,
         help="The run directory, or an address such as s3://bucket/run.",
     ),
-    _option(
+    _where(
         "--store",
-        heading=WHERE_THINGS_ARE,
         type=PATH,
         help="The folder of vector stores.  [default: in the cache]",
     ),
-    _option(
+    _where(
         "--trust-store",
-        heading=WHERE_THINGS_ARE,
         is_flag=True,
         callback=_trust_store,
         expose_value=False,
         help="Read a vector store that is another user's, or that others can write to.",
     ),
-    _option(
+    _where(
         "--format",
-        heading=WHERE_THINGS_ARE,
         type=click.Choice(tuple(FORMAT_NAMES)),
         help="Format of standard input (-) and of files without a known suffix. For standard "
         "input the default is jsonl.",
     ),
-    _option(
+    _where(
         "--layout",
-        heading=WHERE_THINGS_ARE,
         metavar="NAME|FILE",
         help=f"Layout of the logs: a TOML file or one of {', '.join(layout_names())}.",
     ),
-    _option(
+    _where(
         "--column",
         "columns",
-        heading=WHERE_THINGS_ARE,
         multiple=True,
         metavar="NAME=PATH",
         help="Read column NAME from PATH: text=content, text=turns[].content. Repeatable.",
     ),
-    _option(
+    _where(
         "--value",
         "values",
-        heading=WHERE_THINGS_ARE,
         multiple=True,
         metavar="COLUMN:FROM=TO",
         help="Replace a value of the log, such as speaker:user=USER. Repeatable.",
@@ -219,109 +205,94 @@ _PLACES = (
         expose_value=False,
         callback=read_config,
         envvar="FASTSCORE_CONFIG",
-        show_envvar=True,
         help="TOML file with options. Flags and environment variables win over it.",
     ),
 )
 
 _SCORED = (
-    _option(
+    _scored(
         "--metrics",
-        heading=WHAT_IS_SCORED,
         multiple=True,
         metavar="FILE|NAME",
         help="Metrics of your own: a Python file, or the name of an installed one. Repeatable.",
     ),
-    _option(
+    _scored(
         "--limit",
-        heading=WHAT_IS_SCORED,
         type=click.IntRange(min=1),
         help="Score only the first N dialogues.",
     ),
-    _option(
+    _scored(
         "--sample",
-        heading=WHAT_IS_SCORED,
         type=click.IntRange(min=1),
         help="Score a random sample of N dialogues. It does not depend on the order of the log.",
     ),
-    _option("--seed", heading=WHAT_IS_SCORED, type=int, help="Seed of --sample. Default: 0."),
-    _option(
+    _scored("--seed", type=int, help="Seed of --sample. Default: 0."),
+    _scored(
         "--max-rejects",
-        heading=WHAT_IS_SCORED,
         type=click.FloatRange(0.0, 1.0),
         default=DEFAULT_MAX_REJECTS,
         help="Maximum share of rejected lines. Above it the exit code is 3.",
     ),
-    _option(
+    _scored(
         "--strict",
-        heading=WHAT_IS_SCORED,
         is_flag=True,
         help="Exit with code 3 if a metric is null in every row because its column is missing.",
     ),
 )
 
 _WORKERS = (
-    _option(
+    _runs(
         "--workers",
-        heading=HOW_IT_RUNS,
         type=click.IntRange(min=1),
         default=available_processors(),
         help="Number of shards scored at once. Default: the number of processors.",
     ),
-    _option(
+    _runs(
         "--engine",
-        heading=HOW_IT_RUNS,
         default=LOCAL,
         type=click.Choice(tuple(ENGINES)),
         help="Where tasks run: in this process, or on workers of Dask or Ray.",
     ),
-    _option(
+    _runs(
         "--address",
-        heading=HOW_IT_RUNS,
         help="Address of the engine's scheduler.  [default: workers on this machine]",
     ),
 )
 
 _RUNNING = (
-    _option(
+    _runs(
         "--max-memory",
-        heading=HOW_IT_RUNS,
         type=click.IntRange(min=256),
         help="Maximum memory of the process in MiB. Above it the run exits with code 4. The "
         "same command continues it. With an engine: of each worker process.  "
         f"[default: {MEMORY_SHARE:.0%} of the machine]",
     ),
-    _option(
+    _runs(
         "--max-unpacked",
-        heading=HOW_IT_RUNS,
         type=click.IntRange(min=1),
         default=DEFAULT_LIMITS.unpacked,
         help="Maximum unpacked size of one compressed file in MiB.",
     ),
-    _option(
+    _runs(
         "--max-ratio",
-        heading=HOW_IT_RUNS,
         type=click.FloatRange(min=1.0),
         default=DEFAULT_LIMITS.ratio,
         help="Maximum ratio of unpacked and compressed size, beyond 64 MiB.",
     ),
-    _option(
+    _runs(
         "--overwrite",
-        heading=HOW_IT_RUNS,
         is_flag=True,
         help="Replace an existing run in -o.",
     ),
-    _option(
+    _runs(
         "--dry-run",
-        heading=HOW_IT_RUNS,
         is_flag=True,
         help="Show the planned work and write nothing.",
     ),
-    _option("-q", "--quiet", heading=HOW_IT_RUNS, is_flag=True, help="Print nothing but errors."),
-    _option(
+    _runs("-q", "--quiet", is_flag=True, help="Print nothing but errors."),
+    _runs(
         "--json",
         "as_json",
-        heading=HOW_IT_RUNS,
         is_flag=True,
         help="Print the summary as JSON.",
     ),
@@ -330,9 +301,8 @@ _RUNNING = (
 
 def run_options(suite: Suite) -> list[click.Option]:
     """Return the options of every run; a shard's default size is the suite's."""
-    shard_size = _option(
+    shard_size = _runs(
         "--shard-size",
-        heading=HOW_IT_RUNS,
         type=click.IntRange(min=1),
         help=f"Maximum MiB of input in a shard.  [default: {suite.source.shard_bytes // MIB}]",
     )

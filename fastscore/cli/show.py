@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from fastscore.cli.parameters import PATH, format_option
+from fastscore.cli.parameters import PATH, format_option, option
 from fastscore.errors import EXIT_CHECK_FAILED
 from fastscore.terminal import result_console, write, write_line, write_note
 
@@ -16,27 +16,22 @@ from fastscore.terminal import result_console, write, write_line, write_note
     epilog="Examples: fastscore summary run; fastscore summary run --by model --format markdown",
 )
 @click.argument("run", type=PATH)
-@click.option(
-    "--by", metavar="COLUMN[,COLUMN]", help="Labels of dialogues: a column for each value."
-)
-@click.option(
+@option("--by", metavar="COLUMN[,COLUMN]", help="Labels of dialogues: a column for each value.")
+@option(
     "--cluster",
     metavar="COLUMN",
     help="Unit of the confidence intervals: a column of table dialogues, such as the user. "
     "Default: the dialogue.",
 )
-@click.option("--metric", "metrics", multiple=True, help="Only this metric. Repeatable.")
-@click.option(
-    "--all", "everything", is_flag=True, help="Parts and counts too, with deviation and range."
-)
-@click.option(
+@option("--metric", "metrics", multiple=True, help="Only this metric. Repeatable.")
+@option("--all", "everything", is_flag=True, help="Parts and counts too, with deviation and range.")
+@option(
     "--average",
     type=click.Choice(["macro", "micro"]),
     default="macro",
-    show_default=True,
     help="Of groups: means over rows, or ratios of sums.",
 )
-@click.option(
+@option(
     "--baselines",
     is_flag=True,
     help="Add what trivial agents score on the same log, such as one that always refuses.",
@@ -45,9 +40,7 @@ from fastscore.terminal import result_console, write, write_line, write_note
     "csv and json contain every statistic, unrounded, over all rows. The others leave out "
     "rows whose value a definition fixes."
 )
-@click.option(
-    "--verify", is_flag=True, help="Read every output and compare it with what was committed."
-)
+@option("--verify", is_flag=True, help="Read every output and compare it with what was committed.")
 @click.pass_context
 def summary_command(
     ctx: click.Context, /, run: Path, by: str | None, verify: bool, **how: Any
@@ -76,14 +69,14 @@ def summary_command(
 
 @click.command("runs", epilog="Example: fastscore runs . -o runs.html")
 @click.argument("folder", type=PATH, default=Path())
-@click.option(
+@option(
     "-o",
     "--output",
     type=click.Path(path_type=Path, dir_okay=False),
     help="Write an HTML page with a link to a report of each run. The reports are written beside "
     "the page, in PAGE-reports.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print the runs as JSON.")
+@option("--json", "as_json", is_flag=True, help="Print the runs as JSON.")
 def runs_command(folder: Path, output: Path | None, as_json: bool) -> None:
     """List the runs in FOLDER and below, the latest first. Default: the working directory.
 
@@ -115,13 +108,11 @@ def runs_command(folder: Path, output: Path | None, as_json: bool) -> None:
 @click.argument("run", type=PATH)
 @click.argument("dialogue", required=False)
 @click.argument("metric", required=False)
-@click.option("--worst", metavar="METRIC", help="The dialogue with the worst value of a metric.")
-@click.option("--best", metavar="METRIC", help="The one with the best.")
-@click.option("--random", "at_random", is_flag=True, help="A dialogue at random.")
-@click.option(
-    "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of --random."
-)
-@click.option("--json", "as_json", is_flag=True, help="Print all evidence as JSON.")
+@option("--worst", metavar="METRIC", help="The dialogue with the worst value of a metric.")
+@option("--best", metavar="METRIC", help="The one with the best.")
+@option("--random", "at_random", is_flag=True, help="A dialogue at random.")
+@option("--seed", type=click.IntRange(min=0), default=0, help="Seed of --random.")
+@option("--json", "as_json", is_flag=True, help="Print all evidence as JSON.")
 def explain_command(
     run: Path,
     dialogue: str | None,
@@ -156,21 +147,20 @@ def explain_command(
 
 @click.command("report", epilog="Example: fastscore report base new -o report.html")
 @click.argument("runs", nargs=-1, required=True, type=PATH)
-@click.option(
+@option(
     "-o",
     "--output",
     type=PATH,
     default=Path("report.html"),
-    show_default=True,
     help="The HTML file.",
 )
-@click.option(
+@option(
     "--cluster",
     metavar="COLUMN",
     help="Unit of the confidence intervals and tests: a column of table dialogues, such as the "
     "user. Default: the dialogue.",
 )
-@click.option("-q", "--quiet", is_flag=True, help="Print no findings, the file's name alone.")
+@option("-q", "--quiet", is_flag=True, help="Print no findings, the file's name alone.")
 def report_command(runs: tuple[Path, ...], output: Path, cluster: str | None, quiet: bool) -> None:
     """Write a page about RUNS: one run, or several of a suite side by side.
 
