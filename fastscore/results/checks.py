@@ -17,7 +17,7 @@ from fastscore.results.groups import summarise_defined
 from fastscore.results.metric_text import counted, interval_text, number_text, p_text
 from fastscore.results.runs import Run
 from fastscore.statistics import ALPHA
-from fastscore.statistics.clustered import LEAST_UNITS
+from fastscore.statistics.clustered import LEAST_UNITS, Estimate
 from fastscore.statistics.significance import holm, t_below
 from fastscore.suites.declarations import Metric
 from fastscore.suites.summary import ALL, overall_rows
@@ -244,15 +244,15 @@ def _drops(
         raise UsageError(f"No dialogue can be compared: {'; '.join(compared.notes)}.")
     sides = compared.sides.filter(pl.col("side") == pl.col("side").first())
     there = {row["metric"]: row["n_dialogues"] for row in sides.iter_rows(named=True)}
-    drops = {id: Drop.of(rows[id], declared[id].better) for id in limits}
-    p_values = [drops[id].p_above(allowed) for id, allowed in limits.items()]
+    drops = {id: drop_of(rows[id], declared[id].better) for id in limits}
+    p_values = [p_above(drops[id], allowed) for id, allowed in limits.items()]
     found = []
     for id, p, corrected in zip(limits, p_values, holm(p_values), strict=True):
         drop, allowed, row = drops[id], limits[id], rows[id]
         outcome: Outcome = "undecided"
         if drop.value is None or (corrected is not None and corrected < ALPHA):
             outcome = "failed"
-        elif drop.is_within(allowed):
+        elif _is_within(drop, allowed):
             outcome = "passed"
         details = [
             _verdict(drop, outcome, corrected, sum(p is not None for p in p_values)),
@@ -284,7 +284,7 @@ def _drops(
     return found
 
 
-def _verdict(drop: "Drop", outcome: Outcome, corrected: float | None, n_tests: int) -> str:
+def _verdict(drop: Estimate, outcome: Outcome, corrected: float | None, n_tests: int) -> str:
     if drop.value is None:
         return "no dialogue has a value in both runs"
     if corrected is None:
@@ -296,50 +296,30 @@ def _verdict(drop: "Drop", outcome: Outcome, corrected: float | None, n_tests: i
     return f"{verdict}, p = {p_text(corrected)}{family}"
 
 
-@dataclass(frozen=True, slots=True)
-class Drop:
-    """How much worse a mean is than in another run, with its interval.
+def drop_of(row: Mapping[str, Any], better: str) -> Estimate:
+    """Return how much worse a mean is: a difference of a comparison, positive if worse."""
+    value, low, high = row["difference"], row["low"], row["high"]
+    if better == "higher":
+        value, low, high = (None if end is None else 0.0 - end for end in (value, high, low))
+    error, degrees = row["standard_error"], row["degrees_of_freedom"]
+    return Estimate(value, low, high, error, degrees, row["n_units"])
 
-    Parameters
-    ----------
-    value, low, high
-        The drop, positive if worse, and its 95 % interval.
-    standard_error, degrees_of_freedom
-        Of the t distribution.
-    n_units
-        The number of units: pairs of dialogues, or clusters.
-    """
 
-    value: float | None
-    low: float | None
-    high: float | None
-    standard_error: float | None
-    degrees_of_freedom: float | None
-    n_units: int
+def p_above(drop: Estimate, allowed: float) -> float | None:
+    """Return the one-sided p of a true drop of at most `allowed`; None for too few units."""
+    if drop.value is None or drop.standard_error is None:
+        return None
+    if drop.standard_error == 0.0:  # all units dropped alike: a sign test is left
+        return 2.0**-drop.n_units if drop.value > allowed else 1.0
+    assert drop.degrees_of_freedom is not None
+    return t_below(drop.degrees_of_freedom, (allowed - drop.value) / drop.standard_error)
 
-    @classmethod
-    def of(cls, row: Mapping[str, Any], better: str) -> "Drop":
-        """Take a difference of a comparison as a drop."""
-        ends = [row["difference"], row["low"], row["high"]]
-        if better == "higher":
-            ends = [None if end is None else 0.0 - end for end in (ends[0], ends[2], ends[1])]
-        error, degrees = row["standard_error"], row["degrees_of_freedom"]
-        return cls(ends[0], ends[1], ends[2], error, degrees, row["n_units"])
 
-    def p_above(self, allowed: float) -> float | None:
-        """Return the one-sided p of a true drop of at most `allowed`; None for too few units."""
-        if self.value is None or self.standard_error is None:
-            return None
-        if self.standard_error == 0.0:  # all units dropped alike: a sign test is left
-            return 2.0**-self.n_units if self.value > allowed else 1.0
-        assert self.degrees_of_freedom is not None
-        return t_below(self.degrees_of_freedom, (allowed - self.value) / self.standard_error)
-
-    def is_within(self, allowed: float) -> bool:
-        """Return whether the whole interval is at most `allowed`."""
-        if self.value is None or self.standard_error is None:
-            return False
-        return (self.value if self.high is None else self.high) <= allowed
+def _is_within(drop: Estimate, allowed: float) -> bool:
+    """Tell whether the whole interval is at most `allowed`."""
+    if drop.value is None or drop.standard_error is None:
+        return False
+    return (drop.value if drop.high is None else drop.high) <= allowed
 
 
 def _missing(

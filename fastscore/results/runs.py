@@ -105,22 +105,13 @@ class Run:
     def __repr__(self) -> str:
         from fastscore.results.summary_table import overview
 
-        return overview(*self._overview_facts(), self.signature)
+        return overview(self)
 
     def _repr_html_(self) -> str:
         """Show what came out as a small table, in a notebook."""
         from fastscore.results.summary_table import overview_html
 
-        return overview_html(*self._overview_facts(), self.signature)
-
-    def _overview_facts(
-        self,
-    ) -> tuple[str, Suite, pl.DataFrame, Mapping[str, pl.LazyFrame], dict[str, int]]:
-        counts = {name: table["rows"] for name, table in self.manifest.tables.items()}
-        counts["rejects"] = self.manifest.counts.get("rejects", 0)
-        name = "Scores" if self.scores is not None else f"Run {self.path}"
-        title = f"{name} of {self.manifest.suite}"
-        return title, self.suite, self.summary, self.lazy_tables, counts
+        return overview_html(self)
 
     def plot(self, metric: str, *, by: str | None = None) -> "Picture":
         """Draw the distribution of a metric, or its means by labels (`plots.plot_metric`)."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
@@ -23,6 +23,9 @@ from fastscore.suites.base import Suite, headline_metrics
 from fastscore.suites.declarations import NULL_REASONS, Band, Metric
 from fastscore.suites.summary import overall_rows
 from fastscore.terminal.grids import Column, Grid, html_table
+
+if TYPE_CHECKING:
+    from fastscore.results.runs import Run
 
 ARROWS = {"higher": "↑", "lower": "↓", "neither": " "}
 INTERVAL_HEADER = "mean [95 % CI]"
@@ -280,33 +283,13 @@ LINES = 10
 WIDTH = 100
 
 
-def overview(
-    title: str,
-    suite: Suite,
-    summary: pl.DataFrame,
-    tables: Mapping[str, pl.LazyFrame],
-    counts: Mapping[str, int],
-    signature: str,
-) -> str:
-    """Say what came out on at most `LINES` lines of at most `WIDTH` characters.
+def overview(run: "Run") -> str:
+    """Say what came out of a run on at most `LINES` lines of at most `WIDTH` characters.
 
-    Parameters
-    ----------
-    title
-        What is told of.
-    suite
-        What scored it.
-    summary
-        Its summary.
-    tables
-        Its tables by name: read if a definition fixes the value of a metric in some rows, or has
-        several scales. Such a metric is shown over the other rows, or by scale.
-    counts
-        The number of rows by table, and of rejects.
-    signature
-        The line that pins the numbers.
+    The tables are read if a definition fixes the value of a metric in some rows, or has several
+    scales. Such a metric is shown over the other rows, or by scale.
     """
-    cells = _cells(suite, summary, tables)
+    cells = _cells(run.suite, run.summary, run.lazy_tables)
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     rows = [
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
@@ -315,24 +298,18 @@ def overview(
     left = LINES - 3
     more = [f"and {counted(len(rows) - left + 1, 'metrics')} more in .summary"]
     shown = rows if len(rows) <= left else [*rows[: left - 1], *more]
-    lines = [title, _counts(counts), *(f"  {row}" for row in shown), f"signature: {signature}"]
+    lines = [_title(run), _counts(run), *(f"  {row}" for row in shown)]
+    lines.append(f"signature: {run.signature}")
     return "\n".join(_cut(line.rstrip()) for line in lines)
 
 
-def overview_html(
-    title: str,
-    suite: Suite,
-    summary: pl.DataFrame,
-    tables: Mapping[str, pl.LazyFrame],
-    counts: Mapping[str, int],
-    signature: str,
-) -> str:
-    """Return the same as HTML, every metric in a row of a table; arguments as `overview`."""
-    header, *rows = _cells(suite, summary, tables)
+def overview_html(run: "Run") -> str:
+    """Return the same as HTML, every metric in a row of a table."""
+    header, *rows = _cells(run.suite, run.summary, run.lazy_tables)
     return (
-        f"<p><strong>{escape(title)}</strong><br>{escape(_counts(counts))}</p>"
+        f"<p><strong>{escape(_title(run))}</strong><br>{escape(_counts(run))}</p>"
         f"{html_table(header, rows)}"
-        f"<details><summary>signature</summary><code>{escape(signature)}</code></details>"
+        f"<details><summary>signature</summary><code>{escape(run.signature)}</code></details>"
     )
 
 
@@ -387,7 +364,14 @@ def _of_part(header: Sequence[str], row: Sequence[str], part: Part) -> Sequence[
     return tuple(own.get(name, "") for name in header)
 
 
-def _counts(counts: Mapping[str, int]) -> str:
+def _title(run: "Run") -> str:
+    name = "Scores" if run.scores is not None else f"Run {run.path}"
+    return f"{name} of {run.manifest.suite}"
+
+
+def _counts(run: "Run") -> str:
+    counts = {name: table["rows"] for name, table in run.manifest.tables.items()}
+    counts["rejects"] = run.manifest.counts.get("rejects", 0)
     return ", ".join(f"{name}: {count:,}" for name, count in counts.items())
 
 

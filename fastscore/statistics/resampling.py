@@ -12,7 +12,6 @@ Otherwise `DRAWS` are drawn with a seed, and ``p = (1 + hits) / (1 + draws)``.
 
 import itertools
 import math
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache
@@ -29,9 +28,6 @@ from fastscore.statistics.significance import chi_squared_above
 SEED = 0
 _BLOCK_VALUES = 2_000_000
 _KEPT_VALUES = 1_000_000
-
-Estimator = Callable[[Values], Values]
-"""From draws, shape (samples, clusters), how often each was drawn, to estimates (samples, ...)."""
 
 
 def resample_means(
@@ -58,31 +54,20 @@ def resample_means(
     clusters, columns = sums.shape
     high, low = _exact_parts(sums)
     parts = np.hstack([high, low, counts])
-
-    def means(draws: Values) -> Values:
-        totals = draws @ parts
-        of_high, of_low, drawn = (totals[:, k * columns :][:, :columns] for k in range(3))
-        return quotients(of_high + of_low, drawn)
-
-    return _resample(means, clusters, samples=samples, seed=seed, stream=stream)
-
-
-def _resample(
-    estimator: Estimator, clusters: int, *, samples: int, seed: int, stream: int
-) -> Values:
-    """Draw clusters and estimate, in blocks that fit the cache, on all processors."""
     block = max(1, _BLOCK_VALUES // max(1, clusters))
     small = samples * clusters <= _KEPT_VALUES
     kept = _kept_draws(samples, clusters, seed, stream) if small else None
 
-    def estimate(start: int) -> Values:
-        stop = min(start + block, samples)
-        if kept is not None:
-            return estimator(kept[start:stop])
-        return estimator(_draw(range(start, stop), clusters, seed, stream))
+    def means(start: int) -> Values:
+        rows = range(start, min(start + block, samples))
+        drawn = _draw(rows, clusters, seed, stream) if kept is None else kept[start : rows.stop]
+        totals = drawn @ parts
+        of_high, of_low, n = (totals[:, k * columns :][:, :columns] for k in range(3))
+        return quotients(of_high + of_low, n)
 
+    # blocks fit the cache
     with ThreadPoolExecutor(available_processors()) as pool:
-        return np.concatenate(list(pool.map(estimate, range(0, samples, block))))
+        return np.concatenate(list(pool.map(means, range(0, samples, block))))
 
 
 def _draw(rows: range, clusters: int, seed: int, stream: int) -> Values:

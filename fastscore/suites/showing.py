@@ -182,14 +182,18 @@ def derive(dialogue: Dialogue, metric: Metric, row: Row) -> Derivation:
     if metric.numerator is None or metric.denominator is None:
         text = _filled(written, row, found)
         return Derivation(text=text, result=row[metric.id], evidence=evidence)
+    numerator, denominator = row[metric.numerator], row[metric.denominator]
+    if not denominator:
+        because = ", ".join(f"{piece.what} is {piece.found}" for piece in switches)
+        text = ", ".join(part for part in (f"{row[metric.id]:g}", because) if part)
+        return Derivation(text=text, result=row[metric.id], evidence=evidence)
     template = written or f"{{{metric.numerator}}} / {{{metric.denominator}}}"
-    return ratio(
-        row[metric.numerator],
-        row[metric.denominator],
-        evidence,
+    return Derivation(
         text=_filled(template, row, found),
-        of_nothing=row[metric.id],
-        because=", ".join(f"{piece.what} is {piece.found}" for piece in switches),
+        result=numerator / denominator,
+        numerator=numerator,
+        denominator=denominator,
+        evidence=evidence,
     )
 
 
@@ -253,44 +257,6 @@ def _shown(value: object) -> str:
         return "yes" if value else "no"
     if isinstance(value, list):
         return ", ".join(map(str, value)) or "none"
-    return f"{value:.4f}" if isinstance(value, float) else str(value)
-
-
-def ratio(
-    numerator: float,
-    denominator: float,
-    evidence: Sequence[Evidence] = (),
-    *,
-    text: str = "",
-    of_nothing: float = 0.0,
-    because: str = "",
-) -> Derivation:
-    """Work a ratio out.
-
-    Parameters
-    ----------
-    numerator, denominator
-        Whole numbers or sums.
-    evidence
-        What they were counted from.
-    text
-        The formula with the values in it; the two with a stroke between unless it is given.
-    of_nothing, because
-        The number where the denominator is 0, and why.
-    """
-    if not denominator:
-        text = f"{of_nothing:g}, {because}" if because else f"{of_nothing:g}"
-        return Derivation(text=text, result=of_nothing, evidence=tuple(evidence))
-    return Derivation(
-        text=text or f"{_written(numerator)} / {_written(denominator)}",
-        result=numerator / denominator,
-        numerator=numerator,
-        denominator=denominator,
-        evidence=tuple(evidence),
-    )
-
-
-def _written(value: float) -> str:
     return f"{value:.4f}" if isinstance(value, float) else str(value)
 
 

@@ -17,11 +17,19 @@ from scipy import stats
 
 import fastscore
 from fastscore.errors import RunError, UsageError
-from fastscore.results.checks import CheckLimits, Drop, _drops, check, github_lines, junit
+from fastscore.results.checks import (
+    CheckLimits,
+    _drops,
+    check,
+    drop_of,
+    github_lines,
+    junit,
+    p_above,
+)
 from fastscore.results.compare import Comparison
 from fastscore.results.compare.ranking import DIFFERENCES_SCHEMA, SIDES_SCHEMA
 from fastscore.results.runs import Run, open_run
-from fastscore.statistics.clustered import Clusters, clustered_difference
+from fastscore.statistics.clustered import Clusters, Estimate, clustered_difference
 from fastscore.suites.registry import load_suite
 from tests.conftest import fastscore_command, often
 from tests.results.comparing import row_of, scored
@@ -54,17 +62,19 @@ def test_bounds_nulls_and_rejects(run: Run) -> None:
     ]
 
 
-def drop_of(value: float | None, error: float | None, n: int = 9, better: str = "lower") -> Drop:
+def make_drop(
+    value: float | None, error: float | None, n: int = 9, better: str = "lower"
+) -> Estimate:
     """Make a drop with the t interval of so many units."""
     row: dict[str, Any] = {"difference": value, "low": None, "high": None, "n_units": n}
     row |= {"standard_error": error, "degrees_of_freedom": n - 1.0}
     if value is not None and error:
         reach = float(stats.t.ppf(0.975, n - 1)) * error
         row |= {"low": value - reach, "high": value + reach}
-    return Drop.of(row, better)
+    return drop_of(row, better)
 
 
-def outcomes_of(drops: Mapping[str, Drop], allowed: float) -> list[str]:
+def outcomes_of(drops: Mapping[str, Estimate], allowed: float) -> list[str]:
     """Check drops, as they are found between two runs."""
     schema = {**SIDES_SCHEMA, **DIFFERENCES_SCHEMA}
     rows = [
@@ -105,21 +115,21 @@ def outcomes_of(drops: Mapping[str, Drop], allowed: float) -> list[str]:
 def test_drops_go_by_a_test_and_the_interval(
     value: float | None, error: float | None, n: int, allowed: float, outcome: str
 ) -> None:
-    drop = drop_of(value, error, n)
+    drop = make_drop(value, error, n)
     assert outcomes_of({"m": drop}, allowed) == [outcome]
     if value is not None and error:
         expected = float(stats.t.sf((value - allowed) / error, n - 1))
-        assert drop.p_above(allowed) == pytest.approx(expected, rel=1e-12)
+        assert p_above(drop, allowed) == pytest.approx(expected, rel=1e-12)
         # of a metric that is better higher, the same with the signs exchanged
-        assert drop_of(-value, error, n, "higher") == drop
+        assert make_drop(-value, error, n, "higher") == drop
 
 
 def test_drops_are_corrected_over_the_limits_that_are_given() -> None:
-    drop = drop_of(0.05, 0.015)  # p = 0.014, times 3 is 0.043, times 4 is 0.057
+    drop = make_drop(0.05, 0.015)  # p = 0.014, times 3 is 0.043, times 4 is 0.057
     for n, outcome in ((1, "failed"), (3, "failed"), (4, "undecided")):
         assert outcomes_of({f"m{i}": drop for i in range(n)}, 0.01) == [outcome] * n
     # what is untested does not count
-    untested = {f"n{i}": drop_of(0.0, None, 2) for i in range(9)}
+    untested = {f"n{i}": make_drop(0.0, None, 2) for i in range(9)}
     assert outcomes_of({"m": drop, **untested}, 0.01)[0] == "failed"
 
 
@@ -142,7 +152,7 @@ def test_twelve_limits_fail_in_at_most_five_of_a_hundred_runs_without_a_drop(n: 
                 ][kind]
                 sides = (Clusters(side, np.ones(n)) for side in values)
                 found = clustered_difference(*sides, shared=True)
-                drops[f"{kind}{i}"] = Drop.of(
+                drops[f"{kind}{i}"] = drop_of(
                     dataclasses.asdict(found) | {"difference": found.value}, "lower"
                 )
         outcomes = outcomes_of(drops, 0.0)
