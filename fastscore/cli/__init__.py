@@ -61,7 +61,7 @@ def suite_verbs() -> dict[str, EntryPoint]:
 
 
 class _Verbs(SuggestingGroup):
-    """A group that knows its verbs by name and imports the one that is used."""
+    """A group that lists its verbs by name and imports the one that is used."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return [*VERBS, *suite_verbs()]

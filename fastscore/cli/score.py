@@ -74,7 +74,7 @@ def read_config(ctx: click.Context, parameter: click.Parameter, path: Path | Non
 
 
 def configured_columns() -> ColumnMap:
-    """Return where columns stand by the file that this command was given."""
+    """Return the column map of the file that this command was given."""
     configured: ColumnMap = click.get_current_context().meta.get(CONFIGURED, NO_MAP)
     return configured
 
@@ -396,19 +396,12 @@ def _headings(suite: Suite) -> tuple[str, ...]:
 
 
 def _example(suite: str) -> str:
-    """Return a command that works as it stands, where the suite has an example."""
+    """Return a command that works unchanged, if the suite has an example."""
     if suite not in example_names():
         return f"fastscore score {suite} 'logs/*.jsonl.zst' -o run"
     options = " ".join(example_options(suite, Path("example")))
     written = f"fastscore example {suite} -o example"
     return f"{written}; fastscore score {suite} example/logs -o run {options}".rstrip()
-
-
-def _column_map(
-    suite: str, layout: str | None, columns: Sequence[str], values: Sequence[str]
-) -> ColumnMap:
-    """Put together where columns stand: flags win over the file, both over the layout."""
-    return layout_map(layout, suite) | configured_columns() | parse_map(columns, values)
 
 
 def _callback(suite: Suite) -> Any:
@@ -466,6 +459,9 @@ def _run_config(
     take = given.pop
     options = {field.name: take(field.name) for field in dataclasses.fields(suite.options)}
     embedder, shard_size = take("embedder"), take("shard_size")
+    # flags win over the file, both over the layout
+    columns = layout_map(take("layout"), suite.name) | configured_columns()
+    columns |= parse_map(take("columns"), take("values"))
     return RunConfig(
         suite=suite.name,
         inputs=inputs,
@@ -473,7 +469,7 @@ def _run_config(
         options=options,
         embedder=None if embedder == NO_EMBEDDER else embedder,
         shard_bytes=None if shard_size is None else shard_size * MIB,
-        columns=_column_map(suite.name, take("layout"), take("columns"), take("values")),
+        columns=columns,
         metrics=_own_metrics(take("metrics"), suite),
         choice=Choice(take("limit"), take("sample"), take("seed")),
         limits=Limits(take("max_memory"), take("max_unpacked"), take("max_ratio")),

@@ -43,17 +43,12 @@ def push(run: Run | str | PathLike[str], folder: str | PathLike[str]) -> Path:
     kept = {name: frame for name, frame in tables.items() if frame.width}
     (target / "data").mkdir(parents=True, exist_ok=True)
     for name, frame in kept.items():
-        _portable(frame).write_parquet(target / "data" / f"{name}.parquet")
+        # other readers know no enumerations
+        portable = frame.cast({one: _without_enumerations(of) for one, of in frame.schema.items()})
+        portable.write_parquet(target / "data" / f"{name}.parquet")
     card = target / CARD
     card.write_text(_card(opened, list(kept)), encoding="utf-8")
     return card
-
-
-def _portable(frame: pl.DataFrame) -> pl.DataFrame:
-    """Return a table whose words are plain texts: other readers know no enumerations."""
-    return frame.with_columns(
-        pl.col(name).cast(_without_enumerations(dtype)) for name, dtype in frame.schema.items()
-    )
 
 
 def _without_enumerations(dtype: pl.DataType) -> pl.DataType:

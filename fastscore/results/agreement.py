@@ -351,7 +351,9 @@ def agreement(
     pairs: list[tuple[Any, ...]] = []
     alphas: list[tuple[Any, ...]] = []
     for name in ratings["dimension"].unique(maintain_order=True):
-        wide = _wide(ratings.filter(pl.col("dimension") == name), key)
+        # a row a dialogue: its id, and a column of scores a rater
+        of_dimension = ratings.filter(pl.col("dimension") == name)
+        wide = of_dimension.pivot("rater", index=list(key), values="score").drop(*key[1:])
         if wide.width - 1 < 2:
             notes.append(f"{name}: only {wide.columns[1]} scored it; it is not compared.")
             continue
@@ -430,11 +432,6 @@ def _key(ratings: pl.DataFrame) -> tuple[str, ...]:
     )
 
 
-def _wide(ratings: pl.DataFrame, key: tuple[str, ...]) -> pl.DataFrame:
-    """Return a row a dialogue: its id, and a column of scores a rater."""
-    return ratings.pivot("rater", index=list(key), values="score").drop(*key[1:])
-
-
 def _scores(wide: pl.DataFrame, raters: Sequence[str]) -> Any:
     return wide.select(pl.col(raters).fill_null(np.nan)).to_numpy()
 
@@ -478,7 +475,7 @@ def show_agreement(found: Agreement, *, format: Format = "table") -> None:
     found
         Their agreement.
     format
-        ``csv`` and ``json`` hold every value at full precision.
+        ``csv`` and ``json`` contain every value at full precision.
     """
     if format == "json":
         content = {

@@ -71,7 +71,7 @@ def analyse(
     judge
         A file with a judge's scores, a row a dialogue; those of the log count too.
     judge_columns
-        Names of columns of that file that hold scores, beside the rubric's.
+        Names of columns of that file with scores, beside the rubric's.
     judge_scale
         The smallest and largest score of the rubric; others are refused and listed.
     cluster

@@ -469,7 +469,7 @@ def read_limits(
     Parameters
     ----------
     suite
-        The run's suite: a metric may stand after its name and a full stop.
+        The run's suite: its name and a full stop may precede a metric.
     given
         The table `read_table` returns.
     minimum, maximum, nulls, drops
@@ -506,7 +506,7 @@ def _values(
     named: Sequence[str],
     read: Callable[[str, str], float] | None = None,
 ) -> dict[str, float]:
-    """Read limits by metric; a metric may stand after its suite's name and a full stop."""
+    """Read limits by metric. The suite's name and a full stop may precede a metric."""
     pairs = {metric: str(value) for metric, value in _dotted(given)}
     for pair in named:
         metric, equals, value = pair.partition("=")

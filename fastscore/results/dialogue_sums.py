@@ -46,7 +46,7 @@ class Repeats:
     Parameters
     ----------
     dialogues
-        Their ids, ascending; one that is repeated at several labels stands there for each.
+        Their ids, ascending; one that is repeated at several labels is listed for each.
     mixed
         The columns of the summary's groups in which such rows differ; for each the first
         dialogue, the least and the largest of its values.

@@ -105,9 +105,9 @@ class Dialogues:
         return self.names["name"][row], tables[LABEL_TABLE]["file"][0]
 
     def find(self, name: str) -> int:
-        """Return the row of the dialogue that a name, or a part of one alone, stands for.
+        """Return the row of the dialogue with a name, or with a unique part of one.
 
-        A name that is the same counts before one that begins so, and that before one that holds it.
+        An equal name counts before one that begins so, and that before one that contains it.
 
         Raises
         ------
@@ -179,7 +179,7 @@ class Dialogues:
         ]
 
     def read(self, rows: Sequence[int]) -> list[Dialogue]:
-        """Read dialogues again from their logs: what they hold, and the run's own scores.
+        """Read dialogues again from their logs: their rows, and the run's own scores.
 
         Raises
         ------
@@ -195,7 +195,7 @@ class Dialogues:
         return found
 
     def rescore(self, committed: Mapping[str, pl.DataFrame]) -> Dialogue:
-        """Read a dialogue again, by its rows of the run's tables, and score it alone.
+        """Read a dialogue again, by its rows of the run's tables, and score it.
 
         The functions are those that scored the run.
 

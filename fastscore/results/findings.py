@@ -264,7 +264,7 @@ class Finding:
 
 
 def find(run: Run, *, cluster: str | None = None) -> list[Finding]:
-    """Return what stands out in a run.
+    """Return the findings about a run.
 
     Parameters
     ----------
@@ -278,7 +278,7 @@ def find(run: Run, *, cluster: str | None = None) -> list[Finding]:
 
 
 def list_findings(run: Run, headlines: Headlines) -> list[Finding]:
-    """Return what stands out, of headline metrics that were read already.
+    """Return findings about headline metrics that were read already.
 
     First what differs between groups, the largest effects first, then trivial agents that the run
     does not beat, the means, what is null, what was rejected.

@@ -44,7 +44,7 @@ def summarise_run(run: Run, by: Sequence[str] = (), cluster: str | None = None) 
     -------
     pl.DataFrame
         In the schema of the summary; ``group`` is the columns' names, ``value`` their values.
-        Each value's rows are those of the suite's own summary of these dialogues alone.
+        Each value's rows are those of the suite's own summary of these dialogues.
 
     Raises
     ------

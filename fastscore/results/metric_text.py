@@ -56,7 +56,7 @@ def p_text(p: float | None) -> str:
 def reading_of(
     value: float | None, low: float | None, high: float | None, bands: Sequence[Band]
 ) -> str | None:
-    """Return the reading of the first band that holds a mean and its whole interval.
+    """Return the reading of the first band that contains a mean and its whole interval.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ def reading_of(
     Returns
     -------
     str or None
-        None without an interval, or if no band holds all of it.
+        None without an interval, or if no band contains all of it.
     """
     if value is None or low is None or high is None:
         return None
@@ -182,11 +182,12 @@ def metrics_text(suite: Suite) -> str:
 
 def metric_facts(metric: Metric) -> dict[str, str]:
     """Return what a metric's card says by the name of each line; nothing that is not declared."""
+    direction = "no direction" if metric.better == "neither" else f"{metric.better} is better"
     facts = {
         "table": metric.table,
         "formula": metric.formula,
         **{plain_formula(symbol): plain_words(text) for symbol, text in metric.symbols},
-        "range": f"{metric_range(metric)}, {_direction(metric)}",
+        "range": f"{metric_range(metric)}, {direction}",
         "reading": metric.reading,
         "bands": bands_text(metric.bands),
         "example": metric.example,
@@ -243,7 +244,3 @@ def _record(metric: Metric) -> dict[str, Any]:
             for of in metric.evidence
         ],
     }
-
-
-def _direction(metric: Metric) -> str:
-    return "no direction" if metric.better == "neither" else f"{metric.better} is better"

@@ -32,7 +32,7 @@ _KINDS = {
     "null_there": "null there alone",
     "only_old": "without a row in the run",
 }
-"""How an old number can stand to the run's, and how that is said."""
+"""How an old number compares with the run's, and the words for it."""
 
 
 @dataclass(frozen=True, slots=True)

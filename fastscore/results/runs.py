@@ -445,7 +445,7 @@ def open_run(path: str | PathLike[str], *, verify: bool = True) -> Run:
     Raises
     ------
     UsageError
-        The folder or the address holds no run.
+        There is no run in the folder or at the address.
     RunError
         The run is not complete, or its manifest is damaged.
 

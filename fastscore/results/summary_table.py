@@ -1,6 +1,7 @@
 """A summary as tables for people and as data for programs: a row a metric, a column a group."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from html import escape
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +23,7 @@ from fastscore.statistics.clustered import LEAST_UNITS
 from fastscore.suites.base import Suite, headline_metrics
 from fastscore.suites.declarations import NULL_REASONS, Band, Metric
 from fastscore.suites.summary import overall_rows
-from fastscore.terminal.grids import Column, Grid, html_table
+from fastscore.terminal.grids import Column, Grid, column_of, html_table
 
 if TYPE_CHECKING:
     from fastscore.results.runs import Run
@@ -75,16 +76,13 @@ def whole_grid(
     records = overall_rows(summary)
     rows = _rows(suite, ids)
     of_rows = [records.get(id or "", {}) for id, _ in rows]
-    columns = [
-        *_names(suite, rows),
-        Column(INTERVAL_HEADER, tuple(_mean(record, unit) for record in of_rows)),
-    ]
-    if any(_has_micro(record) for record in of_rows):
-        columns.append(Column("micro", tuple(_micro(record) for record in of_rows), drop=0))
+    column = partial(column_of, of_rows)
+    columns = [*_names(suite, rows), column(INTERVAL_HEADER, partial(_mean, unit=unit))]
+    if any(record.get("micro") is not None for record in of_rows):
+        columns.append(column("micro", partial(_number, name="micro"), drop=0))
     if everything:
         for place, name in enumerate(("sd", "minimum", "maximum")):
-            cells = tuple(_number(record, name) for record in of_rows)
-            columns.append(Column(name, cells, drop=place - 3))
+            columns.append(column(name, partial(_number, name=name), drop=place - 3))
     declared = suite.metric_by_id
     bands = [_bands_of(declared.get(id or "")) for id, _ in rows]
     if any(bands):
@@ -95,11 +93,10 @@ def whole_grid(
         )
         columns.append(Column("reading", readings, right=False, drop=3))
     if any(record.get("n") != record.get("n_units") for record in of_rows):
-        columns.append(Column("n", tuple(_count(record, "n") for record in of_rows), drop=2))
-    units = tuple(_count(record, "n_units") for record in of_rows)
-    columns.append(Column(unit, units, drop=4))
+        columns.append(column("n", lambda record: f"{record['n']:,}", drop=2))
+    columns.append(column(unit, lambda record: f"{record['n_units']:,}", drop=4))
     if any(record.get("n_null") for record in of_rows):
-        columns.append(Column("null", tuple(_nulls(record) for record in of_rows), right=False))
+        columns.append(column("null", _nulls, right=False))
     return Grid("", tuple(columns), _headings(rows))
 
 
@@ -117,9 +114,9 @@ def groups_grid(
     """
     name = groups["group"][0]
     values = groups["value"].unique(maintain_order=True).to_list()
-    by_value = {
-        value: _by_metric(groups.filter(pl.col("value").eq_missing(value))) for value in values
-    }
+    by_value: dict[Any, dict[str, Record]] = {value: {} for value in values}
+    for record in groups.iter_rows(named=True):
+        by_value[record["value"]][record["metric"]] = record
     rows = _rows(suite, ids)
     columns = list(_names(suite, rows))
     for value in values:
@@ -201,18 +198,12 @@ def _names(suite: Suite, rows: Sequence[tuple[str | None, str]]) -> Iterator[Col
     yield Column("", tuple(arrows), right=False)
 
 
-def _by_metric(rows: pl.DataFrame) -> dict[str, Record]:
-    return {record["metric"]: record for record in rows.iter_rows(named=True)}
-
-
 def _decimals(records: Iterable[Record]) -> int:
     return decimals_for(record.get("mean") for record in records)
 
 
 def _mean(record: Record, unit: str) -> str:
     """Write a mean and its interval, or why it has none."""
-    if not record:
-        return ""
     text = _with_interval(record, _decimals([record]))
     if record["n"] and record["interval_reason"] == "too_few_units":
         return f"{text} [< {LEAST_UNITS} {unit}]"
@@ -235,27 +226,11 @@ def _group_cell(record: Record, alike: Sequence[Record], average: str) -> str:
     return f"{text} ({record['n']:,})" if record["n"] else main_reason(record)
 
 
-def _has_micro(record: Record) -> bool:
-    return record.get("micro") is not None
-
-
-def _micro(record: Record) -> str:
-    if not record:
-        return ""
-    return number_text(record["micro"], _decimals([record])) if _has_micro(record) else NONE
-
-
 def _number(record: Record, name: str) -> str:
-    return number_text(record[name], _decimals([record])) if record else ""
-
-
-def _count(record: Record, name: str) -> str:
-    return f"{record[name]:,}" if record else ""
+    return number_text(record[name], _decimals([record]))
 
 
 def _nulls(record: Record) -> str:
-    if not record:
-        return ""
     return f"{record['n_null']:,} {main_reason(record)}" if record["n_null"] else NONE
 
 

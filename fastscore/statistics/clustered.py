@@ -334,7 +334,7 @@ def hedges_g(
 
 
 def _present(sums: npt.ArrayLike, counts: npt.ArrayLike) -> Clusters:
-    """Return the clusters with a row, in an order that their numbers alone decide."""
+    """Return the clusters with a row, in an order that depends only on their numbers."""
     totals, numbers = finite(sums, "sums"), finite(counts, "counts")
     if totals.size != numbers.size:
         raise ValueError(f"sums has {totals.size} values and counts {numbers.size}")
@@ -452,7 +452,7 @@ def _bounded(
     if variance == 0.0 and spread > 0.0:
         return Estimate(mean, None, None, 0.0, degrees, n_units, "zero_variance")
     effective = spread * width**2 / variance if variance > 0.0 else float(n_units)
-    # a mean that differs from an end by rounding alone leaves no spread
+    # a mean that differs from an end only by rounding leaves no spread
     effective = effective if effective > 0.0 else float(n_units)
     squared = quantile**2
     centre = (place + squared / (2 * effective)) / (1 + squared / effective)

@@ -15,7 +15,7 @@ LEAST_EXPONENT = -1022
 def pair_differences(a: npt.ArrayLike, b: npt.ArrayLike) -> Values:
     """Return a - b of pairs in ascending order, on a grid of 2^-40 of the largest value.
 
-    The grid makes differences equal that differ by the rounding of decimals alone, so that ranks
+    The grid makes differences equal that differ only by the rounding of decimals, so that ranks
     are tied and variances zero where a reader of the numbers expects it.
 
     Parameters

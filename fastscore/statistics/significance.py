@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from itertools import pairwise
 from statistics import NormalDist
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -323,7 +323,8 @@ def mann_whitney_u(a: npt.ArrayLike, b: npt.ArrayLike) -> Significance:
         return Significance(None, None, reason="zero_variance")
     is_tied = np.unique(together).size < together.size
     if is_tied or min(first.size, second.size) > EXACT_AGAINST_MANY:
-        return _significance(scipy_stats().mannwhitneyu(first, second, method="asymptotic"))
+        found = scipy_stats().mannwhitneyu(first, second, method="asymptotic")
+        return Significance(float(found.statistic), float(found.pvalue))
     return _exact_mann_whitney(first, second)
 
 
@@ -404,7 +405,3 @@ def _exact_mann_whitney(first: Values, second: Values) -> Significance:
         choices[many + i :] -= choices[: -(many + i)].copy()
     p_value = min(1.0, 2 * float(choices.sum()) / math.comb(few + many, few))
     return Significance(float(u), p_value)
-
-
-def _significance(result: Any) -> Significance:
-    return Significance(float(result.statistic), float(result.pvalue))

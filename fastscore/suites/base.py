@@ -67,9 +67,9 @@ class Nulls:
     null
         In how many rows, or objects, it is absent or null.
     asked
-        In how many it should stand.
+        In how many it is expected.
     unknown
-        Words that the suite does not know, with their numbers.
+        Words that are unknown to the suite, with their numbers.
     """
 
     null: int
@@ -279,7 +279,7 @@ class Suite:
         ``agent``, the key of table ``dialogues``, and the metrics with such a baseline. A value is
         null if the agent is not among the metric's baselines, or the dialogue has no value.
     sections
-        ``(run, options)``: parts of a report, from the run's tables alone.
+        ``(run, options)``: parts of a report, only from the run's tables.
     analyse
         ``(run, judgements, options, settings)``: the suite's own analysis of a run
         (``fastscore analyse``), with the rows and rejects of a judge's file if there is one.
@@ -384,7 +384,7 @@ class Family:
         ``headline``, or ``others``: the suite's other metrics.
     tests
         The ids of the metrics of each distinct test. The first one's p-value counts, and its
-        corrected value holds for the others, which are copies of it.
+        corrected value counts for the others, which are copies of it.
     """
 
     name: Literal["headline", "others"]

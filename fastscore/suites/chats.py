@@ -74,7 +74,7 @@ class ChatRows:
     array
         The column whose array contains the turns; empty if each turn is a row.
     speaker, text
-        The columns, or items of the array, for who speaks and what is said.
+        The columns, or items of the array, for the speaker and the text.
     words
         The suite's words for the roles that it reads. Messages of other roles are left out.
     of_turn

@@ -114,7 +114,7 @@ def find_nulls(
     metrics
         Metrics of one table, in the order of the reasons.
     facts
-        What holds in all rows, by name: rules of facts alone are evaluated once.
+        What holds in all rows, by name: rules of facts only are evaluated once.
     by_reason
         Reasons in the order in which a row lists them, before the order of metrics.
     """
@@ -149,7 +149,7 @@ def find_nulls(
 
 
 def switched_off(metrics: Sequence[Metric], facts: Mapping[str, bool]) -> dict[str, NullReason]:
-    """Return the metrics that facts alone make null in every row, with the reasons."""
+    """Return the metrics that facts make null in every row, with the reasons."""
     everywhere, _ = _decide(metrics, facts)
     first = ((metric.id, metric.null_when[:1]) for metric in metrics)
     return {
@@ -197,7 +197,7 @@ def _listed(kinds: tuple[tuple[tuple[str, NullReason], ...], ...]) -> pl.Series:
 
 
 def replace_lone_surrogates(text: str) -> str:
-    """Return a text with U+FFFD for each lone surrogate, which no column can hold."""
+    """Return a text with U+FFFD for each lone surrogate, which no column can contain."""
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 

@@ -127,13 +127,13 @@ class Column:
     required
         A row in which the field is absent or null is a reject.
     aliases
-        Other names under which the field may stand; the declared name wins.
+        Other names of the field; the declared name wins.
     only_where
         The name of a text column that is read in every row, and a value: in rows where
         that column has another value or none, the field is not read, so it is null and never a
         fault. Not for columns of the dialogue key.
     description
-        What the field holds, one line.
+        The field's content, one line.
     needed_by
         The metrics that are null without it: their ids, or `ALL_METRICS` where no run is worth
         anything without it. Where it is absent or null in every row of a run, the run ends before
@@ -143,13 +143,13 @@ class Column:
         The metrics that have another value without it, not null: a run in which it is absent or
         null in every row says so first.
     items
-        Of a ``json`` column that holds an array of objects: the fields that the suite reads of
+        Of a ``json`` column with an array of objects: the fields that the suite reads of
         each, by the same declarations; only ``name``, ``kind``, ``aliases``, ``needed_by``,
         ``affects``, ``vocabulary`` and ``mapped`` count.
     vocabulary
         Of a text column whose words mean something to the suite: these words.
     given_by
-        What else gives what the column holds: an option's name, then anything in words.
+        What else gives the column's content: an option's name, then anything in words.
     needed_where
         As ``only_where``, of a column that is read in every row: where it is missed.
     mapped
@@ -185,7 +185,7 @@ class RowId:
     Parameters
     ----------
     columns
-        The columns that are read for the id. Without `read` the first one holds it.
+        The columns that are read for the id. Without `read` the first one contains it.
     variants
         Columns that tell apart dialogues of one id, for example the model that answers.
     holder
@@ -226,7 +226,7 @@ class Source:
         Whether the key names a dialogue within its file only. Otherwise rows of one key in two
         files are refused: one dialogue cannot be cut in two.
     array_column
-        A column of kind ``json`` that takes an array which stands where a row's object is
+        A column of kind ``json`` that takes an array in the place where a row's object is
         expected: a whole ``.json`` document, or a line of JSON Lines, is then one row, and its
         other columns are null. Without one, the elements of a ``.json`` document's array are rows.
     shard_bytes
@@ -234,10 +234,10 @@ class Source:
         shard's fixed cost, some hundred operations on columns, is small beside.
     rows
         The path of an array in each line whose elements are the rows, when a column map says so:
-        columns whose path begins with it and ``[].`` stand in the element, the others beside the
+        columns whose path begins with it and ``[].`` are in the element, the others beside the
         array. Each line is then a dialogue of its own unless a key names it.
     asked_for
-        The names of columns that the user said the place of: a path that leads nowhere is then an
+        The names of columns whose place the user gave: a path that leads nowhere is then an
         error.
     chat_rows
         How chats become rows of the suite; None if the suite does not score chats.
@@ -307,9 +307,9 @@ class OutputColumn:
     dtype
         Its polars data type.
     description
-        What it holds, one line, with its unit where it has one.
+        Its content, one line, with its unit if it has one.
     metric
-        The id of the `Metric` that it holds, or None.
+        The id of the `Metric` that it contains, or None.
     nullable
         Whether it may contain nulls.
     """
@@ -433,7 +433,7 @@ class Metric:
     name
         Its full name.
     table
-        The table whose column holds it.
+        The table with its column.
     symbols
         The symbols of the formula and their meanings, in LaTeX and in words.
     latex
@@ -464,7 +464,7 @@ class Metric:
         ``min({satisfaction})``, or a function that returns it for a row. Default: numerator /
         denominator.
     bands
-        How its source reads values; of several bands that hold a value, the first counts. Values
+        How its source reads values; of several bands that contain a value, the first counts. Values
         that the source says nothing of are in none.
     reading
         How to read a value, a sentence or two.

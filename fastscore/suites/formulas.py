@@ -117,7 +117,7 @@ def _read_one(tokens: Tokens) -> tuple[str, Tokens]:
 
 def _read_script(mark: str, tokens: Tokens) -> tuple[str, Tokens]:
     """Write a subscript or superscript by its own characters if Unicode has all of them."""
-    if tokens[0][3] is not None:  # of a run of characters the first alone is the script
+    if tokens[0][3] is not None:  # of a run of characters only the first is the script
         script, after = tokens[0][3][0], tokens[0][3][1:]
         tokens = tokens[1:]
     else:

@@ -1,4 +1,4 @@
-"""JSON values as columns: what kind each is, where its bytes stand, and what to call its place.
+"""JSON values as columns: the kind of each, the place of its bytes, and the name of its place.
 
 Columns of JSON texts become `JsonValues`. Members of objects and elements of arrays are
 `JsonValues` again, down to texts, booleans and numbers. Each value keeps its exact type. A value
@@ -63,7 +63,7 @@ _TYPE_NAMES = {
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A value that the definitions cannot use: where it stands, what it is, what was expected."""
+    """A value that the definitions cannot use: its place, what it is, what was expected."""
 
     field: str
     reason: RejectReason
@@ -122,7 +122,7 @@ class JsonValues:
         Its bytes, a string's inside its quotes, int64 (n,); meaningless where it is ``ABSENT``. An
         empty array or object of `line_values` may have none.
     dialogue
-        The row of the dialogue in which it stands, int64 (n,).
+        The row of its dialogue, int64 (n,).
     path
         Names the place of a value in its line: ``turns[3].recall.items[0].content``.
     numbered_escapes
@@ -148,7 +148,7 @@ class JsonValues:
 
     @property
     def is_missing(self) -> Mask:
-        """Which values are null or do not stand there."""
+        """Which values are null or absent."""
         found: Mask = (self.tags == ABSENT) | (self.tags == NULL)
         return found
 
@@ -252,10 +252,10 @@ def places(values: JsonValues, shape: Shape, problems: Problems) -> JsonPlaces:
     Parameters
     ----------
     values
-        Arrays and objects; nothing stands below other values.
+        Arrays and objects; nothing is below other values.
     shape
         As in `fastscore_readers.json.places`: a mapping of members, a list of one shape for
-        elements, None for the value alone.
+        elements, None for the value itself.
     problems
         Where values are noted that are not valid JSON.
     """
@@ -327,7 +327,7 @@ def expect(values: JsonValues, tag: int, expected: str, problems: Problems) -> J
 def python_values(values: JsonValues, rows: Indices, problems: Problems) -> list[Any]:
     """Return the values in some rows as Python's ``json`` reads them.
 
-    One with a number of more digits than Python reads is noted; None stands in its place.
+    One with a number of more digits than Python reads is noted, and None returned for it.
     """
     found: list[Any] = []
     for row in rows.tolist():
@@ -372,9 +372,9 @@ def _texts_on_one_line(column: pl.Series) -> StringColumn:
 
 
 def line_values(column: pl.Series) -> JsonValues:
-    """Read a column of JSON texts that stood in lines of JSON, and so hold no line end.
+    """Read a column of JSON texts of lines of JSON, which contain no line end.
 
-    As `column_values`, but texts that stand in one buffer are left there.
+    As `column_values`, but texts in one buffer are left there.
     """
     found = _views_of(column)
     if found is None:
@@ -383,7 +383,7 @@ def line_values(column: pl.Series) -> JsonValues:
     size = (views[:, 0] if present is None else np.where(present, views[:, 0], 0)).astype(np.int64)
     apart = size > _INLINE_BYTES
     if not apart.any():
-        # a short text stands in its view
+        # a short text is in its view
         data = views.view(np.uint8).reshape(-1)
         return _located(column.name, data, np.arange(len(views)) * _VIEW_BYTES + 4, size)
     of_size_two = size == 2
@@ -429,7 +429,7 @@ def line_parts(column: pl.Series) -> list[pl.Series]:
 def texts(values: JsonValues, problems: Problems, *, or_empty: bool = False) -> pl.Series:
     """Return strings as a String column, null (or empty) where a value is none.
 
-    A lone surrogate, which no file could hold, is noted.
+    A lone surrogate, which no file can contain, is noted.
     """
     present = values.is_text
     if not present.any():

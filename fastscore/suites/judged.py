@@ -89,7 +89,7 @@ def collect_judged(
     extra
         Names of more columns of the file.
     """
-    given = _from_log(conversations)
+    given = _from_objects(conversations.select(*_PLACE, "judge"))
     judges: list[str] = []
     rejects = [pl.DataFrame(schema=JUDGE_REJECT_SCHEMA)]
     if judgements is not None:
@@ -181,10 +181,6 @@ _PLACE = ("conversation", "file", "line", "dialogue", "model")
 _SCORE = ("conversation", "judge")
 
 
-def _from_log(conversations: pl.DataFrame) -> pl.DataFrame:
-    return _from_objects(conversations.select(*_PLACE, "judge"))
-
-
 def _from_columns(rows: pl.DataFrame, extra: Sequence[str]) -> pl.DataFrame:
     """Return a row a value of a joined file, those of the object and those of the columns."""
     named = [name for name in _score_columns(extra) if name in rows.columns]
@@ -228,7 +224,7 @@ def _members(text: str) -> list[tuple[str, Any]]:
 
 
 def _with_numbers(rows: pl.DataFrame) -> pl.DataFrame:
-    """Read JSON numbers; CSV cells hold them alike. What is null or blank is no score."""
+    """Read JSON numbers; CSV cells contain them alike. What is null or blank is no score."""
     number = pl.col("text").str.strip_chars()
     is_number = number.str.contains(r"^-?\d+(\.\d+)?([eE][+-]?\d+)?$")
     return rows.filter(~number.is_in(["null", ""])).with_columns(

@@ -20,7 +20,7 @@ def lexicon_content(path: str, package: str) -> bytes:
     path
         A file; empty for the built-in one.
     package
-        The suite's package, which holds the built-in file.
+        The suite's package, which contains the built-in file.
 
     Raises
     ------

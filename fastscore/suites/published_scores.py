@@ -20,7 +20,7 @@ SCHEMA: dict[str, pl.DataType] = {
     "decimals": pl.Int64(),
 }
 """One row a number: the log's name without folders (null where the file does not say), the
-dialogue's id, what tells apart those of one id, the table and place of ours that hold the same,
+dialogue's id, what tells apart those of one id, the table and place of ours with the same,
 and how many decimals were written."""
 
 _DECIMALS = re.compile(r"\.(\d+)$")

@@ -75,7 +75,7 @@ class Turn:
     speaker
         Who speaks, or what the text is.
     text
-        What was said.
+        The text.
     place
         Which turn it is: ``3``, ``utterance 2, step 1``.
     scores
@@ -101,7 +101,7 @@ class Listing:
     Parameters
     ----------
     title
-        What it holds.
+        Its heading.
     frame
         Its rows; columns named as they are to be read.
     """
@@ -279,7 +279,7 @@ class Explanation:
     working, result, evidence
         As in `Derivation`.
     lines
-        The 1-based lines of the log that hold it.
+        The 1-based lines of the log that contain it.
     """
 
     metric: str

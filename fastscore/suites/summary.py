@@ -72,7 +72,7 @@ COLUMNS_AT_ONCE = 16
 BYTES_AT_ONCE = 1 << 29
 """The most memory for sums by dialogue, except that one column is always summed."""
 _UNIT_BYTES = 160
-"""What polars holds of one column of one dialogue while it adds up: three times the sums."""
+"""Memory of polars for one column of one dialogue while it adds up: three times the sums."""
 _REASON_COUNTS = {f"n_{reason}": reason for reason in NULL_REASONS}
 _WITHOUT_REASONS = {
     name: dtype for name, dtype in SUMMARY_SCHEMA.items() if name not in _REASON_COUNTS
@@ -111,13 +111,13 @@ def summarise_metrics(
     suite
         The suite's name, for the first column.
     label_table, key
-        The table that holds the labels, and the columns by which tables without them join it.
+        The table with the labels, and the columns by which tables without them join it.
         Rows with the same key are one unit of the intervals, except that each row of
         `label_table` is one.
     cluster
         A column of every table whose values are the units of the intervals instead.
     switched_off
-        Metrics that the options alone make null in every row, and the reason:
+        Metrics that the options make null in every row, and the reason:
         it is counted without being read.
     sole_reasons
         Metrics all nulls of which have one reason, whatever the options, and that reason.
@@ -135,7 +135,7 @@ def summarise_metrics(
     columns_at_once = COLUMNS_AT_ONCE
     if cluster or set(unlabelled) - {label_table}:
         columns_at_once = _columns_at_once(tables[label_table])
-    # a query of a small table alone does not fill the processors
+    # one query of a small table does not fill the processors
     at_once = len(unlabelled) if columns_at_once == COLUMNS_AT_ONCE else 1
     with StoppablePool(max_workers=at_once + 1) as pool:
         labels: Future[_Labels] | None = None
@@ -264,7 +264,7 @@ class Summarised:
 
     @property
     def strata(self) -> list[pl.Expr]:
-        """What stands for `finest_strata`: the labels, or a hash of the key."""
+        """The columns in the place of `finest_strata`: the labels, or a hash of the key."""
         if self.labels is None or self.is_labelled:
             return [pl.col(group) for group in self.groups]
         return [_hash_of(self.key, self.labels.result().seed).alias(":key")]

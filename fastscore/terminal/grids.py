@@ -5,11 +5,11 @@ columns of groups move to further blocks, each with the fixed columns before it.
 `wraps` column wrap. Numbers are never cut and never wrapped.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from html import escape
 from itertools import zip_longest
-from typing import Literal
+from typing import Any, Literal
 
 from rich.box import SIMPLE_HEAD
 from rich.cells import cell_len
@@ -105,6 +105,16 @@ class Grid:
     def rows(self) -> Iterator[tuple[str, ...]]:
         """The cells, row by row."""
         return zip(*(column.cells for column in self.columns), strict=True)
+
+
+def column_of(
+    records: Iterable[Mapping[str, Any]],
+    header: str,
+    write: Callable[[Mapping[str, Any]], str],
+    **how: Any,
+) -> Column:
+    """Make a column of what is written of each record, and of nothing for an empty one."""
+    return Column(header, tuple(write(record) if record else "" for record in records), **how)
 
 
 def print_grid(console: Console, grid: Grid) -> None:

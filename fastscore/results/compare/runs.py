@@ -211,7 +211,7 @@ def compare(
     cluster
         The column whose values are the units of inference. Default: what is paired.
     repeats
-        The column that tells repeated runs (seeds) apart: intervals then hold for new repeats too.
+        The column that tells repeated runs (seeds) apart: intervals are then for new repeats too.
     test
         ``t``, ``permutation`` (of signs for pairs, else of labels, by cluster), or ``auto``: exact
         permutations if there are at most 10,000 of them, else t.
@@ -227,7 +227,7 @@ def compare(
         A file with a judge's scores for each run, a row a dialogue: they are compared as metrics of
         a table ``judge`` of their own.
     judge_columns, judge_scale
-        Names of more columns of those files that hold scores; the smallest and largest score.
+        Names of more columns of those files with scores; the smallest and largest score.
 
     Returns
     -------

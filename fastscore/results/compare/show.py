@@ -1,7 +1,8 @@
 """Showing a comparison to a person, or to a program as data."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from html import escape
 from types import MappingProxyType
 from typing import Any
@@ -25,6 +26,7 @@ from fastscore.terminal.grids import (
     Column,
     Format,
     Grid,
+    column_of,
     html_table,
     print_notes,
     show_grids,
@@ -266,8 +268,7 @@ def _differences(
     design = str(first["design"])
     sides = _sides_of(first) if len(pairs) == 1 else "b against a"
 
-    def column(header: str, write: Callable[[Record], str], **how: Any) -> Column:
-        return Column(header, tuple(write(row) if row else "" for row in records), **how)
+    column = partial(column_of, records)
 
     columns = [
         *_names([row.get("metric", "") for row in records], declared, headings),
@@ -311,8 +312,7 @@ def _ranking(rows: pl.DataFrame, declared: Mapping[str, Metric]) -> Grid:
         headings[len(records)] = f"{where}{metric.name} ({metric.id}) {ARROWS[metric.better]}"
         records += [{}, *part.to_dicts()]
 
-    def column(header: str, write: Callable[[Record], str], **how: Any) -> Column:
-        return Column(header, tuple(write(row) if row else "" for row in records), **how)
+    column = partial(column_of, records)
 
     names = tuple(headings.get(place) or row["system"] for place, row in enumerate(records))
     columns = (
@@ -333,19 +333,15 @@ def _places(row: Record) -> str:
 
 def _repeats(rows: pl.DataFrame, declared: Mapping[str, Metric]) -> Grid:
     records = rows.to_dicts()
+    column = partial(column_of, records)
     columns = [
-        Column("side", tuple(_side_name(row) for row in records), right=False),
+        column("side", _side_name, right=False),
         *_names([row["metric"] for row in records], declared),
-        *(
-            Column(header, tuple(number_text(row[name], 4) for row in records))
-            for header, name in (
-                ("mean", "mean"),
-                ("sd dialogues", "sd_dialogues"),
-                ("sd repeats", "sd_repeats"),
-                ("sd rest", "sd_residual"),
-            )
-        ),
-        Column("repeats", tuple(f"{row['n_repeats']:,}" for row in records)),
+        column("mean", lambda row: number_text(row["mean"], 4)),
+        column("sd dialogues", lambda row: number_text(row["sd_dialogues"], 4)),
+        column("sd repeats", lambda row: number_text(row["sd_repeats"], 4)),
+        column("sd rest", lambda row: number_text(row["sd_residual"], 4)),
+        column("repeats", lambda row: f"{row['n_repeats']:,}"),
     ]
     return Grid("variation between dialogues and between repeats", tuple(columns))
 
@@ -353,11 +349,10 @@ def _repeats(rows: pl.DataFrame, declared: Mapping[str, Metric]) -> Grid:
 def _published(rows: pl.DataFrame, declared: Mapping[str, Metric]) -> Grid:
     records = rows.to_dicts()
 
-    def column(header: str, write: Callable[[Record], str], **how: Any) -> Column:
-        return Column(header, tuple(map(write, records)), **how)
+    column = partial(column_of, records)
 
     columns = [
-        Column("b against a", tuple(_sides_of(row) for row in records), right=False),
+        column("b against a", _sides_of, right=False),
         *_names([row["metric"] for row in records], declared),
         column("mean a [normal 95 %]", lambda row: _normal(row, "a"), drop=-2),
         column("mean b [normal 95 %]", lambda row: _normal(row, "b"), drop=-1),

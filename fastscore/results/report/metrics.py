@@ -2,7 +2,7 @@
 
 Charts are inline SVG whose colours are those of the page, light or dark. They are drawn by
 matplotlib with colours that stand for the page's own; its ids are made unique, because many
-drawings stand in one document. Texts stay texts, set in the page's font.
+drawings are in one document. Texts stay texts, set in the page's font.
 """
 
 import re
@@ -176,8 +176,8 @@ class Charts:
     ) -> Markup:
         """Draw means of groups with their intervals, one a line.
 
-        The axis is that of the charts that stand `beside` it, and where there is only one value
-        the range from `minimum` to `maximum`.
+        The axis is that of the charts `beside` it. If there is only one value, it is the range
+        from `minimum` to `maximum`.
         """
         with _figure(0.55 + 0.24 * len(rows)) as figure:
             axis = figure.add_subplot()
@@ -263,7 +263,7 @@ def _add_legend(figure: "Figure") -> None:
 
 
 def _around(value: float, minimum: float | None, maximum: float | None) -> tuple[float, float]:
-    """Choose the ends of an axis for one value alone: its range, where that has ends."""
+    """Choose the ends of an axis for one value: its range, if that has ends."""
     room = max(1.0, abs(value))
     low = value - room if minimum is None else minimum
     high = max(value, low) + room if maximum is None else maximum
@@ -525,13 +525,11 @@ def _bins(
             low = 0.0
         ends[metric.id] = (low, high if high > low else low + 1.0)
     chosen = [metric for metric in metrics if metric.id in ends]
+    values = {metric.id: defined_value(metric).cast(pl.Float64) for metric in chosen}
     queries = [
         one.named.run.scan(metric.table)
         .select(
-            (
-                (defined_value(metric).cast(pl.Float64) - ends[metric.id][0])
-                * _scale(*ends[metric.id])
-            )
+            ((values[metric.id] - low) * (BINS / (high - low)))
             .floor()
             .clip(0, BINS - 1)
             .cast(pl.Int32)
@@ -541,6 +539,7 @@ def _bins(
         .group_by("bin")
         .agg(pl.len().alias("n"))
         for metric in chosen
+        for low, high in [ends[metric.id]]
     ]
     found = {}
     for metric, frame in zip(chosen, pl.collect_all(queries, engine="streaming"), strict=True):
@@ -549,7 +548,3 @@ def _bins(
         edges = [low + (high - low) * place / BINS for place in range(BINS + 1)]
         found[metric.id] = (edges, [counts.get(place, 0) for place in range(BINS)])
     return found
-
-
-def _scale(low: float, high: float) -> float:
-    return BINS / (high - low)

@@ -503,7 +503,7 @@ def _read(suite: Suite, dialogues: Dialogues, rows: Sequence[int]) -> tuple[list
 
 
 def _view(view: DialogueView) -> Values:
-    """Write a dialogue's turns, as many as a page can hold."""
+    """Write a dialogue's turns, at most `TURNS_SHOWN`."""
     return {
         "turns": [
             {
