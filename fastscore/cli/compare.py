@@ -154,7 +154,7 @@ def compare_command(runs: tuple[Path, ...], format: Format, **how: Any) -> None:
     metavar="METRIC=SHARE",
     help="Largest share of null rows, as 0.05 or 5%. Repeatable.",
 )
-@option("--max-rejects", metavar="SHARE", help="Largest share of rejected lines.")
+@option("--max-rejects", "rejects", metavar="SHARE", help="Largest share of rejected lines.")
 @option("--against", type=PATH, metavar="RUN2", help="The run to compare with.")
 @option(
     "--max-drop",
@@ -165,6 +165,7 @@ def compare_command(runs: tuple[Path, ...], format: Format, **how: Any) -> None:
 )
 @option(
     "--max-missing",
+    "missing",
     metavar="SHARE|COUNT",
     help="How many dialogues of RUN2 may be missing in RUN, as 5%, 0.05 or 2.",
 )
@@ -205,21 +206,16 @@ def compare_command(runs: tuple[Path, ...], format: Format, **how: Any) -> None:
 @click.pass_context
 def check_command(
     ctx: click.Context,
+    /,
     run: Path,
-    minimum: tuple[str, ...],
-    maximum: tuple[str, ...],
-    nulls: tuple[str, ...],
-    max_rejects: str | None,
     against: Path | None,
-    drops: tuple[str, ...],
-    max_missing: str | None,
     pair_by: str | None,
     cluster: str | None,
-    fail_undecided: bool,
     allow_different_signatures: bool,
     config: Path | None,
     junit_file: Path | None,
     format: str,
+    **flags: Any,
 ) -> None:
     """Check whether RUN keeps to limits: exit 0 if it does, 1 if a check fails.
 
@@ -234,20 +230,9 @@ def check_command(
     given = {} if config is None else read_table(config)
     other = against if against is not None else given.get("against")
     opened = open_run(run)
-    limits = read_limits(
-        opened.manifest.suite,
-        given,
-        minimum=minimum,
-        maximum=maximum,
-        nulls=nulls,
-        drops=drops,
-        rejects=max_rejects,
-        missing=max_missing,
-        fail_undecided=fail_undecided,
-    )
     found = check(
         opened,
-        limits,
+        read_limits(opened.manifest.suite, given, **flags),
         None if other is None else open_run(other),
         pair_by=pair_by or given.get("pair_by"),
         cluster=cluster or given.get("cluster"),

@@ -21,7 +21,7 @@ from fastscore.errors import InputError, UsageError, counted
 from fastscore.logs.inputs.files import resolve_inputs
 from fastscore.logs.plan.shards import plan_shards
 from fastscore.logs.read.rows import read_shard
-from fastscore.results.dialogue_sums import KEY, LABEL_TABLE, can_label
+from fastscore.results.dialogue_sums import KEY, can_label
 from fastscore.results.metric_text import write_csv
 from fastscore.results.runs import Run
 from fastscore.statistics.agreement import Level, krippendorff_alpha, weighted_kappa
@@ -34,6 +34,7 @@ from fastscore.suites.judged import (
     judge_source,
     list_ratings,
 )
+from fastscore.suites.summary import LABEL_TABLE
 from fastscore.terminal import result_console, write, write_line
 from fastscore.terminal.grids import (
     Column,

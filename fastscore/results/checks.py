@@ -12,7 +12,7 @@ from fastscore.errors import RunError, UsageError, did_you_mean
 from fastscore.options import read_toml
 from fastscore.results.compare import Comparison, compare
 from fastscore.results.compare.differences import Selection
-from fastscore.results.dialogue_sums import LABEL_TABLE, dialogue_keys
+from fastscore.results.dialogue_sums import dialogue_keys
 from fastscore.results.groups import summarise_defined
 from fastscore.results.metric_text import counted, interval_text, number_text, p_text
 from fastscore.results.runs import Run
@@ -20,7 +20,7 @@ from fastscore.statistics import ALPHA
 from fastscore.statistics.clustered import LEAST_UNITS, Estimate
 from fastscore.statistics.significance import holm, t_below
 from fastscore.suites.declarations import Metric
-from fastscore.suites.summary import ALL, overall_rows
+from fastscore.suites.summary import ALL, LABEL_TABLE, overall_rows
 from fastscore.terminal import plain
 from fastscore.terminal.grids import Column, Grid
 from fastscore.wording import SCORE_AGAIN, both, parameter, worded

@@ -9,13 +9,13 @@ from fastscore.errors import RunError, UsageError, did_you_mean
 from fastscore.results.runs import Run
 from fastscore.suites.declarations import Metric
 from fastscore.suites.exact_sums import choose_grids, fixed_point
+from fastscore.suites.summary import LABEL_TABLE
 from fastscore.wording import parameter
 
 KEY = "dialogue"
 LABEL = "label"
 CLUSTER = "cluster"
 REPEAT = "repeat"
-LABEL_TABLE = "dialogues"
 _PLACE = ("file", "line")
 
 

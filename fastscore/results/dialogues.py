@@ -19,7 +19,6 @@ from fastscore.logs.objects import is_remote, size_of
 from fastscore.logs.plan.shards import Plan, plan_shards
 from fastscore.logs.read.rows import Rows, join_parts, read_shard
 from fastscore.options import build_options
-from fastscore.results.dialogue_sums import LABEL_TABLE
 from fastscore.results.runs import Run
 from fastscore.run.context import RunConfig, RunContext, run_context
 from fastscore.run.scoring import TextsToEmbed, vectors_of
@@ -27,6 +26,7 @@ from fastscore.signature import deciding_differences
 from fastscore.suites.base import Suite
 from fastscore.suites.declarations import Source
 from fastscore.suites.showing import Dialogue
+from fastscore.suites.summary import LABEL_TABLE
 from fastscore.vectors.devices import CPU, DeviceName
 from fastscore.vectors.embedder import Embedder
 from fastscore.vectors.precisions import Precision

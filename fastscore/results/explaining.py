@@ -12,7 +12,6 @@ from rich.table import Table
 from rich.text import Text
 
 from fastscore.errors import RunError, UsageError
-from fastscore.results.dialogue_sums import LABEL_TABLE
 from fastscore.results.dialogues import Dialogues
 from fastscore.results.metric_text import decimals_for, number_text
 from fastscore.results.runs import Run
@@ -26,6 +25,7 @@ from fastscore.suites.showing import (
     Number,
     derive,
 )
+from fastscore.suites.summary import LABEL_TABLE
 from fastscore.terminal import plain
 from fastscore.wording import both, parameter, worded
 

@@ -20,7 +20,6 @@ from fastscore.results.headlines import (
     baseline_text,
     part_estimate,
     part_key,
-    read_headlines,
 )
 from fastscore.results.metric_text import (
     counted,
@@ -142,25 +141,21 @@ def group_tests(parts: Sequence[Part], labels: Sequence[str]) -> list[GroupTest]
     return found
 
 
-def group_differences(
-    tests: Sequence[GroupTest], *, alpha: float = ALPHA, seed: int = 0
-) -> list[GroupDifference]:
+def group_differences(tests: Sequence[GroupTest], *, seed: int = 0) -> list[GroupDifference]:
     """Return the tests that are significant after Holm's correction, the largest effects first.
 
     Parameters
     ----------
     tests
-        One family of tests.
-    alpha
-        The level of the omnibus tests together, and of the pairs of each.
+        One family of tests. Its level is `ALPHA`, and so is that of the pairs of each.
     seed
         Seed of the permutations.
     """
     corrected = holm([_omnibus_p(test, seed) for test in tests])
     found = [
-        _clearest_pair(test, p, alpha)
+        _clearest_pair(test, p)
         for test, p in zip(tests, corrected, strict=True)
-        if p is not None and p < alpha
+        if p is not None and p < ALPHA
     ]
     return sorted(found, key=lambda one: (one.difference is None, -_explained(one.test)))
 
@@ -178,7 +173,7 @@ def _omnibus_p(test: GroupTest, seed: int) -> float | None:
     return omnibus_test(*arguments, **{**how, "seed": seed + 1})
 
 
-def _clearest_pair(test: GroupTest, p: float, alpha: float) -> GroupDifference:
+def _clearest_pair(test: GroupTest, p: float) -> GroupDifference:
     """Find the largest difference among the pairs that are significant after correction."""
     if len(test.names) > MOST_PAIRED:
         return GroupDifference(test, p)
@@ -198,7 +193,7 @@ def _clearest_pair(test: GroupTest, p: float, alpha: float) -> GroupDifference:
     clear = [
         (abs(estimate.value), place)
         for place, (estimate, pair_p) in enumerate(zip(estimates, corrected, strict=True))
-        if pair_p is not None and pair_p < alpha and estimate.value
+        if pair_p is not None and pair_p < ALPHA and estimate.value
     ]
     if not clear:
         return GroupDifference(test, p)
@@ -261,20 +256,6 @@ class Finding:
     kind: Kind
     text: str
     metric: str = ""
-
-
-def find(run: Run, *, cluster: str | None = None) -> list[Finding]:
-    """Return the findings about a run.
-
-    Parameters
-    ----------
-    run
-        A complete run.
-    cluster
-        The column of table ``dialogues`` that names the units of intervals and tests. Default: the
-        dialogue.
-    """
-    return list_findings(run, read_headlines(run, cluster=cluster))
 
 
 def list_findings(run: Run, headlines: Headlines) -> list[Finding]:

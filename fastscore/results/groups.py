@@ -14,12 +14,12 @@ import polars as pl
 
 from fastscore.errors import UsageError, did_you_mean
 from fastscore.options import build_options
-from fastscore.results.dialogue_sums import LABEL_TABLE, can_label, sum_defined
+from fastscore.results.dialogue_sums import can_label, sum_defined
 from fastscore.results.runs import Run
 from fastscore.statistics.clustered import Estimate, clustered_mean
 from fastscore.suites.base import Suite
 from fastscore.suites.declarations import Metric, Table
-from fastscore.suites.summary import ALL
+from fastscore.suites.summary import ALL, LABEL_TABLE
 from fastscore.wording import command_text
 
 MOST_GROUPS = 100

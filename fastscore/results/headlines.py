@@ -8,14 +8,13 @@ import polars as pl
 
 from fastscore.errors import UsageError
 from fastscore.options import build_options
-from fastscore.results.dialogue_sums import LABEL_TABLE
 from fastscore.results.groups import UNIT, Part, defined_parts, summarise_run
 from fastscore.results.metric_text import decimals_for, estimate_text, number_text
 from fastscore.results.runs import Run
 from fastscore.statistics.clustered import Clusters, Estimate, clustered_difference
 from fastscore.suites.base import headline_metrics
 from fastscore.suites.declarations import Metric
-from fastscore.suites.summary import overall_rows
+from fastscore.suites.summary import LABEL_TABLE, overall_rows
 from fastscore.terminal.grids import Column, Grid
 
 PartKey = tuple[str, str | int | bool | None]

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from fastscore.errors import UsageError, did_you_mean
-from fastscore.results.dialogue_sums import LABEL_TABLE
 from fastscore.results.groups import Part, defined_parts
 from fastscore.results.metric_text import (
     NONE,
@@ -22,7 +21,7 @@ from fastscore.results.metric_text import (
 from fastscore.statistics.clustered import LEAST_UNITS
 from fastscore.suites.base import Suite, headline_metrics
 from fastscore.suites.declarations import NULL_REASONS, Band, Metric
-from fastscore.suites.summary import overall_rows
+from fastscore.suites.summary import LABEL_TABLE, overall_rows
 from fastscore.terminal.grids import Column, Grid, column_of, html_table
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastscore.extras import scipy_stats
-from fastscore.statistics.clustered import LEAST_UNITS, LEVEL, EstimateReason
+from fastscore.statistics.clustered import LEAST_UNITS, LEVEL, POWER, EstimateReason
 from fastscore.statistics.resampling import quotients
 from fastscore.statistics.samples import Values, is_constant, paired
 from fastscore.statistics.significance import Significance, t_below, t_inverse
@@ -199,8 +199,6 @@ EXACT_UNITS = 8
 """Maximum number of units for the exact test: 8! = 40,320 orders."""
 JACKKNIFE_PARTS = 200
 """The most parts that are left out in turn. More clusters are joined to as many parts."""
-POWER = 0.8
-"""The power that a smallest detectable correlation refers to."""
 _NEARLY_ONE = 0.9999
 """Fisher's z of a perfect correlation is infinite: a replicate of 1 counts as this."""
 _LEAST_ERROR = 1e-9

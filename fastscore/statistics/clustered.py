@@ -31,10 +31,13 @@ from typing import Any, Literal, cast
 import numpy as np
 import numpy.typing as npt
 
+from fastscore.statistics import ALPHA
 from fastscore.statistics.samples import Values, finite
 from fastscore.statistics.significance import gamma_ratio, noncentrality, t_below, t_inverse
 
 LEVEL = 0.95
+POWER = 0.8
+"""The power that a smallest detectable difference or correlation refers to."""
 LEAST_UNITS = 3
 """The fewest units with an interval or a test: two have one degree of freedom, so say nothing."""
 
@@ -169,7 +172,6 @@ def mean_of_units(
     *,
     minimum: float | None = None,
     maximum: float | None = None,
-    level: float = LEVEL,
 ) -> Estimate:
     """Return the estimate of `clustered_mean` for units of one value each, from their moments.
 
@@ -177,12 +179,12 @@ def mean_of_units(
     ----------
     n, mean, deviation
         The number of values, their mean and sample standard deviation (n - 1).
-    minimum, maximum, level
+    minimum, maximum
         As in `clustered_mean`.
     """
     if mean is None or deviation is None or n < LEAST_UNITS:
         return Estimate(mean, n_units=n, reason="too_few_units")
-    return _bounded(mean, deviation**2 / n, float(n - 1), n, minimum, maximum, level)
+    return _bounded(mean, deviation**2 / n, float(n - 1), n, minimum, maximum, LEVEL)
 
 
 def clustered_difference(
@@ -265,9 +267,7 @@ def t_quantile(degrees_of_freedom: float, level: float = LEVEL) -> float:
     return -t_inverse(degrees_of_freedom, (1.0 - level) / 2)
 
 
-def least_detectable(
-    estimate: Estimate, *, alpha: float = 0.05, power: float = 0.8
-) -> float | None:
+def least_detectable(estimate: Estimate, *, alpha: float = ALPHA) -> float | None:
     """Return the smallest true difference that such data would have shown.
 
     Parameters
@@ -276,24 +276,20 @@ def least_detectable(
         A difference with its standard error.
     alpha
         The two-sided level of the test, after any correction.
-    power
-        The probability of a significant result.
 
     Returns
     -------
     float or None
-        ``(t(1 - alpha / 2) + t(power)) * standard_error``; None without a standard error.
+        ``(t(1 - alpha / 2) + t(POWER)) * standard_error``; None without a standard error.
     """
     if not estimate.standard_error or estimate.degrees_of_freedom is None:
         return None
     degrees = estimate.degrees_of_freedom
-    quantiles = t_quantile(degrees, 1 - alpha) + t_inverse(degrees, power)
+    quantiles = t_quantile(degrees, 1 - alpha) + t_inverse(degrees, POWER)
     return quantiles * estimate.standard_error
 
 
-def hedges_g(
-    a: Clusters, b: Clusters, *, paired: bool, level: float = LEVEL
-) -> tuple[float, float, float] | None:
+def hedges_g(a: Clusters, b: Clusters, *, paired: bool) -> tuple[float, float, float] | None:
     """Return Hedges' g of two sides and its interval from the noncentral t distribution.
 
     Parameters
@@ -303,8 +299,6 @@ def hedges_g(
     paired
         Pairs are standardised by the deviation of their differences (g_z), independent sides by
         the pooled deviation, over one value a unit.
-    level
-        The confidence level.
 
     Returns
     -------
@@ -328,7 +322,7 @@ def hedges_g(
         return None
     t = difference / deviation * scale
     unbiased = math.sqrt(2 / degrees) * gamma_ratio((degrees - 1) / 2)
-    tail = (1 - level) / 2
+    tail = (1 - LEVEL) / 2
     low, high = (noncentrality(degrees, p, t) for p in (1 - tail, tail))
     return tuple(float(unbiased * end / scale) for end in (t, low, high))  # type: ignore[return-value]
 

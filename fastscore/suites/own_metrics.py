@@ -339,13 +339,7 @@ def with_metrics(suite: Suite, own: Sequence[OwnMetric]) -> Suite:
 def _with_columns(table: Table, own: Sequence[OwnMetric]) -> Table:
     if table.name != DIALOGUES:
         return table
-    columns = tuple(output_column(one.metric) for one in own)
-    return Table(
-        name=table.name,
-        grain=table.grain,
-        columns=(*table.columns, *columns),
-        dialogue_key=table.dialogue_key,
-    )
+    return replace(table, columns=(*table.columns, *(output_column(one.metric) for one in own)))
 
 
 def output_column(metric: Metric) -> OutputColumn:

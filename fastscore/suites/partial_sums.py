@@ -41,9 +41,7 @@ class Sums:
     reasons: pl.DataFrame
 
 
-def measure_parts(
-    suite: Suite, tables: Tables, options: Any, *, cluster: str | None = None
-) -> Sizes:
+def measure_parts(suite: Suite, tables: Tables, options: Any) -> Sizes:
     """Return the sizes of the tables of some parts."""
     measured = []
 
@@ -56,7 +54,7 @@ def measure_parts(
         )
         return pl.DataFrame(schema=SUMMARY_SCHEMA)
 
-    suite.summary(tables, options, cluster=cluster, aggregate=aggregate)
+    suite.summary(tables, options, aggregate=aggregate)
     return measured
 
 
@@ -69,7 +67,7 @@ def joint_sizes(measured: Sequence[Sizes]) -> Sizes:
 
 
 def add_up_parts(
-    suite: Suite, tables: Tables, options: Any, sizes: Sizes, *, cluster: str | None = None
+    suite: Suite, tables: Tables, options: Any, sizes: Sizes
 ) -> Sequence[Mapping[str, Sums]]:
     """Add up the tables of some parts on the grids of tables of these sizes."""
     added: list[Mapping[str, Sums]] = []
@@ -90,17 +88,12 @@ def add_up_parts(
         added.append(of_tables)
         return pl.DataFrame(schema=SUMMARY_SCHEMA)
 
-    suite.summary(tables, options, cluster=cluster, aggregate=aggregate)
+    suite.summary(tables, options, aggregate=aggregate)
     return added
 
 
 def summary_of_sums(
-    suite: Suite,
-    tables: Tables,
-    options: Any,
-    added: Sequence[Mapping[str, Added]],
-    *,
-    cluster: str | None = None,
+    suite: Suite, tables: Tables, options: Any, added: Sequence[Mapping[str, Added]]
 ) -> pl.DataFrame:
     """Summarise tables whose parts were added up."""
     remaining = iter(added)
@@ -108,12 +101,10 @@ def summary_of_sums(
     def aggregate(*given: Any, **settings: Any) -> pl.DataFrame:
         return summarise_metrics(*given, **settings, added=next(remaining))
 
-    return suite.summary(tables, options, cluster=cluster, aggregate=aggregate)
+    return suite.summary(tables, options, aggregate=aggregate)
 
 
 def _tables(
     tables: Tables, metrics: Sequence[Metric], groups: Sequence[str], settings: Mapping[str, Any]
 ) -> dict[str, Summarised]:
-    named = ("label_table", "key", "cluster")
-    chosen = {name: settings[name] for name in named if name in settings}
-    return tables_of(tables, metrics, groups, **chosen)
+    return tables_of(tables, metrics, groups, settings.get("key", ("dialogue",)))

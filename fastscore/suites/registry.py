@@ -37,8 +37,7 @@ _declared_here: dict[str, Suite] = {}
 
 def declare(suite: Suite) -> None:
     """Make a suite known in this process, after checking it."""
-    _check_metrics(suite)
-    _check_keys(suite)
+    _check(suite)
     _declared_here[suite.name] = suite
 
 
@@ -98,13 +97,12 @@ def _installed(name: str) -> Suite:
             f"{entry.value} declares suite {suite.name!r}, but its entry point is called {name!r}.",
             "Give both the same name.",
         )
-    _check_metrics(suite)
-    _check_keys(suite)
+    _check(suite)
     return suite
 
 
-def _check_metrics(suite: Suite) -> None:
-    """Refuse metrics without a column, and groups that are no column of table ``dialogues``."""
+def _check(suite: Suite) -> None:
+    """Refuse metrics and groups without a column, and tables without the keys of dialogues."""
     columns = {table.name: table.schema for table in suite.tables}
     if _DIALOGUES not in columns:
         raise UsageError(
@@ -121,17 +119,13 @@ def _check_metrics(suite: Suite) -> None:
     several = [id for id, n in Counter(metric.id for metric in suite.metrics).items() if n > 1]
     if several:
         raise UsageError(f"Suite {suite.name!r} declares metric {several[0]!r} twice.")
-
-
-def _check_keys(suite: Suite) -> None:
-    """Refuse tables whose rows cannot be told by dialogue: the suite's author reads it."""
-    for table in suite.tables:
-        schema = table.schema
-        for keyed in suite.tables if table.name == _DIALOGUES else (table, suite.tables[0]):
+    for own in suite.tables:
+        schema = own.schema
+        for keyed in suite.tables if own.name == _DIALOGUES else (own, suite.tables[0]):
             for column in keyed.dialogue_key:
                 if column not in schema:
                     raise UsageError(
-                        f"Suite {suite.name!r}: table {table.name!r} has no column {column!r}, "
+                        f"Suite {suite.name!r}: table {own.name!r} has no column {column!r}, "
                         f"which the `dialogue_key` of table {keyed.name!r} names; expected "
                         f"{', '.join(map(repr, keyed.dialogue_key))} among its columns.",
                         "Declare the column and write it in `score`, or declare a `dialogue_key` "

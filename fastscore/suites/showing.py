@@ -377,7 +377,7 @@ def matched_characters(text: str, other: str) -> tuple[Mark, ...]:
             i -= 1
         else:
             j -= 1
-    return _join_places(sorted(kept), label="matched")
+    return _join_places(sorted(kept))
 
 
 def occurrences(text: str, words: str, *, good: bool = True, label: str = "") -> tuple[Mark, ...]:
@@ -404,14 +404,14 @@ def disjoint(marks: Sequence[Mark]) -> tuple[Mark, ...]:
     return tuple(sorted(kept, key=lambda mark: mark.start))
 
 
-def _join_places(places: list[int], *, label: str) -> tuple[Mark, ...]:
-    """Join ascending places of characters into marks."""
+def _join_places(places: list[int]) -> tuple[Mark, ...]:
+    """Join ascending places of matched characters into marks."""
     marks: list[Mark] = []
     for place in places:
         if marks and marks[-1].stop == place:
-            marks[-1] = Mark(marks[-1].start, place + 1, label=label)
+            marks[-1] = Mark(marks[-1].start, place + 1, label="matched")
         else:
-            marks.append(Mark(place, place + 1, label=label))
+            marks.append(Mark(place, place + 1, label="matched"))
     return tuple(marks)
 
 

@@ -67,6 +67,8 @@ distribution. Where there is no interval, ``interval_reason`` is ``too_few_units
 ``zero_variance``. ``micro`` is the ratio of the two sums."""
 
 ALL = "all"
+LABEL_TABLE = "dialogues"
+"""The table with the labels."""
 COLUMNS_AT_ONCE = 16
 """The most columns that are summed in one pass over a table."""
 BYTES_AT_ONCE = 1 << 29
@@ -91,7 +93,6 @@ def summarise_metrics(
     groups: Sequence[str],
     *,
     suite: str,
-    label_table: str = "dialogues",
     key: Sequence[str] = ("dialogue",),
     cluster: str | None = None,
     switched_off: Mapping[str, NullReason] = MappingProxyType({}),
@@ -107,13 +108,12 @@ def summarise_metrics(
     metrics
         What to summarise; each names its table, and its column by its id.
     groups
-        Label columns of `label_table` to group by; left out where no row has the label.
+        Label columns of table ``dialogues`` to group by; left out where no row has the label.
     suite
         The suite's name, for the first column.
-    label_table, key
-        The table with the labels, and the columns by which tables without them join it.
-        Rows with the same key are one unit of the intervals, except that each row of
-        `label_table` is one.
+    key
+        The columns by which tables without labels join ``dialogues``. Rows with the same key are
+        one unit of the intervals, except that each row of ``dialogues`` is one.
     cluster
         A column of every table whose values are the units of the intervals instead.
     switched_off
@@ -131,16 +131,16 @@ def summarise_metrics(
         In `SUMMARY_SCHEMA`, ordered by group (``all`` first), value and metric as declared. Rows
         without the label have no row in that label's group.
     """
-    unlabelled = tables_of(tables, metrics, groups, label_table, key, cluster)
+    unlabelled = tables_of(tables, metrics, groups, key, cluster)
     columns_at_once = COLUMNS_AT_ONCE
-    if cluster or set(unlabelled) - {label_table}:
-        columns_at_once = _columns_at_once(tables[label_table])
+    if cluster or set(unlabelled) - {LABEL_TABLE}:
+        columns_at_once = _columns_at_once(tables[LABEL_TABLE])
     # one query of a small table does not fill the processors
     at_once = len(unlabelled) if columns_at_once == COLUMNS_AT_ONCE else 1
     with StoppablePool(max_workers=at_once + 1) as pool:
         labels: Future[_Labels] | None = None
         if not all(table.is_labelled for table in unlabelled.values()):
-            labels = pool.submit(_Labels.of_keys, tables[label_table], key, groups)
+            labels = pool.submit(_Labels.of_keys, tables[LABEL_TABLE], key, groups)
 
         def summarise(name: str) -> pl.DataFrame:
             table = replace(
@@ -259,7 +259,7 @@ class Summarised:
     @property
     def finest(self) -> list[str]:
         """The columns by which rows of some parts are added up."""
-        units = () if self.each_row else (self.cluster,) if self.cluster else self.key
+        units = () if self.each_row else self.key
         return list(dict.fromkeys((*self.finest_strata, *units)))
 
     @property
@@ -289,7 +289,6 @@ def tables_of(
     tables: Mapping[str, pl.LazyFrame],
     metrics: Sequence[Metric],
     groups: Sequence[str],
-    label_table: str = "dialogues",
     key: Sequence[str] = ("dialogue",),
     cluster: str | None = None,
 ) -> dict[str, Summarised]:
@@ -304,7 +303,7 @@ def tables_of(
             groups=groups,
             key=key,
             cluster=cluster,
-            each_row=name == label_table and not cluster,
+            each_row=name == LABEL_TABLE and not cluster,
             is_labelled=set(groups) <= set(tables[name].collect_schema()),
         )
         for name, of_metrics in of_table.items()

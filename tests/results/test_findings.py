@@ -13,13 +13,15 @@ import fastscore
 from fastscore.cli import cli
 from fastscore.errors import UsageError
 from fastscore.results.findings import (
-    find,
+    Finding,
     findings_lines,
     group_differences,
     group_tests,
     is_better,
+    list_findings,
 )
 from fastscore.results.groups import UNIT, Part, defined_parts, summarise_defined
+from fastscore.results.headlines import read_headlines
 from fastscore.results.report.write import _places
 from fastscore.results.runs import Run
 from fastscore.statistics.clustered import Estimate
@@ -49,6 +51,10 @@ def part(values: Mapping[str, list[float]], of: Metric | None = None) -> Part:
         }
     )
     return Part(of or metric(), "", None, units)
+
+
+def find(run: Run) -> list[Finding]:
+    return list_findings(run, read_headlines(run))
 
 
 def test_a_mean_is_that_of_the_rows_in_which_the_metric_is_defined(

@@ -50,10 +50,10 @@ def stored(frame: pl.DataFrame) -> pl.LazyFrame:
 
 
 def summarise_in_parts(
-    suite: Any, whole: Frames, parts: Sequence[Frames], options: Any, cluster: str | None = None
+    suite: Any, whole: Frames, parts: Sequence[Frames], options: Any
 ) -> pl.DataFrame:
-    sizes = joint_sizes([measure_parts(suite, part, options, cluster=cluster) for part in parts])
-    sums = [add_up_parts(suite, part, options, sizes, cluster=cluster) for part in parts]
+    sizes = joint_sizes([measure_parts(suite, part, options) for part in parts])
+    sums = [add_up_parts(suite, part, options, sizes) for part in parts]
     added = [
         {
             name: Added(
@@ -65,7 +65,7 @@ def summarise_in_parts(
         }
         for number, of_tables in enumerate(sizes)
     ]
-    return summary_of_sums(suite, whole, options, added, cluster=cluster)
+    return summary_of_sums(suite, whole, options, added)
 
 
 def split(frames: Frames, n_parts: int, seed: int) -> list[dict[str, pl.LazyFrame]]:
@@ -105,27 +105,23 @@ class Rated:
 @settings(max_examples=often(15, 300), deadline=None)
 @given(dialogues=DIALOGUES, rows=ROWS, n_parts=st.integers(1, 5), seed=st.integers(0, 99))
 @pytest.mark.parametrize("labels", [LABELS, ("kind",), ()], ids=["joined", "carried", "none"])
-@pytest.mark.parametrize("cluster", [None, "user"])
 def test_any_split_of_rows_gives_the_same_bytes(
     dialogues: list[Row],
     rows: list[Row],
     n_parts: int,
     seed: int,
     labels: Sequence[str],
-    cluster: str | None,
 ) -> None:
     whole = tables(dialogues, rows)
     whole["rows"] = whole["rows"].with_columns(
-        *(pl.lit(2).alias("n"), (pl.col("score") * 2.0**70).alias("top")),
-        user=pl.col("dialogue") % 2,
+        pl.lit(2).alias("n"), (pl.col("score") * 2.0**70).alias("top")
     )
-    whole["dialogues"] = whole["dialogues"].with_columns(user=pl.col("dialogue") % 2)
     if labels == ("kind",):
         whole["rows"] = whole["rows"].with_columns(kind=pl.col("file"))
     suite = Rated(labels)
-    expected = suite.summary(whole, None, cluster=cluster)
+    expected = suite.summary(whole, None)
     parts = split(whole, n_parts, seed)
-    found = summarise_in_parts(suite, whole, parts, None, cluster)
+    found = summarise_in_parts(suite, whole, parts, None)
     assert as_bytes(found) == as_bytes(expected)
 
 

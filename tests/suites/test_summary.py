@@ -12,7 +12,7 @@ from fastscore.suites.summary import summarise_metrics
 SCORE = Metric(
     id="score",
     name="Score",
-    table="rows",
+    table="dialogues",
     formula="x",
     minimum=None,
     maximum=None,
@@ -30,7 +30,7 @@ def table(scores, reasons, miners=("a", "b")):
         for reason in reasons
     ]
     return {
-        "rows": pl.LazyFrame(
+        "dialogues": pl.LazyFrame(
             {"miner": miners, "score": scores, "null_reasons": listed},
             schema={"miner": pl.String, "score": pl.Float64, "null_reasons": NULL_REASONS_DTYPE},
         )
@@ -39,13 +39,13 @@ def table(scores, reasons, miners=("a", "b")):
 
 def reasons_of(tables, **known):
     """Return by value of the label (None: all rows) how often each reason was counted."""
-    summary = summarise_metrics(tables, [SCORE], LABELS, suite="s", label_table="rows", **known)
+    summary = summarise_metrics(tables, [SCORE], LABELS, suite="s", **known)
     names = ("n_not_applicable", "n_missing_input", "n_bad_input", "n_no_vector")
     return {row["value"]: tuple(row[name] for name in names) for row in summary.to_dicts()}
 
 
 @pytest.mark.parametrize(
-    ("rows", "minimum", "maximum", "bits"),
+    ("dialogues", "minimum", "maximum", "bits"),
     [
         # squares of magnitude 2^(2 * 62) or less, one to three of them, stay below 2^126
         (1, 0.0, 0.75, 62),
@@ -128,7 +128,7 @@ def test_rows_are_in_the_order_of_values_and_then_of_metrics_as_declared():
         schema_overrides={"null_reasons": NULL_REASONS_DTYPE},
     )
     metrics = [SCORE, replace(SCORE, id="cost")]
-    summary = summarise_metrics({"rows": rows}, metrics, LABELS, suite="s", label_table="rows")
+    summary = summarise_metrics({"dialogues": rows}, metrics, LABELS, suite="s")
     assert summary.select("group", "value", "metric", "mean").rows() == [
         ("all", None, "score", 0.75),
         ("all", None, "cost", 1.5),
@@ -141,9 +141,9 @@ def test_rows_are_in_the_order_of_values_and_then_of_metrics_as_declared():
 
 def test_a_micro_average_is_the_ratio_of_two_sums():
     parts = {"top": pl.Series([1.0, 2.0]), "bottom": pl.Series([4, 8])}
-    rows = table([0.5, 1.0], ["", ""])["rows"].with_columns(**parts)
+    rows = table([0.5, 1.0], ["", ""])["dialogues"].with_columns(**parts)
     metric = replace(SCORE, numerator="top", denominator="bottom")
-    summary = summarise_metrics({"rows": rows}, [metric], (), suite="s", label_table="rows")
+    summary = summarise_metrics({"dialogues": rows}, [metric], (), suite="s")
     assert summary.select("mean", "micro_numerator", "micro_denominator", "micro").rows() == [
         (0.75, 3.0, 12.0, 0.25)
     ]
@@ -151,9 +151,9 @@ def test_a_micro_average_is_the_ratio_of_two_sums():
 
 @pytest.mark.parametrize("named", ["numerator", "denominator"])
 def test_one_sum_makes_no_ratio(named):
-    rows = table([0.5, 1.0], ["", ""])["rows"].with_columns(part=1.0)
+    rows = table([0.5, 1.0], ["", ""])["dialogues"].with_columns(part=1.0)
     metric = replace(SCORE, **{named: "part"})
-    summary = summarise_metrics({"rows": rows}, [metric], (), suite="s", label_table="rows")
+    summary = summarise_metrics({"dialogues": rows}, [metric], (), suite="s")
     assert summary.select("mean", "micro_numerator", "micro_denominator", "micro").rows() == [
         (0.75, None, None, None)
     ]
@@ -161,9 +161,7 @@ def test_one_sum_makes_no_ratio(named):
 
 def test_a_mean_of_large_numbers_is_divided_by_their_count():
     # 2^70 and 3 * 2^70: their mean is 2^71; the deviation of two is their difference by sqrt(2)
-    summary = summarise_metrics(
-        table([2.0**70, 3 * 2.0**70], ["", ""]), [SCORE], (), suite="s", label_table="rows"
-    )
+    summary = summarise_metrics(table([2.0**70, 3 * 2.0**70], ["", ""]), [SCORE], (), suite="s")
     assert summary["mean"].to_list() == [2.0**71]
     assert summary["sd"].item() == pytest.approx(2.0**70.5, rel=1e-15)
 
@@ -178,11 +176,10 @@ def test_more_columns_than_are_read_at_once_are_all_summed():
         schema_overrides={"null_reasons": NULL_REASONS_DTYPE},
     )
     summary = summarise_metrics(
-        {"rows": rows},
+        {"dialogues": rows},
         [replace(SCORE, id=name) for name in names],
         (),
         suite="s",
-        label_table="rows",
     )
     assert summary["mean"].to_list() == [(place + 1) / 2 for place in range(40)]
     assert summary["n"].to_list() == [2] * 40
@@ -190,6 +187,6 @@ def test_more_columns_than_are_read_at_once_are_all_summed():
 
 def test_extremes_that_are_zero_have_no_sign():
     tables = table([-0.0, -1.0, -0.0, 1.0], [""] * 4, [*"aabb"])
-    summary = summarise_metrics(tables, [SCORE], LABELS, suite="s", label_table="rows")
+    summary = summarise_metrics(tables, [SCORE], LABELS, suite="s")
     assert [repr(one) for one in summary["maximum"].to_list()] == ["1.0", "0.0", "1.0"]
     assert [repr(one) for one in summary["minimum"].to_list()] == ["-1.0", "-1.0", "0.0"]

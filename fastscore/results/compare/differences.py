@@ -15,14 +15,7 @@ import polars as pl
 
 from fastscore.errors import UsageError, counted, did_you_mean
 from fastscore.results.agreement import JudgedRun
-from fastscore.results.dialogue_sums import (
-    CLUSTER,
-    KEY,
-    LABEL_TABLE,
-    REPEAT,
-    DialogueSums,
-    repeated_dialogues,
-)
+from fastscore.results.dialogue_sums import CLUSTER, KEY, REPEAT, DialogueSums, repeated_dialogues
 from fastscore.results.runs import Run, common_suite
 from fastscore.signature import deciding_differences
 from fastscore.statistics import SAMPLES, significance
@@ -40,6 +33,7 @@ from fastscore.statistics.clustered import (
 from fastscore.statistics.resampling import MOST_EXACT, permutation_test, rearrangements
 from fastscore.statistics.samples import Values
 from fastscore.suites.declarations import NULL_REASONS, Metric
+from fastscore.suites.summary import LABEL_TABLE
 from fastscore.wording import command_text, parameter, worded
 
 Test = Literal["auto", "t", "permutation"]

@@ -19,7 +19,6 @@ from fastscore.errors import FastscoreError, InputError, UsageError
 from fastscore.logs.read.score_input import LogsWarning
 from fastscore.results.compare import Comparison, compare
 from fastscore.results.compare.show import headline
-from fastscore.results.dialogue_sums import LABEL_TABLE
 from fastscore.results.dialogues import Dialogues
 from fastscore.results.findings import list_findings
 from fastscore.results.headlines import Headlines, read_headlines
@@ -40,7 +39,7 @@ from fastscore.run.commit import commit_bytes
 from fastscore.suites.base import CommittedRun, Suite
 from fastscore.suites.declarations import NULL_REASONS, Metric
 from fastscore.suites.showing import Dialogue, DialogueView, Mark
-from fastscore.suites.summary import ALL, overall_rows
+from fastscore.suites.summary import ALL, LABEL_TABLE, overall_rows
 from fastscore.version import __version__
 
 REJECTS_SHOWN = 200
