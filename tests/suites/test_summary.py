@@ -45,7 +45,7 @@ def reasons_of(tables, **known):
 
 
 @pytest.mark.parametrize(
-    ("dialogues", "minimum", "maximum", "bits"),
+    ("rows", "minimum", "maximum", "bits"),
     [
         # squares of magnitude 2^(2 * 62) or less, one to three of them, stay below 2^126
         (1, 0.0, 0.75, 62),
