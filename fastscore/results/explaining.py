@@ -24,6 +24,7 @@ from fastscore.suites.showing import (
     Mark,
     Number,
     derive,
+    marked_parts,
 )
 from fastscore.suites.summary import LABEL_TABLE
 from fastscore.terminal import plain
@@ -334,19 +335,14 @@ def _with_marks(text: str, marks: Sequence[Mark]) -> Text:
     start = 0
     if marks and marks[0].stop > LONGEST_TEXT:  # begin where there is something to see
         start = max(0, marks[0].start - LEAD)
-    shown, place = Text("... " if start else ""), start
-    cut = text[: start + LONGEST_TEXT]
-    for mark in marks:
-        start, stop = max(place, mark.start), min(mark.stop, len(cut))
-        if start >= stop:
+    stop = min(len(text), start + LONGEST_TEXT)
+    shown = Text("... " if start else "")
+    for piece, mark in marked_parts(text, marks, start, stop):
+        if mark is None:
+            shown.append(_lines_kept(piece))
             continue
-        shown.append(_lines_kept(cut[place:start]))
         open_, close = ("[", "]") if mark.good else ("{", "}")
-        shown.append(
-            f"{open_}{_lines_kept(cut[start:stop])}{close}", "green" if mark.good else "red"
-        )
-        place = stop
-    shown.append(_lines_kept(cut[place:]))
-    if len(text) > len(cut):
-        shown.append(f" ... {len(text) - len(cut):,} more characters")
+        shown.append(f"{open_}{_lines_kept(piece)}{close}", "green" if mark.good else "red")
+    if stop < len(text):
+        shown.append(f" ... {len(text) - stop:,} more characters")
     return shown

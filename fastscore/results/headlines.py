@@ -207,8 +207,11 @@ def baseline_text(baselines: Iterable[Baseline]) -> str:
 
 def part_estimate(part: Part, record: Mapping[str, Any]) -> Estimate:
     """Return the mean of a part: that of the summary, if it is of all rows."""
-    if part.where:
-        return part.estimate
+    return part.estimate if part.where else estimate_of(record)
+
+
+def estimate_of(record: Mapping[str, Any]) -> Estimate:
+    """Return the mean of a summary's row with its interval."""
     return Estimate(
         record["mean"],
         record["ci_low"],

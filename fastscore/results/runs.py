@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from fastscore.results.plots import Picture
     from fastscore.run.remote.copy import RunCopy
 
+Content = TypeVar("Content")
 Frame = TypeVar("Frame", pl.DataFrame, pl.LazyFrame)
 
 
@@ -188,14 +189,7 @@ class Run:
 
         if self.scores is not None:
             return self.scores.summary
-        self._verify_beside_parts(SUMMARY_PARQUET)
-        try:
-            summary = pl.read_parquet(self.folder / SUMMARY_PARQUET, glob=False)
-        except (OSError, pl.exceptions.PolarsError) as error:
-            raise RunError(
-                f"{self.path / SUMMARY_PARQUET}: missing or damaged ({error}).",
-                f"{SCORE_AGAIN}.",
-            ) from error
+        summary = self._read_beside_parts(SUMMARY_PARQUET, partial(pl.read_parquet, glob=False))
         return summary if set(SUMMARY_SCHEMA) <= set(summary.columns) else summarise_tables(self)
 
     def summarise(self, *, by: Sequence[str] = (), cluster: str | None = None) -> pl.DataFrame:
@@ -230,14 +224,7 @@ class Run:
         """
         if self.scores is not None:
             return as_json({"signature": self.signature, "summary": self.summary.to_dicts()})
-        self._verify_beside_parts(SUMMARY_JSON)
-        try:
-            return (self.folder / SUMMARY_JSON).read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise RunError(
-                f"{self.path / SUMMARY_JSON}: missing or damaged ({error}).",
-                f"{SCORE_AGAIN}.",
-            ) from error
+        return self._read_beside_parts(SUMMARY_JSON, partial(Path.read_text, encoding="utf-8"))
 
     @property
     def rejects(self) -> pl.DataFrame:
@@ -380,11 +367,18 @@ class Run:
     def _verify_part(self, name: str) -> None:
         self._verify_committed(name, self._committed_files.get(name))
 
-    def _verify_beside_parts(self, name: str) -> None:
+    def _read_beside_parts(self, name: str, read: Callable[[Path], Content]) -> Content:
         committed = [Committed(**output) for output in self.manifest.outputs]
         stated = next((output for output in committed if output.path == name), None)
         if self.verify or self.copy is not None:
             self._verify_committed(name, stated)
+        try:
+            return read(self.folder / name)
+        except (OSError, UnicodeDecodeError, pl.exceptions.PolarsError) as error:
+            raise RunError(
+                f"{self.path / name}: missing or damaged ({error}).",
+                f"{SCORE_AGAIN}.",
+            ) from error
 
     def _verify_committed(self, name: str, stated: Committed | None) -> None:
         if stated is not None and self.copy is not None:

@@ -484,6 +484,8 @@ def variance_components(
     tuple
         The three variances; a negative estimate is 0. None if there are no such pairs of values.
     """
+    if not values.size:
+        return None, None, None
     shares = [_half_squares(values, codes) for codes in (dialogues, repeats)]
     whole, pairs = _half_squares(values, np.zeros(values.size, np.int64))
     whole, pairs = whole - sum(each for each, _ in shares), pairs - sum(n for _, n in shares)

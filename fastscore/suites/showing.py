@@ -66,6 +66,23 @@ class Mark:
     label: str = ""
 
 
+def marked_parts(
+    text: str, marks: Sequence[Mark], start: int, stop: int
+) -> Iterator[tuple[str, Mark | None]]:
+    """Cut ``text[start:stop]`` where marks begin and end; yield each piece with its mark.
+
+    Of marks that overlap, the later one is cut.
+    """
+    place = start
+    for mark in marks:
+        begin, end = max(place, mark.start), min(mark.stop, stop)
+        if begin < end:
+            yield text[place:begin], None
+            yield text[begin:end], mark
+            place = end
+    yield text[place:stop], None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
     """A turn of a dialogue as a person reads it.

@@ -19,9 +19,10 @@ from fastscore.suites.declarations import NULL_REASONS_DTYPE, Metric
 from fastscore.suites.exact_sums import choose_grids
 from fastscore.suites.summary import summarise_metrics
 from tests.conftest import often
-from tests.suites.test_summary import SCORE
+from tests.suites.test_summary import SCORE as OF_DIALOGUES
 
 Row = tuple[Any, ...]
+SCORE = replace(OF_DIALOGUES, table="rows")
 BOUNDED = replace(SCORE, minimum=0.0, maximum=1.0)
 KEY = ("file", "dialogue")
 LABELS = ("level", "kind", "absent")
@@ -218,8 +219,8 @@ def test_an_interval_of_unequal_dialogues_by_hand() -> None:
 
 def test_rows_of_the_label_table_are_units_of_their_own() -> None:
     scores = [0.1, 0.4, 0.4, 0.9]
-    frames = {"rows": tables([], [("a", 0, score) for score in scores])["rows"]}
-    row = summarise_metrics(frames, [SCORE], (), suite="s").row(0, named=True)
+    frames = {"dialogues": tables([], [("a", 0, score) for score in scores])["rows"]}
+    row = summarise_metrics(frames, [OF_DIALOGUES], (), suite="s").row(0, named=True)
     low, high = stats.t.interval(0.95, 3, np.mean(scores), stats.sem(scores))
     assert (row["n_units"], row["degrees_of_freedom"], row["interval_reason"]) == (4, 3.0, None)
     assert (row["ci_low"], row["ci_high"]) == (pytest.approx(low), pytest.approx(high))

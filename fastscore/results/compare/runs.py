@@ -101,10 +101,7 @@ def decide(
 
 def _correct(rows: pl.DataFrame, metrics: Sequence[Metric]) -> pl.DataFrame:
     """Add each row's family, the family's size and the corrected p."""
-    tested: dict[str, tuple[str, str]] = {}
-    for family in families(metrics):
-        for test in family.tests:
-            tested |= dict.fromkeys(test, (family.name, test[0]))
+    tested = families(metrics)
     rows = rows.drop("family", "family_size", "p_holm", "significant", "verdict").with_columns(
         family=pl.col("metric").replace_strict({id: name for id, (name, _) in tested.items()}),
         _test=pl.col("metric").replace_strict({id: test for id, (_, test) in tested.items()}),

@@ -21,7 +21,13 @@ from fastscore.extras import explained
 from fastscore.results.compare import Comparison
 from fastscore.results.dialogue_sums import defined_value
 from fastscore.results.groups import Part, defined_parts
-from fastscore.results.headlines import Headlines, baseline_text, part_estimate, part_key
+from fastscore.results.headlines import (
+    Headlines,
+    baseline_text,
+    estimate_of,
+    part_estimate,
+    part_key,
+)
 from fastscore.results.metric_text import (
     bands_text,
     decimals_for,
@@ -393,7 +399,7 @@ def _side(metric: Metric, shown: Shown) -> Values:
         "n_null": record["n_null"],
         "reason": _reason(record),
         "micro": None if is_split else record["micro"],
-        "parts": parts or [_part(metric, "", _estimate(record), shown, None)],
+        "parts": parts or [_part(metric, "", estimate_of(record), shown, None)],
     }
 
 
@@ -411,10 +417,6 @@ def _part(
         "baselines": baseline_text(baselines),
         "n": None if part is None else int(part.units["n"].sum()),
     }
-
-
-def _estimate(record: Values) -> Estimate:
-    return Estimate(record["mean"], record["ci_low"], record["ci_high"])
 
 
 def _histogram(metric: Metric, binned: Mapping[str, Binned], charts: Charts) -> Markup | None:
@@ -459,7 +461,7 @@ def _groups(metric: Metric, shown: Sequence[Shown], charts: Charts) -> list[Valu
                     "title": name if len(shown) == 1 else f"{name}, {one.named.name}",
                     "group": group,
                     "rows": [
-                        {**row, "text": estimate_text(_estimate(row)), "reason": _reason(row)}
+                        {**row, "text": estimate_text(estimate_of(row)), "reason": _reason(row)}
                         for row in first
                     ],
                     "more": rows.height - len(first),

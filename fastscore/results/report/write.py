@@ -38,7 +38,7 @@ from fastscore.results.runs import Run, as_runs, common_suite
 from fastscore.run.commit import commit_bytes
 from fastscore.suites.base import CommittedRun, Suite
 from fastscore.suites.declarations import NULL_REASONS, Metric
-from fastscore.suites.showing import Dialogue, DialogueView, Mark
+from fastscore.suites.showing import Dialogue, DialogueView, Mark, marked_parts
 from fastscore.suites.summary import ALL, LABEL_TABLE, overall_rows
 from fastscore.version import __version__
 
@@ -316,22 +316,13 @@ def marked(text: str, marks: Sequence[Mark]) -> Markup:
     marks
         Places in it, ascending and apart from each other.
     """
-    shown = text[:LONGEST_TEXT]
-    parts = []
-    place = 0
-    for mark in marks:
-        start, stop = max(place, mark.start), min(mark.stop, len(shown))
-        if start >= stop:
-            continue
-        kind = "good" if mark.good else "bad"
-        parts.append(escape(shown[place:start]))
-        parts.append(
-            Markup('<mark class="{}" title="{}">{}</mark>').format(
-                kind, mark.label, shown[start:stop]
-            )
-        )
-        place = stop
-    parts.append(escape(shown[place:]))
+    marked = Markup('<mark class="{}" title="{}">{}</mark>')
+    parts = [
+        escape(piece)
+        if mark is None
+        else marked.format("good" if mark.good else "bad", mark.label, piece)
+        for piece, mark in marked_parts(text, marks, 0, min(len(text), LONGEST_TEXT))
+    ]
     if len(text) > LONGEST_TEXT:
         left_out = Markup('<span class="cut"> … {:,} more characters</span>')
         parts.append(left_out.format(len(text) - LONGEST_TEXT))
