@@ -14,7 +14,8 @@ import pytest
 import fastscore
 from fastscore.errors import RunError, UsageError
 from fastscore.results.dialogues import Dialogues
-from fastscore.results.findings import find
+from fastscore.results.findings import list_findings
+from fastscore.results.headlines import read_headlines
 from fastscore.results.report.metrics import Charts, shortened
 from fastscore.results.report.write import LONGEST_TEXT, _common_start, marked, write_report
 from fastscore.results.runs import Run, open_run
@@ -44,7 +45,7 @@ def test_the_page_stands_alone_and_says_what_was_found(
     ids = [attributes["id"] for _, attributes in page.elements if attributes.get("id")]
     assert len(ids) == len(set(ids))
     words = " ".join(page.words)
-    for finding in find(suite_runs[suite]):
+    for finding in list_findings(suite_runs[suite], read_headlines(suite_runs[suite])):
         assert finding.text in words
     for metric in set(suite_runs[suite].summary["metric"]) & {
         metric.id for metric in fastscore_metrics(suite)
