@@ -53,8 +53,8 @@ def part(values: Mapping[str, list[float]], of: Metric | None = None) -> Part:
     return Part(of or metric(), "", None, units)
 
 
-def find(run: Run) -> list[Finding]:
-    return list_findings(run, read_headlines(run))
+def find(run: Run, cluster: str | None = None) -> list[Finding]:
+    return list_findings(run, read_headlines(run, cluster=cluster))
 
 
 def test_a_mean_is_that_of_the_rows_in_which_the_metric_is_defined(

@@ -212,7 +212,7 @@ def test_hedges_g_of_two_units_is_refused() -> None:
 def test_the_least_detectable_difference_has_the_power_it_names() -> None:
     x, y = RNG.normal(size=30), RNG.normal(size=30)
     found = clustered_difference(units(*x), units(*y), shared=False)
-    least = least_detectable(found, alpha=0.05, power=0.8)
+    least = least_detectable(found, alpha=0.05)
     assert least is not None
     assert found.standard_error is not None
     shift = least / found.standard_error
