@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 import fastscore
-from fastscore.errors import UsageError
+from fastscore.errors import InputError, UsageError
 from fastscore.suites import registry
 from tests.run.running import contents
 
@@ -58,6 +58,20 @@ def test_rows_of_python_are_scored_by_it() -> None:
     assert (
         fastscore.score(ROWS, "two_numbers").tables["dialogues"].equals(scores.tables["dialogues"])
     )
+
+
+def test_refused_files_leave_nothing_in_a_new_run_directory(tmp_path: Path) -> None:
+    for name in ("first", "second"):
+        pl.DataFrame(ROWS).write_ndjson(tmp_path / f"{name}.jsonl")
+    with pytest.raises(InputError, match=r"One dialogue is in two files"):
+        fastscore.score(tmp_path / "*.jsonl", made(), output=tmp_path / "run")
+    assert list((tmp_path / "run").glob("[!.]*")) == []
+    # a run that was planned before stays as it is
+    fastscore.score(tmp_path / "first.jsonl", made(), output=tmp_path / "run")
+    before = (tmp_path / "run" / "manifest.json").read_bytes()
+    with pytest.raises(InputError, match=r"One dialogue is in two files"):
+        fastscore.score(tmp_path / "*.jsonl", made(), output=tmp_path / "run")
+    assert (tmp_path / "run" / "manifest.json").read_bytes() == before
 
 
 def test_another_column_names_the_dialogues_and_metrics_can_be_added() -> None:
