@@ -233,7 +233,7 @@ def test_the_end_of_a_writer_that_was_replaced_leaves_the_others_lock(tmp_path: 
 POINTS = {
     "no manifest yet": "drive.open_manifest",
     "nothing removed yet": "folder._earlier_manifest",
-    "plan": "drive.plan_shards",
+    "plan": "inputs.plan_shards",
     "shards compared": "drive._open_shards",
     "score": "tasks.compute_tables",
     "receipt": "tasks._receipt",
