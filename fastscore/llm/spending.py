@@ -20,6 +20,7 @@ import orjson
 from fastscore.errors import EXIT_INCOMPLETE, FastscoreError, UsageError, counted
 from fastscore.run.commit import commit_json
 from fastscore.version import __version__
+from fastscore.wording import parameter
 
 REFUSED, FILTERED, CUT_OFF, UNUSABLE = "refused", "content_filter", "cut_off", "unusable"
 TIMED_OUT, REJECTED, SERVER_ERROR, NOT_KEPT = "timed_out", "rejected", "server_error", "not_kept"
@@ -354,9 +355,9 @@ class Meter:
         total = sum(reserved, start=spent.most + bound)
         cost = limits.prices.cost(total.prompt_tokens, total.completion_tokens)
         found: tuple[tuple[str, float | None, float], ...] = (
-            ("--max-requests", limits.requests, spent.requests + 1),
-            ("--max-tokens", limits.tokens, total.tokens),
-            ("--max-cost", limits.cost, cost),
+            (parameter("max_requests"), limits.requests, spent.requests + 1),
+            (parameter("max_tokens"), limits.tokens, total.tokens),
+            (parameter("max_cost"), limits.cost, cost),
         )
         for flag, limit, most in found:
             # costs are sums of products: equal ones may differ in the last digit
