@@ -355,15 +355,15 @@ class Meter:
         total = sum(reserved, start=spent.most + bound)
         cost = limits.prices.cost(total.prompt_tokens, total.completion_tokens)
         found: tuple[tuple[str, float | None, float], ...] = (
-            (parameter("max_requests"), limits.requests, spent.requests + 1),
-            (parameter("max_tokens"), limits.tokens, total.tokens),
-            (parameter("max_cost"), limits.cost, cost),
+            ("max_requests", limits.requests, spent.requests + 1),
+            ("max_tokens", limits.tokens, total.tokens),
+            ("max_cost", limits.cost, cost),
         )
-        for flag, limit, most in found:
+        for name, limit, most in found:
             # costs are sums of products: equal ones may differ in the last digit
             if limit is not None and most > limit * (1 + 1e-12):
                 return BudgetError(
-                    f"{flag} {_number(limit)} does not cover the next request, with which up to "
+                    f"{parameter(name, limit)} does not cover the next request, with which up to "
                     f"{_number(most)} would be spent; {spent.line()}.",
                     "Raise the limit and run the same command again: all answers are kept.",
                 )
