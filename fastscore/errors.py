@@ -8,7 +8,7 @@ A message is one sentence: the value found, where, and the expected one. ``hint`
 import difflib
 from collections.abc import Iterable, Sequence
 
-from fastscore.wording import worded
+from fastscore.wording import TYPE, Flag, typed, worded
 
 EXIT_CHECK_FAILED = 1
 EXIT_USAGE = 2
@@ -74,6 +74,28 @@ class InputError(FastscoreError):
     """Input that cannot be scored at all: nothing matched, unreadable, or too many rejects."""
 
     exit_code = EXIT_INPUT_REFUSED
+
+
+class UnmappedLogError(InputError):
+    """A log that a suite may read if its columns or values are mapped.
+
+    Parameters
+    ----------
+    message
+        As of any error.
+    flags
+        Options that probably map the log, in part or in full; the hint says to type them.
+    unless
+        The hint if there are no such options.
+    more
+        What else there is to say after them.
+    """
+
+    def __init__(
+        self, message: str, flags: Sequence[Flag], *, unless: str = "", more: str = ""
+    ) -> None:
+        super().__init__(message, f"{TYPE} {typed(flags)}.{more}" if flags else unless)
+        self.flags = tuple(flags)
 
 
 class ModelError(FastscoreError):

@@ -21,8 +21,8 @@ from typing import (
     get_type_hints,
 )
 
-from fastscore_jit.stopping import POLL_SECONDS, raise_if_stopped
 from fastscore_jit.system import open_descriptor, processors
+from fastscore_jit.threads import POLL_SECONDS, raise_if_stopped
 
 from fastscore.errors import UsageError, did_you_mean
 from fastscore.wording import parameter

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from fastscore_jit.stopping import raise_if_stopped
+from fastscore_jit.threads import raise_if_stopped
 
 Compression = Literal["none", "gz", "zst", "xz", "bz2", "zip", "tar", "utf-16", "utf-32"]
 """Encodings of text on disk. Only ``none`` can be read from any offset. ``zip`` and ``tar`` are

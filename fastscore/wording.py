@@ -4,8 +4,10 @@ A message names an option by `parameter` and a command by `command_text`. Each p
 into the text, between code points that no text contains. `worded` keeps the reader's spelling.
 """
 
-from collections.abc import Iterator, Mapping
+import shlex
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from typing import Literal, NamedTuple
 
 IN_PYTHON = frozenset(
     [
@@ -123,3 +125,53 @@ SCORE_A_RUN = both(
 )
 TYPE = both("Type", "Give")
 """Before options."""
+
+
+class Flag(NamedTuple):
+    """An option that maps something.
+
+    Parameters
+    ----------
+    option
+        ``layout``, ``column`` or ``value``.
+    words
+        The layout; the column and its path; the column, a word of it and what that means.
+    """
+
+    option: Literal["layout", "column", "value"]
+    words: tuple[str, ...]
+
+    @property
+    def typed(self) -> tuple[str, str]:
+        """The option of the command line and its value."""
+        *columns, last = self.words
+        value = "=".join((":".join(columns), last)) if columns else last
+        return f"--{self.option}", value
+
+
+def layout_flag(name: str) -> Flag:
+    """Return the option that names a layout."""
+    return Flag("layout", (name,))
+
+
+def column_flag(name: str, path: str) -> Flag:
+    """Return the option that maps a column to a path."""
+    return Flag("column", (name, path))
+
+
+def value_flag(name: str, found: str, meant: str) -> Flag:
+    """Return the option that maps a value of a column."""
+    return Flag("value", (name, found, meant))
+
+
+def typed(flags: Iterable[Flag]) -> str:
+    """Write options as they are typed in a shell, and as arguments of Python."""
+    flags = tuple(flags)
+    arguments = [f'layout="{flag.words[0]}"' for flag in flags if flag.option == "layout"]
+    columns = {flag.words[0]: flag.words[1] for flag in flags if flag.option == "column"}
+    values: dict[str, dict[str, str]] = {}
+    for name, found, meant in (flag.words for flag in flags if flag.option == "value"):
+        values.setdefault(name, {})[found] = meant
+    given: dict[str, Mapping[str, object]] = {"columns": columns, "values": values}
+    arguments += [f"{name}={as_dict(mapped)}" for name, mapped in given.items() if mapped]
+    return both(" ".join(shlex.join(flag.typed) for flag in flags), ", ".join(arguments))

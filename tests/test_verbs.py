@@ -14,15 +14,18 @@ import pytest
 
 import fastscore
 from fastscore.cli import VERBS
-from fastscore.logs.inputs.flags import column_flag, layout_flag, typed, value_flag
 from fastscore.run import progress
 from fastscore.wording import (
     IN_PYTHON,
     RUN_AGAIN,
+    column_flag,
     command_line_words,
     command_text,
+    layout_flag,
     parameter,
     spellings,
+    typed,
+    value_flag,
 )
 from tests.conftest import fastscore_command
 

@@ -22,11 +22,10 @@ from fastscore.api.arguments import (
     check_paths,
     named_options,
 )
-from fastscore.errors import FastscoreError, UsageError
+from fastscore.errors import FastscoreError, UnmappedLogError, UsageError
 from fastscore.logs.inputs.column_map import NO_MAP, ColumnMap, column_map, map_source
 from fastscore.logs.inputs.column_samples import RequiredColumn
 from fastscore.logs.inputs.files import FORMAT_NAMES, STDIN, InputFile
-from fastscore.logs.inputs.flags import UnmappedLogError
 from fastscore.logs.inputs.inspection import (
     InspectedFile,
     Inspection,

@@ -135,9 +135,9 @@ _signal_codes: list[int] = []
 def _note_signal(exit_code: int) -> None:
     """Have kernels and tasks end too, for what is raised may be swallowed by who called back."""
     _signal_codes.append(exit_code)
-    stopping = sys.modules.get("fastscore_jit.stopping")
-    if stopping is not None:
-        stopping.request_stop(signalled=True)
+    threads = sys.modules.get("fastscore_jit.threads")
+    if threads is not None:
+        threads.request_stop(signalled=True)
 
 
 def main() -> NoReturn:

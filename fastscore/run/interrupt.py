@@ -14,7 +14,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import copy_context
 
-from fastscore_jit.stopping import (
+from fastscore_jit.system import give_back_freed_memory, own_memory
+from fastscore_jit.threads import (
     POLL_SECONDS,
     StoppedError,
     clear_stop,
@@ -22,7 +23,6 @@ from fastscore_jit.stopping import (
     raise_if_stopped,
     request_stop,
 )
-from fastscore_jit.system import give_back_freed_memory, own_memory
 
 from fastscore.logs.integrity.limits import Limits
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from fastscore_jit.compiling import CompilationError, Kernel, declared_kernels
 from fastscore_jit.objects import find_library, platform_folder
-from fastscore_jit.stopping import result_of
+from fastscore_jit.threads import result_of
 from fastscore_jit.workers import Listener, Progress, missing_kernels, request
 
 from fastscore.errors import FastscoreError

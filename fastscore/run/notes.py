@@ -15,7 +15,6 @@ from fastscore.logs.inputs.archives import open_unpacked
 from fastscore.logs.inputs.column_map import EACH
 from fastscore.logs.inputs.column_samples import RequiredColumn, all_columns
 from fastscore.logs.inputs.first_bytes import content_of, read_head
-from fastscore.logs.inputs.flags import column_flag, typed
 from fastscore.logs.inputs.found_keys import (
     KINDS,
     SHOWN,
@@ -52,7 +51,7 @@ from fastscore.suites.declarations import (
 )
 from fastscore.suites.summary import ALL
 from fastscore.unpacked import Compression, DamageError
-from fastscore.wording import TYPE, parameter
+from fastscore.wording import TYPE, column_flag, parameter, typed
 
 _LONGEST_WORD = 40
 _ROWS_COUNTED = 100

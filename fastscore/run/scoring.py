@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import polars as pl
-from fastscore_jit.stopping import raise_if_stopped
+from fastscore_jit.threads import raise_if_stopped
 
 from fastscore.errors import StoreError
 from fastscore.logs.file_ranges import Shard

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from fastscore_jit.stopping import StoppablePool, raise_if_stopped
+from fastscore_jit.threads import StoppablePool, raise_if_stopped
 
 from fastscore.statistics.clustered import (
     LEAST_UNITS,

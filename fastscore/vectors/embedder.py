@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 from fastscore_jit.arrays import Vectors
-from fastscore_jit.stopping import raise_if_stopped
+from fastscore_jit.threads import raise_if_stopped
 from fastscore_models import (
     ExportedModel,
     ModelExportError,

@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
 
 import numpy as np
 import numpy.typing as npt
-from fastscore_jit.stopping import result_of
 from fastscore_jit.system import processor_flags
+from fastscore_jit.threads import result_of
 
 from fastscore.errors import ModelError, UsageError, did_you_mean
 from fastscore.extras import install_command, is_installed

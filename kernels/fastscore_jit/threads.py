@@ -1,10 +1,154 @@
-"""Contiguous chunks of rows over threads; each chunk writes its own rows of the output."""
+"""Runs chunks of rows on threads, and stops long kernels early by a flag that they check.
+
+An interruption sets the flag (`request_stop`). A kernel that finds it set returns at once. Its
+caller raises `StoppedError`, so unfinished results are never used. Each run has its own flag
+(`own_stop_flag`), shared by its threads, so runs in other threads of the process continue.
+"""
 
 import os
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from contextvars import ContextVar, copy_context
+from typing import Any, ParamSpec, TypeVar
 
-from fastscore_jit.stopping import StoppablePool, interruptible
+import numpy as np
+
+from fastscore_jit import llvm
+from fastscore_jit.arrays import Int64Array
+from fastscore_jit.compiling import instruction
 from fastscore_jit.system import processors
+
+Given = ParamSpec("Given")
+Result = TypeVar("Result")
+
+_PROCESS_FLAG = np.zeros(1, np.int64)
+_STOP_FLAG: ContextVar[Int64Array] = ContextVar("fastscore_stop_flag", default=_PROCESS_FLAG)
+_open_flags: dict[int, Int64Array] = {}
+
+POLL_SECONDS = 0.1
+"""Interval at which a waiting main thread lets Python handle signals."""
+
+_SIGNALLED = 2
+
+
+class StoppedError(Exception):
+    """Work ended early because it was interrupted."""
+
+
+@contextmanager
+def own_stop_flag() -> Iterator[None]:
+    """Give this thread, and the threads that a `StoppablePool` starts for it, their own flag."""
+    flag = np.zeros(1, np.int64)
+    _open_flags[id(flag)] = flag
+    if was_signalled():
+        flag[0] = _SIGNALLED
+    token = _STOP_FLAG.set(flag)
+    try:
+        yield
+    finally:
+        _STOP_FLAG.reset(token)
+        del _open_flags[id(flag)]
+
+
+def stop_flag() -> Int64Array:
+    """Return this thread's stop flag, an argument of kernels; non-zero means stop."""
+    return _STOP_FLAG.get()
+
+
+def request_stop(*, signalled: bool = False) -> None:
+    """Ask the kernels and tasks of this run to stop; after a signal, those of the process."""
+    if not signalled:
+        stop_flag()[0] = max(int(stop_flag()[0]), 1)
+        return
+    for flag in (_PROCESS_FLAG, *_open_flags.values()):
+        flag[0] = _SIGNALLED
+
+
+def clear_stop() -> None:
+    """Allow work again after all of it has ended. A signal's request remains."""
+    stop_flag()[0] = 0
+    if was_signalled():  # meanwhile, too
+        stop_flag()[0] = _SIGNALLED
+
+
+def was_signalled() -> bool:
+    """Return whether a signal has asked this process to stop."""
+    return bool(_PROCESS_FLAG[0] == _SIGNALLED)
+
+
+def raise_if_stopped() -> None:
+    """Raise `StoppedError` if a stop was requested."""
+    if stop_flag()[0]:
+        raise StoppedError
+
+
+class StoppablePool(ThreadPoolExecutor):
+    """Thread pool whose tasks stop when the run that submitted them is stopped."""
+
+    def submit(
+        self, work: Callable[Given, Result], /, *given: Given.args, **named: Given.kwargs
+    ) -> Future[Result]:
+        """Run work in a thread, with the stop flag of the submitting thread."""
+        context = copy_context()
+        return super().submit(lambda: context.run(work, *given, **named))
+
+
+def _plain_is_stopped(flag: Any) -> bool:
+    return bool(flag[0])
+
+
+@instruction("array -> int64", plain=_plain_is_stopped)
+def is_stopped(builder: Any, flag: Any) -> Any:
+    """Read the flag from memory, which the compiler must not cache."""
+    place = llvm.pointer(builder, flag, llvm.number(64))
+    return builder.load_atomic(place, "monotonic", 8)
+
+
+def result_of(future: Future[Result]) -> Result:
+    """Wait for a result, and check for a stop meanwhile.
+
+    Without the checks, a custom signal handler could leave the wait running forever.
+    """
+    while not wait([future], POLL_SECONDS).done:
+        raise_if_stopped()
+    return future.result()
+
+
+def interruptible(work: Callable[[], Result]) -> Result:
+    """Run long work so that Ctrl-C ends it.
+
+    Python handles signals only in its main thread, between two calls. So the main thread waits
+    while another thread works.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return work()
+    results: list[Result] = []
+    errors: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            results.append(work())
+        except BaseException as error:
+            errors.append(error)
+
+    worker = threading.Thread(
+        target=copy_context().run, args=(run,), name="fastscore-interruptible"
+    )
+    worker.start()
+    try:
+        # a custom signal handler may not end the wait
+        while worker.is_alive():
+            worker.join(POLL_SECONDS)
+    except BaseException:
+        request_stop()
+        worker.join()
+        clear_stop()
+        raise
+    if errors:
+        raise errors[0]
+    return results[0]
 
 
 def thread_count(threads: int | None) -> int:

@@ -21,8 +21,7 @@ from typing import Any
 
 from fastscore_jit import objects
 from fastscore_jit.compiling import CompilationError, Kernel, declared_kernels
-from fastscore_jit.stopping import result_of
-from fastscore_jit.threads import thread_count
+from fastscore_jit.threads import result_of, thread_count
 
 _PROGRAM = "from fastscore_jit.worker import main; main()"
 _MOST_QUOTED = 2_000

@@ -30,8 +30,14 @@ from fastscore_jit.memory import (
     load_word,
     store_word,
 )
-from fastscore_jit.stopping import StoppedError, interruptible, is_stopped, stop_flag
-from fastscore_jit.threads import run_chunks, thread_count
+from fastscore_jit.threads import (
+    StoppedError,
+    interruptible,
+    is_stopped,
+    run_chunks,
+    stop_flag,
+    thread_count,
+)
 from fastscore_jit.validation import same_length
 
 from fastscore_kernels._lanes import (

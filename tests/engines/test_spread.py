@@ -12,8 +12,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from fastscore_jit.stopping import raise_if_stopped
-from fastscore_jit.threads import thread_count
+from fastscore_jit.threads import raise_if_stopped, thread_count
 
 from fastscore.errors import InputError, MemoryLimitError, UsageError
 from fastscore.logs.integrity.limits import Limits

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from fastscore_jit import stopping
+from fastscore_jit import threads
 
 from fastscore.cli import cli
 from fastscore.examples import example_names, example_options, write_example
@@ -57,7 +57,7 @@ def logs(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
 def looks(logs: Path, monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """Note the processor's time at each look that Python takes, of what scored the logs once."""
     found: list[float] = []
-    original = stopping.raise_if_stopped
+    original = threads.raise_if_stopped
 
     def look() -> None:
         found.append(time.process_time())

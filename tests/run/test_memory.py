@@ -5,8 +5,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from fastscore_jit.stopping import StoppedError, clear_stop, raise_if_stopped, stop_flag
 from fastscore_jit.system import own_memory
+from fastscore_jit.threads import StoppedError, clear_stop, raise_if_stopped, stop_flag
 
 from fastscore.errors import EXIT_INCOMPLETE, MemoryLimitError
 from fastscore.logs.integrity.limits import Limits

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fastscore_jit import stopping
+from fastscore_jit import threads
 from fastscore_jit.compiling import JIT_DISABLED
-from fastscore_jit.stopping import (
+from fastscore_jit.threads import (
     StoppablePool,
     StoppedError,
     clear_stop,
@@ -32,7 +32,7 @@ SECONDS = 120
 def unsignalled() -> Iterator[None]:
     """Forget a signal, which a process remembers until its end."""
     yield
-    stopping._PROCESS_FLAG[0] = 0
+    threads._PROCESS_FLAG[0] = 0
 
 
 def is_stopped() -> bool:

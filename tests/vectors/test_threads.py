@@ -7,7 +7,7 @@ from contextvars import copy_context
 import numpy as np
 import polars as pl
 import pytest
-from fastscore_jit.stopping import StoppedError, own_stop_flag, request_stop
+from fastscore_jit.threads import StoppedError, own_stop_flag, request_stop
 from fastscore_models import ExportedModel
 
 from fastscore.vectors import Embedder, embedder, precisions

@@ -12,7 +12,6 @@ from typing import Any
 from urllib.parse import quote, unquote
 
 from fastscore.errors import UsageError, did_you_mean
-from fastscore.logs.inputs.flags import Flag, column_flag, typed
 from fastscore.suites.chats import (
     ANY_OTHER,
     ASSISTANT_ROLE,
@@ -23,7 +22,7 @@ from fastscore.suites.chats import (
     ChatRows,
 )
 from fastscore.suites.declarations import Chat, Column, Source
-from fastscore.wording import parameter
+from fastscore.wording import Flag, column_flag, parameter, typed
 
 EACH = "[]."
 """In a path, between an array and what is found in each of its elements."""

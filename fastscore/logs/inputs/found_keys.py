@@ -14,10 +14,10 @@ from typing import Any
 
 from fastscore.logs.inputs.column_map import EACH, LEFT_OUT
 from fastscore.logs.inputs.document_values import json_of_text, value_at
-from fastscore.logs.inputs.flags import Flag, value_flag
 from fastscore.logs.inputs.records import HEAD_ROWS, ROWS_SAMPLED, Record, json_of
 from fastscore.suites.chats import ASSISTANT_ROLE, SYSTEM_ROLE, USER_ROLE, ChatRows
 from fastscore.suites.declarations import Column, Source
+from fastscore.wording import Flag, value_flag
 
 MOST_KEYS = 10_000
 SHOWN = 8

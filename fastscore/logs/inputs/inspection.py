@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from fastscore.errors import FastscoreError, InputError
+from fastscore.errors import FastscoreError, InputError, UnmappedLogError
 from fastscore.logs.inputs.column_map import NO_MAP, ColumnMap, map_of, map_source
 from fastscore.logs.inputs.column_samples import RequiredColumn, all_columns
 from fastscore.logs.inputs.files import (
@@ -21,14 +21,13 @@ from fastscore.logs.inputs.files import (
     list_left_aside,
     resolve_inputs,
 )
-from fastscore.logs.inputs.flags import Flag, UnmappedLogError, layout_flag, typed
 from fastscore.logs.inputs.found_keys import FoundKey, FoundKeys, count_keys, fold_maps
 from fastscore.logs.inputs.layout import layout_map
 from fastscore.logs.inputs.records import beginning_of, records
 from fastscore.logs.inputs.screening import UnknownWordsError, screen
 from fastscore.logs.inputs.suggestions import ROW_PER_TURN
 from fastscore.suites.declarations import ALL_METRICS, Column, Source
-from fastscore.wording import TYPE
+from fastscore.wording import TYPE, Flag, layout_flag, typed
 
 EXAMPLE_CHARACTERS = 60
 ARRAY = "array"

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import islice, pairwise
 from typing import Any
 
-from fastscore.errors import InputError
+from fastscore.errors import InputError, UnmappedLogError
 from fastscore.logs.inputs.chats import names_no_speaker
 from fastscore.logs.inputs.column_samples import (
     ColumnSample,
@@ -28,14 +28,6 @@ from fastscore.logs.inputs.column_samples import (
     sample_rows,
 )
 from fastscore.logs.inputs.files import STDIN, Format, InputFile
-from fastscore.logs.inputs.flags import (
-    Flag,
-    UnmappedLogError,
-    column_flag,
-    layout_flag,
-    typed,
-    value_flag,
-)
 from fastscore.logs.inputs.found_keys import (
     KINDS,
     SHOWN,
@@ -62,7 +54,7 @@ from fastscore.logs.inputs.suggestions import (
 )
 from fastscore.suites.chats import USER_ROLE
 from fastscore.suites.declarations import Source
-from fastscore.wording import command_text
+from fastscore.wording import Flag, column_flag, command_text, layout_flag, typed, value_flag
 
 
 @dataclass(frozen=True, slots=True)

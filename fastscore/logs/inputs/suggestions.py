@@ -20,7 +20,6 @@ from fastscore.logs.inputs.column_samples import (
     stored,
 )
 from fastscore.logs.inputs.files import STDIN, InputFile
-from fastscore.logs.inputs.flags import Flag, column_flag, layout_flag
 from fastscore.logs.inputs.found_keys import (
     ANY_KEY,
     FoundKey,
@@ -31,6 +30,7 @@ from fastscore.logs.inputs.found_keys import (
 from fastscore.logs.inputs.layout import layout_names, load_layout
 from fastscore.logs.inputs.records import ROWS_SAMPLED, Record, json_of, records
 from fastscore.suites.declarations import Column, Source
+from fastscore.wording import Flag, column_flag, layout_flag
 
 _ARRAYS_TRIED = 20
 _FEWEST_VALUES = 3

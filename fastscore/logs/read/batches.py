@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 from fastscore_jit.arrays import Int64Array
-from fastscore_jit.stopping import StoppablePool, raise_if_stopped
+from fastscore_jit.threads import StoppablePool, raise_if_stopped
 from fastscore_readers.csv_records import (
     TEXT_AFTER_QUOTE,
     TOO_LONG,

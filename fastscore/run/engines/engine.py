@@ -16,7 +16,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
-from fastscore_jit.stopping import POLL_SECONDS, StoppablePool
+from fastscore_jit.threads import POLL_SECONDS, StoppablePool
 
 from fastscore.errors import FastscoreError, UsageError, did_you_mean
 from fastscore.extras import require

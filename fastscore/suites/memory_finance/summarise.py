@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from fastscore_jit.stopping import StoppablePool
+from fastscore_jit.threads import StoppablePool
 
 from fastscore.suites.base import Aggregate
 from fastscore.suites.columns import hold_if_small

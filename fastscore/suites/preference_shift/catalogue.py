@@ -24,7 +24,7 @@ from typing import Any
 
 import orjson
 import polars as pl
-from fastscore_jit.stopping import raise_if_stopped
+from fastscore_jit.threads import raise_if_stopped
 
 from fastscore.content_hash import hash_bytes
 from fastscore.errors import UsageError, did_you_mean, listed

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 from fastscore_jit.arrays import Float64Array, Indices, Mask
-from fastscore_jit.stopping import raise_if_stopped
+from fastscore_jit.threads import raise_if_stopped
 from fastscore_kernels import (
     idf_cosine_csr,
     intersection_size_csr,

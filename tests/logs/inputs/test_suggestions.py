@@ -4,11 +4,10 @@ from typing import Any
 
 from fastscore.logs.inputs.column_samples import FileSample, RequiredColumn, all_columns
 from fastscore.logs.inputs.files import InputFile
-from fastscore.logs.inputs.flags import Flag, column_flag, layout_flag, typed
 from fastscore.logs.inputs.found_keys import count_keys
 from fastscore.logs.inputs.suggestions import flags_to_type, keys_beside, suggested
 from fastscore.suites.declarations import ALL_METRICS, Column, Source
-from fastscore.wording import spellings
+from fastscore.wording import Flag, column_flag, layout_flag, spellings, typed
 
 TEXT = Column(name="text", kind="text", needed_by=ALL_METRICS)
 SPEAKER = Column(name="speaker", kind="text", needed_by=ALL_METRICS)
