@@ -304,6 +304,10 @@ def _sets(columns: Mapping[str, pl.Series]) -> list[Csr]:
 def _of_one_kind(members: Mapping[str, pl.Series]) -> list[pl.Series]:
     """Return columns with a common dtype, in which equal members are equal."""
     kinds = {name: _kind(column.dtype) for name, column in members.items() if len(column)}
+    if {*kinds.values()} == {"integers", "unsigned integers"}:
+        signed = (members[name].min() for name, kind in kinds.items() if kind == "integers")
+        if all(lowest >= 0 for lowest in signed):  # type: ignore[operator]
+            kinds = dict.fromkeys(kinds, "unsigned integers")
     if len({*kinds.values()}) > 1:
         (first, kind), *others = kinds.items()
         name = next(name for name, other in others if other != kind)

@@ -70,6 +70,16 @@ def test_pairs_equal_the_oracle_however_they_are_called(data: st.DataObject, dty
     assert found == [None if one is None else pytest.approx(one, rel=1e-12) for one in cosines]
 
 
+def test_integers_without_a_sign_equal_those_with_one_if_none_is_negative() -> None:
+    unsigned = pl.Series([[2**64 - 1, 1]], dtype=pl.List(pl.UInt64))
+    signed = pl.Series([[1, 2]], dtype=pl.List(pl.Int64))
+    assert called(sets.jaccard, pl.DataFrame({"a": unsigned, "b": signed})).item() == 1 / 3
+    weighted = sets.idf_cosine(unsigned, unsigned, idf={1: 2.0})
+    assert weighted.item() == 1.0
+    with pytest.raises(UsageError, match="lists of UInt64 and `b` of Int64; expected one kind"):
+        sets.jaccard(unsigned, pl.Series([[-1]], dtype=pl.List(pl.Int64)))
+
+
 @given(st.data(), DTYPES)
 def test_distinct_shares_equal_the_oracle(data: st.DataObject, dtype: Any) -> None:
     rows = [row for row, _ in data.draw(rows_of(dtype))]

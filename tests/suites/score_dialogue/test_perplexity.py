@@ -142,10 +142,12 @@ def test_a_run_judges_each_text_once(tmp_path, logs, masked_cache, monkeypatch):
     assert scores.signature != run.signature
 
 
-def test_a_model_that_is_not_exported_is_refused_before_anything_is_read(tmp_path, monkeypatch):
+def test_a_model_that_is_not_exported_is_refused_before_logs_are_scored(
+    tmp_path, logs, monkeypatch
+):
     monkeypatch.setenv("FASTSCORE_CACHE", str(tmp_path))
     with pytest.raises(ModelError, match="'gone' has not been exported"):
-        fastscore.score(tmp_path, fastscore.ScoreDialogue(lex_weight=1.0, pppl_model="gone"))
+        fastscore.score(logs, fastscore.ScoreDialogue(lex_weight=1.0, pppl_model="gone"))
 
 
 def test_without_a_model_the_columns_are_null_and_not_summarised(tmp_path, logs):
