@@ -60,7 +60,7 @@ def test_a_worker_killed_at_any_moment_is_done_without(
         assert "workers died" in stderr
 
 
-@RAY_BY_NIGHT
+@pytest.mark.slow
 def test_a_worker_killed_while_it_adds_up_is_done_without(
     engine: str, place: Path, lexical: dict[str, bytes], tmp_path: Path
 ) -> None:
@@ -154,7 +154,7 @@ def test_a_call_interrupted_before_it_begins_says_nothing(
     assert loop.isEnabledFor(logging.CRITICAL)
 
 
-@RAY_BY_NIGHT
+@pytest.mark.slow
 def test_a_worker_beyond_its_memory_ends_the_run_and_more_goes_on(
     engine: str, place: Path, lexical: dict[str, bytes], tmp_path: Path
 ) -> None:
@@ -188,6 +188,7 @@ system.os = System()
 """
 
 
+@pytest.mark.slow
 def test_a_worker_that_dies_amid_a_file_leaves_nothing_of_it(
     place: Path, lexical: dict[str, bytes], tmp_path: Path
 ) -> None:

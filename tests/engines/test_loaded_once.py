@@ -55,6 +55,7 @@ sys.meta_path.insert(0, Watching())
 """
 
 
+@pytest.mark.slow
 def test_a_worker_loads_the_model_once_and_a_machine_compiles_a_kernel_once(
     place: Path,
     semantic: dict[str, bytes],

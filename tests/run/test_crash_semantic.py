@@ -111,9 +111,9 @@ def test_a_run_killed_at_any_moment_is_finished_by_the_next(
 @pytest.mark.parametrize(
     "sign",
     [
-        f"run/{TEXTS_COLLECTED}",
+        pytest.param(f"run/{TEXTS_COLLECTED}", marks=pytest.mark.slow),
         "store/*/*.tmp",
-        "store/*/*.ids",
+        pytest.param("store/*/*.ids", marks=pytest.mark.slow),
         "run/receipts/score-*.json",
     ],
 )
@@ -131,6 +131,7 @@ def test_a_run_killed_in_a_certain_stage_is_finished_by_the_next(
     assert finished(logs, tmp_path / "run", cache) == undisturbed[0]
 
 
+@pytest.mark.slow
 def test_a_run_killed_again_and_again_is_finished(
     logs: list[Path], cache: Path, undisturbed: tuple[dict[str, bytes], float], tmp_path: Path
 ) -> None:

@@ -125,7 +125,12 @@ run_lexical([Path(each) for each in logs], Path(url), shard_bytes=1)
 
 
 @pytest.mark.parametrize(
-    ("place", "number"), [("put_outputs", 3), ("put_receipt", 3), ("copy_folder", 1)]
+    ("place", "number"),
+    [
+        ("put_outputs", 3),
+        pytest.param("put_receipt", 3, marks=pytest.mark.slow),
+        pytest.param("copy_folder", 1, marks=pytest.mark.slow),
+    ],
 )
 def test_a_run_killed_in_a_commit_is_finished_by_the_next(
     store: Store, logs: list[Path], tmp_path: Path, place: str, number: int
@@ -221,7 +226,7 @@ def test_readers_see_the_last_complete_run_while_another_is_written(
     assert fresh(tmp_path).tables["dialogues"].height == 12
 
 
-@pytest.mark.parametrize("change", ["deleted", "changed"])
+@pytest.mark.parametrize("change", ["deleted", pytest.param("changed", marks=pytest.mark.slow)])
 def test_a_damaged_part_is_refused_and_scored_again(
     store: Store, logs: list[Path], tmp_path: Path, change: str
 ) -> None:
