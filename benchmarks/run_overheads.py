@@ -41,7 +41,7 @@ from benchmarks.figures import Figure, describe_host, publish
 from benchmarks.harness import Case, command
 from benchmarks.miner_logs import Layout, generate
 from benchmarks.processes import measure
-from fastscore.logs.inputs.screening import Screened
+from fastscore.logs.samples.screening import Screened
 from fastscore.run import commit
 from fastscore.run.commit import RECEIPTS, load_receipt, part_name, receipt_path, save_receipt
 from fastscore.run.context import RunConfig

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
         summary,
     )
     from fastscore.errors import FastscoreError
-    from fastscore.logs.read.score_input import LogsWarning, RejectsWarning
+    from fastscore.logs.score_input import LogsWarning, RejectsWarning
     from fastscore.results.agreement import Agreement, agreement
     from fastscore.results.analyse import Analysis, analyse
     from fastscore.results.compare import Comparison, compare
@@ -59,10 +59,10 @@ _MODULE_OF = {
     "FastscoreError": "fastscore.errors",
     "GroupTravel": "fastscore.suites.group_travel.options",
     "GuestSimulation": "fastscore.suites.guest_simulation.options",
-    "LogsWarning": "fastscore.logs.read.score_input",
+    "LogsWarning": "fastscore.logs.score_input",
     "MemoryFinance": "fastscore.suites.memory_finance.options",
     "PreferenceShift": "fastscore.suites.preference_shift.options",
-    "RejectsWarning": "fastscore.logs.read.score_input",
+    "RejectsWarning": "fastscore.logs.score_input",
     "Run": "fastscore.results.runs",
     "ScoreDialogue": "fastscore.suites.score_dialogue.options",
     "Scorer": "fastscore.api.scorer",

@@ -17,8 +17,8 @@ import pytest
 import fastscore
 from fastscore.logs.file_ranges import FileRange, Shard
 from fastscore.logs.inputs.files import InputFile
-from fastscore.logs.inputs.screening import Screened
 from fastscore.logs.plan.shards import Plan
+from fastscore.logs.samples.screening import Screened
 from fastscore.run.inputs import NamedInputs, PlannedInputs
 from fastscore.suites.base import Suite
 

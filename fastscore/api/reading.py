@@ -24,9 +24,13 @@ from fastscore.api.arguments import (
 )
 from fastscore.errors import FastscoreError, UnmappedLogError, UsageError
 from fastscore.logs.inputs.column_map import NO_MAP, ColumnMap, column_map, map_source
-from fastscore.logs.inputs.column_samples import RequiredColumn
 from fastscore.logs.inputs.files import FORMAT_NAMES, STDIN, InputFile
-from fastscore.logs.inputs.inspection import (
+from fastscore.logs.inputs.found_keys import MOST_ROWS_SAMPLED
+from fastscore.logs.inputs.layout import as_toml, layout_map
+from fastscore.logs.read.rows import Part, join_parts, read_files
+from fastscore.logs.read.stored_columns import spool_stdin
+from fastscore.logs.samples.column_samples import RequiredColumn
+from fastscore.logs.samples.inspection import (
     InspectedFile,
     Inspection,
     Trial,
@@ -34,11 +38,7 @@ from fastscore.logs.inputs.inspection import (
     key_rows,
     shapes,
 )
-from fastscore.logs.inputs.layout import as_toml, layout_map
-from fastscore.logs.inputs.records import MOST_ROWS_SAMPLED
-from fastscore.logs.read.rows import Part, join_parts, read_files
-from fastscore.logs.read.score_input import LogsWarning, ScoreInput, scan_rejects, scan_rows
-from fastscore.logs.read.stored_columns import spool_stdin
+from fastscore.logs.score_input import LogsWarning, ScoreInput, scan_rejects, scan_rows
 from fastscore.options import (
     SuiteOptions,
     available_processors,

@@ -20,7 +20,7 @@ from fastscore.logs.inputs.frames import as_frame
 from fastscore.logs.inputs.layout import layout_map
 from fastscore.logs.read.chosen import dialogue_ids
 from fastscore.logs.read.rows import Part, join_parts
-from fastscore.logs.read.score_input import RejectsWarning, ScoreInput, read_frame
+from fastscore.logs.score_input import RejectsWarning, ScoreInput, read_frame
 from fastscore.options import SuiteOptions
 from fastscore.run.commit import REJECTS
 from fastscore.run.context import (

@@ -25,7 +25,7 @@ from fastscore.logs.inputs.layout import layout_map
 from fastscore.logs.integrity.limits import DEFAULT_LIMITS, Limits
 from fastscore.logs.read.chosen import Choice, choose, naming_source
 from fastscore.logs.read.rows import Part, join_parts
-from fastscore.logs.read.score_input import ScoreInput
+from fastscore.logs.score_input import ScoreInput
 from fastscore.options import SuiteOptions, available_processors
 from fastscore.results.runs import Run, Scores, open_run
 from fastscore.run.commit import CUT_TEXTS, REJECTS

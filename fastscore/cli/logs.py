@@ -26,7 +26,7 @@ def inspect_command(logs: tuple[str, ...], as_json: bool, as_layout: str | None)
     import orjson
 
     from fastscore.api.reading import commands, inspect, layout_of, show_inspection
-    from fastscore.logs.inputs.inspection import as_json as plain_values
+    from fastscore.logs.samples.inspection import as_json as plain_values
     from fastscore.suites.registry import load_suite, suite_names
     from fastscore.terminal import result_console
 

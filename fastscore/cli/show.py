@@ -170,7 +170,7 @@ def report_command(runs: tuple[Path, ...], output: Path, cluster: str | None, qu
     groups, nulls, rejects, and the best, worst and median dialogues turn by turn. The
     page works offline. REPORT#dialogue=NAME opens a dialogue.
     """
-    from fastscore.logs.read.score_input import LogsWarning
+    from fastscore.logs.score_input import LogsWarning
     from fastscore.results.findings import findings_lines, list_findings
     from fastscore.results.headlines import read_headlines
     from fastscore.results.report.write import write_report

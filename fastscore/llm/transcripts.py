@@ -17,7 +17,7 @@ from fastscore.api.reading import inspect
 from fastscore.errors import InputError, UsageError, did_you_mean
 from fastscore.logs.inputs.column_map import NO_MAP, ColumnMap, map_from, map_source
 from fastscore.logs.read.rows import join_parts
-from fastscore.logs.read.score_input import ScoreInput
+from fastscore.logs.score_input import ScoreInput
 from fastscore.options import build_options
 from fastscore.results.dialogues import place_of_log
 from fastscore.results.runs import open_run

@@ -13,7 +13,7 @@ import polars as pl
 
 from fastscore.errors import RunError, UsageError, did_you_mean
 from fastscore.extras import explained, require
-from fastscore.logs.read.score_input import ScoreInput
+from fastscore.logs.score_input import ScoreInput
 from fastscore.options import available_processors
 from fastscore.run.commit import (
     CUT_TEXTS,

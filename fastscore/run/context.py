@@ -23,7 +23,7 @@ from fastscore.suites.registry import load_suite
 from fastscore.wording import TYPE, parameter
 
 if TYPE_CHECKING:
-    from fastscore.logs.read.score_input import ScoreInput
+    from fastscore.logs.score_input import ScoreInput
     from fastscore.run.writer import Writer
     from fastscore.suites.own_metrics import OwnMetric
 

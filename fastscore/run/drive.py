@@ -20,11 +20,11 @@ from fastscore_jit.system import peak_memory
 
 from fastscore.errors import InputError, RunConflictError
 from fastscore.logs.file_ranges import Shard
-from fastscore.logs.inputs.column_samples import read_records
 from fastscore.logs.inputs.files import InputFile
 from fastscore.logs.integrity.limits import SHARD_MEMORY
 from fastscore.logs.plan.shards import Plan
 from fastscore.logs.read.lines import buffers_kept
+from fastscore.logs.samples.column_samples import read_records
 from fastscore.paths import cache_root
 from fastscore.run import tasks
 from fastscore.run.commit import (

@@ -18,8 +18,6 @@ from fastscore.logs.inputs.files import (
     resolve_inputs,
 )
 from fastscore.logs.inputs.frames import FRAME_NAME
-from fastscore.logs.inputs.screening import Screened, screen
-from fastscore.logs.inputs.suggestions import ROW_PER_TURN, row_per_turn
 from fastscore.logs.objects import is_remote
 from fastscore.logs.plan.shards import Plan, plan_shards
 from fastscore.logs.read.chosen import ChosenDialogues, choose, naming_source
@@ -27,6 +25,8 @@ from fastscore.logs.read.lines import read_blocks
 from fastscore.logs.read.mapped_rows import stored_source
 from fastscore.logs.read.rows import read_files
 from fastscore.logs.read.stored_columns import spool_frame, spool_head, spool_rows, spool_stdin
+from fastscore.logs.samples.screening import Screened, screen
+from fastscore.logs.samples.suggestions import ROW_PER_TURN, row_per_turn
 from fastscore.run.context import RunConfig
 from fastscore.run.engines.engine import LOCAL, Engine
 from fastscore.run.interrupt import stop_if_asked

@@ -13,7 +13,6 @@ import polars as pl
 from fastscore.errors import FastscoreError, InputError, counted
 from fastscore.logs.inputs.archives import open_unpacked
 from fastscore.logs.inputs.column_map import EACH
-from fastscore.logs.inputs.column_samples import RequiredColumn, all_columns
 from fastscore.logs.inputs.first_bytes import content_of, read_head
 from fastscore.logs.inputs.found_keys import (
     KINDS,
@@ -27,6 +26,7 @@ from fastscore.logs.inputs.found_keys import (
     nearest_words,
     role_flags,
 )
+from fastscore.logs.samples.column_samples import RequiredColumn, all_columns
 from fastscore.options import list_alternatives
 from fastscore.run.commit import REJECTS, find_part
 from fastscore.run.context import RunConfig

@@ -10,7 +10,7 @@ from fastscore.errors import InputError
 from fastscore.examples import write_example
 from tests.by_keywords import score_by_keywords
 from tests.cli.scoring import score
-from tests.logs.inputs.wrong_logs import RIGHT, changed, write
+from tests.logs.samples.wrong_logs import RIGHT, changed, write
 
 
 def talks(*speakers: tuple[str, str]) -> list[dict[str, Any]]:

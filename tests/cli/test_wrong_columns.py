@@ -12,7 +12,7 @@ from fastscore.errors import InputError
 from tests.by_keywords import score_by_keywords
 from tests.cli.scoring import CATALOGUE, score
 from tests.conftest import fastscore_command
-from tests.logs.inputs.wrong_logs import NEEDED, OTHER_NAMES, RIGHT, nulled, renamed, write
+from tests.logs.samples.wrong_logs import NEEDED, OTHER_NAMES, RIGHT, nulled, renamed, write
 
 
 @pytest.mark.parametrize("suite", sorted(RIGHT))

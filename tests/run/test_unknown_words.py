@@ -11,7 +11,7 @@ import fastscore
 from fastscore.logs.inputs.found_keys import SHOWN
 from fastscore.run.commit import UNKNOWN_WORDS
 from fastscore.run.missing import MOST_NAMED
-from tests.logs.inputs.wrong_logs import RIGHT
+from tests.logs.samples.wrong_logs import RIGHT
 from tests.run.running import run_lexical, table_bytes
 
 N_DIALOGUES = 7

@@ -23,7 +23,7 @@ from fastscore.logs.inputs.column_map import role_words
 from fastscore.logs.inputs.document_values import (
     dump_json,
     first_at,
-    json_of_text,
+    json_of,
     load_json,
     text_of,
     value_at,
@@ -152,7 +152,7 @@ def plain_turns(text: str, chat: Chat) -> str | None:
         found = load_json(text)
     except ValueError:
         return None
-    found = json_of_text(found) if isinstance(found, str) else found
+    found = json_of(found)
     turns = None if isinstance(found, str) else _listed_turns(found, chat.layout, None)
     if turns is None:
         return None
@@ -402,7 +402,7 @@ def _followed_by(turns: list[Turn], more: list[Turn]) -> list[Turn]:
 def _listed_turns(value: Any, layout: ChatLayout, said_by: str | None) -> list[Turn] | None:
     """Return the turns that a value contains, None if it cannot contain any."""
     if isinstance(value, str):
-        value = json_of_text(value)
+        value = json_of(value)
         if not isinstance(value, list | dict):
             is_broken = said_by is None and value.lstrip().startswith(_ARRAYS)
             return None if is_broken else [Turn(said_by, value or None, {})]

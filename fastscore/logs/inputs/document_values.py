@@ -2,10 +2,12 @@
 
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 import orjson
 
+_OPENING = ("[", "{")
 _NO_TEXT_PARTS = ("thinking", "reasoning", "redacted_thinking", "tool_use", "tool_result")
 
 
@@ -44,8 +46,7 @@ def value_at(value: Any, path: str) -> Any:
     """Return the value that a path leads to; None if it leads nowhere."""
     if not path:
         return value
-    if isinstance(value, str):
-        value = json_of_text(value)
+    value = json_of(value)
     if isinstance(value, dict):
         if path in value:
             return value[path]
@@ -76,15 +77,12 @@ def first_at(value: Any, paths: Sequence[str]) -> Any:
     return None
 
 
-def json_of_text(text: str) -> Any:
-    """Return the array or object that a text spells, the text itself otherwise."""
-    begin = text[:64].lstrip()[:1]
-    if begin in ("[", "{") and begin:
-        try:
-            return load_json(text)
-        except ValueError:
-            return text
-    return text
+def json_of(value: Any) -> Any:
+    """Return the array or object that a text spells, the value itself otherwise."""
+    if isinstance(value, str) and value[:64].lstrip()[:1] in _OPENING:
+        with suppress(ValueError):
+            return load_json(value)
+    return value
 
 
 def load_json(text: str | bytes) -> Any:

@@ -13,12 +13,15 @@ from itertools import islice, pairwise
 from typing import Any
 
 from fastscore.logs.inputs.column_map import EACH, LEFT_OUT
-from fastscore.logs.inputs.document_values import json_of_text, value_at
-from fastscore.logs.inputs.records import HEAD_ROWS, ROWS_SAMPLED, Record, json_of
+from fastscore.logs.inputs.document_values import json_of, value_at
 from fastscore.suites.chats import ASSISTANT_ROLE, SYSTEM_ROLE, USER_ROLE, ChatRows
 from fastscore.suites.declarations import Column, Source
 from fastscore.wording import Flag, value_flag
 
+ROWS_SAMPLED, MOST_ROWS_SAMPLED = 20, 200
+"""How many rows of a file show its shape, and how many if a required column is in none of those."""
+HEAD_ROWS = 1000
+"""How many rows of a large file `inspect` looks at."""
 MOST_KEYS = 10_000
 SHOWN = 8
 """How many keys, words or files a message lists."""
@@ -36,6 +39,10 @@ _TYPES = {
     list: "array",
     dict: "object",
 }
+
+
+Record = dict[str, Any]
+"""A row, as Python objects."""
 
 
 @dataclass(slots=True)
@@ -429,8 +436,7 @@ def mark_speakers(found: FoundKeys, rows: Iterable[Mapping[str, Any]]) -> None:
     arrays = [array for array in found.arrays if EACH not in array]
     for row in islice(rows, ROWS_SAMPLED):
         for array in arrays:
-            value = value_at(row, array)
-            value = json_of_text(value) if isinstance(value, str) else value
+            value = json_of(value_at(row, array))
             turns = [each for each in value if isinstance(each, dict)] if value else []
             path = speaker_key(turns) if isinstance(value, list) else None
             key = found.keys.get(f"{array}{EACH}{path}") if path else None

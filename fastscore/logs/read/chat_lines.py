@@ -12,7 +12,7 @@ import polars as pl
 
 from fastscore.logs.inputs.chats import chat_rows
 from fastscore.logs.inputs.column_map import EACH
-from fastscore.logs.inputs.document_values import dump_json, json_of_text, load_json
+from fastscore.logs.inputs.document_values import dump_json, json_of, load_json
 from fastscore.logs.inputs.files import Format
 from fastscore.logs.read.lines import BOM, Lines
 from fastscore.suites.declarations import ROW_SCHEMA, Chat, Column, Source
@@ -138,7 +138,7 @@ def document_lines(frame: pl.DataFrame, chat: Chat, file: str) -> Lines:
     for row in frame.select("line", *names).iter_rows(named=True):
         line = row.pop("line")
         document = {
-            head: _message_parts(text) if head in text_heads else json_of_text(text)
+            head: _message_parts(text) if head in text_heads else json_of(text)
             for name, text in row.items()
             if text is not None and (head := name.removeprefix(_HEAD))
         }
@@ -191,7 +191,7 @@ def joined_turns(frame: pl.DataFrame, source: Source) -> pl.DataFrame:
 
 def _message_parts(text: str) -> Any:
     """Return the parts of a message if a text is their JSON, else the text."""
-    found = json_of_text(text) if text.startswith(_PARTS) else text
+    found = json_of(text) if text.startswith(_PARTS) else text
     is_parts = isinstance(found, list) and all(
         isinstance(part, dict) and ("type" in part or "text" in part) for part in found
     )

@@ -16,7 +16,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescap
 from markupsafe import Markup, escape
 
 from fastscore.errors import FastscoreError, InputError, UsageError
-from fastscore.logs.read.score_input import LogsWarning
+from fastscore.logs.score_input import LogsWarning
 from fastscore.results.compare import Comparison, compare
 from fastscore.results.compare.show import headline
 from fastscore.results.dialogues import Dialogues

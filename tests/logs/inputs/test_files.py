@@ -21,8 +21,8 @@ from fastscore.logs.inputs.files import (
     list_left_aside,
     resolve_inputs,
 )
-from fastscore.logs.inputs.records import first_row
 from fastscore.logs.plan.shards import plan_shards
+from fastscore.logs.samples.records import first_row
 from fastscore.suites.declarations import Source
 from tests.run.mounts import same_file
 

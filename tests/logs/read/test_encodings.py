@@ -20,9 +20,9 @@ from hypothesis import strategies as st
 
 from fastscore.errors import InputError
 from fastscore.logs.inputs.files import InputFile, resolve_inputs
-from fastscore.logs.inputs.records import records
 from fastscore.logs.plan.shards import Plan, plan_shards
 from fastscore.logs.read.rows import read_shard
+from fastscore.logs.samples.records import records
 from fastscore.suites.declarations import Column, Source
 from tests.conftest import often
 

@@ -17,7 +17,7 @@ from fastscore.logs.inputs.files import resolve_inputs
 from fastscore.logs.inputs.layout import load_layout
 from fastscore.logs.plan.shards import plan_shards
 from fastscore.logs.read.rows import join_parts, read_shard
-from fastscore.logs.read.score_input import ScoreInput
+from fastscore.logs.score_input import ScoreInput
 from fastscore.suites.registry import load_suite
 from tests.conftest import often
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from fastscore.logs.inputs.files import resolve_inputs
 from fastscore.logs.plan.shards import plan_shards
 from fastscore.logs.read.rows import join_parts, read_shard
-from fastscore.logs.read.score_input import ScoreInput
+from fastscore.logs.score_input import ScoreInput
 from fastscore.suites.declarations import Coercion, Column, ColumnKind, Source
 from tests.conftest import often
 

@@ -10,12 +10,12 @@ import pytest
 
 from fastscore.errors import InputError, MemoryLimitError
 from fastscore.logs.file_ranges import FileRange
-from fastscore.logs.inputs import records as sampled
 from fastscore.logs.inputs.files import resolve_inputs
 from fastscore.logs.integrity.limits import MAX_RECORD_BYTES, Limits
 from fastscore.logs.plan.shards import Plan, plan_shards
 from fastscore.logs.read import parquet
 from fastscore.logs.read.rows import Rows, read_shard
+from fastscore.logs.samples import records as sampled
 from fastscore.suites.declarations import Column, Source
 
 SOURCE = Source(

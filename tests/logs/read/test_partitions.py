@@ -11,9 +11,9 @@ import pytest
 from fastscore.errors import InputError
 from fastscore.logs.inputs.files import resolve_inputs
 from fastscore.logs.inputs.folders import partition_of
-from fastscore.logs.inputs.records import records
 from fastscore.logs.plan.shards import Plan, plan_shards
 from fastscore.logs.read.rows import read_shard
+from fastscore.logs.samples.records import records
 from fastscore.suites.declarations import Column, Mapped, Source
 
 FORMATS = ("csv", "json", "jsonl", "parquet")

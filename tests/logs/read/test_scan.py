@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from fastscore.errors import InputError
 from fastscore.logs.read import batches, lines
-from fastscore.logs.read.score_input import RejectsWarning, ScoreInput, scan_rejects, scan_rows
+from fastscore.logs.score_input import RejectsWarning, ScoreInput, scan_rejects, scan_rows
 from fastscore.suites.declarations import REJECTS_TABLE, Source
 from tests.conftest import often
 from tests.logs.read.test_rows import SOURCE, files

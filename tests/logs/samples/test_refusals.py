@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from fastscore.logs.inputs.column_samples import (
+from fastscore.logs.inputs.files import Format, InputFile
+from fastscore.logs.samples.column_samples import (
     ColumnSample,
     FileSample,
     RequiredColumn,
     required_columns,
 )
-from fastscore.logs.inputs.files import Format, InputFile
-from fastscore.logs.inputs.screening import (
+from fastscore.logs.samples.screening import (
     any_word_error,
     beginning,
     describe_no_row,

@@ -11,7 +11,7 @@ from fastscore.errors import InputError
 from fastscore.logs.inputs.column_map import ColumnMap
 from fastscore.logs.inputs.files import InputFile
 from fastscore.logs.inputs.found_keys import FoundKey, count_keys, fold_maps
-from fastscore.logs.inputs.inspection import (
+from fastscore.logs.samples.inspection import (
     InspectedFile,
     Trial,
     as_json,

@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from fastscore.logs.inputs.column_samples import FileSample, RequiredColumn, all_columns
 from fastscore.logs.inputs.files import InputFile
 from fastscore.logs.inputs.found_keys import count_keys
-from fastscore.logs.inputs.suggestions import flags_to_type, keys_beside, suggested
+from fastscore.logs.samples.column_samples import FileSample, RequiredColumn, all_columns
+from fastscore.logs.samples.suggestions import flags_to_type, keys_beside, suggested
 from fastscore.suites.declarations import ALL_METRICS, Column, Source
 from fastscore.wording import Flag, column_flag, layout_flag, spellings, typed
 

@@ -12,8 +12,8 @@ import pytest
 from fastscore.errors import InputError
 from fastscore.logs.inputs.column_map import column_map
 from tests.by_keywords import score_by_keywords
-from tests.logs.inputs.screened import found, message, refusal, screened
-from tests.logs.inputs.wrong_logs import (
+from tests.logs.samples.screened import found, message, refusal, screened
+from tests.logs.samples.wrong_logs import (
     NEEDED,
     OTHER_NAMES,
     RIGHT,

@@ -25,17 +25,17 @@ from fastscore.logs.inputs.chats import (
     in_lower_case,
 )
 from fastscore.logs.inputs.column_map import EACH, LEFT_OUT, NOWHERE, role_words
+from fastscore.logs.inputs.document_values import json_of
 from fastscore.logs.inputs.files import InputFile
-from fastscore.logs.inputs.found_keys import json_type, json_types
-from fastscore.logs.inputs.records import (
+from fastscore.logs.inputs.found_keys import (
     MOST_ROWS_SAMPLED,
     ROWS_SAMPLED,
     Record,
-    first_row,
-    json_of,
-    records,
+    json_type,
+    json_types,
 )
 from fastscore.logs.integrity.limits import DEFAULT_LIMITS
+from fastscore.logs.samples.records import first_row, records
 from fastscore.suites.declarations import ALL_METRICS, Column, Source
 from fastscore.unpacked import DamageError
 

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from fastscore.logs.inputs.column_map import column_map
-from fastscore.logs.inputs.records import ROWS_SAMPLED
-from tests.logs.inputs.screened import refusal, screened
-from tests.logs.inputs.wrong_logs import (
+from fastscore.logs.inputs.found_keys import ROWS_SAMPLED
+from tests.logs.samples.screened import refusal, screened
+from tests.logs.samples.wrong_logs import (
     RIGHT,
     changed,
     renamed,
@@ -167,7 +167,7 @@ def test_reading_ends_as_soon_as_everything_was_seen(
             read += 1
             yield row
 
-    monkeypatch.setattr("fastscore.logs.inputs.column_samples.records", counted)
+    monkeypatch.setattr("fastscore.logs.samples.column_samples.records", counted)
     screened("score_dialogue", log)
     assert read == ROWS_SAMPLED + 1
 

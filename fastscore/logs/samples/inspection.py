@@ -14,7 +14,6 @@ from typing import Any
 
 from fastscore.errors import FastscoreError, InputError, UnmappedLogError
 from fastscore.logs.inputs.column_map import NO_MAP, ColumnMap, map_of, map_source
-from fastscore.logs.inputs.column_samples import RequiredColumn, all_columns
 from fastscore.logs.inputs.files import (
     FORMAT_NAMES,
     InputFile,
@@ -23,9 +22,10 @@ from fastscore.logs.inputs.files import (
 )
 from fastscore.logs.inputs.found_keys import FoundKey, FoundKeys, count_keys, fold_maps
 from fastscore.logs.inputs.layout import layout_map
-from fastscore.logs.inputs.records import beginning_of, records
-from fastscore.logs.inputs.screening import UnknownWordsError, screen
-from fastscore.logs.inputs.suggestions import ROW_PER_TURN
+from fastscore.logs.samples.column_samples import RequiredColumn, all_columns
+from fastscore.logs.samples.records import beginning_of, records
+from fastscore.logs.samples.screening import UnknownWordsError, screen
+from fastscore.logs.samples.suggestions import ROW_PER_TURN
 from fastscore.suites.declarations import ALL_METRICS, Column, Source
 from fastscore.wording import TYPE, Flag, layout_flag, typed
 

@@ -8,7 +8,19 @@ from itertools import islice
 from fastscore.errors import UsageError
 from fastscore.logs.inputs.chats import BARE, counted_rows, is_array_of_turns
 from fastscore.logs.inputs.column_map import EACH, NO_MAP, ColumnMap, map_source
-from fastscore.logs.inputs.column_samples import (
+from fastscore.logs.inputs.document_values import json_of
+from fastscore.logs.inputs.files import STDIN, InputFile
+from fastscore.logs.inputs.found_keys import (
+    ANY_KEY,
+    ROWS_SAMPLED,
+    FoundKey,
+    FoundKeys,
+    Record,
+    keys_of_others,
+    nearest_key,
+)
+from fastscore.logs.inputs.layout import layout_names, load_layout
+from fastscore.logs.samples.column_samples import (
     FileSample,
     Known,
     RequiredColumn,
@@ -19,16 +31,7 @@ from fastscore.logs.inputs.column_samples import (
     sample_rows,
     stored,
 )
-from fastscore.logs.inputs.files import STDIN, InputFile
-from fastscore.logs.inputs.found_keys import (
-    ANY_KEY,
-    FoundKey,
-    FoundKeys,
-    keys_of_others,
-    nearest_key,
-)
-from fastscore.logs.inputs.layout import layout_names, load_layout
-from fastscore.logs.inputs.records import ROWS_SAMPLED, Record, json_of, records
+from fastscore.logs.samples.records import records
 from fastscore.suites.declarations import Column, Source
 from fastscore.wording import Flag, column_flag, layout_flag
 

@@ -25,10 +25,11 @@ from fastscore_jit.system import open_descriptor
 from fastscore.errors import InputError
 from fastscore.logs.inputs.archives import open_unpacked
 from fastscore.logs.inputs.arrow_files import arrow_frames, is_arrow
-from fastscore.logs.inputs.document_values import dump_json, load_json
+from fastscore.logs.inputs.document_values import dump_json, json_of, load_json
 from fastscore.logs.inputs.files import Format, InputFile
 from fastscore.logs.inputs.first_bytes import find_separator
 from fastscore.logs.inputs.folders import partition_of, with_folders
+from fastscore.logs.inputs.found_keys import HEAD_ROWS, Record
 from fastscore.logs.inputs.parquet_footer import group_sizes
 from fastscore.logs.integrity.limits import DEFAULT_LIMITS, MAX_RECORD_BYTES
 from fastscore.logs.integrity.rejects import UNREADABLE_PARQUET, reason_of
@@ -36,10 +37,8 @@ from fastscore.logs.objects import is_remote
 from fastscore.unpacked import DamageError
 
 BUFFER_BYTES = 1 << 14
-ROWS_SAMPLED, MOST_ROWS_SAMPLED = 20, 200
-"""How many rows of a file show its shape, and how many if a required column is in none of those."""
-HEAD_ROWS, _HEAD_BYTES = 1000, 1 << 20
-"""So many rows or bytes of a large file are looked at by `inspect`."""
+_HEAD_BYTES = 1 << 20
+"""So much of a large file is looked at by `inspect`, if that is fewer than `HEAD_ROWS` rows."""
 _SMALL_BYTES, _SMALL_PACKED = 1 << 20, 1 << 16
 _LARGE_VALUE, _MOST_ENTRIES = 1 << 20, 200
 """Of a larger JSON value so many entries of each array and object are looked at."""
@@ -49,8 +48,6 @@ _MOST_LINES = 20_000
 _MOST_BYTES = 64 << 20
 """So much without a row is looked at."""
 _ROWS_AT_ONCE = 256
-
-Record = dict[str, Any]
 
 
 class _GivenUpError(Exception):
@@ -354,11 +351,3 @@ def _unpacked_size(source: Any) -> int:
 def frame_records(frame: pl.DataFrame) -> Iterator[Record]:
     """Yield a frame's rows."""
     yield from frame.iter_rows(named=True)
-
-
-def json_of(value: Any) -> Any:
-    """Return the array or object that a text is, the value itself otherwise."""
-    if isinstance(value, str) and value[:1] in "[{" and value:
-        with suppress(ValueError):
-            return load_json(value.encode("utf-8", "surrogatepass"))
-    return value

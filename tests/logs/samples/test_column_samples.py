@@ -3,7 +3,7 @@
 from collections import Counter
 from typing import Any
 
-from fastscore.logs.inputs.column_samples import (
+from fastscore.logs.samples.column_samples import (
     ColumnSample,
     all_columns,
     count_samples,

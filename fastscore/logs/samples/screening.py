@@ -14,7 +14,22 @@ from typing import Any
 
 from fastscore.errors import InputError, UnmappedLogError
 from fastscore.logs.inputs.chats import names_no_speaker
-from fastscore.logs.inputs.column_samples import (
+from fastscore.logs.inputs.files import STDIN, Format, InputFile
+from fastscore.logs.inputs.found_keys import (
+    KINDS,
+    MOST_ROWS_SAMPLED,
+    ROWS_SAMPLED,
+    SHOWN,
+    Record,
+    count_keys,
+    listed,
+    mark_speakers,
+    nearest_words,
+    role_flags,
+    role_meanings,
+    shortened,
+)
+from fastscore.logs.samples.column_samples import (
     ColumnSample,
     FileSample,
     Known,
@@ -27,26 +42,8 @@ from fastscore.logs.inputs.column_samples import (
     sample_file,
     sample_rows,
 )
-from fastscore.logs.inputs.files import STDIN, Format, InputFile
-from fastscore.logs.inputs.found_keys import (
-    KINDS,
-    SHOWN,
-    count_keys,
-    listed,
-    mark_speakers,
-    nearest_words,
-    role_flags,
-    role_meanings,
-    shortened,
-)
-from fastscore.logs.inputs.records import (
-    MOST_ROWS_SAMPLED,
-    ROWS_SAMPLED,
-    Record,
-    begins_with,
-    first_row,
-)
-from fastscore.logs.inputs.suggestions import (
+from fastscore.logs.samples.records import begins_with, first_row
+from fastscore.logs.samples.suggestions import (
     flags_to_type,
     keys_beside,
     layout_of_arrays,

@@ -9,8 +9,8 @@ from fastscore.logs.inputs.column_map import parse_map
 from fastscore.logs.inputs.found_keys import role_flags, role_meanings
 from fastscore.suites.chats import ChatRows
 from fastscore.suites.registry import load_suite
-from tests.logs.inputs.screened import refusal, screened
-from tests.logs.inputs.wrong_logs import write
+from tests.logs.samples.screened import refusal, screened
+from tests.logs.samples.wrong_logs import write
 
 GUEST = load_suite("guest_simulation").source.chat_rows
 SHIFT = load_suite("preference_shift").source.chat_rows

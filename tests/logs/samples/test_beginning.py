@@ -14,8 +14,9 @@ import pytest
 
 from fastscore.errors import InputError
 from fastscore.logs.inputs.files import resolve_inputs
-from fastscore.logs.inputs.records import HEAD_ROWS, beginning_of, records
+from fastscore.logs.inputs.found_keys import HEAD_ROWS
 from fastscore.logs.integrity import limits
+from fastscore.logs.samples.records import beginning_of, records
 
 ROWS = [{"id": str(n), "text": f"{n} " + 'said "so"\n' * 100} for n in range(3_000)]
 
@@ -86,7 +87,7 @@ def test_small_files_and_damaged_ones_are_looked_at_themselves(tmp_path: Path) -
 def test_a_value_that_is_too_long_is_refused_by_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("fastscore.logs.inputs.records.MAX_RECORD_BYTES", 1 << 20)
+    monkeypatch.setattr("fastscore.logs.samples.records.MAX_RECORD_BYTES", 1 << 20)
     path = tmp_path / "one.json"
     path.write_text(json.dumps({"samples": ROWS}))
     (file,) = resolve_inputs([path], ("json",))

@@ -7,10 +7,10 @@ import pytest
 from fastscore.errors import InputError
 from fastscore.logs.inputs.column_map import NO_MAP, ColumnMap, map_source
 from fastscore.logs.inputs.files import resolve_inputs
-from fastscore.logs.inputs.screening import Screened, screen
+from fastscore.logs.samples.screening import Screened, screen
 from fastscore.suites.registry import load_suite
 from fastscore.wording import command_line_words
-from tests.logs.inputs.wrong_logs import (
+from tests.logs.samples.wrong_logs import (
     NEEDED,
 )
 

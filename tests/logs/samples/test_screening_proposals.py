@@ -8,8 +8,8 @@ from fastscore.errors import UsageError
 from fastscore.logs.inputs.column_map import column_map, map_source
 from fastscore.logs.inputs.layout import load_layout
 from fastscore.suites.registry import load_suite
-from tests.logs.inputs.screened import found, message, refusal, screened
-from tests.logs.inputs.wrong_logs import (
+from tests.logs.samples.screened import found, message, refusal, screened
+from tests.logs.samples.wrong_logs import (
     RIGHT,
     renamed,
     write,
