@@ -23,7 +23,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 import polars as pl
-from scipy import stats
+import scipy
 
 import fastscore
 from benchmarks.figures import Figure, publish
@@ -140,7 +140,7 @@ def true_value(design: Design, symbol: str, pearson: float) -> float:
     """Return rho or tau-b within a model, estimated by SciPy from very many users."""
     plain = Design("", 1, is_tied=design.is_tied, is_uneven=design.is_uneven)
     drawn = simulate(plain, LARGE, pearson, np.random.default_rng(1))
-    of_scipy = stats.spearmanr if symbol == "rho" else stats.kendalltau
+    of_scipy = scipy.stats.spearmanr if symbol == "rho" else scipy.stats.kendalltau
     return float(of_scipy(drawn.score, drawn.judge).statistic)
 
 
@@ -171,7 +171,7 @@ def rates(design: Design, n: int, symbol: str, truth: float, simulations: int) -
     clustered = clustered_spearman if symbol == "rho" else clustered_kendall
     name = f"{symbol}, {design.name}"
     logs = [simulate(design, n, 0.0, generator) for _ in range(simulations)]
-    as_rows = [stats.spearmanr(log.score, log.judge).pvalue for log in logs]
+    as_rows = [scipy.stats.spearmanr(log.score, log.judge).pvalue for log in logs]
     found = [clustered(*log) for log in logs]
     small = np.array([one.p_value is not None and one.p_value < ALPHA for one in found])
     covers_none = ~_covers(found, 0.0)

@@ -3,7 +3,7 @@
 import io
 import re
 import warnings
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -22,11 +22,15 @@ def svg_of(figure: "Figure") -> str:
     str
         The element ``svg``, equal for equal figures.
     """
+    from matplotlib.backends.backend_svg import FigureCanvasSVG  # late: an extra
+
+    canvas: Any = FigureCanvasSVG(figure)
     buffer = io.StringIO()
     with warnings.catch_warnings():
         # text elements use the reader's fonts, which may have more letters
         warnings.filterwarnings("ignore", message="Glyph .* missing")
-        figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
+        # `savefig` draws everything once more before, for a layout that drawing makes anyway
+        canvas.print_svg(buffer, metadata={"Date": None, "Creator": None})
     svg = buffer.getvalue()
     return _compact(svg[svg.index("<svg") :])
 

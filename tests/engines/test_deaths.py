@@ -36,6 +36,7 @@ from tests.run.running import contents
 distributed = pytest.importorskip("distributed")
 
 
+@RAY_BY_NIGHT
 @pytest.mark.parametrize("seed", range(often(1, 20)))
 def test_a_worker_killed_at_any_moment_is_done_without(
     engine: str, place: Path, semantic: dict[str, bytes], cache: Path, tmp_path: Path, seed: int
@@ -100,6 +101,7 @@ def test_a_driver_killed_at_any_moment_is_finished_by_the_same_command(
     assert not left
 
 
+@RAY_BY_NIGHT
 def test_an_interrupted_run_ends_soon_and_leaves_no_process(
     engine: str, place: Path, lexical: dict[str, bytes], tmp_path: Path
 ) -> None:

@@ -96,7 +96,9 @@ BOMBS: dict[str, Callable[[Path], Path]] = {
 }
 
 
-@pytest.mark.parametrize("bomb", BOMBS)
+@pytest.mark.parametrize(
+    "bomb", ["line ends", pytest.param("bad lines", marks=pytest.mark.slow), "empty objects"]
+)
 def test_the_budget_is_kept(tmp_path: Path, bomb: str) -> None:
     log = BOMBS[bomb](tmp_path)
     code, peak, message = score(log, "--max-rejects", "1", "--max-ratio", "5000")
