@@ -121,8 +121,8 @@ def annotate_concepts(
     options = build_options(PreferenceShift, given)
     events = read_logs(_rows(asked.inputs, "preference_shift", reporter), options)
     turns, gold = events.frames["turns"], events.frames["gold"]
-    said = pl.concat([turns["user_text"], turns["system_text"], gold["text"]])
-    texts = said.unique(maintain_order=True).to_list()
+    spoken = pl.concat([turns["user_text"], turns["system_text"], gold["text"]])
+    texts = spoken.unique(maintain_order=True).to_list()
     if not texts:
         raise InputError(f"{', '.join(asked.inputs)}: no conversation has a turn.")
     fields = options.field_names
@@ -294,8 +294,8 @@ def _ask_all(
 ) -> list[Structured[Read] | None]:
     """Ask for every annotation; return them in order."""
 
-    def ask(said: Messages) -> Structured[Read]:
-        request = client.options.request(asked.model, *said, seed=asked.seed, schema=schema)
+    def ask(messages: Messages) -> Structured[Read]:
+        request = client.options.request(asked.model, *messages, seed=asked.seed, schema=schema)
         return ask_until_read(client, request, read, _correction_prompt)
 
     return ask_each(client, messages, ask, reporter, stage="annotate", noun="annotations")

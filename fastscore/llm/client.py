@@ -300,12 +300,12 @@ class ChatClient:
     def _status_error(self, error: Any) -> Exception:
         body = error.body if isinstance(error.body, dict) else {}
         status, message = error.status_code, body.get("message") or str(error.message)
-        said = f"{status}: {self._redacted(str(message))}"
+        reason = f"{status}: {self._redacted(str(message))}"
         if status in _FATAL_STATUSES:
-            what = f"{self.options.endpoint} refuses: {said}."
+            what = f"{self.options.endpoint} refuses: {reason}."
             return ModelServerError(what, _FATAL_STATUSES[status])
         may_pass = status >= 500 or status in _RETRIED_STATUSES
-        return SampleError(SERVER_ERROR if may_pass else REJECTED, said, _hint(said))
+        return SampleError(SERVER_ERROR if may_pass else REJECTED, reason, _hint(reason))
 
     def _connection_error(self, error: Any) -> Exception:
         import httpx2
@@ -377,9 +377,9 @@ class ChatClient:
         )
 
 
-def _hint(said: str) -> str | None:
+def _hint(reason: str) -> str | None:
     """Say what to do about a server that does not understand how it is asked for JSON."""
-    if "response_format" not in said and "json_schema" not in said:
+    if "response_format" not in reason and "json_schema" not in reason:
         return None
     return "Servers differ in how they take a schema: try --structured json-object, or none."
 
@@ -455,16 +455,16 @@ def ask_until_read(
             try:
                 answer = client.ask(asked)
             except SampleError as error:
-                said = failure.answer if failure else ""
-                last = Failure(error.kind, error.reason, said, attempts, error.hint)
+                before = failure.answer if failure else ""
+                last = Failure(error.kind, error.reason, before, attempts, error.hint)
                 return Structured(None, last, attempts)
             attempts += 1
             try:
                 return Structured(read(read_object(answer)), None, attempts)
             except UnusableError as error:
                 failure = Failure(error.kind, str(error), answer.text, attempts)
-            last_said = (ASSISTANT, answer.said or "(nothing)")
-            asked = asked.again(last_said, (USER, again(failure.reason)))
+            last_answer = (ASSISTANT, answer.content or "(nothing)")
+            asked = asked.again(last_answer, (USER, again(failure.reason)))
     return Structured(None, failure, attempts)
 
 

@@ -180,10 +180,10 @@ def judge_request(
 ) -> ChatRequest:
     """Return what is asked of a judge about a dialogue."""
     dimensions = rotated(tuple(rubric.questions), repeat)
-    said = transcript.said[-rubric.last_turns :] if rubric.last_turns else transcript.said
+    turns = transcript.turns[-rubric.last_turns :] if rubric.last_turns else transcript.turns
     highlights = [
         text[: rubric.characters]
-        for speaker, text in said
+        for speaker, text in turns
         if speaker in rubric.speakers and rubric.highlights.search(text)
     ]
     slots = _slots(rubric, dimensions)
@@ -204,8 +204,8 @@ def judge_request(
 
 def transcript_lines(transcript: Transcript, rubric: Rubric) -> list[str]:
     """Return a dialogue's turns as a judge is shown them."""
-    said = transcript.said[-rubric.last_turns :] if rubric.last_turns else transcript.said
-    return [f"{speaker}: {text[: rubric.characters]}" for speaker, text in said]
+    turns = transcript.turns[-rubric.last_turns :] if rubric.last_turns else transcript.turns
+    return [f"{speaker}: {text[: rubric.characters]}" for speaker, text in turns]
 
 
 def _slots(rubric: Rubric, dimensions: Sequence[str]) -> dict[str, Any]:
@@ -229,8 +229,8 @@ def checked_scores(found: dict[str, Any], rubric: Rubric) -> dict[str, int]:
         if name not in found:
             raise UnusableError(f"without {name!r}")
         if type(found[name]) is not int:
-            said = orjson.dumps(found[name]).decode()
-            raise UnusableError(f"{name} is {said:.40}, no whole number")
+            value = orjson.dumps(found[name]).decode()
+            raise UnusableError(f"{name} is {value:.40}, no whole number")
         if not rubric.low <= found[name] <= rubric.high:
             raise UnusableError(f"{name} is {found[name]}, out of range")
     for name in found:

@@ -111,8 +111,8 @@ def place_rows(transcripts: Sequence[Transcript]) -> pl.DataFrame:
                 each.line,
                 each.dialogue,
                 each.model,
-                sum(len(text.split()) for _, text in each.said),
-                len(each.said),
+                sum(len(text.split()) for _, text in each.turns),
+                len(each.turns),
             )
             for row, each in enumerate(transcripts)
         ],

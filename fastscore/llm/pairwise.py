@@ -231,10 +231,10 @@ def read_verdict(found: Mapping[str, Any], members: Sequence[str], first: str) -
     sides = {}
     for name in members:
         # a number says the same as its digit
-        said = str(found[name]) if type(found[name]) is int else found[name]
-        if said not in ("1", "2", TIE):
+        verdict = str(found[name]) if type(found[name]) is int else found[name]
+        if verdict not in ("1", "2", TIE):
             raise UnusableError(f'{name} is {found[name]!r:.40}, not "1", "2" or "tie"')
-        sides[name] = _VERDICTS[first][said]
+        sides[name] = _VERDICTS[first][verdict]
     return Verdict(sides, found[REASON])
 
 

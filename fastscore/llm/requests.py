@@ -62,20 +62,20 @@ def find_object(text: str) -> dict[str, Any]:
     NoObjectError
         There is none, there are several that differ, or a member is given twice.
     """
-    said = without_reasoning(text)
-    if not said:
+    content = without_reasoning(text)
+    if not content:
         raise NoObjectError("nothing beside reasoning" if text.strip() else "empty")
     found: list[dict[str, Any]] = []
-    at = 0 if said.startswith(("{", "[")) else said.find("{")
+    at = 0 if content.startswith(("{", "[")) else content.find("{")
     while at >= 0:
         try:
-            value, end = _DECODER.raw_decode(said, at)
+            value, end = _DECODER.raw_decode(content, at)
         except (json.JSONDecodeError, RecursionError):
             end = at + 1
         else:
             if isinstance(value, dict) and value not in found:
                 found.append(value)
-        at = said.find("{", end)
+        at = content.find("{", end)
     if not found:
         raise NoObjectError("not a JSON object")
     if len(found) > 1:
@@ -176,7 +176,7 @@ class Answer:
     Parameters
     ----------
     text
-        What the model said, reasoning included; empty if it said nothing.
+        What the model answered, reasoning included; empty if it answered nothing.
     refused
         Whether it declined, by the protocol's own mark.
     finish_reason
@@ -195,7 +195,7 @@ class Answer:
     seconds: float
 
     @property
-    def said(self) -> str:
+    def content(self) -> str:
         """The text without reasoning blocks."""
         return without_reasoning(self.text)
 
@@ -215,9 +215,9 @@ def read_answer(content: bytes, request: ChatRequest, seconds: float) -> Answer:
     """
     choice, usage = parse_response(content)
     message = choice["message"]
-    said, refusal = message.get("content"), message.get("refusal")
+    answer, refusal = message.get("content"), message.get("refusal")
     sent = sum(len(each) for _, each in request.messages)
-    text = said if isinstance(said, str) else ""
+    text = answer if isinstance(answer, str) else ""
     if not text and isinstance(refusal, str):
         text = refusal
     return Answer(

@@ -42,7 +42,7 @@ class Transcript:
         The ids by which a run's dialogue is known; no model where logs name none.
     file, line
         Where it begins.
-    said
+    turns
         Pairs of a speaker and a text.
     """
 
@@ -50,7 +50,7 @@ class Transcript:
     model: str | None
     file: str
     line: int
-    said: tuple[Speech, ...]
+    turns: tuple[Speech, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +154,7 @@ def read_transcripts(logs: Logs) -> Transcripts:
     given, _ = ScoreInput.of(list(logs.inputs)).logs(source, logs.suite)
     read = join_parts(given.read(source), source)
     found = _READERS[logs.suite](read.frame, logs.options)
-    dialogues = tuple(each for each in found if each.said)
+    dialogues = tuple(each for each in found if each.turns)
     if not dialogues:
         shown = ", ".join(map(str, logs.inputs))
         raise InputError(f"{shown}: no dialogue of {logs.suite} says anything.")
@@ -162,13 +162,13 @@ def read_transcripts(logs: Logs) -> Transcripts:
 
 
 def _frames(rows: pl.DataFrame, suite: str, options: Options) -> Frames:
-    """Return what a suite makes of rows: its dialogues, with their ids, and what was said."""
+    """Return what a suite makes of rows: its dialogues, with their ids, and their turns."""
     declared = load_suite(suite)
     return declared.read(rows, build_options(declared.options, options)).frames
 
 
-def _spoken(said: Iterable[Speech]) -> tuple[Speech, ...]:
-    return tuple((speaker, text) for speaker, text in said if text.strip())
+def _spoken(turns: Iterable[Speech]) -> tuple[Speech, ...]:
+    return tuple((speaker, text) for speaker, text in turns if text.strip())
 
 
 def _turns(cell: str | None) -> Iterator[Row]:
@@ -188,29 +188,29 @@ def _text(value: object) -> str:
 
 def _of_conversations(rows: pl.DataFrame, options: Options) -> Iterator[Transcript]:
     for row in rows.iter_rows(named=True):
-        said = (
+        turns = (
             (_text(turn.get("speaker")), _text(turn.get("text")))
             for turn in _turns(row["conversation"])
         )
         dialogue = row["session_id"]
         if dialogue is None:
             dialogue = _SUFFIXES.sub("", PurePath(row["file"]).name)
-        yield Transcript(dialogue, row["model_name"], row["file"], row["line"], _spoken(said))
+        yield Transcript(dialogue, row["model_name"], row["file"], row["line"], _spoken(turns))
 
 
 def _of_traces(rows: pl.DataFrame, options: Options) -> Iterator[Transcript]:
     for row in rows.iter_rows(named=True):
-        said: list[Speech] = []
+        turns: list[Speech] = []
         for turn in _turns(row["turns"]):
             if turn.get("role"):
-                said.append((_text(turn["role"]), _text(turn.get("text"))))
+                turns.append((_text(turn["role"]), _text(turn.get("text"))))
             else:
-                said.append(("USER", _text(turn.get("user_text"))))
-                said.append(("ASSISTANT", _text(turn.get("pred_assistant_text"))))
+                turns.append(("USER", _text(turn.get("user_text"))))
+                turns.append(("ASSISTANT", _text(turn.get("pred_assistant_text"))))
         dialogue = row["dialog_id"]
         if dialogue is None:
             dialogue = f"{row['file']}:{row['line']}"
-        yield Transcript(dialogue, None, row["file"], row["line"], _spoken(said))
+        yield Transcript(dialogue, None, row["file"], row["line"], _spoken(turns))
 
 
 def _of_travellers(rows: pl.DataFrame, options: Options) -> Iterator[Transcript]:
@@ -222,10 +222,10 @@ def _of_travellers(rows: pl.DataFrame, options: Options) -> Iterator[Transcript]
         .then(pl.lit("everyone"))
         .otherwise("member")
     )
-    said = _gather_speech(frames["turns"].select("dialogue_row", speaker, text="utterance"))
+    turns = _gather_speech(frames["turns"].select("dialogue_row", speaker, text="utterance"))
     for row, dialogue in enumerate(frames["dialogues"].iter_rows(named=True)):
         place = (dialogue["file"], dialogue["line"])
-        yield Transcript(dialogue["dialogue"], None, *place, _spoken(said.get(row, ())))
+        yield Transcript(dialogue["dialogue"], None, *place, _spoken(turns.get(row, ())))
 
 
 def _gather_speech(turns: pl.DataFrame) -> dict[int, list[Speech]]:
@@ -246,13 +246,13 @@ def _of_guests(rows: pl.DataFrame, options: Options) -> Iterator[Transcript]:
     found: dict[tuple[Any, ...], tuple[Row, list[Speech]]] = {}
     for row in rows.iter_rows(named=True):
         key = (row["file"], row["conversation_id"], row["experiment_level"])
-        _, said = found.setdefault(key, (row, []))
+        _, turns = found.setdefault(key, (row, []))
         if row["name"] != "test_case_info":
-            said.append((_text(row["name"] or row["role"]), _text(row["content"])))
-    for first, said in found.values():
+            turns.append((_text(row["name"] or row["role"]), _text(row["content"])))
+    for first, turns in found.values():
         place = (first["file"], first["line"])
         if place in ids:
-            yield Transcript(ids[place], None, *place, _spoken(said))
+            yield Transcript(ids[place], None, *place, _spoken(turns))
 
 
 def _of_miners(rows: pl.DataFrame, options: Options) -> Iterator[Transcript]:
@@ -283,11 +283,11 @@ def _of_miners(rows: pl.DataFrame, options: Options) -> Iterator[Transcript]:
         "dialogue_row", "utterance_index", "step", nulls_last=True
     )
     lines = dict(turns.group_by("dialogue_row").agg(pl.col("line").min()).iter_rows())
-    said = _gather_speech(turns.select("dialogue_row", "speaker", "text"))
+    speech = _gather_speech(turns.select("dialogue_row", "speaker", "text"))
     for row, dialogue in enumerate(frames["dialogues"].iter_rows(named=True)):
-        if row in said:
+        if row in speech:
             yield Transcript(
-                dialogue["dialogue"], None, dialogue["file"], lines[row], _spoken(said[row])
+                dialogue["dialogue"], None, dialogue["file"], lines[row], _spoken(speech[row])
             )
 
 

@@ -285,7 +285,7 @@ class ModelAgent:
                 notes["refused"] = True
             if answer.cut_off:
                 notes["cut_off"] = answer.cut_off
-            return Reply(answer.said, constraints, [item.title for item in shown], notes)
+            return Reply(answer.content, constraints, [item.title for item in shown], notes)
 
         return respond
 
@@ -306,9 +306,9 @@ class ModelAgent:
         # templates of many models want a user's message first
         while history and history[0]["speaker"] != "USER":
             history = history[1:]
-        said = ((roles[turn["speaker"]], str(turn["text"])) for turn in history)
+        turns = ((roles[turn["speaker"]], str(turn["text"])) for turn in history)
         return self.client.options.request(
-            self.model, (SYSTEM, system.strip()), *said, seed=_seed(draws)
+            self.model, (SYSTEM, system.strip()), *turns, seed=_seed(draws)
         )
 
     def _answer(self, request: ChatRequest) -> tuple[Answer, list[str]]:
@@ -316,14 +316,14 @@ class ModelAgent:
         for attempt in range(MOST_AGAIN + 1):
             answer = self.client.ask(request)
             looks = self.off_catalogue != IGNORE and not answer.refused
-            unknown = unknown_titles(answer.said, self.retrieval) if looks else []
+            unknown = unknown_titles(answer.content, self.retrieval) if looks else []
             is_last = attempt == MOST_AGAIN
-            if not answer.said and not is_last:
+            if not answer.content and not is_last:
                 request = request.again()
             elif unknown and self.off_catalogue == ASK_AGAIN and not is_last:
                 titles = ", ".join(f'"{title}"' for title in unknown)
                 again = prompts()["agent"]["again"].format(titles=titles).strip()
-                request = request.again((ASSISTANT, answer.said), (USER, again))
+                request = request.again((ASSISTANT, answer.content), (USER, again))
             else:
                 break
         return answer, unknown
@@ -397,9 +397,9 @@ class ModelPhrasing:
         ``not_reworded`` in the metadata gives the reason.
         """
         words = prompts()["user"]
-        said = [f"{turn['speaker']}: {turn['text']}" for turn in conversation[-words["history"] :]]
+        lines = [f"{turn['speaker']}: {turn['text']}" for turn in conversation[-words["history"] :]]
         message = words["message"].format(
-            conversation="\n".join(said) or "(nothing yet)", text=text
+            conversation="\n".join(lines) or "(nothing yet)", text=text
         )
         request = self.client.options.request(
             self.model,
@@ -409,7 +409,7 @@ class ModelPhrasing:
         )
         for _ in range(MOST_AGAIN + 1):
             answer = self.client.ask(request)
-            reworded = answer.said.strip('"')
+            reworded = answer.content.strip('"')
             if answer.refused:
                 return text, {"template": text, "not_reworded": "refused"}
             if reworded and not answer.cut_off:

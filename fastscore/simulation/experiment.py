@@ -479,8 +479,8 @@ def _rehearse(experiment: Experiment, agent: str) -> tuple[_Counting, dict[str, 
 
 
 def _judge_tokens(part: JudgePart, models: ModelOptions, log: dict[str, Any]) -> int:
-    said = tuple((turn["speaker"], turn["text"]) for turn in log["conversation"])
-    transcript = Transcript("", None, "", 0, said)
+    turns = tuple((turn["speaker"], turn["text"]) for turn in log["conversation"])
+    transcript = Transcript("", None, "", 0, turns)
     rubric = load_rubric(part.rubric)
     request = judge_request(transcript, rubric, part.model, models, 0, part.seed)
     return estimated_tokens(sum(len(text) for _, text in request.messages))

@@ -32,13 +32,13 @@ def test_logs_of_one_row_a_dialogue_have_transcripts(tmp_path):
         },
     )
     assert (shifting.dialogue, shifting.model) == ("7", "m")
-    assert shifting.said == (("USER", "hi"), ("SYSTEM", "hello"))
+    assert shifting.turns == (("USER", "hi"), ("SYSTEM", "hello"))
     (traced,) = transcripts_of(
         tmp_path,
         "memory_finance",
         {"dialog_id": "d", "turns": [{"user_text": "a?", "pred_assistant_text": "b."}]},
     )
-    assert traced.said == (("USER", "a?"), ("ASSISTANT", "b."))
+    assert traced.turns == (("USER", "a?"), ("ASSISTANT", "b."))
 
 
 def test_logs_of_one_row_a_message_have_transcripts(tmp_path):
@@ -50,7 +50,7 @@ def test_logs_of_one_row_a_message_have_transcripts(tmp_path):
         {"dialogue_id": "g", "speaker": "System", "intent": "x", "utterance": "three"},
     )
     assert [each.dialogue for each in travellers] == ["g", "h"]
-    assert travellers[0].said == (("ann", "one"), ("SYSTEM", "three"))
+    assert travellers[0].turns == (("ann", "one"), ("SYSTEM", "three"))
     (guest,) = transcripts_of(
         tmp_path,
         "guest_simulation",
@@ -58,7 +58,7 @@ def test_logs_of_one_row_a_message_have_transcripts(tmp_path):
         {"conversation_id": "c", "role": "system", "name": "test_case_info", "content": "{}"},
         {"conversation_id": "c", "role": "waiter", "content": "sure"},
     )
-    assert guest.said == (("guest", "pizza"), ("waiter", "sure"))
+    assert guest.turns == (("guest", "pizza"), ("waiter", "sure"))
     (miner,) = transcripts_of(
         tmp_path,
         "score_dialogue",
@@ -76,7 +76,7 @@ def test_logs_of_one_row_a_message_have_transcripts(tmp_path):
             "dialogue_uid": "u",
         },
     )
-    assert miner.said == (("PREDICTION 0 OF 0", "h"), ("UTTERANCE 0", "hey"))
+    assert miner.turns == (("PREDICTION 0 OF 0", "h"), ("UTTERANCE 0", "hey"))
 
 
 @pytest.mark.parametrize("suite", example_names())
@@ -133,7 +133,7 @@ def test_logs_of_a_run_are_read_by_its_layout(tmp_path):
         fastscore.score(log, "guest_simulation", layout="sharegpt", output=tmp_path / "run")
     (found,) = read_transcripts(find_logs([str(tmp_path / "run")])).dialogues
     assert found.dialogue == "c"
-    assert [text for _, text in found.said] == ["a pizza", "sure"]
+    assert [text for _, text in found.turns] == ["a pizza", "sure"]
 
 
 def test_logs_without_a_suite_or_a_dialogue_are_refused(tmp_path):
