@@ -1,6 +1,7 @@
 """Text leaves for people and pipes in one place; nothing else of the product prints."""
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -26,6 +27,10 @@ CONSOLE = {("rich.console", "Console")}
 """The type of consoles from `fastscore.terminal`."""
 WRITERS = {"print", "click.echo", "click.secho", "shutil.get_terminal_size", "os.get_terminal_size"}
 
+OF_THE_COMMAND_LINE = ("cli/", "compat/", "llm/", "simulation/", "suites/preference_shift/verbs/")
+"""Modules that Python does not call, whose errors name options as they are typed."""
+SPELT_TWICE = {"both", "command_text", "parameter"}
+
 
 def _modules() -> Iterator[tuple[str, ast.Module]]:
     for path in sorted(PRODUCT.rglob("*.py")):
@@ -40,6 +45,31 @@ def test_nothing_else_prints_or_asks_for_the_width() -> None:
         for name, tree in _modules()
         for node in ast.walk(tree)
         if isinstance(node, ast.Call) and ast.unparse(node.func) in WRITERS
+    ]
+    assert found == []
+
+
+def _text(node: ast.AST) -> str:
+    """Return the text in an expression, without what has a spelling for Python as well."""
+    if isinstance(node, ast.Call) and ast.unparse(node.func) in SPELT_TWICE:
+        return ""
+    if isinstance(node, ast.Constant):
+        return node.value if isinstance(node.value, str) else ""
+    return "".join(map(_text, ast.iter_child_nodes(node)))
+
+
+def test_errors_name_options_in_the_words_of_whoever_reads_them() -> None:
+    found = [
+        f"{name}:{node.lineno}"
+        for name, tree in _modules()
+        if not name.startswith(OF_THE_COMMAND_LINE)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("Error")
+        # other commands are typed whoever reads
+        if re.search(
+            r"(?<!\w)--[a-z]",
+            re.sub("`[^`]*`", "", "".join(map(_text, (*node.args, *node.keywords)))),
+        )
     ]
     assert found == []
 

@@ -39,6 +39,7 @@ from fastscore.vectors.embedder import Embedder, TokenCounter, WindowEmbedder
 from fastscore.vectors.perplexity import PerplexityModel
 from fastscore.vectors.precisions import EXACT, PRECISIONS, Precision
 from fastscore.vectors.store import VectorStore
+from fastscore.wording import parameter
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +135,9 @@ def export_model(
         if not has_recipe and folder is None and (Path(name).is_dir() or "/" in name):
             return fastscore_models.export_layout(name, cache_root(), name=alias, tell=tell)
         if alias is not None:
-            raise UsageError("--name is for models without a recipe, which names its model itself.")
+            raise UsageError(
+                f"{parameter('name')} is for models without a recipe, which names its model itself."
+            )
         recipe = fastscore_models.load_recipe(name)
         fetch = partial(fastscore_models.fetch, tell=tell)
         return fastscore_models.export(recipe, cache_root(), folder=folder, download=fetch)
