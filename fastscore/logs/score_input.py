@@ -33,8 +33,7 @@ from fastscore.logs.read.rows import (
     row_schema,
 )
 from fastscore.logs.read.stored_columns import check_stored, convert_stored
-from fastscore.logs.samples.column_samples import read_records
-from fastscore.logs.samples.records import frame_records, row_records
+from fastscore.logs.samples.records import read_records, row_records
 from fastscore.logs.samples.screening import screen, screen_rows
 from fastscore.suites.declarations import REJECTS_TABLE, Column, Source
 from fastscore.wording import worded
@@ -141,7 +140,7 @@ class ScoreInput:
     def records(self, source: Source) -> Iterator[Record]:
         """Yield its rows as Python objects, for inspection, never for scoring."""
         if self.frame is not None:
-            return frame_records(self.frame)
+            return self.frame.iter_rows(named=True)
         if self.rows:
             return row_records(self.rows, array_name(source))
         # standard input has been consumed

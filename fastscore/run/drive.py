@@ -24,7 +24,7 @@ from fastscore.logs.inputs.files import InputFile
 from fastscore.logs.integrity.limits import SHARD_MEMORY
 from fastscore.logs.plan.shards import Plan
 from fastscore.logs.read.lines import buffers_kept
-from fastscore.logs.samples.column_samples import read_records
+from fastscore.logs.samples.records import read_records
 from fastscore.paths import cache_root
 from fastscore.run import tasks
 from fastscore.run.commit import (

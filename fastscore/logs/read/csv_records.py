@@ -106,6 +106,35 @@ def read_records(
     yield from _read(stream, (pending, begin), scanner, file, offset, line)
 
 
+def read_cells(blocks: Iterator[Block]) -> Iterator[dict[str, str]]:
+    """Yield the records of a file, each with the texts of its cells by the names of `header_names`.
+
+    Faulty records are skipped. Of columns with one name the last counts.
+    """
+    stream = BlockStream(blocks, True, None)
+    header, pending, begin = _header(stream)
+    if not header:
+        return
+    names, separator = header_names(header), find_separator(header)
+    slots, kinds = np.arange(len(names)), [PLACES] * len(names)
+    scanner = _Scanner(slots, kinds, separator.character, header[separator.skipped :])
+    for lines in _read(stream, (pending, begin), scanner, "", 0, 1):
+        for cells in _cell_texts(lines.records) if lines.records else ():
+            yield dict(zip(names, cells, strict=True))
+
+
+def _cell_texts(scan: LineScan) -> Iterator[list[str]]:
+    """Yield the texts of each record's cells."""
+    places = (each.T.tolist() for each in (scan.tags, scan.value_start, scan.value_end))
+    for row in zip(*places, strict=True):
+        cells = [
+            (tag, scan.data[start:end].tobytes()) for tag, start, end in zip(*row, strict=True)
+        ]
+        yield [
+            (cell.replace(b'""', b'"') if tag == ESCAPED else cell).decode() for tag, cell in cells
+        ]
+
+
 @dataclass(frozen=True, slots=True)
 class _Scanner:
     """Scans records: the column of each cell, the kinds of columns, the separator, the header."""
@@ -258,10 +287,14 @@ def csv_header(path: str) -> bytes:
 
     A line that declares the separator is part of it.
     """
-    stream = BlockStream(read_blocks(path, "none"), True, None)
+    return _header(BlockStream(read_blocks(path, "none"), True, None))[0]
+
+
+def _header(stream: BlockStream) -> tuple[bytes, Block, int]:
+    """Return the header, with the data read so far and where records begin in them."""
     found, pending, begin = _first_record(stream, stream.more())
-    header = _record(found, pending[begin:])
-    return bytes(pending[:begin]) + header if header else b""
+    record = _record(found, pending[begin:])
+    return bytes(pending[:begin]) + record if record else b"", pending, begin + found.stop
 
 
 @lru_cache(64)
@@ -272,12 +305,8 @@ def header_names(header: bytes) -> tuple[str, ...]:
     data = np.frombuffer(header, np.uint8)
     width = int(_Scanner(_NO_CELLS, (), separator.character).scan(data).fault_cells[0])
     scan = _Scanner(np.arange(width), [PLACES] * width, separator.character).scan(data, records=1)
-    names = []
-    for tag, start, end in zip(scan.tags, scan.value_start, scan.value_end, strict=True):
-        cell = header[start[0] : end[0]]
-        text = cell.replace(b'""', b'"') if tag[0] == ESCAPED else cell
-        names.append(text.decode().strip().lower())
-    return tuple(names)
+    (cells,) = _cell_texts(scan)
+    return tuple(cell.strip().lower() for cell in cells)
 
 
 @lru_cache(64)

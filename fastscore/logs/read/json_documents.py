@@ -96,13 +96,9 @@ def read_document(
     # a document that is read from its middle is an array of rows, or consecutive values
     whole_array = None if place == AT_START else not entry.in_array
     while not ended:
-        block = stream.next()
-        offset += stream.mark
-        stream.mark = 0
-        ended = block is None
-        pending += block or b""
-        if not ended and len(pending) < wanted:
-            continue
+        pending = bytes(stream.more(wanted - len(pending), pending))
+        offset, stream.mark = offset + stream.mark, 0
+        ended = stream.ended
         if whole_array is None:
             whole_array = _is_whole(pending, holds_rows, final=ended)
             if whole_array is None:

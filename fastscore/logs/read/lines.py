@@ -108,8 +108,9 @@ def read_blocks(
     *,
     whole: bool = False,
     limits: Limits | None = DEFAULT_LIMITS,
+    block_bytes: int | None = None,
 ) -> Iterator[bytes]:
-    """Yield a file's bytes in blocks of about `BLOCK_BYTES`, unpacked.
+    """Yield a file's bytes in blocks, unpacked.
 
     Parameters
     ----------
@@ -124,6 +125,8 @@ def read_blocks(
         stays in memory until it is scored, so cutting it saves nothing.
     limits
         The limits of unpacking, None if the unpacked size is known.
+    block_bytes
+        About the size of a block; None for `BLOCK_BYTES`.
 
     Raises
     ------
@@ -132,11 +135,12 @@ def read_blocks(
     DamageError
         After the last bytes that could be unpacked.
     """
+    size = block_bytes or BLOCK_BYTES
     try:
         if compression == "none":
-            yield from _plain_blocks(path, start, stop, observe, whole=whole)
+            yield from _plain_blocks(path, start, stop, observe, size, whole=whole)
         else:
-            yield from _unpacked_blocks(path, compression, observe, limits)
+            yield from _unpacked_blocks(path, compression, observe, limits, size)
     except OSError as error:
         raise unreadable(path, error) from error
 
@@ -146,13 +150,14 @@ def _plain_blocks(
     start: int,
     stop: int | None,
     observe: Callable[[bytes], object] | None,
+    size: int,
     *,
     whole: bool,
 ) -> Iterator[bytes]:
     with open_file(path, stop=stop) as file:
         file.seek(start)
         left = (1 << 63) if stop is None else stop - start
-        size = max(left, 1) if whole and left <= _LARGEST_WHOLE * BLOCK_BYTES else BLOCK_BYTES
+        size = max(left, 1) if whole and left <= _LARGEST_WHOLE * BLOCK_BYTES else size
         while block := file.read(min(size, left)):
             left -= len(block)
             if observe is not None:
@@ -165,19 +170,20 @@ def _unpacked_blocks(
     compression: Compression,
     observe: Callable[[bytes], object] | None,
     limits: Limits | None,
+    size: int,
 ) -> Iterator[bytes]:
     with open_packed(path, compression) as packed:
 
-        def read(size: int) -> bytes:
-            block = packed.read(size)
+        def read(count: int) -> bytes:
+            block = packed.read(count)
             if observe is not None:
                 observe(block)
             return block
 
-        parts = as_utf8(unpacked(read, compression, BLOCK_BYTES))
+        parts = as_utf8(unpacked(read, compression, size))
         if limits is not None and not compression.startswith("utf"):
             parts = _bounded(parts, path, packed.size, limits)
-        yield from gathered(parts, BLOCK_BYTES)
+        yield from gathered(parts, size)
 
 
 def gathered(parts: Iterator[bytes], size: int) -> Iterator[bytes]:

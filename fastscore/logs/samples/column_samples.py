@@ -18,8 +18,6 @@ from typing import Any
 
 from fastscore.logs.inputs.archives import open_unpacked
 from fastscore.logs.inputs.chats import (
-    array_holds_rows,
-    array_name,
     counted_rows,
     counted_source,
     in_lower_case,
@@ -35,7 +33,7 @@ from fastscore.logs.inputs.found_keys import (
     json_types,
 )
 from fastscore.logs.integrity.limits import DEFAULT_LIMITS
-from fastscore.logs.samples.records import first_row, records
+from fastscore.logs.samples.records import first_row, read_records
 from fastscore.suites.declarations import ALL_METRICS, Column, Source
 from fastscore.unpacked import DamageError
 
@@ -413,13 +411,6 @@ def sample_file(file: InputFile, source: Source, known: Known) -> FileSample:
     if given_up:
         seen.given_up, seen.is_whole = True, False
     return seen
-
-
-def read_records(
-    file: InputFile, source: Source, given_up: Callable[[], object] = lambda: None
-) -> Iterator[Record]:
-    """Yield the rows of a file as a source takes them; see `records`."""
-    return records(file, array_name(source), given_up, array_holds_rows(source))
 
 
 def sample_rows(

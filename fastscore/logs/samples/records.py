@@ -1,57 +1,59 @@
-"""Rows of logs as Python reads them, one after another: to see what a log holds, never to score.
+"""The first rows of files, taken by the readers, as Python objects: to see what a log contains.
 
-What cannot be read is passed over: readers name it. Nothing is read ahead but a small buffer, so
-that the first rows of many files cost little; of a file in which no row follows for long, no more
-is looked at.
+Lines that readers reject are skipped. Blocks are small, so that the first rows of many files cost
+little. If no row follows for long, no more of a file is read.
 """
 
-import codecs
-import csv
 import io
 import itertools
-import json
 import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import orjson
 import polars as pl
-from fastscore_jit.system import open_descriptor
 
 from fastscore.errors import InputError
 from fastscore.logs.inputs.archives import open_unpacked
-from fastscore.logs.inputs.arrow_files import arrow_frames, is_arrow
-from fastscore.logs.inputs.document_values import dump_json, json_of, load_json
-from fastscore.logs.inputs.files import Format, InputFile
-from fastscore.logs.inputs.first_bytes import find_separator
+from fastscore.logs.inputs.chats import array_holds_rows, array_name
+from fastscore.logs.inputs.document_values import dump_json, load_json
+from fastscore.logs.inputs.files import InputFile
 from fastscore.logs.inputs.folders import partition_of, with_folders
 from fastscore.logs.inputs.found_keys import HEAD_ROWS, Record
-from fastscore.logs.inputs.parquet_footer import group_sizes
 from fastscore.logs.integrity.limits import DEFAULT_LIMITS, MAX_RECORD_BYTES
 from fastscore.logs.integrity.rejects import UNREADABLE_PARQUET, reason_of
-from fastscore.logs.objects import is_remote
+from fastscore.logs.read.arrow_files import arrow_frames, is_arrow
+from fastscore.logs.read.csv_records import read_cells
+from fastscore.logs.read.csv_records import read_records as read_csv
+from fastscore.logs.read.json_documents import read_document
+from fastscore.logs.read.lines import BOM, Lines, read_blocks, read_lines
+from fastscore.logs.read.parquet import group_sizes
+from fastscore.suites.declarations import Source
 from fastscore.unpacked import DamageError
 
-BUFFER_BYTES = 1 << 14
+_BLOCK_BYTES = 1 << 14
 _HEAD_BYTES = 1 << 20
-"""So much of a large file is looked at by `inspect`, if that is fewer than `HEAD_ROWS` rows."""
+"""How much of a large file `inspect` looks at."""
 _SMALL_BYTES, _SMALL_PACKED = 1 << 20, 1 << 16
 _LARGE_VALUE, _MOST_ENTRIES = 1 << 20, 200
 """Of a larger JSON value so many entries of each array and object are looked at."""
-_FIRST_BYTES, _MORE_BYTES = 1 << 9, 1 << 12
-"""So much of a file is read for its first line, and so much more where that is longer."""
 _MOST_LINES = 20_000
-_MOST_BYTES = 64 << 20
-"""So much without a row is looked at."""
+"""After so many lines without a row, or more bytes than a row may have, no more is read."""
 _ROWS_AT_ONCE = 256
 
 
 class _GivenUpError(Exception):
     """No row follows for long."""
+
+
+def read_records(
+    file: InputFile, source: Source, given_up: Callable[[], object] = lambda: None
+) -> Iterator[Record]:
+    """Yield the rows of a file as a source takes them; see `records`."""
+    return records(file, array_name(source), given_up, array_holds_rows(source))
 
 
 def records(
@@ -67,35 +69,131 @@ def records(
     file
         The file. Names of CSV are stripped and in lower case, its cells are texts.
     array_column
-        The name under which an array stands that is a row by itself; without one, the elements of a
-        document's array are rows, and other arrays are passed over.
-    holds_rows
-        Tells by its first element whether the array of a document holds rows; None for what
-        ``array_column`` says.
+        The key of an array that is a row by itself. Without one, the elements of a document's
+        array are rows, and other arrays are skipped.
     given_up
-        Called where what follows is not looked at, as no row was seen for long.
+        Called if the rest is not read, as no row was found for long.
+    holds_rows
+        Tells by its first element whether the array of a document contains rows; None for what
+        ``array_column`` says.
 
     Raises
     ------
     InputError
         The file cannot be read.
     """
-    readers: dict[Format, Callable[[InputFile], Iterator[Any]]] = {
-        "csv": _csv_rows,
-        "json": partial(_documents, holds_rows=holds_rows or (lambda _: array_column is None)),
-        "jsonl": _lines,
-        "parquet": _parquet_rows,
-    }
+    partition = partition_of(file.path)
     try:
-        partition = partition_of(file.path)
-        for row in row_records(readers[file.format](file), array_column):
+        values = _values(file, holds_rows or (lambda _: array_column is None))
+        for row in row_records(values, array_column):
             yield with_folders(row, partition)
     except _GivenUpError:
         given_up()
-    except DamageError:
-        return  # what stands before the damage was seen
     except UNREADABLE_PARQUET as error:
         raise InputError(f"The file {file.path!r} cannot be read: {reason_of(error)}.") from error
+
+
+def row_records(values: Iterable[Any], array_column: str | None) -> Iterator[Record]:
+    """Yield rows of values: objects, and arrays that are rows by themselves."""
+    for value in values:
+        if isinstance(value, dict):
+            yield value
+        elif isinstance(value, list) and array_column is not None:
+            yield {array_column: value}
+
+
+def _values(file: InputFile, holds_rows: Callable[[Any], bool]) -> Iterator[Any]:
+    """Yield what a file contains, row by row.
+
+    Raises
+    ------
+    _GivenUpError
+        No row was found for long.
+    """
+    if file.format == "parquet":
+        for frame in _frames(file):
+            yield from frame.iter_rows(named=True)
+        return
+    n_lines = n_bytes = 0
+
+    def blocks() -> Iterator[bytes]:
+        nonlocal n_bytes
+        for block in _blocks(file):
+            n_bytes += len(block)
+            if n_bytes > MAX_RECORD_BYTES + 2 * _BLOCK_BYTES or n_lines > _MOST_LINES:
+                raise _GivenUpError
+            yield block
+
+    if file.format == "csv":
+        values: Iterator[Any] = read_cells(blocks())
+    elif file.format == "json":
+        values = _json_values(read_document(blocks(), file.path, holds_rows=holds_rows))
+    else:
+        values = _json_values(read_lines(blocks()))
+    for value in values:
+        n_lines += 1
+        if value is not None:
+            n_lines = n_bytes = 0
+            yield value
+
+
+def _json_values(stream: Iterable[Lines]) -> Iterator[Any]:
+    """Yield the value of each line, None for lines that are no JSON."""
+    for lines in stream:
+        for line in () if lines.long_line else bytes(lines.data).splitlines():
+            text = line.removeprefix(BOM).strip()
+            if text:
+                try:
+                    yield load_json(text)
+                except ValueError:
+                    yield None
+
+
+def _blocks(file: InputFile) -> Iterator[bytes]:
+    """Yield the unpacked bytes of a file; its own reader bounds them."""
+    return read_blocks(file.location, file.compression, limits=None, block_bytes=_BLOCK_BYTES)
+
+
+def _frames(file: InputFile) -> Iterator[pl.DataFrame]:
+    """Yield the rows of stored columns."""
+    source: Any = file.location
+    if file.compression != "none":
+        source = io.BytesIO()
+        with open_unpacked(file.location, file.compression) as stream:
+            while part := stream.read(1 << 20):
+                DEFAULT_LIMITS.check_unpacked(file.path, file.size, source.tell() + len(part))
+                source.write(part)
+        source.seek(0)
+    if is_arrow(source):
+        yield from arrow_frames(source)
+        return
+    sizes = group_sizes(source)
+    n_rows = sum(rows for rows, _ in sizes)
+    if sum(size for _, size in sizes) > MAX_RECORD_BYTES * n_rows > 0:
+        raise _GivenUpError
+    scan = pl.scan_parquet(source, glob=False)
+    for start in range(0, n_rows, _ROWS_AT_ONCE):
+        yield scan.slice(start, _ROWS_AT_ONCE).collect()
+
+
+def first_row(file: InputFile) -> Record | None:
+    """Return the first row of a file whose first line was kept; None for others."""
+    with suppress(ValueError):
+        row = orjson.loads(file.first_line)
+        return with_folders(row, partition_of(file.path)) if isinstance(row, dict) else None
+    return None
+
+
+def begins_with(file: InputFile) -> bytes:
+    """Return the first text of a JSON file; none of an empty array or damaged data."""
+    blocks = _blocks(file)
+    with suppress(InputError, DamageError):
+        for block in blocks:
+            text = block.removeprefix(BOM).strip()
+            if text:
+                is_empty = b"".join(text.split()) == b"[]" and next(blocks, None) is None
+                return b"" if is_empty else text
+    return b""
 
 
 def beginning_of(file: InputFile, folder: Path) -> InputFile:
@@ -113,49 +211,56 @@ def beginning_of(file: InputFile, folder: Path) -> InputFile:
     path = folder / f"{len(os.listdir(folder))}.{file.format}"
     try:
         if file.format == "parquet":
-            _first_frame(file).write_parquet(path)
-        elif file.format == "json":
-            path.write_bytes(_first_values(file))
+            frames = itertools.islice(_frames(file), HEAD_ROWS // _ROWS_AT_ONCE + 1)
+            pl.concat(frames).head(HEAD_ROWS + 1).write_parquet(path)
         else:
-            path.write_bytes(b"".join(_first_lines(file)))
+            path.write_bytes(_first_values(file) if file.format == "json" else _first_lines(file))
     except _GivenUpError as error:
+        if file.format != "json":
+            return file
         raise InputError(
             f"{file.path}: a JSON value of more than {MAX_RECORD_BYTES >> 20} MiB is not read.",
             "Write its dialogues as an array, or one a line: `jq -c '.[]'`.",
         ) from error
-    except (OSError, DamageError, pl.exceptions.PolarsError):
+    except (OSError, ValueError, DamageError, InputError, pl.exceptions.PolarsError):
         return file
     return replace(file, stored=str(path), compression="none", size=path.stat().st_size)
 
 
-def _first_lines(file: InputFile) -> Iterator[bytes]:
-    """Yield the first lines of text; cells of CSV are not cut."""
-    n_rows = n_bytes = n_quotes = 0
-    with open_unpacked(file.location, file.compression) as stream:
-        for line in iter(partial(stream.readline, MAX_RECORD_BYTES), b""):
-            if file.format != "csv" or n_quotes % 2 == 0:
-                if n_rows > HEAD_ROWS or n_bytes >= _HEAD_BYTES:
-                    return
-                n_rows += 1
-            n_bytes, n_quotes = n_bytes + len(line), n_quotes + line.count(b'"')
-            yield line
+def _first_lines(file: InputFile) -> bytes:
+    """Return the first lines of text, of CSV its first records."""
+    read: list[bytes] = []
+
+    def blocks() -> Iterator[bytes]:
+        for block in _blocks(file):
+            if len(read) * _BLOCK_BYTES > MAX_RECORD_BYTES:
+                raise _GivenUpError
+            read.append(block)
+            yield block
+
+    end = 0
+    for lines in (
+        read_lines(blocks()) if file.format == "jsonl" else read_csv(blocks(), file.path, ())
+    ):
+        end = lines.offset + len(lines.data)
+        if end >= _HEAD_BYTES:
+            break
+    return b"".join(read)[:end]
 
 
 def _first_values(file: InputFile) -> bytes:
     """Return the first values of a document, or the first elements of its array."""
-    written: list[bytes] = []
+    texts: list[bytes] = []
     size = 0
-    for value in itertools.islice(_documents(file, holds_rows=lambda _: True), HEAD_ROWS + 1):
+    for value in itertools.islice(_values(file, lambda _: True), HEAD_ROWS + 1):
         text = dump_json(value)
-        if len(text) > _LARGE_VALUE:
-            text = dump_json(_shortened(value))
-        written.append(text)
-        size += len(text)
+        texts.append(text if len(text) <= _LARGE_VALUE else dump_json(_shortened(value)))
+        size += len(texts[-1])
         if size >= _HEAD_BYTES:
             break
     if begins_with(file).startswith(b"["):
-        return b"[" + b",\n".join(written) + b"]"
-    return b"\n".join(written)
+        return b"[" + b",\n".join(texts) + b"]"
+    return b"\n".join(texts)
 
 
 def _shortened(value: Any) -> Any:
@@ -165,189 +270,3 @@ def _shortened(value: Any) -> Any:
     if isinstance(value, list):
         return [_shortened(each) for each in value[:_MOST_ENTRIES]]
     return value
-
-
-def _first_frame(file: InputFile) -> pl.DataFrame:
-    """Return the first rows of stored columns."""
-    source = _stored(file)
-    if not is_arrow(source):
-        return pl.scan_parquet(source, glob=False).head(HEAD_ROWS + 1).collect()
-    return next(arrow_frames(source, None, 0, HEAD_ROWS + 1), pl.DataFrame())
-
-
-def first_row(file: InputFile) -> Record | None:
-    """Return the first row of JSON Lines that begin with one as plain as logs are; else None."""
-    if file.format != "jsonl" or file.compression != "none":
-        return None
-    try:
-        row = orjson.loads(file.first_line or _first_line(file))
-    except (OSError, ValueError):
-        return None
-    return with_folders(row, partition_of(file.path)) if isinstance(row, dict) else None
-
-
-def _first_line(file: InputFile) -> bytes:
-    """Read the first line of a local file; nothing of one that is long."""
-    if is_remote(file.location):
-        return b""
-    descriptor = open_descriptor(file.location)
-    try:
-        text = os.read(descriptor, _FIRST_BYTES)
-        end = text.find(b"\n")
-        if end < 0:
-            text += os.read(descriptor, _MORE_BYTES)
-            end = text.find(b"\n")
-    finally:
-        os.close(descriptor)
-    return text[:end] if end >= 0 else b""
-
-
-def begins_with(file: InputFile) -> bytes:
-    """Return how a file of JSON begins, white space aside; nothing of one that is empty.
-
-    Of what cannot be unpacked, and of an empty array, there is nothing either.
-    """
-    with suppress(OSError, DamageError), open_unpacked(file.location, file.compression) as stream:
-        while part := stream.read(BUFFER_BYTES):
-            text = part.removeprefix(codecs.BOM_UTF8).strip()
-            if text:
-                return b"" if b"".join(text.split()) == b"[]" and not stream.read(1) else text
-    return b""
-
-
-def row_records(values: Iterable[Any], array_column: str | None) -> Iterator[Record]:
-    """Yield rows of values: objects, and arrays that are rows by themselves."""
-    for value in values:
-        if isinstance(value, dict):
-            yield value
-        elif isinstance(value, list) and array_column is not None:
-            yield {array_column: value}
-
-
-def _lines(file: InputFile) -> Iterator[Any]:
-    """Yield the values of JSON Lines."""
-    with open_unpacked(file.location, file.compression) as stream:
-        n_lines = n_bytes = 0
-        while line := stream.readline(MAX_RECORD_BYTES):
-            n_lines, n_bytes = n_lines + 1, n_bytes + len(line)
-            # a file of carriage returns alone is one line to Python
-            for part in line.splitlines() if b"\r" in line else (line,):
-                text = part.removeprefix(codecs.BOM_UTF8).strip()
-                if text:
-                    with suppress(ValueError):
-                        yield load_json(text)
-                        n_lines = n_bytes = 0
-            if n_lines > _MOST_LINES or n_bytes > _MOST_BYTES:
-                raise _GivenUpError
-
-
-def _documents(file: InputFile, *, holds_rows: Callable[[Any], bool]) -> Iterator[Any]:
-    """Yield the values of a document, of an array its elements unless it is one row."""
-    decoder = json.JSONDecoder()
-    decode = codecs.getincrementaldecoder("utf-8")(errors="replace").decode
-    with open_unpacked(file.location, file.compression) as stream:
-        data = stream.read(BUFFER_BYTES).removeprefix(codecs.BOM_UTF8)
-        is_read, text, at = not data, decode(data), 0
-        opens_rows: bool | None = None
-        is_open = False
-        while True:
-            begin, at = at, _next(text, at)
-            is_open = is_open and "]" not in text[begin:at]
-            opens = text[at : at + 1] == "[" and not is_open
-            if opens and opens_rows:
-                at, is_open = at + 1, True
-                continue
-            begin = _next(text, at + 1) if opens and opens_rows is None else at
-            try:
-                value, end = decoder.raw_decode(text, begin)
-            except (ValueError, RecursionError):
-                if is_read:
-                    return
-                if len(text) - at > MAX_RECORD_BYTES:
-                    raise _GivenUpError from None
-                is_object = text[at : at + 1] == "{" and opens_rows is None
-                # as much again, so that a long value is not begun too often
-                size = MAX_RECORD_BYTES if is_object else max(BUFFER_BYTES, len(text) - at)
-                data = stream.read(size)
-                is_read = not data
-                text, at = text[at:] + decode(data, is_read), 0
-                if is_object and (whole := json_of(text)) is not text:
-                    yield whole
-                    return
-                continue
-            if opens and opens_rows is None:
-                opens_rows = holds_rows(value)
-                continue
-            at = end
-            yield value
-
-
-def _next(text: str, at: int) -> int:
-    """Return where the next value begins, after white space and what ends the one before."""
-    while at < len(text) and text[at] in " \t\r\n,]":
-        at += 1
-    return at
-
-
-def _csv_rows(file: InputFile) -> Iterator[Record]:
-    csv.field_size_limit(MAX_RECORD_BYTES)
-    with open_unpacked(file.location, file.compression) as stream:
-        separator = find_separator(stream.peek(BUFFER_BYTES))
-        text = io.TextIOWrapper(stream, encoding="utf-8-sig", errors="replace", newline="")
-        with suppress(csv.Error):
-            if separator.skipped:
-                text.readline()
-            # a line is not read whole either
-            lines = iter(partial(text.readline, MAX_RECORD_BYTES), "")
-            rows = csv.reader(lines, delimiter=separator.character.decode())
-            header = next((row for row in rows if row), [])
-            names = [name.strip().lower() for name in header]
-            n_lines = 0
-            for row in rows:
-                n_lines += 1
-                if row and row[0].startswith("\ufeff"):
-                    row[0] = row[0][1:]
-                if row == header:
-                    continue  # of a file that was appended
-                if len(row) == len(names):
-                    yield dict(zip(names, row, strict=True))
-                    n_lines = 0
-                elif n_lines > _MOST_LINES:
-                    raise _GivenUpError
-
-
-def _stored(file: InputFile) -> Any:
-    """Return the path of stored columns, or the unpacked file."""
-    if file.compression == "none":
-        return file.location
-    source = io.BytesIO()
-    with open_unpacked(file.location, file.compression) as stream:
-        while part := stream.read(1 << 20):
-            DEFAULT_LIMITS.check_unpacked(file.path, file.size, source.tell() + len(part))
-            source.write(part)
-    source.seek(0)
-    return source
-
-
-def _parquet_rows(file: InputFile) -> Iterator[Record]:
-    source = _stored(file)
-    if is_arrow(source):
-        for frame in arrow_frames(source):
-            yield from frame_records(frame)
-        return
-    scan = pl.scan_parquet(source, glob=False)
-    n_rows = int(scan.select(pl.len()).collect().item())
-    if n_rows and _unpacked_size(source) > MAX_RECORD_BYTES * n_rows:
-        raise _GivenUpError
-    for start in range(0, n_rows, _ROWS_AT_ONCE):
-        yield from frame_records(scan.slice(start, _ROWS_AT_ONCE).collect())
-
-
-def _unpacked_size(source: Any) -> int:
-    """Return how many bytes the columns of a Parquet file are, unpacked; else an OSError."""
-    return sum(size for _, size in group_sizes(source))
-
-
-def frame_records(frame: pl.DataFrame) -> Iterator[Record]:
-    """Yield a frame's rows."""
-    yield from frame.iter_rows(named=True)

@@ -25,13 +25,12 @@ from fastscore.logs.samples.column_samples import (
     Known,
     RequiredColumn,
     arrays_of,
-    read_records,
     required_columns,
     sample_file,
     sample_rows,
     stored,
 )
-from fastscore.logs.samples.records import records
+from fastscore.logs.samples.records import read_records, records
 from fastscore.suites.declarations import Column, Source
 from fastscore.wording import Flag, column_flag, layout_flag
 

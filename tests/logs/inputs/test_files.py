@@ -22,7 +22,7 @@ from fastscore.logs.inputs.files import (
     resolve_inputs,
 )
 from fastscore.logs.plan.shards import plan_shards
-from fastscore.logs.samples.records import first_row
+from fastscore.logs.samples.records import first_row, records
 from fastscore.suites.declarations import Source
 from tests.run.mounts import same_file
 
@@ -324,4 +324,5 @@ def test_first_lines_are_kept_up_to_a_size(tmp_path: Path, monkeypatch: pytest.M
     found = resolve_inputs([str(tmp_path)], ("jsonl",))
     assert [file.first_line for file in found] == [b'{"a": 1}', b"", b'{"c": 1}', b""]
     rows = [json.loads(text.split("\n")[0]) for text in texts.values()]
-    assert [first_row(file) for file in found] == rows
+    assert [first_row(file) for file in found] == [rows[0], None, rows[2], None]
+    assert [next(records(file)) for file in found] == rows

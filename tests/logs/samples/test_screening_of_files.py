@@ -167,7 +167,7 @@ def test_reading_ends_as_soon_as_everything_was_seen(
             read += 1
             yield row
 
-    monkeypatch.setattr("fastscore.logs.samples.column_samples.records", counted)
+    monkeypatch.setattr("fastscore.logs.samples.column_samples.read_records", counted)
     screened("score_dialogue", log)
     assert read == ROWS_SAMPLED + 1
 

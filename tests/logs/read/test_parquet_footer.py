@@ -9,7 +9,7 @@ import polars as pl
 import pyarrow.parquet as pq
 import pytest
 
-from fastscore.logs.inputs.parquet_footer import group_sizes
+from fastscore.logs.read.parquet import group_sizes
 
 FRAME = pl.DataFrame(
     {
