@@ -58,6 +58,20 @@ def test_a_proposed_layout_is_kept_and_scored_by(tmp_path: Path) -> None:
     assert "Suites that can read them: preference_shift" in none.stderr
 
 
+def test_brackets_alone_are_refused_with_what_to_leave_out(tmp_path: Path) -> None:
+    layout = tmp_path / "mine.toml"
+    layout.write_text(f"""title = "Mine"
+example = '{json.dumps([{"key": "a", "messages": CHAT}])}'
+[chat]
+dialogues = "[]"
+turns = "messages"
+""")
+    done = fastscore_command(["layouts", layout])
+    assert done.returncode == 2
+    assert "dialogues of chat is '[]', expected a path before the brackets." in done.stderr
+    assert "Leave it out" in done.stderr
+
+
 def test_samples_of_an_archive_of_inspect_ai_are_dialogues(tmp_path: Path) -> None:
     """As inspect_ai writes it: a header, summaries and a file for each sample and epoch."""
     path = tmp_path / "log.eval"

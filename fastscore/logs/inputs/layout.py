@@ -169,6 +169,11 @@ def _chat(place: Traversable, table: Any) -> ChatLayout:
         found[key] = _chat_value(key, value)
         if found[key] is None:
             raise UsageError(f"{place}: {key} of chat is {value!r}, expected {_expected(key)}.")
+    if "[]" in found.get("dialogues", ()):
+        raise UsageError(
+            f"{place}: dialogues of chat is '[]', expected a path before the brackets.",
+            "Leave it out: the elements of a top-level array are dialogues if they have turns.",
+        )
     roles = found.get("roles", ())
     if not found.get("turns") and not found.get(_ROW_PER_TURN):
         raise UsageError(f"{place}: chat has no turns, nor is_row_per_turn = true.")
