@@ -221,23 +221,6 @@ def _at_place(document: Any, place: str) -> Iterator[tuple[str | None, Any]]:
             yield None, inside
 
 
-def in_lower_case(layout: ChatLayout) -> ChatLayout:
-    """Return a layout whose paths are in lower case, as names of CSV are compared."""
-
-    def lower(paths: Sequence[str]) -> tuple[str, ...]:
-        return tuple(path.strip().lower() for path in paths)
-
-    return replace(
-        layout,
-        id=tuple(map(lower, layout.id)),
-        turns=tuple(map(lower, layout.turns)),
-        model=lower(layout.model),
-        condition=lower(layout.condition),
-        speaker=lower(layout.speaker),
-        text=lower(layout.text),
-    )
-
-
 def is_dialogue(document: Any, layout: ChatLayout) -> bool:
     """Tell whether a document is an object that contains dialogues, or an array of turns."""
     if isinstance(document, list):

@@ -12,7 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -20,7 +20,6 @@ from fastscore.logs.inputs.archives import open_unpacked
 from fastscore.logs.inputs.chats import (
     counted_rows,
     counted_source,
-    in_lower_case,
 )
 from fastscore.logs.inputs.column_map import EACH, LEFT_OUT, NOWHERE, role_words
 from fastscore.logs.inputs.document_values import json_of
@@ -371,15 +370,12 @@ class Known:
 
     Parameters
     ----------
-    arrays
-        The columns that hold arrays of objects.
     shapes
         By the keys of the first row, the first files that have all that is needed.
     words
         By place the expected words that stand somewhere.
     """
 
-    arrays: tuple[Column, ...]
     shapes: dict[Hashable, FileSample] = field(default_factory=dict)
     words: dict[str, set[str]] = field(default_factory=dict)
 
@@ -397,7 +393,7 @@ def sample_file(file: InputFile, source: Source, known: Known) -> FileSample:
     """
     first = first_row(file) if known.shapes else None
     if first is not None:
-        before = known.shapes.get(_shape(first, known.arrays, file))
+        before = known.shapes.get(_shape(first, source, file))
         if before is not None:
             before.alike.append(file)
             return before
@@ -417,14 +413,13 @@ def sample_rows(
     read: Callable[[], Iterator[Record]], source: Source, file: InputFile, known: Known
 ) -> FileSample:
     """Look at rows, which errors say are of a file, as `sample_file` does."""
-    source = _with_plain_paths(source) if file.format == "csv" else source
     seen = FileSample(file, read)
     rows = read()
     first = next(rows, None)
     if first is None:
         seen.is_whole = True
         return seen
-    shape = _shape(first, arrays_of(source), file)
+    shape = _shape(first, source, file)
     if shape in known.shapes:
         known.shapes[shape].alike.append(file)
         return known.shapes[shape]
@@ -560,23 +555,10 @@ def occurs_in(file: InputFile, pattern: bytes) -> bool:
         return False
 
 
-def _with_plain_paths(source: Source) -> Source:
-    """Write paths as names of CSV are compared: stripped, in lower case."""
-    columns = (
-        replace(each, mapped=replace(each.mapped, path=each.mapped.path.strip().lower()))
-        for each in source.columns
-    )
-    plain = replace(source, columns=tuple(columns), rows=source.rows.strip().lower())
-    chat = source.chat
-    if chat is None:
-        return plain
-    return replace(plain, chat=replace(chat, layout=in_lower_case(chat.layout)))
-
-
-def _shape(record: Record, holders: Iterable[Column], file: InputFile) -> Hashable:
+def _shape(record: Record, source: Source, file: InputFile) -> Hashable:
     """Return the keys of a row, and of the first object in each array."""
     arrays = []
-    for column in holders:
+    for column in arrays_of(source):
         array = json_of(stored(record, column)[1])
         first = array[0] if isinstance(array, list) and array else None
         arrays.append(frozenset(first) if isinstance(first, dict) else None)

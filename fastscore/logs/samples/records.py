@@ -30,6 +30,7 @@ from fastscore.logs.read.csv_records import read_cells
 from fastscore.logs.read.csv_records import read_records as read_csv
 from fastscore.logs.read.json_documents import read_document
 from fastscore.logs.read.lines import BOM, Lines, read_blocks, read_lines
+from fastscore.logs.read.mapped_rows import stored_source
 from fastscore.logs.read.parquet import group_sizes
 from fastscore.suites.declarations import Source
 from fastscore.unpacked import DamageError
@@ -52,8 +53,16 @@ class _GivenUpError(Exception):
 def read_records(
     file: InputFile, source: Source, given_up: Callable[[], object] = lambda: None
 ) -> Iterator[Record]:
-    """Yield the rows of a file as a source takes them; see `records`."""
-    return records(file, array_name(source), given_up, array_holds_rows(source))
+    """Yield the rows of a file as a source takes them; see `records`.
+
+    Names of CSV are those of the source's keys, which the readers compare without case.
+    """
+    rows = records(file, array_name(source), given_up, array_holds_rows(source))
+    if file.format != "csv":
+        return rows
+    columns = stored_source(source).columns
+    keys = {key.strip().lower(): key for column in columns for key in reversed(column.keys)}
+    return ({keys.get(name, name): cell for name, cell in row.items()} for row in rows)
 
 
 def records(

@@ -34,7 +34,6 @@ from fastscore.logs.samples.column_samples import (
     FileSample,
     Known,
     RequiredColumn,
-    arrays_of,
     list_asked_for,
     may_follow,
     occurs_in,
@@ -95,7 +94,7 @@ def screen(files: Sequence[InputFile], source: Source, suite: str) -> Screened:
         return Screened(tuple(files), (), ())
     kept: list[FileSample] = []
     left: list[tuple[FileSample, list[RequiredColumn]]] = []
-    known = Known(arrays_of(source))
+    known = Known()
     for file in files:
         seen = sample_file(file, source, known)
         if seen.file is not file:
@@ -134,7 +133,7 @@ def screen_rows(
 
     In a part of a log (`is_part`) the keys are looked for, not values and words.
     """
-    seen = sample_rows(read, source, InputFile(name, format, "none", 0), Known(arrays_of(source)))
+    seen = sample_rows(read, source, InputFile(name, format, "none", 0), Known())
     lacking = seen.lacks(required_columns(source))
     if lacking:
         raise lacking_error(suite, source, lacking, [seen])

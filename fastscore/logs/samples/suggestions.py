@@ -272,7 +272,7 @@ def _fits(layout: str, suite: str, source: Source, seen: FileSample) -> bool:
     except UsageError:
         return False
     needs = required_columns(source)
-    known = Known(arrays_of(source))
+    known = Known()
     if seen.file.size and seen.file.path != STDIN:
         again = sample_file(seen.file, source, known)
     else:
