@@ -43,13 +43,7 @@ from fastscore.run.engines.engine import LOCAL
 from fastscore.run.folder import describe_inputs, new_manifest
 from fastscore.run.inputs import NamedInputs, named_inputs, plan_inputs
 from fastscore.run.interrupt import own_stop_flag
-from fastscore.run.notes import (
-    describe_reject,
-    no_row_error,
-    notes_on_run,
-    nothing_error,
-    strict_error,
-)
+from fastscore.run.notes import describe_reject, note_run, unscored_error
 from fastscore.run.progress import OnProgress, Reporter, chosen_reporter
 from fastscore.run.scoring import ShardScores, compute_rows, compute_tables
 from fastscore.suites.base import Suite
@@ -256,22 +250,14 @@ def score_in_memory(config: RunConfig, given: ScoreInput, reporter: Reporter) ->
     unknown = pl.concat([part.unknown_words for part in parts]).lazy()
     dialogues = tables.get("dialogues", pl.DataFrame()).lazy()
     records = given.records(declared)
-    run_notes = notes_on_run(
-        *(counts, unknown, declared, summary, options, records, dialogues),
-        of_suite=() if suite.notes is None else suite.notes(dialogues, options),
-    )
-    finest = suite.tables[0].name
-    if tables[finest].is_empty():
-        where = None if rejects.is_empty() else describe_reject(rejects.row(0, named=True)) + "."
-        raise no_row_error(finest, counts, run_notes.notes, str(given), where)
-    if run_notes.nothing_scored:
-        raise nothing_error(suite.name, run_notes.lacking)
-    if config.strict and run_notes.lacking:
-        raise strict_error(run_notes.lacking)
     manifest = new_manifest(config, suite, options, identity, context.signature)
-    manifest.status, manifest.inputs = "complete", inputs
-    manifest.lacking, manifest.notes, manifest.counts = run_notes.lacking, run_notes.notes, counts
+    manifest.status, manifest.inputs, manifest.counts = "complete", inputs, counts
     manifest.tables = {name: {"rows": table.height, "parts": 1} for name, table in tables.items()}
+    note_run(manifest, suite, options, declared, unknown, summary, records, dialogues)
+    first = None if rejects.is_empty() else describe_reject(rejects.row(0, named=True)) + "."
+    unscored = unscored_error(manifest, str(given), first, strict=config.strict)
+    if unscored is not None:
+        raise unscored
     frames = {**tables, REJECTS: rejects, CUT_TEXTS: cut}
     return Run(Path(str(given)), manifest, scores=Scores(frames, summary, given))
 

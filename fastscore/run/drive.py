@@ -54,7 +54,7 @@ from fastscore.run.inputs import NamedInputs, PlannedInputs, named_inputs, plan_
 from fastscore.run.interrupt import limit_memory, own_stop_flag
 from fastscore.run.kernels import WITHOUT_VECTORS, compiled, kernels_of, unread
 from fastscore.run.manifest import MANIFEST_NAME, Manifest, read_manifest
-from fastscore.run.notes import notes_on_run, refusal
+from fastscore.run.notes import note_run, refusal
 from fastscore.run.places import place_of
 from fastscore.run.progress import Reporter, StageProgress
 from fastscore.run.shared_files import absolute, check_workers
@@ -407,15 +407,8 @@ def _describe(
     rows = (row for file in files for row in read_records(file, source))
     unknown = scan_unknown_words(run.folder, receipts)
     dialogues = _scanned_tables(run, receipts).get("dialogues", pl.LazyFrame())
-    notes = run.suite.notes
-    run_notes = notes_on_run(
-        *(counts, unknown, source, summary, run.options, rows, dialogues, run.manifest.inputs),
-        of_suite=notes(dialogues, run.options) if notes and dialogues.collect_schema() else (),
-    )
-    run.manifest.lacking = run_notes.lacking
-    run.manifest.notes = run_notes.notes
-    run.manifest.all_null = run_notes.nothing_scored
     run.manifest.counts = counts
+    note_run(*(run.manifest, run.suite, run.options, source, unknown, summary, rows, dialogues))
     run.manifest.parts_hash = hash_of_outputs(receipts)
 
 

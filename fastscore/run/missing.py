@@ -136,26 +136,6 @@ def _repeated(frame: pl.DataFrame, source: Source) -> dict[str, int]:
 
 
 @dataclass(frozen=True, slots=True)
-class UnknownWords:
-    """Words of a column that the suite does not know.
-
-    Parameters
-    ----------
-    rows
-        In how many rows or objects one of them stands.
-    distinct
-        How many different ones there are.
-    named
-        The most frequent ones, with their numbers: `MOST_NAMED` at most; of equally frequent ones
-        those that sort first.
-    """
-
-    rows: int
-    distinct: int
-    named: Mapping[str, int]
-
-
-@dataclass(frozen=True, slots=True)
 class NullCounts:
     """What a column lacks.
 
@@ -167,15 +147,21 @@ class NullCounts:
         In how many rows, or objects, it is null, and in how many it should stand.
     n_empty
         How many of the nulls count as empty texts.
-    unknown
-        The words that the suite does not know, where there are any.
+    n_unknown, n_words
+        In how many rows or objects there is a word that the suite does not know, and how many
+        different ones there are.
+    words
+        The most frequent ones, with their numbers: `MOST_NAMED` at most; of equally frequent ones
+        those that sort first.
     """
 
     path: str
     null: int
     asked: int
-    n_empty: int = 0
-    unknown: UnknownWords | None = None
+    n_empty: int
+    n_unknown: int
+    n_words: int
+    words: Mapping[str, int]
 
 
 def take_null_counts(counts: dict[str, int], unknown: pl.LazyFrame) -> list[NullCounts]:
@@ -186,9 +172,25 @@ def take_null_counts(counts: dict[str, int], unknown: pl.LazyFrame) -> list[Null
     counts
         The run's counts.
     unknown
-        The unknown words of all its shards, `UNKNOWN_SCHEMA`.
+        The unknown words of all its shards, `UNKNOWN_SCHEMA`. Their totals are exact, however the
+        rows were sharded.
     """
-    words = _unknown_words(unknown)
+    ranked = (
+        unknown.group_by("column", "word")
+        .agg(pl.col("rows").sum())
+        .sort("rows", "word", descending=[True, False])
+        .group_by("column", maintain_order=True)
+        .agg(
+            pl.col("rows").sum().alias("total"),
+            pl.len().alias("n_words"),
+            pl.col("word", "rows").head(MOST_NAMED),
+        )
+        .collect()
+    )
+    words = {
+        column: (total, n_words, dict(zip(named, rows, strict=True)))
+        for column, total, n_words, named, rows in ranked.iter_rows()
+    }
     paths = [name.removeprefix(NULL) for name in counts if name.startswith(NULL)]
     return [
         NullCounts(
@@ -196,26 +198,7 @@ def take_null_counts(counts: dict[str, int], unknown: pl.LazyFrame) -> list[Null
             counts.pop(NULL + path),
             counts.pop(ASKED + path),
             counts.pop(EMPTY + path),
-            words.get(path),
+            *words.get(path, (0, 0, {})),
         )
         for path in paths
     ]
-
-
-def _unknown_words(unknown: pl.LazyFrame) -> dict[str, UnknownWords]:
-    """Add up unknown words by column: totals are exact, however the rows were sharded."""
-    of_words = unknown.group_by("column", "word").agg(pl.col("rows").sum())
-    ranked = of_words.sort("rows", "word", descending=[True, False])
-    of_columns = (
-        ranked.group_by("column", maintain_order=True)
-        .agg(
-            pl.col("rows").sum().alias("total"),
-            pl.len().alias("distinct"),
-            pl.col("word", "rows").head(MOST_NAMED),
-        )
-        .collect()
-    )
-    return {
-        column: UnknownWords(total, distinct, dict(zip(words, counts, strict=True)))
-        for column, total, distinct, words, counts in of_columns.iter_rows()
-    }

@@ -1,7 +1,7 @@
 """Notes and errors at the end of a run: what its rows lack, and why it counts as refused."""
 
 import shlex
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
@@ -36,9 +36,9 @@ from fastscore.run.missing import (
     JOINED_LINES,
     REPEATED_ROWS,
     NullCounts,
-    UnknownWords,
     take_null_counts,
 )
+from fastscore.suites.base import Suite
 from fastscore.suites.chats import ChatRows
 from fastscore.suites.declarations import (
     ALL_METRICS,
@@ -69,31 +69,31 @@ def notes_on_missing(missing: Iterable[NullCounts], source: Source) -> list[str]
             note = f"{each.path}: null in {each.null:,} {of_all}"
             taken = "; counted as empty, as published" if each.n_empty else ""
             notes.append(note + taken)
-        if each.unknown:
-            description = _describe_unknown_words(each.unknown, of_all, column, source.chat_rows)
+        if each.words:
+            description = _describe_unknown_words(each, of_all, column, source.chat_rows)
             notes.append(f"{each.path}: {description}")
     return notes
 
 
 def _describe_unknown_words(
-    unknown: UnknownWords, of_all: str, column: Column | None, chat_rows: ChatRows | None
+    found: NullCounts, of_all: str, column: Column | None, chat_rows: ChatRows | None
 ) -> str:
     """Name the words that a suite does not know, and what to type."""
     shown = [
-        f"{_abbreviate(word)} in {count:,}" for word, count in islice(unknown.named.items(), SHOWN)
+        f"{_abbreviate(word)} in {count:,}" for word, count in islice(found.words.items(), SHOWN)
     ]
     note = ", ".join(shown)
-    if unknown.distinct > SHOWN:
-        note += f" and {unknown.distinct - SHOWN:,} more words, in {unknown.rows:,} together"
+    if found.n_words > SHOWN:
+        note += f" and {found.n_words - SHOWN:,} more words, in {found.n_unknown:,} together"
     note += f" {of_all}"
     if column is None:
         return note + ", which no rule knows"
     if chat_rows is not None and column.name == chat_rows.speaker:
         flags = role_flags(
-            unknown.named, column.vocabulary.needed, chat_rows, column.vocabulary.known
+            found.words, column.vocabulary.needed, chat_rows, column.vocabulary.known
         )
     else:
-        flags = nearest_words(column.name, unknown.named, column.vocabulary.known)
+        flags = nearest_words(column.name, found.words, column.vocabulary.known)
     known = ", ".join(word for word in column.vocabulary.known if word)
     return f"{note}; known: {known}" + (f"; type {typed(flags)}" if flags else "")
 
@@ -265,116 +265,57 @@ def missing_columns(
     return sorted(found, key=lambda each: not each.null)
 
 
-@dataclass(frozen=True, slots=True)
-class NotesOnRun:
-    """What a run lacks.
-
-    Parameters
-    ----------
-    lacking
-        Metrics that are null in every row, and the columns that they lack.
-    notes
-        What else there is to say of its rows.
-    nothing_scored
-        Whether every metric is null in every row, or a column that all of them need.
-    """
-
-    lacking: list[str]
-    notes: list[str]
-    nothing_scored: bool
-
-
-def notes_on_run(
-    counts: dict[str, int],
-    unknown: pl.LazyFrame,
-    source: Source,
-    summary: pl.DataFrame,
+def note_run(
+    manifest: Manifest,
+    suite: Suite,
     options: Any,
+    source: Source,
+    unknown: pl.LazyFrame,
+    summary: pl.DataFrame,
     rows: Iterable[dict[str, Any]],
     dialogues: pl.LazyFrame,
-    inputs: Iterable[Mapping[str, Any]] = (),
-    of_suite: Iterable[str] = (),
-) -> NotesOnRun:
-    """Say what a run lacks, taking that out of its counts.
+) -> None:
+    """Write into a run's manifest what its rows lack, and take that out of its counts.
 
     Parameters
     ----------
-    counts
-        The run's counts.
-    unknown
-        The words of its rows that the suite does not know, `UNKNOWN_SCHEMA`.
+    manifest
+        The manifest, with the run's counts and inputs.
+    suite, options
+        The suite and its options.
     source
         The source that its rows were read by.
+    unknown
+        The words of its rows that the suite does not know, `UNKNOWN_SCHEMA`.
     summary
         Its summary.
-    options
-        The suite's options.
     rows
         Some of its rows, to name the keys that were found; read only where a metric is null.
     dialogues
-        Its table of dialogues.
-    inputs
-        Its inputs, as the manifest has them.
-    of_suite
-        The notes of its suite (`Suite.notes`).
-
-    Returns
-    -------
-    NotesOnRun
+        Its table of dialogues, without columns if the suite has none.
     """
-    missing = take_null_counts(counts, unknown)
+    missing = take_null_counts(manifest.counts, unknown)
     lacking = missing_columns(missing, source, summary, options)
     found = count_keys(rows, _ROWS_COUNTED) if lacking else FoundKeys()
     whole = summary.filter(pl.col("group") == ALL)
-    copies, notes_on_copies = _notes_on_copies(inputs)
-    return NotesOnRun(
-        [each.describe(found, source) for each in lacking],
-        [
-            *of_suite,
-            *notes_on_missing(missing, source),
-            *_note_on_lines(counts, source),
-            *_note_on_rows(counts),
-            *_note_on_dialogues(dialogues, source, copies),
-            *notes_on_copies,
-        ],
-        any(each.need.column.needed_by == ALL_METRICS for each in lacking)
-        or (whole.height > 0 and not (whole["n"] > 0).any()),
+    copies, notes_on_copies = _notes_on_copies(manifest.inputs)
+    of_suite = suite.notes(dialogues, options) if suite.notes and dialogues.collect_schema() else ()
+    manifest.lacking = [each.describe(found, source) for each in lacking]
+    manifest.notes = [
+        *of_suite,
+        *notes_on_missing(missing, source),
+        *_note_on_lines(manifest.counts, source),
+        *_note_on_rows(manifest.counts),
+        *_note_on_dialogues(dialogues, source, copies),
+        *notes_on_copies,
+    ]
+    manifest.all_null = any(each.need.column.needed_by == ALL_METRICS for each in lacking) or (
+        whole.height > 0 and not (whole["n"] > 0).any()
     )
 
 
 MOST_UNPAIRED = 0.1
 """The share of messages that may pair with nothing, beside one for each dialogue."""
-
-
-def no_row_error(
-    table: str,
-    counts: Mapping[str, int],
-    notes: Sequence[str],
-    inputs: str,
-    rejects: str | None,
-) -> InputError:
-    """Make the error of a run without a row.
-
-    Parameters
-    ----------
-    table
-        The table that is empty.
-    counts
-        The run's counts.
-    notes
-        What else there is to say of its rows.
-    inputs
-        What was read.
-    rejects
-        What to say of its rejects.
-    """
-    lines = counts.get("lines", 0) - counts.get("blank", 0)
-    found = ", ".join(counted(value, name) for name, value in counts.items() if value)
-    return InputError(
-        f"Nothing was scored: there is no row for {table} in {counted(lines, 'lines')} of "
-        f"{inputs} ({found or 'nothing was read'})." + "".join(f"\n  {each}" for each in notes),
-        rejects,
-    )
 
 
 def describe_reject(reject: Mapping[str, Any]) -> str:
@@ -386,22 +327,45 @@ def describe_reject(reject: Mapping[str, Any]) -> str:
     )
 
 
-def nothing_error(suite: str, lacking: Sequence[str]) -> InputError:
-    """Make the error of a run in which every metric is null."""
-    return InputError(
-        f"Nothing was scored: every metric of {suite} is null in every row."
-        + "".join(f"\n  {each}" for each in lacking),
-        "The tables say why, row by row, in null_reasons.",
-    )
+def unscored_error(
+    manifest: Manifest, inputs: str, reject: str | None, *, strict: bool
+) -> InputError | None:
+    """Make the error of a run in which nothing was scored, or not all that must be, else None.
 
-
-def strict_error(notes: Sequence[str]) -> InputError:
-    """Make the error of ``--strict``."""
-    return InputError(
-        f"Metrics lack a column in every row, and {parameter('strict', True)} is given; all "
-        "else is scored.\n  " + "\n  ".join(notes),
-        f"Map the columns, or leave {parameter('strict', True)} out.",
-    )
+    Parameters
+    ----------
+    manifest
+        The run's manifest.
+    inputs
+        What was read.
+    reject
+        What to say of its rejects.
+    strict
+        Whether every metric must have its columns.
+    """
+    finest = next(iter(manifest.tables))
+    if not manifest.tables[finest]["rows"]:
+        lines = manifest.counts.get("lines", 0) - manifest.counts.get("blank", 0)
+        found = [counted(value, name) for name, value in manifest.counts.items() if value]
+        return InputError(
+            f"Nothing was scored: there is no row for {finest} in {counted(lines, 'lines')} of "
+            f"{inputs} ({', '.join(found) or 'nothing was read'})."
+            + "".join(f"\n  {each}" for each in manifest.notes),
+            reject,
+        )
+    if manifest.all_null:
+        return InputError(
+            f"Nothing was scored: every metric of {manifest.suite} is null in every row."
+            + "".join(f"\n  {each}" for each in manifest.lacking),
+            "The tables say why, row by row, in null_reasons.",
+        )
+    if strict and manifest.lacking:
+        return InputError(
+            f"Metrics lack a column in every row, and {parameter('strict', True)} is given; all "
+            "else is scored.\n  " + "\n  ".join(manifest.lacking),
+            f"Map the columns, or leave {parameter('strict', True)} out.",
+        )
+    return None
 
 
 def refusal(config: RunConfig, manifest: Manifest) -> InputError | None:
@@ -418,21 +382,17 @@ def refusal(config: RunConfig, manifest: Manifest) -> InputError | None:
     rejects = counts.get("rejects", 0) - counts.get(PARTIAL_REJECTS, 0)
     lines = counts.get("lines", 0) - counts.get("blank", 0)
     where = _first_reject(config.output, manifest) if counts.get("rejects") else None
-    finest = next(iter(manifest.tables))
-    if not manifest.tables[finest]["rows"]:
-        return no_row_error(finest, counts, manifest.notes, _named_inputs(manifest), where)
-    if manifest.all_null:
-        return nothing_error(manifest.suite, manifest.lacking)
-    if config.strict and manifest.lacking:
-        return strict_error(manifest.lacking)
-    if rejects > config.max_rejects * max(lines, 1):
+    first, *others = (entry["name"] for entry in manifest.inputs)
+    inputs = f"{first} and {counted(len(others), 'more files')}" if others else str(first)
+    unscored = unscored_error(manifest, inputs, where, strict=config.strict)
+    if unscored is None and rejects > config.max_rejects * max(lines, 1):
         return InputError(
             f"{rejects:,} of {counted(lines, 'lines')} "
             f"{'is a reject' if rejects == 1 else 'are rejects'}, more than "
             f"{parameter('max_rejects')} {config.max_rejects:g} allows; the others are scored.",
             where,
         )
-    return _unpaired_error(counts, manifest.options)
+    return unscored or _unpaired_error(counts, manifest.options)
 
 
 def _unpaired_error(counts: Mapping[str, int], options: Mapping[str, Any]) -> InputError | None:
@@ -453,11 +413,6 @@ def _unpaired_error(counts: Mapping[str, int], options: Mapping[str, Any]) -> In
         else f"{TYPE} {parameter('merge_speakers', True)} to join messages of one speaker that "
         "follow each other.",
     )
-
-
-def _named_inputs(manifest: Manifest) -> str:
-    first, *others = (entry["name"] for entry in manifest.inputs)
-    return f"{first} and {counted(len(others), 'more files')}" if others else str(first)
 
 
 def _first_reject(run: Path, manifest: Manifest) -> str:

@@ -81,6 +81,10 @@ def test_files_that_are_copies_are_named_once(tmp_path: Path, catalogue: str) ->
         f"{paths[1]} has the same content as {paths[0]}: such dialogues count twice"
     ]
     assert notes("preference_shift", paths[1:3], **options) == []
+    scores = score_by_keywords(paths[:2], "preference_shift", **options)
+    assert (
+        f"{paths[1]} has the same content as {paths[0]}: such dialogues count twice" in scores.notes
+    )
 
 
 def test_messages_that_repeat_a_row_of_their_dialogue(tmp_path: Path) -> None:
