@@ -195,7 +195,7 @@ class Dialogues:
         return found
 
     def rescore(self, committed: Mapping[str, pl.DataFrame]) -> Dialogue:
-        """Read a dialogue again, by its rows of the run's tables, and score it.
+        """Read a dialogue again, by its rows of the run's tables, and score it with its evidence.
 
         The functions are those that scored the run.
 
@@ -219,13 +219,14 @@ class Dialogues:
         events = self.suite.read(raw.frame, self.options)
         compared = TextsToEmbed.of(self.suite, events, self.options)
         vectors = vectors_of(context.load(), events, compared)
-        scored = self.suite.score(events, vectors, self.options)
+        score = self.suite.evidence or self.suite.score
+        scored = score(events, vectors, self.options)
         whole = scored[LABEL_TABLE].columns
         own = [name for name in committed[LABEL_TABLE].columns if name not in whole]
         if own:  # their functions are not part of the run
             values = committed[LABEL_TABLE].select("null_reasons", *own)
             scored = {**scored, LABEL_TABLE: scored[LABEL_TABLE].with_columns(values)}
-        return Dialogue(tables=scored, raw=raw.frame, events=events, vectors=vectors)
+        return Dialogue(tables=scored, raw=raw.frame, events=events)
 
     def _context(self, *, scores: bool) -> RunContext:
         manifest = self.run.manifest

@@ -121,12 +121,7 @@ def _rows(
         reasons = {entry["metric"]: entry["reason"] for entry in row["null_reasons"] or ()}
         working = Derivation(text=metric.formula, result=None)
         if value is not None:
-            explain = dialogues.suite.explain
-            working = (
-                derive(dialogue, metric, row)
-                if explain is None
-                else explain(dialogue, metric, row, dialogues.options)
-            )
+            working = derive(dialogue, metric, row, dialogues.options)
         found.append(
             Explanation(
                 metric=metric.id,

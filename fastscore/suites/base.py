@@ -16,7 +16,7 @@ from fastscore.errors import UsageError, did_you_mean
 from fastscore.suites.declarations import Metric, Source, Table
 
 if TYPE_CHECKING:
-    from fastscore.suites.showing import Derivation, Dialogue, DialogueView, Section
+    from fastscore.suites.showing import Dialogue, DialogueView, Section
     from fastscore.vectors.view import VectorView
 
 
@@ -159,6 +159,7 @@ class _Summarise(Protocol):
 F = TypeVar("F")
 _Tables = Mapping[str, pl.LazyFrame]
 _Texts = Callable[[Events, Any], pl.Series]
+_Score = Callable[[Events, "VectorView", Any], dict[str, pl.DataFrame]]
 _REQUIRED: Any = object()
 _PLACE = re.compile(r"[^\W\d][\w.]*:[^\W\d]\w*")
 
@@ -271,9 +272,9 @@ class Suite:
         dialogues: what was estimated because the log lacks it.
     show
         ``(dialogue)``: a dialogue's turns with their scores and the evidence in them.
-    explain
-        ``(dialogue, metric, row, options)``: how the metric's value in a row of its table came
-        about. The dialogue has been scored again. None: by `Metric.evidence`.
+    evidence
+        ``(events, vectors, options)``: what `score` returns of one dialogue, with further columns
+        and frames that only `Metric.evidence` shows. None: by `score`.
     trivial_agents
         ``(tables, options)``: a row for each dialogue and agent of `Metric.baselines`. Columns are
         ``agent``, the key of table ``dialogues``, and the metrics with such a baseline. A value is
@@ -298,9 +299,7 @@ class Suite:
     runs_without_embedder: bool = False
     texts_in_logs: bool = False
     read: LazyFunction[Callable[[pl.DataFrame, Any], Events]] = LazyFunction()
-    score: LazyFunction[Callable[[Events, "VectorView", Any], dict[str, pl.DataFrame]]] = (
-        LazyFunction()
-    )
+    score: LazyFunction[_Score] = LazyFunction()
     check: LazyFunction[Callable[[Any], object] | None] = LazyFunction(None)
     texts: LazyFunction[_Texts | None] = LazyFunction(None)
     long_texts: LazyFunction[_Texts | None] = LazyFunction(None)
@@ -312,9 +311,7 @@ class Suite:
     cases: LazyFunction[Callable[[_Tables], pl.DataFrame] | None] = LazyFunction(None)
     notes: LazyFunction[Callable[[pl.LazyFrame, Any], list[str]] | None] = LazyFunction(None)
     show: LazyFunction[Callable[["Dialogue"], "DialogueView"] | None] = LazyFunction(None)
-    explain: LazyFunction[
-        Callable[["Dialogue", Metric, Mapping[str, Any], Any], "Derivation"] | None
-    ] = LazyFunction(None)
+    evidence: LazyFunction[_Score | None] = LazyFunction(None)
     trivial_agents: LazyFunction[Callable[[_Tables, Any], pl.DataFrame] | None] = LazyFunction(None)
     sections: LazyFunction[Callable[[CommittedRun, Any], "Sequence[Section]"] | None] = (
         LazyFunction(None)

@@ -6,16 +6,19 @@ whose fields come from `option`), the tables that it writes (`Table`) and the me
 """
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import polars as pl
 
 from fastscore.suites.chats import ChatLayout, ChatRows
 from fastscore.suites.formulas import plain_formula
+
+if TYPE_CHECKING:
+    from fastscore.suites.showing import Mark
 
 ColumnKind = Literal["text", "integer", "number", "boolean", "json"]
 Coercion = Literal["boolean", "integer", "number", "string", "falsy"]
@@ -390,6 +393,10 @@ class NullRule:
     text: str
 
 
+Row = Mapping[str, Any]
+"""A row of a table, by column."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvidenceRows:
     """What shows the parts of a metric's value: columns of the suite's tables.
@@ -397,29 +404,40 @@ class EvidenceRows:
     Parameters
     ----------
     columns
-        The columns. In rows of another table the first one must not be null.
+        The columns. In rows of another table the first one must not be null. Empty: the text
+        alone; without one all columns of a row of another table that are not null.
     table
-        A table of the suite, else a frame of its events, of the same dialogue, or ``log``: its
-        rows as they were read. Empty: the columns are those of the metric's own row.
+        A table or frame that the suite's `evidence` returns, else a frame of its events, of the
+        same dialogue, or ``log``: its rows as they were read. Empty: the columns are those of the
+        metric's own row.
     names
         The columns that name a row.
     text
         The column with the text in which something was found.
+    marks
+        Finds the places in the text that count, from the row with the text.
     where
-        Which rows count.
+        Which rows count: an expression, or a function that returns it for the metric's row and the
+        options.
     same
         Columns in which the rows equal the metric's row.
     within
         A column of the metric's own row with a list of structs: these are the rows.
+    only_with
+        An option, or a property of the options, and the value with which this is evidence.
     """
 
-    columns: tuple[str, ...]
+    columns: tuple[str, ...] = ()
     table: str = ""
     names: tuple[str, ...] = ()
     text: str = ""
-    where: pl.Expr | None = dataclasses.field(default=None, compare=False)
+    marks: Callable[[Row], Sequence["Mark"]] | None = None
+    where: pl.Expr | Callable[[Row, Any], pl.Expr] | None = dataclasses.field(
+        default=None, compare=False
+    )
     same: tuple[str, ...] = ()
     within: str = ""
+    only_with: tuple[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -461,8 +479,11 @@ class Metric:
         What shows the value's parts.
     derivation
         The formula with values, as a format string of columns of its row and its evidence:
-        ``min({satisfaction})``, or a function that returns it for a row. Default: numerator /
-        denominator.
+        ``min({satisfaction})``, or a function that returns it for a row and the options. Default:
+        numerator / denominator.
+    ratio
+        Columns that the suite's `evidence` adds to its row, whose quotient it is. Default:
+        numerator and denominator.
     bands
         How its source reads values; of several bands that contain a value, the first counts. Values
         that the source says nothing of are in none.
@@ -514,7 +535,8 @@ class Metric:
     denominator: str | None = None
     sums_reals: bool = False
     evidence: tuple[EvidenceRows, ...] = ()
-    derivation: str | Callable[[Mapping[str, Any]], str] = ""
+    derivation: str | Callable[[Row, Any], str] = ""
+    ratio: tuple[str, str] | None = None
     bands: tuple[Band, ...] = ()
     reading: str = ""
     example: str = ""

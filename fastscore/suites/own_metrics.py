@@ -21,6 +21,7 @@ from fastscore.suites.base import Aggregate, Events, Suite
 from fastscore.suites.declarations import (
     NULL_REASONS,
     NULL_REASONS_DTYPE,
+    EvidenceRows,
     Metric,
     OutputColumn,
     Table,
@@ -28,7 +29,6 @@ from fastscore.suites.declarations import (
 from fastscore.wording import parameter
 
 if TYPE_CHECKING:
-    from fastscore.suites.showing import Derivation, Dialogue
     from fastscore.vectors.view import VectorView
 
 GROUP = "fastscore.metrics"
@@ -43,7 +43,6 @@ _PLAIN = (
     *("unit", "headline"),
 )
 """The fields of an own metric's declaration. All others have their defaults."""
-_ROWS_SHOWN = 12
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 
 Better = Literal["higher", "lower", "neither"]
@@ -326,14 +325,19 @@ def with_metrics(suite: Suite, own: Sequence[OwnMetric]) -> Suite:
         taken.add(id)
     changes: dict[str, Any] = {
         "tables": tuple(_with_columns(table, own) for table in suite.tables),
-        "metrics": (*suite.metrics, *(one.metric for one in own)),
+        "metrics": (*suite.metrics, *(_with_evidence(one) for one in own)),
         "code": (*suite.code, *(f"{one.metric.id}:{one.code}" for one in own)),
         "score": partial(_score, suite, tuple(own)),
-        "explain": partial(_explain, suite, tuple(own)),
     }
     if suite.summarise is not None:
         changes["summarise"] = partial(_summarise, suite, tuple(own))
     return Suite(**(vars(suite) | changes))
+
+
+def _with_evidence(own: OwnMetric) -> Metric:
+    """Return the declaration with the rows that the function takes as evidence."""
+    rows = tuple(EvidenceRows(table=name) for name in own.inputs)
+    return replace(own.metric, evidence=rows, derivation=f"rows of {' and '.join(own.inputs)}")
 
 
 def _with_columns(table: Table, own: Sequence[OwnMetric]) -> Table:
@@ -519,33 +523,3 @@ def _summarise(
     declared = [one.metric for one in own]
     added = aggregate(tables, declared, suite.groups, suite=suite.name, cluster=cluster)
     return pl.concat([suite.summary(tables, options, cluster=cluster, aggregate=aggregate), added])
-
-
-def _explain(
-    suite: Suite,
-    own: Sequence[OwnMetric],
-    dialogue: "Dialogue",
-    metric: Metric,
-    row: Mapping[str, Any],
-    options: Any,
-) -> "Derivation":
-    """Show what a function computes, and the rows that it takes."""
-    from fastscore.suites.showing import Derivation, Evidence, derive
-
-    chosen = next((one for one in own if one.metric.id == metric.id), None)
-    if chosen is None:
-        if suite.explain is None:
-            return derive(dialogue, metric, row)
-        return suite.explain(dialogue, metric, row, options)
-    known = {**(dialogue.events.frames if dialogue.events else {}), **dialogue.tables}
-    evidence, taken = [], []
-    of_dialogue = {"null_reasons", "file", "dialogue", ROW, *suite.tables[0].dialogue_key}
-    for name in chosen.inputs:
-        frame = known[name].drop(of_dialogue - {"line"}, strict=False)
-        taken.append(f"{counted(frame.height, 'rows')} of {name}")
-        for number, values in enumerate(frame.head(_ROWS_SHOWN).iter_rows(named=True), start=1):
-            shown = (f"{key} {value}" for key, value in values.items() if value is not None)
-            evidence.append(Evidence(what=f"{name}, row {number}", text=", ".join(shown)))
-        if frame.height > _ROWS_SHOWN:
-            evidence.append(Evidence(what=f"more rows of {name}", found=frame.height - _ROWS_SHOWN))
-    return Derivation(text=" and ".join(taken), result=None, evidence=tuple(evidence))

@@ -6,22 +6,21 @@ Plain data. A suite fills it by pure functions over frames; terminals and pages 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from fastscore.suites.declarations import EvidenceRows, Metric
+from fastscore.suites.declarations import EvidenceRows, Metric, Row
 
 if TYPE_CHECKING:
     from fastscore.suites.base import Events
-    from fastscore.vectors.view import VectorView
 
 
 Number = float | int | None
 
-Row = Mapping[str, Any]
-"""A row of a table, by column."""
+_PLACE_COLUMNS = ("file", "dialogue", "dialogue_row", "null_reasons")
+"""Columns that name the dialogue of a row, or say nothing of its values."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,15 +34,13 @@ class Dialogue:
     events
         What the suite makes of those rows; None with them.
     tables
-        Its rows of every table.
-    vectors
-        The vectors of its texts; None where nothing is scored again.
+        Its rows of every table; of a dialogue that was scored again, all that the suite's
+        `evidence` returns.
     """
 
     tables: Mapping[str, pl.DataFrame]
     raw: pl.DataFrame | None = None
     events: "Events | None" = None
-    vectors: "VectorView | None" = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,28 +180,31 @@ class Derivation:
     evidence: tuple[Evidence, ...] = ()
 
 
-def derive(dialogue: Dialogue, metric: Metric, row: Row) -> Derivation:
+def derive(dialogue: Dialogue, metric: Metric, row: Row, options: Any) -> Derivation:
     """Show how a metric's value in a row of its table came about, by what the metric declares.
 
     Nothing is computed again but numerator / denominator: the evidence is what the tables have.
     """
-    found = tuple(piece for of in metric.evidence for piece in _pieces(dialogue, row, of))
+    found = tuple(piece for of in metric.evidence for piece in _pieces(dialogue, row, of, options))
     switches = tuple(
         Evidence(what=_spaced(name), found=_shown(value))
         for name, value in metric.fixed_where
         if row[name] == value
     )
-    written = metric.derivation if isinstance(metric.derivation, str) else metric.derivation(row)
+    written = metric.derivation
+    if not isinstance(written, str):
+        written = written(row, options)
     evidence = (*switches, *found) or (Evidence(what=metric.name.lower(), found=0),)
-    if metric.numerator is None or metric.denominator is None:
+    above, below = metric.ratio or (metric.numerator, metric.denominator)
+    if above is None or below is None:
         text = _filled(written, row, found)
         return Derivation(text=text, result=row[metric.id], evidence=evidence)
-    numerator, denominator = row[metric.numerator], row[metric.denominator]
+    numerator, denominator = row[above], row[below]
     if not denominator:
         because = ", ".join(f"{piece.what} is {piece.found}" for piece in switches)
         text = ", ".join(part for part in (f"{row[metric.id]:g}", because) if part)
         return Derivation(text=text, result=row[metric.id], evidence=evidence)
-    template = written or f"{{{metric.numerator}}} / {{{metric.denominator}}}"
+    template = written or f"{{{above}}} / {{{below}}}"
     return Derivation(
         text=_filled(template, row, found),
         result=numerator / denominator,
@@ -224,25 +224,37 @@ def _filled(template: str, row: Row, evidence: Sequence[Evidence]) -> str:
     return template.format_map(values | {name: ", ".join(shown) for name, shown in lists.items()})
 
 
-def _pieces(dialogue: Dialogue, row: Row, of: EvidenceRows) -> Iterator[Evidence]:
-    if not of.table and not of.within:
-        text = (row[of.text] or "") if of.text else ""
-        for name in of.columns:
-            found, values = _shown(row[name]), {name: row[name]}
-            yield Evidence(what=_spaced(name), found=found, text=text, values=values)
+def _pieces(dialogue: Dialogue, row: Row, of: EvidenceRows, options: Any) -> Iterator[Evidence]:
+    if of.only_with is not None and getattr(options, of.only_with[0]) != of.only_with[1]:
         return
-    for one in _rows(dialogue, row, of):
-        values = {name: one[name] for name in of.columns}
+    if not of.table and not of.within:
+        evidence = partial(Evidence, **_text_of(of, row))
+        for name in of.columns:
+            yield evidence(what=_spaced(name), found=_shown(row[name]), values={name: row[name]})
+        if not of.columns:
+            yield evidence(what=_spaced(of.text))
+        return
+    for one in _rows(dialogue, row, of, options):
+        names = of.columns
+        if not names and not of.text:
+            names = tuple(name for name, value in one.items() if value is not None)
+        values = {name: one[name] for name in names}
         named = [_named(name, one[name]) for name in of.names if one[name] not in (None, "")]
         yield Evidence(
             what=", ".join(named) or _spaced(of.table or of.within),
             found=", ".join(f"{_spaced(name)} {_shown(value)}" for name, value in values.items()),
-            text=(one[of.text] or "") if of.text else "",
             values=values,
+            **_text_of(of, one),
         )
 
 
-def _rows(dialogue: Dialogue, row: Row, of: EvidenceRows) -> Iterator[Row]:
+def _text_of(of: EvidenceRows, row: Row) -> dict[str, Any]:
+    """Return the text of a row with its marks, if evidence has a text."""
+    text = row[of.text] if of.text else ""
+    return {"text": text, "marks": tuple(of.marks(row)) if of.marks else ()} if text else {}
+
+
+def _rows(dialogue: Dialogue, row: Row, of: EvidenceRows, options: Any) -> Iterator[Row]:
     if of.within:
         yield from (one for one in row[of.within] or () if one[of.columns[0]] is not None)
         return
@@ -253,10 +265,14 @@ def _rows(dialogue: Dialogue, row: Row, of: EvidenceRows) -> Iterator[Row]:
     if frame is None:
         return
     if of.where is not None:
-        frame = frame.filter(of.where)
+        frame = frame.filter(of.where(row, options) if callable(of.where) else of.where)
     for name in of.same:
         frame = frame.filter(pl.col(name).eq_missing(row[name]))
-    yield from frame.drop_nulls(of.columns[:1]).iter_rows(named=True)
+    if of.columns:
+        frame = frame.drop_nulls(of.columns[:1])
+    elif not of.text:
+        frame = frame.drop(_PLACE_COLUMNS, strict=False)
+    yield from frame.iter_rows(named=True)
 
 
 def _named(name: str, value: object) -> str:

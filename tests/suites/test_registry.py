@@ -128,7 +128,7 @@ def test_what_is_no_suite_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_function_is_imported_on_first_use_and_kept() -> None:
     suite = suite_of(TURNS, DIALOGUES, read="tool:main")
     sys.modules.pop("json.tool", None)
-    assert suite.explain is None
+    assert suite.evidence is None
     assert suite.score is len
     assert "json.tool" not in sys.modules
     first = suite.read

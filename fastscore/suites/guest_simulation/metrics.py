@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import fastscore_kernels as kernels
 import numpy as np
@@ -10,7 +9,7 @@ import polars as pl
 from fastscore_jit.arrays import Float64Array, Indices, Mask
 
 from fastscore.suites.columns import gather_or_null, keep_where
-from fastscore.suites.declarations import Band, EvidenceRows, NullReason, NullRule, share
+from fastscore.suites.declarations import Band, EvidenceRows, NullReason, NullRule, Row, share
 from fastscore.suites.grouping import factorize
 from fastscore.suites.guest_simulation.options import (
     LEVELS,
@@ -98,7 +97,7 @@ PAS = share(
 )
 
 
-def _variance(row: Mapping[str, Any]) -> str:
+def _variance(row: Row, options: object) -> str:
     """Write BVS with values: the rising or the falling side of its maximum."""
     if row["n_states"] < 2:
         return "0, fewer than two states"
@@ -159,7 +158,7 @@ BVS = share(
 )
 
 
-def _overlap(row: Mapping[str, Any]) -> str:
+def _overlap(row: Row, options: object) -> str:
     """Write ORA with values: F1 of orders, or the Jaccard index of words."""
     if row["ORA_source"] == "text":
         return "{n_common_names} / ({n_final_names} + {n_target_names} - {n_common_names})"
@@ -241,7 +240,7 @@ _EXPLAINED = {
 }
 
 
-def _index(row: Mapping[str, Any]) -> str:
+def _index(row: Row, options: object) -> str:
     """Write DEI with values, as its level defines it."""
     return _EXPLAINED.get(row["experiment_level"], "level {experiment_level}: 0")
 

@@ -27,7 +27,7 @@ SUITE = Suite(
     cases="summarise:count_cases",
     legacy_files="summarise:legacy_files",
     show="show:show_dialogue",
-    explain="show:explain",
+    evidence="show:evidence",
     trivial_agents="summarise:score_trivial_agents",
     sections="show:report_sections",
 )

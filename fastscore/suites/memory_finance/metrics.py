@@ -3,7 +3,7 @@
 M1 and M3 to M5 sum counts over the turns that are eligible for them. M2 is a measure of dialogues.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -12,8 +12,9 @@ import polars.selectors as cs
 from fastscore_jit.arrays import Float64Array, Indices, Mask
 
 from fastscore.suites.columns import keep_where
-from fastscore.suites.declarations import EvidenceRows, Metric, NullRule, share
+from fastscore.suites.declarations import EvidenceRows, Metric, NullRule, Row, share
 from fastscore.suites.grouping import counts_of
+from fastscore.suites.showing import Mark, disjoint, occurrences
 
 _M1, _M2, _M3, _M4, _M5 = (
     f"memory_finance definitions, 3.{number} (M{number})" for number in range(1, 6)
@@ -85,12 +86,37 @@ _ELEMENTS = ("E_t", "set of elements of explanation that turn t requires")
 _EXPLAINED = (r"\hat{E}_t", "set of elements of explanation in the reply of turn t")
 
 
-def _of_turns(eligible: str, *columns: str) -> tuple[EvidenceRows, ...]:
+def _marking(column: str, text: str, **how: Any) -> Callable[[Row], tuple[Mark, ...]]:
+    """Return what marks the words of a column in a text."""
+    return lambda row: disjoint(
+        [mark for word in row[column] for mark in occurrences(row[text], word, **how)]
+    )
+
+
+def _of_turns(eligible: str, *columns: str, **which: Any) -> tuple[EvidenceRows, ...]:
     """Show columns of the turns that count for a metric, with their replies."""
-    which = pl.col(eligible)
     return (
         EvidenceRows(
-            table="turns", names=("turn_pair_id",), columns=columns, where=which, text="reply"
+            table="turns",
+            names=("turn_pair_id",),
+            columns=columns,
+            where=pl.col(eligible),
+            text="reply",
+            **which,
+        ),
+    )
+
+
+def _of_profile(field: str, *columns: str) -> tuple[EvidenceRows, ...]:
+    """Show where a field of the profile was found."""
+    return (
+        EvidenceRows(
+            table="profile",
+            names=("found_in",),
+            columns=columns,
+            where=pl.col("field") == field,
+            text="replies",
+            marks=_marking("texts", "replies"),
         ),
     )
 
@@ -214,6 +240,7 @@ LEVEL_ACCURACIES = tuple(
         null_when=(NOT_VALID, NO_PROFILE),
         reading="1 if the assistant saw the labelled level.",
         example=example,
+        evidence=_of_profile(id.removesuffix("_acc"), "level", "texts"),
         derivation=_LEVEL,
         source=_M2,
         headline=True,
@@ -238,7 +265,10 @@ LIST_F1 = tuple(
         null_when=(NOT_VALID, NO_PROFILE),
         reading="1 if both sets are equal, also if both are empty. 0 if only one is empty.",
         example=f"Labelled 2, predicted {example}.",
-        derivation="{shared} / {sizes}, twice the shared ones / labelled + predicted",
+        evidence=_of_profile(called, "texts"),
+        derivation=f"{{{called}_shared_twice}} / {{{called}_sizes}}, twice the shared ones / "
+        "labelled + predicted",
+        ratio=(f"{called}_shared_twice", f"{called}_sizes"),
         source=_M2,
     )
     for called, example in (
@@ -348,7 +378,11 @@ FORBIDDEN_HIT_RATE = share(
     null_when=(NO_REPLY,),
     reading="The share of replies with a phrase of the list of forbidden ones. Lower is better.",
     example="8 turns, 2 with a forbidden phrase: 2 / 8 = 0.25.",
-    evidence=_of_turns("eligible_m4", "forbidden_hits"),
+    evidence=_of_turns(
+        "eligible_m4",
+        "forbidden_hits",
+        marks=_marking("forbidden_hits", "reply", good=False, label="forbidden"),
+    ),
     source=_M4,
 )
 RUBRIC_HIT_RATE = share(
@@ -402,8 +436,11 @@ JUDGE_SCORE_1_5 = Metric(
     null_when=(NO_ELEMENT, UNANSWERED),
     reading="Points from 1 to 5 by a rule, without a model. Rounded to two decimals.",
     example="2 of 3 elements: 1 + 4 * 2 / 3 = 3.67.",
-    evidence=(EvidenceRows(columns=("rubric_hit_items", "rubric_required")),),
-    derivation=lambda row: (
+    evidence=(
+        EvidenceRows(columns=("rubric_hit_items", "rubric_required")),
+        EvidenceRows(text="reply"),
+    ),
+    derivation=lambda row, options: (
         f"1 + 4 * {len(row['rubric_hit_items'])} / {len(row['rubric_required'])}, "
         "rounded to two decimals"
     ),

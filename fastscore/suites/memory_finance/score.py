@@ -284,10 +284,10 @@ def score_profiles(frames: Frames, replies: Replies, lexicon: Lexicon) -> dict[s
         mean nothing where a dialogue has no labelled profile.
     """
     risk, horizon, liquidity = (
-        _accuracy(frames, replies, name, lexicon.profile[name]) for name in PROFILE_FIELDS
+        _accuracy(*compare_levels(frames, replies, name, lexicon.profile[name])[1:])
+        for name in PROFILE_FIELDS
     )
-    constraints = _list_f1(frames, replies, "constraints", "assets")
-    preferences = _list_f1(frames, replies, "preferences", "topics")
+    constraints, preferences = (_f1(*count_lists(frames, replies, name)) for name in STATED_LISTS)
     return {
         "risk_level_acc": risk,
         "horizon_acc": horizon,
@@ -298,8 +298,17 @@ def score_profiles(frames: Frames, replies: Replies, lexicon: Lexicon) -> dict[s
     }
 
 
-def _accuracy(frames: Frames, replies: Replies, name: str, field: ProfileField) -> Float64Array:
-    """Return 1 where the predicted level is the labelled one, and that is known, else 0."""
+def compare_levels(
+    frames: Frames, replies: Replies, name: str, field: ProfileField
+) -> tuple[list[str], Indices, Indices, Indices]:
+    """Find the levels of a field of the profile.
+
+    Returns
+    -------
+    tuple
+        The levels, the first of which is unknown; their places by dialogue: the labelled one, that
+        of the last snapshot, and the first that the replies mention.
+    """
     dialogues = frames["dialogues"]
     levels = [UNKNOWN, *sorted({*field.values.values(), *(m.level for m in field.mentions)})]
     ranks = {level: rank for rank, level in enumerate(dict.fromkeys(levels))}
@@ -314,34 +323,55 @@ def _accuracy(frames: Frames, replies: Replies, name: str, field: ProfileField) 
         of_reply = replies.has(name, str(position))
         mentioned = dialogue_row[of_reply[replies.of_turn]]
         inferred[mentioned] = ranks[field.mentions[position].level]
-    predicted = np.where(stated == ranks[UNKNOWN], inferred, stated)
-    correct: Mask = (predicted == labelled) & (labelled != ranks[UNKNOWN])
+    return list(ranks), labelled, stated, inferred
+
+
+def _accuracy(labelled: Indices, stated: Indices, mentioned: Indices) -> Float64Array:
+    """Return 1 where the predicted level is the labelled one, and that is known, else 0."""
+    predicted = np.where(stated == 0, mentioned, stated)
+    correct: Mask = (predicted == labelled) & (labelled != 0)
     return correct.astype(np.float64)
 
 
-def _list_f1(
-    frames: Frames, replies: Replies, labelled_name: str, stated_name: str
-) -> Float64Array:
-    """Return the F1 of a labelled set and the predicted one.
+STATED_LISTS = {"constraints": "assets", "preferences": "topics"}
+"""The list of the last snapshot that states what a labelled list has."""
+
+
+def compare_lists(
+    frames: Frames, replies: Replies, name: str
+) -> tuple[Indices, Indices, Mask, Mask]:
+    """Find a labelled set of texts in snapshots and replies.
+
+    Returns
+    -------
+    tuple
+        The labelled and the stated texts, ``dialogue_row`` * labels + text; which of the labelled
+        ones the snapshot states, and which the replies mention.
+    """
+    n_labels = frames["labels"].height
+    labelled, stated = (
+        _distinct(frames[of]["dialogue_row"].to_numpy() * n_labels + frames[of]["text"].to_numpy())
+        for of in (name, STATED_LISTS[name])
+    )
+    numbers = number_keys(np.concatenate([stated, labelled]))
+    is_stated = numbers[len(stated) :] < len(stated)
+    is_mentioned = _mentioned(frames, replies, *np.divmod(labelled, n_labels))
+    return labelled, stated, is_stated, is_mentioned
+
+
+def count_lists(frames: Frames, replies: Replies, name: str) -> tuple[Indices, Indices, Indices]:
+    """Count shared, predicted and labelled texts by dialogue.
 
     Predicted is what the snapshot states, and every labelled text that the replies mention.
     """
     n_dialogues, n_labels = frames["dialogues"].height, frames["labels"].height
-    labelled, stated = (
-        _distinct(
-            frames[name]["dialogue_row"].to_numpy() * n_labels + frames[name]["text"].to_numpy()
-        )
-        for name in (labelled_name, stated_name)
-    )
-    numbers = number_keys(np.concatenate([stated, labelled]))
-    is_stated = numbers[len(stated) :] < len(stated)
-    dialogue, label = np.divmod(labelled, n_labels)
-    shared = is_stated | _mentioned(frames, replies, dialogue, label)
-    n_shared = counts_of(dialogue[shared], n_dialogues)
+    labelled, stated, is_stated, is_mentioned = compare_lists(frames, replies, name)
+    dialogue = labelled // n_labels
+    n_shared = counts_of(dialogue[is_stated | is_mentioned], n_dialogues)
     # what is stated and not labelled, besides what is shared
     n_stated = counts_of(stated // n_labels, n_dialogues)
     n_predicted = n_stated - counts_of(dialogue[is_stated], n_dialogues) + n_shared
-    return _f1(n_shared, n_predicted, counts_of(dialogue, n_dialogues))
+    return n_shared, n_predicted, counts_of(dialogue, n_dialogues)
 
 
 def _distinct(keys: Indices) -> Indices:

@@ -2,28 +2,33 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
+from fastscore_jit.arrays import Indices
 
-from fastscore.suites.base import CommittedRun
-from fastscore.suites.declarations import Metric
+from fastscore.suites.base import CommittedRun, Events
+from fastscore.suites.declarations import Row
+from fastscore.suites.memory_finance.events import Frames
 from fastscore.suites.memory_finance.options import MemoryFinance
-from fastscore.suites.memory_finance.replies import load_lexicon
-from fastscore.suites.showing import (
-    Derivation,
-    Dialogue,
-    DialogueView,
-    Evidence,
-    Listing,
-    Row,
-    Section,
-    Turn,
-    derive,
-    disjoint,
-    occurrences,
+from fastscore.suites.memory_finance.replies import (
+    PROFILE_FIELDS,
+    Lexicon,
+    Replies,
+    load_lexicon,
+    search_replies,
 )
+from fastscore.suites.memory_finance.score import (
+    STATED_LISTS,
+    compare_levels,
+    compare_lists,
+    count_lists,
+    score_traces,
+)
+from fastscore.suites.showing import Dialogue, DialogueView, Listing, Section, Turn, occurrences
+
+if TYPE_CHECKING:
+    from fastscore.vectors.view import VectorView
 
 CASES = 40
 
@@ -193,42 +198,52 @@ def report_sections(run: CommittedRun, options: object) -> list[Section]:
     ]
 
 
-_LEVELS = {
-    "risk_level_acc": ("risk_level", "risk_level_gt", "risk_level"),
-    "horizon_acc": ("horizon", "horizon_gt", "investment_horizon"),
-    "liquidity_acc": ("liquidity", "liquidity_need_gt", "liquidity_need"),
-}
-"""A field of the lexicon, and its keys in the labelled profile and in snapshots."""
-_LISTS = {
-    "constraints_f1": ("constraints_gt", "forbidden_assets"),
-    "preferences_f1": ("preferences_gt", "preferred_topics"),
-}
-
-
-def explain(dialogue: Dialogue, metric: Metric, row: Row, options: MemoryFinance) -> Derivation:
-    """Explain a metric's value in a row of its table."""
-    rows = read_turns(dialogue)
-    turns = dialogue.tables["turns"].with_columns(
-        pl.Series("reply", [answered for _, _, answered in rows], dtype=pl.String),
-        pl.Series("keys", [list(_keys(turn)) for turn, _, _ in rows], dtype=pl.List(pl.String)),
+def evidence(
+    events: Events, vectors: "VectorView", options: MemoryFinance
+) -> dict[str, pl.DataFrame]:
+    """Score one dialogue; add replies and keys to its turns, and how its profile was found."""
+    tables, frames = score_traces(events, vectors, options), events.frames
+    lexicon = load_lexicon(options.lexicon)
+    replies = search_replies(frames, lexicon)
+    keys = [list(_keys(turn)) for turn in tables["turns"].iter_rows(named=True)]
+    turns = tables["turns"].with_columns(
+        frames["turns"]["reply"], pl.Series("keys", keys, dtype=pl.List(pl.String))
     )
-    evidence: tuple[Evidence, ...] = ()
-    known: dict[str, int] = {}
-    if metric.table == "turns":
-        evidence = tuple(Evidence(what="reply", text=text) for turn, _, text in rows if turn == row)
-    elif metric.id in _LEVELS:
-        evidence = tuple(_of_level(dialogue, metric.id, options))
-    elif metric.id in _LISTS:
-        evidence = tuple(_of_lists(dialogue, metric.id))
-        labelled, stated, mentioned = (set(one.values["texts"]) for one in evidence[:3])
-        predicted = stated | mentioned
-        known = {"shared": 2 * len(labelled & predicted), "sizes": len(labelled) + len(predicted)}
-        metric = replace(metric, numerator="shared", denominator="sizes")
-    shown = replace(dialogue, tables={**dialogue.tables, "turns": turns})
-    found = derive(shown, metric, {**row, **known})
-    if metric.id in (*_LEVELS, *_LISTS):
-        return replace(found, evidence=evidence)
-    return replace(found, evidence=(*map(_marked, found.evidence), *evidence))
+    counts: dict[str, Indices] = {}
+    for name in STATED_LISTS:
+        shared, predicted, labelled = count_lists(frames, replies, name)
+        counts |= {f"{name}_shared_twice": 2 * shared, f"{name}_sizes": predicted + labelled}
+    columns = ("field", "found_in", "level", "texts", "replies")
+    return {
+        "turns": turns,
+        "dialogues": tables["dialogues"].with_columns(**counts),
+        "profile": pl.DataFrame(
+            list(_profile(frames, replies, lexicon)),
+            columns,
+            orient="row",
+            infer_schema_length=None,
+        ),
+    }
+
+
+def _profile(frames: Frames, replies: Replies, lexicon: Lexicon) -> Iterator[tuple[Any, ...]]:
+    """Yield where the fields of one dialogue's profile were found, and in which words."""
+    labels, joined = frames["labels"]["text"], "\n".join(frames["turns"]["reply"])
+    for name in PROFILE_FIELDS:
+        field = lexicon.profile[name]
+        levels, *found = compare_levels(frames, replies, name, field)
+        for place, column, level in (("label", "gt", 0), ("last snapshot", "snapshot", 1)):
+            text = labels[frames["dialogues"][f"{column}_{name}"]].drop_nulls().to_list()
+            yield name, place, levels[found[level][0]], text, ""
+        for mention in field.mentions:
+            if words := [word for word in mention.keywords if word in joined]:
+                yield name, "replies", mention.level, words, joined
+    for name in STATED_LISTS:
+        labelled, stated, _, mentioned = compare_lists(frames, replies, name)
+        both = sorted(labels[labelled[mentioned]])
+        yield name, "label", None, sorted(labels[labelled]), ""
+        yield name, "last snapshot", None, sorted(labels[stated]), ""
+        yield name, "label and replies", None, both, joined if both else ""
 
 
 def _keys(turn: Row) -> Iterator[str]:
@@ -238,63 +253,3 @@ def _keys(turn: Row) -> Iterator[str]:
         yield f"{key['key']} ({key['resolver']}): {place}, wanted {key['target_text']!r}"
     for unresolved in unresolved_keys(turn):
         yield f"{unresolved}: cannot be resolved, not counted"
-
-
-def _marked(piece: Evidence) -> Evidence:
-    """Mark forbidden phrases in a reply."""
-    marks = tuple(
-        mark
-        for phrase in piece.values.get("forbidden_hits", ())
-        for mark in occurrences(piece.text, phrase, good=False, label="forbidden")
-    )
-    return replace(piece, marks=marks) if marks else piece
-
-
-def _of_level(dialogue: Dialogue, metric: str, options: MemoryFinance) -> Iterator[Evidence]:
-    """Show the labelled level, the snapshot's, and the keywords of levels in the replies."""
-    name, label, stated = _LEVELS[metric]
-    field = load_lexicon(options.lexicon).profile[name]
-    profile, snapshot, replies = _profiles(dialogue)
-    for what, text in (
-        (f"labelled {label}", profile.get(label)),
-        (f"last snapshot's {stated}", snapshot.get(stated)),
-    ):
-        level = field.level(text if isinstance(text, str) else None)
-        yield Evidence(what=what, found=f"{text!r}: {level}", values={"level": level})
-    for mention in field.mentions:
-        words = [word for word in mention.keywords if word in replies]
-        if words:
-            yield _mentioned("replies", f"{mention.level}: {', '.join(words)}", replies, words)
-
-
-def _of_lists(dialogue: Dialogue, metric: str) -> Iterator[Evidence]:
-    """Show the labelled list, the snapshot's, and the labelled texts in the replies."""
-    label, stated = _LISTS[metric]
-    profile, snapshot, replies = _profiles(dialogue)
-    labelled, seen = (
-        sorted({text for text in found.get(key) or () if isinstance(text, str)})
-        for found, key in ((profile, label), (snapshot, stated))
-    )
-    mentioned = [text for text in labelled if text in replies]
-    for what, texts in ((f"labelled {label}", labelled), (f"last snapshot's {stated}", seen)):
-        yield Evidence(what=what, found=", ".join(texts) or "none", values={"texts": texts})
-    found = ", ".join(mentioned) or "none"
-    shown = _mentioned("labelled and mentioned in replies", found, replies, mentioned)
-    yield replace(shown, values={"texts": mentioned})
-
-
-def _mentioned(what: str, found: str, replies: str, words: list[str]) -> Evidence:
-    marks = disjoint([mark for word in words for mark in occurrences(replies, word)])
-    return Evidence(what=what, found=found, text=replies if marks else "", marks=marks)
-
-
-def _profiles(dialogue: Dialogue) -> tuple[dict[str, Any], dict[str, Any], str]:
-    """Return the labelled profile, the last snapshot of the user's, and the replies, joined."""
-    assert dialogue.raw is not None
-    profile, turns = (
-        json.loads(text or "null") for text in dialogue.raw.select("profile_gt", "turns").row(0)
-    )
-    snapshots = [turn.get("profile_snapshot") for turn in turns or ()]
-    last = next((found for found in reversed(snapshots) if isinstance(found, dict)), {})
-    replies = "\n".join(str(turn.get("pred_assistant_text") or "") for turn in turns or ())
-    return profile, last, replies

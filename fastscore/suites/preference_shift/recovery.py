@@ -41,6 +41,12 @@ from fastscore.suites.preference_shift.concepts import (
     topic_sets,
 )
 from fastscore.suites.preference_shift.matching import consecutive_cosines
+from fastscore.suites.preference_shift.metrics import (
+    ALIGNED,
+    DELAY_SPAN,
+    FIRST_DELAY,
+    LONGEST_SEEN,
+)
 from fastscore.suites.preference_shift.options import PreferenceShift
 
 if TYPE_CHECKING:
@@ -251,16 +257,9 @@ def _sum_in_windows(
     return total.astype(np.float64), found.astype(np.int64), count
 
 
-ALIGNED = 0.65
-"""The least likeness of topics that recovers a shift, or interferes."""
-
 OVERLAP_DECIDES = 0.3
 """Below this overlap the likeness is that of the topic words' meaning."""
 
-LONGEST_SEEN = 4
-"""Without a recovery interference is a share of so many turns at most."""
-
-FIRST_DELAY, DELAY_SPAN = 1.0, 5.0
 _PAIRS_AT_ONCE = 1 << 20
 
 
@@ -450,6 +449,18 @@ def answers_after_shifts(
     return frame.filter(before)
 
 
+def compare_answers(
+    turns: pl.DataFrame, vectors: "VectorView"
+) -> tuple[Float64Array, Float64Array]:
+    """Return each answer's cosine to the user's text, and to the answer before; NaN without one."""
+    owner = turns["dialogue_row"].to_numpy()
+    user, system = (vectors.codes(turns[f"{who}_text"]) for who in ("user", "system"))
+    follows = np.flatnonzero(owner[1:] == owner[:-1]) + 1
+    to_last = np.full(len(owner), np.nan)
+    to_last[follows] = cosine_pairs(vectors.matrix, system[follows - 1], system[follows])
+    return cosine_pairs(vectors.matrix, user, system), to_last
+
+
 def topic_scores(
     turns: pl.DataFrame,
     n_dialogues: int,
@@ -469,8 +480,8 @@ def topic_scores(
         that there are; ``cas_all``: NaN. Rates and delays follow from the shifts.
     """
     owner, of_shift = turns["dialogue_row"].to_numpy(), shifts["dialogue_row"].to_numpy()
-    user, system = (vectors.codes(turns[f"{who}_text"]) for who in ("user", "system"))
-    follows = np.flatnonzero(owner[1:] == owner[:-1]) + 1
+    to_user, to_last = compare_answers(turns, vectors)
+    follows = ~np.isnan(to_last)
 
     def mean(values: Float64Array, rows: Indices) -> Float64Array:
         total = np.bincount(rows, values, n_dialogues)
@@ -481,10 +492,8 @@ def topic_scores(
     parts = {
         "topic_recovery_rate": mean(recovered, of_shift),
         "topic_interference": mean(interference, of_shift),
-        "cross_coherence": mean(cosine_pairs(vectors.matrix, user, system), owner),
-        "context_retention": mean(
-            cosine_pairs(vectors.matrix, system[follows - 1], system[follows]), owner[follows]
-        ),
+        "cross_coherence": mean(to_user, owner),
+        "context_retention": mean(to_last[follows], owner[follows]),
     }
     cas = _adaptation(parts, _mean_delay(of_shift, shifts, n_dialogues), options)
     cas[np.bincount(owner, minlength=n_dialogues) == 0] = np.nan

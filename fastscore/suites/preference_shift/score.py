@@ -28,6 +28,7 @@ from fastscore.suites.preference_shift.metrics import (
     MEANS_OF_TURNS,
     SEGMENT_METRICS,
     SHIFT_METRICS,
+    SLOWEST_DELAY,
     TURN_METRICS,
 )
 from fastscore.suites.preference_shift.options import PreferenceShift
@@ -41,13 +42,7 @@ from fastscore.suites.preference_shift.recovery import (
     topic_scores,
     with_boundaries,
 )
-from fastscore.suites.preference_shift.schema import (
-    DIALOGUES,
-    SEGMENT_SOURCE_DTYPE,
-    SEGMENTS,
-    SHIFTS,
-    TURNS,
-)
+from fastscore.suites.preference_shift.schema import SEGMENT_SOURCE_DTYPE, TABLES
 
 if TYPE_CHECKING:
     from fastscore.vectors.view import VectorView
@@ -65,6 +60,18 @@ def score_logs(
     -------
     dict of pl.DataFrame
         ``turns``, ``segments``, ``shifts`` and ``dialogues`` in the schema of the suite's tables.
+    """
+    found = score_with_counts(events, vectors, options)
+    return {table.name: found[table.name].select(*table.schema) for table in TABLES}
+
+
+def score_with_counts(
+    events: Events, vectors: "VectorView", options: PreferenceShift
+) -> dict[str, pl.DataFrame]:
+    """Return the tables of `score_logs` with all that their metrics were computed from.
+
+    Among it are the sizes of sets of concepts: ``n_shared`` and ``n_either`` of turns and segments,
+    and of turns ``n_system``, ``n_gold`` and ``n_hits``, the system's concepts that are gold.
     """
     frames = events.frames
     turns, dialogues, shifts = frames["turns"], frames["dialogues"], frames["shifts"]
@@ -90,11 +97,7 @@ def score_logs(
             dialogues, turns, scores, recovered, segments, of_topics, options
         ),
     }
-    declared = {table.name: table for table in (TURNS, SEGMENTS, SHIFTS, DIALOGUES)}
-    return {
-        name: _placed(dialogues, frame).select(*declared[name].schema)
-        for name, frame in tables.items()
-    }
+    return {name: _placed(dialogues, frame) for name, frame in tables.items()}
 
 
 def _placed(dialogues: pl.DataFrame, frame: pl.DataFrame) -> pl.DataFrame:
@@ -127,6 +130,8 @@ def _score_turns(
             "i": copied,
             "tas": adaptation_score(cc, cr, copied, options),
             "both_empty": (user == 0) & (system == 0),
+            "n_shared": common,
+            "n_either": user + system - common,
             "n_missing": user - common,
             "n_hallucinated": system - common,
         }
@@ -174,6 +179,9 @@ def _track_state(turns: pl.DataFrame, sets: Extracted, options: PreferenceShift)
             "dst_recall": recall,
             "dst_f1": f1,
             "dst_joint_accuracy": joint.astype(np.float64),
+            "n_hits": common,
+            "n_system": predicted,
+            "n_gold": gold,
         }
     )
 
@@ -243,6 +251,11 @@ def _segments_table(
         "segment_tas": adaptation_score(cc, cr, copied, options),
     }
     nulls = find_nulls(pl.DataFrame({"n_scored": n_scored}), SEGMENT_METRICS)
+    missing, unasked = (
+        set_difference_csr(one, other)
+        for one, other in ((of_user, of_system), (of_system, of_user))
+    )
+    n_user = sizes_of(of_user)
     return pl.DataFrame(
         {
             "dialogue_row": owner,
@@ -250,8 +263,10 @@ def _segments_table(
             "start_turn": start,
             "end_turn": start + sizes - 1,
             **{id: pl.Series(found).set(nulls.is_null(id), None) for id, found in values.items()},
-            "missing_concepts": concepts.names(set_difference_csr(of_user, of_system)),
-            "hallucinated_concepts": concepts.names(set_difference_csr(of_system, of_user)),
+            "missing_concepts": concepts.names(missing),
+            "hallucinated_concepts": concepts.names(unasked),
+            "n_shared": n_user - sizes_of(missing),
+            "n_either": n_user + sizes_of(unasked),
             "null_reasons": nulls.column,
         }
     )
@@ -264,9 +279,6 @@ def _mean_copied(copied: pl.Series, segments: Segments) -> tuple[Float64Array, I
     count = np.bincount(segments.of_turn, has_one, len(segments)).astype(np.int64)
     return total / np.maximum(count, 1), count
 
-
-SLOWEST_DELAY = 5.0
-"""The delay at which the part of CAS that rewards speed is 0."""
 
 _RATES = ("topic_recovery_rate", "recovery_rate_cosine")
 _METRICS = {metric.id: metric for metric in DIALOGUE_METRICS}

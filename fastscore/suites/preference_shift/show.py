@@ -1,40 +1,22 @@
 """A conversation turn by turn with concepts marked, and explanations with weights and phrases."""
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import polars as pl
-from fastscore_kernels import cosine_pairs
+from fastscore_kernels import ngram_copy_ratio
 
 from fastscore.extras import explained
-from fastscore.suites.base import AnalysisSettings, CommittedRun
-from fastscore.suites.declarations import EvidenceRows, Metric
+from fastscore.suites.base import AnalysisSettings, CommittedRun, Events
 from fastscore.suites.preference_shift.extraction import prepared_matcher
-from fastscore.suites.preference_shift.options import CAS_PARTS, PreferenceShift
-from fastscore.suites.preference_shift.recovery import (
-    ALIGNED,
-    DELAY_SPAN,
-    FIRST_DELAY,
-    LONGEST_SEEN,
-    answers_after_shifts,
-)
-from fastscore.suites.preference_shift.score import SLOWEST_DELAY
-from fastscore.suites.showing import (
-    Derivation,
-    Dialogue,
-    DialogueView,
-    Drawing,
-    Evidence,
-    Listing,
-    Mark,
-    Row,
-    Section,
-    Turn,
-    derive,
-    disjoint,
-    occurrences,
-)
+from fastscore.suites.preference_shift.metrics import mark_concepts
+from fastscore.suites.preference_shift.options import PreferenceShift
+from fastscore.suites.preference_shift.recovery import answers_after_shifts, compare_answers
+from fastscore.suites.preference_shift.score import score_with_counts
+from fastscore.suites.showing import Dialogue, DialogueView, Drawing, Listing, Section, Turn
+
+if TYPE_CHECKING:
+    from fastscore.vectors.view import VectorView
 
 _ABBREVIATIONS = (
     "CC is cross-coherence, the overlap of the user's and the system's concepts; CR context "
@@ -54,7 +36,7 @@ def show_dialogue(dialogue: Dialogue) -> DialogueView:
                 speaker="user",
                 text=turn["user_text"],
                 place=place,
-                marks=mark_concepts(turn["user_text"], sorted(user), system),
+                marks=mark_concepts(turn["user_text"], turn["user_concepts"], system),
                 notes=("preference shifts here",) if turn["is_shift"] else (),
             )
         )
@@ -75,25 +57,13 @@ def show_dialogue(dialogue: Dialogue) -> DialogueView:
                 text=turn["system_text"],
                 place=f"turn {turn['turn']}",
                 scores={name: turn[name] for name in ("cc", "cr", "i", "tas")},
-                marks=mark_concepts(turn["system_text"], sorted(system), user),
+                marks=mark_concepts(turn["system_text"], turn["system_concepts"], user),
                 notes=tuple(notes),
             )
         )
     shifts = dialogue.tables["shifts"].select("turn", "recovered", "delay")
     listings = (Listing(title="shifts", frame=shifts),) if shifts.height else ()
     return DialogueView(turns=tuple(turns), listings=listings)
-
-
-def mark_concepts(text: str, concepts: Sequence[str], others: set[str]) -> tuple[Mark, ...]:
-    """Mark the values of concepts, as good if the other side has them too."""
-    marks = [
-        mark
-        for concept in concepts
-        for mark in occurrences(
-            text, concept.partition("=")[2], good=concept in others, label=concept
-        )
-    ]
-    return disjoint(marks)
 
 
 def report_sections(run: CommittedRun, options: PreferenceShift) -> list[Section]:
@@ -122,195 +92,69 @@ def report_sections(run: CommittedRun, options: PreferenceShift) -> list[Section
     ]
 
 
-_RATIOS = {
-    "cc": ("n_shared", "n_either"),
-    "segment_cc": ("n_shared", "n_either"),
-    "dst_precision": ("n_hits", "n_system"),
-    "dst_recall": ("n_hits", "n_gold"),
-    "dst_f1": ("n_hits_twice", "n_system_and_gold"),
-}
-"""Ratios of counts of the concepts that the tables list."""
-_OTHER_SIDE = {"user_concepts": "system_concepts", "system_concepts": "user_concepts"}
-
-
-def explain(dialogue: Dialogue, metric: Metric, row: Row, options: PreferenceShift) -> Derivation:
-    """Explain a metric's value in a row of its table."""
-    known = {name: f"{getattr(options, name):g}" for name in ("alpha", "beta", "gamma")}
-    values: dict[str, object] = {**row, **known}
-    evidence: list[Evidence] = []
-    if metric.table in ("turns", "segments"):
-        user, system = _concepts(dialogue, metric, row)
-        values |= _counts(row, set(user), set(system))
-        if metric.id in ("cr", "segment_cr"):
-            evidence += _weights(user, system, options)
-        if metric.id == "i":
-            evidence += _copied(row, options.orders)
-            values["shares"] = ", ".join(f"{one.values['share']:.4f}" for one in evidence)
-    if metric.id in _RATIOS:
-        numerator, denominator = _RATIOS[metric.id]
-        metric = replace(metric, numerator=numerator, denominator=denominator)
-    if options.is_legacy and metric.id in _LEGACY:
-        dialogue, metric = _by_topics(dialogue, metric, row, options)
-    elif metric.table == "shifts":
-        metric, of_window = _in_window(metric, row, options)
-        values |= of_window
-    elif metric.id in ("cas", "cas_all"):
-        metric = replace(metric, derivation=_weighted(metric, row, options))
-    found = derive(dialogue, metric, values)
-    return replace(found, evidence=(*_marked(found, row), *evidence))
-
-
-def _marked(found: Derivation, row: Row) -> Iterator[Evidence]:
-    """Mark the concepts in texts, as good if the other side has them too."""
-    for piece in found.evidence:
-        (column,) = piece.values if len(piece.values) == 1 else ("",)
-        if not piece.text or column not in _OTHER_SIDE:
-            yield piece
-            continue
-        others = set(row[_OTHER_SIDE[column]])
-        yield replace(piece, marks=mark_concepts(piece.text, row[column], others))
-
-
-def _concepts(dialogue: Dialogue, metric: Metric, row: Row) -> tuple[list[str], list[str]]:
-    """Return the concepts of both sides in a turn or a segment, as often as turns have them."""
-    place = "turn" if metric.table == "turns" else "segment"
-    turns = dialogue.tables["turns"].filter(pl.col(place) == row[place])
-    user, system = (
-        [concept for concepts in turns[name] for concept in concepts] for name in _OTHER_SIDE
+def evidence(
+    events: Events, vectors: "VectorView", options: PreferenceShift
+) -> dict[str, pl.DataFrame]:
+    """Score one conversation; add weights of concepts, copied words and, for legacy, topics."""
+    found = score_with_counts(events, vectors, options)
+    turns = found["turns"].with_columns(
+        n_hits_twice=2 * pl.col("n_hits"), n_system_and_gold=pl.col("n_system") + pl.col("n_gold")
     )
-    return user, system
-
-
-def _counts(row: Row, user: set[str], system: set[str]) -> dict[str, int]:
-    gold = set(row.get("gold_concepts") or ())
-    hits, n_system, n_gold = len(system & gold), len(system), len(gold)
-    return {
-        "n_shared": len(user & system),
-        "n_either": len(user | system),
-        "n_hits": hits,
-        "n_system": n_system,
-        "n_gold": n_gold,
-        "n_hits_twice": 2 * hits,
-        "n_system_and_gold": n_system + n_gold,
-    }
-
-
-def _weights(user: list[str], system: list[str], options: PreferenceShift) -> Iterator[Evidence]:
-    """Show the inverse document frequency of each concept, and how often each side has it."""
-    concepts, _ = prepared_matcher(options)
-    known = pl.DataFrame({"concept": concepts.terms["concept"], "idf": concepts.idf})
-    either = sorted({*user, *system})
-    asked = known.filter(pl.col("concept").is_in(pl.Series(either, dtype=pl.String).implode()))
-    for concept, idf in asked.sort("concept").iter_rows():
-        values = {"idf": idf, "user": user.count(concept), "system": system.count(concept)}
-        found = f"IDF {idf:.4f}, user {values['user']}, system {values['system']}"
-        yield Evidence(what=concept, found=found, values=values)
-
-
-def _copied(row: Row, orders: tuple[int, ...]) -> Iterator[Evidence]:
-    """Show the system's runs of words that the user's text has too."""
-    # letters beyond ASCII separate words, as published; only ASCII ones have another case here
-    pattern = r"[A-Za-z0-9]+(?:'[A-Za-z0-9]+)?"
-    texts = [re.findall(pattern, row[name]) for name in ("system_text", "user_text")]
-    for order in orders:
-        system, user = (
-            {" ".join(words[at : at + order]).lower() for at in range(len(words) - order + 1)}
-            for words in texts
-        )
-        shared = sorted(system & user)
-        share = len(shared) / max(1, len(system))
-        found = f"{len(shared)} of {len(system)}: {'; '.join(shared) or 'none'}"
-        yield Evidence(what=f"runs of {order} words", found=found, values={"share": share})
-
-
-def _in_window(
-    metric: Metric, row: Row, options: PreferenceShift
-) -> tuple[Metric, dict[str, object]]:
-    """Restrict the evidence to the turns from the shift to the end of its window."""
-    last = row["turn"] + max(1, options.window) - 1
-    window = pl.col("turn").is_between(row["turn"], last)
-    narrowed = tuple(replace(of, where=window) for of in metric.evidence)
-    tests = [f"cc >= {options.recovery_cc:g}", f"cr >= {options.recovery_cr:g}"]
-    if metric.id == "delay_cosine":
-        tests = tests[1:]
-    elif options.recovery == "cc":
-        tests = tests[:1]
-    first = row["turn"] + (row[metric.id] if metric.unit == "turns" else 0)
-    return replace(metric, evidence=narrowed), {
-        "test": " or ".join(tests),
-        "last": last,
-        "first": first,
-    }
-
-
-def _weighted(metric: Metric, row: Row, options: PreferenceShift) -> str:
-    """Write CAS with its weights; parts without a value are left out, as legacy does."""
-    terms = {part: f"{{{part}}}" for part in CAS_PARTS}
-    terms["topic_interference"] = "(1 - clip({topic_interference}))"
-    terms["avg_recovery_delay"] = f"(1 - clip({{avg_recovery_delay}} / {SLOWEST_DELAY:g}))"
     if options.is_legacy:
-        late = f"({{avg_recovery_delay}} - {FIRST_DELAY:g}) / {DELAY_SPAN:g}"
-        terms["avg_recovery_delay"] = f"(1 - clip({late}))"
-    if metric.id == "cas_all":
-        early = f"1 - clip(delay / {SLOWEST_DELAY:g})"
-        terms["avg_recovery_delay"] = f"mean of {early}, 0 if not recovered, delays {{delay}}"
-    there = {
-        part: share
-        for part, share in options.cas_shares.items()
-        if row[part] is not None or metric.id == "cas_all"
+        to_user, to_last = compare_answers(events.frames["turns"], vectors)
+        to_last_known = pl.Series(to_last, nan_to_null=True)
+        turns = turns.with_columns(cosine_to_user=to_user, cosine_to_last=to_last_known)
+        found["answers"] = answers_after_shifts(turns, found["shifts"], vectors)
+    return {
+        **found,
+        "turns": turns,
+        "turn_weights": _weights(turns, "turn", options),
+        "segment_weights": _weights(turns, "segment", options),
+        "copied_phrases": _copied_phrases(turns, options.orders),
     }
-    total = " + ".join(f"{share:g} * {terms[part]}" for part, share in there.items())
-    if len(there) == len(CAS_PARTS):
-        return total
-    return f"({total}) / {sum(there.values()):g}"
 
 
-_LEGACY = (
-    "cross_coherence",
-    "context_retention",
-    "topic_interference",
-    "context_adaptation_score",
-    "cas",
-    "delay",
-)
-"""The metrics that the profile legacy computes in another way."""
-_ANSWERS = EvidenceRows(
-    table="answers",
-    names=("shift", "turn"),
-    columns=("like_new", "like_old", "topics", "new_topics", "old_topics", "shift"),
-)
-_COSINES = EvidenceRows(table="pairs", names=("turn",), columns=("cosine",), text="system_text")
-
-
-def _by_topics(
-    dialogue: Dialogue, metric: Metric, row: Row, options: PreferenceShift
-) -> tuple[Dialogue, Metric]:
-    """Return a metric of the profile legacy with its evidence, and the rows of that."""
-    turns, vectors = dialogue.tables["turns"], dialogue.vectors
-    assert vectors is not None
-    if metric.id in ("cas", "context_adaptation_score"):
-        columns = tuple(part for part in CAS_PARTS if row[part] is not None)
-        evidence = EvidenceRows(columns=columns)
-        written = _weighted(metric, row, options)
-    elif metric.id in ("delay", "topic_interference"):
-        answers = answers_after_shifts(turns, dialogue.tables["shifts"], vectors)
-        evidence = _ANSWERS
-        written = (
-            f"mean over shifts of answers with like_old >= {ALIGNED:g} / answers up to the "
-            f"recovery (at most {LONGEST_SEEN} without one)"
-        )
-        if metric.id == "delay":
-            evidence = replace(_ANSWERS, same=("shift",))
-            written = f"answer with topics number {{delay}} is the first with like_new >= {ALIGNED}"
-        dialogue = replace(dialogue, tables={**dialogue.tables, "answers": answers})
-    else:
-        before = "user_text" if metric.id == "cross_coherence" else "system_text"
-        later = turns if metric.id == "cross_coherence" else turns[1:]
-        first, second = turns[before][: later.height], later["system_text"]
-        cosines = cosine_pairs(vectors.matrix, vectors.codes(first), vectors.codes(second))
-        pairs = later.select("turn", "system_text", pl.Series("cosine", cosines))
-        evidence, written = _COSINES, "mean of {cosine}"
-        dialogue = replace(dialogue, tables={**dialogue.tables, "pairs": pairs})
-    return dialogue, replace(
-        metric, evidence=(evidence,), derivation=written, fixed_where=(), numerator=None
+def _weights(turns: pl.DataFrame, by: str, options: PreferenceShift) -> pl.DataFrame:
+    """Return the inverse document frequency of each concept, and how often each side has it."""
+    concepts, _ = prepared_matcher(options)
+    idf = concepts.terms.select("concept").with_columns(idf=concepts.idf)
+    sides = [
+        turns.select(by, pl.lit(side).alias("side"), concept=f"{side}_concepts").explode("concept")
+        for side in ("user", "system")
+    ]
+    return (
+        pl.concat(sides)
+        .group_by(by, "concept")
+        .agg((pl.col("side") == side).sum().alias(side) for side in ("user", "system"))
+        .join(idf, on="concept")
+        .sort(by, "concept")
     )
+
+
+# letters beyond ASCII separate words, as published; only ASCII ones have another case here
+_WORD = r"[A-Za-z0-9]+(?:'[A-Za-z0-9]+)?"
+
+
+def _copied_phrases(turns: pl.DataFrame, orders: tuple[int, ...]) -> pl.DataFrame:
+    """Return the share of copied phrases of each number of words, and these phrases.
+
+    The kernel that scores compares phrases and lists none, so they are cut again here.
+    """
+    system, user = turns["system_text"].fill_null(""), turns["user_text"].fill_null("")
+    rows = []
+    for order in orders:
+        shares = ngram_copy_ratio(system, user, (order,))
+        for turn, share, *texts in zip(turns["turn"], shares, system, user, strict=True):
+            answered, asked = (
+                {" ".join(words[at : at + order]).lower() for at in range(len(words) - order + 1)}
+                for words in (re.findall(_WORD, text) for text in texts)
+            )
+            rows.append((turn, order, share, len(answered), sorted(answered & asked)))
+    schema = {
+        "turn": pl.Int64(),
+        "order": pl.Int64(),
+        "share": pl.Float64(),
+        "phrases": pl.Int64(),
+        "copied": pl.List(pl.String()),
+    }
+    return pl.DataFrame(rows, schema, orient="row")

@@ -23,6 +23,6 @@ SUITE = Suite(
     score="score:score_events",
     summarise="score:summarise_dialogues",
     show="show:show_dialogue",
-    explain="show:explain",
+    evidence="show:evidence",
     sections="show:report_sections",
 )

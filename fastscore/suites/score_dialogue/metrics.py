@@ -13,8 +13,9 @@ from fastscore_jit.arrays import Float64Array, Indices
 from fastscore_kernels import cosine_pairs, levenshtein_similarity_pairs, mean_pair_cosine_groups
 
 from fastscore.suites.base import Events
-from fastscore.suites.declarations import EvidenceRows, Metric, NullRule, share
+from fastscore.suites.declarations import EvidenceRows, Metric, NullRule, Row, share
 from fastscore.suites.score_dialogue.options import ScoreDialogue
+from fastscore.suites.showing import matched_characters
 
 if TYPE_CHECKING:
     from fastscore.vectors.view import VectorView
@@ -69,6 +70,25 @@ _BY_STEP = EvidenceRows(
     text="prediction",
     same=("utterance_index",),
 )
+_COMPARED = (
+    EvidenceRows(
+        text="prediction",
+        marks=lambda row: matched_characters(row["prediction"], row["ground_truth"]),
+    ),
+    EvidenceRows(
+        text="ground_truth",
+        marks=lambda row: matched_characters(row["ground_truth"], row["prediction"]),
+    ),
+)
+"""The prediction and the ground truth of a step, with the characters that both have marked."""
+
+
+def _edits(row: Row, options: ScoreDialogue) -> str:
+    """Write the lexical similarity with values."""
+    longest = max(len(row["prediction"]), len(row["ground_truth"]))
+    edits = round((1 - row["lexical_similarity"]) * longest)
+    return f"max(0, 1 - {edits} edits / {longest} characters)"
+
 
 LEXICAL_SIMILARITY = share(
     table="steps",
@@ -82,7 +102,8 @@ LEXICAL_SIMILARITY = share(
     latex=r"\text{lex} = \max\left(0, 1 - \frac{\operatorname{lev}(p, g)}{\max(|p|, |g|)}\right)",
     better="higher",
     null_when=(NO_LEXICAL,),
-    derivation="max(0, 1 - {edits} edits / {longest} characters)",
+    evidence=_COMPARED,
+    derivation=_edits,
     reading="1 for equal texts, 0 if no character can stay. Two empty texts have 0.",
     example="p = 'hello word', g = 'hello world': 1 - 1 / 11 = 0.9091.",
     note="Edits have unit costs. Case and punctuation count.",
@@ -98,6 +119,7 @@ SEMANTIC_COSINE_RAW = Metric(
     maximum=1.0,
     better="higher",
     null_when=(NO_COSINE,),
+    evidence=_COMPARED,
     derivation="e(prediction) · e(ground truth)",
     reading="The cosine before calibration. With `--semantic cosine` two empty texts have 0.",
     example="e(p) = (0.6, 0.8), e(g) = (1, 0): 0.6.",
@@ -105,6 +127,12 @@ SEMANTIC_COSINE_RAW = Metric(
     source=f"{_SOURCE}, Output fields",
     is_secondary=True,
 )
+_SEMANTIC = {
+    "calibrated": "min(1, max(0, ({semantic_cosine_raw} - {semantic_baseline_b}) / "
+    "max(1 - {semantic_baseline_b}, 1e-6)))",
+    "cosine": "{semantic_cosine_raw}",
+    "jaccard": "words of both texts / words of either",
+}
 SEMANTIC_SIMILARITY = Metric(
     id="semantic_similarity",
     name="Semantic similarity",
@@ -122,7 +150,12 @@ SEMANTIC_SIMILARITY = Metric(
     maximum=1.0,
     better="higher",
     null_when=(NO_SEMANTIC,),
-    evidence=(EvidenceRows(columns=("semantic_cosine_raw",)),),
+    evidence=(
+        EvidenceRows(columns=("semantic_cosine_raw",)),
+        EvidenceRows(table="dialogues", columns=("semantic_baseline_b",)),
+        *_COMPARED,
+    ),
+    derivation=lambda row, options: _SEMANTIC[options.semantic],
     reading="0 for a prediction as near as random texts of the dialogue, 1 for the same meaning.",
     example="c = 0.70, b = 0.20: (0.70 - 0.20) / (1 - 0.20) = 0.625.",
     note=(
@@ -165,6 +198,7 @@ def _perplexity(id: str, name: str, rule: NullRule, *, is_of_model: bool) -> Met
         maximum=None,
         better="lower" if is_of_model else "neither",
         null_when=(NO_MODEL, rule),
+        evidence=_COMPARED,
         derivation="exp(mean of -ln P over the tokens)",
         reading="Low for fluent text: 1 if the model is certain of every token.",
         example="Two tokens with P = 0.5 and 0.125: exp(-(ln 0.5 + ln 0.125) / 2) = 4.",
@@ -201,8 +235,10 @@ PPPL_PENALTY = share(
     latex=r"\pi = \exp(-\lambda \max(0, \ln \mathrm{PPPL}_p - \ln \mathrm{PPPL}_g))",
     better="higher",
     null_when=(NO_MODEL, PREDICTION_WITHOUT_TOKEN, GROUND_TRUTH_WITHOUT_TOKEN),
-    derivation="exp(-{pppl_weight} * max(0, ln {pppl_prediction} - ln {pppl_ground_truth}))",
-    evidence=(EvidenceRows(columns=("pppl_prediction", "pppl_ground_truth")),),
+    derivation=lambda row, options: (
+        f"exp(-{options.pppl_weight:g} * max(0, ln {{pppl_prediction}} - ln {{pppl_ground_truth}}))"
+    ),
+    evidence=(EvidenceRows(columns=("pppl_prediction", "pppl_ground_truth")), *_COMPARED),
     reading="The factor of U_step: 1 without a penalty. U_step is not penalised if it is null.",
     example=r"$\lambda$ = 0.5, PPPL of 8 and 2: (2 / 8)^0.5 = 0.5.",
     note="Predictions that are more fluent than the ground truth are not rewarded.",
@@ -223,8 +259,11 @@ U_STEP = Metric(
     minimum=-1.0,
     maximum=1.0,
     better="higher",
-    derivation="({lexical_similarity} * {lex_weight} + {semantic_similarity} * "
-    "{semantic_weight}) * {earliness} * {penalty}",
+    derivation=lambda row, options: (
+        f"({{lexical_similarity}} * {options.lex_weight:g} + "
+        f"{{semantic_similarity}} * {1 - options.lex_weight:g}) * {{earliness}} * "
+        + ("1" if row["pppl_penalty"] is None else "{pppl_penalty}")
+    ),
     evidence=(
         EvidenceRows(
             columns=("lexical_similarity", "semantic_similarity", "earliness", "pppl_penalty")
@@ -298,7 +337,7 @@ SEMANTIC_BASELINE_B = Metric(
     maximum=1.0,
     better="neither",
     null_when=(NO_BASELINE,),
-    derivation="mean of {baseline_pairs} random pairs",
+    derivation=lambda row, options: f"mean of {max(1, options.baseline_pairs):,} random pairs",
     evidence=(
         EvidenceRows(
             table="utterances",

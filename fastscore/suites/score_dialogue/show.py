@@ -1,29 +1,27 @@
 """A dialogue's predictions beside what was said, and how utility moves from step to step."""
 
 from collections.abc import Mapping
-from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from fastscore.statistics.clustered import clustered_mean
-from fastscore.suites.base import CommittedRun
-from fastscore.suites.declarations import Metric
+from fastscore.suites.base import CommittedRun, Events
 from fastscore.suites.score_dialogue.metrics import METRICS
 from fastscore.suites.score_dialogue.options import ScoreDialogue
+from fastscore.suites.score_dialogue.score import score_events
 from fastscore.suites.showing import (
     Chart,
-    Derivation,
     Dialogue,
     DialogueView,
-    Evidence,
-    Row,
     Section,
     Series,
     Turn,
-    derive,
     matched_characters,
 )
+
+if TYPE_CHECKING:
+    from fastscore.vectors.view import VectorView
 
 _SCORES = ("lexical_similarity", "semantic_similarity", "earliness", "U_step")
 _LATEST_STEP = 30
@@ -137,60 +135,12 @@ def report_sections(run: CommittedRun, options: object) -> list[Section]:
     ]
 
 
-_SEMANTIC = {
-    "calibrated": "min(1, max(0, ({semantic_cosine_raw} - {baseline}) / "
-    "max(1 - {baseline}, 1e-6)))",
-    "cosine": "{semantic_cosine_raw}",
-    "jaccard": "words of both texts / words of either",
-}
-_ABOUT_TEXTS = (
-    "lexical_similarity",
-    "semantic_cosine_raw",
-    "semantic_similarity",
-    "pppl_prediction",
-    "pppl_ground_truth",
-    "pppl_penalty",
-)
-
-
-def explain(dialogue: Dialogue, metric: Metric, row: Row, options: ScoreDialogue) -> Derivation:
-    """Explain a metric's value in a row of its table."""
-    penalty = row.get("pppl_penalty")
-    known = {
-        "lex_weight": f"{options.lex_weight:g}",
-        "semantic_weight": f"{1 - options.lex_weight:g}",
-        "pppl_weight": f"{options.pppl_weight:g}",
-        "penalty": 1 if penalty is None else penalty,
-        "baseline_pairs": f"{max(1, options.baseline_pairs):,}",
-        "baseline": dialogue.tables["dialogues"]["semantic_baseline_b"][0],
-    }
-    texts: tuple[Evidence, ...] = ()
-    if metric.id in _ABOUT_TEXTS:
-        texts = _texts(dialogue, row)
-        longest = max(len(text.text) for text in texts)
-        similarity = row["lexical_similarity"]
-        edits = None if similarity is None else round((1 - similarity) * longest)
-        known |= {"edits": edits, "longest": longest}
-    if metric.id == "semantic_similarity":
-        metric = replace(metric, derivation=_SEMANTIC[options.semantic])
-    found = derive(dialogue, metric, {**row, **known})
-    return replace(found, evidence=(*found.evidence, *texts))
-
-
-def _texts(dialogue: Dialogue, row: Row) -> tuple[Evidence, Evidence]:
-    """Return the prediction and the ground truth of a step, with the characters of both marked."""
-    utterances = dialogue.tables["utterances"]
-    of_step = utterances.filter(utterances["utterance_index"] == row["utterance_index"])
-    prediction, ground_truth = row["prediction"], str(of_step["ground_truth"][0])
-    return (
-        Evidence(
-            what="prediction",
-            text=prediction,
-            marks=matched_characters(prediction, ground_truth),
-        ),
-        Evidence(
-            what="ground truth",
-            text=ground_truth,
-            marks=matched_characters(ground_truth, prediction),
-        ),
-    )
+def evidence(
+    events: Events, vectors: "VectorView", options: ScoreDialogue
+) -> dict[str, pl.DataFrame]:
+    """Score one dialogue; put beside each step the ground truth that it is compared with."""
+    tables = score_events(events, vectors, options)
+    of_step = ("dialogue", "utterance_index")
+    ground_truths = tables["utterances"].select(*of_step, "ground_truth")
+    steps = tables["steps"].join(ground_truths, on=of_step, how="left", maintain_order="left")
+    return {**tables, "steps": steps}

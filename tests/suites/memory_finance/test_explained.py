@@ -82,7 +82,7 @@ def test_lines_of_one_id_have_their_own_evidence(tmp_path: Path) -> None:
         )
         for row in range(4)
     ]
-    levels = [["'进取': high"], ["'稳健': medium"]]
+    levels = [["level high, texts 进取"], ["level medium, texts 稳健"]]
     assert evidence[0] == evidence[3] == ([], [])
     assert evidence[1:3] == [(["丙"], levels[0]), (["丁"], levels[1])]
     assert fastscore_command(["report", run, "-o", tmp_path / "page.html"]).returncode == 0

@@ -1,17 +1,49 @@
 """The suite's metrics; here those of conversations: means, recovery over shifts, and CAS."""
 
+from dataclasses import replace
+
 import polars as pl
 
-from fastscore.suites.declarations import EvidenceRows, share
+from fastscore.suites.declarations import EvidenceRows, Row, share
 from fastscore.suites.preference_shift.metrics import turns as use
 from fastscore.suites.preference_shift.metrics.turns import (
+    ALIGNED,
     ECHOING,
+    LONGEST_SEEN,
     REFUSING,
     SEGMENT_METRICS,
     SHIFT_METRICS,
     TURN_METRICS,
+    mark_concepts,
 )
-from fastscore.suites.preference_shift.options import CAS_PARTS
+from fastscore.suites.preference_shift.options import CAS_PARTS, PreferenceShift
+
+SLOWEST_DELAY = 5.0
+"""The delay at which the part of CAS that rewards speed is 0."""
+FIRST_DELAY, DELAY_SPAN = 1.0, 5.0
+"""The delay at which this part is 1 in the profile legacy, and the turns in which it falls to 0."""
+
+
+def _weighted(row: Row, options: PreferenceShift, late: str = "") -> str:
+    """Write CAS with its weights. The profile legacy leaves out parts without a value."""
+    if not late:
+        late = f"1 - clip({{avg_recovery_delay}} / {SLOWEST_DELAY:g})"
+        if options.is_legacy:
+            late = f"1 - clip(({{avg_recovery_delay}} - {FIRST_DELAY:g}) / {DELAY_SPAN:g})"
+    terms = {part: f"{{{part}}}" for part in CAS_PARTS} | {
+        "topic_interference": "(1 - clip({topic_interference}))",
+        "avg_recovery_delay": f"({late})",
+    }
+    shares = {
+        part: share
+        for part, share in options.cas_shares.items()
+        if row[part] is not None or not options.is_legacy
+    }
+    total = " + ".join(f"{share:g} * {terms[part]}" for part, share in shares.items())
+    return total if len(shares) == len(terms) else f"({total}) / {sum(shares.values()):g}"
+
+
+_BY_PARTS = EvidenceRows(columns=CAS_PARTS)
 
 DIALOGUE_METRICS = (
     share(
@@ -28,8 +60,11 @@ DIALOGUE_METRICS = (
         example="CC of 0.5 and 1.0: 0.75.",
         null_when=use.OF_MEANS,
         fixed_where=(use.NO_TURN,),
-        evidence=(use.of_turns("cc"),),
-        derivation="mean of {cc}",
+        evidence=(
+            use.of_turns("cc", only_with=use.GROUNDED),
+            use.of_turns("cosine_to_user", text="system_text", only_with=use.BY_TOPICS),
+        ),
+        derivation=use.by_profile("mean of {cc}", "mean of {cosine_to_user}"),
         headline=True,
         baselines=use.TRIVIAL,
     ),
@@ -47,8 +82,11 @@ DIALOGUE_METRICS = (
         example="CR of 0.8 and 0.4: 0.6.",
         null_when=use.OF_MEANS,
         fixed_where=(use.NO_TURN,),
-        evidence=(use.of_turns("cr"),),
-        derivation="mean of {cr}",
+        evidence=(
+            use.of_turns("cr", only_with=use.GROUNDED),
+            use.of_turns("cosine_to_last", text="system_text", only_with=use.BY_TOPICS),
+        ),
+        derivation=use.by_profile("mean of {cr}", "mean of {cosine_to_last}"),
         headline=True,
         baselines=use.TRIVIAL,
     ),
@@ -63,8 +101,12 @@ DIALOGUE_METRICS = (
         better="lower",
         null_when=use.OF_MEANS,
         fixed_where=(use.NO_TURN,),
-        evidence=(use.of_turns("i"),),
-        derivation="mean of {i}",
+        evidence=(use.of_turns("i", only_with=use.GROUNDED), use.ANSWERS),
+        derivation=use.by_profile(
+            "mean of {i}",
+            f"mean over shifts of answers with like_old >= {ALIGNED:g} / answers up to the "
+            f"recovery (at most {LONGEST_SEEN} without one)",
+        ),
         headline=True,
         baselines=use.TRIVIAL,
     ),
@@ -101,8 +143,13 @@ DIALOGUE_METRICS = (
         minimum=-1.0,
         null_when=use.OF_MEANS,
         fixed_where=(use.NO_TURN,),
-        evidence=(use.of_turns("tas"),),
-        derivation="mean of {tas}",
+        evidence=(
+            use.of_turns("tas", only_with=use.GROUNDED),
+            replace(_BY_PARTS, only_with=use.BY_TOPICS),
+        ),
+        derivation=lambda row, options: (
+            _weighted(row, options) if options.is_legacy else "mean of {tas}"
+        ),
         headline=True,
         baselines=use.TRIVIAL,
     ),
@@ -206,7 +253,8 @@ DIALOGUE_METRICS = (
             "CAS is over a model's better conversations. Compare models by `cas_all`."
         ),
         null_when=use.OF_CAS,
-        evidence=(EvidenceRows(columns=CAS_PARTS),),
+        evidence=(_BY_PARTS,),
+        derivation=_weighted,
     ),
     share(
         id="cas_all",
@@ -227,7 +275,12 @@ DIALOGUE_METRICS = (
         example="0.02 * 0.5 + 0.04 * 0.4 + 0.04 * 0.9 + 0.60 * 0.5 + 0.30 * 0.6 = 0.542.",
         note="It equals CAS if every shift was recovered within five turns.",
         null_when=use.OF_CAS_ALL,
-        evidence=(EvidenceRows(columns=CAS_PARTS), use.of_shifts("recovered", "delay")),
+        evidence=(_BY_PARTS, use.of_shifts("recovered", "delay")),
+        derivation=lambda row, options: _weighted(
+            row,
+            options,
+            f"mean of 1 - clip(delay / {SLOWEST_DELAY:g}), 0 if not recovered, delays {{delay}}",
+        ),
     ),
     *(
         share(
@@ -285,14 +338,20 @@ DIALOGUE_METRICS = (
 
 
 __all__ = [
+    "ALIGNED",
+    "DELAY_SPAN",
     "DIALOGUE_METRICS",
     "ECHOING",
+    "FIRST_DELAY",
+    "LONGEST_SEEN",
     "MEANS_OF_TURNS",
     "METRICS",
     "REFUSING",
     "SEGMENT_METRICS",
     "SHIFT_METRICS",
+    "SLOWEST_DELAY",
     "TURN_METRICS",
+    "mark_concepts",
 ]
 
 MEANS_OF_TURNS = {metric.same_test_as: metric.id for metric in TURN_METRICS}

@@ -1,11 +1,15 @@
 """What the records of metrics share, and the metrics of turns, segments and shifts."""
 
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import polars as pl
 
-from fastscore.suites.declarations import EvidenceRows, NullReason, NullRule, share
+from fastscore.suites.declarations import EvidenceRows, NullReason, NullRule, Row, share
+from fastscore.suites.preference_shift.options import PreferenceShift
+from fastscore.suites.showing import Mark, disjoint, occurrences
 
 REFUSING, ECHOING = "always refusing", "echoing the user"
 """Agents that pay no attention: their scores are shown beside the headline metrics."""
@@ -23,12 +27,93 @@ def of_shifts(*columns: str) -> EvidenceRows:
     return EvidenceRows(table="shifts", names=("turn",), columns=columns)
 
 
-IN_TEXTS = (
-    EvidenceRows(columns=("user_concepts",), text="user_text"),
-    EvidenceRows(columns=("system_concepts",), text="system_text"),
-)
+def of_weights(of: str) -> EvidenceRows:
+    """Show the concepts of a turn or a segment with their weights."""
+    columns = ("idf", "user", "system")
+    return EvidenceRows(table=f"{of}_weights", names=("concept",), columns=columns, same=(of,))
+
+
+def mark_concepts(text: str, concepts: Sequence[str], others: Collection[str]) -> tuple[Mark, ...]:
+    """Mark the values of concepts, as good if the other side has them too."""
+    marks = [
+        mark
+        for concept in concepts
+        for mark in occurrences(
+            text, concept.partition("=")[2], good=concept in others, label=concept
+        )
+    ]
+    return disjoint(marks)
+
+
+def _in_text(side: str, other: str) -> EvidenceRows:
+    def marks(row: Row) -> tuple[Mark, ...]:
+        return mark_concepts(row[text], row[concepts], row[f"{other}_concepts"])
+
+    text, concepts = f"{side}_text", f"{side}_concepts"
+    return EvidenceRows(columns=(concepts,), text=text, marks=marks)
+
+
+IN_TEXTS = (_in_text("user", "system"), _in_text("system", "user"))
 GOLD_AND_TEXTS = (EvidenceRows(columns=("gold_concepts",)), *IN_TEXTS)
 IN_SEGMENT = (of_turns("user_concepts", "system_concepts", same=("segment",)),)
+
+GROUNDED, BY_TOPICS = (("is_legacy", False), ("is_legacy", True))
+"""With which options evidence is that of concepts, and that of topics."""
+ANSWERS = EvidenceRows(
+    table="answers",
+    names=("shift", "turn"),
+    columns=("like_new", "like_old", "topics", "new_topics", "old_topics", "shift"),
+    only_with=BY_TOPICS,
+)
+
+
+def by_profile(grounded: str, by_topics: str) -> Callable[[Row, PreferenceShift], str]:
+    """Return what writes a value by concepts or, in the profile legacy, by topics."""
+    return lambda row, options: by_topics if options.is_legacy else grounded
+
+
+ALIGNED = 0.65
+"""The least likeness of topics that recovers a shift, or interferes."""
+LONGEST_SEEN = 4
+"""Without a recovery interference is a share of so many turns at most."""
+
+
+def _last_of_window(row: Row, options: PreferenceShift) -> int:
+    last: int = row["turn"] + max(1, options.window) - 1
+    return last
+
+
+of_window = partial(
+    of_turns,
+    where=lambda row, options: pl.col("turn").is_between(
+        row["turn"], _last_of_window(row, options)
+    ),
+)
+"""Shows columns of the turns from a shift to the end of its window."""
+
+
+def _adaptation(prefix: str) -> Callable[[Row, PreferenceShift], str]:
+    """Return what writes TAS with its weights, of columns with a prefix."""
+    cc, cr, i = (f"{{{prefix}{part}}}" for part in ("cc", "cr", "i"))
+    return lambda row, options: (
+        f"min(1, max(-1, {options.alpha:g} * {cc} + {options.beta:g} * {cr} - "
+        f"{options.gamma:g} * {i}))"
+    )
+
+
+def _first_turn(row: Row, options: PreferenceShift, delay: str, *tests: str) -> str:
+    """Write which turn of the window is the first that meets one of the tests."""
+    window = f"from turn {row['turn']} to {_last_of_window(row, options)}"
+    return f"{' or '.join(tests)} {window}: turn {row['turn'] + row[delay]} is the first"
+
+
+def _delay(row: Row, options: PreferenceShift) -> str:
+    if options.is_legacy:
+        return f"answer with topics number {{delay}} is the first with like_new >= {ALIGNED}"
+    tests = [f"cc >= {options.recovery_cc:g}"]
+    if options.recovery != "cc":
+        tests.append(f"cr >= {options.recovery_cr:g}")
+    return _first_turn(row, options, "delay", *tests)
 
 
 of_turn, of_segment, of_shift = (
@@ -181,8 +266,6 @@ TAS_FORMULA = (
     r"\min(1, \max(-1, \alpha \mathrm{CC} + \beta \mathrm{CR} - \gamma I))"
 )
 COSINE = "a_U · a_S / (|a_U| |a_S|), by the weights of the concepts"
-ADAPTATION = "min(1, max(-1, {{alpha}} * {cc} + {{beta}} * {cr} - {{gamma}} * {i}))"
-FIRST_TURN = "{test} from turn {turn} to {last}: turn {first} is the first"
 
 
 TURN_METRICS = (
@@ -201,6 +284,7 @@ TURN_METRICS = (
         null_when=(NO_TEXTS,),
         evidence=IN_TEXTS,
         derivation="{n_shared} / {n_either} concepts",
+        ratio=("n_shared", "n_either"),
         same_test_as="cross_coherence",
     ),
     of_turn(
@@ -222,7 +306,7 @@ TURN_METRICS = (
             "1.511 for a concept of two."
         ),
         null_when=(NO_TEXTS,),
-        evidence=IN_TEXTS,
+        evidence=(*IN_TEXTS, of_weights("turn")),
         derivation=COSINE,
         same_test_as="context_retention",
     ),
@@ -236,8 +320,16 @@ TURN_METRICS = (
         example="S = 'the quick brown fox jumps', U = 'a quick brown fox': max(1/3, 0/2) = 0.333.",
         better="lower",
         null_when=(NO_TEXTS,),
-        evidence=IN_TEXTS,
-        derivation="max({shares})",
+        evidence=(
+            *IN_TEXTS,
+            EvidenceRows(
+                table="copied_phrases",
+                names=("order",),
+                columns=("share", "phrases", "copied"),
+                same=("turn",),
+            ),
+        ),
+        derivation="max({share})",
         same_test_as="topic_interference",
     ),
     of_turn(
@@ -255,7 +347,7 @@ TURN_METRICS = (
         minimum=-1.0,
         null_when=(NO_TEXTS,),
         evidence=(EvidenceRows(columns=("cc", "cr", "i")),),
-        derivation=ADAPTATION.format(cc="{cc}", cr="{cr}", i="{i}"),
+        derivation=_adaptation(""),
         same_test_as="context_adaptation_score",
     ),
     of_turn(
@@ -268,6 +360,7 @@ TURN_METRICS = (
         example="System names 3 concepts, 2 of them gold: 2 / 3 = 0.667.",
         null_when=NO_GOLD,
         evidence=GOLD_AND_TEXTS,
+        ratio=("n_hits", "n_system"),
         same_test_as="dst_precision_mean",
     ),
     of_turn(
@@ -280,6 +373,7 @@ TURN_METRICS = (
         example="4 gold concepts, the system names 2 of them: 2 / 4 = 0.5.",
         null_when=NO_GOLD,
         evidence=GOLD_AND_TEXTS,
+        ratio=("n_hits", "n_gold"),
         same_test_as="dst_recall_mean",
     ),
     of_turn(
@@ -296,6 +390,7 @@ TURN_METRICS = (
         null_when=NO_GOLD,
         evidence=GOLD_AND_TEXTS,
         derivation="2 * {n_hits} / ({n_system} + {n_gold})",
+        ratio=("n_hits_twice", "n_system_and_gold"),
         same_test_as="dst_f1_mean",
     ),
     of_turn(
@@ -308,7 +403,9 @@ TURN_METRICS = (
         example="Gold: comedy. System: comedy, Tom Hanks. J = 0.",
         null_when=NO_GOLD,
         evidence=GOLD_AND_TEXTS,
-        derivation=lambda row: f"the sets are {'' if row['dst_joint_accuracy'] else 'not '}equal",
+        derivation=lambda row, options: (
+            f"the sets are {'' if row['dst_joint_accuracy'] else 'not '}equal"
+        ),
         same_test_as="dst_joint_accuracy_mean",
     ),
 )
@@ -325,6 +422,7 @@ SEGMENT_METRICS = (
         null_when=(NONE_SCORED,),
         evidence=IN_SEGMENT,
         derivation="{n_shared} / {n_either} concepts",
+        ratio=("n_shared", "n_either"),
     ),
     of_segment(
         id="segment_cr",
@@ -338,7 +436,7 @@ SEGMENT_METRICS = (
         reading="CR of all that is said in a segment. Repeated concepts weigh more.",
         example="Sums (3, 4) and (0, 4): 16 / (5 * 4) = 0.8.",
         null_when=(NONE_SCORED,),
-        evidence=IN_SEGMENT,
+        evidence=(*IN_SEGMENT, of_weights("segment")),
         derivation=COSINE,
     ),
     of_segment(
@@ -373,7 +471,7 @@ SEGMENT_METRICS = (
         minimum=-1.0,
         null_when=(NONE_SCORED,),
         evidence=(EvidenceRows(columns=("segment_cc", "segment_cr", "segment_i")),),
-        derivation=ADAPTATION.format(cc="{segment_cc}", cr="{segment_cr}", i="{segment_i}"),
+        derivation=_adaptation("segment_"),
     ),
 )
 
@@ -395,8 +493,8 @@ SHIFT_METRICS = (
         better="lower",
         null_when=(UNKNOWN_DELAY, NOT_RECOVERED),
         unit="turns",
-        evidence=(of_turns("cc", "cr"),),
-        derivation=FIRST_TURN,
+        evidence=(of_window("cc", "cr", only_with=GROUNDED), replace(ANSWERS, same=("shift",))),
+        derivation=_delay,
         same_test_as="avg_recovery_delay",
     ),
     of_shift(
@@ -416,8 +514,10 @@ SHIFT_METRICS = (
         better="lower",
         null_when=(UNKNOWN_DELAY_COSINE, NOT_RECOVERED_COSINE),
         unit="turns",
-        evidence=(of_turns("cr"),),
-        derivation=FIRST_TURN,
+        evidence=(of_window("cr"),),
+        derivation=lambda row, options: _first_turn(
+            row, options, "delay_cosine", f"cr >= {options.recovery_cr:g}"
+        ),
         same_test_as="avg_recovery_delay_cosine",
     ),
     of_shift(
@@ -435,7 +535,7 @@ SHIFT_METRICS = (
         example="I of 0.0, 0.3 and 0.6: 0.3.",
         better="lower",
         null_when=(AFTER_THE_END, NONE_IN_WINDOW),
-        evidence=(of_turns("i"),),
+        evidence=(of_window("i"),),
         derivation="mean of {i}",
         same_test_as="topic_interference_around_shifts",
     ),
