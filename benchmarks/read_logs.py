@@ -27,7 +27,7 @@ from fastscore.logs.file_ranges import whole_file
 from fastscore.logs.read.lines import keep_buffers
 from fastscore.logs.read.rows import read_shard
 from fastscore.suites.declarations import Column, Source
-from fastscore.suites.memory_finance.events import read_traces
+from fastscore.suites.memory_finance.events import read_events
 from fastscore.suites.memory_finance.options import MemoryFinance
 from fastscore.suites.memory_finance.schema import SOURCE as TRACES
 
@@ -167,7 +167,7 @@ def _duckdb_traces(path: Path) -> Any:
 
 def _our_traces(path: Path) -> pl.DataFrame:
     """Read traces to the tables that memory_finance scores: lines judged, labels numbered."""
-    events = read_traces(read_shard(whole_file(str(path), "jsonl"), TRACES).frame, OPTIONS)
+    events = read_events(read_shard(whole_file(str(path), "jsonl"), TRACES).frame, OPTIONS)
     assert events.rejects.is_empty()
     return events.frames["turns"]
 

@@ -389,7 +389,7 @@ def _score(
 ) -> dict[str, Any]:
     from fastscore.compat.environment import read_environment
     from fastscore.options import build_options
-    from fastscore.suites.score_dialogue.events import group_events
+    from fastscore.suites.score_dialogue.events import read_events
     from fastscore.suites.score_dialogue.options import ScoreDialogue
     from fastscore.suites.score_dialogue.schema import LABELS
     from fastscore.suites.score_dialogue.score import score_events
@@ -407,7 +407,7 @@ def _score(
         },
     )
     rows = _read(path)
-    events = group_events(rows.frame.with_columns(**_no_labels(LABELS)), options)
+    events = read_events(rows.frame.with_columns(**_no_labels(LABELS)), options)
     _report_rejects(rows.rejects, events.rejects)
     if options.scores_semantic:
         refuse_missing_steps(path, events.frames["utterances"])
@@ -485,11 +485,10 @@ def _vectors(
     """View the texts' vectors and, where a model judges them, their perplexities."""
     import dataclasses
 
-    from fastscore.suites.score_dialogue.metrics import judged_texts
-    from fastscore.suites.score_dialogue.score import distinct_texts
+    from fastscore.suites.score_dialogue.events import perplexity_texts, texts_to_embed
     from fastscore.vectors.view import VectorView
 
-    vectors, texts = VectorView.empty(), distinct_texts(events, options)
+    vectors, texts = VectorView.empty(), texts_to_embed(events, options)
     if len(texts):
         from fastscore.compat.environment import view_texts
 
@@ -498,7 +497,7 @@ def _vectors(
     if options.pppl_model and not events.frames["steps"].is_empty():
         from fastscore.compat.environment import judge_texts
 
-        judged = judged_texts(events, options)
+        judged = perplexity_texts(events, options)
         view = judge_texts(judged, options.pppl_model, environment)
         vectors = dataclasses.replace(vectors, log_perplexities=view)
     return vectors

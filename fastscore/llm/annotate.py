@@ -51,7 +51,7 @@ from fastscore.suites.guest_simulation.options import (
 )
 from fastscore.suites.guest_simulation.rows import Rows, by_conversation
 from fastscore.suites.guest_simulation.state_files import message_indices
-from fastscore.suites.preference_shift.events import read_logs
+from fastscore.suites.preference_shift.events import read_events
 from fastscore.suites.preference_shift.options import PreferenceShift
 
 Read = TypeVar("Read")
@@ -119,7 +119,7 @@ def annotate_concepts(
     """
     given = {"catalogue": catalogue, "merge_speakers": merge_speakers}
     options = build_options(PreferenceShift, given)
-    events = read_logs(_rows(asked.inputs, "preference_shift", reporter), options)
+    events = read_events(_rows(asked.inputs, "preference_shift", reporter), options)
     turns, gold = events.frames["turns"], events.frames["gold"]
     spoken = pl.concat([turns["user_text"], turns["system_text"], gold["text"]])
     texts = spoken.unique(maintain_order=True).to_list()

@@ -11,8 +11,9 @@ import pytest
 
 from fastscore.errors import UsageError
 from fastscore.suites import registry
-from fastscore.suites.base import Suite
+from fastscore.suites.base import LazyFunction, Suite
 from fastscore.suites.declarations import Metric, OutputColumn, Source, Table
+from tests.results.conftest import SUITES
 
 TURNS = Table(
     name="turns",
@@ -123,6 +124,14 @@ def test_what_is_no_suite_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(registry, "_entries", lambda: {"gone": point})
     with pytest.raises(UsageError, match="fastscore_gone:SUITE cannot be imported"):
         registry.load_suite("gone")
+
+
+def test_suites_name_their_functions_alike() -> None:
+    fields = [name for name, field in vars(Suite).items() if isinstance(field, LazyFunction)]
+    assert {"read", "score", "evidence"} <= {*fields}
+    for field in fields:
+        found = {getattr(registry.load_suite(name), field) for name in SUITES}
+        assert len({function.__name__ for function in found - {None}}) <= 1, field
 
 
 def test_a_function_is_imported_on_first_use_and_kept() -> None:

@@ -69,7 +69,7 @@ MOST_LINES = 400
 _LINE_ENDS = r"\r\n|[\r\x0b\x0c\x1c\x1d\x1e\x{85}\x{2028}\x{2029}]"
 
 
-def read_dialogues(raw: pl.DataFrame, options: GroupTravel) -> Events:
+def read_events(raw: pl.DataFrame, options: GroupTravel) -> Events:
     """Read the dialogues of raw rows.
 
     Parameters
@@ -133,12 +133,12 @@ def read_dialogues(raw: pl.DataFrame, options: GroupTravel) -> Events:
     return Events(frames, read.rejects, counts, read.nulls, n_units=read.turns.height)
 
 
-def compared_texts(events: Events, options: GroupTravel) -> pl.Series:
+def texts_to_embed(events: Events, options: GroupTravel) -> pl.Series:
     """Return the distinct texts that any metric compares by meaning."""
     return events.frames["compared"]["text"]
 
 
-def windowed_texts(events: Events, options: GroupTravel) -> pl.Series:
+def long_texts(events: Events, options: GroupTravel) -> pl.Series:
     """Return the distinct texts that M12 reads in windows; empty if it cuts them."""
     return events.frames["windowed"]["text"]
 

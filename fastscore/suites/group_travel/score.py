@@ -68,8 +68,8 @@ _PLACE = ("file", "line", "dialogue")
 _RATIOS = tuple(metric for metric in METRICS if metric.numerator and metric.denominator)
 
 
-def score_dialogues(events: Events, vectors: "VectorView", options: GroupTravel) -> Frames:
-    """Score the dialogues of `read_dialogues`.
+def score_events(events: Events, vectors: "VectorView", options: GroupTravel) -> Frames:
+    """Score the dialogues of `read_events`.
 
     Parameters
     ----------
@@ -206,7 +206,7 @@ CONDITION, GROUP_TYPE, BOTH = "condition", "group_type", "group_type_and_conditi
 DELTA = "condition_delta"
 
 
-def summarise_dialogues(
+def summarise_tables(
     tables: Mapping[str, pl.LazyFrame],
     options: GroupTravel,
     *,

@@ -47,7 +47,7 @@ _MESSAGE_COLUMNS = (
 _ORDER_EXPECTED = "a whole list of items; of a tracking result both of its lists"
 
 
-def read_conversations(raw: pl.DataFrame, options: GuestSimulation) -> Events:
+def read_events(raw: pl.DataFrame, options: GuestSimulation) -> Events:
     """Read messages.
 
     Parameters

@@ -42,10 +42,10 @@ if TYPE_CHECKING:
     from fastscore.vectors.view import VectorView
 
 
-def score_conversations(
+def score_events(
     events: Events, vectors: "VectorView", options: GuestSimulation
 ) -> dict[str, pl.DataFrame]:
-    """Score the conversations of `read_conversations`.
+    """Score the conversations of `read_events`.
 
     Returns
     -------

@@ -93,7 +93,7 @@ class _OddFileError(Exception):
         self.problem = Problem(FIELD, reason, f"{place}: {found}", expected)
 
 
-def check_states(options: GuestSimulation) -> None:
+def check_files(options: GuestSimulation) -> None:
     """Refuse a folder of states that is none."""
     if options.states_from:
         find_state_files(options.states_from)

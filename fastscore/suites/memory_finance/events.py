@@ -130,7 +130,7 @@ Columns = dict[str, Any]
 """Columns of one table: arrays, series, and the texts of labels before they have numbers."""
 
 
-def read_traces(raw: pl.DataFrame, options: MemoryFinance) -> Events:
+def read_events(raw: pl.DataFrame, options: MemoryFinance) -> Events:
     """Read trace lines.
 
     Parameters

@@ -23,7 +23,7 @@ from fastscore.suites.memory_finance.score import (
     compare_levels,
     compare_lists,
     count_lists,
-    score_traces,
+    score_events,
 )
 from fastscore.suites.showing import Dialogue, DialogueView, Listing, Section, Turn, occurrences
 
@@ -202,7 +202,7 @@ def evidence(
     events: Events, vectors: "VectorView", options: MemoryFinance
 ) -> dict[str, pl.DataFrame]:
     """Score one dialogue; add replies and keys to its turns, and how its profile was found."""
-    tables, frames = score_traces(events, vectors, options), events.frames
+    tables, frames = score_events(events, vectors, options), events.frames
     lexicon = load_lexicon(options.lexicon)
     replies = search_replies(frames, lexicon)
     keys = [list(_keys(turn)) for turn in tables["turns"].iter_rows(named=True)]

@@ -37,6 +37,8 @@ from fastscore.suites.json_values import (
     raw_texts,
     whole_numbers,
 )
+from fastscore.suites.preference_shift.catalogue import load_catalogue
+from fastscore.suites.preference_shift.concepts import concepts_of, joined_topics
 from fastscore.suites.preference_shift.options import PLOT, PreferenceShift
 from fastscore.suites.preference_shift.schema import SOURCE, SYSTEM, USER
 
@@ -156,7 +158,7 @@ def pair_turns(messages: Turns, *, drop_leading: bool) -> tuple[Indices, Indices
     return found, found + 1
 
 
-def read_logs(raw: pl.DataFrame, options: PreferenceShift) -> Events:
+def read_events(raw: pl.DataFrame, options: PreferenceShift) -> Events:
     """Read conversations.
 
     Parameters
@@ -428,3 +430,25 @@ def _rejects(
     return places.with_columns(
         *varying, *constant, pl.lit(None, dtype=pl.String).alias("raw")
     ).select(*(pl.col(name).cast(dtype) for name, dtype in REJECT_SCHEMA.items()))
+
+
+def texts_to_embed(events: Events, options: PreferenceShift) -> pl.Series:
+    """Return the distinct texts that need a vector with these options.
+
+    For the extractor ``embed`` all texts and all values; for segments the user's texts in
+    conversations of several turns without shift metadata.
+    """
+    turns, dialogues = events.frames["turns"], events.frames["dialogues"]
+    parts = [pl.Series("text", [], dtype=pl.String)]
+    if options.extract == "embed":
+        concepts = concepts_of(load_catalogue(options.catalogue), options)
+        texts = [turns["user_text"], turns["system_text"], events.frames["gold"]["text"]]
+        parts += [*texts, concepts.terms["value"]]
+    if options.is_legacy:
+        texts = [turns["user_text"], turns["system_text"]]
+        parts += [*texts, *map(joined_topics, texts)]
+    elif options.extract != "embed" and options.segments != "metadata":
+        several = turns["dialogue_row"].is_duplicated()
+        without = ~dialogues["has_shift_metadata"].gather(turns["dialogue_row"])
+        parts.append(turns["user_text"].filter(several & without))
+    return pl.concat([part.rename("text") for part in parts]).unique(maintain_order=True)

@@ -83,7 +83,7 @@ def extract_concepts(
     Parameters
     ----------
     turns, gold
-        The frames of `read_logs`.
+        The frames of `read_events`.
     vectors
         Vectors of texts and values, for the extractor ``embed``.
     options
@@ -165,6 +165,11 @@ def prepared_matcher(options: PreferenceShift) -> tuple[Concepts, Matcher]:
             matcher = matcher_of(concepts, aliases, words=options.match == "word")
             _latest[:] = [(key, concepts, matcher)]
         return _latest[0][1:]
+
+
+def check_files(options: PreferenceShift) -> None:
+    """Refuse a catalogue or aliases that cannot be used."""
+    prepared_matcher(options)
 
 
 SPELLING, VALUE, FIELD = "spelling", "value", "field"

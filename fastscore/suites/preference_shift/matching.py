@@ -27,15 +27,11 @@ from fastscore_kernels import (
     nearest_by_character_ngrams,
 )
 
-from fastscore.suites.base import Events
 from fastscore.suites.grouping import place_in_group
-from fastscore.suites.preference_shift.catalogue import load_catalogue
 from fastscore.suites.preference_shift.concepts import (
     Concepts,
     Sets,
     as_sets,
-    concepts_of,
-    joined_topics,
 )
 from fastscore.suites.preference_shift.options import PreferenceShift
 
@@ -285,28 +281,6 @@ _SPARE, _MORE = 13, 8
 """How many values more than are wanted are asked for, and how many times as many next."""
 _MARGIN = 1e-4
 """Far more than a product of unit rows in float32 can be off by."""
-
-
-def texts_to_embed(events: Events, options: PreferenceShift) -> pl.Series:
-    """Return the distinct texts that need a vector with these options.
-
-    For the extractor ``embed`` all texts and all values; for segments the user's texts in
-    conversations of several turns without shift metadata.
-    """
-    turns, dialogues = events.frames["turns"], events.frames["dialogues"]
-    parts = [pl.Series("text", [], dtype=pl.String)]
-    if options.extract == "embed":
-        concepts = concepts_of(load_catalogue(options.catalogue), options)
-        texts = [turns["user_text"], turns["system_text"], events.frames["gold"]["text"]]
-        parts += [*texts, concepts.terms["value"]]
-    if options.is_legacy:
-        texts = [turns["user_text"], turns["system_text"]]
-        parts += [*texts, *map(joined_topics, texts)]
-    elif options.extract != "embed" and options.segments != "metadata":
-        several = turns["dialogue_row"].is_duplicated()
-        without = ~dialogues["has_shift_metadata"].gather(turns["dialogue_row"])
-        parts.append(turns["user_text"].filter(several & without))
-    return pl.concat([part.rename("text") for part in parts]).unique(maintain_order=True)
 
 
 def nearest_concepts(

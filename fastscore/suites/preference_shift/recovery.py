@@ -94,7 +94,7 @@ def find_segments(
     Parameters
     ----------
     turns, dialogues, shifts
-        The frames of `read_logs`.
+        The frames of `read_events`.
     user
         The user's concepts, a set a turn.
     vectors
@@ -184,7 +184,7 @@ def recover_shifts(
     Parameters
     ----------
     turns, shifts
-        The frames of `read_logs`.
+        The frames of `read_events`.
     n_dialogues
         How many conversations there are.
     scores

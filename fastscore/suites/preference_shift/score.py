@@ -1,6 +1,11 @@
 """From logs to the tables: turns, segments, shifts and conversations.
 
 A conversation has means over its turns, recovery over its shifts, and CAS over both.
+
+Two trivial agents are scored too, by the definitions. A refusal has no concept and no
+word of the user's, so CC is 1 if the user's text has no concept, else 0, and CR and copying are 0.
+An echo has the user's concepts. Recovery is then tested as for any agent. Only turns that the run
+could score count.
 """
 
 from collections.abc import Mapping
@@ -25,7 +30,9 @@ from fastscore.suites.preference_shift.concepts import Concepts, sizes_of
 from fastscore.suites.preference_shift.extraction import Extracted, extract_concepts
 from fastscore.suites.preference_shift.metrics import (
     DIALOGUE_METRICS,
+    ECHOING,
     MEANS_OF_TURNS,
+    REFUSING,
     SEGMENT_METRICS,
     SHIFT_METRICS,
     SLOWEST_DELAY,
@@ -42,7 +49,7 @@ from fastscore.suites.preference_shift.recovery import (
     topic_scores,
     with_boundaries,
 )
-from fastscore.suites.preference_shift.schema import SEGMENT_SOURCE_DTYPE, TABLES
+from fastscore.suites.preference_shift.schema import DIALOGUES, SEGMENT_SOURCE_DTYPE, TABLES
 
 if TYPE_CHECKING:
     from fastscore.vectors.view import VectorView
@@ -51,10 +58,10 @@ if TYPE_CHECKING:
 _PLACE = ("file", "line", "dialogue", "model")
 
 
-def score_logs(
+def score_events(
     events: Events, vectors: "VectorView", options: PreferenceShift
 ) -> dict[str, pl.DataFrame]:
-    """Score the conversations of `read_logs`.
+    """Score the conversations of `read_events`.
 
     Returns
     -------
@@ -68,7 +75,7 @@ def score_logs(
 def score_with_counts(
     events: Events, vectors: "VectorView", options: PreferenceShift
 ) -> dict[str, pl.DataFrame]:
-    """Return the tables of `score_logs` with all that their metrics were computed from.
+    """Return the tables of `score_events` with all that their metrics were computed from.
 
     Among it are the sizes of sets of concepts: ``n_shared`` and ``n_either`` of turns and segments,
     and of turns ``n_system``, ``n_gold`` and ``n_hits``, the system's concepts that are gold.
@@ -300,7 +307,7 @@ def score_dialogues(
     Parameters
     ----------
     dialogues, turns
-        The frames of `read_logs`.
+        The frames of `read_events`.
     scores
         The scores of each turn.
     shifts
@@ -474,3 +481,91 @@ def _segments_by(metadata: pl.Series, options: PreferenceShift) -> pl.Series:
     instead = "none" if options.segments == "metadata" else options.segments
     found = pl.when(metadata).then(pl.lit("metadata")).otherwise(pl.lit(instead))
     return pl.select(found.cast(SEGMENT_SOURCE_DTYPE)).to_series()
+
+
+_ROW = "dialogue_row"
+_MEANS = {id: column for id, column in MEANS_OF_TURNS.items() if not id.startswith("dst_")}
+
+
+def score_trivial_agents(
+    tables: Mapping[str, pl.LazyFrame], options: PreferenceShift
+) -> pl.DataFrame:
+    """Score both agents on the log of these tables.
+
+    Returns
+    -------
+    pl.DataFrame
+        ``agent``, the key of a dialogue and the metrics that declare a baseline. No row in the
+        profile legacy, whose recovery is by topics of the replies.
+    """
+    key = list(DIALOGUES.dialogue_key)
+    dialogues = tables["dialogues"].select(key).with_row_index(_ROW).collect()
+    turns, shifts = (
+        tables[name]
+        .select(*key, *columns)
+        .join(dialogues.lazy(), on=key, nulls_equal=True)
+        .sort(_ROW, "turn")
+        .collect()
+        for name, columns in (
+            ("turns", ("turn", "cc", "user_concepts", "user_text")),
+            ("shifts", ("turn",)),
+        )
+    )
+    agents = {} if options.is_legacy else {REFUSING: _refuse(turns), ECHOING: _echo(turns, options)}
+    frames = [
+        _score_agent(dialogues, turns, shifts, scores, options).select(
+            pl.lit(agent).alias("agent"), pl.exclude(_ROW)
+        )
+        for agent, scores in agents.items()
+    ]
+    metrics = dict.fromkeys((*_MEANS, "topic_recovery_rate", "avg_recovery_delay"), pl.Float64())
+    schema = {"agent": pl.String(), **dialogues.select(key).schema, **metrics}
+    return pl.concat([pl.DataFrame(schema=schema), *frames])
+
+
+def _refuse(turns: pl.DataFrame) -> pl.DataFrame:
+    has_concepts = turns["user_concepts"].list.len() > 0
+    return pl.select(
+        pl.lit(~has_concepts).cast(pl.Float64).alias("cc"),
+        pl.zeros(turns.height, eager=True).alias("cr"),
+        pl.zeros(turns.height, eager=True).alias("i"),
+    )
+
+
+def _echo(turns: pl.DataFrame, options: PreferenceShift) -> pl.DataFrame:
+    echoed = turns["user_text"].fill_null("")
+    has_concepts = turns["user_concepts"].list.len() > 0
+    return pl.select(
+        pl.ones(turns.height, eager=True).alias("cc"),
+        pl.lit(has_concepts).cast(pl.Float64).alias("cr"),
+        pl.Series("i", ngram_copy_ratio(echoed, echoed, options.orders)),
+    )
+
+
+def _score_agent(
+    dialogues: pl.DataFrame,
+    turns: pl.DataFrame,
+    shifts: pl.DataFrame,
+    scores: pl.DataFrame,
+    options: PreferenceShift,
+) -> pl.DataFrame:
+    """Return the metrics of each dialogue, from CC, CR and copying of its turns."""
+    cc, cr, copied = (scores[name].to_numpy() for name in ("cc", "cr", "i"))
+    tas = pl.Series("tas", adaptation_score(cc, cr, copied, options))
+    is_scored = turns["cc"].is_not_null()
+    scores = pl.concat([turns.select(_ROW), scores, tas.to_frame()], how="horizontal").with_columns(
+        pl.when(pl.lit(is_scored)).then(pl.col("cc", "cr", "i", "tas"))
+    )
+    found = recover_shifts(turns, dialogues.height, shifts, scores, options)
+    means = scores.group_by(_ROW).agg(
+        pl.col(column).mean().alias(id) for id, column in _MEANS.items()
+    )
+    recovered = found.group_by(_ROW).agg(
+        pl.col("recovered").mean().alias("topic_recovery_rate"),
+        pl.col("delay").mean().alias("avg_recovery_delay"),
+    )
+    return (
+        dialogues.with_columns(pl.col(_ROW).cast(pl.Int64))
+        .join(means.cast({_ROW: pl.Int64}), on=_ROW, how="left", maintain_order="left")
+        .join(recovered.cast({_ROW: pl.Int64}), on=_ROW, how="left", maintain_order="left")
+    )

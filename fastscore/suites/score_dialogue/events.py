@@ -51,7 +51,7 @@ _ROW_FACTS = {
 }
 
 
-def group_events(raw: pl.DataFrame, options: ScoreDialogue) -> Events:
+def read_events(raw: pl.DataFrame, options: ScoreDialogue) -> Events:
     """Group raw rows into dialogues, utterances and steps.
 
     Parameters
@@ -410,3 +410,23 @@ def _reject_too_long(rows: pl.DataFrame, max_text: int) -> pl.DataFrame:
         "raw": first.str.slice(0, _SHOWN_CHARACTERS),
     }
     return rows.with_columns(**reasons).select(*REJECT_SCHEMA)
+
+
+def texts_to_embed(events: Events, options: ScoreDialogue) -> pl.Series:
+    """Return the distinct texts whose vectors the scores need.
+
+    Those are all predictions and ground truths of the steps; and, for the baseline, the ground
+    truths of utterances without steps.
+    """
+    if not options.needs_vectors:
+        return pl.Series("text", [], dtype=pl.String)
+    predictions = events.frames["steps"]["prediction"]
+    ground_truths = events.frames["utterances"]["ground_truth"]
+    return pl.concat([predictions, ground_truths]).unique(maintain_order=True).rename("text")
+
+
+def perplexity_texts(events: Events, options: object) -> pl.Series:
+    """Return the distinct predictions and ground truths of all steps."""
+    steps, utterances = events.frames["steps"], events.frames["utterances"]
+    stepped = utterances["ground_truth"].gather(steps["utterance_row"].unique(maintain_order=True))
+    return pl.concat([steps["prediction"], stepped]).unique(maintain_order=True).rename("text")

@@ -509,13 +509,6 @@ class StepPerplexities:
         return np.where(np.isnan(self.penalty), 1.0, self.penalty)
 
 
-def judged_texts(events: Events, options: object) -> pl.Series:
-    """Return the distinct predictions and ground truths of all steps."""
-    steps, utterances = events.frames["steps"], events.frames["utterances"]
-    stepped = utterances["ground_truth"].gather(steps["utterance_row"].unique(maintain_order=True))
-    return pl.concat([steps["prediction"], stepped]).unique(maintain_order=True).rename("text")
-
-
 def step_perplexities(
     prediction: pl.Series, ground_truth: pl.Series, judged: "VectorView", weight: float
 ) -> StepPerplexities:

@@ -44,30 +44,17 @@ _PERPLEXITY_IDS = [metric.id for metric in PERPLEXITIES]
 _STATUSES = pl.Series("status", ["ok", "no_steps"], dtype=STATUS_DTYPE)
 
 
-def distinct_texts(events: Events, options: ScoreDialogue) -> pl.Series:
-    """Return the distinct texts whose vectors the scores need.
-
-    Those are all predictions and ground truths of the steps; and, for the baseline, the ground
-    truths of utterances without steps.
-    """
-    if not options.needs_vectors:
-        return pl.Series("text", [], dtype=pl.String)
-    predictions = events.frames["steps"]["prediction"]
-    ground_truths = events.frames["utterances"]["ground_truth"]
-    return pl.concat([predictions, ground_truths]).unique(maintain_order=True).rename("text")
-
-
 def score_events(
     events: Events, vectors: "VectorView", options: ScoreDialogue
 ) -> dict[str, pl.DataFrame]:
-    """Score the steps, utterances and dialogues of `group_events`.
+    """Score the steps, utterances and dialogues of `read_events`.
 
     Parameters
     ----------
     events
         Whole dialogues.
     vectors
-        A vector for each of `distinct_texts`.
+        A vector for each of `texts_to_embed`.
     options
         Weights, semantic mode and baseline.
 
@@ -195,7 +182,7 @@ def _keep_where(present: npt.NDArray[np.bool_], values: pl.Series) -> pl.Series:
     return values.set(pl.Series(~present), None)
 
 
-def summarise_dialogues(
+def summarise_tables(
     tables: Mapping[str, pl.LazyFrame],
     options: ScoreDialogue,
     *,
