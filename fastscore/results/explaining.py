@@ -17,7 +17,6 @@ from fastscore.results.metric_text import decimals_for, number_text
 from fastscore.results.runs import Run
 from fastscore.suites.declarations import Metric
 from fastscore.suites.showing import (
-    Derivation,
     Dialogue,
     Evidence,
     Explanation,
@@ -118,28 +117,20 @@ def _rows(
     found = []
     rows = dialogue.tables[metric.table].iter_rows(named=True)
     for row, value in zip(rows, committed, strict=True):
-        reasons = {entry["metric"]: entry["reason"] for entry in row["null_reasons"] or ()}
-        working = Derivation(text=metric.formula, result=None)
-        if value is not None:
-            working = derive(dialogue, metric, row, dialogues.options)
-        found.append(
-            Explanation(
-                metric=metric.id,
-                place=", ".join(
-                    f"{name.replace('_', ' ')} {row[name]}"
-                    for name in _PLACES
-                    if name in row and metric.table != LABEL_TABLE
-                ),
-                value=value,
-                reason="" if value is not None else reasons.get(metric.id, "switched off"),
-                numerator=working.numerator,
-                denominator=working.denominator,
-                working=working.text,
-                result=working.result,
-                evidence=working.evidence,
-                lines=_lines(dialogue, None if metric.table == LABEL_TABLE else row.get("line")),
-            )
+        if value is None:
+            reasons = {entry["metric"]: entry["reason"] for entry in row["null_reasons"] or ()}
+            reason = reasons.get(metric.id, "switched off")
+            one = Explanation(metric=metric.id, reason=reason, working=metric.formula)
+        else:
+            one = derive(dialogue, metric, row, dialogues.options)
+        of_dialogue = metric.table == LABEL_TABLE
+        place = ", ".join(
+            f"{name.replace('_', ' ')} {row[name]}"
+            for name in _PLACES
+            if name in row and not of_dialogue
         )
+        lines = _lines(dialogue, None if of_dialogue else row.get("line"))
+        found.append(dataclasses.replace(one, value=value, place=place, lines=lines))
     return found
 
 

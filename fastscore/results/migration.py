@@ -110,9 +110,9 @@ def check_migration(run: Run, old: Sequence[Path], *, tolerance: float = 0.0) ->
         *((pl.col("kind") == name).sum().cast(pl.Int64).alias(name) for name in _KINDS),
         pl.col("difference").max().alias("largest"),
     )
-    options = published.OPTIONS.get(suite, {})
+    options = {one.id: one.differs_by for one in load_suite(suite).metrics}
     explained = [
-        options.get(metric, published.EVERY_OTHER) if differs else ""
+        (options.get(metric) or published.DIFFERS_BY) if differs else ""
         for metric, differs in metrics.select("metric", "differs").iter_rows()
     ]
     worst = judged.filter(pl.col("kind") == "differs").sort("difference", descending=True)
@@ -194,9 +194,9 @@ def _read(suite: str, path: Path) -> pl.DataFrame:
             return published.score_dialogue_scores(str(path), content)
         if suite == "memory_finance":
             return published.memory_finance_scores(str(path), content)
-        if suite == "guest_simulation":
-            return published.guest_simulation_scores(str(path), content)
         metrics = [one.id for one in load_suite(suite).metrics if one.table == "dialogues"]
+        if suite == "guest_simulation":
+            return published.guest_simulation_scores(str(path), content, metrics)
         return published.preference_shift_scores(str(path), content, metrics)
     except (
         ValueError, KeyError, TypeError, AttributeError, OSError, RecursionError

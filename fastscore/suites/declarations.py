@@ -6,19 +6,17 @@ whose fields come from `option`), the tables that it writes (`Table`) and the me
 """
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import Any, Literal, get_args
 
 import polars as pl
 
 from fastscore.suites.chats import ChatLayout, ChatRows
 from fastscore.suites.formulas import plain_formula
-
-if TYPE_CHECKING:
-    from fastscore.suites.showing import Mark
+from fastscore.suites.showing import EvidenceRows, Row
 
 ColumnKind = Literal["text", "integer", "number", "boolean", "json"]
 Coercion = Literal["boolean", "integer", "number", "string", "falsy"]
@@ -393,53 +391,6 @@ class NullRule:
     text: str
 
 
-Row = Mapping[str, Any]
-"""A row of a table, by column."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EvidenceRows:
-    """What shows the parts of a metric's value: columns of the suite's tables.
-
-    Parameters
-    ----------
-    columns
-        The columns. In rows of another table the first one must not be null. Empty: the text
-        alone; without one all columns of a row of another table that are not null.
-    table
-        A table or frame that the suite's `evidence` returns, else a frame of its events, of the
-        same dialogue, or ``log``: its rows as they were read. Empty: the columns are those of the
-        metric's own row.
-    names
-        The columns that name a row.
-    text
-        The column with the text in which something was found.
-    marks
-        Finds the places in the text that count, from the row with the text.
-    where
-        Which rows count: an expression, or a function that returns it for the metric's row and the
-        options.
-    same
-        Columns in which the rows equal the metric's row.
-    within
-        A column of the metric's own row with a list of structs: these are the rows.
-    only_with
-        An option, or a property of the options, and the value with which this is evidence.
-    """
-
-    columns: tuple[str, ...] = ()
-    table: str = ""
-    names: tuple[str, ...] = ()
-    text: str = ""
-    marks: Callable[[Row], Sequence["Mark"]] | None = None
-    where: pl.Expr | Callable[[Row, Any], pl.Expr] | None = dataclasses.field(
-        default=None, compare=False
-    )
-    same: tuple[str, ...] = ()
-    within: str = ""
-    only_with: tuple[str, Any] | None = None
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metric:
     """A published number: its name, its definition, its range and its reasons for nulls.
@@ -499,6 +450,8 @@ class Metric:
     uses
         The parts of a log that it is computed from, by the suite's own names; empty where the suite
         does not say.
+    differs_by
+        The options by which it may differ from published scores, in words.
     conditions
         The conditions of the study in which it says something; empty for all.
     headline
@@ -543,6 +496,7 @@ class Metric:
     note: str = ""
     is_secondary: bool = False
     uses: tuple[str, ...] = ()
+    differs_by: str = ""
     conditions: tuple[str, ...] = ()
     headline: bool = False
     same_test_as: str = ""
@@ -561,6 +515,11 @@ class Metric:
     def can_be_null(self) -> bool:
         """Whether a row may have no value."""
         return self.null_rule != "never"
+
+
+def metrics_using(metrics: Iterable[Metric], part: str) -> tuple[str, ...]:
+    """Return the ids of the metrics that are computed from a part of a log."""
+    return tuple(metric.id for metric in metrics if part in metric.uses)
 
 
 share = partial(Metric, table="dialogues", minimum=0.0, maximum=1.0)

@@ -21,11 +21,11 @@ from fastscore.suites.base import Aggregate, Events, Suite
 from fastscore.suites.declarations import (
     NULL_REASONS,
     NULL_REASONS_DTYPE,
-    EvidenceRows,
     Metric,
     OutputColumn,
     Table,
 )
+from fastscore.suites.showing import EvidenceRows
 from fastscore.wording import parameter
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ import csv
 import io
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import polars as pl
@@ -106,7 +106,7 @@ def preference_shift_scores(name: str, content: bytes, metrics: Sequence[str]) -
     return _frame(found)
 
 
-def guest_simulation_scores(name: str, content: bytes) -> pl.DataFrame:
+def guest_simulation_scores(name: str, content: bytes, metrics: Sequence[str]) -> pl.DataFrame:
     """Read an ``all_conversations_metrics.csv``; its folder ``exp<k>`` names the level."""
     level = re.search(r"exp(\d+)", name)
     found = []
@@ -121,7 +121,7 @@ def guest_simulation_scores(name: str, content: bytes) -> pl.DataFrame:
                 metric,
                 _Written(row[metric]),
             )
-            for metric in ("PAS", "BVS", "ORA", "DEI", "CRRS")
+            for metric in metrics
             if row.get(metric)
         ]
     return _frame(found)
@@ -147,24 +147,5 @@ def _frame(rows: Iterator[tuple[Any, ...]] | Sequence[tuple[Any, ...]]) -> pl.Da
     return pl.DataFrame(written, schema=SCHEMA, orient="row")
 
 
-OPTIONS: Mapping[str, Mapping[str, str]] = {
-    "score_dialogue": {
-        "lexical_similarity": "no option: the texts differ",
-        "semantic_cosine_raw": "--embedder, --precision, --dim",
-        "semantic_similarity": "--semantic, --embedder, --dim, --baseline-pairs, --baseline-seed",
-        "semantic_baseline_b": "--embedder, --dim, --baseline-pairs, --baseline-seed",
-        "U_step": "--lex-weight, --pppl-weight",
-        "U_best": "--lex-weight, --pppl-weight",
-        "average_U_best_early": "--lex-weight, --pppl-weight",
-    },
-    "memory_finance": {"judge_score_1_5": "--lexicon"},
-    "guest_simulation": {
-        "PAS": "--profile published, --states, --states-from, --personas",
-        "BVS": "--profile published, --states, --states-from",
-        "ORA": "--profile published, --states-from",
-        "DEI": "--profile published, --level",
-        "CRRS": "--profile published",
-    },
-}
-"""Which option would explain that a metric differs."""
-EVERY_OTHER = "--profile, --catalogue, --extract, --match, --window"
+DIFFERS_BY = "--profile, --catalogue, --extract, --match, --window"
+"""The options by which a metric may differ that declares none."""

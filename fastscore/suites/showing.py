@@ -4,20 +4,22 @@ Plain data. A suite fills it by pure functions over frames; terminals and pages 
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from fastscore.suites.declarations import EvidenceRows, Metric, Row
-
 if TYPE_CHECKING:
     from fastscore.suites.base import Events
+    from fastscore.suites.declarations import Metric
 
 
 Number = float | int | None
+
+Row = Mapping[str, Any]
+"""A row of a table, by column."""
 
 _PLACE_COLUMNS = ("file", "dialogue", "dialogue_row", "null_reasons")
 """Columns that name the dialogue of a row, or say nothing of its values."""
@@ -133,6 +135,47 @@ class DialogueView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class EvidenceRows:
+    """What shows the parts of a metric's value: columns of the suite's tables.
+
+    Parameters
+    ----------
+    columns
+        The columns. In rows of another table the first one must not be null. Empty: the text
+        alone; without one all columns of a row of another table that are not null.
+    table
+        A table or frame that the suite's `evidence` returns, else a frame of its events, of the
+        same dialogue, or ``log``: its rows as they were read. Empty: the columns are those of the
+        metric's own row.
+    names
+        The columns that name a row.
+    text
+        The column with the text in which something was found.
+    marks
+        Finds the places in the text that count, from the row with the text.
+    where
+        Which rows count: an expression, or a function that returns it for the metric's row and the
+        options.
+    same
+        Columns in which the rows equal the metric's row.
+    within
+        A column of the metric's own row with a list of structs: these are the rows.
+    only_with
+        An option, or a property of the options, and the value with which this is evidence.
+    """
+
+    columns: tuple[str, ...] = ()
+    table: str = ""
+    names: tuple[str, ...] = ()
+    text: str = ""
+    marks: Callable[[Row], Sequence[Mark]] | None = None
+    where: pl.Expr | Callable[[Row, Any], pl.Expr] | None = field(default=None, compare=False)
+    same: tuple[str, ...] = ()
+    within: str = ""
+    only_with: tuple[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
     """Something that a number was computed from.
 
@@ -158,29 +201,44 @@ class Evidence:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Derivation:
-    """How one number came about.
+class Explanation:
+    """Why a number is what it is.
 
     Parameters
     ----------
-    text
+    metric
+        The metric's id.
+    place
+        Which of the dialogue's rows it is of, empty if there is only one.
+    value
+        The number; None where it is null.
+    reason
+        Why it is null.
+    numerator, denominator
+        Their values, where it is a ratio.
+    working
         The formula with the values in it.
     result
         The number that those values give.
-    numerator, denominator
-        Of a number that is a ratio; None of one that is not, as a maximum or a product.
     evidence
         What the values were counted from.
+    lines
+        The 1-based lines of the log that contain it.
     """
 
-    text: str
-    result: Number
+    metric: str
+    place: str = ""
+    value: Number = None
+    reason: str = ""
     numerator: Number = None
     denominator: Number = None
+    working: str = ""
+    result: Number = None
     evidence: tuple[Evidence, ...] = ()
+    lines: tuple[int, ...] = ()
 
 
-def derive(dialogue: Dialogue, metric: Metric, row: Row, options: Any) -> Derivation:
+def derive(dialogue: Dialogue, metric: "Metric", row: Row, options: Any) -> Explanation:
     """Show how a metric's value in a row of its table came about, by what the metric declares.
 
     Nothing is computed again but numerator / denominator: the evidence is what the tables have.
@@ -195,22 +253,20 @@ def derive(dialogue: Dialogue, metric: Metric, row: Row, options: Any) -> Deriva
     if not isinstance(written, str):
         written = written(row, options)
     evidence = (*switches, *found) or (Evidence(what=metric.name.lower(), found=0),)
+    value = row[metric.id]
+    derived = partial(Explanation, metric=metric.id, value=value, evidence=evidence)
     above, below = metric.ratio or (metric.numerator, metric.denominator)
     if above is None or below is None:
-        text = _filled(written, row, found)
-        return Derivation(text=text, result=row[metric.id], evidence=evidence)
+        return derived(working=_filled(written, row, found), result=value)
     numerator, denominator = row[above], row[below]
     if not denominator:
-        because = ", ".join(f"{piece.what} is {piece.found}" for piece in switches)
-        text = ", ".join(part for part in (f"{row[metric.id]:g}", because) if part)
-        return Derivation(text=text, result=row[metric.id], evidence=evidence)
-    template = written or f"{{{above}}} / {{{below}}}"
-    return Derivation(
-        text=_filled(template, row, found),
+        because = [f"{piece.what} is {piece.found}" for piece in switches]
+        return derived(working=", ".join([f"{value:g}", *because]), result=value)
+    return derived(
+        working=_filled(written or f"{{{above}}} / {{{below}}}", row, found),
         result=numerator / denominator,
         numerator=numerator,
         denominator=denominator,
-        evidence=evidence,
     )
 
 
@@ -291,40 +347,6 @@ def _shown(value: object) -> str:
     if isinstance(value, list):
         return ", ".join(map(str, value)) or "none"
     return f"{value:.4f}" if isinstance(value, float) else str(value)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Explanation:
-    """Why a number is what it is.
-
-    Parameters
-    ----------
-    metric
-        The metric's id.
-    place
-        Which of the dialogue's rows it is of, empty if there is only one.
-    value
-        The number; None where it is null.
-    reason
-        Why it is null.
-    numerator, denominator
-        Their values, where it is a ratio.
-    working, result, evidence
-        As in `Derivation`.
-    lines
-        The 1-based lines of the log that contain it.
-    """
-
-    metric: str
-    place: str = ""
-    value: Number = None
-    reason: str = ""
-    numerator: Number = None
-    denominator: Number = None
-    working: str = ""
-    result: Number = None
-    evidence: tuple[Evidence, ...] = ()
-    lines: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,6 +1,7 @@
 """What the suite reads and writes: data only."""
 
 from dataclasses import replace
+from functools import partial
 
 import polars as pl
 
@@ -15,6 +16,7 @@ from fastscore.suites.declarations import (
     Source,
     Table,
     Vocabulary,
+    metrics_using,
 )
 from fastscore.suites.group_travel.metrics import METRICS
 from fastscore.suites.group_travel.metrics.satisfaction import FIRINGS
@@ -55,8 +57,7 @@ def _cell(name: str, description: str, *, needed_by: tuple[str, ...] = ()) -> Co
     return Column(name=name, kind="json", description=description, needed_by=needed_by)
 
 
-def _using(source: str) -> tuple[str, ...]:
-    return tuple(metric.id for metric in METRICS if source in metric.uses)
+_using = partial(metrics_using, METRICS)
 
 
 def _read_stated_ids(rows: pl.DataFrame) -> pl.Series:

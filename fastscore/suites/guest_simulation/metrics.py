@@ -9,13 +9,14 @@ import polars as pl
 from fastscore_jit.arrays import Float64Array, Indices, Mask
 
 from fastscore.suites.columns import gather_or_null, keep_where
-from fastscore.suites.declarations import Band, EvidenceRows, NullReason, NullRule, Row, share
+from fastscore.suites.declarations import Band, NullReason, NullRule, share
 from fastscore.suites.grouping import factorize
 from fastscore.suites.guest_simulation.options import (
     LEVELS,
     MATCH_COLUMNS,
     STATE_COLUMNS,
 )
+from fastscore.suites.showing import EvidenceRows, Row
 
 UNCHANGING, CALLING = "never changing", "calling every tool"
 """Guests that pay no attention: their scores are shown beside PAS and BVS, and DEI."""
@@ -50,6 +51,8 @@ def _nothing(when: pl.Expr, text: str) -> NullRule:
 PAS = share(
     id="PAS",
     name="Persona adherence score",
+    uses=("guest_persona",),
+    differs_by="--profile published, --states, --states-from, --personas",
     symbols=(
         ("N", "messages of the guest with a state, except `exit`"),
         ("J_i", "components of state i of which the persona expects something"),
@@ -112,6 +115,7 @@ def _variance(row: Row, options: object) -> str:
 BVS = share(
     id="BVS",
     name="Behavioural variance score",
+    differs_by="--profile published, --states, --states-from",
     symbols=(
         ("M", "states of the guest"),
         ("x_i^d", "ordering, exploration or mood (dimension d) of state i"),
@@ -168,6 +172,8 @@ def _overlap(row: Row, options: object) -> str:
 ORA = share(
     id="ORA",
     name="Order restriction adherence",
+    uses=("target_order",),
+    differs_by="--profile published, --states-from",
     symbols=(
         ("C", "normalised names of items and modifiers in the final order"),
         ("T", "normalised names of items and modifiers in the target order"),
@@ -248,6 +254,8 @@ def _index(row: Row, options: object) -> str:
 DEI = share(
     id="DEI",
     name="Decision explainability index",
+    uses=("experiment_level",),
+    differs_by="--profile published, --level",
     symbols=(
         ("n", "messages of the guest by role, `exit` included"),
         ("o", "messages of n with an order tracking tool"),
@@ -308,6 +316,8 @@ _PARTS = (PAS, BVS, ORA, DEI)
 CRRS = share(
     id="CRRS",
     name="Composite realism and reliability score",
+    uses=("experiment_level", "guest_persona", "target_order"),
+    differs_by="--profile published",
     latex=(
         r"\mathrm{CRRS} = 0.25\,\mathrm{PAS} + 0.20\,\mathrm{BVS}"
         r" + 0.35\,\mathrm{ORA} + 0.20\,\mathrm{DEI}"

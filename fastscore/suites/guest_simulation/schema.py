@@ -1,7 +1,5 @@
 """What the suite reads and writes: data only."""
 
-from dataclasses import replace
-
 import polars as pl
 
 from fastscore.suites.chats import ChatRows
@@ -13,6 +11,7 @@ from fastscore.suites.declarations import (
     Source,
     Table,
     Vocabulary,
+    metrics_using,
 )
 from fastscore.suites.guest_simulation.metrics import METRICS
 from fastscore.suites.guest_simulation.options import (
@@ -49,12 +48,11 @@ def _text(
     )
 
 
-def _json(name: str, description: str, *needed_by: str) -> Column:
-    return Column(name=name, kind="json", description=description, needed_by=needed_by)
-
-
-def _of_case(name: str, description: str, *needed_by: str) -> Column:
-    return replace(_json(name, description, *needed_by), given_by=("personas",))
+def _json(name: str, description: str, *given_by: str) -> Column:
+    needed_by = metrics_using(METRICS, name)
+    return Column(
+        name=name, kind="json", description=description, needed_by=needed_by, given_by=given_by
+    )
 
 
 SOURCE = Source(
@@ -66,7 +64,7 @@ SOURCE = Source(
             kind="integer",
             accepts=("string",),
             description="1 to 5: which tools and agents the guest had.",
-            needed_by=("DEI", "CRRS"),
+            needed_by=metrics_using(METRICS, "experiment_level"),
             given_by=("level", "a folder exp1 to exp5"),
         ),
         _text("test_case", "Names the test case, the same at every level."),
@@ -96,8 +94,8 @@ SOURCE = Source(
         _text("mood_tone", "State: the mood.", "next_message_mood_tone"),
         _text("ordering_style", "State: one_by_one or all_at_once.", "next_message_ordering_style"),
         _json(ORDER_COLUMN, "State: the list of items ordered so far."),
-        _of_case("guest_persona", "The persona as an object, or its full name.", "PAS", "CRRS"),
-        _of_case("target_order", "The order that the guest was told to make.", "ORA", "CRRS"),
+        _json("guest_persona", "The persona as an object, or its full name.", "personas"),
+        _json("target_order", "The order that the guest was told to make.", "personas"),
     ),
     dialogue_key=("conversation_id", "experiment_level"),
     formats=("csv", "jsonl", "json", "parquet"),

@@ -12,9 +12,9 @@ import polars.selectors as cs
 from fastscore_jit.arrays import Float64Array, Indices, Mask
 
 from fastscore.suites.columns import keep_where
-from fastscore.suites.declarations import EvidenceRows, Metric, NullRule, Row, share
+from fastscore.suites.declarations import Metric, NullRule, share
 from fastscore.suites.grouping import counts_of
-from fastscore.suites.showing import Mark, disjoint, occurrences
+from fastscore.suites.showing import EvidenceRows, Mark, Row, disjoint, occurrences
 
 _M1, _M2, _M3, _M4, _M5 = (
     f"memory_finance definitions, 3.{number} (M{number})" for number in range(1, 6)
@@ -427,6 +427,7 @@ JUDGE_SCORE_MEAN = Metric(
 JUDGE_SCORE_1_5 = Metric(
     id="judge_score_1_5",
     name="Heuristic judge score of a turn",
+    differs_by="--lexicon",
     table="turns",
     symbols=(_ELEMENTS, _EXPLAINED),
     latex=r"j = 1 + 4 \cdot \frac{|E_t \cap \hat{E}_t|}{|E_t|}",

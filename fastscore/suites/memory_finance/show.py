@@ -1,14 +1,13 @@
 """A trace turn by turn, the turns that fail, and explanations with replies and readable keys."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 from fastscore_jit.arrays import Indices
 
 from fastscore.suites.base import CommittedRun, Events
-from fastscore.suites.declarations import Row
 from fastscore.suites.memory_finance.events import Frames
 from fastscore.suites.memory_finance.options import MemoryFinance
 from fastscore.suites.memory_finance.replies import (
@@ -25,7 +24,15 @@ from fastscore.suites.memory_finance.score import (
     count_lists,
     score_events,
 )
-from fastscore.suites.showing import Dialogue, DialogueView, Listing, Section, Turn, occurrences
+from fastscore.suites.showing import (
+    Dialogue,
+    DialogueView,
+    Listing,
+    Row,
+    Section,
+    Turn,
+    occurrences,
+)
 
 if TYPE_CHECKING:
     from fastscore.vectors.view import VectorView
@@ -38,7 +45,7 @@ def show_dialogue(dialogue: Dialogue) -> DialogueView:
     if dialogue.raw is None:
         return DialogueView(turns=())
     turns = []
-    for scored, asked, answered in read_turns(dialogue):
+    for scored, asked, answered in _read_turns(dialogue.raw, dialogue.tables["turns"].to_dicts()):
         place = f"turn {scored['turn_pair_id']}"
         turns.append(Turn(speaker="user", text=asked, place=place))
         marks = [
@@ -59,47 +66,33 @@ def show_dialogue(dialogue: Dialogue) -> DialogueView:
     return DialogueView(turns=tuple(turns))
 
 
-def read_turns(dialogue: Dialogue) -> list[tuple[Row, str, str]]:
+def _read_turns(raw: pl.DataFrame, rows: Sequence[Row]) -> list[tuple[Row, str, str]]:
     """Return the rows of table ``turns``, each with what was asked and answered.
 
     Both are in the order of the log. The numbers of turns may repeat or be missing.
     """
-    rows = list(dialogue.tables["turns"].iter_rows(named=True))
-    if dialogue.raw is None:
-        return [(row, "", "") for row in rows]
-    if not rows:
-        return []  # what is not valid may have turns in the log
-    turns = json.loads(dialogue.raw["turns"].item())
+    # what is not valid may have turns in the log
+    turns = json.loads(raw["turns"].item()) if rows else []
     return [
         (row, str(turn.get("user_text") or ""), str(turn.get("pred_assistant_text") or ""))
         for row, turn in zip(rows, turns, strict=True)
     ]
 
 
-def resolved_keys(turn: Row) -> Iterator[tuple[Mapping[str, Any], bool, Sequence[str]]]:
-    """Yield the resolvable keys of a turn, whether each was recalled, and from which sources."""
-    resolvable = [key for key in turn["resolved_keys"] if key["resolvable"]]
-    for key, hit, sources in zip(
-        resolvable, turn["key_hit_flags"], turn["key_hit_sources"], strict=True
-    ):
-        yield key, bool(hit), sources
-
-
-def unresolved_keys(turn: Row) -> list[str]:
-    """Return the required keys of a turn that point at nothing; null for a null key."""
-    return [
-        "null" if key["key"] is None else key["key"]
-        for key in turn["resolved_keys"]
-        if not key["resolvable"]
-    ]
+def _keys(turn: Row) -> Iterator[str]:
+    """Describe the required keys of a turn."""
+    found = iter(zip(turn["key_hit_flags"], turn["key_hit_sources"], strict=True))
+    for key in turn["resolved_keys"]:
+        if not key["resolvable"]:
+            yield f"{'null' if key['key'] is None else key['key']}: cannot be resolved, not counted"
+            continue
+        hit, sources = next(found)
+        place = f"found in {', '.join(sources)}" if hit else "not found"
+        yield f"{key['key']} ({key['resolver']}): {place}, wanted {key['target_text']!r}"
 
 
 def _notes(turn: Row) -> list[str]:
-    notes = []
-    for key, hit, sources in resolved_keys(turn):
-        how = f"recalled ({', '.join(sources)})" if hit else "not recalled"
-        notes.append(f"key {key['key']}: {how}")
-    notes += [f"key {key}: cannot be resolved, not counted" for key in unresolved_keys(turn)]
+    notes = [f"key {key}" for key in _keys(turn)]
     if turn["constraint_contradiction"]:
         notes.append("contradicts a constraint")
     if turn["risk_required_tags"]:
@@ -244,12 +237,3 @@ def _profile(frames: Frames, replies: Replies, lexicon: Lexicon) -> Iterator[tup
         yield name, "label", None, sorted(labels[labelled]), ""
         yield name, "last snapshot", None, sorted(labels[stated]), ""
         yield name, "label and replies", None, both, joined if both else ""
-
-
-def _keys(turn: Row) -> Iterator[str]:
-    """Describe the required keys of a turn."""
-    for key, hit, sources in resolved_keys(turn):
-        place = f"found in {', '.join(sources)}" if hit else "not found"
-        yield f"{key['key']} ({key['resolver']}): {place}, wanted {key['target_text']!r}"
-    for unresolved in unresolved_keys(turn):
-        yield f"{unresolved}: cannot be resolved, not counted"

@@ -10,6 +10,7 @@ from fastscore.suites.declarations import (
     Source,
     Table,
     Vocabulary,
+    metrics_using,
 )
 from fastscore.suites.output_columns import (
     BOOLEAN,
@@ -23,7 +24,6 @@ from fastscore.suites.output_columns import (
 )
 from fastscore.suites.preference_shift.metrics import (
     DIALOGUE_METRICS,
-    MEANS_OF_TURNS,
     SEGMENT_METRICS,
     SHIFT_METRICS,
     TURN_METRICS,
@@ -35,15 +35,6 @@ SEGMENT_SOURCES = ("metadata", "embedding", "heuristic", "none")
 SEGMENT_SOURCE_DTYPE = pl.Enum(SEGMENT_SOURCES)
 
 _WHOLES = pl.List(pl.Int64())
-
-_RECOVERY = (
-    "topic_recovery_rate",
-    "avg_recovery_delay",
-    "recovery_rate_cosine",
-    "avg_recovery_delay_cosine",
-    "cas",
-)
-_GOLD = tuple(id for id, of_turns in MEANS_OF_TURNS.items() if of_turns.startswith("dst_"))
 
 SOURCE = Source(
     read_in_path=r"(?s)[^/]*$",
@@ -91,7 +82,7 @@ SOURCE = Source(
                     kind="json",
                     aliases=("meta",),
                     description="Object of a user turn's constraints, and whether it is a shift.",
-                    needed_by=_GOLD,
+                    needed_by=metrics_using(DIALOGUE_METRICS, "user_meta"),
                 ),
             ),
         ),
@@ -99,7 +90,7 @@ SOURCE = Source(
             name="shift_events",
             kind="json",
             description="Array of objects whose turn is the number of a user turn, or null.",
-            needed_by=_RECOVERY,
+            needed_by=metrics_using(DIALOGUE_METRICS, "shift_events"),
         ),
         Column(
             name="judge",

@@ -25,6 +25,7 @@ from fastscore_kernels import (
 
 from fastscore.suites.base import Events
 from fastscore.suites.columns import find_nulls, list_column
+from fastscore.suites.declarations import metrics_using
 from fastscore.suites.grouping import first_of_group, place_in_group
 from fastscore.suites.preference_shift.concepts import Concepts, sizes_of
 from fastscore.suites.preference_shift.extraction import Extracted, extract_concepts
@@ -287,10 +288,9 @@ def _mean_copied(copied: pl.Series, segments: Segments) -> tuple[Float64Array, I
     return total / np.maximum(count, 1), count
 
 
-_RATES = ("topic_recovery_rate", "recovery_rate_cosine")
 _METRICS = {metric.id: metric for metric in DIALOGUE_METRICS}
-_OF_GOLD = tuple(id for id in MEANS_OF_TURNS if id.startswith("dst_"))
-_OF_TEXTS = tuple(id for id in MEANS_OF_TURNS if id not in _OF_GOLD)
+_OF_GOLD = metrics_using(DIALOGUE_METRICS, "user_meta")
+_ZERO_OF_NOTHING = tuple(metric.id for metric in DIALOGUE_METRICS if metric.fixed_where)
 
 
 def score_dialogues(
@@ -332,7 +332,7 @@ def score_dialogues(
     values |= _conversation_scores(values, _speed_over_all(of_shift, shifts, counts), options)
     values |= dict(of_topics)
     if options.zero_without_turns:
-        values |= {id: np.nan_to_num(values[id]) for id in (*_OF_TEXTS, *_RATES)}
+        values |= {id: np.nan_to_num(values[id]) for id in _ZERO_OF_NOTHING}
     if options.gold_is_user:
         values |= {id: np.nan_to_num(values[id]) for id in _OF_GOLD}
     profile = ("zero_without_turns", "gold_is_user", "is_legacy")
@@ -484,7 +484,7 @@ def _segments_by(metadata: pl.Series, options: PreferenceShift) -> pl.Series:
 
 
 _ROW = "dialogue_row"
-_MEANS = {id: column for id, column in MEANS_OF_TURNS.items() if not id.startswith("dst_")}
+_MEANS = {id: column for id, column in MEANS_OF_TURNS.items() if id not in _OF_GOLD}
 
 
 def score_trivial_agents(

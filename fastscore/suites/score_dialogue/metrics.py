@@ -13,9 +13,9 @@ from fastscore_jit.arrays import Float64Array, Indices
 from fastscore_kernels import cosine_pairs, levenshtein_similarity_pairs, mean_pair_cosine_groups
 
 from fastscore.suites.base import Events
-from fastscore.suites.declarations import EvidenceRows, Metric, NullRule, Row, share
+from fastscore.suites.declarations import Metric, NullRule, share
 from fastscore.suites.score_dialogue.options import ScoreDialogue
-from fastscore.suites.showing import matched_characters
+from fastscore.suites.showing import EvidenceRows, Row, matched_characters
 
 if TYPE_CHECKING:
     from fastscore.vectors.view import VectorView
@@ -94,6 +94,7 @@ LEXICAL_SIMILARITY = share(
     table="steps",
     id="lexical_similarity",
     name="Lexical similarity",
+    differs_by="no option: the texts differ",
     symbols=(
         *_TEXTS,
         (r"\operatorname{lev}(p, g)", "Levenshtein distance in Unicode code points"),
@@ -112,6 +113,7 @@ LEXICAL_SIMILARITY = share(
 SEMANTIC_COSINE_RAW = Metric(
     id="semantic_cosine_raw",
     name="Raw cosine",
+    differs_by="--embedder, --precision, --dim",
     table="steps",
     symbols=(*_TEXTS, ("e(t)", "embedding of text t with length 1")),
     latex=r"c = e(p) \cdot e(g)",
@@ -136,6 +138,7 @@ _SEMANTIC = {
 SEMANTIC_SIMILARITY = Metric(
     id="semantic_similarity",
     name="Semantic similarity",
+    differs_by="--semantic, --embedder, --dim, --baseline-pairs, --baseline-seed",
     table="steps",
     symbols=(
         ("c", "raw cosine of prediction and ground truth (`semantic_cosine_raw`)"),
@@ -247,6 +250,7 @@ PPPL_PENALTY = share(
 U_STEP = Metric(
     id="U_step",
     name="Utility of a step",
+    differs_by="--lex-weight, --pppl-weight",
     table="steps",
     symbols=(
         (r"\text{lex}", "lexical similarity; 0 if switched off"),
@@ -277,6 +281,7 @@ U_STEP = Metric(
 U_BEST = Metric(
     id="U_best",
     name="Best utility of an utterance",
+    differs_by="--lex-weight, --pppl-weight",
     table="utterances",
     symbols=((r"U_s", "utility of step s (`U_step`)"),),
     latex=r"\mathrm{U\_best} = \max_s U_s",
@@ -295,6 +300,7 @@ U_BEST = Metric(
 AVERAGE_U_BEST_EARLY = Metric(
     id="average_U_best_early",
     name="Dialogue average U (best-early)",
+    differs_by="--lex-weight, --pppl-weight",
     table="dialogues",
     symbols=(
         (r"\mathrm{U\_best}_u", "best utility of utterance u"),
@@ -325,6 +331,7 @@ AVERAGE_U_BEST_EARLY = Metric(
 SEMANTIC_BASELINE_B = Metric(
     id="semantic_baseline_b",
     name="Semantic baseline",
+    differs_by="--embedder, --dim, --baseline-pairs, --baseline-seed",
     table="dialogues",
     symbols=(
         ("n", "number of pairs, `--baseline-pairs`, 20,000"),

@@ -4,11 +4,12 @@ import numpy as np
 import polars as pl
 from fastscore_jit.arrays import Indices, Mask
 
-from fastscore.suites.declarations import EvidenceRows, Metric, NullRule, share
+from fastscore.suites.declarations import Metric, NullRule, share
 from fastscore.suites.group_travel.metrics import sources as use
 from fastscore.suites.group_travel.normalise import join_texts
 from fastscore.suites.group_travel.terms import ACCEPT_PLAN, APPROVE, FEEDBACK, MEALS, PROVIDE
 from fastscore.suites.grouping import factorize, first_of_each, number_keys, offsets_of
+from fastscore.suites.showing import EvidenceRows
 
 _MINUTES_A_DAY = 24 * 60
 

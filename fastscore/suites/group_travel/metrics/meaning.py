@@ -6,7 +6,7 @@ import polars as pl
 from fastscore_jit.arrays import Float64Array, Indices
 
 from fastscore.suites.columns import keep_where
-from fastscore.suites.declarations import EvidenceRows, NullRule, share
+from fastscore.suites.declarations import NullRule, share
 from fastscore.suites.group_travel.metrics import sources as use
 from fastscore.suites.group_travel.metrics.satisfaction import OF_PAIRS
 from fastscore.suites.group_travel.options import GroupTravel
@@ -19,6 +19,7 @@ from fastscore.suites.group_travel.similarity import (
     reaches,
 )
 from fastscore.suites.grouping import offsets_of, sum_by, take
+from fastscore.suites.showing import EvidenceRows
 
 _SYNTHESISED = ("C3", "C4", "C5")
 _NOTHING_COMPARED = NullRule(

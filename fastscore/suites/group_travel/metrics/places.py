@@ -14,7 +14,7 @@ import numpy.typing as npt
 import polars as pl
 from fastscore_jit.arrays import Indices, Mask
 
-from fastscore.suites.declarations import EvidenceRows, NullRule, share
+from fastscore.suites.declarations import NullRule, share
 from fastscore.suites.group_travel.metrics import sources as use
 from fastscore.suites.group_travel.normalise import as_ids, normalise
 from fastscore.suites.group_travel.options import GroupTravel
@@ -33,6 +33,7 @@ from fastscore.suites.grouping import (
     take,
     take_ranges,
 )
+from fastscore.suites.showing import EvidenceRows
 
 if TYPE_CHECKING:
     from fastscore.suites.group_travel.catalogue import Catalogue

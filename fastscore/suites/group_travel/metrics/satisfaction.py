@@ -11,7 +11,7 @@ import polars as pl
 from fastscore_jit.arrays import Float64Array, Indices
 
 from fastscore.suites.columns import list_column
-from fastscore.suites.declarations import EvidenceRows, Metric, NullRule, share
+from fastscore.suites.declarations import Metric, NullRule, share
 from fastscore.suites.group_travel.metrics import sources as use
 from fastscore.suites.group_travel.metrics.places import PLACE_SLOTS, GroundedPlaces
 from fastscore.suites.group_travel.normalise import (
@@ -30,6 +30,7 @@ from fastscore.suites.group_travel.similarity import (
 )
 from fastscore.suites.group_travel.terms import CATEGORY_SLOTS
 from fastscore.suites.grouping import factorize, group_rows, offsets_of, sum_by, take
+from fastscore.suites.showing import EvidenceRows
 
 if TYPE_CHECKING:
     from fastscore.suites.group_travel.catalogue import Catalogue

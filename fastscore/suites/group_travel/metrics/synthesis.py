@@ -7,7 +7,7 @@ import numpy as np
 import polars as pl
 from fastscore_jit.arrays import Indices
 
-from fastscore.suites.declarations import EvidenceRows, NullRule, share
+from fastscore.suites.declarations import NullRule, share
 from fastscore.suites.group_travel.metrics import sources as use
 from fastscore.suites.group_travel.normalise import names_conflict, normalise, quotes_theory
 from fastscore.suites.group_travel.similarity import Informative
@@ -21,6 +21,7 @@ from fastscore.suites.group_travel.terms import (
     SYS_FEEDBACK,
 )
 from fastscore.suites.grouping import Ragged, factorize, group_rows, offsets_of, take
+from fastscore.suites.showing import EvidenceRows
 
 if TYPE_CHECKING:
     from fastscore.suites.group_travel.terms import Lexicon

@@ -12,7 +12,6 @@ from typing import Any
 import polars as pl
 
 from fastscore.suites.base import AnalysisContents, AnalysisSettings, CommittedRun
-from fastscore.suites.declarations import Row
 from fastscore.suites.judged import collect_judged, describe_rejects
 from fastscore.suites.preference_shift.analysis.figures import draw_figures
 from fastscore.suites.preference_shift.analysis.model_figures import MODELS_SHOWN, Drawn
@@ -36,6 +35,7 @@ from fastscore.suites.preference_shift.analysis.validity import (
     untestable,
 )
 from fastscore.suites.preference_shift.options import PreferenceShift
+from fastscore.suites.showing import Row
 from fastscore.svg import with_new_letters
 
 Shown = tuple[str, str | Callable[[Row], str]]

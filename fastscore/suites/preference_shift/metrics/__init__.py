@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import polars as pl
 
-from fastscore.suites.declarations import EvidenceRows, Row, share
+from fastscore.suites.declarations import share
 from fastscore.suites.preference_shift.metrics import turns as use
 from fastscore.suites.preference_shift.metrics.turns import (
     ALIGNED,
@@ -17,6 +17,7 @@ from fastscore.suites.preference_shift.metrics.turns import (
     mark_concepts,
 )
 from fastscore.suites.preference_shift.options import CAS_PARTS, PreferenceShift
+from fastscore.suites.showing import EvidenceRows, Row
 
 SLOWEST_DELAY = 5.0
 """The delay at which the part of CAS that rewards speed is 0."""
@@ -156,6 +157,7 @@ DIALOGUE_METRICS = (
     share(
         id="topic_recovery_rate",
         name="Recovery rate",
+        uses=("shift_events",),
         source=use.SEGMENTS,
         better="higher",
         symbols=(
@@ -176,6 +178,7 @@ DIALOGUE_METRICS = (
     share(
         id="avg_recovery_delay",
         name="Mean recovery delay",
+        uses=("shift_events",),
         source=use.SEGMENTS,
         symbols=(
             ("R", "recovered shifts"),
@@ -197,6 +200,7 @@ DIALOGUE_METRICS = (
     share(
         id="recovery_rate_cosine",
         name="Recovery rate by CR alone",
+        uses=("shift_events",),
         source=use.CONSISTENT,
         better="higher",
         symbols=(
@@ -217,6 +221,7 @@ DIALOGUE_METRICS = (
     share(
         id="avg_recovery_delay_cosine",
         name="Mean recovery delay by CR alone",
+        uses=("shift_events",),
         source=use.CONSISTENT,
         symbols=(
             ("R", "shifts recovered by CR alone"),
@@ -237,6 +242,7 @@ DIALOGUE_METRICS = (
     share(
         id="cas",
         name="Conversation adaptation score",
+        uses=("shift_events",),
         source=use.PUBLIC + " (legacy), on the grounded parts",
         better="higher",
         symbols=(
@@ -286,6 +292,7 @@ DIALOGUE_METRICS = (
         share(
             id=f"{metric.id}_mean",
             name=f"{metric.name}, mean over turns",
+            uses=("user_meta",),
             source=use.CONSISTENT,
             better="higher",
             symbols=(

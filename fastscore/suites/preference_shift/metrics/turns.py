@@ -7,9 +7,9 @@ from typing import Any
 
 import polars as pl
 
-from fastscore.suites.declarations import EvidenceRows, NullReason, NullRule, Row, share
+from fastscore.suites.declarations import NullReason, NullRule, share
 from fastscore.suites.preference_shift.options import PreferenceShift
-from fastscore.suites.showing import Mark, disjoint, occurrences
+from fastscore.suites.showing import EvidenceRows, Mark, Row, disjoint, occurrences
 
 REFUSING, ECHOING = "always refusing", "echoing the user"
 """Agents that pay no attention: their scores are shown beside the headline metrics."""
