@@ -275,6 +275,10 @@ class Suite:
     evidence
         ``(events, vectors, options)``: what `score` returns of one dialogue, with further columns
         and frames that only `Metric.evidence` shows. None: by `score`.
+    turns
+        ``(raw, options)``: the turns of dialogues in the schema of `showing.SPOKEN_TURNS`, for a
+        judge. Options are those of a run by name, none for logs alone. A suite without turns
+        cannot be judged.
     trivial_agents
         ``(tables, options)``: a row for each dialogue and agent of `Metric.baselines`. Columns are
         ``agent``, the key of table ``dialogues``, and the metrics with such a baseline. A value is
@@ -312,6 +316,9 @@ class Suite:
     notes: LazyFunction[Callable[[pl.LazyFrame, Any], list[str]] | None] = LazyFunction(None)
     show: LazyFunction[Callable[["Dialogue"], "DialogueView"] | None] = LazyFunction(None)
     evidence: LazyFunction[_Score | None] = LazyFunction(None)
+    turns: LazyFunction[Callable[[pl.DataFrame, Mapping[str, Any]], pl.DataFrame] | None] = (
+        LazyFunction(None)
+    )
     trivial_agents: LazyFunction[Callable[[_Tables, Any], pl.DataFrame] | None] = LazyFunction(None)
     sections: LazyFunction[Callable[[CommittedRun, Any], "Sequence[Section]"] | None] = (
         LazyFunction(None)

@@ -110,6 +110,41 @@ class Turn:
     notes: tuple[str, ...] = ()
 
 
+SPOKEN_TURNS = {
+    "number": pl.Int64(),
+    "dialogue": pl.String(),
+    "model": pl.String(),
+    "file": pl.String(),
+    "line": pl.Int64(),
+    "speaker": pl.String(),
+    "text": pl.String(),
+}
+"""Turns as a judge reads them, those of one dialogue after those of another: the dialogue's number,
+the ids by which a run knows it and where it begins; who speaks, and what is said."""
+
+
+def spoken(turns: pl.DataFrame, dialogues: pl.DataFrame) -> pl.DataFrame:
+    """Name the dialogues of turns in `SPOKEN_TURNS`.
+
+    Parameters
+    ----------
+    turns
+        ``dialogue_row``, ``speaker`` and ``text``, in the order of each dialogue.
+    dialogues
+        ``dialogue``, ``file`` and ``line`` by row; ``model`` where logs name one.
+    """
+    named = dialogues.with_columns(
+        number=pl.int_range(pl.len()),
+        model="model" if "model" in dialogues.columns else pl.lit(None),
+    ).select("number", "dialogue", "model", "file", "line")
+    ordered = turns.select(
+        pl.col("dialogue_row").cast(pl.Int64).alias("number"), "speaker", "text"
+    ).sort("number", maintain_order=True)
+    return ordered.join(named, on="number", maintain_order="left").select(
+        pl.col(name).cast(dtype) for name, dtype in SPOKEN_TURNS.items()
+    )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listing:
     """A small table.

@@ -1,13 +1,18 @@
 """Dialogues of every suite as a judge reads them, and whose logs they are."""
 
 import json
+from dataclasses import replace
 
+import polars as pl
 import pytest
 
 import fastscore
 from fastscore.errors import InputError, UsageError
 from fastscore.examples import example_names, write_example
 from fastscore.llm.transcripts import find_logs, read_transcripts
+from fastscore.suites.declarations import Column, Source
+from fastscore.suites.registry import load_suite
+from fastscore.suites.showing import spoken
 from tests.by_keywords import score_by_keywords
 
 
@@ -123,6 +128,41 @@ def test_the_suite_is_the_runs_or_the_only_one_that_reads_the_logs(tmp_path):
     (tmp_path / "odd.jsonl").write_text('{"a": 1}\n')
     with pytest.raises(UsageError, match="no suite reads all of these logs"):
         find_logs([str(tmp_path / "odd.jsonl")])
+
+
+def test_any_suite_that_returns_turns_can_be_judged(tmp_path, monkeypatch):
+    log = tmp_path / "log.jsonl"
+    log.write_text('{"name": "b", "text": "hi"}\n{"name": "a", "text": "so"}\n')
+    known = load_suite("score_dialogue")
+    source = Source(columns=(Column(name="name", kind="text"), Column(name="text", kind="text")))
+
+    def turns(raw, options):
+        texts = raw.select("text", dialogue_row=pl.int_range(pl.len()), speaker=pl.lit("me"))
+        return spoken(texts, raw.select("file", "line", dialogue="name"))
+
+    new = replace(known, name="new", source=source, turns=turns)
+    for place in ("fastscore.llm.transcripts", "fastscore.suites.registry"):
+        monkeypatch.setattr(f"{place}.load_suite", lambda name: new)
+    monkeypatch.setattr("fastscore.llm.transcripts.suite_names", lambda: ("new",))
+    found = read_transcripts(find_logs([str(log)], "new")).dialogues
+    assert [(each.dialogue, each.line, each.turns) for each in found] == [
+        ("b", 1, (("me", "hi"),)),
+        ("a", 2, (("me", "so"),)),
+    ]
+    new = replace(new, turns=None)
+    with pytest.raises(UsageError, match="Logs of 'new' cannot be judged"):
+        find_logs([str(log)], "new")
+
+
+def test_turns_that_are_no_objects_are_not_spoken():
+    raw = pl.DataFrame({"dialog_id": [None, "b"], "file": "f", "line": [3, 4]}).with_columns(
+        turns=pl.Series(['[1, {"role": "x", "text": "hi"}, {"role": "y", "text": 2}]', '{"a": 1}'])
+    )
+    found = load_suite("memory_finance").turns(raw, {})
+    assert found.rows() == [
+        (0, "f:3", None, "f", 3, "x", "hi"),
+        (0, "f:3", None, "f", 3, "y", None),
+    ]
 
 
 def test_logs_of_a_run_are_read_by_its_layout(tmp_path):

@@ -38,6 +38,7 @@ def parts_of(suite: str) -> dict[str, bool]:
         "a licence in benchmarks/example_logs.py": suite in LICENCES,
         "a run in SUITES of tests/results/conftest.py": suite in SUITES,
         "its headline metrics in HEADLINE of tests/suites/test_families.py": suite in HEADLINE,
+        "turns for a judge (`Suite.turns`)": load_suite(suite).turns is not None,
         "its name in SuiteName of fastscore/api/arguments.py": suite in get_args(SuiteName),
         "its options in fastscore/__init__.py": load_suite(suite).options.__name__
         in fastscore.__all__,
@@ -56,5 +57,7 @@ def test_what_a_suite_lacks_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     known = load_suite("score_dialogue")
     monkeypatch.setattr(f"{__name__}.load_suite", lambda name: known)
     lacking = [name for name, is_there in parts_of("new").items() if not is_there]
-    assert len(lacking) == len(parts_of("new")) - 1  # its options are those of the known suite
+    assert (
+        len(lacking) == len(parts_of("new")) - 2
+    )  # its options and turns are those of the known suite
     assert "docs/suites/new.md" in lacking

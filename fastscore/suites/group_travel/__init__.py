@@ -28,6 +28,7 @@ SUITE = Suite(
     score="score:score_events",
     summarise="score:summarise_tables",
     show="show:show_dialogue",
+    turns="show:spoken_turns",
     trivial_agents="score:score_trivial_agents",
     sections="show:report_sections",
 )

@@ -1,10 +1,25 @@
 """A group's dialogue with its plan against every member's wishes."""
 
+from collections.abc import Mapping
+from typing import Any
+
 import polars as pl
 
+from fastscore.options import build_options
 from fastscore.suites.base import CommittedRun
+from fastscore.suites.group_travel.events import read_events
 from fastscore.suites.group_travel.metrics.satisfaction import CHANNELS
-from fastscore.suites.showing import Chart, Dialogue, DialogueView, Listing, Section, Series, Turn
+from fastscore.suites.group_travel.options import GroupTravel
+from fastscore.suites.showing import (
+    Chart,
+    Dialogue,
+    DialogueView,
+    Listing,
+    Section,
+    Series,
+    Turn,
+    spoken,
+)
 
 
 def show_dialogue(dialogue: Dialogue) -> DialogueView:
@@ -90,3 +105,17 @@ def report_sections(run: CommittedRun, options: object) -> list[Section]:
             listings=(Listing(title="by slot", frame=by_slot),),
         )
     ]
+
+
+def spoken_turns(raw: pl.DataFrame, options: Mapping[str, Any]) -> pl.DataFrame:
+    """Return the turns, each by the system, a member or everyone; see `SPOKEN_TURNS`."""
+    frames = read_events(raw, build_options(GroupTravel, options)).frames
+    speaker = (
+        pl.when("is_system")
+        .then(pl.lit("SYSTEM"))
+        .when(pl.col("is_everyone") | (pl.col("member") == ""))
+        .then(pl.lit("everyone"))
+        .otherwise("member")
+    )
+    turns = frames["turns"].select("dialogue_row", speaker=speaker, text="utterance")
+    return spoken(turns, frames["dialogues"])

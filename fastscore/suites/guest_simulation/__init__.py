@@ -26,6 +26,7 @@ SUITE = Suite(
     score="score:score_events",
     notes="score:notes_on_personas",
     show="show:show_dialogue",
+    turns="show:spoken_turns",
     trivial_agents="score:score_trivial_agents",
     sections="show:report_sections",
 )

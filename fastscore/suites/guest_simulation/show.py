@@ -1,10 +1,19 @@
 """A conversation with its guest's states beside the messages, and states over all messages."""
 
+from collections.abc import Mapping
+from typing import Any
+
 import polars as pl
 
+from fastscore.options import build_options
 from fastscore.suites.base import CommittedRun
-from fastscore.suites.guest_simulation.options import MATCH_COLUMNS, STATE_COLUMNS
-from fastscore.suites.showing import Chart, Dialogue, DialogueView, Section, Series, Turn
+from fastscore.suites.guest_simulation.events import read_events
+from fastscore.suites.guest_simulation.options import (
+    MATCH_COLUMNS,
+    STATE_COLUMNS,
+    GuestSimulation,
+)
+from fastscore.suites.showing import Chart, Dialogue, DialogueView, Section, Series, Turn, spoken
 
 COMPONENTS = dict(zip(STATE_COLUMNS, MATCH_COLUMNS, strict=True))
 _LATEST_MESSAGE = 20
@@ -79,3 +88,23 @@ def report_sections(run: CommittedRun, options: object) -> list[Section]:
             ),
         )
     ]
+
+
+def spoken_turns(raw: pl.DataFrame, options: Mapping[str, Any]) -> pl.DataFrame:
+    """Return the messages, but no test cases; see `SPOKEN_TURNS`."""
+    conversations = read_events(raw, build_options(GuestSimulation, options)).frames[
+        "conversations"
+    ]
+    first = pl.col("line").first().over("file", "conversation_id", "experiment_level")
+    rows = conversations.select("file", "line").with_row_index("dialogue_row")
+    turns = (
+        raw.with_columns(first)
+        .filter(pl.col("name").ne_missing("test_case_info"))
+        .join(rows, on=["file", "line"], maintain_order="left")
+        .select(
+            pl.col("dialogue_row").cast(pl.Int64),
+            speaker=pl.when(pl.col("name") != "").then("name").otherwise("role"),
+            text="content",
+        )
+    )
+    return spoken(turns, conversations)

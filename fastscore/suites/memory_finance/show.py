@@ -1,7 +1,7 @@
 """A trace turn by turn, the turns that fail, and explanations with replies and readable keys."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -32,6 +32,7 @@ from fastscore.suites.showing import (
     Section,
     Turn,
     occurrences,
+    spoken,
 )
 
 if TYPE_CHECKING:
@@ -237,3 +238,27 @@ def _profile(frames: Frames, replies: Replies, lexicon: Lexicon) -> Iterator[tup
         yield name, "label", None, sorted(labels[labelled]), ""
         yield name, "last snapshot", None, sorted(labels[stated]), ""
         yield name, "label and replies", None, both, joined if both else ""
+
+
+def spoken_turns(raw: pl.DataFrame, options: Mapping[str, Any]) -> pl.DataFrame:
+    """Return what was asked and answered, or turns that are one text each; see `SPOKEN_TURNS`."""
+    turns = [
+        (number, speaker, text if isinstance(text, str) else None)
+        for number, cell in enumerate(raw["turns"])
+        for turn in _objects(cell)
+        for speaker, text in _speech(turn)
+    ]
+    schema = {"dialogue_row": pl.Int64, "speaker": pl.String, "text": pl.String}
+    named = pl.coalesce("dialog_id", pl.format("{}:{}", "file", "line")).alias("dialogue")
+    return spoken(pl.DataFrame(turns, schema, orient="row"), raw.select("file", "line", named))
+
+
+def _objects(cell: str | None) -> list[dict[str, Any]]:
+    found = json.loads(cell or "null")
+    return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
+
+
+def _speech(turn: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
+    if turn.get("role"):
+        return ((str(turn["role"]), turn.get("text")),)
+    return ("USER", turn.get("user_text")), ("ASSISTANT", turn.get("pred_assistant_text"))

@@ -28,6 +28,7 @@ SUITE = Suite(
     legacy_files="summarise:legacy_files",
     show="show:show_dialogue",
     evidence="show:evidence",
+    turns="show:spoken_turns",
     trivial_agents="score:score_trivial_agents",
     sections="show:report_sections",
     analyse="analysis:analyse_run",

@@ -236,7 +236,7 @@ def _read(raw: pl.DataFrame, options: PreferenceShift) -> _Read:
     lost = np.bincount(turns.dialogue[unpaired], minlength=raw.height)
     has_pair = np.bincount(messages.dialogue[user], minlength=raw.height) > 0
     frames = {
-        "dialogues": _dialogues(raw).with_columns(
+        "dialogues": name_dialogues(raw).with_columns(
             pl.Series("has_shift_metadata", metadata), pl.Series("n_unpaired", lost)
         ),
         "turns": _paired(messages, user, system).with_columns(
@@ -389,7 +389,8 @@ def _gold_frame(turn_row: Indices, name: str, text: pl.Series) -> pl.DataFrame:
     )
 
 
-def _dialogues(raw: pl.DataFrame) -> pl.DataFrame:
+def name_dialogues(raw: pl.DataFrame) -> pl.DataFrame:
+    """Return what names each conversation and where it is; without an id its file does."""
     stem = pl.col("file").str.split("/").list.last().str.replace(_SUFFIXES, "")
     return raw.select(
         "file",

@@ -1,19 +1,30 @@
 """A conversation turn by turn with concepts marked, and explanations with weights and phrases."""
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 from fastscore_kernels import ngram_copy_ratio
 
 from fastscore.extras import explained
 from fastscore.suites.base import AnalysisSettings, CommittedRun, Events
+from fastscore.suites.json_values import Problems
+from fastscore.suites.preference_shift.events import name_dialogues, read_turns
 from fastscore.suites.preference_shift.extraction import prepared_matcher
 from fastscore.suites.preference_shift.metrics import mark_concepts
 from fastscore.suites.preference_shift.options import PreferenceShift
 from fastscore.suites.preference_shift.recovery import answers_after_shifts, compare_answers
 from fastscore.suites.preference_shift.score import score_with_counts
-from fastscore.suites.showing import Dialogue, DialogueView, Drawing, Listing, Section, Turn
+from fastscore.suites.showing import (
+    Dialogue,
+    DialogueView,
+    Drawing,
+    Listing,
+    Section,
+    Turn,
+    spoken,
+)
 
 if TYPE_CHECKING:
     from fastscore.vectors.view import VectorView
@@ -158,3 +169,12 @@ def _copied_phrases(turns: pl.DataFrame, orders: tuple[int, ...]) -> pl.DataFram
         "copied": pl.List(pl.String()),
     }
     return pl.DataFrame(rows, schema, orient="row")
+
+
+def spoken_turns(raw: pl.DataFrame, options: Mapping[str, Any]) -> pl.DataFrame:
+    """Return the turns as they are in the log, paired or not; see `SPOKEN_TURNS`."""
+    turns = read_turns(raw["conversation"], Problems())
+    frame = pl.DataFrame(
+        {"dialogue_row": turns.dialogue, "speaker": turns.speaker, "text": turns.text}
+    )
+    return spoken(frame, name_dialogues(raw))

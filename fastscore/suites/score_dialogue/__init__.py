@@ -24,5 +24,6 @@ SUITE = Suite(
     summarise="score:summarise_tables",
     show="show:show_dialogue",
     evidence="show:evidence",
+    turns="show:spoken_turns",
     sections="show:report_sections",
 )

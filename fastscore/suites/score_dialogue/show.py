@@ -5,8 +5,10 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from fastscore.options import build_options
 from fastscore.statistics.clustered import clustered_mean
 from fastscore.suites.base import CommittedRun, Events
+from fastscore.suites.score_dialogue.events import read_events
 from fastscore.suites.score_dialogue.metrics import METRICS
 from fastscore.suites.score_dialogue.options import ScoreDialogue
 from fastscore.suites.score_dialogue.score import score_events
@@ -18,6 +20,7 @@ from fastscore.suites.showing import (
     Series,
     Turn,
     matched_characters,
+    spoken,
 )
 
 if TYPE_CHECKING:
@@ -144,3 +147,38 @@ def evidence(
     ground_truths = tables["utterances"].select(*of_step, "ground_truth")
     steps = tables["steps"].join(ground_truths, on=of_step, how="left", maintain_order="left")
     return {**tables, "steps": steps}
+
+
+def spoken_turns(raw: pl.DataFrame, options: Mapping[str, Any]) -> pl.DataFrame:
+    """Return predictions, each utterance after its own; see `SPOKEN_TURNS`."""
+    frames = read_events(raw, build_options(ScoreDialogue, options)).frames
+    utterances = (
+        frames["utterances"].with_row_index("utterance_row").cast({"utterance_row": pl.Int64})
+    )
+    number = pl.col("utterance_index").cast(pl.String)
+    predicted = frames["steps"].join(utterances, on="utterance_row", how="left")
+    turns = pl.concat(
+        [
+            predicted.select(
+                "dialogue_row",
+                "utterance_index",
+                "step",
+                speaker=pl.format("PREDICTION {} OF {}", "step", number),
+                text="prediction",
+                line="line",
+            ),
+            utterances.select(
+                "dialogue_row",
+                "utterance_index",
+                step=pl.lit(None, dtype=pl.Int64),
+                speaker=pl.format("UTTERANCE {}", number),
+                text="ground_truth",
+                line="line",
+            ),
+        ]
+    ).sort("dialogue_row", "utterance_index", "step", nulls_last=True)
+    lines = turns.group_by("dialogue_row").agg(pl.col("line").min())
+    dialogues = frames["dialogues"].with_row_index("dialogue_row").cast({"dialogue_row": pl.Int64})
+    return spoken(
+        turns, dialogues.join(lines, on="dialogue_row", how="left", maintain_order="left")
+    )
