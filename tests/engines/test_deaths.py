@@ -16,6 +16,7 @@ import psutil
 import pytest
 
 from fastscore.errors import EXIT_INCOMPLETE, RunError
+from fastscore.logs.integrity.limits import DEFAULT_LIMITS
 from tests.conftest import fastscore_command, often
 from tests.engines.clusters import Cluster, dask_cluster, ray_cluster
 from tests.engines.conftest import link_kernels
@@ -320,6 +321,22 @@ def test_workers_of_our_own_that_all_end_are_not_waited_for(
 
 def end_nanny(nanny: Any) -> None:
     nanny.loop.add_callback(nanny.close)
+
+
+def test_a_ray_that_does_not_start_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a machine with much to do its node is not there in time, of which Ray has no type."""
+    ray = pytest.importorskip("ray")
+    from fastscore.run.engines.ray import open_engine
+
+    def late(**options: Any) -> None:
+        raise Exception("The current node timed out during startup.")
+
+    monkeypatch.setattr(ray, "init", late)
+    with (
+        pytest.raises(RunError, match=r"Ray does not start on this machine: .+ timed out"),
+        open_engine(None, 1, DEFAULT_LIMITS),
+    ):
+        pass
 
 
 def test_an_address_where_nobody_answers_is_named(

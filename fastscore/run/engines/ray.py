@@ -195,7 +195,13 @@ def open_engine(address: str | None, workers: int, limits: Limits) -> Iterator[R
                 runtime_env=runtime,
                 **own,
             )
-    except (RayError, ConnectionError, ValueError, RuntimeError) as error:
+    except Exception as error:  # Ray raises that itself where a node does not start in time
+        if address is None:
+            raise RunError(
+                f"Ray does not start on this machine: {error}",
+                f"Run the command again when the machine has less to do, or leave out "
+                f"{parameter('engine')}: this process has threads of its own.",
+            ) from error
         raise RunError(
             f"No Ray cluster answers at {address}: {error}.",
             f"Start one there (`ray start --head`), or leave out {parameter('address')}.",
