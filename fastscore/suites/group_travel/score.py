@@ -66,6 +66,7 @@ _TOKENISED = {
 }
 _PLACE = ("file", "line", "dialogue")
 _RATIOS = tuple(metric for metric in METRICS if metric.numerator and metric.denominator)
+_OTHERS = tuple(metric.id for metric in METRICS if metric not in _RATIOS)
 
 
 def score_events(events: Events, vectors: "VectorView", options: GroupTravel) -> Frames:
@@ -189,7 +190,7 @@ def _score(counted: pl.DataFrame, has_vectors: bool) -> pl.DataFrame:
             .alias(metric.id)
             for metric in _RATIOS
         ),
-        *(pl.when(present[name]).then(name).alias(name) for name in ("W2", "W3", "M13")),
+        *(pl.when(present[id]).then(id).alias(id) for id in _OTHERS),
         *(
             pl.when(present["M10"])
             .then(f"n_{name}_channel")

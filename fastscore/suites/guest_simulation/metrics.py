@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import fastscore_kernels as kernels
 import numpy as np
@@ -542,3 +543,17 @@ def explainability(counts: Mapping[str, Indices], level: Indices) -> Float64Arra
         [level == each for each in by_level], list(by_level.values()), 0.0
     )
     return index
+
+
+def values_of(
+    counts: Mapping[str, Any], overlap: Float64Array, level: Indices
+) -> dict[str, Float64Array]:
+    """Return the metrics of conversations; a part of nothing is 0."""
+    values: dict[str, Float64Array] = {
+        "PAS": counts["message_score_sum"] / np.maximum(counts["n_scored_messages"], 1),
+        "BVS": behavioural_variance(counts["n_states"], counts["n_transitions"]),
+        "ORA": overlap,
+        "DEI": explainability(counts, level),
+    }
+    total = (weight * values[part] for part, weight in WEIGHTS.items())
+    return values | {"CRRS": sum(total, np.zeros(len(level)))}

@@ -21,11 +21,9 @@ from fastscore.suites.guest_simulation.metrics import (
     GRAVITY,
     METRICS,
     UNCHANGING,
-    WEIGHTS,
-    behavioural_variance,
     compare_states,
     count_transitions,
-    explainability,
+    values_of,
 )
 from fastscore.suites.guest_simulation.options import (
     DEFAULT_STATE,
@@ -98,15 +96,7 @@ def _count(
 def _score(counted: pl.DataFrame, counts: dict[str, npt.NDArray[Any]]) -> pl.DataFrame:
     """Compute the metrics; a part of nothing is 0, and null except in the published profile."""
     level = counted["experiment_level"].fill_null(0).to_numpy()
-    values = {
-        "PAS": counts["message_score_sum"] / np.maximum(counts["n_scored_messages"], 1),
-        "BVS": behavioural_variance(counts["n_states"], counts["n_transitions"]),
-        "ORA": counted["overlap"].to_numpy(),
-        "DEI": explainability(counts, level),
-    }
-    values["CRRS"] = sum(
-        (weight * values[part] for part, weight in WEIGHTS.items()), np.zeros(counted.height)
-    )
+    values = values_of(counts, counted["overlap"].to_numpy(), level)
     nulls = find_nulls(counted, METRICS, by_reason=GRAVITY)
     return counted.with_columns(
         *(pl.Series(id, value).set(nulls.is_null(id), None) for id, value in values.items()),

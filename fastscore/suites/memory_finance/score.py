@@ -27,6 +27,7 @@ from fastscore.suites.memory_finance.metrics import (
     JUDGE_SCORE_1_5,
     MEMORY_SOURCES,
     PROFILE_METRICS,
+    PROFILE_SCORE,
     RATIOS,
     RECITING,
     REFUSING,
@@ -292,19 +293,13 @@ def score_profiles(frames: Frames, replies: Replies, lexicon: Lexicon) -> dict[s
         A row a dialogue: three accuracies, two F1 and ``profile_score``, float64 in [0, 1]; they
         mean nothing where a dialogue has no labelled profile.
     """
-    risk, horizon, liquidity = (
-        _accuracy(*compare_levels(frames, replies, name, lexicon.profile[name])[1:])
+    scores = {
+        f"{name}_acc": _accuracy(*compare_levels(frames, replies, name, lexicon.profile[name])[1:])
         for name in PROFILE_FIELDS
-    )
-    constraints, preferences = (_f1(*count_lists(frames, replies, name)) for name in STATED_LISTS)
-    return {
-        "risk_level_acc": risk,
-        "horizon_acc": horizon,
-        "liquidity_acc": liquidity,
-        "constraints_f1": constraints,
-        "preferences_f1": preferences,
-        "profile_score": (risk + horizon + liquidity + constraints + preferences) / 5,
     }
+    scores |= {f"{name}_f1": _f1(*count_lists(frames, replies, name)) for name in STATED_LISTS}
+    total = sum(scores.values(), np.zeros(frames["dialogues"].height))
+    return {**scores, PROFILE_SCORE.id: total / len(scores)}
 
 
 def compare_levels(
