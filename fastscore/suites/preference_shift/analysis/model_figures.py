@@ -23,6 +23,7 @@ from fastscore.suites.judged import Judged
 from fastscore.suites.preference_shift.analysis.scored import ALL, MODEL, SCORE_NAMES, Scored
 from fastscore.suites.preference_shift.analysis.tables import VARIANTS
 from fastscore.suites.preference_shift.analysis.validity import CONVERSATION, with_judge
+from fastscore.suites.preference_shift.metrics import SLOWEST_DELAY
 from fastscore.svg import svg_of, with_own_ids
 
 WIDTH = 7.2
@@ -289,13 +290,12 @@ VARIANT_NAMES = {
     "cas_all": "CAS over\nall shifts",
     "cas_without_recovery": "without\nrecovery",
 }
-DELAY_SPAN = 5.0
 SPOKES = {
     "CC": pl.col("cc"),
     "CR": pl.col("cr"),
     "1 − I": 1 - pl.col("i"),
     "recovery\nrate": pl.col("recovery_rate").filter(pl.col("n_shifts") > 0),
-    "1 − delay/5": 1 - (pl.col("recovery_delay") / DELAY_SPAN).clip(0, 1),
+    "1 − delay/5": 1 - (pl.col("recovery_delay") / SLOWEST_DELAY).clip(0, 1),
 }
 
 
