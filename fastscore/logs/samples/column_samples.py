@@ -13,7 +13,6 @@ from collections import Counter
 from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
 from fastscore.logs.inputs.archives import open_unpacked
@@ -315,9 +314,10 @@ class FileSample:
         How many rows were looked at.
     is_whole
         Whether these are all.
+    needs
+        The required columns; none of a file without a row.
     samples
-        What was seen of each need, by its place; nothing of a file that begins as one before it
-        that has everything.
+        What was seen of these, and of columns that are asked for, by their places.
     columns
         The declared columns with a key in the first rows: the file's shape.
     other_ids
@@ -331,7 +331,8 @@ class FileSample:
     file: InputFile
     read: Callable[[], Iterator[Record]]
     rows: int = 0
-    is_whole: bool = False
+    is_whole: bool = True
+    needs: tuple[RequiredColumn, ...] = ()
     samples: dict[str, ColumnSample] = field(default_factory=dict)
     columns: frozenset[str] = frozenset()
     other_ids: tuple[str, ...] = ()
@@ -343,25 +344,33 @@ class FileSample:
         """The file and those that begin as it does."""
         return [self.file, *self.alike]
 
-    def open(self, needs: Iterable[RequiredColumn]) -> list[RequiredColumn]:
-        """Return the needs of which no value was seen, here or in an array."""
-        given = {need.name for need in needs if self.samples[need.place].given}
-        return [need for need in needs if need.name not in given]
+    @property
+    def open(self) -> list[RequiredColumn]:
+        """The needs of which no value was seen, here or in an array."""
+        given = {need.name for need in self.needs if self.samples[need.place].given}
+        return [need for need in self.needs if need.name not in given]
 
-    def unproven(self, needs: Iterable[RequiredColumn]) -> list[RequiredColumn]:
-        """Return the needs of which there are values, but not the words that are expected."""
-        samples = {need: self.samples[need.place] for need in needs}
-        return [
-            need for need, counts in samples.items() if counts.given and not counts.proves(need)
-        ]
+    @property
+    def unproven(self) -> list[RequiredColumn]:
+        """The needs of which there are values, but not the words that are expected."""
+        samples = {need: self.samples[need.place] for need in self.needs}
+        return [need for need, found in samples.items() if found.given and not found.proves(need)]
 
-    def lacks(self, needs: Iterable[RequiredColumn]) -> list[RequiredColumn]:
-        """Return the required columns whose keys are in no row, though rows should have them."""
-        if not self.samples:
-            return []
-        samples = {need: self.samples[need.place] for need in needs}
-        given = {need.name for need, counts in samples.items() if counts.keyed or counts.may_follow}
-        return [need for need, counts in samples.items() if counts.asked and need.name not in given]
+    @property
+    def has_all(self) -> bool:
+        """Whether everything that is needed was seen."""
+        return self.rows > 0 and not self.open and not self.unproven
+
+    @property
+    def lacking(self) -> list[RequiredColumn]:
+        """The required columns whose keys are in no row, though rows should have them."""
+        samples = {need: self.samples[need.place] for need in self.needs}
+        given = {need.name for need, found in samples.items() if found.keyed or found.may_follow}
+        return [need for need, found in samples.items() if found.asked and need.name not in given]
+
+    def give_up(self) -> None:
+        """Note that the rest is not looked at."""
+        self.given_up, self.is_whole = True, False
 
 
 @dataclass(slots=True)
@@ -380,67 +389,58 @@ class Known:
     words: dict[str, set[str]] = field(default_factory=dict)
 
 
-def sample_file(file: InputFile, source: Source, known: Known) -> FileSample:
+def sample_file(
+    file: InputFile,
+    source: Source,
+    known: Known,
+    read: Callable[[], Iterator[Record]] | None = None,
+) -> FileSample:
     """Look at a file's rows until everything that is needed was seen.
 
     Of a file that begins as one before it that has everything, the first row is enough: what was
     seen of that one is returned, and the file added to those that are alike.
+
+    Parameters
+    ----------
+    file, source
+        The file, and the columns that its rows should have.
+    known
+        What files before have shown.
+    read
+        Reads rows in memory, of which errors say that they are the file's; None for the file.
 
     Raises
     ------
     InputError
         The file cannot be read.
     """
-    first = first_row(file) if known.shapes else None
-    if first is not None:
-        before = known.shapes.get(_shape(first, source, file))
-        if before is not None:
-            before.alike.append(file)
-            return before
-    given_up: list[bool] = []
-    seen = sample_rows(
-        partial(read_records, file, source, lambda: given_up.append(True)),
-        source,
-        file,
-        known,
-    )
-    if given_up:
-        seen.given_up, seen.is_whole = True, False
-    return seen
-
-
-def sample_rows(
-    read: Callable[[], Iterator[Record]], source: Source, file: InputFile, known: Known
-) -> FileSample:
-    """Look at rows, which errors say are of a file, as `sample_file` does."""
-    seen = FileSample(file, read)
-    rows = read()
-    first = next(rows, None)
-    if first is None:
-        seen.is_whole = True
-        return seen
+    seen = FileSample(file, read or (lambda: read_records(file, source, seen.give_up)))
+    first = first_row(file)
+    if first is None or _shape(first, source, file) not in known.shapes:
+        rows = seen.read()
+        first = next(rows, None)
+        if first is None:
+            return seen
     shape = _shape(first, source, file)
     if shape in known.shapes:
         known.shapes[shape].alike.append(file)
         return known.shapes[shape]
-    needs = required_columns(source)
-    seen.samples = {need.place: ColumnSample() for need in (*needs, *list_asked_for(source))}
-    _sample_first_rows(itertools.chain([first], rows), source, needs, seen)
-    open_needs = seen.open(needs)
-    if not seen.is_whole:
-        for need in open_needs:
-            counts = seen.samples[need.place]
-            # all rows of such files have the same columns
-            in_columns = file.format in ("csv", "parquet") and not counts.keyed
-            counts.may_follow = not in_columns and may_follow(file, need)
-    _search_words(source, needs, seen, known)
-    if not open_needs and not seen.unproven(needs):
+    seen.needs, asked_for = required_columns(source), list_asked_for(source)
+    seen.samples = {need.place: ColumnSample() for need in (*seen.needs, *asked_for)}
+    _sample_first_rows(itertools.chain([first], rows), source, [*seen.needs, *asked_for], seen)
+    for need in [] if seen.is_whole else seen.open:
+        counts = seen.samples[need.place]
+        # all rows of such files have the same columns
+        in_columns = file.format in ("csv", "parquet") and not counts.keyed
+        counts.may_follow = not in_columns and may_follow(file, need)
+    _search_words(source, seen, known)
+    if seen.has_all:
         known.shapes[shape] = seen
     return seen
 
 
 def _sample_first_rows(
-    rows: Iterable[Record], source: Source, needs: Iterable[RequiredColumn], seen: FileSample
+    rows: Iterable[Record], source: Source, wanted: Iterable[RequiredColumn], seen: FileSample
 ) -> None:
     """Look at the first rows, and at more where something that is needed has no value in them."""
     keys: dict[str, None] = {}
@@ -448,23 +448,19 @@ def _sample_first_rows(
     of_rows = counted_source(source)
     places = list(all_columns(of_rows))
     of_cells = seen.file.format == "csv"
-    open_needs = [*needs, *list_asked_for(source)]
-    seen.is_whole = True
     for record in rows:
         if seen.rows >= ROWS_SAMPLED:
-            open_needs = seen.open(needs)
-            open_needs += [
-                need for need in seen.unproven(needs) if need.column.vocabulary.any_needed
-            ]
+            any_needed = (need for need in seen.unproven if need.column.vocabulary.any_needed)
+            wanted = [*seen.open, *any_needed]
             # what is in memory has no text to be searched
-            if not open_needs or (seen.rows == MOST_ROWS_SAMPLED and seen.file.size):
+            if not wanted or (seen.rows == MOST_ROWS_SAMPLED and seen.file.size):
                 seen.is_whole = False
                 break
         else:
             keys.update(dict.fromkeys(record))
             is_named = is_named or _names_dialogue(record, source)
         seen.rows += 1
-        open_places = {need.place for need in open_needs}
+        open_places = {need.place for need in wanted}
         counted = [need for need in places if need.place in open_places]
         for row in rows_of(record, source):
             count_samples(row, of_rows, counted, seen.samples, of_cells=of_cells)
@@ -485,11 +481,9 @@ def _names_dialogue(record: Record, source: Source) -> bool:
     )
 
 
-def _search_words(
-    source: Source, needs: Iterable[RequiredColumn], seen: FileSample, known: Known
-) -> None:
+def _search_words(source: Source, seen: FileSample, known: Known) -> None:
     """Look for words that are expected and stood in no row of this file or of one before it."""
-    for need in needs:
+    for need in seen.needs:
         counts = seen.samples[need.place]
         if need.column.vocabulary.any_needed and not (counts.any_expected or seen.is_whole):
             counts.any_expected = _any_may_follow(seen.file, source, need.column)

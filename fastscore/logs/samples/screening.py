@@ -39,7 +39,6 @@ from fastscore.logs.samples.column_samples import (
     occurs_in,
     required_columns,
     sample_file,
-    sample_rows,
 )
 from fastscore.logs.samples.records import begins_with, first_row
 from fastscore.logs.samples.suggestions import (
@@ -89,8 +88,7 @@ def screen(files: Sequence[InputFile], source: Source, suite: str) -> Screened:
     InputError
         A named file, or all of them together, lacks what every metric needs, or has no row at all.
     """
-    needs = required_columns(source)
-    if not needs:
+    if not required_columns(source):
         return Screened(tuple(files), (), ())
     kept: list[FileSample] = []
     left: list[tuple[FileSample, list[RequiredColumn]]] = []
@@ -99,7 +97,7 @@ def screen(files: Sequence[InputFile], source: Source, suite: str) -> Screened:
         seen = sample_file(file, source, known)
         if seen.file is not file:
             continue
-        lacking = seen.lacks(needs)
+        lacking = seen.lacking
         # who reads all of it knows more
         if seen.given_up or not (lacking or beginning(seen)):
             kept.append(seen)
@@ -133,10 +131,9 @@ def screen_rows(
 
     In a part of a log (`is_part`) the keys are looked for, not values and words.
     """
-    seen = sample_rows(read, source, InputFile(name, format, "none", 0), Known())
-    lacking = seen.lacks(required_columns(source))
-    if lacking:
-        raise lacking_error(suite, source, lacking, [seen])
+    seen = sample_file(InputFile(name, format, "none", 0), source, Known(), read)
+    if seen.lacking:
+        raise lacking_error(suite, source, seen.lacking, [seen])
     if not is_part:
         _check_together(suite, source, [seen])
     check_ids(suite, source, seen)

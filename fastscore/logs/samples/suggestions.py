@@ -25,9 +25,7 @@ from fastscore.logs.samples.column_samples import (
     Known,
     RequiredColumn,
     arrays_of,
-    required_columns,
     sample_file,
-    sample_rows,
     stored,
 )
 from fastscore.logs.samples.records import read_records, records
@@ -271,11 +269,5 @@ def _fits(layout: str, suite: str, source: Source, seen: FileSample) -> bool:
         source = map_source(source, load_layout(layout).of(suite))
     except UsageError:
         return False
-    needs = required_columns(source)
-    known = Known()
-    if seen.file.size and seen.file.path != STDIN:
-        again = sample_file(seen.file, source, known)
-    else:
-        again = sample_rows(seen.read, source, seen.file, known)
-    given = [need for need in needs if again.samples[need.place].given]
-    return not again.open(needs) and all(again.samples[need.place].proves(need) for need in given)
+    read = None if seen.file.size else seen.read
+    return sample_file(seen.file, source, Known(), read).has_all
