@@ -91,20 +91,19 @@ def screen(files: Sequence[InputFile], source: Source, suite: str) -> Screened:
     if not required_columns(source):
         return Screened(tuple(files), (), ())
     kept: list[FileSample] = []
-    left: list[tuple[FileSample, list[RequiredColumn]]] = []
+    left: list[FileSample] = []
     known = Known()
     for file in files:
         seen = sample_file(file, source, known)
         if seen.file is not file:
             continue
-        lacking = seen.lacking
         # who reads all of it knows more
-        if seen.given_up or not (lacking or beginning(seen)):
+        if seen.given_up or not (seen.lacking or beginning(seen)):
             kept.append(seen)
         elif file.pattern:
-            left.append((seen, lacking))
+            left.append(seen)
         else:
-            raise foreign_error(suite, source, [(seen, lacking)])
+            raise foreign_error(suite, source, [seen])
     if not kept:
         raise foreign_error(suite, source, left)
     _check_together(suite, source, kept)
@@ -112,10 +111,10 @@ def screen(files: Sequence[InputFile], source: Source, suite: str) -> Screened:
         check_ids(suite, source, seen)
     notes = [_left_note(suite, left)] if left else []
     notes += _alternating_notes(source, kept)
-    aside = {seen.file.path for seen, _ in left}
+    aside = {seen.file.path for seen in left}
     read = tuple(file for file in files if file.path not in aside)
     notes += _pooled_notes(read, kept)
-    return Screened(read, tuple(seen.file for seen, _ in left), tuple(notes))
+    return Screened(read, tuple(seen.file for seen in left), tuple(notes))
 
 
 def screen_rows(
@@ -155,7 +154,7 @@ def _check_together(suite: str, source: Source, kept: Sequence[FileSample]) -> N
         raise lacking_error(suite, source, lacking, kept)
     for need, counts in samples.items():
         shown = (suite, source, need, counts, kept)
-        error = words_error(*shown) or any_word_error(*shown) or speakers_error(*shown)
+        error = words_error(*shown) or speakers_error(*shown)
         if error is not None:
             raise error
     stands = {need.name for need in others if total[need.place].keyed}
@@ -172,16 +171,14 @@ def _may_occur(seen: FileSample, need: RequiredColumn) -> bool:
     return any(may_follow(file, need) for file in seen.files)
 
 
-def _left_note(suite: str, left: Sequence[tuple[FileSample, Sequence[RequiredColumn]]]) -> str:
+def _left_note(suite: str, left: Sequence[FileSample]) -> str:
     names = []
-    for seen, lacking in left[:SHOWN]:
-        if not lacking:
-            names.append(f"{seen.file.path} ({describe_no_row(seen)})")
-            continue
-        found = listed(count_keys(seen.read(), 1).below(""))
-        names.append(
-            f"{seen.file.path} (no {', '.join(need.place for need in lacking)}; found {found})"
-        )
+    for seen in left[:SHOWN]:
+        why = describe_no_row(seen)
+        if seen.lacking:
+            found = listed(count_keys(seen.read(), 1).below(""))
+            why = f"no {', '.join(need.place for need in seen.lacking)}; found {found}"
+        names.append(f"{seen.file.path} ({why})")
     more = f"; and {len(left) - SHOWN:,} more" if len(left) > SHOWN else ""
     what = "1 file is no log" if len(left) == 1 else f"{len(left):,} files are no logs"
     return f"left aside, as {what} of {suite}: {'; '.join(names)}{more}"
@@ -318,17 +315,15 @@ def beginning(seen: FileSample) -> str:
     return text if len(text) <= _SHOWN_CHARACTERS else text[: _SHOWN_CHARACTERS - 1] + "…"
 
 
-def foreign_error(
-    suite: str, source: Source, foreign: Sequence[tuple[FileSample, Sequence[RequiredColumn]]]
-) -> InputError:
+def foreign_error(suite: str, source: Source, foreign: Sequence[FileSample]) -> InputError:
     """Make the error of files that are no logs of a suite."""
-    lacking = next((lacking for _, lacking in foreign if lacking), ())
+    lacking = [seen for seen in foreign if seen.lacking]
     if lacking:
-        return lacking_error(suite, source, lacking, [seen for seen, needs in foreign if needs])
-    first = foreign[0][0]
+        return lacking_error(suite, source, lacking[0].lacking, lacking)
+    first = foreign[0]
     layout = layout_of_arrays(suite, source, first) if beginning(first).startswith("[") else None
     return UnmappedLogError(
-        f"{_named([seen for seen, _ in foreign])}: {describe_no_row(first)}.",
+        f"{_named(foreign)}: {describe_no_row(first)}.",
         [layout_flag(layout)] if layout else [],
         unless=_what_is_read(first),
     )
@@ -413,18 +408,33 @@ def words_error(
     counts: ColumnSample,
     seen: Sequence[FileSample],
 ) -> UnmappedLogError | None:
-    """Make the error of a column in which expected words stand under another name, or none do."""
-    absent = [word for word in need.column.vocabulary.needed if word not in counts.known]
-    flags = word_flags(source, need, counts, absent)
-    if not counts.words or not absent:
+    """Make the error of a column that lacks words: one of those needed, or any of several."""
+    vocabulary = need.column.vocabulary
+    found = [f"{word!r} ({count:,})" for word, count in counts.by_count]
+    absent = [word for word in vocabulary.needed if word not in counts.known]
+    if absent and counts.words:
+        meant = vocabulary.needed[0]
+        flags = word_flags(source, need, counts, absent)
+        never = " or ".join(map(repr, absent))
+        never += f".\n  looked for: {', '.join(vocabulary.needed)}"
+    elif vocabulary.any_needed and not counts.any_expected and (counts.words or counts.known):
+        found += map(repr, sorted(counts.known))
+        expected = [word for name, word in vocabulary.any_needed if name == need.name]
+        meant = expected[0]
+        flags = word_flags(source, need, counts, vocabulary.known)
+        flags = flags if any(flag.words[-1] in expected for flag in flags) else []
+        never = f"{', '.join(map(repr, expected[:-1]))} or {expected[-1]!r}"
+        for name, word in vocabulary.any_needed:
+            if name != need.name:
+                never += f", and {name} never begins with {word.removesuffix('*')!r}"
+        never += "."
+    else:
         return None
     return UnknownWordsError(
-        f"{_named(seen)}: no row has what {suite} needs: "
-        f"{need.place} is never {' or '.join(map(repr, absent))}.\n"
-        f"  looked for: {', '.join(need.column.vocabulary.needed)}\n"
-        f"  found: {shortened([f'{word!r} ({count:,})' for word, count in counts.by_count])}",
+        f"{_named(seen)}: no row has what {suite} needs: {need.place} is never {never}\n"
+        f"  found: {shortened(found)}",
         flags,
-        unless=_question(source, need, counts, need.column.vocabulary.needed[0]),
+        unless=_question(source, need, counts, meant),
     )
 
 
@@ -487,38 +497,6 @@ def speakers_error(
         f"{message}: beside the others, {others[0]!r} is probably not who {suite} takes it for.",
         flags,
         more=f" To keep it as it is, type {typed([value_flag(need.name, others[0], others[0])])}.",
-    )
-
-
-def any_word_error(
-    suite: str,
-    source: Source,
-    need: RequiredColumn,
-    counts: ColumnSample,
-    seen: Sequence[FileSample],
-) -> UnmappedLogError | None:
-    """Make the error of a column in which none of the words stands of which one is expected."""
-    column = need.column
-    has_words = bool(counts.words or counts.known)
-    if not (column.vocabulary.any_needed and has_words) or counts.any_expected:
-        return None
-    expected = [word for name, word in column.vocabulary.any_needed if name == column.name]
-    elsewhere = [
-        f", and {name} never begins with {word.removesuffix('*')!r}"
-        for name, word in column.vocabulary.any_needed
-        if name != column.name
-    ]
-    found = [f"{word!r} ({count:,})" for word, count in counts.by_count] + list(
-        map(repr, sorted(counts.known))
-    )
-    flags = word_flags(source, need, counts, column.vocabulary.known)
-    is_mapped = any(flag.words[-1] == word for flag in flags for word in expected)
-    return UnknownWordsError(
-        f"{_named(seen)}: no row has what {suite} needs: {need.place} is never "
-        f"{', '.join(map(repr, expected[:-1]))} or {expected[-1]!r}{''.join(elsewhere)}.\n"
-        f"  found: {shortened(found)}",
-        flags if is_mapped else (),
-        unless=_question(source, need, counts, expected[0]),
     )
 
 

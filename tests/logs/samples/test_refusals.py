@@ -15,7 +15,6 @@ from fastscore.logs.samples.column_samples import (
     required_columns,
 )
 from fastscore.logs.samples.screening import (
-    any_word_error,
     beginning,
     describe_no_row,
     foreign_error,
@@ -91,7 +90,7 @@ def test_a_file_without_a_row_says_how_it_begins(
 ) -> None:
     seen = written(tmp_path, content, format)
     assert describe_no_row(seen) == what
-    error = foreign_error("toy", SOURCE, [(seen, [])])
+    error = foreign_error("toy", SOURCE, [seen])
     assert error.message == f"{seen.file.path}: {what}."
     assert hint in (error.hint or "")
 
@@ -99,15 +98,13 @@ def test_a_file_without_a_row_says_how_it_begins(
 def test_files_that_begin_alike_are_counted(tmp_path: Path) -> None:
     seen = written(tmp_path, b"7")
     seen.alike = [seen.file] * 1_233
-    assert (
-        f"{seen.file.path} and 1,233 more: " in foreign_error("toy", SOURCE, [(seen, [])]).message
-    )
+    assert f"{seen.file.path} and 1,233 more: " in foreign_error("toy", SOURCE, [seen]).message
 
 
 def test_of_files_some_of_which_have_rows_those_are_told(tmp_path: Path) -> None:
     empty = written(tmp_path, b"7")
-    rows = sample(NEED_TEXT, ColumnSample(asked=1), {"other": 1})
-    error = foreign_error("toy", SOURCE, [(empty, []), (rows, [NEED_TEXT])])
+    rows = sample(NEED_TEXT, ColumnSample(asked=1), {"other": 1}, needs=(NEED_TEXT, NEED_EVENT))
+    error = foreign_error("toy", SOURCE, [empty, rows])
     assert error.message.splitlines() == [
         "log.jsonl: no row has what toy needs.",
         "  text: absent or null in 1 row",
@@ -171,7 +168,7 @@ def test_where_any_of_several_words_is_enough_all_are_told() -> None:
         ),
     )
     need = RequiredColumn("role", None, column)
-    error = any_word_error(
+    error = words_error(
         "toy", SOURCE, need, ColumnSample(known={"waiter"}, words={"human": 3}), SEEN
     )
     assert error is not None
@@ -182,8 +179,8 @@ def test_where_any_of_several_words_is_enough_all_are_told() -> None:
     ]
     assert error.hint == "Type --value role:human=user."
     assert (
-        any_word_error("toy", SOURCE, need, ColumnSample(known={"waiter"}, any_expected=True), SEEN)
+        words_error("toy", SOURCE, need, ColumnSample(known={"waiter"}, any_expected=True), SEEN)
         is None
     )
-    assert any_word_error("toy", SOURCE, need, ColumnSample(), SEEN) is None
-    assert any_word_error("toy", SOURCE, NEED_TEXT, ColumnSample(words={"x": 1}), SEEN) is None
+    assert words_error("toy", SOURCE, need, ColumnSample(), SEEN) is None
+    assert words_error("toy", SOURCE, NEED_TEXT, ColumnSample(words={"x": 1}), SEEN) is None
