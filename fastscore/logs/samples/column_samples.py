@@ -120,7 +120,7 @@ class ColumnSample:
     keyed: int = 0
     given: int = 0
     known: set[str] = field(default_factory=set)
-    words: dict[str, int] = field(default_factory=dict)
+    words: Counter[str] = field(default_factory=Counter)
     any_expected: bool = False
     unusable: Counter[str] = field(default_factory=Counter)
     may_follow: bool = False
@@ -139,8 +139,7 @@ class ColumnSample:
         self.any_expected |= other.any_expected
         self.unusable += other.unusable
         self.may_follow |= other.may_follow
-        for word, count in other.words.items():
-            self.words[word] = self.words.get(word, 0) + count
+        self.words += other.words
 
     def proves(self, need: RequiredColumn) -> bool:
         """Whether there is a value, and every word that is expected, or any where one is enough."""
@@ -210,13 +209,16 @@ def _objects_of(array: Any) -> list[Record]:
 def _has_any(row: Record, column: Column, source: Source) -> bool:
     """Tell whether one of the words stands in a row of which a column expects any."""
     for name, word in column.vocabulary.any_needed:
-        other = source.column(name)
-        found = stored(row, other)[1]
-        if isinstance(found, str):
-            meant = dict(other.mapped.words).get(found, found)
-            if meant == word or (word.endswith("*") and meant.startswith(word[:-1])):
-                return True
+        found = _word(row, source.column(name))
+        if found == word or (found and word.endswith("*") and found.startswith(word[:-1])):
+            return True
     return False
+
+
+def _word(row: Record, column: Column) -> str | None:
+    """Return the word of a row, as the suite knows it."""
+    found = stored(row, column)[1]
+    return dict(column.mapped.words).get(found, found) if isinstance(found, str) else None
 
 
 def _is_usable(value: Any, column: Column) -> bool:
@@ -232,16 +234,7 @@ def _is_usable(value: Any, column: Column) -> bool:
 def _is_asked(row: Record, column: Column, source: Source) -> bool:
     """Tell whether a column is read in a row."""
     where = column.only_where or column.needed_where
-    if where is None:
-        return True
-    name, value = where
-    other = source.column(name)
-    found = stored(row, other)[1]
-    return (
-        bool(dict(other.mapped.words).get(found, found) == value)
-        if isinstance(found, str)
-        else False
-    )
+    return where is None or _word(row, source.column(where[0])) == where[1]
 
 
 def _count(counts: ColumnSample, column: Column, is_there: bool, value: Any) -> None:
@@ -261,7 +254,7 @@ def _count(counts: ColumnSample, column: Column, is_there: bool, value: Any) -> 
         if word in words.needed or (words.known and words.includes(word)):
             counts.known.add(word)
         elif len(counts.words) < _MOST_ELEMENTS or word in counts.words:
-            counts.words[word] = counts.words.get(word, 0) + 1
+            counts.words[word] += 1
 
 
 def stored(row: Record, column: Column) -> tuple[bool, Any]:

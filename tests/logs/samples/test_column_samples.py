@@ -122,10 +122,10 @@ def test_items_are_asked_of_objects_and_a_column_of_their_name_then_is_not() -> 
 
 
 def test_occurrences_of_two_files_add_up() -> None:
-    first = ColumnSample(2, 1, 1, {"a"}, {"x": 1}, False, Counter(string=1), False)
-    first.add(ColumnSample(3, 3, 0, {"b"}, {"x": 2, "y": 1}, True, Counter(string=1), True))
+    first = ColumnSample(2, 1, 1, {"a"}, Counter(x=1), False, Counter(string=1), False)
+    first.add(ColumnSample(3, 3, 0, {"b"}, Counter(x=2, y=1), True, Counter(string=1), True))
     assert first == ColumnSample(
-        5, 4, 1, {"a", "b"}, {"x": 3, "y": 1}, True, Counter(string=2), True
+        5, 4, 1, {"a", "b"}, Counter(x=3, y=1), True, Counter(string=2), True
     )
 
 

@@ -136,7 +136,7 @@ def test_a_key_that_probably_is_the_column_is_named_with_its_flag() -> None:
 
 
 def test_words_under_another_name_are_told_with_their_numbers() -> None:
-    foreign = ColumnSample(asked=9, given=9, known={"end"}, words={"note": 2, "hypothesis": 5})
+    foreign = ColumnSample(asked=9, given=9, known={"end"}, words=Counter(note=2, hypothesis=5))
     error = words_error("toy", SOURCE, NEED_EVENT, foreign, SEEN)
     assert error is not None
     assert error.message.splitlines() == [
@@ -146,14 +146,14 @@ def test_words_under_another_name_are_told_with_their_numbers() -> None:
     ]
     # both words mean what a model wrote
     assert error.hint == "Type --value event:hypothesis=guess."
-    strange = words_error("toy", SOURCE, NEED_EVENT, ColumnSample(words={"qqq": 1}), SEEN)
+    strange = words_error("toy", SOURCE, NEED_EVENT, ColumnSample(words=Counter(qqq=1)), SEEN)
     assert strange is not None
     assert strange.hint == "Say what they mean: --value event:WORD=guess."
 
 
 def test_without_foreign_words_or_absent_ones_there_is_no_error() -> None:
     assert words_error("toy", SOURCE, NEED_EVENT, ColumnSample(known={"end"}), SEEN) is None
-    known = ColumnSample(known={"guess", "end"}, words={"note": 1})
+    known = ColumnSample(known={"guess", "end"}, words=Counter(note=1))
     assert words_error("toy", SOURCE, NEED_EVENT, known, SEEN) is None
 
 
@@ -169,7 +169,7 @@ def test_where_any_of_several_words_is_enough_all_are_told() -> None:
     )
     need = RequiredColumn("role", None, column)
     error = words_error(
-        "toy", SOURCE, need, ColumnSample(known={"waiter"}, words={"human": 3}), SEEN
+        "toy", SOURCE, need, ColumnSample(known={"waiter"}, words=Counter(human=3)), SEEN
     )
     assert error is not None
     assert error.message.splitlines() == [
@@ -183,4 +183,4 @@ def test_where_any_of_several_words_is_enough_all_are_told() -> None:
         is None
     )
     assert words_error("toy", SOURCE, need, ColumnSample(), SEEN) is None
-    assert words_error("toy", SOURCE, NEED_TEXT, ColumnSample(words={"x": 1}), SEEN) is None
+    assert words_error("toy", SOURCE, NEED_TEXT, ColumnSample(words=Counter(x=1)), SEEN) is None
