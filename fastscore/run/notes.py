@@ -11,7 +11,6 @@ from typing import Any
 import polars as pl
 
 from fastscore.errors import FastscoreError, InputError, counted
-from fastscore.logs.inputs.archives import open_unpacked
 from fastscore.logs.inputs.column_map import EACH
 from fastscore.logs.inputs.first_bytes import content_of, read_head
 from fastscore.logs.inputs.found_keys import (
@@ -26,6 +25,7 @@ from fastscore.logs.inputs.found_keys import (
     nearest_words,
     role_flags,
 )
+from fastscore.logs.read.lines import read_blocks
 from fastscore.logs.samples.column_samples import RequiredColumn, all_columns
 from fastscore.options import list_alternatives
 from fastscore.run.commit import REJECTS, find_part
@@ -490,11 +490,12 @@ def _text_around(path: str, offset: int) -> tuple[Compression, bytes]:
         compression = content_of(read_head(path)).compression
         if offset > _FARTHEST and compression != "none":
             return compression, b""
-        with open_unpacked(path, compression) as file:
-            before = max(offset - _SAMPLE_BYTES, 0)
-            if compression == "none":
-                before -= file.seek(before)
-            while before > 0 and (skipped := file.read(min(before, 1 << 20))):
-                before -= len(skipped)
-            return compression, file.read(2 * _SAMPLE_BYTES)
+        begin = max(offset - _SAMPLE_BYTES, 0)
+        text, at = b"", begin if compression == "none" else 0
+        for block in read_blocks(path, compression, at, block_bytes=_SAMPLE_BYTES):
+            text += block[max(begin - at, 0) :]
+            at += len(block)
+            if len(text) >= 2 * _SAMPLE_BYTES:
+                break
+        return compression, text
     return "none", b""

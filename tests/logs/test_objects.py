@@ -82,6 +82,17 @@ def test_what_is_below_an_address_is_scored_as_files_are(
     assert found.tables["dialogues"]["file"].unique(maintain_order=True).to_list() == names
 
 
+def test_what_comes_late_in_an_object_is_found(
+    store: Store, logs: list[Path], size: str, tmp_path: Path
+) -> None:
+    lines = logs[0].read_text().splitlines(keepends=True)
+    begun = next(line for line in lines if '"predicted"' in line).replace('"step"', '"at"')
+    log = tmp_path / "late.jsonl"
+    log.write_text(begun * 300 + "".join(lines))
+    store.objects["bucket/late.jsonl"] = log.read_bytes()
+    assert steps("s3://bucket/late.jsonl").equals(steps(str(log)))
+
+
 def packed(log: Path) -> dict[str, bytes]:
     plain = log.read_bytes()
     table = io.BytesIO()

@@ -4,7 +4,6 @@ A member's path is that of the archive and its name in it: ``logs.zip/day1.jsonl
 """
 
 import errno
-import io
 import lzma
 import os
 import tarfile
@@ -14,7 +13,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 from fastscore.errors import InputError
 from fastscore.logs.objects import open_file, size_of
@@ -24,8 +22,6 @@ from fastscore.unpacked import (
     Damage,
     DamageError,
     Read,
-    as_utf8,
-    unpacked,
 )
 
 ARCHIVE_SUFFIXES = (".zip", ".tar", ".tgz", ".tar.gz", ".tar.xz", ".tar.bz2")
@@ -128,45 +124,6 @@ def _open_zip_member(path: str, name: str) -> Iterator[Packed]:
 
 def _damaged(error: Exception) -> OSError:
     return OSError(errno.EIO, f"the archive is damaged ({error})")
-
-
-@contextmanager
-def open_unpacked(
-    path: str, compression: Compression, buffer: int = 1 << 14
-) -> Iterator["io.BufferedReader[Any]"]:
-    """Open a file for reading as text in UTF-8, unpacked; damage raises `DamageError`.
-
-    Raises
-    ------
-    OSError
-        It cannot be opened.
-    """
-    if compression == "none":
-        with io.BufferedReader(open_file(path), buffer) as file:
-            yield file
-        return
-    with open_packed(path, compression) as packed:
-        parts = as_utf8(unpacked(packed.read, compression, buffer))
-        yield io.BufferedReader(_Parts(parts), buffer)
-
-
-class _Parts(io.RawIOBase):
-    """Parts of a stream as a file."""
-
-    def __init__(self, parts: Iterator[bytes]) -> None:
-        self._parts = parts
-        self._rest = memoryview(b"")
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any, /) -> int:
-        if not self._rest:
-            self._rest = memoryview(next(self._parts, b""))
-        count = min(len(buffer), len(self._rest))
-        buffer[:count] = self._rest[:count]
-        self._rest = self._rest[count:]
-        return count
 
 
 def _name(member: Member) -> str:

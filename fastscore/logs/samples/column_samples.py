@@ -7,7 +7,6 @@ a value; where that cannot be, the counts of what is read for scoring decide.
 
 import itertools
 import json
-import mmap
 import re
 from collections import Counter
 from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Mapping
@@ -15,7 +14,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from fastscore.logs.inputs.archives import open_unpacked
 from fastscore.logs.inputs.chats import (
     counted_rows,
     counted_source,
@@ -30,7 +28,7 @@ from fastscore.logs.inputs.found_keys import (
     json_type,
     json_types,
 )
-from fastscore.logs.integrity.limits import DEFAULT_LIMITS
+from fastscore.logs.read.lines import read_blocks
 from fastscore.logs.samples.records import first_row, read_records
 from fastscore.suites.declarations import ALL_METRICS, Column, Source
 from fastscore.unpacked import DamageError
@@ -289,7 +287,6 @@ IS_ID = re.compile(
     re.IGNORECASE,
 )
 """How keys are called that name something."""
-_SEARCHED_BYTES = 1 << 20
 _LONGEST_MATCH = 1 << 10
 
 
@@ -527,19 +524,15 @@ def occurs_in(file: InputFile, pattern: bytes) -> bool:
     """Tell whether a file's unpacked text contains a pattern."""
     if file.format not in ("json", "jsonl") or not file.size:
         return True
-    with open_unpacked(file.location, file.compression) as stream:
-        if file.compression == "none":
-            with mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as text:
-                return re.search(pattern, text) is not None
-        held, searched = b"", 0
-        with suppress(DamageError, OSError):
-            while part := stream.read(_SEARCHED_BYTES):
-                searched += len(part)
-                DEFAULT_LIMITS.check_unpacked(file.path, file.size, searched)
-                held = held[-_LONGEST_MATCH:] + part
-                if re.search(pattern, held):
-                    return True
-        return False
+    text = b""
+    with suppress(DamageError):
+        for block in read_blocks(file.location, file.compression):
+            text = text[-_LONGEST_MATCH:] + block
+            found = re.search(pattern, text)
+            # what is near the end is searched again, with what follows
+            if found is not None and found.start() < len(text) - _LONGEST_MATCH:
+                return True
+    return re.search(pattern, text) is not None
 
 
 def _shape(record: Record, source: Source, file: InputFile) -> Hashable:

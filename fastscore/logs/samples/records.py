@@ -17,13 +17,12 @@ import orjson
 import polars as pl
 
 from fastscore.errors import InputError
-from fastscore.logs.inputs.archives import open_unpacked
 from fastscore.logs.inputs.chats import array_holds_rows, array_name
 from fastscore.logs.inputs.document_values import dump_json, load_json
 from fastscore.logs.inputs.files import InputFile
 from fastscore.logs.inputs.folders import partition_of, with_folders
 from fastscore.logs.inputs.found_keys import HEAD_ROWS, Record
-from fastscore.logs.integrity.limits import DEFAULT_LIMITS, MAX_RECORD_BYTES
+from fastscore.logs.integrity.limits import MAX_RECORD_BYTES
 from fastscore.logs.integrity.rejects import UNREADABLE_PARQUET, reason_of
 from fastscore.logs.read.arrow_files import arrow_frames, is_arrow
 from fastscore.logs.read.csv_records import read_cells
@@ -168,10 +167,10 @@ def _frames(file: InputFile) -> Iterator[pl.DataFrame]:
     source: Any = file.location
     if file.compression != "none":
         source = io.BytesIO()
-        with open_unpacked(file.location, file.compression) as stream:
-            while part := stream.read(1 << 20):
-                DEFAULT_LIMITS.check_unpacked(file.path, file.size, source.tell() + len(part))
-                source.write(part)
+        try:
+            source.writelines(read_blocks(file.location, file.compression))
+        except DamageError:
+            return  # its reader says so
         source.seek(0)
     if is_arrow(source):
         yield from arrow_frames(source)

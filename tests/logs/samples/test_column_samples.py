@@ -1,17 +1,24 @@
 """What rows show of needed columns: asked, keyed, given, words."""
 
+import gzip
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
+import pytest
+
+from fastscore.logs.inputs.files import InputFile
 from fastscore.logs.samples.column_samples import (
     ColumnSample,
     all_columns,
     count_samples,
     is_among,
+    may_follow,
     rows_of,
     stored,
 )
 from fastscore.suites.declarations import Column, Mapped, Source, Vocabulary
+from fastscore.unpacked import Compression
 
 
 def counted(
@@ -157,3 +164,18 @@ def test_a_column_is_among_keys_by_itself_or_what_holds_it() -> None:
     assert is_among(Column(name="a", kind="text", mapped=Mapped(path="m.a")), {"m"})
     assert is_among(Column(name="a", kind="text", mapped=Mapped(path="t[].a")), {"t"})
     assert not is_among(Column(name="a", kind="text", mapped=Mapped(path="m.a")), {"a"})
+
+
+@pytest.mark.parametrize("compression", ["none", "gz"])
+def test_a_key_with_a_value_is_found_wherever_blocks_end(
+    compression: Compression, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fastscore.logs.read.lines.BLOCK_BYTES", 4096)
+    (need,) = all_columns(Source(columns=(Column(name="key", kind="text"),)))
+    path = tmp_path / "log.jsonl"
+    for before in range(4080, 4098):
+        for value, is_there in (("null", False), ('"a"', True)):
+            text = b" " * before + b'{"key": %s}' % value.encode() + b" " * 5000
+            path.write_bytes(gzip.compress(text) if compression == "gz" else text)
+            file = InputFile(str(path), "jsonl", compression, path.stat().st_size)
+            assert may_follow(file, need) is is_there, (before, value)

@@ -1,6 +1,7 @@
 """How files are looked at: their forms, how far they are read, and which are left aside."""
 
 import gzip
+import io
 import json
 import subprocess
 import sys
@@ -9,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 
 from fastscore.logs.inputs.column_map import column_map
@@ -82,6 +84,14 @@ def test_what_holds_no_text_is_left_to_the_reader(
 ) -> None:
     log = tmp_path / name
     log.write_bytes(content)
+    assert screened("score_dialogue", log).files
+
+
+def test_packed_columns_that_end_early_are_left_to_the_reader(tmp_path: Path) -> None:
+    rows = io.BytesIO()
+    pl.DataFrame(RIGHT["score_dialogue"]).write_parquet(rows)
+    log = tmp_path / "log.parquet.gz"
+    log.write_bytes(gzip.compress(rows.getvalue())[:-30])
     assert screened("score_dialogue", log).files
 
 
