@@ -154,15 +154,15 @@ def adherence(
 
 
 def order_accuracy(
-    final: Any, target: Any, wanted: Sequence[Any], by_role: Sequence[Row], published: bool
+    final: Any, target: Any, wanted: Sequence[Any], of_guest_role: Sequence[Row], published: bool
 ) -> float | None:
     """Compute ORA: of the last order that was given, else of what was said."""
     if final is not None:
         return f1(current_names(final), target_names(wanted))
-    if not published and all(row.get("content") is None for row in by_role):
+    if not published and all(row.get("content") is None for row in of_guest_role):
         return None  # nobody spoke, or what was said is not given
     keys = ("items", "target_order") if published else ("items", "target_order", "order_items")
-    text = " ".join(row.get("content") or "" for row in by_role)
+    text = " ".join(row.get("content") or "" for row in of_guest_role)
     return text_overlap(text, target_items(target or {}, *keys) or [])
 
 
@@ -204,7 +204,7 @@ def score_conversation(
     nothing = 0.0 if published else None
     persona, target, messages, bad_case = case_of(rows)
     guests = [row for row in messages if is_guest(row)]
-    by_role = [row for row in guests if row.get("role") in GUEST_ROLES]
+    of_guest_role = [row for row in guests if row.get("role") in GUEST_ROLES]
     wanted = (
         None if target is None else target_items(target, "items", "target_order", "order_items")
     )
@@ -221,7 +221,7 @@ def score_conversation(
         ]
 
     present = [state for state in behaviours if state is not None]
-    cells = [cell_of(row, "tool_calls") for row in by_role]
+    cells = [cell_of(row, "tool_calls") for row in of_guest_role]
     scores: dict[str, Any] = {"state_source": source, "behaviours": behaviours}
     scores["PAS"] = adherence(persona, personas, guests, behaviours, nothing)
     scores["BVS"] = behavioural_variance(present) if len(present) >= 2 else nothing
@@ -231,7 +231,7 @@ def score_conversation(
         orders = [[] if is_exit(row) else order for row, order in zip(guests, orders, strict=True)]
     final = next((order for order in reversed(orders) if order), None)
     if wanted is not None and not isinstance(final, MalformedError) and not bad_case:
-        value = order_accuracy(final, target, wanted, by_role, published)
+        value = order_accuracy(final, target, wanted, of_guest_role, published)
         scores["ORA"] = nothing if value is None else value
     scores["DEI"] = None
     if level is not None and 1 <= level <= 5:

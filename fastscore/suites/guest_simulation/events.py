@@ -164,7 +164,7 @@ def _message_frame(
             "line": messages["line"],
             "message_id": messages["message_id"],
             "is_exit": messages.is_exit,
-            "by_role": messages.by_role,
+            "has_guest_role": messages.has_guest_role,
             **{name: tools.uses[:, kind] for kind, name in enumerate(TOOL_COLUMNS)},
             "state": behaviours.code,
             "state_source": behaviours.state_source,
@@ -189,9 +189,9 @@ def _compare(
     states = compare_orders(orders.names, targets.names, n_conversations)
     conversation = messages.conversation
     speaks = np.zeros(n_conversations, np.bool_)
-    speaks[conversation[messages.by_role]] = True
+    speaks[conversation[messages.has_guest_role]] = True
     by_text: Mask = ~orders.present & (targets.key >= 0)
-    spoken = np.flatnonzero(messages.by_role & by_text[conversation])
+    spoken = np.flatnonzero(messages.has_guest_role & by_text[conversation])
     # a missing message is unknown, but in the profile published it is empty
     unspoken = by_text & speaks & (not options.published)
     unspoken[conversation[spoken[messages["content"][spoken].is_not_null().to_numpy()]]] = False

@@ -49,7 +49,7 @@ class Rows:
         The place of each row in the log, int64 (rows,).
     conversation
         Whose it is, int64 (rows,), ascending.
-    by_role, is_guest
+    has_guest_role, is_guest
         Whether its role is the guest's, and whether its role or name is, bool (rows,).
     is_exit, is_case
         Whether it is the word that ends the conversation, or the test case, bool (rows,).
@@ -58,7 +58,7 @@ class Rows:
     columns: pl.DataFrame
     place: Indices
     conversation: Indices
-    by_role: Mask
+    has_guest_role: Mask
     is_guest: Mask
     is_exit: Mask
     is_case: Mask
@@ -77,7 +77,7 @@ class Rows:
             self.columns[list(names)][at],
             self.place[at],
             self.conversation[at],
-            self.by_role[at],
+            self.has_guest_role[at],
             self.is_guest[at],
             self.is_exit[at],
             self.is_case[at],
@@ -114,11 +114,11 @@ def by_conversation(raw: pl.DataFrame, options: GuestSimulation) -> tuple[Rows, 
 
 def _with_speakers(columns: pl.DataFrame, place: Indices, conversation: Indices) -> Rows:
     role, name = columns["role"], columns["name"]
-    by_role = _true(reduce(or_, (role == guest for guest in GUEST_ROLES)))
-    is_guest = by_role | _true(name.str.starts_with(GUEST_NAMES))
+    has_guest_role = _true(reduce(or_, (role == guest for guest in GUEST_ROLES)))
+    is_guest = has_guest_role | _true(name.str.starts_with(GUEST_NAMES))
     is_exit = _true(columns["content"].is_in(EXITS))
     is_case = _true((role == TEST_CASE_ROW[0]) & (name == TEST_CASE_ROW[1]))
-    return Rows(columns, place, conversation, by_role, is_guest, is_exit, is_case)
+    return Rows(columns, place, conversation, has_guest_role, is_guest, is_exit, is_case)
 
 
 def _true(answers: pl.Series) -> Mask:

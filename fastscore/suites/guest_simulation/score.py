@@ -77,13 +77,13 @@ def _count(
     def count(rows: Mask) -> Indices:
         return counts_of(conversation[rows], n_conversations)
 
-    by_role = messages["by_role"].to_numpy()
+    has_guest_role = messages["has_guest_role"].to_numpy()
     state = messages["state"].to_numpy()
     scored = ~np.isnan(score)
     sums = np.bincount(conversation[scored], score[scored], minlength=n_conversations)
-    uses = {name: by_role & messages[name].to_numpy() for name in TOOL_COLUMNS}
+    uses = {name: has_guest_role & messages[name].to_numpy() for name in TOOL_COLUMNS}
     return {
-        "n_guest_messages": count(by_role),
+        "n_guest_messages": count(has_guest_role),
         "n_scored_messages": count(scored),
         # without any score the sums are of integers
         "message_score_sum": sums.astype(np.float64, copy=False),

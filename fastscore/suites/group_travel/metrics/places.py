@@ -204,13 +204,14 @@ def ground_places(
         }
     )
     chosen = np.flatnonzero(slot != _STOP)
-    pairs, pair = np.unique(lookup[chosen] * _STOP + slot[chosen], return_inverse=True)
-    of_pairs = index.find_names(in_catalogue[pairs // _STOP], named[pairs // _STOP], pairs % _STOP)
+    choices, choice = np.unique(lookup[chosen] * _STOP + slot[chosen], return_inverse=True)
+    of_lookup, kind = np.divmod(choices, _STOP)
+    of_choices = index.find_names(in_catalogue[of_lookup], named[of_lookup], kind)
     return GroundedPlaces(
         places,
         found.records(index, lookup[firsts]),
         names.gather(name[chosen]),
-        of_pairs.records(index, pair),
+        of_choices.records(index, choice),
         group_rows(itinerary[chosen] * _STOP + slot[chosen], itineraries.height * _STOP),
     )
 
@@ -342,8 +343,8 @@ def score_places(
     dialogue_row = np.repeat(np.arange(n_dialogues), np.diff(offsets))
     found = places[place_row].select("place", "key", pl.col("is_grounded").alias("grounded"))
 
-    preferences = frames["pairs"]["dialogue_row"].to_numpy()
-    explicit = _is_explicit(texts, place_row, dialogue_row, preferences, n_dialogues)
+    dialogue_of_pair = frames["pairs"]["dialogue_row"].to_numpy()
+    explicit = _is_explicit(texts, place_row, dialogue_row, dialogue_of_pair, n_dialogues)
     explicit &= ~_is_too_short(found)
     # each text of a place's record asks for itself; the nearest of them counts
     record_rows, record_offsets = take(
@@ -372,7 +373,7 @@ def _is_explicit(
     texts: TextCodes,
     place_row: Indices,
     dialogue_row: Indices,
-    preferences: Indices,
+    dialogue_of_pair: Indices,
     n_dialogues: int,
 ) -> Mask:
     """Tell which places a preference of their dialogue names, word by word."""
@@ -383,7 +384,7 @@ def _is_explicit(
     end = len(texts.tokens.vocabulary)
     ids = np.append(ids, np.int32(end))
     offsets = np.append(offsets, offsets[-1] + 1)
-    rows, bounds = group_rows(preferences, n_dialogues)
+    rows, bounds = group_rows(dialogue_of_pair, n_dialogues)
     parted = np.empty(2 * len(rows), np.int64)
     parted[0::2], parted[1::2] = texts.codes["pairs"][rows], len(offsets) - 2
     targets = Targets((ids, offsets), (parted, 2 * bounds))
