@@ -6,7 +6,6 @@ Ratios without a denominator are 0.0 there.
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any
 
@@ -16,13 +15,19 @@ from fastscore_jit.threads import StoppablePool
 
 from fastscore.suites.base import Aggregate
 from fastscore.suites.columns import hold_if_small
+from fastscore.suites.declarations import Metric
 from fastscore.suites.grouping import factorize
 from fastscore.suites.memory_finance import schema
 from fastscore.suites.memory_finance.metrics import (
+    COMPLIANCE_METRICS,
+    EXPLANATION_METRICS,
     JUDGE_SCORE_1_5,
+    MEMORY_SOURCES,
     METRICS,
     PROFILE_METRICS,
     RATIOS,
+    RECALL_METRICS,
+    RISK_METRICS,
     count_turns,
     numbers_of_turns,
     ratios_of,
@@ -171,53 +176,35 @@ _EXTENSIONS = (".gz", ".zst", ".jsonl", ".ndjson", ".json")
 _SHARED_COUNTS = ("eligible_count", "skipped_count", "failed_count")
 
 
-@dataclass(frozen=True, slots=True)
-class _TurnMetric:
-    """A metric of turns in the summary.
-
-    ``of_dialogues`` are ratios of each dialogue and of all, ``of_all`` only of all.
-    """
-
-    name: str
-    eligible: str
-    of_dialogues: tuple[str, ...]
-    counts: tuple[str, ...]
-    of_all: tuple[str, ...] = ()
-
-
-_TURN_METRICS = (
-    _TurnMetric(
+_TURN_METRICS: tuple[tuple[str, str, tuple[Metric, ...], tuple[str, ...]], ...] = (
+    (
         "m1_context_continuity",
         "eligible_m1",
-        ("key_coverage", "strict_key_hit_rate", "contradiction_rate"),
+        RECALL_METRICS,
         (
             "required_key_total",
             "required_key_hit_total",
-            "short_term_hit_total",
-            "long_term_hit_total",
-            "profile_hit_total",
+            *(f"{source}_hit_total" for source in MEMORY_SOURCES),
         ),
-        ("short_term_hit_rate", "long_term_hit_rate", "profile_hit_rate"),
     ),
-    _TurnMetric(
+    (
         "m3_risk_coverage",
         "eligible_m3",
-        ("risk_coverage", "strict_risk_coverage_rate"),
+        RISK_METRICS,
         ("risk_required_total", "risk_hit_total"),
     ),
-    _TurnMetric(
-        "m4_compliance",
-        "eligible_m4",
-        ("compliance_label_acc", "severe_violation_rate", "forbidden_hit_rate"),
-        ("severe_count",),
-    ),
-    _TurnMetric(
+    ("m4_compliance", "eligible_m4", COMPLIANCE_METRICS, ("severe_count",)),
+    (
         "m5_explainability",
         "eligible_m5",
-        ("rubric_hit_rate", "judge_score_mean"),
+        EXPLANATION_METRICS,
         ("rubric_required_total", "rubric_hit_total", "judge_scored_turns"),
     ),
 )
+"""The metrics of turns in the summary: their name there, which turns count, and what is counted.
+
+Secondary ones are ratios of all turns, others of each dialogue too.
+"""
 
 
 def suffix_of(inputs: Sequence[str]) -> str:
@@ -273,7 +260,7 @@ def legacy_summary(
     turns: pl.DataFrame, dialogues: pl.DataFrame, dataset_path: str
 ) -> dict[str, Any]:
     """Return the content of ``metrics_summary.json``."""
-    first, *others = (_turn_metric(turns, metric) for metric in _TURN_METRICS)
+    first, *others = (_turn_metric(turns, *metric) for metric in _TURN_METRICS)
     metrics = [first, _profile_metric(dialogues), *others]
     status = dialogues["dialog_status"]
     return {
@@ -291,27 +278,34 @@ def legacy_summary(
     }
 
 
-def _turn_metric(turns: pl.DataFrame, metric: _TurnMetric) -> dict[str, Any]:
+def _turn_metric(
+    turns: pl.DataFrame,
+    name: str,
+    which: str,
+    metrics: Sequence[Metric],
+    counts: Sequence[str],
+) -> dict[str, Any]:
     """Count turns by dialogue, and all of them in one sum, dialogues by first appearance."""
-    eligible = turns.filter(metric.eligible)
+    of_all = [metric.id for metric in metrics if metric in RATIOS]
+    of_dialogues = [metric.id for metric in metrics if metric in RATIOS and not metric.is_secondary]
+    eligible = turns.filter(which)
     group, names = factorize(eligible["dialogue"].fill_null(""))
     order = np.argsort(group, kind="stable")
     numbers = numbers_of_turns(eligible[order])
     ratios = pl.DataFrame(ratios_of(count_turns(numbers, group[order], len(names))))
-    ratios = ratios.select(*metric.of_dialogues)
+    ratios = ratios.select(of_dialogues)
     # judge scores add turn by turn: sums of dialogues' sums would differ in the last digit
-    of_all = count_turns(numbers, np.zeros_like(group), 1)
-    micro = pl.DataFrame(ratios_of(of_all)).fill_null(0.0)
-    micro = micro.select(*metric.of_dialogues, *metric.of_all)
-    summed = pl.DataFrame(of_all).with_columns(judge_scored_turns=pl.col("m5_turns"))
-    macro = {column: _mean(ratios[column]) for column in metric.of_dialogues}
+    total = count_turns(numbers, np.zeros_like(group), 1)
+    micro = pl.DataFrame(ratios_of(total)).fill_null(0.0).select(of_all)
+    summed = pl.DataFrame(total).with_columns(judge_scored_turns=pl.col("m5_turns"))
+    macro = {column: _mean(ratios[column]) for column in of_dialogues}
     totals = (eligible.height, turns.height - eligible.height, 0)
     return {
-        "metric_name": metric.name,
+        "metric_name": name,
         "micro": micro.row(0, named=True),
         "macro": macro,
         "counts": dict(zip(_SHARED_COUNTS, totals, strict=True))
-        | summed.select(*metric.counts).row(0, named=True),
+        | summed.select(counts).row(0, named=True),
         "by_dialog": dict(zip(names.to_list(), ratios.to_dicts(), strict=True)),
     }
 

@@ -489,22 +489,16 @@ def topic_scores(
         return found
 
     recovered = shifts["recovered"].cast(pl.Float64).to_numpy()
-    parts = {
-        "topic_recovery_rate": mean(recovered, of_shift),
-        "topic_interference": mean(interference, of_shift),
+    means = {
         "cross_coherence": mean(to_user, owner),
         "context_retention": mean(to_last[follows], owner[follows]),
+        "topic_interference": mean(interference, of_shift),
     }
+    parts = {**means, "topic_recovery_rate": mean(recovered, of_shift)}
     cas = _adaptation(parts, _mean_delay(of_shift, shifts, n_dialogues), options)
     cas[np.bincount(owner, minlength=n_dialogues) == 0] = np.nan
-    shown = {name: parts[name] for name in ("cross_coherence", "context_retention")}
-    return {
-        **shown,
-        "topic_interference": parts["topic_interference"],
-        "context_adaptation_score": cas,
-        "cas": cas,
-        "cas_all": np.full(n_dialogues, np.nan),
-    }
+    nothing = np.full(n_dialogues, np.nan)
+    return {**means, "context_adaptation_score": cas, "cas": cas, "cas_all": nothing}
 
 
 def _mean_delay(of_shift: Indices, shifts: pl.DataFrame, n_dialogues: int) -> Float64Array:
