@@ -98,7 +98,7 @@ def models_export(
     exported = export_model(name, folder, alias=alias, tell=write_note)
     write_line(f"{exported.recipe.name} is in {exported.folder}")
     if precision == "int8":
-        write_line(f"its int8 form is {export_int8(exported).path}")
+        write_line(f"its int8 form is {export_int8(exported)}")
 
 
 @models_command.command(

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from fastscore_jit.arrays import Vectors
-from fastscore_models import ExportedModel, ModelExportError, check_hashes
+from fastscore_models import ExportedModel
 from fastscore_models.export import check_files
 
 from fastscore.errors import ModelError
@@ -25,6 +25,7 @@ from fastscore.vectors.devices import CPU, DEVICES
 from fastscore.vectors.embedder import (
     TOKENS_PER_BATCH,
     Embedder,
+    export_errors_explained,
     group_texts,
     load_tokenizer,
 )
@@ -35,22 +36,16 @@ INT8_FILE = "model-int8.onnx"
 _MANIFEST = "int8.json"
 
 
-@dataclass(frozen=True, slots=True)
-class Int8Model:
-    """An int8 form in the cache: its file and the file's SHA-256 when it was written."""
-
-    path: Path
-    sha256: str
+_REFERENCE = resources.files("fastscore_models") / "reference"
 
 
 def calibration_texts() -> list[str]:
     """Return the 512 dialogue utterances that int8 is calibrated on."""
-    file = resources.files("fastscore_models") / "reference" / "calibration.txt"
-    return file.read_text("utf-8").splitlines()
+    return (_REFERENCE / "calibration.txt").read_text("utf-8").splitlines()
 
 
-def export_int8(exported: ExportedModel) -> Int8Model:
-    """Build an exported model's int8 form beside it.
+def export_int8(exported: ExportedModel) -> Path:
+    """Build an exported model's int8 form beside it; return its file.
 
     Raises
     ------
@@ -60,10 +55,8 @@ def export_int8(exported: ExportedModel) -> Int8Model:
     import onnx
     from fastscore_models.int8 import INT8_VERSION, quantise
 
-    try:
-        check_hashes(exported)
-    except ModelExportError as error:
-        raise ModelError(error.message, error.hint) from error
+    with export_errors_explained():
+        exported.check_hashes()
     model = onnx.load(exported.onnx_path)
     content = quantise(model, _ranges(exported, model)).SerializeToString(deterministic=True)
     manifest = {
@@ -82,11 +75,11 @@ def export_int8(exported: ExportedModel) -> Int8Model:
             f"The int8 form of {exported.recipe.name} could not be written to {exported.folder}: "
             f"{error.strerror}."
         ) from error
-    return find_int8(exported)
+    return exported.folder / INT8_FILE
 
 
-def find_int8(exported: ExportedModel) -> Int8Model:
-    """Find a model's int8 form, without reading its weights.
+def int8_sha256(exported: ExportedModel) -> str:
+    """Return the SHA-256 that the file of a model's int8 form had when it was written.
 
     Raises
     ------
@@ -107,7 +100,7 @@ def find_int8(exported: ExportedModel) -> Int8Model:
             f"The model {name!r} has no int8 form in {exported.folder}.",
             f"Run `fastscore models export {name} --precision int8`.",
         )
-    return Int8Model(exported.folder / INT8_FILE, digest)
+    return digest
 
 
 def check_int8(exported: ExportedModel) -> Path:
@@ -118,12 +111,10 @@ def check_int8(exported: ExportedModel) -> Path:
     ModelError
         If it is missing or damaged.
     """
-    found = find_int8(exported)
-    try:
-        check_files([(found.path, found.sha256)], f"{exported.recipe.name} --precision int8")
-    except ModelExportError as error:
-        raise ModelError(error.message, error.hint) from error
-    return found.path
+    path = exported.folder / INT8_FILE
+    with export_errors_explained():
+        check_files([(path, int8_sha256(exported))], f"{exported.recipe.name} --precision int8")
+    return path
 
 
 def _ranges(
@@ -212,8 +203,7 @@ class Accuracy:
 
 def reference_texts() -> list[str]:
     """Return the 500 dialogue utterances that come with the package."""
-    file = resources.files("fastscore_models") / "reference" / "sentences.txt"
-    return file.read_text("utf-8").splitlines()
+    return (_REFERENCE / "sentences.txt").read_text("utf-8").splitlines()
 
 
 def reference_difference(embedder: Embedder) -> float | None:
@@ -224,8 +214,7 @@ def reference_difference(embedder: Embedder) -> float | None:
     float or None
         The largest absolute difference; None for a model without reference vectors.
     """
-    folder = resources.files("fastscore_models") / "reference"
-    file = folder / f"{embedder.name}.npz"
+    file = _REFERENCE / f"{embedder.name}.npz"
     if not file.is_file():
         return None
     with file.open("rb") as stream:
@@ -256,7 +245,7 @@ def measure_accuracy(embedder: Embedder, texts: list[str], exact: Vectors) -> Ac
         texts=len(texts),
         cosine_mean=float(cosines.mean()),
         cosine_min=float(cosines.min()),
-        spearman=_spearman(found, expected),
+        spearman=float(scipy_stats().spearmanr(found, expected).statistic),
         difference_p99=float(np.quantile(np.abs(found - expected), 0.99)),
         batch_dependence=batch_dependence(embedder, texts, vectors),
     )
@@ -368,8 +357,3 @@ def _pair_similarities(vectors: Vectors) -> npt.NDArray[np.float64]:
     return np.concatenate(
         [np.einsum("ij,ij->i", vectors[a], vectors[b], dtype=np.float64) for a, b in chunks]
     )
-
-
-def _spearman(found: npt.NDArray[np.float64], expected: npt.NDArray[np.float64]) -> float:
-
-    return float(scipy_stats().spearmanr(found, expected).statistic)

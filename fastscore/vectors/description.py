@@ -1,6 +1,5 @@
 """The description of a vector store: file, counts, results of a check, and whether to trust it."""
 
-import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,7 +7,6 @@ from pathlib import Path
 from fastscore_jit.objects import is_kept_from_others
 
 from fastscore.errors import StoreError
-from fastscore.paths import committed
 from fastscore.wording import parameter
 
 TRUST_VARIABLE = "FASTSCORE_TRUST_STORE"
@@ -77,43 +75,3 @@ class StoreCheck:
     segments: int
     vectors: int
     damaged: tuple[tuple[str, str], ...]
-
-
-def describe(fingerprint: str, dim: int, vector_dtype: str) -> dict[str, object]:
-    """Return what a store's description file must hold."""
-    return {
-        "format": STORE_FORMAT,
-        "fingerprint": fingerprint,
-        "dim": dim,
-        "vector_dtype": vector_dtype,
-    }
-
-
-def describe_or_create(folder: Path, wanted: dict[str, object]) -> object:
-    """Make a store's folder and description if there is none.
-
-    Returns
-    -------
-    object
-        The description that is there now.
-
-    Raises
-    ------
-    StoreError
-        If the description is not JSON.
-    OSError
-        If the folder cannot be made or read.
-    """
-    path = folder / STORE_FILE
-    if not path.exists():
-        folder.mkdir(parents=True, exist_ok=True)
-        with committed(path) as file:
-            file.write(json.dumps(wanted, indent=2).encode() + b"\n")
-    try:
-        found: object = json.loads(path.read_bytes())
-    except (ValueError, RecursionError) as error:
-        raise StoreError(
-            f"{path} cannot be read: {error}.",
-            f"Remove the file {path}, not its folder: it is written anew, and the vectors stay.",
-        ) from error
-    return found

@@ -15,7 +15,7 @@ import hashlib
 import json
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -28,7 +28,6 @@ from fastscore_models import (
     ModelExportError,
     NotExportedError,
     Recipe,
-    check_hashes,
     find_exported,
     is_export_of,
     list_exported,
@@ -53,7 +52,7 @@ from fastscore.vectors.precisions import (
     load_inference,
     run_batches,
 )
-from fastscore.vectors.view import VectorView, as_series, as_texts
+from fastscore.vectors.view import VectorView, as_texts, without_nulls
 
 if TYPE_CHECKING:
     import polars as pl
@@ -332,9 +331,7 @@ class Embedder:
             If `dim` is not within the model's width, or a text is null.
         """
         width = check_dim(dim, self.dim)
-        series = as_series(texts)
-        if series.null_count():
-            raise UsageError(f"{series.null_count()} of the texts are null: expected strings.")
+        series = without_nulls(texts)
         vectors = np.empty((len(series), width), np.float32)
         run, tokenizer = self._load()
         done = 0
@@ -363,10 +360,8 @@ class Embedder:
         with self._loading:
             if self._loaded is None:
                 exported = self._exported
-                try:
-                    check_hashes(exported)
-                except ModelExportError as error:
-                    raise ModelError(error.message, error.hint) from error
+                with export_errors_explained():
+                    exported.check_hashes()
                 self._loaded = (
                     load_inference(exported, self.precision, self.threads, self.device),
                     load_tokenizer(exported.tokenizer_path, exported.recipe.max_tokens),
@@ -423,9 +418,18 @@ def truncate(vectors: Vectors, dim: int) -> Vectors:
     return cut
 
 
+@contextmanager
+def export_errors_explained() -> Iterator[None]:
+    """Raise what `fastscore_models` refuses as a `ModelError`."""
+    try:
+        yield
+    except ModelExportError as error:
+        raise ModelError(error.message, error.hint) from error
+
+
 def _find(name: str, cache: Path) -> ExportedModel:
     """Find an export, and refuse one that its recipe no longer describes."""
-    try:
+    with export_errors_explained():
         described = name.endswith(".toml") or name in list_recipes()
         wanted = load_recipe(name) if described else None
         try:
@@ -434,8 +438,6 @@ def _find(name: str, cache: Path) -> ExportedModel:
             if name not in list_exported(cache):
                 load_recipe(name)  # an unknown name has a message of its own
             raise ModelError(error.message, f"Run `fastscore models export {name}`.") from error
-    except ModelExportError as error:
-        raise ModelError(error.message, error.hint) from error
     if wanted is not None and not is_export_of(exported, wanted):
         raise ModelError(
             f"The model {wanted.name!r} was exported from another recipe than {name} is now.",
@@ -486,7 +488,7 @@ class WindowEmbedder:
             Of a text that the model takes whole, its vector times its tokens; special tokens do not
             count, and a text without any counts as one.
         """
-        series = _whole_texts(texts)
+        series = without_nulls(texts)
         run = self._embedder.open_model()
         sums = np.zeros((len(series), self.dim))
         begun = np.zeros(len(series), np.bool_)
@@ -544,7 +546,7 @@ class TokenCounter:
 
     def encode(self, texts: "Texts", *, progress: Progress | None = None) -> Vectors:
         """Count the tokens of each text, special ones and the prefix included, float32 (n, 1)."""
-        series = _whole_texts(texts)
+        series = without_nulls(texts)
         tokenizer = load_tokenizer(self._exported.tokenizer_path, None)
         counts = np.empty((len(series), 1), np.float32)
         for start in range(0, len(series), _TEXTS_PER_COUNT):
@@ -570,13 +572,6 @@ class TokenCounter:
 
 def _fingerprint(*parts: str) -> str:
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
-
-
-def _whole_texts(texts: "Texts") -> "pl.Series":
-    series = as_series(texts)
-    if series.null_count():
-        raise UsageError(f"{series.null_count()} of the texts are null: expected strings.")
-    return series
 
 
 def _leading_specials(tokenizer: Any) -> int:

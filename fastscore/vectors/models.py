@@ -3,7 +3,7 @@
 import contextlib
 import json
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -35,7 +35,12 @@ from fastscore.vectors.accuracy import (
 )
 from fastscore.vectors.description import STORE_FILE
 from fastscore.vectors.devices import CPU, CUDA, DeviceName
-from fastscore.vectors.embedder import Embedder, TokenCounter, WindowEmbedder
+from fastscore.vectors.embedder import (
+    Embedder,
+    TokenCounter,
+    WindowEmbedder,
+    export_errors_explained,
+)
 from fastscore.vectors.perplexity import PerplexityModel
 from fastscore.vectors.precisions import EXACT, PRECISIONS, Precision
 from fastscore.vectors.store import VectorStore
@@ -82,7 +87,7 @@ class ModelListing:
 def list_models() -> list[ModelListing]:
     """List the recipes that ship with the package and the exports of others in the cache."""
     cache = cache_root()
-    with _explained():
+    with export_errors_explained():
         shipped = {
             name: fastscore_models.load_recipe(name) for name in fastscore_models.list_recipes()
         }
@@ -130,7 +135,7 @@ def export_model(
         The recipe is unknown, or its weights are missing, damaged or of another kind.
     """
     require("embed", "Exporting a model")
-    with _explained():
+    with export_errors_explained():
         has_recipe = name.endswith(".toml") or name in fastscore_models.list_recipes()
         if not has_recipe and folder is None and (Path(name).is_dir() or "/" in name):
             return fastscore_models.export_layout(name, cache_root(), name=alias, tell=tell)
@@ -166,7 +171,7 @@ def export_masked_model(folder: Path, name: str | None = None) -> MaskedModel:
             "its config.json, model.safetensors and tokenizer.json."
         )
     require("embed", "Exporting a model")
-    with _explained():
+    with export_errors_explained():
         return fastscore_models.export_masked(
             name if name is not None else folder.resolve().name, cache_root(), folder
         )
@@ -247,7 +252,7 @@ def verify_model(
     """
     sample = _sample(texts)
     exact = Embedder(name)
-    with _explained():
+    with export_errors_explained():
         difference = fastscore_models.verify(exact.exported)
     off = reference_difference(exact)
     if off is not None and off > REFERENCE_LIMIT:
@@ -381,14 +386,6 @@ def open_store(
     """
     embedder = Embedder(name, precision=precision, device=device)
     return VectorStore.open(embedder.fingerprint, embedder.dim, root=root)
-
-
-@contextlib.contextmanager
-def _explained() -> Iterator[None]:
-    try:
-        yield
-    except ModelExportError as error:
-        raise ModelError(error.message, error.hint) from error
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 from fastscore_jit.arrays import Vectors
-from fastscore_models import MaskedModel, ModelExportError, find_masked
+from fastscore_models import MaskedModel, find_masked
 
-from fastscore.errors import ModelError, UsageError
 from fastscore.extras import require
 from fastscore.options import available_processors
 from fastscore.paths import cache_root
@@ -26,11 +25,12 @@ from fastscore.vectors.embedder import (
     Progress,
     TextGroup,
     cut_batches,
+    export_errors_explained,
     group_texts,
     load_tokenizer,
 )
 from fastscore.vectors.precisions import Inference, Inputs, run_batches, run_in_onnxruntime
-from fastscore.vectors.view import as_series
+from fastscore.vectors.view import without_nulls
 
 if TYPE_CHECKING:
     from fastscore.vectors.view import Texts
@@ -62,10 +62,8 @@ class PerplexityModel:
         self, name: str, *, threads: int | None = None, cache_dir: Path | None = None
     ) -> None:
         require("embed", "Pseudo-perplexity")
-        try:
+        with export_errors_explained():
             self._model: MaskedModel = find_masked(name, cache_dir or cache_root())
-        except ModelExportError as error:
-            raise ModelError(error.message, error.hint) from error
         self._threads = threads or available_processors()
         self._loaded: tuple[Inference, Any] | None = None
         self._loading = threading.Lock()
@@ -115,9 +113,7 @@ class PerplexityModel:
         UsageError
             If a text is null.
         """
-        series = as_series(texts)
-        if series.null_count():
-            raise UsageError(f"{series.null_count()} of the texts are null: expected strings.")
+        series = without_nulls(texts)
         run, tokenizer = self._load()
         sums = np.zeros(len(series))
         counts = np.zeros(len(series), np.int64)
@@ -140,10 +136,8 @@ class PerplexityModel:
         """Check the model's files and open them, once for all threads."""
         with self._loading:
             if self._loaded is None:
-                try:
+                with export_errors_explained():
                     self._model.check_hashes()
-                except ModelExportError as error:
-                    raise ModelError(error.message, error.hint) from error
                 self._loaded = (
                     run_in_onnxruntime(self._model.onnx_path),
                     load_tokenizer(self._model.tokenizer_path, self._model.max_tokens),

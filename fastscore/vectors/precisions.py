@@ -119,9 +119,9 @@ def graph_sha256(exported: "ExportedModel", precision: str) -> str:
     ModelError
         If the model has no int8 form and that is what is asked for.
     """
-    from fastscore.vectors.accuracy import find_int8
+    from fastscore.vectors.accuracy import int8_sha256
 
-    return find_int8(exported).sha256 if precision == "int8" else exported.onnx_sha256
+    return int8_sha256(exported) if precision == "int8" else exported.onnx_sha256
 
 
 def load_inference(

@@ -14,7 +14,7 @@ import secrets
 import threading
 import time
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -453,10 +453,11 @@ class OpenSegments:
                     break
             self._segments = segments
 
-    def using(self, segment: Segment, action: Callable[[Segment], Result]) -> Result:
-        """Call `action` with a segment; one that proves damaged is set aside, and it raises."""
+    @contextlib.contextmanager
+    def using(self, segment: Segment) -> Iterator[None]:
+        """Set a segment aside if the block finds it damaged; the error goes on."""
         try:
-            return action(segment)
+            yield
         except DamagedSegmentError as error:
             self._set_aside(segment.name, str(error))
             raise

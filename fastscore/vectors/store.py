@@ -7,6 +7,7 @@ answers, `compact` drops the other.
 """
 
 import contextlib
+import json
 import os
 import time
 from collections.abc import Iterator, Sequence
@@ -20,13 +21,13 @@ from fastscore_jit.arrays import Vectors
 
 from fastscore.errors import StoreError, UsageError
 from fastscore.options import available_processors
-from fastscore.paths import cache_root, is_temporary
+from fastscore.paths import cache_root, committed, is_temporary
 from fastscore.vectors.description import (
+    STORE_FILE,
+    STORE_FORMAT,
     StoreCheck,
     StoreStats,
     check_trusted,
-    describe,
-    describe_or_create,
 )
 from fastscore.vectors.embedder import check_dim
 from fastscore.vectors.segments import (
@@ -72,34 +73,22 @@ def first_occurrences(segments: Sequence[Segment]) -> list[Keep]:
     list of bool (n,)
         For each segment, whether each of its ids is kept.
     """
-    if not segments:
-        return []
-    keep = [np.ones(len(segment), bool) for segment in segments]
     ranges = 1 + sum(map(len, segments)) // _IDS_PER_RANGE
-    bounds = [np.uint64(2**64 * step // ranges) for step in range(1, ranges)]
-    starts = [0] * len(segments)
-    for step in range(ranges):
-        stops = [
-            int(np.searchsorted(segment.ids.first, bounds[step]))
-            if step < len(bounds)
-            else len(segment)
-            for segment in segments
-        ]
-        ids = np.concatenate(
-            [
-                np.column_stack((segment.ids.first[start:stop], segment.ids.second[start:stop]))
-                for segment, start, stop in zip(segments, starts, stops, strict=True)
-            ]
-        )
-        _, positions, _ = distinct_ids(ids)
+    bounds = np.array([2**64 * step // ranges for step in range(1, ranges)], np.uint64)
+    cuts = [np.searchsorted(segment.ids.first, bounds) for segment in segments]
+    parts = [
+        zip(*(np.split(word, cut) for word in segment.ids), strict=True)
+        for segment, cut in zip(segments, cuts, strict=True)
+    ]
+    keep: list[list[Keep]] = [[] for _ in segments]
+    for of_range in zip(*parts, strict=True):
+        ids = np.concatenate([np.column_stack(words) for words in of_range])
         fresh = np.zeros(len(ids), bool)
-        fresh[positions] = True
-        at = 0
-        for mask, start, stop in zip(keep, starts, stops, strict=True):
-            mask[start:stop] = fresh[at : at + stop - start]
-            at += stop - start
-        starts = stops
-    return keep
+        fresh[distinct_ids(ids)[1]] = True
+        ends = np.cumsum([len(first) for first, _ in of_range])
+        for masks, mask in zip(keep, np.split(fresh, ends[:-1]), strict=True):
+            masks.append(mask)
+    return [np.concatenate(masks) for masks in keep]
 
 
 def merge_groups(
@@ -485,8 +474,9 @@ class VectorStore:
             with (
                 self._explained("read"),
                 contextlib.suppress(VanishedSegmentError, DamagedSegmentError),
+                self._segments.using(segment),
             ):
-                self._segments.using(segment, Segment.check)
+                segment.check()
                 segments += 1
                 vectors += len(segment)
         return StoreCheck(segments, vectors, self._segments.damaged())
@@ -522,9 +512,26 @@ class VectorStore:
 
     def _claim(self, fingerprint: str) -> None:
         """Make the folder and its description, or compare with the one there."""
-        wanted = describe(fingerprint, self.dim, self.vector_dtype)
+        wanted = {
+            "format": STORE_FORMAT,
+            "fingerprint": fingerprint,
+            "dim": self.dim,
+            "vector_dtype": self.vector_dtype,
+        }
+        path = self.folder / STORE_FILE
         with self._explained("opened"):
-            found = describe_or_create(self.folder, wanted)
+            if not path.exists():
+                self.folder.mkdir(parents=True, exist_ok=True)
+                with committed(path) as file:
+                    file.write(json.dumps(wanted, indent=2).encode() + b"\n")
+            try:
+                found = json.loads(path.read_bytes())
+            except (ValueError, RecursionError) as error:
+                raise StoreError(
+                    f"{path} cannot be read: {error}.",
+                    f"Remove the file {path}, not its folder: it is written anew, and the vectors "
+                    "stay.",
+                ) from error
         if found != wanted:
             raise StoreError(
                 f"The store {self.folder} holds {found}: expected {wanted}.",
@@ -548,7 +555,8 @@ class VectorStore:
                 in_segment = in_segment[absent[found[in_segment]]]
                 places = found[in_segment]
                 absent[places] = False
-                self._read(segment, in_segment, vectors, rows[places])
+                with self._segments.using(segment):
+                    segment.read(in_segment, vectors, rows[places])
             if absent.any():
                 raise StoreError(
                     f"{absent.sum()} of {len(rows)} texts have no vector in {self.folder}.",
@@ -570,22 +578,14 @@ class VectorStore:
             at = 0
             for segment, keep in group:
                 positions = np.flatnonzero(keep)
-                self._read(segment, positions, vectors, at + np.arange(len(positions)))
+                with self._segments.using(segment):
+                    segment.read(positions, vectors, at + np.arange(len(positions)))
                 at += len(positions)
             if len(ids):
                 merged, order, _ = distinct_ids(ids)
                 write_segment(self.folder, merged, vectors, order, self.vector_dtype)
             for segment, _ in group:
                 remove_segment(self.folder, segment.name)
-
-    def _read(
-        self,
-        segment: Segment,
-        positions: npt.NDArray[np.intp],
-        vectors: Vectors,
-        rows: npt.NDArray[np.intp],
-    ) -> None:
-        self._segments.using(segment, lambda one: one.read(positions, vectors, rows))
 
     @contextlib.contextmanager
     def _explained(self, verb: str) -> Iterator[None]:

@@ -86,6 +86,20 @@ def as_texts(texts: object) -> "pl.Series":
         raise UsageError(f"`texts` is of {found}; expected a Series or list of strings.") from error
 
 
+def without_nulls(texts: "Texts") -> "pl.Series":
+    """Take texts as `as_series` does.
+
+    Raises
+    ------
+    UsageError
+        If a text is null.
+    """
+    series = as_series(texts)
+    if series.null_count():
+        raise UsageError(f"{series.null_count()} of the texts are null: expected strings.")
+    return series
+
+
 def text_ids(texts: "Texts") -> TextIds:
     """Hash texts, in their order.
 

@@ -2,7 +2,6 @@
 
 from fastscore_models.export import (
     ExportedModel,
-    check_hashes,
     export,
     export_layout,
     find_exported,
@@ -44,7 +43,6 @@ __all__ = [
     "RecipeError",
     "Source",
     "UnsupportedModelError",
-    "check_hashes",
     "export",
     "export_layout",
     "export_masked",

@@ -168,12 +168,23 @@ def _remove_abandoned(parent: Path) -> None:
                 shutil.rmtree(work, ignore_errors=True)
 
 
-def write_synced(path: Path, content: bytes) -> None:
-    """Write a file and flush it to the disk."""
-    with path.open("wb") as file:
-        file.write(content)
-        file.flush()
-        sync_file(file.fileno())
+def write_files(folder: Path, onnx: bytes, tokenizer: bytes, about: Mapping[str, Any]) -> None:
+    """Write a model's three files, flushed to disk; the manifest also has the others' digests."""
+    digests = {
+        "onnx_sha256": hashlib.sha256(onnx).hexdigest(),
+        "tokenizer_sha256": hashlib.sha256(tokenizer).hexdigest(),
+    }
+    manifest = json.dumps({**about, **digests}, indent=2, sort_keys=True, ensure_ascii=False)
+    files = {
+        "model.onnx": onnx,
+        "tokenizer.json": tokenizer,
+        "manifest.json": f"{manifest}\n".encode(),
+    }
+    for name, content in files.items():
+        with (folder / name).open("wb") as file:
+            file.write(content)
+            file.flush()
+            sync_file(file.fileno())
 
 
 def _publish(built: Path, target: Path) -> None:
@@ -201,29 +212,25 @@ _PAUSE_SECONDS = 0.02
 
 
 @dataclass(frozen=True, slots=True)
-class ExportedModel:
-    """A model in the cache.
+class ModelFiles:
+    """The files of a model in the cache.
 
     Parameters
     ----------
-    recipe
-        The recipe.
     folder
         Its folder.
     onnx_sha256, tokenizer_sha256
         Digests of ``model.onnx`` and ``tokenizer.json`` when they were written.
-    dim
-        Dimension of its vectors.
-    source_sha256
-        Digests of its source files, by name.
     """
 
-    recipe: Recipe
     folder: Path
     onnx_sha256: str
     tokenizer_sha256: str
-    dim: int
-    source_sha256: tuple[tuple[str, str], ...]
+
+    @property
+    def export_arguments(self) -> str:
+        """The arguments of `fastscore models export` that write them."""
+        raise NotImplementedError
 
     @property
     def onnx_path(self) -> Path:
@@ -234,6 +241,46 @@ class ExportedModel:
     def tokenizer_path(self) -> Path:
         """The tokenizer, as published by the model's authors."""
         return self.folder / "tokenizer.json"
+
+    def check_hashes(self) -> None:
+        """Read the files and compare their SHA-256 with the manifest.
+
+        Raises
+        ------
+        HashMismatchError
+            Names the file, what was found and what was expected.
+        """
+        files = (
+            (self.onnx_path, self.onnx_sha256),
+            (self.tokenizer_path, self.tokenizer_sha256),
+        )
+        check_files(files, self.export_arguments)
+
+
+@dataclass(frozen=True, slots=True)
+class ExportedModel(ModelFiles):
+    """An embedding model in the cache.
+
+    Parameters
+    ----------
+    folder, onnx_sha256, tokenizer_sha256
+        As of `ModelFiles`.
+    recipe
+        The recipe.
+    dim
+        Dimension of its vectors.
+    source_sha256
+        Digests of its source files, by name.
+    """
+
+    recipe: Recipe
+    dim: int
+    source_sha256: tuple[tuple[str, str], ...]
+
+    @property
+    def export_arguments(self) -> str:
+        """The model's name."""
+        return self.recipe.name
 
 
 def models_folder(cache_dir: Path) -> Path:
@@ -281,7 +328,7 @@ def export(
         with contextlib.suppress(ModelExportError):
             existing = find_exported(recipe.name, cache_dir)
             if existing.recipe == recipe:
-                check_hashes(existing)
+                existing.check_hashes()
                 return existing
 
     def build(work: Path, built: Path) -> None:
@@ -381,45 +428,29 @@ def is_export_of(exported: ExportedModel, recipe: Recipe) -> bool:
     ) and all(found.get(name) == digest for name, digest in recipe.digests.items())
 
 
-def check_hashes(exported: ExportedModel) -> None:
-    """Read an exported model's files and compare their SHA-256 with the manifest.
-
-    Raises
-    ------
-    HashMismatchError
-        Names the file, what was found and what was expected.
-    """
-    files = (
-        (exported.onnx_path, exported.onnx_sha256),
-        (exported.tokenizer_path, exported.tokenizer_sha256),
-    )
-    check_files(files, exported.recipe.name)
-
-
 def _build(recipe: Recipe, source: Path, built: Path) -> None:
-    """Write ``model.onnx``, ``tokenizer.json`` and ``manifest.json``, flushed to disk."""
+    from fastscore_models.bert import build_static
+
     is_static = recipe.pooling == STATIC
     hashes = source_hashes(source, recipe.digests, _STATIC_FILES if is_static else MODEL_FILES)
-    onnx_bytes = _static_graph(recipe, source) if is_static else _encoder_graph(recipe, source)
-    tokenizer_bytes = (source / "tokenizer.json").read_bytes()
+    tokenizer = (source / "tokenizer.json").read_bytes()
     if is_static:
-        tokenizer_bytes = without_special_tokens(tokenizer_bytes)
-    manifest = {
+        weights = _read_weights(source)
+        model = build_static(weights[static_tensor(list(weights))])
+        tokenizer = without_special_tokens(tokenizer)
+    else:
+        model = _encoder_graph(recipe, source)
+    about = {
         "format": MANIFEST_FORMAT,
         "exporter": EXPORTER_VERSION,
         "recipe": recipe_to_mapping(recipe),
         "source_sha256": hashes,
-        "onnx_sha256": hashlib.sha256(onnx_bytes).hexdigest(),
-        "tokenizer_sha256": hashlib.sha256(tokenizer_bytes).hexdigest(),
         "dim": recipe.dim,
     }
-    write_synced(built / "model.onnx", onnx_bytes)
-    write_synced(built / "tokenizer.json", tokenizer_bytes)
-    text = json.dumps(manifest, indent=2, sort_keys=True, ensure_ascii=False)
-    write_synced(built / "manifest.json", f"{text}\n".encode())
+    write_files(built, model.SerializeToString(deterministic=True), tokenizer, about)
 
 
-def _encoder_graph(recipe: Recipe, source: Path) -> bytes:
+def _encoder_graph(recipe: Recipe, source: Path) -> Any:
     from fastscore_models.bert import build_encoder, max_positions
 
     config, weights = read_source(source)
@@ -434,17 +465,7 @@ def _encoder_graph(recipe: Recipe, source: Path) -> bytes:
             f"The recipe {recipe.name!r} allows {recipe.max_tokens} tokens: "
             f"the model in {source} has {max_positions(config)} positions."
         )
-    content: bytes = model.SerializeToString(deterministic=True)
-    return content
-
-
-def _static_graph(recipe: Recipe, source: Path) -> bytes:
-    from fastscore_models.bert import build_static
-
-    weights = _read_weights(source)
-    table = weights[static_tensor(list(weights))]
-    content: bytes = build_static(table).SerializeToString(deterministic=True)
-    return content
+    return model
 
 
 def read_source(source: Path) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -539,7 +560,7 @@ def verify(exported: ExportedModel) -> float:
     import onnx
     from onnx.reference import ReferenceEvaluator
 
-    check_hashes(exported)
+    exported.check_hashes()
     check = exported.recipe.check
     ids = np.array([check.ids if check else _UNCHECKED_IDS], np.int64)
     evaluator = ReferenceEvaluator(onnx.load(exported.onnx_path))

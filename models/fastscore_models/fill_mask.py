@@ -3,19 +3,18 @@
 They are in ``<cache>/masked-models/<name>/``, with the same three files as an embedding model.
 """
 
-import hashlib
 import json
 from dataclasses import dataclass
 from pathlib import Path
 
 from fastscore_models.export import (
+    ModelFiles,
     build_and_publish,
-    check_files,
     published,
     read_manifest,
     read_source,
     source_hashes,
-    write_synced,
+    write_files,
 )
 from fastscore_models.recipe import ModelExportError, NotExportedError, UnsupportedModelError
 
@@ -25,17 +24,15 @@ _MASK_TOKENS = ("[MASK]", "<mask>")
 
 
 @dataclass(frozen=True, slots=True)
-class MaskedModel:
+class MaskedModel(ModelFiles):
     """A masked language model in the cache.
 
     Parameters
     ----------
+    folder, onnx_sha256, tokenizer_sha256
+        As of `ModelFiles`.
     name
         Its name, and that of its folder.
-    folder
-        Its folder.
-    onnx_sha256, tokenizer_sha256
-        Digests of ``model.onnx`` and ``tokenizer.json`` when they were written.
     mask_id
         Token id of the mask.
     max_tokens
@@ -43,35 +40,13 @@ class MaskedModel:
     """
 
     name: str
-    folder: Path
-    onnx_sha256: str
-    tokenizer_sha256: str
     mask_id: int
     max_tokens: int
 
     @property
-    def onnx_path(self) -> Path:
-        """The ONNX file."""
-        return self.folder / "model.onnx"
-
-    @property
-    def tokenizer_path(self) -> Path:
-        """The tokenizer, as published by the model's authors."""
-        return self.folder / "tokenizer.json"
-
-    def check_hashes(self) -> None:
-        """Compare the files' SHA-256 with the manifest.
-
-        Raises
-        ------
-        HashMismatchError
-            Names the file, what was found and what was expected.
-        """
-        files = (
-            (self.onnx_path, self.onnx_sha256),
-            (self.tokenizer_path, self.tokenizer_sha256),
-        )
-        check_files(files, f"FOLDER --name {self.name} --task fill-mask")
+    def export_arguments(self) -> str:
+        """A folder, the model's name and its task."""
+        return f"FOLDER --name {self.name} --task fill-mask"
 
 
 def masked_models_folder(cache_dir: Path) -> Path:
@@ -145,27 +120,21 @@ def list_masked(cache_dir: Path) -> list[str]:
 
 
 def _build(source: Path, built: Path) -> None:
-    """Write ``model.onnx``, ``tokenizer.json`` and ``manifest.json``, synced to disk."""
     from fastscore_models.bert import max_positions
     from fastscore_models.masked_graph import build_masked
 
     hashes = source_hashes(source, {})
     config, weights = read_source(source)
-    onnx_bytes = build_masked(weights, config).SerializeToString(deterministic=True)
-    tokenizer_bytes = (source / "tokenizer.json").read_bytes()
-    manifest = {
+    model = build_masked(weights, config)
+    tokenizer = (source / "tokenizer.json").read_bytes()
+    about = {
         "exporter": FILL_MASK_EXPORTER_VERSION,
         "task": "fill-mask",
         "source_sha256": hashes,
-        "onnx_sha256": hashlib.sha256(onnx_bytes).hexdigest(),
-        "tokenizer_sha256": hashlib.sha256(tokenizer_bytes).hexdigest(),
-        "mask_id": _mask_id(tokenizer_bytes, source / "tokenizer.json"),
+        "mask_id": _mask_id(tokenizer, source / "tokenizer.json"),
         "max_tokens": max_positions(config),
     }
-    write_synced(built / "model.onnx", onnx_bytes)
-    write_synced(built / "tokenizer.json", tokenizer_bytes)
-    text = json.dumps(manifest, indent=2, sort_keys=True)
-    write_synced(built / "manifest.json", f"{text}\n".encode())
+    write_files(built, model.SerializeToString(deterministic=True), tokenizer, about)
 
 
 def _mask_id(tokenizer: bytes, path: Path) -> int:

@@ -84,7 +84,7 @@ def test_int8_must_be_exported_of_the_very_weights(own_cache, any_processor):
     with pytest.raises(ModelError, match="has no int8 form"):
         Embedder("tiny", precision="int8", cache_dir=own_cache)
     export_int8(exact.exported)
-    made.path.write_bytes(made.path.read_bytes()[:-1] + b"!")
+    made.write_bytes(made.read_bytes()[:-1] + b"!")
     with pytest.raises(ModelError, match=r"model-int8\.onnx has SHA-256"):
         Embedder("tiny", precision="int8", cache_dir=own_cache).encode(["w1"])
 
