@@ -1,5 +1,6 @@
 """Old scores beside new: what a public script wrote against a run, number by number."""
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -190,14 +191,10 @@ def _read(suite: str, path: Path) -> pl.DataFrame:
     try:
         if path.suffix == ".gz":
             content = unpack(content, path.suffix)
-        if suite == "score_dialogue":
-            return published.score_dialogue_scores(str(path), content)
-        if suite == "memory_finance":
-            return published.memory_finance_scores(str(path), content)
-        metrics = [one.id for one in load_suite(suite).metrics if one.table == "dialogues"]
-        if suite == "guest_simulation":
-            return published.guest_simulation_scores(str(path), content, metrics)
-        return published.preference_shift_scores(str(path), content, metrics)
+        metrics: dict[str, list[str]] = defaultdict(list)
+        for one in load_suite(suite).metrics:
+            metrics[one.table].append(one.id)
+        return published.READERS[suite](str(path), content, metrics)
     except (
         ValueError, KeyError, TypeError, AttributeError, OSError, RecursionError
     ) as error:  # fmt: skip
@@ -244,7 +241,7 @@ def _summary_numbers(run: Run) -> pl.DataFrame:
     files = suite.legacy_files(tables, (), options)
     (name,) = (name for name in files if name.endswith(".json"))
     return (
-        published.memory_finance_scores(name, files[name])
+        published.memory_finance_scores(name, files[name], {})
         .filter(pl.col("table") == "summary")
         .select("log", "dialogue", "label", "place", "metric", ours="value", found=True)
     )

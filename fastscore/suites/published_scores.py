@@ -4,7 +4,7 @@ import csv
 import io
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import polars as pl
@@ -23,10 +23,13 @@ SCHEMA: dict[str, pl.DataType] = {
 dialogue's id, what tells apart those of one id, the table and place of ours with the same,
 and how many decimals were written."""
 
+Ids = Mapping[str, Sequence[str]]
+"""The ids of a suite's metrics by table."""
+
 _DECIMALS = re.compile(r"\.(\d+)$")
 
 
-def score_dialogue_scores(name: str, content: bytes) -> pl.DataFrame:
+def score_dialogue_scores(name: str, content: bytes, metrics: Ids) -> pl.DataFrame:
     """Read a ``*-score.json`` of score_dialogue.py."""
     document = json.loads(content, parse_float=_Written)
     log, dialogue = document.get("log_file"), document.get("dialogue_uid")
@@ -39,13 +42,7 @@ def score_dialogue_scores(name: str, content: bytes) -> pl.DataFrame:
             here = f"{place}/{step['step']}"
             rows += [
                 ("steps", here, metric, step[metric])
-                for metric in (
-                    "lexical_similarity",
-                    "semantic_cosine_raw",
-                    "semantic_similarity",
-                    "earliness",
-                    "U_step",
-                )
+                for metric in metrics["steps"]
                 if metric in step
             ]
     for metric, value in document["dialogue_summary"].items():
@@ -53,7 +50,7 @@ def score_dialogue_scores(name: str, content: bytes) -> pl.DataFrame:
     return _frame((log, dialogue, None, *row) for row in rows)
 
 
-def memory_finance_scores(name: str, content: bytes) -> pl.DataFrame:
+def memory_finance_scores(name: str, content: bytes, metrics: Ids) -> pl.DataFrame:
     """Read what MemFinRobot wrote: a summary with its dialogues, or the numbers of turns."""
     found: list[tuple[Any, ...]] = []
     if name.endswith(".json"):
@@ -91,7 +88,7 @@ TURN_NUMBERS = (
 """The columns of memory_finance's turn rows that are numbers, or true or false; M2 has no turns."""
 
 
-def preference_shift_scores(name: str, content: bytes, metrics: Sequence[str]) -> pl.DataFrame:
+def preference_shift_scores(name: str, content: bytes, metrics: Ids) -> pl.DataFrame:
     """Read a ``results.jsonl``: the numbers of each conversation that have our names."""
     found = []
     for line in content.splitlines():
@@ -100,13 +97,13 @@ def preference_shift_scores(name: str, content: bytes, metrics: Sequence[str]) -
             label = row.get("model") or row.get("model_name")
             found += [
                 (None, row.get("session_id"), label, "dialogues", "", metric, row[metric])
-                for metric in metrics
+                for metric in metrics["dialogues"]
                 if isinstance(row.get(metric, ""), int | float | None)
             ]
     return _frame(found)
 
 
-def guest_simulation_scores(name: str, content: bytes, metrics: Sequence[str]) -> pl.DataFrame:
+def guest_simulation_scores(name: str, content: bytes, metrics: Ids) -> pl.DataFrame:
     """Read an ``all_conversations_metrics.csv``; its folder ``exp<k>`` names the level."""
     level = re.search(r"exp(\d+)", name)
     found = []
@@ -121,10 +118,19 @@ def guest_simulation_scores(name: str, content: bytes, metrics: Sequence[str]) -
                 metric,
                 _Written(row[metric]),
             )
-            for metric in metrics
+            for metric in metrics["dialogues"]
             if row.get(metric)
         ]
     return _frame(found)
+
+
+READERS: Mapping[str, Callable[[str, bytes, Ids], pl.DataFrame]] = {
+    "score_dialogue": score_dialogue_scores,
+    "memory_finance": memory_finance_scores,
+    "preference_shift": preference_shift_scores,
+    "guest_simulation": guest_simulation_scores,
+}
+"""What reads a suite's published scores: from a file's name, its content and our metrics."""
 
 
 class _Written(float):
