@@ -135,7 +135,7 @@ class ScoreInput:
         if self.is_frame:
             format: Format = "jsonl" if self.frame is None else "parquet"
             read = partial(self.records, source)
-            screen_rows(read, format, FRAME_NAME, source, suite, is_part=is_part)
+            screen_rows(read, format, source, suite, is_part=is_part)
 
     def records(self, source: Source) -> Iterator[Record]:
         """Yield its rows as Python objects, for inspection, never for scoring."""

@@ -6,9 +6,9 @@ How to propose a layout for a file, try it and print it:
 >>> rows = [row for record in records(file) for row in chat_rows(record, source.chat, "file:1")]
 ...     # doctest: +SKIP
 
-`suggestions.proposed_layouts` yields the layouts that may fit some records, best first. A suite's
-own reader takes records under a layout by `ScoreInput(rows=...)` with the mapped source.
-`layout.as_toml` writes a layout, to be kept and edited.
+`suggestions.fitting_layout` finds the best layout that fits a file. A suite's own reader takes
+records under a layout by `ScoreInput(rows=...)` with the mapped source. `layout.as_toml` writes a
+layout, to be kept and edited.
 
 Simple layouts (an array of turns, texts that are strings) are not read here but compiled to paths
 (`column_map`). Only arrays that need more pass through `plain_turns`. All other documents pass

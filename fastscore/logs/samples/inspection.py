@@ -20,13 +20,13 @@ from fastscore.logs.inputs.files import (
     list_left_aside,
     resolve_inputs,
 )
-from fastscore.logs.inputs.found_keys import FoundKey, FoundKeys, count_keys, fold_maps
+from fastscore.logs.inputs.found_keys import FoundKeys, count_keys, fold_maps
 from fastscore.logs.inputs.layout import layout_map
 from fastscore.logs.samples.column_samples import RequiredColumn, all_columns
 from fastscore.logs.samples.records import beginning_of, records
 from fastscore.logs.samples.screening import UnknownWordsError, screen
 from fastscore.logs.samples.suggestions import ROW_PER_TURN
-from fastscore.suites.declarations import ALL_METRICS, Column, Source
+from fastscore.suites.declarations import ALL_METRICS, Source
 from fastscore.wording import TYPE, Flag, layout_flag, typed
 
 EXAMPLE_CHARACTERS = 60
@@ -184,29 +184,28 @@ def _inspected(
         found = count_keys(rows)
     is_whole = head is file and next(rows, None) is None
     alike = shapes_seen.setdefault((file.format, file.kind, frozenset(found.keys)), [])
+    unfit = dict(alike[0].unfit) if alike else {}
     if len(alike) == _FILES_TRIED:
         fits = [replace(fit, trial=None) for fit in alike[0].fits]
-        return InspectedFile(file, found, is_whole, tuple(fits), alike[0].unfit)
+        return InspectedFile(file, found, is_whole, tuple(fits), unfit)
     fits = _fits_as(head, alike[0], sources, try_reading) if alike else []
-    if fits:
-        inspected = InspectedFile(file, found, is_whole, tuple(fits), alike[0].unfit)
-        alike.append(inspected)
-        return inspected
-    unfit: dict[str, str] = {}
-    for suite, source in sources.items():
-        try:
-            fits.append(_fit(head, found, suite, source, try_reading))
-        except FastscoreError as error:
-            unfit[suite] = error.reason
-    fits.sort(key=_order)
-    inspected = InspectedFile(file, found, is_whole, tuple(fits), unfit)
-    alike.append(inspected)
-    return inspected
-
-
-def _order(fit: Fit) -> tuple[bool, int, int]:
-    """Put what fits as it is first, then what would score most."""
-    return len(fit.flags) > 0, -(fit.trial.n_scored if fit.trial else 0), len(fit.lacking)
+    if not fits:
+        unfit = {}
+        for suite, source in sources.items():
+            try:
+                fits.append(_fit(head, found, suite, source, try_reading))
+            except FastscoreError as error:
+                unfit[suite] = error.reason
+        # what fits as it is comes first, then what would score most
+        fits.sort(
+            key=lambda fit: (
+                len(fit.flags) > 0,
+                -(fit.trial.n_scored if fit.trial else 0),
+                len(fit.lacking),
+            )
+        )
+    alike.append(InspectedFile(file, found, is_whole, tuple(fits), unfit))
+    return alike[-1]
 
 
 def _fits_as(
@@ -286,17 +285,13 @@ def _lacking(source: Source, found: FoundKeys) -> tuple[RequiredColumn, ...]:
     given: set[str] = set()
     for need in all_columns(source):
         column, keys = need.column, found.around(source, need.holder)
-        if _occurs(column, keys):
+        # names of CSV have no case
+        with_values = {path.lower() for path, key in keys.items() if key.count > key.nulls}
+        if any(key.lower() in with_values for key in column.keys):
             given.add(need.name)
         elif keys and column.needed_by != ALL_METRICS and (column.needed_by or column.affects):
             lacking[need.name] = need  # of two, the one in the array that is there
     return tuple(need for need in lacking.values() if need.name not in given)
-
-
-def _occurs(column: Column, keys: Mapping[str, FoundKey]) -> bool:
-    """Tell whether a column's key stands there with a value; names of CSV have no case."""
-    known = {path.lower() for path, key in keys.items() if key.count > key.nulls}
-    return any(key.lower() in known for key in column.keys)
 
 
 def as_json(inspection: Inspection, commands: Mapping[str, str]) -> dict[str, Any]:

@@ -29,6 +29,7 @@ from fastscore.logs.inputs.found_keys import (
     role_meanings,
     shortened,
 )
+from fastscore.logs.inputs.frames import FRAME_NAME
 from fastscore.logs.samples.column_samples import (
     ColumnSample,
     FileSample,
@@ -120,7 +121,6 @@ def screen(files: Sequence[InputFile], source: Source, suite: str) -> Screened:
 def screen_rows(
     read: Callable[[], Iterator[Record]],
     format: Format,
-    name: str,
     source: Source,
     suite: str,
     *,
@@ -130,7 +130,7 @@ def screen_rows(
 
     In a part of a log (`is_part`) the keys are looked for, not values and words.
     """
-    seen = sample_file(InputFile(name, format, "none", 0), source, Known(), read)
+    seen = sample_file(InputFile(FRAME_NAME, format, "none", 0), source, Known(), read)
     if seen.lacking:
         raise lacking_error(suite, source, seen.lacking, [seen])
     if not is_part:

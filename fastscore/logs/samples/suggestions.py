@@ -4,8 +4,8 @@ import re
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from itertools import islice
+from operator import itemgetter
 
-from fastscore.errors import UsageError
 from fastscore.logs.inputs.chats import BARE, counted_rows, is_array_of_turns
 from fastscore.logs.inputs.column_map import EACH, NO_MAP, ColumnMap, map_source
 from fastscore.logs.inputs.document_values import json_of
@@ -73,7 +73,7 @@ def _suggested(
         taken = keys_of_others(siblings, need.name)
         if need.column.items:
             arrays = {
-                path: _array_key()
+                path: FoundKey(count=1, types=Counter(array=1))
                 for path in _own_arrays(found)
                 if EACH not in path and ANY_KEY not in path and path not in taken
             }
@@ -116,10 +116,6 @@ def _nearest_key(
     return nearest_key(column, keys, taken)
 
 
-def _array_key() -> FoundKey:
-    return FoundKey(count=1, types=Counter(array=1))
-
-
 def keys_beside(
     need: RequiredColumn, source: Source, advice: Mapping[str, str], found: FoundKeys
 ) -> dict[str, FoundKey]:
@@ -143,9 +139,9 @@ def flags_to_type(
     )
     records = list(islice(seen.read(), ROWS_SAMPLED))
     if source.chat is None and (not has_own_array or not _are_turns(records, source)):
-        for name in proposed_layouts(records, suite, source):
-            if _fits(name, suite, source, seen):
-                return [layout_flag(name)]
+        layout = fitting_layout(records, suite, source, seen)
+        if layout is not None:
+            return [layout_flag(layout)]
     flags = [column_flag(need.name, advice[need.place]) for need in lacking if need.place in advice]
     held = [need.holder for need in lacking if need.column.items or need.holder]
     if held and advice:
@@ -176,16 +172,16 @@ def layout_of_arrays(suite: str, source: Source, seen: FileSample) -> str | None
     if source.chat_rows is None or source.chat is not None:
         return None
     rows = records(seen.file, BARE, holds_rows=is_array_of_turns)
-    for name in proposed_layouts(list(islice(rows, ROWS_SAMPLED)), suite, source):
-        if _fits(name, suite, source, seen):
-            return name
-    return None
+    return fitting_layout(list(islice(rows, ROWS_SAMPLED)), suite, source, seen)
 
 
-def proposed_layouts(records: Sequence[Record], suite: str, source: Source) -> list[str]:
-    """Return the names of the layouts that find turns of known speakers in records, best first.
+def fitting_layout(
+    records: Sequence[Record], suite: str, source: Source, seen: FileSample
+) -> str | None:
+    """Return the name of the layout by which a file has all that is needed; None without one.
 
-    The best finds most turns, then has fewest speakers that it does not know, then is the simplest.
+    The best finds most turns of known speakers in the first records, then has fewest speakers that
+    it does not know, then is the simplest.
     """
     ranked = []
     holds_arrays = any(set(record) <= {BARE, source.array_column} for record in records)
@@ -205,8 +201,12 @@ def proposed_layouts(records: Sequence[Record], suite: str, source: Source) -> l
             steps = (*chat.turns, *chat.id, chat.speaker, chat.text, chat.dialogues)
             is_of_texts = not chat.speaker and not chat.text
             simplicity = (not is_of_texts, not is_compiled, sum(map(len, steps)))
-            ranked.append((-n_known, n_unknown, simplicity, name))
-    return [name for *_, name in sorted(ranked)]
+            ranked.append(((-n_known, n_unknown, simplicity, name), mapped))
+    read = None if seen.file.size else seen.read
+    for (*_, name), mapped in sorted(ranked, key=itemgetter(0)):
+        if sample_file(seen.file, mapped, Known(), read).has_all:
+            return name
+    return None
 
 
 def row_per_turn(files: Sequence[InputFile], suite: str, source: Source) -> ColumnMap:
@@ -232,17 +232,17 @@ def _count_turns(records: Sequence[Record], source: Source) -> tuple[int, int]:
     chat = source.chat
     if chat is None:
         return 0, 0
-    known = {word for _, word in chat.rows.words}
-    n_known = n_unknown = 0
+    words = {word for _, word in chat.rows.words}
+    are_known: Counter[bool] = Counter()
     for record in records:
         for row in counted_rows(record, source):
-            turns = row.get(chat.rows.array, ()) if chat.rows.array else (row,)
-            for turn in turns if isinstance(turns, list | tuple) else ():
-                if isinstance(turn, dict) and turn.get(chat.rows.text) is not None:
-                    is_known = turn.get(chat.rows.speaker) in known
-                    n_known += is_known
-                    n_unknown += not is_known
-    return n_known, n_unknown
+            turns = row.get(chat.rows.array) if chat.rows.array else [row]
+            are_known.update(
+                turn.get(chat.rows.speaker) in words
+                for turn in (turns if isinstance(turns, list) else ())
+                if isinstance(turn, dict) and turn.get(chat.rows.text) is not None
+            )
+    return are_known[True], are_known[False]
 
 
 def _item_flags(
@@ -261,13 +261,3 @@ def _item_flags(
                 if path is not None:
                     flags.append(column_flag(item.name, path))
     return flags
-
-
-def _fits(layout: str, suite: str, source: Source, seen: FileSample) -> bool:
-    """Tell whether rows have all that is needed where a layout says."""
-    try:
-        source = map_source(source, load_layout(layout).of(suite))
-    except UsageError:
-        return False
-    read = None if seen.file.size else seen.read
-    return sample_file(seen.file, source, Known(), read).has_all
