@@ -398,7 +398,7 @@ def read_lines(
     blocks
         The stream; a view contains complete lines.
     offset, line
-        Byte and number of its first line.
+        Byte and number of its first line; lines without numbers are not counted (0).
     damage
         Known damage after the stream's end.
     max_line
@@ -462,7 +462,7 @@ class _LineSplitter:
     def _whole(self, data: bytes | memoryview) -> Iterator[Lines]:
         yield from _parts(Lines(data, self.offset, self.line))
         self.offset += len(data)
-        if self.offset != self.stop:
+        if self.line and self.offset != self.stop:
             self.line += count_line_ends(np.frombuffer(data, np.uint8))
 
     def _skip_long(self, data: bytes) -> Generator[Lines, None, bytes]:

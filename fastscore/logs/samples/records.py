@@ -137,7 +137,7 @@ def _values(file: InputFile, holds_rows: Callable[[Any], bool]) -> Iterator[Any]
     elif file.format == "json":
         values = _json_values(read_document(blocks(), file.path, holds_rows=holds_rows))
     else:
-        values = _json_values(read_lines(blocks()))
+        values = _json_values(read_lines(blocks(), line=0))
     for value in values:
         n_lines += 1
         if value is not None:
@@ -224,8 +224,6 @@ def beginning_of(file: InputFile, folder: Path) -> InputFile:
         else:
             path.write_bytes(_first_values(file) if file.format == "json" else _first_lines(file))
     except _GivenUpError as error:
-        if file.format != "json":
-            return file
         raise InputError(
             f"{file.path}: a JSON value of more than {MAX_RECORD_BYTES >> 20} MiB is not read.",
             "Write its dialogues as an array, or one a line: `jq -c '.[]'`.",
@@ -237,23 +235,13 @@ def beginning_of(file: InputFile, folder: Path) -> InputFile:
 
 def _first_lines(file: InputFile) -> bytes:
     """Return the first lines of text, of CSV its first records."""
-    read: list[bytes] = []
-
-    def blocks() -> Iterator[bytes]:
-        for block in _blocks(file):
-            if len(read) * _BLOCK_BYTES > MAX_RECORD_BYTES:
-                raise _GivenUpError
-            read.append(block)
-            yield block
-
-    end = 0
-    for lines in (
-        read_lines(blocks()) if file.format == "jsonl" else read_csv(blocks(), file.path, ())
-    ):
+    blocks = itertools.islice(_blocks(file), MAX_RECORD_BYTES // _BLOCK_BYTES)
+    is_csv, end = file.format == "csv", 0
+    for lines in read_csv(blocks, file.path, ()) if is_csv else read_lines(blocks, line=0):
         end = lines.offset + len(lines.data)
         if end >= _HEAD_BYTES:
             break
-    return b"".join(read)[:end]
+    return b"".join(itertools.islice(_blocks(file), end // _BLOCK_BYTES + 1))[:end]
 
 
 def _first_values(file: InputFile) -> bytes:
