@@ -3,7 +3,6 @@
 import shlex
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path, PurePath
 from typing import Any
@@ -79,9 +78,10 @@ def _describe_unknown_words(
     found: NullCounts, of_all: str, column: Column | None, chat_rows: ChatRows | None
 ) -> str:
     """Name the words that a suite does not know, and what to type."""
-    shown = [
-        f"{_abbreviate(word)} in {count:,}" for word, count in islice(found.words.items(), SHOWN)
-    ]
+    shown = []
+    for word, count in islice(found.words.items(), SHOWN):
+        short = word if len(word) <= _LONGEST_WORD else word[: _LONGEST_WORD - 1] + "…"
+        shown.append(f"{short!r} in {count:,}")
     note = ", ".join(shown)
     if found.n_words > SHOWN:
         note += f" and {found.n_words - SHOWN:,} more words, in {found.n_unknown:,} together"
@@ -96,10 +96,6 @@ def _describe_unknown_words(
         flags = nearest_words(column.name, found.words, column.vocabulary.known)
     known = ", ".join(word for word in column.vocabulary.known if word)
     return f"{note}; known: {known}" + (f"; type {typed(flags)}" if flags else "")
-
-
-def _abbreviate(word: str) -> str:
-    return repr(word if len(word) <= _LONGEST_WORD else word[: _LONGEST_WORD - 1] + "…")
 
 
 def _note_on_lines(counts: dict[str, int], source: Source) -> list[str]:
@@ -182,54 +178,9 @@ def _note_on_dialogues(
     ]
 
 
-@dataclass(frozen=True, slots=True)
-class MissingColumn:
-    """A column that is null everywhere, and the metrics that lack it in every row.
-
-    Parameters
-    ----------
-    need
-        The column.
-    null
-        The metrics that are null without it.
-    affected
-        The metrics that have another value without it.
-    """
-
-    need: RequiredColumn
-    null: tuple[str, ...]
-    affected: tuple[str, ...]
-
-    def describe(self, found: FoundKeys, source: Source) -> str:
-        """Say so, with the keys that were found and what to type."""
-        lost = [
-            f"{', '.join(metrics)} {'is' if len(metrics) == 1 else 'are'} {how}"
-            for metrics, how in (
-                (self.null, "null in every row"),
-                (self.affected, "scored without it"),
-            )
-            if metrics
-        ]
-        place, column, holder = self.need.place, self.need.column, self.need.holder
-        keys = found.around(source, holder)
-        for key in (keys[name] for name in column.keys if name in keys):
-            if key.types and json_types(column).isdisjoint(key.types):
-                types = ", ".join(f"{each}s" for each in key.types)
-                return f"{', '.join(lost)}: {place}: found {types}, expected {KINDS[column.kind]}"
-        siblings = holder.items if holder else source.columns
-        nearest = nearest_key(column, keys, keys_of_others(siblings, column.name))
-        advice = f"; type {typed([column_flag(column.name, nearest)])}" if nearest else ""
-        if column.given_by:
-            advice += f"; also given by {' or '.join(list_alternatives(column))}"
-        return (
-            f"{', '.join(lost)}: no row has {place} (looked for: {', '.join(column.keys)}; "
-            f"found: {listed(keys)}{advice})"
-        )
-
-
 def missing_columns(
     missing: Iterable[NullCounts], source: Source, summary: pl.DataFrame, options: Any
-) -> list[MissingColumn]:
+) -> list[tuple[RequiredColumn, str]]:
     """Find the columns that are null everywhere and leave metrics that need them null.
 
     Parameters
@@ -242,6 +193,11 @@ def missing_columns(
         The run's summary.
     options
         The suite's options, some of which give what a column does.
+
+    Returns
+    -------
+    list
+        Each column with what happens to metrics; those with metrics that are null come first.
     """
     asked = [each for each in missing if each.asked]
     everywhere = {each.path for each in asked if each.null == each.asked}
@@ -259,10 +215,33 @@ def missing_columns(
         if column.needed_by == ALL_METRICS:
             lost = ("every metric",)
         affected = tuple(name for name in column.affects if name not in null)
-        if lost or affected:
-            found.append(MissingColumn(need, lost, affected))
-    # what is null comes before what has another value
-    return sorted(found, key=lambda each: not each.null)
+        effects = [
+            f"{', '.join(metrics)} {'is' if len(metrics) == 1 else 'are'} {how}"
+            for metrics, how in ((lost, "null in every row"), (affected, "scored without it"))
+            if metrics
+        ]
+        if effects:
+            found.append((not lost, need, ", ".join(effects)))
+    return [(need, effects) for _, need, effects in sorted(found, key=lambda each: each[0])]
+
+
+def _describe_missing(need: RequiredColumn, effects: str, found: FoundKeys, source: Source) -> str:
+    """Say what a missing column does to metrics, which keys were found, and what to type."""
+    place, column, holder = need.place, need.column, need.holder
+    keys = found.around(source, holder)
+    for key in (keys[name] for name in column.keys if name in keys):
+        if key.types and json_types(column).isdisjoint(key.types):
+            types = ", ".join(f"{each}s" for each in key.types)
+            return f"{effects}: {place}: found {types}, expected {KINDS[column.kind]}"
+    siblings = holder.items if holder else source.columns
+    nearest = nearest_key(column, keys, keys_of_others(siblings, column.name))
+    advice = f"; type {typed([column_flag(column.name, nearest)])}" if nearest else ""
+    if column.given_by:
+        advice += f"; also given by {' or '.join(list_alternatives(column))}"
+    return (
+        f"{effects}: no row has {place} (looked for: {', '.join(column.keys)}; "
+        f"found: {listed(keys)}{advice})"
+    )
 
 
 def note_run(
@@ -300,7 +279,7 @@ def note_run(
     whole = summary.filter(pl.col("group") == ALL)
     copies, notes_on_copies = _notes_on_copies(manifest.inputs)
     of_suite = suite.notes(dialogues, options) if suite.notes and dialogues.collect_schema() else ()
-    manifest.lacking = [each.describe(found, source) for each in lacking]
+    manifest.lacking = [_describe_missing(*each, found, source) for each in lacking]
     manifest.notes = [
         *of_suite,
         *notes_on_missing(missing, source),
@@ -309,7 +288,7 @@ def note_run(
         *_note_on_dialogues(dialogues, source, copies),
         *notes_on_copies,
     ]
-    manifest.all_null = any(each.need.column.needed_by == ALL_METRICS for each in lacking) or (
+    manifest.all_null = any(need.column.needed_by == ALL_METRICS for need, _ in lacking) or (
         whole.height > 0 and not (whole["n"] > 0).any()
     )
 

@@ -224,6 +224,8 @@ def beginning_of(file: InputFile, folder: Path) -> InputFile:
         else:
             path.write_bytes(_first_values(file) if file.format == "json" else _first_lines(file))
     except _GivenUpError as error:
+        if file.format != "json":
+            return file
         raise InputError(
             f"{file.path}: a JSON value of more than {MAX_RECORD_BYTES >> 20} MiB is not read.",
             "Write its dialogues as an array, or one a line: `jq -c '.[]'`.",

@@ -346,19 +346,10 @@ def _what_is_read(seen: FileSample) -> str:
 
 
 class MissingColumnsError(UnmappedLogError):
-    """Rows without columns that all metrics need, or that were asked for.
+    """Rows without columns that all metrics need, or that were asked for."""
 
-    Parameters
-    ----------
-    absent
-        The place of each column, and in what way it is absent.
-    """
-
-    def __init__(
-        self, message: str, absent: Mapping[str, str], flags: Sequence[Flag], unless: str
-    ) -> None:
-        super().__init__(message, flags, unless=unless)
-        self.absent = absent
+    absent: Mapping[str, str]
+    """The place of each column, and in what way it is absent."""
 
     @property
     def reason(self) -> str:
@@ -392,13 +383,14 @@ def lacking_error(
             told.add(keys)
         if need.place in advice:
             lines.append(f"    nearest: {advice[need.place]}")
-    return MissingColumnsError(
+    error = MissingColumnsError(
         "\n".join(lines),
-        absent,
         flags_to_type(suite, source, lacking, advice, found, seen[0]),
-        f"Name its key: {typed([column_flag(lacking[0].name, 'KEY')])}. "
+        unless=f"Name its key: {typed([column_flag(lacking[0].name, 'KEY')])}. "
         f"{command_text('inspect')} lists the keys of a log and the suites that it fits.",
     )
+    error.absent = absent
+    return error
 
 
 def words_error(
