@@ -22,9 +22,10 @@ from fastscore.results.show import show_outcome, show_summary
 from fastscore.results.summary_table import choose_metrics, summary_records
 from fastscore.suites.registry import load_suite
 from fastscore.terminal.grids import Column, Grid, fit_grid, latex, markdown, print_grid
+from tests.conftest import NIGHTLY
 from tests.results.conftest import SUITES, SuiteRuns
 
-WIDTHS = (60, 80, 120, 200)
+WIDTHS = (60, 80, 120, 200) if NIGHTLY else (60, 120)
 LABELS = {
     "score_dialogue": "miner_uid",
     "group_travel": "condition",
