@@ -4,7 +4,7 @@ Everything is computed from the committed tables; nothing is scored again. The s
 file give the same files, byte for byte.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import Any
@@ -23,14 +23,18 @@ from fastscore.suites.preference_shift.analysis.scored import (
     make_scored,
 )
 from fastscore.suites.preference_shift.analysis.tables import (
-    Tables,
-    make_tables,
+    ablations,
+    components,
     read_weights,
     top_concepts,
+    weight_grid,
+    window_sweep,
 )
 from fastscore.suites.preference_shift.analysis.validity import (
     CONVERSATION,
     HEADLINES,
+    construct_validity,
+    convergent_validity,
     segment_similarities,
     untestable,
 )
@@ -57,11 +61,12 @@ def _cell(value: Any) -> str:
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
-def _interval(value: str, low: str, high: str) -> Callable[[Row], str]:
+def _interval(value: str, ends: str) -> Callable[[Row], str]:
     def write(row: Row) -> str:
-        if row[low] is None or row[high] is None:
+        low, high = row[f"{ends}low"], row[f"{ends}high"]
+        if low is None or high is None:
             return _cell(row[value])
-        return f"{_number(row[value])} [{_number(row[low])}, {_number(row[high])}]"
+        return f"{_number(row[value])} [{_number(low)}, {_number(high)}]"
 
     return write
 
@@ -101,13 +106,13 @@ _COMPONENTS: tuple[Shown, ...] = (
     ("n", "n"),
     ("units", "n_units"),
     ("null", "n_null"),
-    ("mean [95 % CI]", _interval("mean", "low", "high")),
+    ("mean [95 % CI]", _interval("mean", "")),
     ("sd", "sd"),
     ("median", "median"),
 )
 _DIFFERENCE: tuple[Shown, ...] = (
-    ("difference [95 % CI]", _interval("difference", "difference_low", "difference_high")),
-    ("Hedges\u2019 g [95 % CI]", _interval("effect_g", "effect_low", "effect_high")),
+    ("difference [95 % CI]", _interval("difference", "difference_")),
+    ("Hedges\u2019 g [95 % CI]", _interval("effect_g", "effect_")),
     ("p", _p("p")),
     ("p (Holm)", _p("holm_p")),
     ("detectable", "detectable"),
@@ -117,7 +122,7 @@ _ABLATIONS: tuple[Shown, ...] = (
     ("variant", _variant),
     ("n", "n"),
     ("null", "n_null"),
-    ("mean [95 % CI]", _interval("mean", "low", "high")),
+    ("mean [95 % CI]", _interval("mean", "")),
     ("rank", "rank"),
     ("pairs", "n_pairs"),
     *_DIFFERENCE,
@@ -147,11 +152,11 @@ _CONVERGENT: tuple[Shown, ...] = (
     ("units", "n_units"),
     ("score null", "n_null_score"),
     ("judge null", "n_null_judge"),
-    ("\u03c1 [95 % CI]", _interval("rho", "rho_low", "rho_high")),
+    ("\u03c1 [95 % CI]", _interval("rho", "rho_")),
     ("p", _p("rho_p")),
     ("p (Holm)", _p("rho_holm_p")),
     ("detectable", "detectable_rho"),
-    ("\u03c4 [95 % CI]", _interval("tau", "tau_low", "tau_high")),
+    ("\u03c4 [95 % CI]", _interval("tau", "tau_")),
     ("p of \u03c4", _p("tau_p")),
 )
 _LEVELS: tuple[Shown, ...] = (
@@ -166,14 +171,8 @@ _LEVELS: tuple[Shown, ...] = (
 )
 
 
-def components_table(table: pl.DataFrame) -> str:
-    """Write the scores by group."""
-    return _html("Scores by group", _COMPONENTS, table, words=2)
-
-
-def ablations_table(table: pl.DataFrame) -> str:
-    """Write the variants of TAS and CAS."""
-    return _html("Variants of TAS and CAS" + _family(table), _ABLATIONS, table, words=2)
+Tables = Mapping[str, pl.DataFrame]
+"""The tables of an analysis by the names of their files."""
 
 
 def sweep_table(table: pl.DataFrame) -> str:
@@ -236,22 +235,19 @@ def _family(rows: pl.DataFrame) -> str:
 def _html(caption: str, shown: Sequence[Shown], table: pl.DataFrame, *, words: int) -> str:
     """Write a table whose first columns are words, the others numbers."""
     kinds = [' class="text"' if place < words else "" for place in range(len(shown))]
-    head = "".join(
-        f'<th scope="col"{kind}>{escape(heading)}</th>'
-        for kind, (heading, _) in zip(kinds, shown, strict=True)
-    )
-    body = "".join(
-        f"<tr>{''.join(_cells(kinds, shown, row))}</tr>" for row in table.iter_rows(named=True)
-    )
+    columns = [(kind, *each) for kind, each in zip(kinds, shown, strict=True)]
+    head = "".join(f'<th scope="col"{kind}>{escape(heading)}</th>' for kind, heading, _ in columns)
+    body = ""
+    for row in table.iter_rows(named=True):
+        cells = (
+            (kind, _cell(row[what]) if isinstance(what, str) else what(row))
+            for kind, _, what in columns
+        )
+        body += f"<tr>{''.join(f'<td{kind}>{escape(text)}</td>' for kind, text in cells)}</tr>"
     return (
         f'<div class="scroll" tabindex="0"><table><caption>{escape(caption)}</caption>'
         f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
     )
-
-
-def _cells(kinds: Sequence[str], shown: Sequence[Shown], row: Row) -> list[str]:
-    texts = [_cell(row[what]) if isinstance(what, str) else what(row) for _, what in shown]
-    return [f"<td{kind}>{escape(text)}</td>" for kind, text in zip(kinds, texts, strict=True)]
 
 
 _STYLE = """
@@ -310,7 +306,7 @@ _SECTIONS = (
         "Scores and their parts",
         "TAS and CAS with what they are made of, over conversations.",
         ("distributions", "radar"),
-        lambda tables: components_table(tables.components),
+        lambda tables: _html("Scores by group", _COMPONENTS, tables["components"], words=2),
     ),
     PageSection(
         "turns",
@@ -324,7 +320,7 @@ _SECTIONS = (
         "Which concepts of the user the answers lack, and which they bring in unasked, by the "
         "number of turns. Each field's and each model's are in tables/top_concepts.csv.",
         (),
-        lambda tables: top_concepts_table(tables.top_concepts),
+        lambda tables: top_concepts_table(tables["top_concepts"]),
     ),
     PageSection(
         "recovery",
@@ -332,7 +328,7 @@ _SECTIONS = (
         "How soon the answers fit again after a shift. The window is varied over the scores of the "
         "turns; nothing is scored again.",
         ("recovery",),
-        lambda tables: sweep_table(tables.window_sweep),
+        lambda tables: sweep_table(tables["window_sweep"]),
     ),
     PageSection(
         "ablations",
@@ -340,7 +336,12 @@ _SECTIONS = (
         "Each score without some of its parts. Differences are paired by conversation. Tests are t "
         "tests with cluster-robust errors, those of the intervals.",
         ("ablations",),
-        lambda tables: ablations_table(tables.ablations),
+        lambda tables: _html(
+            "Variants of TAS and CAS" + _family(tables["ablations"]),
+            _ABLATIONS,
+            tables["ablations"],
+            words=2,
+        ),
     ),
     PageSection(
         "weights",
@@ -358,7 +359,7 @@ _SECTIONS = (
         "are t tests with cluster-robust errors. Each model's contrasts are in "
         "tables/construct_validity.csv.",
         ("construct",),
-        lambda tables: construct_table(tables.construct_validity),
+        lambda tables: construct_table(tables["construct_validity"]),
     ),
     PageSection(
         "convergent",
@@ -370,7 +371,7 @@ _SECTIONS = (
         "the t test of the jackknife interval. Each model's correlations are in "
         "tables/convergent_validity.csv.",
         ("judge",),
-        lambda tables: convergent_table(tables.convergent_validity),
+        lambda tables: convergent_table(tables["convergent_validity"]),
     ),
 )
 
@@ -468,26 +469,33 @@ def analyse_run(
     judged = collect_judged(
         scored.conversations, judgements, settings.judge_scale, settings.judge_columns
     )
-    cosines, missing = _segment_cosines(run, scored)
-    frequent = top_concepts(run.tables["turns"])
-    tables = make_tables(scored, judged, cosines, frequent)
-    figures = draw_figures(scored, judged, tables)
-    too_few = untestable(tables.convergent_validity)
-    found = (missing, describe_rejects(judged), _left_out(scored), too_few)
-    notes = tuple(note for note in found if note)
-    page = make_page(TITLE, _facts(run, scored), notes, tables, figures)
-    drawn = {figure.name: figure.svg for figure in figures}
-    captions = {figure.name: (figure.title, figure.caption) for figure in figures}
-    return AnalysisContents(
-        page=page, tables=tables.by_name(), figures=drawn, notes=notes, captions=captions
-    )
-
-
-def _segment_cosines(run: CommittedRun, scored: Scored) -> tuple[pl.DataFrame | None, str]:
     weights, missing = read_weights(scored)
+    cosines = None
     if weights is None:
-        return None, f"{missing} CR is not compared within and across segments."
-    return segment_similarities(run.tables["turns"], weights, scored.conversations), ""
+        missing += " CR is not compared within and across segments."
+    else:
+        cosines = segment_similarities(run.tables["turns"], weights, scored.conversations)
+    tables = {
+        "components": components(scored),
+        "ablations": ablations(scored),
+        "weight_grid": weight_grid(scored),
+        "window_sweep": window_sweep(scored),
+        "convergent_validity": convergent_validity(scored, judged),
+        "construct_validity": construct_validity(scored, cosines),
+        "top_concepts": top_concepts(run.tables["turns"]),
+        "judge_rejects": judged.rejects,
+    }
+    figures = draw_figures(scored, judged, tables)
+    too_few = untestable(tables["convergent_validity"])
+    notes = tuple(filter(None, (missing, describe_rejects(judged), _left_out(scored), too_few)))
+    page = make_page(TITLE, _facts(run, scored), notes, tables, figures)
+    return AnalysisContents(
+        page=page,
+        tables=tables,
+        figures={figure.name: figure.svg for figure in figures},
+        notes=notes,
+        captions={figure.name: (figure.title, figure.caption) for figure in figures},
+    )
 
 
 def _left_out(scored: Scored) -> str:
@@ -503,19 +511,16 @@ def _left_out(scored: Scored) -> str:
 def _facts(run: CommittedRun, scored: Scored) -> list[str]:
     models = ", ".join(scored.models) or "none named"
     units = scored.conversations["cluster"].n_unique()
+    unit = "the dialogue, with the answers of all models to it"
+    if scored.unit != UNIT:
+        unit = f"the value of column <code>{escape(scored.unit)}</code>"
     return [
         f"{scored.conversations.height:,} conversations, {scored.turns.height:,} turns and "
         f"{scored.shifts.height:,} shifts; models: {escape(models)}. Scores come from grounded "
         "concept overlap in a closed set of items; a judge is a check on them, not the truth.",
-        f"The unit of intervals and tests is {_unit(scored)}: {units:,} units. Intervals have "
+        f"The unit of intervals and tests is {unit}: {units:,} units. Intervals have "
         "95 %. Tests are two-sided, and Holm's procedure corrects the headline tests of each table "
         "and group. A result is significant if its corrected p is below 0.05 and its interval "
         "excludes 0.",
         f"Run: <code>{escape(run.name)}</code>, <code>{escape(run.signature)}</code>",
     ]
-
-
-def _unit(scored: Scored) -> str:
-    if scored.unit == UNIT:
-        return "the dialogue, with the answers of all models to it"
-    return f"the value of column <code>{escape(scored.unit)}</code>"

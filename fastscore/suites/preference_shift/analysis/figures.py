@@ -1,23 +1,24 @@
 """The figures of an analysis, as SVG; here those of turns and shifts."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 from matplotlib.lines import Line2D
 
 from fastscore.suites.judged import Judged
 from fastscore.suites.preference_shift.analysis.model_figures import (
-    ALL_LABEL,
     COLOURS,
     GREY,
+    LOOKS,
     MARKERS,
     MODELS_SHOWN,
     Drawn,
     ablation_bars,
     bars,
     blank,
+    by_model,
     counted,
     distributions,
     draw,
@@ -25,8 +26,6 @@ from fastscore.suites.preference_shift.analysis.model_figures import (
     interval_words,
     judge_figure,
     legend_above,
-    looks,
-    offset_models,
     radar,
     rows_of,
     settings,
@@ -42,7 +41,6 @@ from fastscore.suites.preference_shift.analysis.scored import (
     of_models,
     turns_around_shifts,
 )
-from fastscore.suites.preference_shift.analysis.tables import Tables
 
 
 def recovery_figure(scored: Scored, sweep: pl.DataFrame, models: list[str]) -> Drawn | None:
@@ -56,21 +54,18 @@ def recovery_figure(scored: Scored, sweep: pl.DataFrame, models: list[str]) -> D
     if scored.shifts.is_empty():
         return None
     window = max(1, scored.options.window)
-    names = models or [ALL_LABEL]
+    groups = by_model(scored.shifts, models)
     figure = blank(3.1)
     left, right = figure.subplots(1, 2, width_ratios=[1, 1.1])
     ticks = [f"{delay}" for delay in range(window)] + ["not\nrecovered"]
-    offsets = offset_models(len(names))
-    for place, ((model, look), offset) in enumerate(
-        zip(looks(names).items(), offsets, strict=True)
-    ):
-        shifts = scored.shifts.filter(pl.col("model") == model) if models else scored.shifts
-        bars(left, _delay_shares(shifts, window), place, len(names), look)
-        rows = rows_of(sweep.filter(pl.col("test") == "run"), model if models else None)
-        line = with_errors(
-            right, rows["window"] + offset, rows.rename({"rate": "mean"}), look, len(names)
-        )
-        line.set_label(model)
+    rates = sweep.filter(pl.col("test") == "run").rename({"rate": "mean"})
+    for place, (model, shifts) in enumerate(groups.items()):
+        known = shifts.filter(pl.col("recovered").is_not_null())
+        delays = known["delay"].fill_null(window).to_numpy()
+        shares = np.bincount(delays, minlength=window + 1) / max(1, len(delays))
+        bars(left, shares, place, len(groups))
+        rows = rows_of(rates, model)
+        with_errors(right, "window", rows, place, len(groups)).set_label(model)
     left.set_xticks(range(window + 1), ticks)
     left.set(xlabel="turns until recovery", ylabel="share of shifts", title="Delay")
     left.grid(axis="x", visible=False)
@@ -86,16 +81,9 @@ def recovery_figure(scored: Scored, sweep: pl.DataFrame, models: list[str]) -> D
         f"shift's own turn); {missed:,} were not recovered in it and have no delay (null); of "
         f"{unknown:,} it is unknown for want of a text, and they count for nothing. Right: "
         "the share of shifts that a turn of the window meets the run's recovery test for, "
-        f"{interval_words(len(names))}; the dashed line is the run's window."
+        f"{interval_words(len(groups))}; the dashed line is the run's window."
     )
     return draw(figure, "recovery", "Recovery after shifts", caption)
-
-
-def _delay_shares(shifts: pl.DataFrame, window: int) -> npt.NDArray[np.float64]:
-    """Return the share of shifts of each delay, and last of those not recovered."""
-    known = shifts.filter(pl.col("recovered").is_not_null())
-    delays = known["delay"].fill_null(window).to_numpy()
-    return np.bincount(delays, minlength=window + 1) / max(1, len(delays))
 
 
 def construct_figure(table: pl.DataFrame) -> Drawn | None:
@@ -113,7 +101,7 @@ def construct_figure(table: pl.DataFrame) -> Drawn | None:
     axis = figure.subplots()
     places = np.arange(rows.height)
     values = rows["difference"].to_numpy()
-    ends = error_bars(rows, "difference", ("difference_low", "difference_high"))
+    ends = error_bars(rows.select(mean="difference", low="difference_low", high="difference_high"))
     is_clear = rows["is_significant"].fill_null(False).to_numpy()
     axis.errorbar(values, places, xerr=ends, fmt="none", ecolor="black", elinewidth=1, capsize=2)
     for chosen, face, label in (
@@ -252,26 +240,21 @@ def around_shifts_figure(scored: Scored, models: list[str]) -> Drawn | None:
     near = near.filter(reached)
     if near.is_empty():
         return None
-    names = models or [ALL_LABEL]
+    groups = by_model(near, models)
     figure = blank(2.7)
     axes = figure.subplots(1, len(PARTS), sharex=True)
-    for (model, look), offset in zip(looks(names).items(), offset_models(len(names)), strict=True):
-        rows = near.filter(pl.col("model") == model) if models else near
+    for place, rows in enumerate(groups.values()):
         for axis, part in zip(axes, PARTS, strict=True):
-            means = _means_by_distance(rows, part)
-            with_errors(axis, means["distance"] + offset, means, look, len(names))
+            with_errors(axis, "distance", _means_by_distance(rows, part), place, len(groups))
     for axis, label in zip(axes, PARTS.values(), strict=True):
         axis.axvline(0, color=GREY, ls=(0, (4, 2)), lw=1)
         axis.set(title=label, xlabel="turns from the shift", ylim=(-0.02, 1.02))
-    handles = [
-        Line2D([], [], color=look.colour, marker=look.marker, ls=look.line)
-        for look in looks(names).values()
-    ]
-    legend_above(figure, handles, names)
+    handles = [look.handle(look.line) for look in LOOKS[: len(groups)]]
+    legend_above(figure, handles, list(groups))
     n_by = near.group_by("distance").len()["len"].to_numpy()
     caption = (
         f"Means over {counted(near['shift_row'].n_unique(), 'shift')} "
-        f"{interval_words(len(names))}; 0 is the shift's own turn. Turns beyond another shift are "
+        f"{interval_words(len(groups))}; 0 is the shift's own turn. Turns beyond another shift are "
         f"left out, so n falls with distance: from {n_by.max():,} to {n_by.min():,} turns; "
         "distances that fewer than half of the shifts reach are not drawn. CC is 1 where neither "
         "side names a concept. No turn is null."
@@ -281,21 +264,15 @@ def around_shifts_figure(scored: Scored, models: list[str]) -> Drawn | None:
 
 def _means_by_distance(rows: pl.DataFrame, part: str) -> pl.DataFrame:
     wide = rows.pivot("distance", index=["shift_row", "cluster"], values=part)
-    distances = sorted(int(name) for name in wide.columns[2:])
-    columns = [f"{distance}" for distance in distances]
-    found = mean_intervals(wide, columns, dict.fromkeys(columns, SCORE_RANGES[part]))
-    return pl.DataFrame(
-        {
-            "distance": distances,
-            "mean": [interval.value for interval in found],
-            "low": [interval.low for interval in found],
-            "high": [interval.high for interval in found],
-        },
-        schema_overrides={"mean": pl.Float64, "low": pl.Float64, "high": pl.Float64},
+    distances = sorted(wide.columns[2:], key=int)
+    means = mean_intervals(wide, distances, dict.fromkeys(distances, SCORE_RANGES[part]))
+    schema = dict.fromkeys(("mean", "low", "high"), pl.Float64)
+    return pl.DataFrame(means, schema=schema).with_columns(
+        distance=pl.Series(distances, dtype=pl.String).cast(pl.Int64)
     )
 
 
-def draw_figures(scored: Scored, judged: Judged, tables: Tables) -> list[Drawn]:
+def draw_figures(scored: Scored, judged: Judged, tables: Mapping[str, pl.DataFrame]) -> list[Drawn]:
     """Draw every figure that the run has something for, the first models by name in each."""
     models = scored.models[:MODELS_SHOWN]
     shown = of_models(scored, models)
@@ -305,10 +282,10 @@ def draw_figures(scored: Scored, judged: Judged, tables: Tables) -> list[Drawn]:
             radar(shown, models),
             timelines(shown, models),
             around_shifts_figure(shown, models),
-            recovery_figure(shown, tables.window_sweep, models),
-            ablation_bars(tables.ablations, models),
-            weight_maps(tables.weight_grid, models),
-            construct_figure(tables.construct_validity),
-            judge_figure(scored, judged, tables.convergent_validity, models),
+            recovery_figure(shown, tables["window_sweep"], models),
+            ablation_bars(tables["ablations"], models),
+            weight_maps(tables["weight_grid"], models),
+            construct_figure(tables["construct_validity"]),
+            judge_figure(scored, judged, tables["convergent_validity"], models),
         )
     return [figure for figure in figures if figure is not None]

@@ -82,6 +82,19 @@ class Look:
     line: Any
     hatch: str
 
+    def handle(self, line: Any = "", **more: Any) -> Line2D:
+        """Return the model's mark in a legend."""
+        return Line2D([], [], color=self.colour, marker=self.marker, ls=line, **more)
+
+    @property
+    def filled(self) -> dict[str, Any]:
+        """How an area of the model is filled."""
+        return {"facecolor": self.colour, "hatch": self.hatch, "edgecolor": "black"}
+
+
+LOOKS = [Look(*parts) for parts in zip(COLOURS, MARKERS, LINES, HATCHES, strict=True)]
+"""Of the models by place among the sorted names."""
+
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
@@ -103,14 +116,11 @@ def settings() -> Iterator[None]:
         yield
 
 
-def looks(models: Sequence[str]) -> dict[str, Look]:
-    """Return each model's look, by its place among the sorted names."""
-    return {
-        model: Look(
-            *(choices[place % len(choices)] for choices in (COLOURS, MARKERS, LINES, HATCHES))
-        )
-        for place, model in enumerate(models)
-    }
+def by_model(frame: pl.DataFrame, models: list[str]) -> dict[str, pl.DataFrame]:
+    """Return the rows of every model that is shown, or all rows where none is named."""
+    if not models:
+        return {ALL_LABEL: frame}
+    return {model: frame.filter(pl.col("model") == model) for model in models}
 
 
 def blank(height: float) -> Figure:
@@ -120,33 +130,24 @@ def blank(height: float) -> Figure:
 
 def draw(figure: Figure, name: str, title: str, caption: str) -> Drawn:
     """Write a figure as SVG, with its title and caption for those who cannot see it."""
-    return Drawn(name, title, caption, _named(svg_of(figure), name, title, caption))
-
-
-def _named(svg: str, name: str, title: str, caption: str) -> str:
-    """Make ids unique to the figure, and describe it."""
-    opening, rest = with_own_ids(svg, name).split(">", 1)
+    opening, rest = with_own_ids(svg_of(figure), name).split(">", 1)
     described = (
         f'{opening} role="img" aria-labelledby="{name}-title {name}-desc">'
         f'<title id="{name}-title">{escape(title)}</title>'
         f'<desc id="{name}-desc">{escape(caption)}</desc>'
     )
-    return described + rest
+    return Drawn(name, title, caption, described + rest)
 
 
-def offset_models(n_models: int) -> list[float]:
-    """Return small offsets that keep the error bars of models at one place apart."""
-    step = min(0.12, 0.5 / n_models)
-    return [(place - (n_models - 1) / 2) * step for place in range(n_models)]
+def with_errors(axis: Any, x: str, means: pl.DataFrame, place: int, n_models: int) -> Any:
+    """Draw a model's means (columns mean, low, high) as a line with error bars; returns the line.
 
-
-def with_errors(axis: Any, x: pl.Series, means: pl.DataFrame, look: Look, n_models: int) -> Any:
-    """Draw means (columns mean, low, high) as a line with error bars; returns the line.
-
-    With more models than `ERRORS_SHOWN` the bars would hide the lines and are left out.
+    Small offsets keep the bars of models at one x apart. With more models than `ERRORS_SHOWN` the
+    bars would hide the lines and are left out.
     """
+    look = LOOKS[place]
     return axis.errorbar(
-        x,
+        means[x] + (place - (n_models - 1) / 2) * min(0.12, 0.5 / n_models),
         means["mean"].fill_null(np.nan),
         yerr=error_bars(means) if n_models <= ERRORS_SHOWN else None,
         color=look.colour,
@@ -164,12 +165,10 @@ def interval_words(n_models: int) -> str:
     return "without their intervals, which would hide the lines"
 
 
-def error_bars(
-    means: pl.DataFrame, column: str = "mean", ends: tuple[str, str] = ("low", "high")
-) -> list[Any]:
-    """Return how far a column's interval reaches below and above it; NaN if it has no end."""
-    values = means[column].fill_null(np.nan).to_numpy()
-    return [np.abs(means[end].fill_null(np.nan).to_numpy() - values).clip(0) for end in ends]
+def error_bars(means: pl.DataFrame) -> list[Any]:
+    """Return how far low and high are from a mean; NaN if it has no interval."""
+    mean, low, high = means.select(pl.col("mean", "low", "high").fill_null(np.nan))
+    return [(end - mean).abs().to_numpy() for end in (low, high)]
 
 
 def legend_above(figure: Figure, handles: Sequence[Any], labels: Sequence[str]) -> None:
@@ -214,11 +213,19 @@ def judge_figure(
     figure = blank(0.5 + 2.5 * rows)
     axes = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False).ravel()
     low, high = judged.scale
-    shown = looks(models or [ALL_LABEL])
     for axis, name in zip(axes, names, strict=False):
-        points = _points(frame, f"judge:{name}")
-        for model, look in shown.items():
-            _scatter(axis, points.filter(pl.col("model") == model) if models else points, look)
+        groups = by_model(_points(frame, f"judge:{name}"), models)
+        for points, look in zip(groups.values(), LOOKS, strict=False):
+            axis.plot(
+                points["tas"],
+                points["height"],
+                ls="",
+                marker=look.marker,
+                color=look.colour,
+                markerfacecolor="none",
+                ms=4,
+                alpha=0.8,
+            )
         axis.set_title(f"{name}\n")
         axis.text(0, 1.02, _rho(table, name), transform=axis.transAxes, va="bottom")
         axis.set_ylim(low - 0.3, high + 0.3)
@@ -226,11 +233,10 @@ def judge_figure(
         axis.set_visible(False)
     figure.supxlabel("TAS of the conversation", fontsize=8.5)
     figure.supylabel("judge's score", fontsize=8.5)
-    handles = [
-        Line2D([], [], color=look.colour, marker=look.marker, markerfacecolor="none", ls="")
-        for look in shown.values()
-    ]
-    legend_above(figure, handles, list(shown))
+    shown = models or [ALL_LABEL]
+    legend_above(
+        figure, [look.handle(markerfacecolor="none") for look in LOOKS[: len(shown)]], shown
+    )
     listed = ", ".join(f"{name} {count:,}" for name, count in counts.items())
     caption = (
         f"n: {listed}, of {counted(scored.conversations.height, 'conversation')}; those without "
@@ -241,19 +247,6 @@ def judge_figure(
         f"{POINTS_SHOWN:,} are drawn, evenly chosen. A judge is no ground truth."
     )
     return draw(figure, "judge", "TAS against the judge's scores", caption)
-
-
-def _scatter(axis: Any, points: pl.DataFrame, look: Look) -> None:
-    axis.plot(
-        points["tas"],
-        points["height"],
-        ls="",
-        marker=look.marker,
-        color=look.colour,
-        markerfacecolor="none",
-        ms=4,
-        alpha=0.8,
-    )
 
 
 def _points(frame: pl.DataFrame, column: str) -> pl.DataFrame:
@@ -299,17 +292,9 @@ SPOKES = {
 }
 
 
-def shown_groups(scored: Scored, models: list[str]) -> dict[str, pl.DataFrame]:
-    """Return the conversations of every model that is shown, or of all where none is named."""
-    if not models:
-        return {ALL_LABEL: scored.conversations}
-    parts = scored.conversations.partition_by("model", as_dict=True)
-    return {model: parts[(model,)] for model in models}
-
-
 def distributions(scored: Scored, models: list[str]) -> Drawn:
     """Draw the distribution of each part of TAS over conversations, a box a model."""
-    groups = shown_groups(scored, models)
+    groups = by_model(scored.conversations, models)
     figure = blank(4.6)
     axes = figure.subplots(2, 2).ravel()
     for axis, score in zip(axes, BOXES, strict=True):
@@ -330,8 +315,8 @@ def distributions(scored: Scored, models: list[str]) -> Drawn:
                 "markersize": 4.5,
             },
         )
-        for box, look in zip(drawn["boxes"], looks(list(groups)).values(), strict=True):
-            box.set(facecolor=look.colour, alpha=0.55, hatch=look.hatch, edgecolor="black")
+        for box, look in zip(drawn["boxes"], LOOKS, strict=False):
+            box.set(alpha=0.55, **look.filled)
         axis.set_yticks(
             range(1, len(groups) + 1),
             [f"{model} ({len(v):,})" for model, v in zip(groups, values, strict=True)],
@@ -351,15 +336,12 @@ def distributions(scored: Scored, models: list[str]) -> Drawn:
 
 def radar(scored: Scored, models: list[str]) -> Drawn:
     """Draw every model's mean parts on a radar where outward is better."""
-    groups = shown_groups(scored, models)
-    means = {
-        model: frame.select(value.mean().alias(name) for name, value in SPOKES.items()).row(0)
-        for model, frame in groups.items()
-    }
+    groups = by_model(scored.conversations, models)
     figure = blank(4.1)
     axis: Any = figure.add_subplot(projection="polar")
     angles = np.linspace(0, 2 * np.pi, len(SPOKES), endpoint=False)
-    for (model, values), look in zip(means.items(), looks(list(groups)).values(), strict=True):
+    for (model, frame), look in zip(groups.items(), LOOKS, strict=False):
+        values = frame.select(value.mean().alias(name) for name, value in SPOKES.items()).row(0)
         present = [k for k, value in enumerate(values) if value is not None]
         around = [*present, *present[:1]]
         axis.plot(
@@ -380,14 +362,13 @@ def radar(scored: Scored, models: list[str]) -> Drawn:
         label.set_bbox({"facecolor": "white", "edgecolor": "none", "pad": 0.5, "alpha": 0.8})
     axis.set_rlabel_position(108)
     legend_above(figure, *axis.get_legend_handles_labels())
-    shifted = sum(frame.filter(pl.col("n_shifts") > 0).height for frame in groups.values())
-    recovered = sum(frame["recovery_delay"].count() for frame in groups.values())
-    total = sum(frame.height for frame in groups.values())
+    drawn = pl.concat(groups.values())
+    shifted, recovered = (drawn["n_shifts"] > 0).sum(), drawn["recovery_delay"].count()
     caption = (
-        f"Means over {counted(total, 'conversation')}; the recovery rate over the {shifted:,} with "
-        f"a shift, the delay over the {recovered:,} in which one was recovered: it is null in the "
-        "others, and a spoke without any value is left out. Outward is better on every spoke; the "
-        "area means nothing."
+        f"Means over {counted(drawn.height, 'conversation')}; the recovery rate over the "
+        f"{shifted:,} with a shift, the delay over the {recovered:,} in which one was recovered: "
+        "it is null in the others, and a spoke without any value is left out. Outward is better "
+        "on every spoke; the area means nothing."
     )
     return draw(figure, "radar", "Means of the parts by model", caption)
 
@@ -399,23 +380,18 @@ def ablation_bars(table: pl.DataFrame, models: list[str]) -> Drawn:
     axes = figure.subplots(1, 2, width_ratios=[4, 3], sharey=True)
     for axis, references in zip(axes, (("tas",), ("cas", "cas_all")), strict=True):
         variants = [name for name, of in VARIANTS.items() if of in references]
-        for place, (model, look) in enumerate(looks(names).items()):
-            rows = rows_of(table, model if models else None).filter(
-                pl.col("variant").is_in(variants)
-            )
+        for place, model in enumerate(names):
+            rows = rows_of(table, model).filter(pl.col("variant").is_in(variants))
             means, errors = rows["mean"].fill_null(np.nan), {"lw": 0.9, "capsize": 2}
-            bars(axis, means, place, len(names), look, yerr=error_bars(rows), error_kw=errors)
+            bars(axis, means, place, len(names), yerr=error_bars(rows), error_kw=errors)
         axis.set_xticks(range(len(variants)), [VARIANT_NAMES[variant] for variant in variants])
         axis.axhline(0, color="black", lw=0.8)
         axis.grid(axis="x", visible=False)
         axis.set_title(f"{references[0].upper()} and its ablations")
     axes[0].set_ylabel("mean over conversations")
-    handles = [
-        Patch(facecolor=look.colour, alpha=0.75, hatch=look.hatch, edgecolor="black")
-        for look in looks(names).values()
-    ]
+    handles = [Patch(alpha=0.75, **look.filled) for look in LOOKS[: len(names)]]
     legend_above(figure, handles, names)
-    drawn = pl.concat([rows_of(table, model if models else None) for model in names])
+    drawn = pl.concat([rows_of(table, model) for model in names])
     of_tas, of_cas = (drawn.filter(pl.col("variant") == name) for name in ("tas", "cas"))
     n_tas, n_cas, null_cas = of_tas["n"].sum(), of_cas["n"].sum(), of_cas["n_null"].sum()
     caption = (
@@ -428,17 +404,17 @@ def ablation_bars(table: pl.DataFrame, models: list[str]) -> Drawn:
     return draw(figure, "ablations", "TAS and CAS without some of their parts", caption)
 
 
-def rows_of(table: pl.DataFrame, model: str | None) -> pl.DataFrame:
+def rows_of(table: pl.DataFrame, model: str) -> pl.DataFrame:
     """Return the rows of a model; those of all conversations if none or only one is named."""
-    several = (table["group"] == MODEL).any()
-    if model is None or not several:
+    if not (table["group"] == MODEL).any():
         return table.filter(pl.col("group") == ALL)
-    return table.filter((pl.col("group") == MODEL) & (pl.col("value") == model))
+    return table.filter(pl.col("group") == MODEL, pl.col("value") == model)
 
 
-def bars(axis: Any, heights: Any, place: int, n_models: int, look: Look, **more: Any) -> None:
+def bars(axis: Any, heights: Any, place: int, n_models: int, **more: Any) -> None:
     """Draw a model's bars beside those of the other models."""
     width = 0.8 / n_models
+    look = LOOKS[place]
     axis.bar(
         np.arange(len(heights)) + (place - (n_models - 1) / 2) * width,
         heights,
@@ -466,12 +442,11 @@ def weight_maps(grid: pl.DataFrame, models: list[str]) -> Drawn | None:
     columns = min(3, panels)
     figure = blank(0.4 + 2.2 * -(-panels // columns))
     axes = figure.subplots(-(-panels // columns), columns, squeeze=False).ravel()
-    shown = [rows_of(grid, model if models else None).drop_nulls("tas") for model in names]
+    shown = [rows_of(grid, model).drop_nulls("tas") for model in names]
     values = pl.concat(shown)["tas"].to_numpy()
     if not values.size:
         return None
     scale = Normalize(values.min(), values.max())
-    image = None
     for axis, model, rows in zip(axes, names, shown, strict=False):
         image = axis.scatter(
             rows["w_cc"], rows["w_cr"], c=rows["tas"], norm=scale, cmap="cividis", marker="s", s=46
@@ -485,9 +460,8 @@ def weight_maps(grid: pl.DataFrame, models: list[str]) -> Drawn | None:
         axis.grid(visible=False)
     for axis in axes[panels:]:
         axis.set_visible(False)
-    if image is not None:
-        bar: Any = figure.colorbar(image, ax=axes.tolist(), label="TAS", shrink=0.7)
-        bar.solids.set(rasterized=False, edgecolor="face")
+    bar: Any = figure.colorbar(image, ax=axes.tolist(), label="TAS", shrink=0.7)
+    bar.solids.set(rasterized=False, edgecolor="face")
     n = sum(rows["n"].item(0) for rows in shown if not rows.is_empty())
     caption = (
         f"TAS = a CC + b CR − c I over {n:,} conversations, at the 66 choices of weights "
@@ -502,13 +476,12 @@ def weight_maps(grid: pl.DataFrame, models: list[str]) -> Drawn | None:
 def _leaders(axis: Any, grid: pl.DataFrame, models: list[str]) -> None:
     shown = grid.filter((pl.col("group") == MODEL) & pl.col("value").is_in(models))
     leading = shown.filter(pl.col("tas") == pl.col("tas").max().over("w_cc", "w_cr"))
-    handles, labels = [], []
-    for model, look in looks(models).items():
+    handles = {}
+    for model, look in zip(models, LOOKS, strict=False):
         rows = leading.filter(pl.col("value") == model)
-        if rows.is_empty():
-            continue
-        axis.scatter(rows["w_cc"], rows["w_cr"], color=look.colour, marker=look.marker, s=30, lw=0)
-        handles.append(Line2D([], [], color=look.colour, marker=look.marker, ls=""))
-        labels.append(model)
-    axis.legend(handles, labels, loc="upper right", handletextpad=0.2)
+        if not rows.is_empty():
+            points = {"color": look.colour, "marker": look.marker, "s": 30, "lw": 0}
+            axis.scatter(rows["w_cc"], rows["w_cr"], **points)
+            handles[model] = look.handle()
+    axis.legend(handles.values(), handles, loc="upper right", handletextpad=0.2)
     axis.set_title("highest TAS")

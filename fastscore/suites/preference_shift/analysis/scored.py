@@ -23,8 +23,15 @@ from fastscore.suites.preference_shift.options import PreferenceShift
 
 Bounds = tuple[float | None, float | None]
 ALPHA = 0.05
-UNBOUNDED: Bounds = (None, None)
-
+MEAN_SCHEMA: dict[str, pl.DataType] = {
+    "n": pl.Int64(),
+    "n_units": pl.Int64(),
+    "n_null": pl.Int64(),
+    "mean": pl.Float64(),
+    "low": pl.Float64(),
+    "high": pl.Float64(),
+}
+"""A mean over ``n`` rows of ``n_units`` units with its 95 % interval; ``n_null`` rows have none."""
 
 DIFFERENCE_SCHEMA: dict[str, pl.DataType] = {
     "n_pair_units": pl.Int64(),
@@ -52,7 +59,7 @@ data show with a power of 80 %. ``reason`` is why there is no test."""
 
 def mean_intervals(
     frame: pl.DataFrame, columns: Sequence[str], bounds: Mapping[str, Bounds]
-) -> list[Estimate]:
+) -> list[dict[str, Any]]:
     """Return the mean of every column over its rows that are not null, with a 95 % interval.
 
     Parameters
@@ -62,13 +69,29 @@ def mean_intervals(
     columns
         Names of columns of numbers.
     bounds
-        The range of each column that has one: its interval stays in it.
+        The range of each column: its interval stays in it.
+
+    Returns
+    -------
+    list of dict
+        One a column: `MEAN_SCHEMA`, and the ``reason`` if there is no interval.
     """
-    _, sums, counts = cluster_sums(frame, columns)
     found = []
+    sums, counts = cluster_sums(frame, columns)
     for k, column in enumerate(columns):
-        minimum, maximum = bounds.get(column, UNBOUNDED)
-        found.append(clustered_mean(sums[:, k], counts[:, k], minimum=minimum, maximum=maximum))
+        minimum, maximum = bounds[column]
+        mean = clustered_mean(sums[:, k], counts[:, k], minimum=minimum, maximum=maximum)
+        found.append(
+            {
+                "n": frame[column].count(),
+                "n_null": frame[column].null_count(),
+                "n_units": mean.n_units,
+                "mean": mean.value,
+                "low": mean.low,
+                "high": mean.high,
+                "reason": mean.reason,
+            }
+        )
     return found
 
 
@@ -82,18 +105,20 @@ def paired_difference(
     dict
         The columns of `DIFFERENCE_SCHEMA` that need no other test.
     """
-    _, sums, counts = cluster_sums(frame.drop_nulls([first, second]), [first, second])
-    of_first, of_second = (Clusters(sums[:, k], counts[:, k]) for k in range(2))
+    sums, counts = cluster_sums(frame.drop_nulls([first, second]), [first, second])
+    of_first, of_second = map(Clusters, sums.T, counts.T)
     found = clustered_difference(
         of_second, of_first, shared=True, minimum=bounds[0], maximum=bounds[1]
     )
-    effect = hedges_g(of_second, of_first, paired=True) or (None, None, None)
+    effect, effect_low, effect_high = hedges_g(of_second, of_first, paired=True) or [None] * 3
     return {
         "n_pair_units": found.n_units,
         "difference": found.value,
         "difference_low": found.low,
         "difference_high": found.high,
-        **dict(zip(("effect_g", "effect_low", "effect_high"), effect, strict=True)),
+        "effect_g": effect,
+        "effect_low": effect_low,
+        "effect_high": effect_high,
         "standard_error": found.standard_error,
         "df": found.degrees_of_freedom,
         "p": t_p_value(found),
@@ -114,23 +139,18 @@ def with_corrected(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     family = sum(p is not None for p in p_values)
     found = []
     for row, corrected in zip(rows, holm(p_values), strict=True):
-        is_member = corrected is not None
+        members = None if corrected is None else family
+        ends = row.get("difference_low"), row.get("difference_high")
         estimate = Estimate(
             None, standard_error=row.get("standard_error"), degrees_of_freedom=row.get("df")
         )
-        found.append(
-            {
-                **row,
-                "family": family if is_member else None,
-                "holm_p": corrected,
-                "is_significant": is_significant(
-                    corrected, row.get("difference_low"), row.get("difference_high")
-                ),
-                "detectable": least_detectable(
-                    estimate, alpha=ALPHA / family if is_member else ALPHA
-                ),
-            }
-        )
+        more = {
+            "family": members,
+            "holm_p": corrected,
+            "is_significant": is_significant(corrected, *ends),
+            "detectable": least_detectable(estimate, alpha=ALPHA / (members or 1)),
+        }
+        found.append(row | more)
     return found
 
 
@@ -141,8 +161,8 @@ def is_significant(corrected: float | None, low: float | None, high: float | Non
     return corrected < ALPHA and low is not None and high is not None and not low <= 0.0 <= high
 
 
-def cluster_sums(frame: pl.DataFrame, columns: Sequence[str]) -> tuple[int, Values, Values]:
-    """Return how many clusters there are, and sums and counts, each (clusters, columns).
+def cluster_sums(frame: pl.DataFrame, columns: Sequence[str]) -> tuple[Values, Values]:
+    """Return the sums and counts of clusters, each (clusters, columns).
 
     Values are added in ascending order within a cluster, so that no order of rows shows.
     """
@@ -150,12 +170,11 @@ def cluster_sums(frame: pl.DataFrame, columns: Sequence[str]) -> tuple[int, Valu
     sums, counts = np.zeros((2, labels.size, len(columns)))
     for k, column in enumerate(columns):
         values = frame[column].cast(pl.Float64)
-        present = values.is_not_null().to_numpy()
-        numbers, of = values.drop_nulls().to_numpy(), codes[present]
+        numbers, of = values.drop_nulls().to_numpy(), codes[values.is_not_null().to_numpy()]
         order = np.lexsort((numbers, of))
         sums[:, k] = np.bincount(of[order], weights=numbers[order], minlength=labels.size)
         counts[:, k] = np.bincount(of, minlength=labels.size)
-    return labels.size, sums, counts
+    return sums, counts
 
 
 ALL = "all"
@@ -347,8 +366,7 @@ def turns_around_shifts(
 def by_group(frame: pl.DataFrame) -> Iterator[tuple[dict[str, str | None], pl.DataFrame]]:
     """Yield all rows, then each model's where there are several, with the group's two columns."""
     yield {"group": ALL, "value": None}, frame
-    models = frame["model"].drop_nulls().unique().sort().to_list()
+    models = frame["model"].drop_nulls().unique().sort()
     if len(models) > 1:
-        parts = frame.partition_by("model", as_dict=True)
         for model in models:
-            yield {"group": MODEL, "value": model}, parts[(model,)]
+            yield {"group": MODEL, "value": model}, frame.filter(pl.col("model") == model)

@@ -5,8 +5,6 @@ are those that answers miss, and bring in unasked, most often.
 """
 
 import hashlib
-from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +12,12 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from fastscore.statistics.clustered import Estimate, clustered_mean
-from fastscore.statistics.samples import Values
-from fastscore.suites.judged import Judged
+from fastscore.statistics.clustered import clustered_mean
 from fastscore.suites.preference_shift.analysis.scored import (
     ALL,
     DIFFERENCE_SCHEMA,
     GROUP_SCHEMA,
+    MEAN_SCHEMA,
     MODEL,
     SCORE_NAMES,
     SCORE_RANGES,
@@ -30,10 +27,6 @@ from fastscore.suites.preference_shift.analysis.scored import (
     mean_intervals,
     paired_difference,
     with_corrected,
-)
-from fastscore.suites.preference_shift.analysis.validity import (
-    construct_validity,
-    convergent_validity,
 )
 from fastscore.suites.preference_shift.concepts import concept_idf
 from fastscore.suites.preference_shift.options import PreferenceShift
@@ -86,40 +79,26 @@ def weight_grid(scored: Scored) -> pl.DataFrame:
     pl.DataFrame
         In `GRID_SCHEMA`; null where a group has no conversation with scores.
     """
-    weights = simplex()
-    with_parts = scored.conversations.drop_nulls(PARTS)
-    parts = [_grid_of(group, frame, weights) for group, frame in by_group(with_parts)]
-    ranked = pl.col("tas").rank("min", descending=True).over("group", "w_cc", "w_cr")
-    return (
-        pl.concat(parts)
-        .with_columns(pl.when(pl.col("group") == MODEL).then(ranked).cast(pl.Int64).alias("rank"))
-        .select(*GRID_SCHEMA)
-    )
+    rows = []
+    for group, frame in by_group(scored.conversations.drop_nulls(PARTS)):
+        sums, counts = cluster_sums(frame, PARTS)
+        for w_cc, w_cr, w_copying in simplex().tolist():
+            tas = clustered_mean(
+                sums @ [w_cc, w_cr, -w_copying],
+                counts[:, 0],
+                minimum=-w_copying,
+                maximum=w_cc + w_cr,
+            )
+            of_group = (*group.values(), w_cc, w_cr, w_copying, frame.height)
+            rows.append((*of_group, tas.value, tas.low, tas.high, None))
+    table = pl.DataFrame(rows, schema=GRID_SCHEMA, orient="row")
+    return table.with_columns(_rank("tas", "w_cc", "w_cr"))
 
 
-def _grid_of(group: dict[str, str | None], frame: pl.DataFrame, weights: Values) -> pl.DataFrame:
-    _, sums, counts = cluster_sums(frame, PARTS)
-    found = [
-        clustered_mean(
-            sums @ [w_cc, w_cr, -w_copying],
-            counts[:, 0],
-            minimum=-w_copying,
-            maximum=w_cc + w_cr,
-        )
-        for w_cc, w_cr, w_copying in weights
-    ]
-    columns = {
-        "w_cc": weights[:, 0],
-        "w_cr": weights[:, 1],
-        "w_copying": weights[:, 2],
-        "tas": [estimate.value for estimate in found],
-        "low": [estimate.low for estimate in found],
-        "high": [estimate.high for estimate in found],
-    }
-    return pl.DataFrame(columns, schema_overrides=GRID_SCHEMA).with_columns(
-        pl.lit(frame.height, dtype=pl.Int64).alias("n"),
-        *(pl.lit(value, dtype=pl.String).alias(name) for name, value in group.items()),
-    )
+def _rank(score: str, *within: str) -> pl.Expr:
+    """Rank the models of a table by a score, 1 being the highest."""
+    rank = pl.col(score).rank("min", descending=True).over("group", *within)
+    return pl.when(pl.col("group") == MODEL).then(rank).cast(pl.Int64).alias("rank")
 
 
 LONGEST = 10
@@ -161,15 +140,32 @@ def window_sweep(scored: Scored) -> pl.DataFrame:
     options = scored.options
     own = max(1, options.window)
     windows = range(1, max(LONGEST, own) + 1)
+    names = [f"{window}" for window in windows]
     rows: list[dict[str, Any]] = []
     for test in ("run", "cosine"):
         delays = first_recoveries(scored, options, test)
-        for group, frame in by_group(delays):
+        for group, shifts in by_group(delays.with_columns(map(_is_recovered, windows))):
+            rates = mean_intervals(shifts, names, dict.fromkeys(names, (0.0, 1.0)))
             rows += [
-                {**group, "test": test, "is_own": row["window"] == own, **row}
-                for row in _sweep(frame, windows)
+                {
+                    **group,
+                    **rate,
+                    "test": test,
+                    "window": window,
+                    "n_shifts": rate["n"],
+                    "n_recovered": shifts[name].sum(),
+                    "rate": rate["mean"],
+                    "mean_delay": shifts.filter(pl.col("delay") < window)["delay"].mean(),
+                    "is_own": window == own,
+                }
+                for window, name, rate in zip(windows, names, rates, strict=True)
             ]
     return pl.DataFrame(rows, schema=SWEEP_SCHEMA)
+
+
+def _is_recovered(window: int) -> pl.Expr:
+    met, unknown = ((pl.col(name) < window).fill_null(False) for name in ("delay", "unknown_from"))
+    return pl.when(met | ~unknown).then(met).alias(f"{window}")
 
 
 def first_recoveries(scored: Scored, options: PreferenceShift, test: str) -> pl.DataFrame:
@@ -201,45 +197,10 @@ def first_recoveries(scored: Scored, options: PreferenceShift, test: str) -> pl.
     return shifts.sort("conversation", "turn")
 
 
-def _sweep(frame: pl.DataFrame, windows: range) -> list[dict[str, Any]]:
-    is_met = {window: (pl.col("delay") < window).fill_null(False) for window in windows}
-    is_unknown = {window: (pl.col("unknown_from") < window).fill_null(False) for window in windows}
-    inside = {
-        f"{window}": pl.when(is_met[window] | ~is_unknown[window])
-        .then(is_met[window])
-        .alias(f"{window}")
-        for window in windows
-    }
-    frame = frame.with_columns(inside.values())
-    rates = mean_intervals(frame, list(inside), dict.fromkeys(inside, (0.0, 1.0)))
-    delays = frame.select(
-        pl.col("delay").filter(pl.col("delay") < window).mean().alias(f"{window}")
-        for window in windows
-    )
-    return [
-        {
-            "window": window,
-            "n_shifts": frame[f"{window}"].count(),
-            "n_units": rate.n_units,
-            "n_recovered": int(frame[f"{window}"].sum()),
-            "rate": rate.value,
-            "low": rate.low,
-            "high": rate.high,
-            "mean_delay": delays[f"{window}"].item(),
-        }
-        for window, rate in zip(windows, rates, strict=True)
-    ]
-
-
 COMPONENT_SCHEMA: dict[str, pl.DataType] = {
     **GROUP_SCHEMA,
     "score": pl.String(),
-    "n": pl.Int64(),
-    "n_units": pl.Int64(),
-    "n_null": pl.Int64(),
-    "mean": pl.Float64(),
-    "low": pl.Float64(),
-    "high": pl.Float64(),
+    **MEAN_SCHEMA,
     "sd": pl.Float64(),
     "median": pl.Float64(),
     "reason": pl.String(),
@@ -247,53 +208,6 @@ COMPONENT_SCHEMA: dict[str, pl.DataType] = {
 """A score in a group: its mean over the ``n`` conversations of ``n_units`` units that have it, the
 mean's 95 % confidence interval, the sample standard deviation and the median. The score is null in
 ``n_null`` conversations. ``reason`` is why there is no interval."""
-
-
-@dataclass(frozen=True, slots=True)
-class Tables:
-    """The tables of an analysis."""
-
-    components: pl.DataFrame
-    ablations: pl.DataFrame
-    weight_grid: pl.DataFrame
-    window_sweep: pl.DataFrame
-    convergent_validity: pl.DataFrame
-    construct_validity: pl.DataFrame
-    top_concepts: pl.DataFrame
-    judge_rejects: pl.DataFrame
-
-    def by_name(self) -> Mapping[str, pl.DataFrame]:
-        """Return every table under its file's name."""
-        return {name: getattr(self, name) for name in self.__slots__}
-
-
-def make_tables(
-    scored: Scored,
-    judged: Judged,
-    segment_cosines: pl.DataFrame | None,
-    frequent: pl.DataFrame,
-) -> Tables:
-    """Compute every table.
-
-    Parameters
-    ----------
-    scored, judged
-        The run's scores and the judge's.
-    segment_cosines
-        As in `construct_validity`.
-    frequent
-        What `top_concepts` returns.
-    """
-    return Tables(
-        components(scored),
-        ablations(scored),
-        weight_grid(scored),
-        window_sweep(scored),
-        convergent_validity(scored, judged),
-        construct_validity(scored, segment_cosines),
-        frequent,
-        judged.rejects,
-    )
 
 
 def components(scored: Scored) -> pl.DataFrame:
@@ -304,27 +218,13 @@ def components(scored: Scored) -> pl.DataFrame:
     pl.DataFrame
         In `COMPONENT_SCHEMA`.
     """
-    names = list(SCORE_NAMES)
-    names.remove("cc_of_concepts")
+    names = [name for name in SCORE_NAMES if name != "cc_of_concepts"]
     rows = []
     for group, frame in by_group(scored.conversations):
-        means = mean_intervals(frame, names, SCORE_RANGES)
-        for name, mean in zip(names, means, strict=True):
-            values = frame[name].drop_nulls().sort()
-            row = {
-                **group,
-                "score": name,
-                "n": values.len(),
-                "n_units": mean.n_units,
-                "n_null": frame.height - values.len(),
-                "mean": mean.value,
-                "low": mean.low,
-                "high": mean.high,
-                "sd": values.std(),
-                "median": values.median(),
-                "reason": mean.reason,
-            }
-            rows.append(row)
+        for name, mean in zip(names, mean_intervals(frame, names, SCORE_RANGES), strict=True):
+            values = frame[name].sort()
+            spread = {"score": name, "sd": values.std(), "median": values.median()}
+            rows.append(group | mean | spread)
     return pl.DataFrame(rows, schema=COMPONENT_SCHEMA)
 
 
@@ -343,12 +243,7 @@ ABLATION_SCHEMA: dict[str, pl.DataType] = {
     **GROUP_SCHEMA,
     "variant": pl.String(),
     "reference": pl.String(),
-    "n": pl.Int64(),
-    "n_units": pl.Int64(),
-    "n_null": pl.Int64(),
-    "mean": pl.Float64(),
-    "low": pl.Float64(),
-    "high": pl.Float64(),
+    **MEAN_SCHEMA,
     "rank": pl.Int64(),
     "n_pairs": pl.Int64(),
     **DIFFERENCE_SCHEMA,
@@ -372,18 +267,19 @@ def ablations(scored: Scored) -> pl.DataFrame:
     pl.DataFrame
         In `ABLATION_SCHEMA`.
     """
-    variants = ablated_scores(scored)
+    ranges = {variant: SCORE_RANGES[reference] for variant, reference in VARIANTS.items()}
     rows: list[dict[str, Any]] = []
-    for group, frame in by_group(variants):
-        rows += [group | row for row in with_corrected(_compare(frame))]
-    ranked = pl.col("mean").rank("min", descending=True).over("group", "variant")
-    unranked = {name: dtype for name, dtype in ABLATION_SCHEMA.items() if name != "rank"}
-    return pl.DataFrame(rows, schema=unranked).select(
-        pl.when(pl.col("group") == MODEL).then(ranked).cast(pl.Int64).alias("rank")
-        if name == "rank"
-        else pl.col(name)
-        for name in ABLATION_SCHEMA
-    )
+    for group, frame in by_group(ablated_scores(scored)):
+        compared = []
+        means = mean_intervals(frame, list(VARIANTS), ranges)
+        for (variant, reference), mean in zip(VARIANTS.items(), means, strict=True):
+            row = group | mean | {"variant": variant, "reference": reference, "reason": None}
+            if variant != reference:
+                row["n_pairs"] = frame.drop_nulls([variant, reference]).height
+                row |= paired_difference(frame, variant, reference, ranges[variant])
+            compared.append(row)
+        rows += with_corrected(compared)
+    return pl.DataFrame(rows, schema=ABLATION_SCHEMA).with_columns(_rank("mean", "variant"))
 
 
 def ablated_scores(scored: Scored) -> pl.DataFrame:
@@ -437,33 +333,6 @@ def _without_recovery(options: PreferenceShift) -> pl.Expr:
     return pl.when(pl.col("n_turns") > 0).then(pl.sum_horizontal(weighted, ignore_nulls=False))
 
 
-def _compare(frame: pl.DataFrame) -> list[dict[str, Any]]:
-    ranges = {variant: SCORE_RANGES[reference] for variant, reference in VARIANTS.items()}
-    means = mean_intervals(frame, list(VARIANTS), ranges)
-    return [_row(frame, variant, mean) for variant, mean in zip(VARIANTS, means, strict=True)]
-
-
-def _row(frame: pl.DataFrame, variant: str, mean: Estimate) -> dict[str, Any]:
-    reference = VARIANTS[variant]
-    n = frame[variant].count()
-    row: dict[str, Any] = {
-        "variant": variant,
-        "reference": reference,
-        "n": n,
-        "n_units": mean.n_units,
-        "n_null": frame.height - n,
-        "mean": mean.value,
-        "low": mean.low,
-        "high": mean.high,
-    }
-    if variant == reference:
-        return row
-    return row | {
-        "n_pairs": frame.drop_nulls([variant, reference]).height,
-        **paired_difference(frame, variant, reference, SCORE_RANGES[reference]),
-    }
-
-
 def read_weights(scored: Scored) -> tuple[pl.DataFrame | None, str]:
     """Read the catalogue that the run names, if it is still there as it was.
 
@@ -484,8 +353,6 @@ def read_weights(scored: Scored) -> tuple[pl.DataFrame | None, str]:
 
 MOST_OVER_ALL, MOST_OF_A_MODEL = 200, 100
 """How many concepts of a field are listed, as the successor of the public evaluation lists them."""
-
-KINDS = ("missing", "hallucinated")
 
 TOP_CONCEPTS_SCHEMA: dict[str, pl.DataType] = {
     **GROUP_SCHEMA,
@@ -515,17 +382,17 @@ def top_concepts(turns: pl.LazyFrame) -> pl.DataFrame:
     pl.DataFrame
         In `TOP_CONCEPTS_SCHEMA`, over all conversations and, where there are several, by model.
     """
-    counted = pl.concat([_by_model(turns, kind) for kind in KINDS]).collect()
+    counted = pl.concat([_by_model(turns, kind) for kind in ("missing", "hallucinated")]).collect()
     n_turns = turns.group_by("model").agg(pl.len().alias("turns")).collect()
     over_all = (
         counted.group_by("kind", "concept")
         .agg(pl.col("n_turns", "n_conversations").sum())
-        .with_columns(pl.lit(n_turns["turns"].sum()).alias("turns"))
+        .with_columns(turns=n_turns["turns"].sum(), value=pl.lit(None, dtype=pl.String))
     )
-    parts = [_ranked(over_all, ALL, [], MOST_OVER_ALL)]
+    parts = [_ranked(over_all, ALL, MOST_OVER_ALL)]
     if n_turns["model"].drop_nulls().len() > 1:
-        of_models = counted.drop_nulls("model").join(n_turns, on="model")
-        parts.append(_ranked(of_models, MODEL, ["model"], MOST_OF_A_MODEL))
+        of_models = counted.drop_nulls("model").join(n_turns, on="model").rename({"model": "value"})
+        parts.append(_ranked(of_models, MODEL, MOST_OF_A_MODEL))
     return pl.concat(parts)
 
 
@@ -544,26 +411,17 @@ def _by_model(turns: pl.LazyFrame, kind: str) -> pl.LazyFrame:
     )
 
 
-def _ranked(counted: pl.DataFrame, group: str, by: list[str], most: int) -> pl.DataFrame:
+def _ranked(counted: pl.DataFrame, group: str, most: int) -> pl.DataFrame:
     """Keep the most frequent concepts of each kind and field, ranked."""
-    within = [*by, "kind", "field"]
+    rank = pl.int_range(1, 1 + pl.len(), dtype=pl.Int64).over("value", "kind", "field")
     return (
-        counted.with_columns(pl.col("concept").str.split_exact("=", 1).struct[0].alias("field"))
-        .sort(
-            *by,
-            pl.col("kind").replace_strict(
-                {k: n for n, k in enumerate(KINDS)}, return_dtype=pl.Int8
-            ),
-            "field",
-            pl.col("n_turns").neg(),
-            "concept",
+        counted.with_columns(
+            group=pl.lit(group),
+            field=pl.col("concept").str.split_exact("=", 1).struct[0],
+            share_of_turns=pl.col("n_turns") / pl.col("turns"),
         )
-        .with_columns(
-            pl.int_range(1, 1 + pl.len(), dtype=pl.Int64).over(within).alias("rank"),
-            pl.lit(group).alias("group"),
-            (pl.col(by[0]) if by else pl.lit(None, dtype=pl.String)).alias("value"),
-            (pl.col("n_turns") / pl.col("turns")).alias("share_of_turns"),
-        )
+        .sort("value", pl.col("kind") == "hallucinated", "field", -pl.col("n_turns"), "concept")
+        .with_columns(rank=rank)
         .filter(pl.col("rank") <= most)
         .select(*TOP_CONCEPTS_SCHEMA)
     )

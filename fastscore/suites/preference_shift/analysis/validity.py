@@ -8,7 +8,6 @@ unit. Do they order the models as the judge does? The models' means are ranked. 
 conversations of all models together mixes the two: this correlation has no test.
 """
 
-from collections.abc import Iterator
 from typing import Any
 
 import polars as pl
@@ -40,9 +39,10 @@ from fastscore.suites.preference_shift.analysis.scored import (
 
 TURN_SCORES = ("cc", "cc_of_concepts", "cr", "tas")
 PHASES = (("at", "before"), ("after", "at"), ("after", "before"))
-WITHIN_ACROSS = ("within", "across")
+AROUND_SHIFTS = [(score, first, second) for score in TURN_SCORES for first, second in PHASES]
+SEGMENTS = ("cr", "within", "across")
 
-EXPECTED_AT_SHIFTS = (("cc", "at", "before"), ("cc", "after", "at"), ("cr", *WITHIN_ACROSS))
+EXPECTED_AT_SHIFTS = (("cc", "at", "before"), ("cc", "after", "at"), SEGMENTS)
 """What controlled shifts should show: CC drops at a shift and rises after it, and CR is higher
 within segments than across them. CC with concepts is a variant of CC, and TAS contains CC."""
 
@@ -81,7 +81,7 @@ def construct_validity(scored: Scored, segment_cosines: pl.DataFrame | None) -> 
     pairs = _conversation_pairs(scored, segment_cosines)
     rows: list[dict[str, Any]] = []
     for group, frame in by_group(pairs):
-        of_group = [_row(frame, *contrast) for contrast in _contrasts()]
+        of_group = [_row(frame, *contrast) for contrast in (*AROUND_SHIFTS, SEGMENTS)]
         if segment_cosines is None:
             of_group[-1]["reason"] = "missing_input"
         rows += [group | row for row in with_corrected(of_group)]
@@ -104,17 +104,18 @@ def around_shifts(scored: Scored) -> pl.DataFrame:
     near = turns_around_shifts(scored, window, window, TURN_SCORES)
     distance = pl.col("distance")
     phases = {"before": distance < 0, "at": distance == 0, "after": distance > 0}
-    shifts = near.filter(phases["at"]).select(
-        "shift_row", "conversation", "cluster", "model", pl.col("shift").alias("turn")
-    )
-    for phase, is_in in phases.items():
-        means = (
-            near.filter(is_in)
-            .group_by("shift_row", maintain_order=True)
-            .agg(pl.col(score).mean().alias(f"{score}:{phase}") for score in TURN_SCORES)
+    return (
+        near.drop("turn")
+        .rename({"shift": "turn"})
+        .group_by("shift_row", "conversation", "cluster", "model", "turn", maintain_order=True)
+        .agg(
+            pl.col(score).filter(is_in).mean().alias(f"{score}:{phase}")
+            for phase, is_in in phases.items()
+            for score in TURN_SCORES
         )
-        shifts = shifts.join(means, on="shift_row", how="left", maintain_order="left")
-    return shifts.drop("shift_row")
+        .sort("shift_row")
+        .drop("shift_row")
+    )
 
 
 def segment_similarities(
@@ -139,16 +140,11 @@ def segment_similarities(
         turns have it, times its weight; an empty vector gives 0, as in CR) of one segment, and of
         two neighbours, either way.
     """
-    several = (
-        turns.select("file", "line", "segment").unique().collect().group_by("file", "line").len()
-    )
-    labels = conversations.select("file", "line", "conversation").join(
-        several.filter(pl.col("len") > 1), on=["file", "line"], how="semi"
-    )
+    labels = conversations.lazy().select("file", "line", "conversation")
     rows = (
         turns.select("file", "line", "segment", "user_concepts", "system_concepts")
-        .join(labels.lazy(), on=["file", "line"], how="inner", maintain_order="left")
-        .drop("file", "line")
+        .join(labels, on=["file", "line"], how="inner", maintain_order="left")
+        .filter(pl.col("segment").n_unique().over("conversation") > 1)
         .collect()
     )
     user, system = (_vectors(rows, side, idf) for side in ("user", "system"))
@@ -207,17 +203,11 @@ def _norms(vectors: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _contrasts() -> list[tuple[str, str, str]]:
-    around = [(score, first, second) for score in TURN_SCORES for first, second in PHASES]
-    return [*around, ("cr", *WITHIN_ACROSS)]
-
-
 def _conversation_pairs(scored: Scored, segment_cosines: pl.DataFrame | None) -> pl.DataFrame:
     """Return both means of every contrast for each conversation with a shift.
 
     Only shifts that have both sides of a contrast count in it.
     """
-    contrasts = [contrast for contrast in _contrasts() if contrast[1:] != WITHIN_ACROSS]
     means = (
         around_shifts(scored)
         .group_by("conversation", maintain_order=True)
@@ -225,30 +215,28 @@ def _conversation_pairs(scored: Scored, segment_cosines: pl.DataFrame | None) ->
             pl.col(f"{score}:{side}")
             .filter(pl.col(f"{score}:{other}").is_not_null())
             .mean()
-            .alias(f"{_pair_name(score, first, second)}:{side}")
-            for score, first, second in contrasts
+            .alias(f"{score}:{first}-{second}:{side}")
+            for score, first, second in AROUND_SHIFTS
             for side, other in ((first, second), (second, first))
         )
     )
     shifted = scored.conversations.filter(pl.col("n_shifts") > 0).select(
         "conversation", "cluster", "model"
     )
-    cosines = (
-        pl.DataFrame(
-            schema={"conversation": pl.UInt32, "cr:within": pl.Float64, "cr:across": pl.Float64}
+    if segment_cosines is None:
+        schema = {"conversation": pl.UInt32, "cr:within": pl.Float64, "cr:across": pl.Float64}
+        segment_cosines = pl.DataFrame(schema=schema)
+    for of_conversation in (means, segment_cosines):
+        shifted = shifted.join(
+            of_conversation, on="conversation", how="left", maintain_order="left"
         )
-        if segment_cosines is None
-        else segment_cosines
-    ).rename({f"cr:{side}": f"{_pair_name('cr', *WITHIN_ACROSS)}:{side}" for side in WITHIN_ACROSS})
-    return shifted.join(means, on="conversation", how="left", maintain_order="left").join(
-        cosines, on="conversation", how="left", maintain_order="left"
-    )
+    return shifted
 
 
 def _row(frame: pl.DataFrame, score: str, first: str, second: str) -> dict[str, Any]:
-    name = _pair_name(score, first, second)
-    columns = of_first, of_second = f"{name}:{first}", f"{name}:{second}"
-    both = frame.drop_nulls(columns)
+    name = score if (score, first, second) == SEGMENTS else f"{score}:{first}-{second}"
+    of_first, of_second = f"{name}:{first}", f"{name}:{second}"
+    both = frame.drop_nulls([of_first, of_second])
     return {
         "score": score,
         "first": first,
@@ -260,10 +248,6 @@ def _row(frame: pl.DataFrame, score: str, first: str, second: str) -> dict[str, 
         "mean_second": both[of_second].sort().mean(),
         **paired_difference(both, of_first, of_second, SCORE_RANGES[score]),
     }
-
-
-def _pair_name(score: str, first: str, second: str) -> str:
-    return f"{score}:{first}-{second}"
 
 
 SCORES = ("tas", "cas", "cas_all", "cc", "cr", "i", "recovery_rate")
@@ -322,19 +306,19 @@ def convergent_validity(scored: Scored, judged: Judged) -> pl.DataFrame:
     pl.DataFrame
         In `CONVERGENT_SCHEMA`; no row without judge scores.
     """
+    # the judge's overall score, or else the mean of its scores, or its only score
+    named = [name for name in (OVERALL, MEAN, *judged.names) if name in judged.names]
+    headlines = [(score, judge) for score in HEADLINES for judge in named[:1]]
+    pairs = [(score, judge) for score in SCORES for judge in judged.names]
     rows: list[dict[str, Any]] = []
-    groups = by_group(with_judge(scored, judged)) if judged.names else ()
-    for group, frame in groups:
+    for group, frame in by_group(with_judge(scored, judged)):
         of_group = [
-            _within_models(frame, score, judge) for score in SCORES for judge in judged.names
+            _within_models(frame, *pair) | {"is_headline": pair in headlines} for pair in pairs
         ]
-        of_group = _with_corrected(of_group, _headline_judge(judged))
+        of_group = _with_corrected(of_group)
         if group["group"] == ALL and len(scored.models) > 1:
             of_group += [
-                compare(frame, score, judge)
-                for compare in (_between_models, _pooled)
-                for score in SCORES
-                for judge in judged.names
+                compare(frame, *pair) for compare in (_between_models, _pooled) for pair in pairs
             ]
         rows += [group | row for row in of_group]
     return pl.DataFrame(rows, schema=CONVERGENT_SCHEMA)
@@ -357,38 +341,23 @@ def untestable(table: pl.DataFrame) -> str:
 
 def with_judge(scored: Scored, judged: Judged) -> pl.DataFrame:
     """Return the conversations with a column ``judge:NAME`` for every score of the judge."""
-    frame = scored.conversations.drop("judge")
-    for name, scores in _by_name(judged):
-        frame = frame.join(scores, on="conversation", how="left", maintain_order="left").rename(
-            {"score": f"judge:{name}"}
-        )
-    return frame
+    scores = judged.scores.pivot(
+        "judge", on_columns=judged.names, index="conversation", values="score"
+    ).select("conversation", pl.exclude("conversation").name.prefix("judge:"))
+    return scored.conversations.drop("judge").join(
+        scores, on="conversation", how="left", maintain_order="left"
+    )
 
 
-def _by_name(judged: Judged) -> Iterator[tuple[str, pl.DataFrame]]:
-    for name in judged.names:
-        yield (
-            name,
-            judged.scores.filter(pl.col("judge") == name).select("conversation", "score"),
-        )
-
-
-def _headline_judge(judged: Judged) -> str:
-    """Return the judge's overall score, or else the mean of its scores, or its only score."""
-    return next((name for name in (OVERALL, MEAN) if name in judged.names), judged.names[0])
-
-
-def _with_corrected(rows: list[dict[str, Any]], headline_judge: str) -> list[dict[str, Any]]:
+def _with_corrected(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Correct the headline correlations of one group as a family."""
-    members = [row["score"] in HEADLINES and row["judge"] == headline_judge for row in rows]
-    p_values = [
-        row["rho_p"] if is_member else None for row, is_member in zip(rows, members, strict=True)
-    ]
+    p_values = [row["rho_p"] if row["is_headline"] else None for row in rows]
     family = sum(p is not None for p in p_values)
     found = []
-    for row, is_member, corrected in zip(rows, members, holm(p_values), strict=True):
-        more: dict[str, Any] = {"is_headline": is_member}
+    for row, corrected in zip(rows, holm(p_values), strict=True):
         rho: Correlation = row["of_rho"]
+        alpha = ALPHA if corrected is None else ALPHA / family
+        more: dict[str, Any] = {"detectable_rho": detectable_correlation(rho, alpha=alpha)}
         if corrected is not None and rho.smallest_p is not None:
             more |= {
                 "family": family,
@@ -398,9 +367,7 @@ def _with_corrected(rows: list[dict[str, Any]], headline_judge: str) -> list[dic
             }
             if row["tau_p"] is not None:
                 more["tau_holm_p"] = min(1.0, row["tau_p"] * family)
-        alpha = ALPHA if corrected is None else ALPHA / family
-        more["detectable_rho"] = detectable_correlation(rho, alpha=alpha)
-        found.append({name: value for name, value in row.items() if name != "of_rho"} | more)
+        found.append(row | more)
     return found
 
 

@@ -163,15 +163,15 @@ def test_answers_of_several_models_to_one_dialogue_are_one_unit() -> None:
     alone, repeated = (
         mean_intervals(frame, ["x"], {"x": UNIT_RANGE})[0] for frame in (once, thrice)
     )
-    assert (alone.low, alone.high) == pytest.approx((repeated.low, repeated.high))
+    for end in ("low", "high"):
+        assert alone[end] == pytest.approx(repeated[end])
 
 
 def test_intervals_stay_in_the_range_of_the_metric() -> None:
     frame = pl.DataFrame({"cluster": range(8), "x": [1.0] * 7 + [0.9], "same": [1.0] * 8})
     found = mean_intervals(frame, ["x", "same"], dict.fromkeys(("x", "same"), UNIT_RANGE))
     for estimate in found:
-        assert estimate.low is not None
-        assert estimate.low < estimate.value <= estimate.high <= 1.0  # type: ignore[operator]
+        assert estimate["low"] < estimate["mean"] <= estimate["high"] <= 1.0
 
 
 def test_families_of_differences_count_tests_that_exist() -> None:
