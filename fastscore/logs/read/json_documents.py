@@ -6,6 +6,7 @@ the data read have doubled, so a long element is scanned at most twice.
 """
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,9 +26,9 @@ from fastscore.logs.inputs.document_values import load_json
 from fastscore.logs.integrity.limits import MAX_RECORD_BYTES
 from fastscore.logs.integrity.rejects import Reject, decode
 from fastscore.logs.read.lines import BOM, MOST_LINES, BlockStream, Lines, read_blocks
-from fastscore.unpacked import Damage
+from fastscore.unpacked import Compression, Damage, DamageError
 
-_SHOWN_BYTES = 1 << 10
+_SHOWN_BYTES, _FIRST_BYTES = 1 << 10, 1 << 14
 _EXPECTED = "a JSON object or an array"
 
 
@@ -158,10 +159,17 @@ def is_array_of_rows(path: str, holds_rows: Callable[[Any], bool]) -> bool:
 
 def opening_bracket(path: str) -> bytes:
     """Return the first byte of an uncompressed document that is not white space."""
-    for block in read_blocks(path, "none"):
-        text = block.removeprefix(BOM).lstrip(b" \t\r\n")
-        if text:
-            return text[:1]
+    return first_text(path, "none")[:1]
+
+
+def first_text(path: str, compression: Compression) -> bytes:
+    """Return the first bytes of a file after white space, empty if they are damaged."""
+    blocks = read_blocks(path, compression, limits=None, block_bytes=_FIRST_BYTES)
+    with suppress(DamageError):
+        for block in blocks:
+            text = block.removeprefix(BOM).lstrip(b" \t\r\n")
+            if text:
+                return text
     return b""
 
 

@@ -27,7 +27,7 @@ from fastscore.logs.integrity.rejects import UNREADABLE_PARQUET, reason_of
 from fastscore.logs.read.arrow_files import arrow_frames, is_arrow
 from fastscore.logs.read.csv_records import read_cells
 from fastscore.logs.read.csv_records import read_records as read_csv
-from fastscore.logs.read.json_documents import read_document
+from fastscore.logs.read.json_documents import first_text, read_document
 from fastscore.logs.read.lines import BOM, Lines, read_blocks, read_lines
 from fastscore.logs.read.mapped_rows import stored_source
 from fastscore.logs.read.parquet import group_sizes
@@ -192,18 +192,6 @@ def first_row(file: InputFile) -> Record | None:
     return None
 
 
-def begins_with(file: InputFile) -> bytes:
-    """Return the first text of a JSON file; none of an empty array or damaged data."""
-    blocks = _blocks(file)
-    with suppress(InputError, DamageError):
-        for block in blocks:
-            text = block.removeprefix(BOM).strip()
-            if text:
-                is_empty = b"".join(text.split()) == b"[]" and next(blocks, None) is None
-                return b"" if is_empty else text
-    return b""
-
-
 def beginning_of(file: InputFile, folder: Path) -> InputFile:
     """Return a small file with the first rows of a large one, written to a folder.
 
@@ -256,7 +244,7 @@ def _first_values(file: InputFile) -> bytes:
         size += len(texts[-1])
         if size >= _HEAD_BYTES:
             break
-    if begins_with(file).startswith(b"["):
+    if first_text(file.location, file.compression).startswith(b"["):
         return b"[" + b",\n".join(texts) + b"]"
     return b"\n".join(texts)
 

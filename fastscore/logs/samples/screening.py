@@ -30,6 +30,7 @@ from fastscore.logs.inputs.found_keys import (
     shortened,
 )
 from fastscore.logs.inputs.frames import FRAME_NAME
+from fastscore.logs.read.json_documents import first_text
 from fastscore.logs.samples.column_samples import (
     ColumnSample,
     FileSample,
@@ -41,7 +42,8 @@ from fastscore.logs.samples.column_samples import (
     required_columns,
     sample_file,
 )
-from fastscore.logs.samples.records import begins_with, first_row
+from fastscore.logs.samples.records import first_row
+from fastscore.logs.samples.records import records as records_of
 from fastscore.logs.samples.suggestions import (
     flags_to_type,
     keys_beside,
@@ -265,7 +267,8 @@ def _named_ids(records: Sequence[Record], seen: FileSample) -> str | None:
     """Return a key that is called as names of dialogues are, if it has several values."""
     for name in filter(_DIALOGUE_ID.fullmatch, seen.other_ids):
         values = _values(records, name)
-        others = ((first_row(file) or {}).get(name) for file in seen.alike)
+        firsts = (first_row(file) or next(records_of(file), {}) for file in seen.alike)
+        others = (row.get(name) for row in firsts)
         if len(set(values)) > 1 or (values and _has_other(seen, seen.file, name, values[0])):
             return name
         if any(
@@ -311,7 +314,10 @@ def beginning(seen: FileSample) -> str:
     """Return how a file begins that holds text but no row; nothing of any other."""
     if seen.rows or seen.file.format not in ("json", "jsonl"):
         return ""
-    text = begins_with(seen.file).decode(errors="replace").partition("\n")[0].rstrip()
+    begins = first_text(seen.file.location, seen.file.compression)
+    if b"".join(begins.split()) == b"[]":
+        return ""  # an empty document
+    text = begins.decode(errors="replace").partition("\n")[0].rstrip()
     return text if len(text) <= _SHOWN_CHARACTERS else text[: _SHOWN_CHARACTERS - 1] + "…"
 
 

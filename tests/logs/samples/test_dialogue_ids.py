@@ -61,6 +61,13 @@ def test_keys_that_name_no_dialogues_are_passed_over(
     assert screened("score_dialogue", write(tmp_path / "log.jsonl", rows(*names))).files
 
 
+def test_ids_are_compared_in_files_that_begin_with_a_long_line(tmp_path: Path) -> None:
+    for name, ids in (("a", ["x"]), ("b", ["y", "z"])):
+        long = [row | {"prediction": "word " * 1_000} for row in rows("dialogue_id", ids)]
+        write(tmp_path / "logs" / f"{name}.jsonl", long)
+    assert "dialogue_uid=dialogue_id" in refusal("score_dialogue", tmp_path / "logs")
+
+
 def test_a_suites_own_key_is_enough(tmp_path: Path) -> None:
     named = [row | {"dialogue_uid": "x"} for row in rows("session_id", ["a", "b"])]
     assert screened("score_dialogue", write(tmp_path / "log.jsonl", named)).files
