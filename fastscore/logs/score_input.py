@@ -34,7 +34,7 @@ from fastscore.logs.read.rows import (
 )
 from fastscore.logs.read.stored_columns import check_stored, convert_stored
 from fastscore.logs.samples.records import read_records, row_records
-from fastscore.logs.samples.screening import screen, screen_rows
+from fastscore.logs.samples.screening import screen
 from fastscore.suites.declarations import REJECTS_TABLE, Column, Source
 from fastscore.wording import worded
 
@@ -134,8 +134,9 @@ class ScoreInput:
         """
         if self.is_frame:
             format: Format = "jsonl" if self.frame is None else "parquet"
+            rows = InputFile(FRAME_NAME, format, "none", 0)
             read = partial(self.records, source)
-            screen_rows(read, format, source, suite, is_part=is_part)
+            screen([rows], source, suite, read=read, is_part=is_part)
 
     def records(self, source: Source) -> Iterator[Record]:
         """Yield its rows as Python objects, for inspection, never for scoring."""

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from itertools import islice, pairwise
 from typing import Any
 
-from fastscore.errors import InputError, UnmappedLogError
+from fastscore.errors import InputError, UnmappedLogError, counted
 from fastscore.logs.inputs.chats import names_no_speaker
-from fastscore.logs.inputs.files import STDIN, Format, InputFile
+from fastscore.logs.inputs.files import STDIN, InputFile
 from fastscore.logs.inputs.found_keys import (
     KINDS,
     MOST_ROWS_SAMPLED,
@@ -29,7 +29,6 @@ from fastscore.logs.inputs.found_keys import (
     role_meanings,
     shortened,
 )
-from fastscore.logs.inputs.frames import FRAME_NAME
 from fastscore.logs.read.json_documents import first_text
 from fastscore.logs.samples.column_samples import (
     ColumnSample,
@@ -74,8 +73,15 @@ class Screened:
     notes: tuple[str, ...]
 
 
-def screen(files: Sequence[InputFile], source: Source, suite: str) -> Screened:
-    """Look at files before they are read.
+def screen(
+    files: Sequence[InputFile],
+    source: Source,
+    suite: str,
+    *,
+    read: Callable[[], Iterator[Record]] | None = None,
+    is_part: bool = False,
+) -> Screened:
+    """Look at files, or at rows in memory, before they are read.
 
     Parameters
     ----------
@@ -85,6 +91,10 @@ def screen(files: Sequence[InputFile], source: Source, suite: str) -> Screened:
         The suite's source, columns mapped.
     suite
         The suite's name.
+    read
+        Reads rows in memory, which have the one file's name; None for files.
+    is_part
+        Whether they are a part of a log: keys are looked for, not values and words.
 
     Raises
     ------
@@ -97,7 +107,7 @@ def screen(files: Sequence[InputFile], source: Source, suite: str) -> Screened:
     left: list[FileSample] = []
     known = Known()
     for file in files:
-        seen = sample_file(file, source, known)
+        seen = sample_file(file, source, known, read)
         if seen.file is not file:
             continue
         # who reads all of it knows more
@@ -109,35 +119,16 @@ def screen(files: Sequence[InputFile], source: Source, suite: str) -> Screened:
             raise foreign_error(suite, source, [seen])
     if not kept:
         raise foreign_error(suite, source, left)
-    _check_together(suite, source, kept)
+    if not is_part:
+        _check_together(suite, source, kept)
     for seen in kept:
         check_ids(suite, source, seen)
     notes = [_left_note(suite, left)] if left else []
     notes += _alternating_notes(source, kept)
     aside = {seen.file.path for seen in left}
-    read = tuple(file for file in files if file.path not in aside)
-    notes += _pooled_notes(read, kept)
-    return Screened(read, tuple(seen.file for seen in left), tuple(notes))
-
-
-def screen_rows(
-    read: Callable[[], Iterator[Record]],
-    format: Format,
-    source: Source,
-    suite: str,
-    *,
-    is_part: bool = False,
-) -> None:
-    """Raise `InputError` where rows in memory lack what every metric needs; see `screen`.
-
-    In a part of a log (`is_part`) the keys are looked for, not values and words.
-    """
-    seen = sample_file(InputFile(FRAME_NAME, format, "none", 0), source, Known(), read)
-    if seen.lacking:
-        raise lacking_error(suite, source, seen.lacking, [seen])
-    if not is_part:
-        _check_together(suite, source, [seen])
-    check_ids(suite, source, seen)
+    stays = tuple(file for file in files if file.path not in aside)
+    notes += _pooled_notes(stays, kept)
+    return Screened(stays, tuple(seen.file for seen in left), tuple(notes))
 
 
 def _check_together(suite: str, source: Source, kept: Sequence[FileSample]) -> None:
@@ -210,10 +201,8 @@ def _pooled_notes(files: Sequence[InputFile], kept: Sequence[FileSample]) -> lis
     parted = (file.path.rpartition(os.sep) for file in files if file.path != STDIN)
     folders = Counter(folder or root or "." for folder, root, _ in parted)
     if len(folders) > 1:
-        counted = [f"{folder} ({count:,})" for folder, count in folders.items()]
-        notes.append(
-            f"pools the files of {len(folders):,} folders as one run: {shortened(counted)}"
-        )
+        shown = shortened([f"{folder} ({count:,})" for folder, count in folders.items()])
+        notes.append(f"pools the files of {len(folders):,} folders as one run: {shown}")
     shapes = Counter(seen.columns for seen in kept if seen.rows for _ in seen.files)
     usual, _ = shapes.most_common(1)[0] if shapes else (frozenset(), 0)
     for shape, count in shapes.items():
@@ -224,9 +213,8 @@ def _pooled_notes(files: Sequence[InputFile], kept: Sequence[FileSample]) -> lis
                 for word, names in (("without", usual - shape), ("with", shape - usual))
                 if names
             ]
-            count_of = "1 file" if count == 1 else f"{count:,} files"
             notes.append(
-                f"pools files of different shape: {count_of} of {len(files):,} "
+                f"pools files of different shape: {counted(count, 'files')} of {len(files):,} "
                 f"{' and '.join(parts)} (first: {first})"
             )
     return notes
@@ -312,7 +300,7 @@ _SHOWN_CHARACTERS = 40
 
 def beginning(seen: FileSample) -> str:
     """Return how a file begins that holds text but no row; nothing of any other."""
-    if seen.rows or seen.file.format not in ("json", "jsonl"):
+    if seen.rows or not seen.file.size or seen.file.format not in ("json", "jsonl"):
         return ""
     begins = first_text(seen.file.location, seen.file.compression)
     if b"".join(begins.split()) == b"[]":
@@ -522,6 +510,5 @@ def _absence(need: RequiredColumn, seen: Sequence[FileSample]) -> str:
 
 def _objects(need: RequiredColumn, asked: int) -> str:
     if need.holder is None:
-        return "1 row" if asked == 1 else f"{asked:,} rows"
-    what = f"{need.holder.name}[]"
-    return f"1 object of {what}" if asked == 1 else f"{asked:,} objects of {what}"
+        return counted(asked, "rows")
+    return f"{counted(asked, 'objects')} of {need.holder.name}[]"
