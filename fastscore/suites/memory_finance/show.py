@@ -1,7 +1,7 @@
 """A trace turn by turn, the turns that fail, and explanations with replies and readable keys."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -45,8 +45,11 @@ def show_dialogue(dialogue: Dialogue) -> DialogueView:
     """Lay out the turns: what was asked and answered, and what of the required was found."""
     if dialogue.raw is None:
         return DialogueView(turns=())
-    turns = []
-    for scored, asked, answered in _read_turns(dialogue.raw, dialogue.tables["turns"].to_dicts()):
+    turns, rows = [], dialogue.tables["turns"].to_dicts()
+    # in the order of the log; what is not valid may have turns there
+    traced = json.loads(dialogue.raw["turns"].item()) if rows else []
+    for scored, turn in zip(rows, traced, strict=True):
+        asked, answered = (str(turn.get(f"{who}_text") or "") for who in ("user", "pred_assistant"))
         place = f"turn {scored['turn_pair_id']}"
         turns.append(Turn(speaker="user", text=asked, place=place))
         marks = [
@@ -65,19 +68,6 @@ def show_dialogue(dialogue: Dialogue) -> DialogueView:
             )
         )
     return DialogueView(turns=tuple(turns))
-
-
-def _read_turns(raw: pl.DataFrame, rows: Sequence[Row]) -> list[tuple[Row, str, str]]:
-    """Return the rows of table ``turns``, each with what was asked and answered.
-
-    Both are in the order of the log. The numbers of turns may repeat or be missing.
-    """
-    # what is not valid may have turns in the log
-    turns = json.loads(raw["turns"].item()) if rows else []
-    return [
-        (row, str(turn.get("user_text") or ""), str(turn.get("pred_assistant_text") or ""))
-        for row, turn in zip(rows, turns, strict=True)
-    ]
 
 
 def _keys(turn: Row) -> Iterator[str]:

@@ -41,12 +41,8 @@ from fastscore.suites.preference_shift.concepts import (
     topic_sets,
 )
 from fastscore.suites.preference_shift.matching import consecutive_cosines
-from fastscore.suites.preference_shift.metrics import (
-    ALIGNED,
-    DELAY_SPAN,
-    FIRST_DELAY,
-    LONGEST_SEEN,
-)
+from fastscore.suites.preference_shift.metrics import DELAY_SPAN, FIRST_DELAY
+from fastscore.suites.preference_shift.metrics.turns import ALIGNED, LONGEST_SEEN
 from fastscore.suites.preference_shift.options import PreferenceShift
 
 if TYPE_CHECKING:

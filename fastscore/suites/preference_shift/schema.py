@@ -22,8 +22,8 @@ from fastscore.suites.output_columns import (
     column,
     metric_column,
 )
-from fastscore.suites.preference_shift.metrics import (
-    DIALOGUE_METRICS,
+from fastscore.suites.preference_shift.metrics import DIALOGUE_METRICS
+from fastscore.suites.preference_shift.metrics.turns import (
     SEGMENT_METRICS,
     SHIFT_METRICS,
     TURN_METRICS,

@@ -31,12 +31,14 @@ from fastscore.suites.preference_shift.concepts import Concepts, sizes_of
 from fastscore.suites.preference_shift.extraction import Extracted, extract_concepts
 from fastscore.suites.preference_shift.metrics import (
     DIALOGUE_METRICS,
-    ECHOING,
     MEANS_OF_TURNS,
+    SLOWEST_DELAY,
+)
+from fastscore.suites.preference_shift.metrics.turns import (
+    ECHOING,
     REFUSING,
     SEGMENT_METRICS,
     SHIFT_METRICS,
-    SLOWEST_DELAY,
     TURN_METRICS,
 )
 from fastscore.suites.preference_shift.options import PreferenceShift

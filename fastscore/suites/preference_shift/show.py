@@ -12,7 +12,7 @@ from fastscore.suites.base import AnalysisSettings, CommittedRun, Events
 from fastscore.suites.json_values import Problems
 from fastscore.suites.preference_shift.events import name_dialogues, read_turns
 from fastscore.suites.preference_shift.extraction import prepared_matcher
-from fastscore.suites.preference_shift.metrics import mark_concepts
+from fastscore.suites.preference_shift.metrics.turns import mark_concepts
 from fastscore.suites.preference_shift.options import PreferenceShift
 from fastscore.suites.preference_shift.recovery import answers_after_shifts, compare_answers
 from fastscore.suites.preference_shift.score import score_with_counts

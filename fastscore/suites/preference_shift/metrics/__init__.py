@@ -7,14 +7,9 @@ import polars as pl
 from fastscore.suites.declarations import share
 from fastscore.suites.preference_shift.metrics import turns as use
 from fastscore.suites.preference_shift.metrics.turns import (
-    ALIGNED,
-    ECHOING,
-    LONGEST_SEEN,
-    REFUSING,
     SEGMENT_METRICS,
     SHIFT_METRICS,
     TURN_METRICS,
-    mark_concepts,
 )
 from fastscore.suites.preference_shift.options import CAS_PARTS, PreferenceShift
 from fastscore.suites.showing import EvidenceRows, Row
@@ -105,8 +100,8 @@ DIALOGUE_METRICS = (
         evidence=(use.of_turns("i", only_with=use.GROUNDED), use.ANSWERS),
         derivation=use.by_profile(
             "mean of {i}",
-            f"mean over shifts of answers with like_old >= {ALIGNED:g} / answers up to the "
-            f"recovery (at most {LONGEST_SEEN} without one)",
+            f"mean over shifts of answers with like_old >= {use.ALIGNED:g} / answers up to the "
+            f"recovery (at most {use.LONGEST_SEEN} without one)",
         ),
         headline=True,
         baselines=use.TRIVIAL,
@@ -343,23 +338,6 @@ DIALOGUE_METRICS = (
     ),
 )
 
-
-__all__ = [
-    "ALIGNED",
-    "DELAY_SPAN",
-    "DIALOGUE_METRICS",
-    "ECHOING",
-    "FIRST_DELAY",
-    "LONGEST_SEEN",
-    "MEANS_OF_TURNS",
-    "METRICS",
-    "REFUSING",
-    "SEGMENT_METRICS",
-    "SHIFT_METRICS",
-    "SLOWEST_DELAY",
-    "TURN_METRICS",
-    "mark_concepts",
-]
 
 MEANS_OF_TURNS = {metric.same_test_as: metric.id for metric in TURN_METRICS}
 """Metrics of dialogues that are means over turns, each with the metric of turns."""
