@@ -58,24 +58,6 @@ def unknown_words(values: pl.Series, column: Column) -> dict[str, int]:
     return {word: count for word, count in counts if not column.vocabulary.includes(word)}
 
 
-def _reasons_of_kinds(kinds: Sequence[Mapping[str, NullReason]], kind: Indices) -> pl.Series:
-    """Make a column ``null_reasons`` of rows of a few kinds.
-
-    Parameters
-    ----------
-    kinds
-        The reasons of each kind, by metric.
-    kind
-        The kind of each row, int64 (n,).
-
-    Returns
-    -------
-    pl.Series
-        `NULL_REASONS_DTYPE` (n,): in each row the reasons of its kind, in their order.
-    """
-    return _listed(tuple(tuple(reasons.items()) for reasons in kinds))[kind]
-
-
 @dataclass(frozen=True, slots=True)
 class NullReasons:
     """Which metrics are null in which rows, and why.
@@ -145,7 +127,8 @@ def find_nulls(
     if by_reason:
         order = {reason: place for place, reason in enumerate(by_reason)}
         reasons = [dict(sorted(of.items(), key=lambda item: order[item[1]])) for of in reasons]
-    return NullReasons(_reasons_of_kinds(reasons, kind), kind, nulls)
+    listed = _listed(tuple(tuple(of.items()) for of in reasons))
+    return NullReasons(listed[kind], kind, nulls)
 
 
 def switched_off(metrics: Sequence[Metric], facts: Mapping[str, bool]) -> dict[str, NullReason]:
