@@ -56,7 +56,7 @@ from fastscore.options import available_processors
 from fastscore.simulation.agents import OfflineAgent
 from fastscore.simulation.retrieval import Constraints, Retrieval, load_retrieval
 from fastscore.simulation.simulate import converse
-from fastscore.simulation.users import load_policy, plan_user
+from fastscore.simulation.users import load_policy
 from fastscore.suites.preference_shift import PreferenceShift
 from fastscore.suites.preference_shift.catalogue import load_catalogue
 from fastscore.suites.preference_shift.concepts import Concepts, concepts_of
@@ -446,11 +446,10 @@ def _in_word(character: str) -> bool:
 def simulated(retrieval: Retrieval, sessions: int) -> Logs:
     """Simulate sessions in this process."""
     policy, agent = load_policy(), OfflineAgent(retrieval)
-    logs = []
-    for session in range(sessions):
-        plan = plan_user(retrieval, policy, seed=0, session=session, turns=TURNS)
-        logs.append(converse(plan, agent, retrieval, seed=0, session=session, follows_system=True))
-    return logs
+    return [
+        converse(retrieval, policy, agent, seed=0, session=session, turns=TURNS)
+        for session in range(sessions)
+    ]
 
 
 def run_command(*words: object) -> tuple[float, float]:

@@ -7,14 +7,10 @@ that is an input like others, with its hash in the signature: concepts of texts 
 
 import csv
 import io
-import tomllib
 import warnings
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import cache
-from importlib.resources import files
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -32,16 +28,18 @@ from fastscore.llm.requests import (
     Messages,
     ModelOptions,
     object_schema,
+    read_prompts,
 )
 from fastscore.llm.spending import (
     MANIFEST,
     Spent,
     TooManyFailuresError,
+    outcome_of,
     spending_recorded,
     too_many,
 )
 from fastscore.options import build_options
-from fastscore.run.commit import commit_bytes
+from fastscore.run.commit import commit_bytes, commit_lines
 from fastscore.run.progress import Reporter
 from fastscore.suites.guest_simulation.options import (
     ORDER_COLUMN,
@@ -55,6 +53,8 @@ from fastscore.suites.preference_shift.events import read_events
 from fastscore.suites.preference_shift.options import PreferenceShift
 
 Read = TypeVar("Read")
+
+PROMPTS, _ = read_prompts(__package__, "annotations.toml")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,7 +126,7 @@ def annotate_concepts(
     if not texts:
         raise InputError(f"{', '.join(asked.inputs)}: no conversation has a turn.")
     fields = options.field_names
-    prompt = prompts()["concepts"]
+    prompt = PROMPTS["concepts"]
     schema = object_schema(
         {name: {"type": "array", "items": {"type": "string"}} for name in fields}
     )
@@ -135,20 +135,28 @@ def annotate_concepts(
         ((SYSTEM, system), (USER, prompt["user"].format(text=text))) for text in texts
     ]
     manifest = asked.output.with_name(f"{asked.output.name}.{MANIFEST}")
-    with _asking(asked, manifest, "concepts") as (client, outcome):
-        answers = _ask_all(
-            asked, client, messages, schema, lambda found: _concepts(found, fields), reporter
-        )
-        nothing: dict[str, list[str]] = {name: [] for name in fields}
-        lines = [
-            {"text": text, "concepts": answer.value or nothing, **_describe_failure(answer)}
-            for text, answer in zip(texts, answers, strict=True)
-            if answer is not None
-        ]
-        content = b"".join(orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE) for line in lines)
-        commit_bytes(asked.output, content)
-        outcome |= _outcome(answers)
-    return _annotated(asked, answers, client.spent)
+
+    def write(answers: Sequence[Structured[dict[str, list[str]]] | None]) -> None:
+        lines = []
+        for text, answer in zip(texts, answers, strict=True):
+            if answer is None:
+                continue
+            line = {"text": text, "concepts": answer.value or {name: [] for name in fields}}
+            if (failed := answer.failure) is not None:
+                line |= {"failure": failed.kind, "reason": failed.reason, "answer": failed.answer}
+            lines.append(line)
+        commit_lines(asked.output, lines)
+
+    return _annotate(
+        asked,
+        "concepts",
+        manifest,
+        messages,
+        schema,
+        lambda found: _concepts(found, fields),
+        write,
+        reporter,
+    )
 
 
 def _concepts(found: dict[str, Any], fields: Sequence[str]) -> dict[str, list[str]]:
@@ -190,16 +198,14 @@ def annotate_states(asked: Annotating, reporter: Reporter, *, level: int = 0) ->
     )
     schema = object_schema({**enums, ORDER_COLUMN: {"type": "array", "items": item}})
     messages = _guest_messages(rows, asked_rows)
-    with _asking(asked, asked.output / MANIFEST, "states") as (client, outcome):
-        answers = _ask_all(asked, client, messages, schema, _state, reporter)
-        _write_states(asked.output, rows, labels, asked_rows, answers)
-        outcome |= _outcome(answers)
-    return _annotated(asked, answers, client.spent)
+    write = partial(_write_states, asked.output, rows, labels, asked_rows)
+    manifest = asked.output / MANIFEST
+    return _annotate(asked, "states", manifest, messages, schema, _state, write, reporter)
 
 
 def _guest_messages(rows: Rows, asked_rows: Sequence[int]) -> list[Messages]:
     """Return the prompt for each message: the message, and the messages before."""
-    prompt = prompts()["states"]
+    prompt = PROMPTS["states"]
     length = prompt["characters"]
     speakers, contents = rows["role"].to_list(), rows["content"].to_list()
     messages: list[Messages] = []
@@ -267,11 +273,17 @@ def _rows(inputs: Sequence[str], suite: SuiteName, reporter: Reporter) -> pl.Dat
     return rows
 
 
-@contextmanager
-def _asking(
-    asked: Annotating, manifest: Path, what: str
-) -> Iterator[tuple[ChatClient, dict[str, Any]]]:
-    """Open a client whose spending is recorded; yield it and the outcome to fill in."""
+def _annotate(
+    asked: Annotating,
+    what: str,
+    manifest: Path,
+    messages: Sequence[Messages],
+    schema: dict[str, Any],
+    read: Callable[[dict[str, Any]], Read],
+    write: Callable[[Sequence[Structured[Read] | None]], None],
+    reporter: Reporter,
+) -> Annotated:
+    """Ask for every annotation, have the answers written, and record what that used up."""
     client = ChatClient(asked.models)
     described = {
         "annotations": what,
@@ -280,65 +292,26 @@ def _asking(
         "temperature": client.options.temperature,
         "seed": asked.seed,
     }
-    with spending_recorded(manifest, described, client.meter) as outcome:
-        yield client, outcome
-
-
-def _ask_all(
-    asked: Annotating,
-    client: ChatClient,
-    messages: Sequence[Messages],
-    schema: dict[str, Any],
-    read: Callable[[dict[str, Any]], Read],
-    reporter: Reporter,
-) -> list[Structured[Read] | None]:
-    """Ask for every annotation; return them in order."""
 
     def ask(messages: Messages) -> Structured[Read]:
         request = client.options.request(asked.model, *messages, seed=asked.seed, schema=schema)
-        return ask_until_read(client, request, read, _correction_prompt)
-
-    return ask_each(client, messages, ask, reporter, stage="annotate", noun="annotations")
-
-
-def _correction_prompt(fault: str) -> str:
-    return str(prompts()["again"]).format(fault=fault).strip()
-
-
-def _describe_failure(answer: Structured[Any]) -> dict[str, str]:
-    failure = answer.failure
-    if failure is None:
-        return {}
-    return {"failure": failure.kind, "reason": failure.reason, "answer": failure.answer}
-
-
-def _outcome(answers: Sequence[Structured[Any] | None]) -> dict[str, Any]:
-    failures = [each.failure.kind for each in answers if each is not None and each.failure]
-    is_complete = not failures and None not in answers
-    return {
-        "status": "complete" if is_complete else "incomplete",
-        "failures": dict(sorted(Counter(failures).items())),
-    }
-
-
-def _annotated(
-    asked: Annotating, answers: Sequence[Structured[Any] | None], spent: Spent
-) -> Annotated:
-    failures = [each.failure for each in answers if each is not None and each.failure]
-    not_asked = sum(each is None for each in answers)
-    limit, place = asked.models.failure_limit, str(asked.output)
-    refusal = None
-    if failures:
-        refusal = too_many(
-            failures[0], len(failures), len(answers), limit, noun="annotations", place=place
+        return ask_until_read(
+            client, request, read, lambda fault: PROMPTS["again"].format(fault=fault).strip()
         )
-    read = len(answers) - len(failures) - not_asked
-    return Annotated(read, len(failures), not_asked, spent, refusal)
 
-
-@cache
-def prompts() -> dict[str, Any]:
-    """Return what a model is told."""
-    return tomllib.loads(
-        files(__package__).joinpath("annotations.toml").read_text(encoding="utf-8")
+    with spending_recorded(manifest, described, client.meter) as outcome:
+        answers = ask_each(client, messages, ask, reporter, stage="annotate", noun="annotations")
+        write(answers)
+        failures = [each.failure for each in answers if each is not None and each.failure]
+        not_asked = sum(each is None for each in answers)
+        outcome |= outcome_of([each.kind for each in failures], is_complete=not not_asked)
+    refusal = too_many(
+        failures[0] if failures else None,
+        len(failures),
+        len(answers),
+        asked.models.failure_limit,
+        noun="annotations",
+        place=str(asked.output),
     )
+    n_read = len(answers) - len(failures) - not_asked
+    return Annotated(n_read, len(failures), not_asked, client.spent, refusal)

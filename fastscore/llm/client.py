@@ -105,42 +105,35 @@ class AnswerStore:
 
     def get(self, key: str) -> Answer | None:
         """Return an answer that was kept, or None."""
-        try:
-            with self._lock:
-                row = self._connection.execute(
-                    "SELECT answer FROM answers WHERE key = ?", (key,)
-                ).fetchone()
-        except sqlite3.Error as error:
-            raise self._failure(error) from error
-        return None if row is None else Answer(**orjson.loads(row[0]))
+        rows = self._execute("SELECT answer FROM answers WHERE key = ?", key)
+        return Answer(**orjson.loads(rows[0][0])) if rows else None
 
     def put(self, key: str, endpoint: str, request: ChatRequest, answer: Answer) -> None:
         """Keep an answer; the first one of a request stays."""
-        row = (
+        self._execute(
+            "INSERT OR IGNORE INTO answers (key, endpoint, model, request, answer) "
+            "VALUES (?, ?, ?, ?, ?)",
             key,
             endpoint,
             request.model,
             orjson.dumps(request.body()).decode(),
             orjson.dumps(dataclasses.asdict(answer)).decode(),
         )
-        try:
-            with self._lock:
-                self._connection.execute(
-                    "INSERT OR IGNORE INTO answers (key, endpoint, model, request, answer) "
-                    "VALUES (?, ?, ?, ?, ?)",
-                    row,
-                )
-        except sqlite3.Error as error:
-            raise self._failure(error) from error
 
     def __len__(self) -> int:
-        with self._lock:
-            return int(self._connection.execute("SELECT count(*) FROM answers").fetchone()[0])
+        return int(self._execute("SELECT count(*) FROM answers")[0][0])
 
     def close(self) -> None:
         """Close the file."""
         with self._lock:
             self._connection.close()
+
+    def _execute(self, statement: str, *values: str) -> list[Any]:
+        try:
+            with self._lock:
+                return self._connection.execute(statement, values).fetchall()
+        except sqlite3.Error as error:
+            raise self._failure(error) from error
 
     def _failure(self, error: Exception) -> RunError:
         return RunError(
@@ -305,7 +298,10 @@ class ChatClient:
             what = f"{self.options.endpoint} refuses: {reason}."
             return ModelServerError(what, _FATAL_STATUSES[status])
         may_pass = status >= 500 or status in _RETRIED_STATUSES
-        return SampleError(SERVER_ERROR if may_pass else REJECTED, reason, _hint(reason))
+        is_of_schema = "response_format" in reason or "json_schema" in reason
+        hint = "Servers differ in how they take a schema: try --structured json-object, or none."
+        kind = SERVER_ERROR if may_pass else REJECTED
+        return SampleError(kind, reason, hint if is_of_schema else None)
 
     def _connection_error(self, error: Any) -> Exception:
         import httpx2
@@ -375,13 +371,6 @@ class ChatClient:
             max_retries=self.options.retries,
             http_client=MeteredClient(timeout=self.options.timeout),
         )
-
-
-def _hint(reason: str) -> str | None:
-    """Say what to do about a server that does not understand how it is asked for JSON."""
-    if "response_format" not in reason and "json_schema" not in reason:
-        return None
-    return "Servers differ in how they take a schema: try --structured json-object, or none."
 
 
 MOST_ANSWERS = 3

@@ -31,8 +31,8 @@ from fastscore.llm.spending import (
     spending_recorded,
     too_many,
 )
-from fastscore.llm.transcripts import Transcript, Transcripts, find_logs, read_transcripts
-from fastscore.run.commit import commit_bytes, commit_json, commit_table
+from fastscore.llm.transcripts import Transcript, find_logs, read_transcripts
+from fastscore.run.commit import commit_json, commit_lines, commit_table
 from fastscore.run.lock import run_lock
 from fastscore.run.progress import Reporter
 from fastscore.statistics.agreement import Coefficient, clustered_spearman, krippendorff_alpha
@@ -94,9 +94,9 @@ def write_judgements(
     }
     signature = orjson.dumps(summary).decode()
     commit_table(folder / REPEATS, repeats.drop("row"), {"fastscore.judge": signature})
-    commit_bytes(folder / FAILURES, as_lines(failures.drop("row", "words", "turns").to_dicts()))
+    commit_lines(folder / FAILURES, failures.drop("row", "words", "turns").iter_rows(named=True))
     judged_by = f"{described['model']} by {rubric.name} {rubric.digest[:12]}"
-    commit_bytes(folder / JUDGEMENTS, as_lines(_means(complete, rubric, judged_by)))
+    commit_lines(folder / JUDGEMENTS, _means(complete, rubric, judged_by))
     commit_json(folder / SUMMARY, summary)
     return summary
 
@@ -127,11 +127,6 @@ def place_rows(transcripts: Sequence[Transcript]) -> pl.DataFrame:
         },
         orient="row",
     )
-
-
-def as_lines(rows: Sequence[dict[str, Any]]) -> bytes:
-    """Write rows as JSON Lines."""
-    return b"".join(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE) for row in rows)
 
 
 def _means(repeats: pl.DataFrame, rubric: Rubric, judged_by: str) -> list[dict[str, Any]]:
@@ -390,15 +385,12 @@ def run_judge(asked: Judging, reporter: Reporter, meter: Meter | None = None) ->
     check_repeats(rubric, asked.repeats)
     client = ChatClient(asked.models, meter)
     before = client.spent
-    logs = find_logs(asked.inputs, asked.suite)
-    transcripts = read_transcripts(logs)
-    note_rejects(transcripts, reporter)
-    dialogues = name_files(transcripts.dialogues, asked.files_from)
+    suite, dialogues, n_rejects = read_dialogues(asked.inputs, asked, reporter)
     described = {
-        "suite": logs.suite,
+        "suite": suite,
         **describe_judge(asked, client),
         "repeats": asked.repeats,
-        "log_rows_rejected": transcripts.rejects.height,
+        "log_rows_rejected": n_rejects,
     }
     manifest = asked.output / MANIFEST
     with (
@@ -427,8 +419,6 @@ def refuse_failures(
     first: Failure | None, failed: int, samples: int, asked: Judging, noun: str = "dialogues"
 ) -> TooManyFailuresError | None:
     """Return the error if more dialogues failed than may."""
-    if first is None:
-        return None
     limit, place = asked.models.failure_limit, str(asked.output / FAILURES)
     return too_many(first, failed, samples, limit, noun=noun, place=place)
 
@@ -443,21 +433,22 @@ def describe_judge(asked: Judging, client: ChatClient) -> dict[str, Any]:
     }
 
 
-def note_rejects(transcripts: Transcripts, reporter: Reporter) -> None:
-    """Report the rows that belong to no dialogue, if any."""
-    if transcripts.rejects.height:
-        first = transcripts.rejects.row(0, named=True)
+def read_dialogues(
+    inputs: Sequence[str], asked: Judging, reporter: Reporter
+) -> tuple[str, list[Transcript], int]:
+    """Read logs; return their suite, their dialogues, and how many rows belong to none."""
+    logs = find_logs(inputs, asked.suite)
+    found = read_transcripts(logs)
+    dialogues, rejects = list(found.dialogues), found.rejects
+    if rejects.height:
+        first = rejects.row(0, named=True)
         reporter.note(
-            f"{transcripts.rejects.height:,} rows of the logs were rejected and are not judged, "
+            f"{rejects.height:,} rows of the logs were rejected and are not judged, "
             f"the first {first['file']}:{first['line']} ({first['reason']})."
         )
-
-
-def name_files(dialogues: tuple[Transcript, ...], start: Path | None) -> tuple[Transcript, ...]:
-    """Name the files of dialogues from a folder, if one is given."""
-    if start is None:
-        return dialogues
-    return tuple(replace(one, file=os.path.relpath(one.file, start)) for one in dialogues)
+    if (start := asked.files_from) is not None:
+        dialogues = [replace(one, file=os.path.relpath(one.file, start)) for one in dialogues]
+    return logs.suite, dialogues, rejects.height
 
 
 def show_judgements(summary: dict[str, Any], folder: Path, *, as_json: bool) -> None:

@@ -5,15 +5,11 @@ Side A and side B have a dialogue of the same id each. A judge is shown them as 
 orders. Everything else is a tie: the order decided, or nothing did.
 """
 
-import tomllib
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
-from importlib.resources import files
 from itertools import pairwise as neighbours
 from typing import Any
-
-import polars as pl
 
 from fastscore.content_hash import hash_bytes
 from fastscore.errors import UsageError
@@ -25,23 +21,22 @@ from fastscore.llm.judgements import (
     SUMMARY,
     Judged,
     Judging,
-    as_lines,
     describe_judge,
-    name_files,
-    note_rejects,
+    read_dialogues,
     refuse_failures,
 )
-from fastscore.llm.requests import SYSTEM, USER, ChatRequest, object_schema
+from fastscore.llm.requests import SYSTEM, USER, ChatRequest, object_schema, read_prompts
 from fastscore.llm.rubrics import Rubric, load_rubric
 from fastscore.llm.spending import MANIFEST, spending_recorded
-from fastscore.llm.transcripts import Transcript, find_logs, read_transcripts
-from fastscore.run.commit import commit_bytes, commit_json
+from fastscore.llm.transcripts import Transcript
+from fastscore.run.commit import commit_json, commit_lines
 from fastscore.run.lock import run_lock
 from fastscore.run.progress import Reporter
 from fastscore.statistics.clustered import clustered_mean
 from fastscore.version import __version__
 
 PAIRS = "pairs.jsonl"
+PROMPTS, PROMPTS_DIGEST = read_prompts(__package__, "pairwise.toml")
 A, B, TIE = "A", "B", "tie"
 OVERALL, REASON = "overall", "reason"
 _VERDICTS = {A: {"1": A, "2": B, TIE: TIE}, B: {"1": B, "2": A, TIE: TIE}}
@@ -90,13 +85,8 @@ def run_pairwise(asked: Judging, against: Sequence[str], reporter: Reporter) -> 
             "Leave out --repeats.",
         )
     client = ChatClient(asked.models)
-    sides = []
-    for inputs in (asked.inputs, against):
-        logs = find_logs(inputs, asked.suite)
-        transcripts = read_transcripts(logs)
-        note_rejects(transcripts, reporter)
-        sides.append((logs.suite, name_files(transcripts.dialogues, asked.files_from)))
-    (suite, side_a), (suite_b, side_b) = sides
+    suite, side_a, _ = read_dialogues(asked.inputs, asked, reporter)
+    suite_b, side_b, _ = read_dialogues(against, asked, reporter)
     if suite != suite_b:
         raise UsageError(f"A has logs of {suite}, B of {suite_b}.", "Compare logs of one suite.")
     pairs = pair_up(side_a, side_b)
@@ -166,7 +156,7 @@ def _ask_pairs(
             client,
             request,
             lambda found: read_verdict(found, members, first),
-            lambda fault: prompts()["again"].format(fault=fault, members=_quoted(members)).strip(),
+            lambda fault: PROMPTS["again"].format(fault=fault, members=_quoted(members)).strip(),
         )
 
     found = ask_each(
@@ -186,7 +176,7 @@ def _ask_pairs(
 
 def questions_of(rubric: Rubric) -> dict[str, str]:
     """Return the questions of a comparison: the rubric's and, if it has none, an overall one."""
-    return {**rubric.questions, OVERALL: rubric.questions.get(OVERALL, prompts()[OVERALL])}
+    return {**rubric.questions, OVERALL: rubric.questions.get(OVERALL, PROMPTS[OVERALL])}
 
 
 def pair_request(
@@ -205,8 +195,8 @@ def pair_request(
     verdict = {"type": "string", "enum": ["1", "2", TIE]}
     return client.options.request(
         asked.model,
-        (SYSTEM, prompts()["system"].format(**words).strip()),
-        (USER, prompts()["user"].format(**words).strip()),
+        (SYSTEM, PROMPTS["system"].format(**words).strip()),
+        (USER, PROMPTS["user"].format(**words).strip()),
         seed=asked.seed,
         schema=object_schema({REASON: {"type": "string"}, **dict.fromkeys(questions, verdict)}),
     )
@@ -256,7 +246,7 @@ def _write(
 ) -> dict[str, Any]:
     """Write a folder of judged pairs; return its summary."""
     members = tuple(questions_of(rubric))
-    digest = hash_bytes(f"{rubric.digest} {prompts_digest()}".encode())
+    digest = hash_bytes(f"{rubric.digest} {PROMPTS_DIGEST}".encode())
     judged_by = f"{described['model']} by {rubric.name} in pairs {digest[:12]}"
     lines, failures, not_asked = [], [], 0
     for pair, of_pair in zip(pairs, answers, strict=True):
@@ -266,22 +256,22 @@ def _write(
         failed = _failure_lines(pair, of_pair)
         failures += failed
         not_asked += None in of_pair.values() and not failed
-    kinds = pl.Series([line["kind"] for line in failures], dtype=pl.String)
+    kinds = Counter(line["kind"] for line in failures)
     summary = {
         "fastscore": __version__,
         "rubric": rubric.name,
         "rubric_hash": rubric.digest,
-        "prompts_hash": prompts_digest(),
+        "prompts_hash": PROMPTS_DIGEST,
         **described,
         "pairs": len(pairs),
         "pairs_judged": len(lines),
         "pairs_failed": len(pairs) - len(lines) - not_asked,
         "pairs_not_asked": not_asked,
-        "failures": {kind: int((kinds == kind).sum()) for kind in sorted(set(kinds))},
+        "failures": dict(sorted(kinds.items())),
         "dimensions": {name: summarise_pairs(name, lines) for name in members},
     }
-    commit_bytes(asked.output / PAIRS, as_lines(lines))
-    commit_bytes(asked.output / FAILURES, as_lines(failures))
+    commit_lines(asked.output / PAIRS, lines)
+    commit_lines(asked.output / FAILURES, failures)
     commit_json(asked.output / SUMMARY, summary)
     return summary
 
@@ -377,19 +367,3 @@ def summarise_pairs(name: str, lines: Sequence[Mapping[str, Any]]) -> dict[str, 
     reasons["p"] = "zero_variance" if lines else "too_few_units"
     missing = {key: reasons[key] or "too_few_units" for key in reasons if found[key] is None}
     return {**found, "nulls": missing}
-
-
-@cache
-def prompts() -> dict[str, str]:
-    """Return what a judge of pairs is told."""
-    return tomllib.loads(_prompts_content().decode())
-
-
-@cache
-def prompts_digest() -> str:
-    """Return the hash of what a judge of pairs is told."""
-    return hash_bytes(_prompts_content())
-
-
-def _prompts_content() -> bytes:
-    return files(__package__).joinpath("pairwise.toml").read_bytes()

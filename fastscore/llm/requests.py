@@ -3,15 +3,18 @@
 import json
 import os
 import re
+import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
 import orjson
 
+from fastscore.content_hash import hash_bytes
 from fastscore.errors import UsageError, did_you_mean
 from fastscore.llm.spending import DEFAULT_MAX_FAILURES, FailureLimit, Limits, Prices, parse_limit
 from fastscore.paths import cache_root
@@ -268,6 +271,12 @@ def object_schema(properties: Mapping[str, Any]) -> dict[str, Any]:
         "required": list(properties),
         "additionalProperties": False,
     }
+
+
+def read_prompts(package: str, name: str) -> tuple[dict[str, Any], str]:
+    """Read the prompts in a TOML file of a package; return them and the hash of the file."""
+    content = files(package).joinpath(name).read_bytes()
+    return tomllib.loads(content.decode()), hash_bytes(content)
 
 
 OPENAI = "openai:"

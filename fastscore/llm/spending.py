@@ -8,7 +8,8 @@ charged for, so its bound stays in the budget.
 
 import math
 import threading
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
@@ -130,15 +131,23 @@ def parse_limit(given: str | float) -> FailureLimit:
     return FailureLimit(share=share)
 
 
+def outcome_of(kinds: Sequence[str], *, is_complete: bool = True) -> dict[str, Any]:
+    """Describe a command's outcome: its status, and its failures by kind."""
+    return {
+        "status": "complete" if is_complete and not kinds else "incomplete",
+        "failures": dict(sorted(Counter(kinds).items())),
+    }
+
+
 def too_many(
-    first: Failure, failed: int, samples: int, limit: FailureLimit, *, noun: str, place: str
+    first: Failure | None, failed: int, samples: int, limit: FailureLimit, *, noun: str, place: str
 ) -> TooManyFailuresError | None:
     """Return the error if more samples failed than are allowed.
 
     Parameters
     ----------
     first
-        The failure that the message quotes.
+        The failure that the message quotes; None without any.
     failed, samples, limit
         How many samples failed, of how many, and how many may.
     noun
@@ -146,7 +155,7 @@ def too_many(
     place
         Where the failures are listed.
     """
-    if failed <= limit.allowed(samples):
+    if first is None or failed <= limit.allowed(samples):
         return None
     hint = f"{first.hint} " if first.hint else ""
     return TooManyFailuresError(

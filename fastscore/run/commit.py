@@ -75,6 +75,12 @@ def commit_bytes(path: Path, data: bytes) -> Committed:
     return Committed(path.name, len(data), hash_bytes(data))
 
 
+def commit_lines(path: Path, rows: Iterable[Mapping[str, Any]]) -> Committed:
+    """Write rows as JSON Lines, atomically."""
+    lines = (orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE) for row in rows)
+    return commit_bytes(path, b"".join(lines))
+
+
 def commit_table(path: Path, frame: pl.DataFrame, metadata: Mapping[str, str]) -> Committed:
     """Write a frame as Parquet, check that it reads back alike, and make it appear atomically.
 

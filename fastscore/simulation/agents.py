@@ -14,21 +14,29 @@ import importlib
 import os
 import re
 import sys
-import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
-from importlib.resources import files
+from functools import lru_cache
 from typing import Any, Protocol
 
-from fastscore.content_hash import hash_bytes
 from fastscore.errors import UsageError, did_you_mean
 from fastscore.extras import entry_points
 from fastscore.llm.client import Asks
-from fastscore.llm.requests import ASSISTANT, OPENAI, SYSTEM, USER, Answer, ChatRequest
+from fastscore.llm.requests import (
+    ASSISTANT,
+    OPENAI,
+    SYSTEM,
+    USER,
+    Answer,
+    ChatRequest,
+    read_prompts,
+)
 from fastscore.simulation.retrieval import GENRE, Draws, Item, Retrieval
 from fastscore.simulation.users import ConstraintReader
 from fastscore.suites.preference_shift.catalogue import NAME
+
+_WORDS, _ = read_prompts(__package__, "agent.toml")
+PROMPTS, PROMPTS_DIGEST = read_prompts(__package__, "models.toml")
 
 OFFLINE, PYTHON = "offline", "python:"
 GROUP = "fastscore.agents"
@@ -105,16 +113,15 @@ class OfflineAgent:
 def _compose_reply(
     constraints: Mapping[str, Sequence[str]], titles: Sequence[str], draws: Draws
 ) -> str:
-    content = _words()
     named = titles[: 2 if draws.happens(0.5) else 1]
-    phrases = content["phrases"][("nothing", "one", "two")[len(named)]]
+    phrases = _WORDS["phrases"][("nothing", "one", "two")[len(named)]]
     values = dict(zip(("first", "second"), named, strict=False))
     return str(draws.choose(phrases).format(understood=restate_constraints(constraints), **values))
 
 
 def restate_constraints(constraints: Mapping[str, Sequence[str]]) -> str:
     """Say constraints back in words."""
-    words = _words()["understood"]
+    words = _WORDS["understood"]
     genre = words[GENRE] if constraints.get(GENRE) else words["without_genre"]
     parts = [genre.format(value=" or ".join(constraints.get(GENRE, ())))]
     parts += [
@@ -123,11 +130,6 @@ def restate_constraints(constraints: Mapping[str, Sequence[str]]) -> str:
         if name != GENRE and values
     ]
     return " ".join(parts)
-
-
-@cache
-def _words() -> dict[str, Any]:
-    return tomllib.loads(files(__package__).joinpath("agent.toml").read_text(encoding="utf-8"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,7 +267,7 @@ class ModelAgent:
         return (
             f"{OPENAI}{self.model} {asked.endpoint} temperature={asked.temperature} "
             f"tokens={asked.answer_tokens} off-catalogue={self.off_catalogue} {_READING} "
-            f"{prompts_digest()}"
+            f"{PROMPTS_DIGEST}"
         )
 
     def open(self, draws: Draws) -> Respond:
@@ -296,7 +298,7 @@ class ModelAgent:
         shown: Sequence[Item],
         draws: Draws,
     ) -> ChatRequest:
-        words = prompts()["agent"]
+        words = PROMPTS["agent"]
         system = words["system"].format(
             constraints=restate_constraints(constraints),
             candidates="\n".join(_candidate(item, words) for item in shown) or "(none)",
@@ -322,7 +324,7 @@ class ModelAgent:
                 request = request.again()
             elif unknown and self.off_catalogue == ASK_AGAIN and not is_last:
                 titles = ", ".join(f'"{title}"' for title in unknown)
-                again = prompts()["agent"]["again"].format(titles=titles).strip()
+                again = PROMPTS["agent"]["again"].format(titles=titles).strip()
                 request = request.again((ASSISTANT, answer.content), (USER, again))
             else:
                 break
@@ -363,15 +365,9 @@ def _plain(title: str) -> str:
     return _YEAR_AFTER.sub("", title.strip().strip(".,!?:;").lower()).strip()
 
 
-_kept_titles: dict[str, frozenset[str]] = {}
-
-
+@lru_cache(1)
 def _known_titles(retrieval: Retrieval) -> frozenset[str]:
-    known = _kept_titles.get(retrieval.digest)
-    if known is None:
-        known = frozenset(map(_plain, retrieval.index.get(NAME, {})))
-        _kept_titles[retrieval.digest] = known
-    return known
+    return frozenset(map(_plain, retrieval.index.get(NAME, {})))
 
 
 @dataclass(frozen=True, slots=True)
@@ -385,7 +381,7 @@ class ModelPhrasing:
     def identity(self) -> str:
         """Model, server and prompt."""
         asked = self.client.options
-        how = f"temperature={asked.temperature} {_READING} {prompts_digest()}"
+        how = f"temperature={asked.temperature} {_READING} {PROMPTS_DIGEST}"
         return f"{OPENAI}{self.model} {asked.endpoint} {how}"
 
     def __call__(
@@ -396,7 +392,7 @@ class ModelPhrasing:
         If the model refuses, says nothing or is cut off, the template's words are used, and
         ``not_reworded`` in the metadata gives the reason.
         """
-        words = prompts()["user"]
+        words = PROMPTS["user"]
         lines = [f"{turn['speaker']}: {turn['text']}" for turn in conversation[-words["history"] :]]
         message = words["message"].format(
             conversation="\n".join(lines) or "(nothing yet)", text=text
@@ -420,19 +416,3 @@ class ModelPhrasing:
 
 def _seed(draws: Draws) -> int:
     return int(draws.uniform() * 2**31)
-
-
-@cache
-def prompts() -> dict[str, Any]:
-    """Return what models are told."""
-    return tomllib.loads(_prompts_content().decode())
-
-
-@cache
-def prompts_digest() -> str:
-    """Return the hash of what models are told."""
-    return hash_bytes(_prompts_content())
-
-
-def _prompts_content() -> bytes:
-    return files(__package__).joinpath("models.toml").read_bytes()

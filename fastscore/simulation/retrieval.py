@@ -119,16 +119,7 @@ class Item:
     values: Mapping[str, tuple[str, ...]]
 
 
-@dataclass(frozen=True, slots=True)
-class _Finder:
-    """Finds values in lower-cased texts."""
-
-    automaton: Any
-    terms: tuple[tuple[tuple[str, int], ...], ...]
-    """By pattern: the fields that have the value, and its place among their values."""
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Retrieval:
     """A catalogue that can be asked.
 
@@ -148,7 +139,9 @@ class Retrieval:
     items: tuple[Item, ...]
     surfaces: Mapping[str, tuple[str, ...]]
     index: Mapping[str, Mapping[str, Rows]]
-    _finder: _Finder
+    _automaton: Any
+    _terms: tuple[Mapping[str, int], ...]
+    """By pattern of the automaton: the value's place in each field that has it."""
     _titles: Any
     _answers: dict[Any, Rows] = field(default_factory=dict)
 
@@ -169,12 +162,12 @@ class Retrieval:
         """
         lowered = text.lower()
         best: dict[str, int] = {}
-        for pattern, start, end in self._finder.automaton.find_matches_as_indexes(
+        for pattern, start, end in self._automaton.find_matches_as_indexes(
             lowered, overlapping=True
         ):
             if words and not _stands_alone(lowered, start, end):
                 continue
-            for name, place in self._finder.terms[pattern]:
+            for name, place in self._terms[pattern].items():
                 if place < best.get(name, place + 1):
                     best[name] = place
         return {name: self.surfaces[name][place] for name, place in best.items()}
@@ -182,17 +175,13 @@ class Retrieval:
     def find_genre(self, text: str, *, words: bool = False) -> str | None:
         """Return the genre that sorts first of those in a text."""
         lowered = text.lower()
-        found = None
-        for pattern, start, end in self._finder.automaton.find_matches_as_indexes(
-            lowered, overlapping=True
-        ):
-            if any(name == GENRE for name, _ in self._finder.terms[pattern]):
-                genre = lowered[start:end]
-                if (found is None or genre < found) and (
-                    not words or _stands_alone(lowered, start, end)
-                ):
-                    found = genre
-        return found
+        found = self._automaton.find_matches_as_indexes(lowered, overlapping=True)
+        genres = [
+            lowered[start:end]
+            for pattern, start, end in found
+            if GENRE in self._terms[pattern] and (not words or _stands_alone(lowered, start, end))
+        ]
+        return min(genres, default=None)
 
     def find_plot_keywords(self, text: str, limit: int = 3) -> list[str]:
         """Return the first different words of a text that are keywords of plots."""
@@ -316,7 +305,7 @@ def make_retrieval(catalogue: Catalogue, plots: Sequence[str]) -> Retrieval:
     terms = catalogue.terms.filter(pl.col("field").is_in((*ATTRIBUTES, PLOT)))
     index: dict[str, dict[str, Rows]] = {}
     surfaces: dict[str, list[str]] = {}
-    places: dict[str, list[tuple[str, int]]] = {}
+    places: dict[str, dict[str, int]] = {}
     values: list[dict[str, list[str]]] = [{} for _ in plots]
     columns = (terms[name].to_list() for name in ("field", "value", "surface", "items"))
     for name, value, surface, rows in zip(*columns, strict=True):
@@ -324,7 +313,7 @@ def make_retrieval(catalogue: Catalogue, plots: Sequence[str]) -> Retrieval:
         if name == PLOT:
             continue
         known = surfaces.setdefault(name, [])
-        places.setdefault(value, []).append((name, len(known)))
+        places.setdefault(value, {}).setdefault(name, len(known))
         known.append(surface)
         for row in dict.fromkeys(rows):
             values[row].setdefault(name, []).append(surface)
@@ -342,7 +331,8 @@ def make_retrieval(catalogue: Catalogue, plots: Sequence[str]) -> Retrieval:
         items,
         {name: tuple(known) for name, known in surfaces.items()},
         index,
-        _Finder(AhoCorasick(list(places)), tuple(map(tuple, places.values()))),
+        AhoCorasick(list(places)),
+        tuple(places.values()),
         AhoCorasick(titles, matchkind=MatchKind.LeftmostLongest),
     )
 

@@ -11,7 +11,6 @@ import os
 import signal
 import threading
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -33,6 +32,7 @@ from fastscore.llm.spending import (
     SampleError,
     Spent,
     TooManyFailuresError,
+    outcome_of,
     spending_recorded,
     too_many,
 )
@@ -40,6 +40,7 @@ from fastscore.run.commit import (
     Receipt,
     commit_bytes,
     commit_json,
+    commit_lines,
     committed_receipt,
     remove_temporaries,
     save_receipt,
@@ -56,34 +57,34 @@ from fastscore.simulation.agents import (
     local_agent,
 )
 from fastscore.simulation.retrieval import AGENT, GENRE, PHRASING, Draws, Retrieval, load_retrieval
-from fastscore.simulation.users import Policy, UserPlan, load_policy, plan_user
+from fastscore.simulation.users import Policy, load_policy, plan_user
 
 Phrase = Callable[[Sequence[Turn], str, Draws], tuple[str, dict[str, Any]]]
 """Says what a user means in other words, given the conversation so far; what to note of it."""
 
 
 def converse(
-    plan: UserPlan,
-    agent: Agent,
     retrieval: Retrieval,
+    policy: Policy,
+    agent: Agent,
     *,
     seed: int,
     session: int,
-    follows_system: bool,
+    turns: int,
     phrase: Phrase | None = None,
 ) -> dict[str, Any]:
     """Let a planned user talk to an agent.
 
     Parameters
     ----------
-    plan, agent
-        Who talks.
-    retrieval
-        The catalogue whose titles a user recognises in answers.
+    retrieval, policy
+        The catalogue, whose titles the user also recognises in answers, and the user's policy.
+    agent
+        Who answers.
     seed, session
         Which session.
-    follows_system
-        Whether details are asked about titles that the system named.
+    turns
+        How many turns the user has.
     phrase
         Rewords what the user says; states, shifts and constraints stay as planned.
 
@@ -92,6 +93,7 @@ def converse(
     dict
         A log in the published schema.
     """
+    plan = plan_user(retrieval, policy, seed=seed, session=session, turns=turns)
     phrasing = Draws(seed, session, PHRASING)
     respond = agent.open(Draws(seed, session, AGENT))
     conversation: list[Turn] = []
@@ -103,7 +105,7 @@ def converse(
             meta = {**meta, **notes}
         conversation.append({"speaker": "USER", "text": text, "user_meta": meta})
         reply = respond(conversation)
-        if follows_system:
+        if policy.follows_system:
             named = retrieval.find_titles(reply.text) or named
         conversation.append(
             {
@@ -192,16 +194,13 @@ class World:
     def session(self, number: int) -> bytes:
         """Simulate a session; return its log as a line."""
         asked = self.simulation
-        plan = plan_user(
-            self.retrieval, self.policy, seed=asked.seed, session=number, turns=asked.turns
-        )
         log = converse(
-            plan,
-            self.agent,
             self.retrieval,
+            self.policy,
+            self.agent,
             seed=asked.seed,
             session=number,
-            follows_system=self.policy.follows_system,
+            turns=asked.turns,
             phrase=self.phrase,
         )
         return orjson.dumps(log, option=orjson.OPT_APPEND_NEWLINE)
@@ -230,27 +229,18 @@ def open_world(simulation: Simulation, meter: Meter | None = None) -> World:
     policy = load_policy(simulation.policy)
     if simulation.user != TEMPLATE and not simulation.user.startswith(OPENAI):
         raise UsageError(f"--user is {simulation.user!r}, expected {TEMPLATE} or {OPENAI}MODEL.")
-    if not simulation.asks_models:
-        return World(simulation, retrieval, policy, local_agent(simulation.agent, retrieval))
-    return _with_models(simulation, retrieval, policy, meter)
-
-
-def _with_models(
-    simulation: Simulation, retrieval: Retrieval, policy: Policy, meter: Meter | None
-) -> World:
-    """Open the client, and what asks by it."""
     for flag, name in (("--agent", simulation.agent), ("--user", simulation.user)):
         if name == OPENAI:
             raise UsageError(f"{flag} {OPENAI} names no model.", f"Name one: {OPENAI}MODEL.")
-    client = ChatClient(simulation.models, meter)
+    client = ChatClient(simulation.models, meter) if simulation.asks_models else None
     agent: Agent
-    if simulation.agent.startswith(OPENAI):
+    if client is not None and simulation.agent.startswith(OPENAI):
         model = simulation.agent.removeprefix(OPENAI)
         agent = ModelAgent(model, retrieval, client, simulation.off_catalogue)
     else:
         agent = local_agent(simulation.agent, retrieval)
     phrase = None
-    if simulation.user.startswith(OPENAI):
+    if client is not None and simulation.user.startswith(OPENAI):
         phrase = ModelPhrasing(simulation.user.removeprefix(OPENAI), client)
     return World(simulation, retrieval, policy, agent, phrase, client)
 
@@ -342,10 +332,17 @@ def simulate(simulation: Simulation, reporter: Reporter, meter: Meter | None = N
         remove_temporaries(folder)
         commit_json(state / _DESCRIPTION, {**described, "sessions": simulation.sessions})
         shards = _shards(simulation.sessions, described)
-        left = [shard for shard in shards if not _is_done(folder, shard)]
+        left = [
+            shard
+            for shard in shards
+            if not committed_receipt(
+                folder, state, _STAGE, shard.index, shard.fingerprint, frozenset({shard.name})
+            )
+        ]
         done = sum(len(shard.sessions) for shard in left)
         if world.client is not None:
-            return _simulate_asking(world, world.client, described, left, reporter)
+            kept = len(shards) - len(left)
+            return _simulate_asking(world, world.client, described, left, kept, reporter)
         with reporter.stage(_STAGE, len(left)) as progress:
             _simulate_shards(world, left, progress)
     return Simulated(len(shards) - len(left), len(left), done, done * simulation.turns)
@@ -391,14 +388,6 @@ def _shards(sessions: int, described: dict[str, Any]) -> list[_Shard]:
         content = orjson.dumps([described, numbers.start, numbers.stop])
         shards.append(_Shard(index, numbers, hashlib.blake2b(content, digest_size=16).hexdigest()))
     return shards
-
-
-def _is_done(folder: Path, shard: _Shard) -> bool:
-    outputs = frozenset({shard.name})
-    receipt = committed_receipt(
-        folder, folder / STATE, _STAGE, shard.index, shard.fingerprint, outputs
-    )
-    return receipt is not None
 
 
 def commit_shard(folder: Path, shard: _Shard, lines: list[bytes]) -> None:
@@ -451,6 +440,7 @@ def _simulate_asking(
     client: ChatClient,
     described: dict[str, Any],
     left: list[_Shard],
+    kept: int,
     reporter: Reporter,
 ) -> Simulated:
     """Simulate what is left with chat models; record what that costs and which sessions fail."""
@@ -461,31 +451,21 @@ def _simulate_asking(
         reporter.stage(_STAGE, n_sessions) as progress,
     ):
         failures = _simulate_sessions(world, client, left, progress)
-        kinds = Counter(failure.kind for failure in failures.values())
-        outcome |= {
-            "status": "incomplete" if failures else "complete",
-            "failures": dict(sorted(kinds.items())),
-        }
+        outcome |= outcome_of([failure.kind for failure in failures.values()])
         lines = [
             {"session": number, "kind": failure.kind, "reason": failure.reason}
             for number, failure in sorted(failures.items())
         ]
-        commit_bytes(
-            state / FAILURES,
-            b"".join(orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE) for line in lines),
-        )
-    refusal = None
-    if failures:
-        refusal = too_many(
-            failures[min(failures)],
-            len(failures),
-            simulation.sessions,
-            client.options.failure_limit,
-            noun="sessions",
-            place=str(state / FAILURES),
-        )
+        commit_lines(state / FAILURES, lines)
+    refusal = too_many(
+        failures[min(failures)] if failures else None,
+        len(failures),
+        simulation.sessions,
+        client.options.failure_limit,
+        noun="sessions",
+        place=str(state / FAILURES),
+    )
     made, spent = n_sessions - len(failures), client.spent - before
-    kept = len(_shards(simulation.sessions, described)) - len(left)
     turns = made * simulation.turns
     return Simulated(kept, len(left), made, turns, len(failures), spent, refusal)
 

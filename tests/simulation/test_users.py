@@ -14,20 +14,9 @@ POLICY = load_policy()
 
 def logs(agent, sessions, turns=50, policy=POLICY, retrieval=None):
     retrieval = retrieval or sample()
-    plans = (
-        plan_user(retrieval, policy, seed=0, session=session, turns=turns)
-        for session in range(sessions)
-    )
     return [
-        converse(
-            plan,
-            agent,
-            retrieval,
-            seed=0,
-            session=session,
-            follows_system=policy.follows_system,
-        )
-        for session, plan in enumerate(plans)
+        converse(retrieval, policy, agent, seed=0, session=session, turns=turns)
+        for session in range(sessions)
     ]
 
 
