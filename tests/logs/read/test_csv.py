@@ -107,6 +107,27 @@ def test_oracle_rows_rejects_and_counts(
     assert counts == expected_counts
 
 
+@given(
+    HEADERS,
+    st.lists(st.lists(CELLS, min_size=1, max_size=8), max_size=12),
+    st.sampled_from(["\n", "\r\n", "\r"]),
+    st.sampled_from([3, 64, 1 << 14]),
+)
+def test_cells_of_samples_are_those_of_pythons_reader(
+    header: list[str], rows: list[list[str]], end: str, block: int
+) -> None:
+    text = written([header, *rows], end)
+    data = text.encode()
+    blocks = (data[at : at + block] for at in range(0, len(data), block))
+    names = [name.strip().lower() for name in header]
+    expected = [
+        dict(zip(names, row, strict=True))
+        for row in list(csv.reader(io.StringIO(text, newline="")))[1:]
+        if len(row) == len(header) and row != header
+    ]
+    assert list(csv_records.read_cells(blocks)) == expected
+
+
 def read(tmp_path: Path, data: bytes | str, source: Source = SOURCE) -> Rows:
     path = tmp_path / "log.csv"
     path.write_bytes(data if isinstance(data, bytes) else data.encode())
