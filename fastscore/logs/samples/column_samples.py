@@ -404,20 +404,23 @@ def sample_file(
     InputError
         The file cannot be read.
     """
-    seen = FileSample(file, read or (lambda: read_records(file, source, seen.give_up)))
-    first = first_row(file)
-    if first is None or _shape(first, source, file) not in known.shapes:
+    first = first_row(file) if known.shapes else None
+    before = None if first is None else known.shapes.get(_shape(first, source, file))
+    if before is None:
+        seen = FileSample(file, read or (lambda: read_records(file, source, seen.give_up)))
         rows = seen.read()
         first = next(rows, None)
         if first is None:
             return seen
-    shape = _shape(first, source, file)
-    if shape in known.shapes:
-        known.shapes[shape].alike.append(file)
-        return known.shapes[shape]
+        rows = itertools.chain([first], rows)
+        shape = _shape(first, source, file)
+        before = known.shapes.get(shape)
+    if before is not None:
+        before.alike.append(file)
+        return before
     seen.needs, asked_for = required_columns(source), list_asked_for(source)
     seen.samples = {need.place: ColumnSample() for need in (*seen.needs, *asked_for)}
-    _sample_first_rows(itertools.chain([first], rows), source, [*seen.needs, *asked_for], seen)
+    _sample_first_rows(rows, source, [*seen.needs, *asked_for], seen)
     for need in [] if seen.is_whole else seen.open:
         counts = seen.samples[need.place]
         # all rows of such files have the same columns
