@@ -20,7 +20,7 @@ import polars as pl
 from fastscore.api.arguments import SuiteName
 from fastscore.api.reading import scan
 from fastscore.errors import InputError
-from fastscore.llm.client import ChatClient, Structured, UnusableError, ask_each, ask_until_read
+from fastscore.llm.client import ChatClient, Structured, ask_each, ask_until_read
 from fastscore.llm.requests import (
     OPENAI,
     SYSTEM,
@@ -34,6 +34,7 @@ from fastscore.llm.spending import (
     MANIFEST,
     Spent,
     TooManyFailuresError,
+    UnusableError,
     outcome_of,
     spending_recorded,
     too_many,

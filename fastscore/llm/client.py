@@ -34,7 +34,6 @@ from fastscore.llm.requests import (
     Answer,
     ChatRequest,
     ModelOptions,
-    NoObjectError,
     api_key,
     find_object,
     is_refusal,
@@ -49,12 +48,12 @@ from fastscore.llm.spending import (
     REJECTED,
     SERVER_ERROR,
     TIMED_OUT,
-    UNUSABLE,
     Bound,
     Failure,
     Meter,
     SampleError,
     Spent,
+    UnusableError,
 )
 from fastscore.run.interrupt import POLL_SECONDS
 from fastscore.run.progress import Reporter, StageProgress
@@ -379,22 +378,6 @@ MOST_ANSWERS = 3
 Read = TypeVar("Read")
 
 
-class UnusableError(Exception):
-    """An answer that is not what was asked for.
-
-    Parameters
-    ----------
-    reason
-        Why.
-    kind
-        One of `fastscore.llm.spending.KINDS`.
-    """
-
-    def __init__(self, reason: str, kind: str = UNUSABLE) -> None:
-        super().__init__(reason)
-        self.kind = kind
-
-
 @dataclass(frozen=True, slots=True)
 class Structured(Generic[Read]):
     """The result for one sample.
@@ -475,10 +458,10 @@ def read_object(answer: Answer) -> dict[str, Any]:
         )
     try:
         return find_object(answer.text)
-    except NoObjectError as error:
+    except UnusableError:
         if is_refusal(answer.text):
             raise UnusableError("refused", REFUSED) from None
-        raise UnusableError(str(error)) from None
+        raise
 
 
 Task = TypeVar("Task")

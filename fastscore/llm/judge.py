@@ -14,10 +14,10 @@ import orjson
 import polars as pl
 
 from fastscore.errors import UsageError
-from fastscore.llm.client import ChatClient, Structured, UnusableError, ask_each, ask_until_read
+from fastscore.llm.client import ChatClient, Structured, ask_each, ask_until_read
 from fastscore.llm.requests import SYSTEM, USER, ChatRequest, ModelOptions
 from fastscore.llm.rubrics import Rubric
-from fastscore.llm.spending import Failure
+from fastscore.llm.spending import Failure, UnusableError
 from fastscore.llm.transcripts import Transcript
 from fastscore.run.progress import Reporter
 
@@ -116,7 +116,14 @@ def judge(
     places = [(row, repeat) for row in range(len(transcripts)) for repeat in range(repeats)]
 
     def ask(place: tuple[int, int]) -> Structured[dict[str, int]]:
-        return _judge(transcripts[place[0]], rubric, model, client, place[1], seed)
+        row, repeat = place
+        slots = _slots(rubric, rotated(tuple(rubric.questions), repeat))
+        return ask_until_read(
+            client,
+            judge_request(transcripts[row], rubric, model, client.options, repeat, seed),
+            lambda read: checked_scores(read, rubric),
+            lambda fault: rubric.prompts["again"].format(fault=fault, **slots).strip(),
+        )
 
     answers = ask_each(
         client,
@@ -139,9 +146,9 @@ def judge(
             failures.append((row, repeat + 1, *why))
             first = first or failure
         elif answer.value is not None:
-            positions = {name: at for at, name in enumerate(_order(rubric, repeat), 1)}
+            order = rotated(tuple(rubric.questions), repeat)
             scores += [
-                (row, repeat + 1, name, positions[name], answer.value[name], answer.attempts)
+                (row, repeat + 1, name, order.index(name) + 1, answer.value[name], answer.attempts)
                 for name in rubric.questions
             ]
     return Judgements(
@@ -150,23 +157,6 @@ def judge(
         frozenset(row for (row, _), each in zip(places, answers, strict=True) if each is None),
         first,
     )
-
-
-def _judge(
-    transcript: Transcript, rubric: Rubric, model: str, client: ChatClient, repeat: int, seed: int
-) -> Structured[dict[str, int]]:
-    """Ask for one repeat."""
-
-    def again(fault: str) -> str:
-        words = {"fault": fault, **_slots(rubric, _order(rubric, repeat))}
-        return rubric.prompts["again"].format(**words).strip()
-
-    request = judge_request(transcript, rubric, model, client.options, repeat, seed)
-    return ask_until_read(client, request, lambda read: checked_scores(read, rubric), again)
-
-
-def _order(rubric: Rubric, repeat: int) -> tuple[str, ...]:
-    return rotated(tuple(rubric.questions), repeat)
 
 
 def rotated(dimensions: tuple[str, ...], repeat: int) -> tuple[str, ...]:

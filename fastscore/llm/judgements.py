@@ -130,26 +130,19 @@ def place_rows(transcripts: Sequence[Transcript]) -> pl.DataFrame:
 
 
 def _means(repeats: pl.DataFrame, rubric: Rubric, judged_by: str) -> list[dict[str, Any]]:
-    by_dialogue = repeats.group_by("row", maintain_order=True).agg(
-        pl.col("dialogue", "model", "file", "line").first(),
-        pl.col("repeat").n_unique().alias("repeats"),
-        *(
-            pl.col("score").filter(pl.col("dimension") == name).mean().alias(f"judge:{name}")
-            for name in rubric.questions
-        ),
+    means = (
+        pl.col("score").filter(pl.col("dimension") == name).mean().alias(name)
+        for name in rubric.questions
     )
-    return [
-        {
-            "dialogue": row["dialogue"],
-            "model": row["model"],
-            "judge": {name: row[f"judge:{name}"] for name in rubric.questions},
-            "repeats": row["repeats"],
-            "judged_by": judged_by,
-            "judged_file": row["file"],
-            "judged_line": row["line"],
-        }
-        for row in by_dialogue.iter_rows(named=True)
-    ]
+    by_dialogue = repeats.group_by("row", maintain_order=True).agg(
+        pl.col("dialogue", "model").first(),
+        judge=pl.struct(*means),
+        repeats=pl.col("repeat").n_unique(),
+        judged_by=pl.lit(judged_by),
+        judged_file=pl.col("file").first(),
+        judged_line=pl.col("line").first(),
+    )
+    return by_dialogue.drop("row").to_dicts()
 
 
 def summarise(repeats: pl.DataFrame, rubric: Rubric, n_repeats: int) -> dict[str, Any]:

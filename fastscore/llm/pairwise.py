@@ -14,7 +14,7 @@ from typing import Any
 from fastscore.content_hash import hash_bytes
 from fastscore.errors import UsageError
 from fastscore.extras import scipy_stats
-from fastscore.llm.client import ChatClient, Structured, UnusableError, ask_each, ask_until_read
+from fastscore.llm.client import ChatClient, Structured, ask_each, ask_until_read
 from fastscore.llm.judge import transcript_lines
 from fastscore.llm.judgements import (
     FAILURES,
@@ -27,7 +27,7 @@ from fastscore.llm.judgements import (
 )
 from fastscore.llm.requests import SYSTEM, USER, ChatRequest, object_schema, read_prompts
 from fastscore.llm.rubrics import Rubric, load_rubric
-from fastscore.llm.spending import MANIFEST, spending_recorded
+from fastscore.llm.spending import MANIFEST, UnusableError, spending_recorded
 from fastscore.llm.transcripts import Transcript
 from fastscore.run.commit import commit_json, commit_lines
 from fastscore.run.lock import run_lock

@@ -16,7 +16,14 @@ import orjson
 
 from fastscore.content_hash import hash_bytes
 from fastscore.errors import UsageError, did_you_mean
-from fastscore.llm.spending import DEFAULT_MAX_FAILURES, FailureLimit, Limits, Prices, parse_limit
+from fastscore.llm.spending import (
+    DEFAULT_MAX_FAILURES,
+    FailureLimit,
+    Limits,
+    Prices,
+    UnusableError,
+    parse_limit,
+)
 from fastscore.paths import cache_root
 
 _TAGS = "think|thinking|thought|thoughts|reasoning|reflection|scratchpad|analysis|seed:think"
@@ -34,10 +41,6 @@ _REFUSAL = re.compile(
     r"|must decline)|i['\u2019]?m (?:not able|unable)|as an ai\b)",
     re.IGNORECASE,
 )
-
-
-class NoObjectError(Exception):
-    """A text without the one JSON object that was asked for; says why."""
 
 
 def without_reasoning(text: str) -> str:
@@ -62,12 +65,12 @@ def find_object(text: str) -> dict[str, Any]:
 
     Raises
     ------
-    NoObjectError
+    UnusableError
         There is none, there are several that differ, or a member is given twice.
     """
     content = without_reasoning(text)
     if not content:
-        raise NoObjectError("nothing beside reasoning" if text.strip() else "empty")
+        raise UnusableError("nothing beside reasoning" if text.strip() else "empty")
     found: list[dict[str, Any]] = []
     at = 0 if content.startswith(("{", "[")) else content.find("{")
     while at >= 0:
@@ -80,9 +83,9 @@ def find_object(text: str) -> dict[str, Any]:
                 found.append(value)
         at = content.find("{", end)
     if not found:
-        raise NoObjectError("not a JSON object")
+        raise UnusableError("not a JSON object")
     if len(found) > 1:
-        raise NoObjectError(f"{len(found)} JSON objects that differ")
+        raise UnusableError(f"{len(found)} JSON objects that differ")
     return found[0]
 
 
@@ -90,7 +93,7 @@ def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     members = dict(pairs)
     if len(members) < len(pairs):
         twice = next(name for name in members if sum(name == each for each, _ in pairs) > 1)
-        raise NoObjectError(f"{twice!r:.40} twice")
+        raise UnusableError(f"{twice!r:.40} twice")
     return members
 
 

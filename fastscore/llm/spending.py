@@ -11,7 +11,7 @@ import threading
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -49,6 +49,22 @@ class SampleError(Exception):
     def __init__(self, kind: str, reason: str, hint: str | None = None) -> None:
         super().__init__(reason)
         self.kind, self.reason, self.hint = kind, reason, hint
+
+
+class UnusableError(Exception):
+    """An answer that is not what was asked for.
+
+    Parameters
+    ----------
+    reason
+        Why.
+    kind
+        One of `KINDS`.
+    """
+
+    def __init__(self, reason: str, kind: str = UNUSABLE) -> None:
+        super().__init__(reason)
+        self.kind = kind
 
 
 class TooManyFailuresError(FastscoreError):
@@ -325,38 +341,32 @@ class Meter:
             if exceeded:
                 raise exceeded
             self._reserved.append(bound)
-            self._add(requests=1, retries=int(is_retry))
+            self.count(requests=1, retries=int(is_retry))
 
     def settle(self, bound: Bound, **spent: float) -> None:
         """End a request's reservation; count what it really spent."""
         with self._changed:
             self._reserved.remove(bound)
-            self._add(**spent)
-            self._changed.notify_all()
+            self.count(**spent)
 
     def lose(self, bound: Bound, *, timeouts: int = 0) -> None:
         """End the reservation of a request without a response that can be read.
 
         It may have been charged for, so its bound stays in the budget.
         """
-        with self._changed:
-            self._reserved.remove(bound)
-            self._add(
-                timeouts=timeouts,
-                unanswered_prompt_tokens=bound.prompt_tokens,
-                unanswered_completion_tokens=bound.completion_tokens,
-            )
-            self._changed.notify_all()
+        self.settle(
+            bound,
+            timeouts=timeouts,
+            unanswered_prompt_tokens=bound.prompt_tokens,
+            unanswered_completion_tokens=bound.completion_tokens,
+        )
 
     def count(self, **more: float) -> None:
         """Add to what was spent."""
         with self._changed:
-            self._add(**more)
+            spent = asdict(self.spent)
+            self.spent = Spent(**{**spent, **{name: spent[name] + n for name, n in more.items()}})
             self._changed.notify_all()
-
-    def _add(self, **more: float) -> None:
-        added: dict[str, Any] = {name: getattr(self.spent, name) + n for name, n in more.items()}
-        self.spent = replace(self.spent, **added)
 
     def _exceeded(self, bound: Bound, reserved: list[Bound]) -> BudgetError | None:
         """Return the error of the limit that a request may exceed, if any."""

@@ -250,7 +250,8 @@ def run_experiment(
     _check_folder(experiment, folder)
     options = replace(experiment.models, answers=folder / ANSWERS, replay=replay)
     meter = Meter(options.limits)  # one budget for all stages
-    described = {"agents": list(experiment.agents), "endpoint": _endpoint(experiment)}
+    endpoint = experiment.models.resolved().endpoint if experiment.asks_models else None
+    described = {"agents": list(experiment.agents), "endpoint": endpoint}
     with spending_recorded(folder / MANIFEST, described, meter) as outcome:
         _simulate_agents(experiment, folder, options, meter, reporter, workers)
         refusal = _judge_dialogues(experiment, folder, options, meter, reporter)
@@ -274,10 +275,6 @@ def run_experiment(
     cost = experiment.prices.cost(meter.spent.prompt_tokens, meter.spent.completion_tokens)
     spent = {**dataclasses.asdict(meter.spent), "cost": cost}
     return {**summary, "spent": {**spent, "currency": experiment.prices.currency}}
-
-
-def _endpoint(experiment: Experiment) -> str | None:
-    return experiment.models.resolved().endpoint if experiment.asks_models else None
 
 
 def _simulate_agents(
@@ -304,7 +301,15 @@ def _judge_dialogues(
     """Judge the logs; return the error if too many dialogues failed, to be raised at the end."""
     if experiment.judge is None:
         return None
-    judged = run_judge(_judging(experiment.judge, folder, options), reporter, meter)
+    judging = Judging(
+        inputs=(str(folder / LOGS),),
+        output=folder / JUDGED,
+        suite=SUITE,
+        models=options,
+        files_from=folder,
+        **dataclasses.asdict(experiment.judge),
+    )
+    judged = run_judge(judging, reporter, meter)
     reporter.note(f"judged{_costs(experiment, meter)}")
     if judged.refusal is not None:
         reporter.note("Too many judgements failed. Scores and pages are written all the same.")
@@ -363,20 +368,6 @@ def _simulation(
         output=output,
         policy=None if experiment.policy is None else Path(experiment.policy),
         workers=workers,
-    )
-
-
-def _judging(part: JudgePart, folder: Path, models: ModelOptions) -> Judging:
-    return Judging(
-        inputs=(str(folder / LOGS),),
-        model=part.model,
-        output=folder / JUDGED,
-        suite=SUITE,
-        rubric=part.rubric,
-        repeats=part.repeats,
-        seed=part.seed,
-        models=models,
-        files_from=folder,
     )
 
 
