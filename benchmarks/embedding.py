@@ -31,9 +31,8 @@ from benchmarks.miner_logs import SAMPLE, read_dialogues
 from fastscore.errors import ModelError
 from fastscore.options import available_processors
 from fastscore.paths import cache_root
-from fastscore.vectors import Embedder
 from fastscore.vectors.accuracy import calibration_texts, measure_accuracy
-from fastscore.vectors.embedder import load_tokenizer
+from fastscore.vectors.embedder import Embedder, load_tokenizer
 from fastscore.vectors.precisions import PRECISIONS, run_in_onnxruntime
 
 ROWS = 512

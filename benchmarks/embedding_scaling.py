@@ -41,8 +41,8 @@ from benchmarks.miner_logs import (
 )
 from fastscore.errors import ModelError
 from fastscore.paths import cache_root
-from fastscore.vectors import Embedder, embedder, precisions
-from fastscore.vectors.embedder import load_tokenizer
+from fastscore.vectors import embedder, precisions
+from fastscore.vectors.embedder import Embedder, load_tokenizer
 from fastscore.vectors.precisions import PRECISIONS, import_openvino
 
 FEWEST = 1000

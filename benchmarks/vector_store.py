@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from benchmarks.figures import Figure, describe_host, publish
 from benchmarks.harness import SEED
-from fastscore.vectors import VectorStore
+from fastscore.vectors.store import VectorStore
 
 DIM = 384
 WINDOW = 8192

@@ -15,7 +15,8 @@ from fastscore.compat import environment, score_dialogue
 from fastscore.compat.score_dialogue import main, score_jsonl
 from fastscore.errors import ModelError, UsageError
 from fastscore.suites.score_dialogue import ScoreDialogue
-from fastscore.vectors import PerplexityModel, VectorView
+from fastscore.vectors.perplexity import PerplexityModel
+from fastscore.vectors.view import VectorView
 from tests.vectors.conftest import masked_cache, masked_folder  # noqa: F401
 
 PERPLEXITIES = {"w1 w2": 2.0, "w1 w3": 8.0, "w1 wx": 1.5, "": math.nan}

@@ -8,7 +8,7 @@ import pytest
 from fastscore_models import DownloadError, export, export_masked, load_recipe
 
 from fastscore.paths import cache_root
-from fastscore.vectors import Embedder
+from fastscore.vectors.embedder import Embedder
 from tests.models.tiny_bert import (
     make_recipe,
     word_tokenizer,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from fastscore.vectors import VectorStore
+from fastscore.vectors.store import VectorStore
 from fastscore.vectors.view import text_ids
 
 DIM = 8

@@ -7,7 +7,8 @@ import polars as pl
 import pytest
 
 from fastscore.errors import StoreError, UsageError
-from fastscore.vectors import Embedder, VectorStore
+from fastscore.vectors.embedder import Embedder
+from fastscore.vectors.store import VectorStore
 
 TEXTS = pl.Series("said", ["b", None, "a", "b", "a b"])
 

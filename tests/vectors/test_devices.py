@@ -9,10 +9,9 @@ import pytest
 
 from fastscore.errors import ModelError, UsageError
 from fastscore.signature import EmbedderIdentity
-from fastscore.vectors import Embedder
 from fastscore.vectors.accuracy import list_accuracies, save_accuracy, stated_accuracy
 from fastscore.vectors.devices import CPU, CUDA, DEVICES
-from fastscore.vectors.embedder import WindowEmbedder, cut_batches, group_texts
+from fastscore.vectors.embedder import Embedder, WindowEmbedder, cut_batches, group_texts
 from fastscore.vectors.models import open_store, verify_model
 from fastscore.vectors.precisions import calls_at_once
 from tests.conftest import fastscore_command

@@ -15,9 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fastscore.errors import ModelError, UsageError
-from fastscore.vectors import Embedder
 from fastscore.vectors.accuracy import reference_texts
-from fastscore.vectors.embedder import cut_batches, truncate
+from fastscore.vectors.embedder import Embedder, cut_batches, truncate
 from fastscore.vectors.models import list_models
 from tests.models.tiny_bert import forward, make_config, make_recipe, make_weights, word_tokenizer
 from tests.vectors.conftest import WORDS

@@ -10,7 +10,7 @@ import pytest
 from fastscore_jit.system import processor_flags
 
 from fastscore.errors import ModelError, UsageError
-from fastscore.vectors import Embedder, accuracy, precisions
+from fastscore.vectors import accuracy, precisions
 from fastscore.vectors.accuracy import (
     calibration_texts,
     export_int8,
@@ -20,6 +20,7 @@ from fastscore.vectors.accuracy import (
     save_accuracy,
     stated_accuracy,
 )
+from fastscore.vectors.embedder import Embedder
 from fastscore.vectors.models import verify_model
 from tests.conftest import fastscore_command, often
 

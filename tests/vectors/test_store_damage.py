@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from fastscore.errors import StoreError, UsageError
-from fastscore.vectors import VectorStore
 from fastscore.vectors.segments import list_segments
+from fastscore.vectors.store import VectorStore
 from tests.vectors.stores import DIM, append_texts, files_of, open_store, vectors_of, window_ids
 
 

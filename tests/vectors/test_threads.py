@@ -10,7 +10,8 @@ import pytest
 from fastscore_jit.threads import StoppedError, own_stop_flag, request_stop
 from fastscore_models import ExportedModel
 
-from fastscore.vectors import Embedder, embedder, precisions
+from fastscore.vectors import embedder, precisions
+from fastscore.vectors.embedder import Embedder
 from fastscore.vectors.precisions import Calls
 from tests.vectors.stores import append_texts, open_store, vectors_of, window_ids
 

@@ -2,7 +2,9 @@
 
 import pytest
 
-from fastscore.vectors import Embedder, VectorStore, embed_missing
+from fastscore.vectors.embedder import Embedder
+from fastscore.vectors.store import VectorStore
+from fastscore.vectors.view import embed_missing
 from tests.conftest import fastscore_command
 
 TEXTS = ["w1", "w2 w3", "w4 w5 w6"]

@@ -8,8 +8,9 @@ import pytest
 from fastscore_models import export, export_masked
 
 from fastscore.errors import ModelError, UsageError
-from fastscore.vectors import PerplexityModel, models
+from fastscore.vectors import models
 from fastscore.vectors.models import is_masked_model, verify_masked_model
+from fastscore.vectors.perplexity import PerplexityModel
 from tests.conftest import fastscore_command
 from tests.models.tiny_bert import make_recipe, word_tokenizer, write_folder
 from tests.vectors.conftest import WORDS

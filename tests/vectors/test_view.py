@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fastscore.errors import StoreError
-from fastscore.vectors import VectorView
+from fastscore.vectors.view import VectorView
 
 TEXTS = ["b", "", "naïve", "a", "b"]
 MATRIX = np.eye(5, dtype=np.float32)

@@ -12,8 +12,7 @@ from fastscore.errors import UsageError
 from fastscore.run.context import EmbedderSettings
 from fastscore.run.scoring import TextsToEmbed
 from fastscore.suites.group_travel import SUITE
-from fastscore.vectors import Embedder
-from fastscore.vectors.embedder import TokenCounter, WindowEmbedder
+from fastscore.vectors.embedder import Embedder, TokenCounter, WindowEmbedder
 from tests.suites.group_travel.travelling import DEFAULTS, opening, read, turn
 from tests.vectors.conftest import WORDS
 

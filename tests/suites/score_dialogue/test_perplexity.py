@@ -12,7 +12,8 @@ from fastscore.errors import ModelError, UsageError
 from fastscore.options import build_options
 from fastscore.suites.score_dialogue import SUITE, ScoreDialogue
 from fastscore.suites.score_dialogue.metrics import StepPerplexities
-from fastscore.vectors import PerplexityModel, VectorView
+from fastscore.vectors.perplexity import PerplexityModel
+from fastscore.vectors.view import VectorView
 from tests.by_keywords import score_by_keywords
 from tests.suites.score_dialogue.comparing import PERPLEXITIES, null_reasons, reasons
 from tests.vectors.conftest import masked_cache, masked_folder  # noqa: F401
