@@ -132,10 +132,10 @@ def counted(n: int, noun: str) -> str:
 MOST_LISTED = 200
 
 
-def listed(names: Sequence[str]) -> str:
-    """Join names by commas, at most the first few."""
-    more = f" and {len(names) - MOST_LISTED:,} more" if len(names) > MOST_LISTED else ""
-    return ", ".join(names[:MOST_LISTED]) + more
+def listed(names: Sequence[str], most: int = MOST_LISTED, between: str = ", ") -> str:
+    """Join the first names, and say how many more there are."""
+    more = f"{between.strip(', ')} and {len(names) - most:,} more" if len(names) > most else ""
+    return between.join(names[:most]) + more
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

@@ -22,7 +22,7 @@ from fastscore.api.arguments import (
     check_paths,
     named_options,
 )
-from fastscore.errors import FastscoreError, UnmappedLogError, UsageError
+from fastscore.errors import FastscoreError, UnmappedLogError, UsageError, listed
 from fastscore.logs.inputs.column_map import NO_MAP, ColumnMap, column_map, map_source
 from fastscore.logs.inputs.files import FORMAT_NAMES, STDIN, InputFile
 from fastscore.logs.inputs.found_keys import MOST_ROWS_SAMPLED
@@ -164,13 +164,12 @@ def _answer(inspection: Inspection, typed: Mapping[str, str]) -> Iterator[str]:
 
 def _show_shape(console: "Console", group: Sequence[InspectedFile]) -> None:
     first = group[0]
-    names = ", ".join(each.file.path for each in group[:_NAMED])
-    more = f" and {len(group) - _NAMED:,} more" if len(group) > _NAMED else ""
+    names = listed([each.file.path for each in group], _NAMED)
     size = sum(each.file.size for each in group)
     packed = {each.file.compression for each in group} - {"none"}
     named = first.file.kind or FORMAT_NAMES[first.file.format]
     kind = named + "".join(f", {each}" for each in sorted(packed))
-    console.print(f"{plain(names)}{more}", soft_wrap=True)
+    console.print(f"{plain(names)}", soft_wrap=True)
     rows = counted(first.found.rows, "rows")
     looked = f"all {rows}" if first.is_whole else f"the first {rows}"
     of_first = " of the first file" if len(group) > 1 else ""

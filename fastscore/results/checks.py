@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import polars as pl
 
-from fastscore.errors import RunError, UsageError, did_you_mean
+from fastscore.errors import RunError, UsageError, did_you_mean, listed
 from fastscore.options import read_toml
 from fastscore.results.compare import Comparison, compare
 from fastscore.results.compare.differences import Selection
@@ -195,8 +195,7 @@ def _refuse_damage(run: Run) -> None:
     damaged = run.damaged()
     if damaged:
         raise RunError(
-            f"{run.path}: not what was committed: {damaged[0]}"
-            f"{f' and {len(damaged) - 1:,} more' if damaged[1:] else ''}.",
+            f"{run.path}: not what was committed: {listed(damaged, 1)}.",
             f"{SCORE_AGAIN}.",
         )
 

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from fastscore.errors import listed
 from fastscore.results.groups import UNIT, Part
 from fastscore.results.headlines import (
     Headlines,
@@ -355,18 +356,13 @@ def _unbeaten(headlines: Headlines) -> list[Finding]:
         Finding(
             kind="baseline",
             text=f"Not clearly better than an agent that is {agent}, on the same log: "
-            f"{_some(metrics)}.",
+            f"{listed(metrics, NAMED)}.",
         )
         for agent, metrics in unbeaten.items()
     ]
     if headlines.lacking:
         found.append(Finding(kind="baseline", text=f"No trivial baselines: {headlines.lacking}"))
     return found
-
-
-def _some(names: Sequence[str]) -> str:
-    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-    return f"{', '.join(names[:NAMED])}{more}"
 
 
 def is_better(metric: Metric, difference: Estimate) -> bool:

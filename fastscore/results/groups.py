@@ -12,7 +12,7 @@ from typing import Any
 
 import polars as pl
 
-from fastscore.errors import UsageError, did_you_mean
+from fastscore.errors import UsageError, did_you_mean, listed
 from fastscore.options import build_options
 from fastscore.results.dialogue_sums import can_label, sum_defined
 from fastscore.results.runs import Run
@@ -386,9 +386,7 @@ def _where(
     for label in labels:
         values, left = (set(rows[label].cast(pl.String)) for rows in (own, others))
         if None not in values and values.isdisjoint(left):
-            named = sorted(values)
-            more = f" and {len(named) - VALUES_NAMED} more" if len(named) > VALUES_NAMED else ""
-            return f"{label} {', '.join(named[:VALUES_NAMED])}{more}"
+            return f"{label} {listed(sorted(values), VALUES_NAMED)}"
     if scale is not None:
         return f"{metric.scale_by} {str(scale).lower()}"
     rules = [f"{column} is not {str(value).lower()}" for column, value in metric.fixed_where]

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
+from fastscore.errors import listed
 from fastscore.logs.inputs.files import (
     STDIN,
     UNKNOWN_SUFFIX,
@@ -216,10 +217,7 @@ def _separator_notes(files: Sequence[InputFile]) -> list[str]:
     for file in files:
         if file.format == "csv" and file.kind:
             of_kind.setdefault(file.kind, []).append(file.path)
-    return [
-        f"read as {kind}: {first}{f' and {len(others):,} more' if others else ''}"
-        for kind, (first, *others) in of_kind.items()
-    ]
+    return [f"read as {kind}: {listed(paths, 1)}" for kind, paths in of_kind.items()]
 
 
 def _chosen(
@@ -254,9 +252,8 @@ def _left_aside(
     aside = list_left_aside(config.inputs, source.formats, read)
     found = {path: reason for path, reason in aside.items() if reason != UNKNOWN_SUFFIX}
     if found:
-        path, reason = next(iter(found.items()))
-        more = f" and {len(found) - 1:,} more" if len(found) > 1 else ""
-        note(f"left aside: {path} ({reason}){more}")
+        named = [f"{path} ({reason})" for path, reason in found.items()]
+        note(f"left aside: {listed(named, 1)}")
     return list(found)
 
 

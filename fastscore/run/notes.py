@@ -19,7 +19,7 @@ from fastscore.logs.inputs.found_keys import (
     count_keys,
     json_types,
     keys_of_others,
-    listed,
+    list_keys,
     nearest_key,
     nearest_words,
     role_flags,
@@ -240,7 +240,7 @@ def _describe_missing(need: RequiredColumn, effects: str, found: FoundKeys, sour
         advice += f"; also given by {' or '.join(list_alternatives(column))}"
     return (
         f"{effects}: no row has {place} (looked for: {', '.join(column.keys)}; "
-        f"found: {listed(keys)}{advice})"
+        f"found: {list_keys(keys)}{advice})"
     )
 
 

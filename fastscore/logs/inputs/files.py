@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from fastscore.errors import InputError, UsageError, did_you_mean
+from fastscore.errors import InputError, UsageError, did_you_mean, listed
 from fastscore.logs.inputs.archives import (
     ARCHIVE_SUFFIXES,
     list_members,
@@ -382,8 +382,7 @@ def _nothing_read(
         matched = f"matched {n_names} names but no file" if n_names else "matched nothing"
         what = f"The glob {pattern!r} {matched} with a suffix that is read"
     named = [f"{path!r} ({reason})" for path, reason in others.items()]
-    more = f" and {len(named) - _SHOWN:,} more" if len(named) > _SHOWN else ""
-    holds = f"; found {', '.join(named[:_SHOWN])}{more}" if named else ""
+    holds = f"; found {listed(named, _SHOWN)}" if named else ""
     return InputError(f"{what}{holds}.", _advice(formats))
 
 

@@ -12,6 +12,7 @@ from importlib.resources import files
 from itertools import islice, pairwise
 from typing import Any
 
+from fastscore.errors import listed
 from fastscore.logs.inputs.column_map import EACH, LEFT_OUT
 from fastscore.logs.inputs.document_values import json_of, value_at
 from fastscore.suites.chats import ASSISTANT_ROLE, SYSTEM_ROLE, USER_ROLE, ChatRows
@@ -174,19 +175,14 @@ def _folded(path: str, maps: Collection[str]) -> str:
     return path
 
 
-def listed(keys: Mapping[str, FoundKey]) -> str:
+def list_keys(keys: Mapping[str, FoundKey]) -> str:
     """List keys with how often they stand there, the most frequent first."""
     if not keys:
         return "nothing"
     by_count = sorted(keys.items(), key=lambda item: -item[1].count)
-    return shortened([f"{path} ({key.count:,})" for path, key in by_count])
-
-
-def shortened(parts: Sequence[str], between: str = ", ") -> str:
-    """Join parts, the first `SHOWN` of them and how many more there are."""
-    at_least = "at least " if len(parts) >= MOST_KEYS else ""
-    more = f" and {at_least}{len(parts) - SHOWN:,} more" if len(parts) > SHOWN else ""
-    return between.join(parts[:SHOWN]) + more
+    shown = listed([f"{path} ({key.count:,})" for path, key in by_count], SHOWN)
+    before, _, more = shown.rpartition(" and ")
+    return f"{before} and at least {more}" if len(keys) >= MOST_KEYS else shown
 
 
 def json_type(value: Any) -> str:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import islice, pairwise
 from typing import Any
 
-from fastscore.errors import InputError, UnmappedLogError, counted
+from fastscore.errors import InputError, UnmappedLogError, counted, listed
 from fastscore.logs.inputs.chats import names_no_speaker
 from fastscore.logs.inputs.files import STDIN, InputFile
 from fastscore.logs.inputs.found_keys import (
@@ -22,12 +22,11 @@ from fastscore.logs.inputs.found_keys import (
     SHOWN,
     Record,
     count_keys,
-    listed,
+    list_keys,
     mark_speakers,
     nearest_words,
     role_flags,
     role_meanings,
-    shortened,
 )
 from fastscore.logs.read.json_documents import first_text
 from fastscore.logs.samples.column_samples import (
@@ -165,16 +164,15 @@ def _may_occur(seen: FileSample, need: RequiredColumn) -> bool:
 
 
 def _left_note(suite: str, left: Sequence[FileSample]) -> str:
-    names = []
-    for seen in left[:SHOWN]:
+    names = [seen.file.path for seen in left]
+    for place, seen in enumerate(left[:SHOWN]):
         why = describe_no_row(seen)
         if seen.lacking:
-            found = listed(count_keys(seen.read(), 1).below(""))
+            found = list_keys(count_keys(seen.read(), 1).below(""))
             why = f"no {', '.join(need.place for need in seen.lacking)}; found {found}"
-        names.append(f"{seen.file.path} ({why})")
-    more = f"; and {len(left) - SHOWN:,} more" if len(left) > SHOWN else ""
+        names[place] += f" ({why})"
     what = "1 file is no log" if len(left) == 1 else f"{len(left):,} files are no logs"
-    return f"left aside, as {what} of {suite}: {'; '.join(names)}{more}"
+    return f"left aside, as {what} of {suite}: {listed(names, SHOWN, '; ')}"
 
 
 def _alternating_notes(source: Source, kept: Sequence[FileSample]) -> list[str]:
@@ -189,8 +187,8 @@ def _alternating_notes(source: Source, kept: Sequence[FileSample]) -> list[str]:
     if not named:
         return []
     return [
-        f"no turn says who speaks in {shortened(named)}: turns alternate, the user begins. If a "
-        f"key names the speaker, type {typed([column_flag(source.chat.rows.speaker, 'KEY')])}"
+        f"no turn says who speaks in {listed(named, SHOWN)}: turns alternate, the user begins. If "
+        f"a key names the speaker, type {typed([column_flag(source.chat.rows.speaker, 'KEY')])}"
     ]
 
 
@@ -201,7 +199,7 @@ def _pooled_notes(files: Sequence[InputFile], kept: Sequence[FileSample]) -> lis
     parted = (file.path.rpartition(os.sep) for file in files if file.path != STDIN)
     folders = Counter(folder or root or "." for folder, root, _ in parted)
     if len(folders) > 1:
-        shown = shortened([f"{folder} ({count:,})" for folder, count in folders.items()])
+        shown = listed([f"{folder} ({count:,})" for folder, count in folders.items()], SHOWN)
         notes.append(f"pools the files of {len(folders):,} folders as one run: {shown}")
     shapes = Counter(seen.columns for seen in kept if seen.rows for _ in seen.files)
     usual, _ = shapes.most_common(1)[0] if shapes else (frozenset(), 0)
@@ -371,7 +369,7 @@ def lacking_error(
             f"  {need.place}: {absent[need.place]}",
             f"    looked for: {', '.join(need.column.keys)}",
         ]
-        keys = listed(keys_beside(need, source, advice, found))
+        keys = list_keys(keys_beside(need, source, advice, found))
         if keys not in told:
             lines.append(f"    found: {keys}")
             told.add(keys)
@@ -418,7 +416,7 @@ def words_error(
         return None
     return UnknownWordsError(
         f"{_named(seen)}: no row has what {suite} needs: {need.place} is never {never}\n"
-        f"  found: {shortened(found)}",
+        f"  found: {listed(found, SHOWN)}",
         flags,
         unless=_question(source, need, counts, meant),
     )

@@ -13,7 +13,7 @@ from fastscore.logs.inputs.found_keys import (
     FoundKey,
     count_keys,
     keys_of_others,
-    listed,
+    list_keys,
     nearest_key,
 )
 from fastscore.suites.chats import ROLES
@@ -81,7 +81,7 @@ def test_of_endlessly_many_keys_the_first_are_looked_at() -> None:
     assert nearest_key(text("utterance"), Endless(keys(a="string"))) is None
     found = count_keys([{f"key {n}": n for n in range(2 * MOST_KEYS)}])
     assert len(found.keys) == MOST_KEYS
-    assert listed(found.keys).endswith("and at least 9,992 more")
+    assert list_keys(found.keys).endswith("and at least 9,992 more")
 
 
 def test_each_word_for_a_speaker_has_one_role_that_layouts_know() -> None:
