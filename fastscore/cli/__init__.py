@@ -6,7 +6,6 @@ import importlib
 import os
 import signal
 import sys
-from collections.abc import Callable
 from importlib.metadata import EntryPoint
 from types import FrameType
 from typing import NoReturn, cast
@@ -112,40 +111,31 @@ def cli(ctx: click.Context) -> None:
 
 
 class _Interrupted(KeyboardInterrupt):
-    """Ctrl-C by another name: Python ends by the signal if its own ever left an ``eval``."""
+    """Ctrl-C by another name: Python ends by the signal if its own ever left an ``eval``.
+
+    SIGTERM ends the work alike, with an exit code of its own.
+    """
 
 
-class _Terminated(KeyboardInterrupt):
-    """SIGTERM: ends the work as Ctrl-C does, with an exit code of its own."""
-
-
-def _interrupt(number: int, frame: FrameType | None) -> NoReturn:
-    _note_signal(EXIT_INTERRUPTED)
-    raise _Interrupted
-
-
-def _terminate(number: int, frame: FrameType | None) -> NoReturn:
-    _note_signal(EXIT_TERMINATED)
-    raise _Terminated
-
-
+_EXIT_CODES = {signal.SIGINT: EXIT_INTERRUPTED, signal.SIGTERM: EXIT_TERMINATED}
 _signal_codes: list[int] = []
 
 
-def _note_signal(exit_code: int) -> None:
+def _interrupt(number: int, frame: FrameType | None) -> NoReturn:
     """Have kernels and tasks end too, for what is raised may be swallowed by who called back."""
-    _signal_codes.append(exit_code)
+    _signal_codes.append(_EXIT_CODES[signal.Signals(number)])
     threads = sys.modules.get("fastscore_jit.threads")
     if threads is not None:
         threads.request_stop(signalled=True)
+    raise _Interrupted
 
 
 def main() -> NoReturn:
     """Run the command line and exit with the documented code."""
     sys.unraisablehook = _tell_no_signal
-    _hear(signal.SIGTERM, _terminate)
+    _hear(signal.SIGTERM)
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # a shell may ignore it
-        _hear(signal.SIGINT, _interrupt)
+        _hear(signal.SIGINT)
     try:
         code = _run(ends_process=True)
         _hear_to_the_end()
@@ -157,27 +147,26 @@ def main() -> NoReturn:
 
 def _tell_no_signal(ignored: "sys.UnraisableHookArgs") -> None:
     """Leave a signal unsaid that is raised where nothing can be: it was noted."""
-    if not isinstance(ignored.exc_value, (_Interrupted, _Terminated)):
+    if not isinstance(ignored.exc_value, _Interrupted):
         sys.__unraisablehook__(ignored)
 
 
-def _hear(number: signal.Signals, handler: Callable[[int, FrameType | None], NoReturn]) -> None:
-    signal.signal(number, handler)
+def _hear(number: signal.Signals) -> None:
+    signal.signal(number, _interrupt)
     # the last of all hooks; Python takes handlers away as it ends, but lets what is ignored be
     atexit.register(signal.signal, number, signal.SIG_IGN)
 
 
 def _hear_to_the_end() -> None:
     """Have a signal end the process by its code while Python ends, too."""
-    for number, handler in ((signal.SIGINT, _interrupt), (signal.SIGTERM, _terminate)):
-        if signal.getsignal(number) is handler:
+    for number in _EXIT_CODES:
+        if signal.getsignal(number) is _interrupt:
             signal.signal(number, _leave)
 
 
 def _leave(number: int, frame: FrameType | None) -> NoReturn:
     """End at once: all work is done or given up."""
-    code = EXIT_INTERRUPTED if number == signal.SIGINT else EXIT_TERMINATED
-    os._exit(_signal_codes[0] if _signal_codes else code)
+    os._exit(_signal_codes[0] if _signal_codes else _EXIT_CODES[signal.Signals(number)])
 
 
 @command_line_words()

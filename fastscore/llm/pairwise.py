@@ -61,8 +61,8 @@ class Verdict:
     reason: str
 
 
-Answers = dict[str, Structured[Verdict] | None]
-"""The answers about one pair by the side that was shown first; None if it was not asked."""
+Answers = tuple[Structured[Verdict] | None, Structured[Verdict] | None]
+"""The answers about one pair, with A shown first and with B; None if it was not asked."""
 
 
 def run_pairwise(asked: Judging, against: Sequence[str], reporter: Reporter) -> Judged:
@@ -109,7 +109,7 @@ def run_pairwise(asked: Judging, against: Sequence[str], reporter: Reporter) -> 
             "status": "complete" if is_complete else "incomplete",
             "failures": summary["failures"],
         }
-    failures = [found.failure for of_pair in answers for found in of_pair.values() if found]
+    failures = [found.failure for of_pair in answers for found in of_pair if found]
     first = next((failure for failure in failures if failure), None)
     refusal = refuse_failures(first, summary["pairs_failed"], len(pairs), asked, noun="pairs")
     return Judged(summary, client.spent, refusal)
@@ -168,10 +168,7 @@ def _ask_pairs(
         noun="judgements",
         sample_of=lambda number: tasks[number][0],
     )
-    answers: list[Answers] = [{} for _ in pairs]
-    for (row, first), answer in zip(tasks, found, strict=True):
-        answers[row][first] = answer
-    return answers
+    return list(zip(found[::2], found[1::2], strict=True))
 
 
 def questions_of(rubric: Rubric) -> dict[str, str]:
@@ -232,11 +229,6 @@ def _quoted(members: Sequence[str]) -> str:
     return ", ".join(f'"{name}"' for name in members)
 
 
-def combine(shown_a: str, shown_b: str) -> str:
-    """Return who wins: the side preferred in both orders, else nobody."""
-    return shown_a if shown_a == shown_b else TIE
-
-
 def _write(
     asked: Judging,
     pairs: Sequence[Pair],
@@ -250,12 +242,11 @@ def _write(
     judged_by = f"{described['model']} by {rubric.name} in pairs {digest[:12]}"
     lines, failures, not_asked = [], [], 0
     for pair, of_pair in zip(pairs, answers, strict=True):
-        values = {first: found.value for first, found in of_pair.items() if found is not None}
-        if values.get(A) is not None and values.get(B) is not None:
-            lines.append(_pair_line(pair, of_pair, members, judged_by))
         failed = _failure_lines(pair, of_pair)
         failures += failed
-        not_asked += None in of_pair.values() and not failed
+        if None not in of_pair and not failed:
+            lines.append(_pair_line(pair, of_pair, members, judged_by))
+        not_asked += None in of_pair and not failed
     kinds = Counter(line["kind"] for line in failures)
     summary = {
         "fastscore": __version__,
@@ -279,24 +270,22 @@ def _write(
 def _pair_line(
     pair: Pair, of_pair: Answers, members: Sequence[str], judged_by: str
 ) -> dict[str, Any]:
-    orders = []
-    for first, found in of_pair.items():
-        assert found is not None
-        assert found.value is not None
-        orders.append(
-            {
-                "first": first,
-                "answer": dict(found.value.sides),
-                "reason": found.value.reason,
-                "attempts": found.attempts,
-            }
-        )
-    one, two = (found.value.sides for found in of_pair.values() if found and found.value)
+    orders = [
+        {
+            "first": first,
+            "answer": dict(found.value.sides),
+            "reason": found.value.reason,
+            "attempts": found.attempts,
+        }
+        for first, found in zip((A, B), of_pair, strict=True)
+        if found is not None and found.value is not None
+    ]
+    one, two = (found.value.sides for found in of_pair if found and found.value)
     return {
         "dialogue": pair.a.dialogue,
         "model_a": pair.a.model,
         "model_b": pair.b.model,
-        "verdict": {name: combine(one[name], two[name]) for name in members},
+        "verdict": {name: one[name] if one[name] == two[name] else TIE for name in members},
         "orders": orders,
         "judged_by": judged_by,
         "file_a": pair.a.file,
@@ -317,7 +306,7 @@ def _failure_lines(pair: Pair, of_pair: Answers) -> list[dict[str, Any]]:
             "answer": found.failure.answer,
             "attempts": found.failure.attempts,
         }
-        for first, found in of_pair.items()
+        for first, found in zip((A, B), of_pair, strict=True)
         if found is not None and found.failure is not None
     ]
 

@@ -23,7 +23,6 @@ from fastscore.suites.preference_shift.catalogue import (
     PLOT,
     PLOT_STOP_WORDS,
     PLOT_WORD,
-    Catalogue,
     load_catalogue,
     normalise,
     plot_keywords,
@@ -278,30 +277,11 @@ def load_retrieval(path: str) -> Retrieval:
     UsageError
         The file cannot be read, or is no catalogue.
     """
-    catalogue = load_catalogue(path)
-    records = read_records(path, read_option_file(path))
-    plots = [_text(record.fields.get(PLOT)) for record in records]
-    return make_retrieval(catalogue, plots)
-
-
-def _text(value: object) -> str:
-    if isinstance(value, list):
-        return " ".join(_text(each) for each in value)
-    return value.strip() if isinstance(value, str) else ""
-
-
-def make_retrieval(catalogue: Catalogue, plots: Sequence[str]) -> Retrieval:
-    """Index a compiled catalogue.
-
-    Parameters
-    ----------
-    catalogue
-        The catalogue.
-    plots
-        The plot of each item; the compiled catalogue has only their keywords.
-    """
     from ahocorasick_rs import AhoCorasick, MatchKind
 
+    catalogue = load_catalogue(path)
+    records = read_records(path, read_option_file(path))
+    plots = [_text(record.fields.get(PLOT)) for record in records]  # it has only their keywords
     terms = catalogue.terms.filter(pl.col("field").is_in((*ATTRIBUTES, PLOT)))
     index: dict[str, dict[str, Rows]] = {}
     surfaces: dict[str, list[str]] = {}
@@ -335,6 +315,12 @@ def make_retrieval(catalogue: Catalogue, plots: Sequence[str]) -> Retrieval:
         tuple(places.values()),
         AhoCorasick(titles, matchkind=MatchKind.LeftmostLongest),
     )
+
+
+def _text(value: object) -> str:
+    if isinstance(value, list):
+        return " ".join(_text(each) for each in value)
+    return value.strip() if isinstance(value, str) else ""
 
 
 def _stands_alone(text: str, start: int, end: int) -> bool:
