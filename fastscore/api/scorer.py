@@ -18,6 +18,7 @@ from fastscore.extras import load
 from fastscore.logs.inputs.column_map import column_map
 from fastscore.logs.inputs.frames import as_frame
 from fastscore.logs.inputs.layout import layout_map
+from fastscore.logs.integrity.rejects import describe_reject
 from fastscore.logs.read.chosen import dialogue_ids
 from fastscore.logs.read.rows import Part, join_parts
 from fastscore.logs.score_input import RejectsWarning, ScoreInput, read_frame
@@ -31,7 +32,6 @@ from fastscore.run.context import (
     embedder_identity,
     run_context,
 )
-from fastscore.run.notes import describe_reject
 from fastscore.run.scoring import ShardScores, compute_rows
 from fastscore.suites.base import Suite
 from fastscore.suites.declarations import REJECTS_TABLE, Source

@@ -23,6 +23,7 @@ from fastscore.logs.inputs.files import Format
 from fastscore.logs.inputs.frames import FRAME_NAME
 from fastscore.logs.inputs.layout import layout_map
 from fastscore.logs.integrity.limits import DEFAULT_LIMITS, Limits
+from fastscore.logs.integrity.rejects import describe_reject
 from fastscore.logs.read.chosen import Choice, choose, naming_source
 from fastscore.logs.read.rows import Part, join_parts
 from fastscore.logs.score_input import ScoreInput
@@ -43,7 +44,7 @@ from fastscore.run.engines.engine import LOCAL
 from fastscore.run.folder import describe_inputs, new_manifest
 from fastscore.run.inputs import NamedInputs, named_inputs, plan_inputs
 from fastscore.run.interrupt import own_stop_flag
-from fastscore.run.notes import describe_reject, note_run, unscored_error
+from fastscore.run.notes import note_run, unscored_error
 from fastscore.run.progress import OnProgress, Reporter, chosen_reporter
 from fastscore.run.scoring import ShardScores, compute_rows, compute_tables
 from fastscore.suites.base import Suite

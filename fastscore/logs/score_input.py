@@ -8,7 +8,7 @@ used.
 import os
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -20,7 +20,7 @@ from fastscore.logs.inputs.chats import array_name
 from fastscore.logs.inputs.files import STDIN, Format, InputFile, resolve_inputs
 from fastscore.logs.inputs.found_keys import Record
 from fastscore.logs.inputs.frames import FRAME_NAME, as_frame, as_rows, row_blocks
-from fastscore.logs.integrity.rejects import FileRejects, Reject, reject_frame
+from fastscore.logs.integrity.rejects import FileRejects, Reject, describe_reject, reject_frame
 from fastscore.logs.read.chat_lines import chat_lines, line_source
 from fastscore.logs.read.lines import read_lines
 from fastscore.logs.read.mapped_rows import stored_source
@@ -343,12 +343,10 @@ def _warn_of_rejects(parts: Iterable[Part], rejects: list[Reject]) -> Iterator[P
         lines += part.lines - part.blank
         yield part
     if rejects:
-        first = rejects[0]
-        field = f", field {first.field}" if first.field else ""
         warnings.warn(
-            f"Left aside, as no row can be made of them: {count:,} of {lines:,} lines. The first: "
-            f"{first.file}:{first.line}{field}: {first.reason} (found {first.found}, expected "
-            f"{first.expected}). All of them: fastscore.scan(..., rejects=True).",
+            f"Left aside, as no row can be made of them: {count:,} of {lines:,} lines. "
+            f"{describe_reject(asdict(rejects[0]))}. All of them: fastscore.scan(..., "
+            "rejects=True).",
             RejectsWarning,
             stacklevel=2,
         )

@@ -24,6 +24,7 @@ from fastscore.logs.inputs.found_keys import (
     nearest_words,
     role_flags,
 )
+from fastscore.logs.integrity.rejects import cut, describe_reject
 from fastscore.logs.read.lines import read_blocks
 from fastscore.logs.samples.column_samples import RequiredColumn, all_columns
 from fastscore.options import list_alternatives
@@ -80,8 +81,7 @@ def _describe_unknown_words(
     """Name the words that a suite does not know, and what to type."""
     shown = []
     for word, count in islice(found.words.items(), SHOWN):
-        short = word if len(word) <= _LONGEST_WORD else word[: _LONGEST_WORD - 1] + "…"
-        shown.append(f"{short!r} in {count:,}")
+        shown.append(f"{cut(word, _LONGEST_WORD)!r} in {count:,}")
     note = ", ".join(shown)
     if found.n_words > SHOWN:
         note += f" and {found.n_words - SHOWN:,} more words, in {found.n_unknown:,} together"
@@ -295,15 +295,6 @@ def note_run(
 
 MOST_UNPAIRED = 0.1
 """The share of messages that may pair with nothing, beside one for each dialogue."""
-
-
-def describe_reject(reject: Mapping[str, Any]) -> str:
-    """Tell of a reject, a row of `REJECT_SCHEMA`."""
-    field = f", field {reject['field']}" if reject["field"] else ""
-    return (
-        f"The first: {reject['file']}:{reject['line']}{field}: {reject['reason']} (found "
-        f"{reject['found']}, expected {reject['expected']})"
-    )
 
 
 def unscored_error(

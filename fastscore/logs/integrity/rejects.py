@@ -5,8 +5,9 @@ grow with a log of many faulty lines.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -51,6 +52,15 @@ class Reject:
     raw: str
     count: int = 1
     last_line: int | None = None
+
+
+def describe_reject(reject: Mapping[str, Any]) -> str:
+    """Describe the first reject, a row of `REJECT_SCHEMA`."""
+    field = f", field {reject['field']}" if reject["field"] else ""
+    return (
+        f"The first: {reject['file']}:{reject['line']}{field}: {reject['reason']} (found "
+        f"{reject['found']}, expected {reject['expected']})"
+    )
 
 
 def cut(text: str, characters: int) -> str:

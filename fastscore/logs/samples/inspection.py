@@ -22,6 +22,7 @@ from fastscore.logs.inputs.files import (
 )
 from fastscore.logs.inputs.found_keys import FoundKeys, count_keys, fold_maps
 from fastscore.logs.inputs.layout import layout_map
+from fastscore.logs.integrity.rejects import cut
 from fastscore.logs.samples.column_samples import RequiredColumn, all_columns
 from fastscore.logs.samples.records import beginning_of, records
 from fastscore.logs.samples.screening import UnknownWordsError, screen
@@ -340,19 +341,14 @@ def _file_json(inspected: InspectedFile) -> dict[str, Any]:
 def key_rows(found: FoundKeys) -> Iterator[dict[str, Any]]:
     """Yield every key: path, count, share of nulls, types with their counts, an example."""
     for path, key in fold_maps(found.keys).items():
+        example = key.example if isinstance(key.example, str) else repr(key.example)
         yield {
             "path": path,
             "count": key.count,
             "null_share": round(key.nulls / key.count, 4) if key.count else 0.0,
             "types": dict(key.types.most_common()),
-            "example": _short(key.example),
+            "example": cut(" ".join(example.split()), EXAMPLE_CHARACTERS),
         }
-
-
-def _short(value: Any) -> str:
-    text = value if isinstance(value, str) else repr(value)
-    text = " ".join(text.split())
-    return text if len(text) <= EXAMPLE_CHARACTERS else text[: EXAMPLE_CHARACTERS - 1] + "…"
 
 
 def shapes(files: Iterable[InspectedFile]) -> list[list[InspectedFile]]:

@@ -28,6 +28,7 @@ from fastscore.logs.inputs.found_keys import (
     role_flags,
     role_meanings,
 )
+from fastscore.logs.integrity.rejects import cut
 from fastscore.logs.read.json_documents import first_text
 from fastscore.logs.samples.column_samples import (
     ColumnSample,
@@ -304,7 +305,7 @@ def beginning(seen: FileSample) -> str:
     if b"".join(begins.split()) == b"[]":
         return ""  # an empty document
     text = begins.decode(errors="replace").partition("\n")[0].rstrip()
-    return text if len(text) <= _SHOWN_CHARACTERS else text[: _SHOWN_CHARACTERS - 1] + "…"
+    return cut(text, _SHOWN_CHARACTERS)
 
 
 def foreign_error(suite: str, source: Source, foreign: Sequence[FileSample]) -> InputError:
