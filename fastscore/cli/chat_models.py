@@ -244,7 +244,7 @@ def judge_command(against: tuple[str, ...], as_json: bool, quiet: bool, **given:
     With --against, LOGS are side A and the others side B. Each pair is judged in both orders, and a
     side wins if the judge prefers it in both. Writes pairs.jsonl in place of judgements.jsonl.
     """
-    from fastscore.llm.judgements import Judging, run_judge, show_judgements, show_pairs
+    from fastscore.llm.judgements import Judging, run_judge, show_judgements
     from fastscore.llm.pairwise import run_pairwise
     from fastscore.run.progress import reporter
 
@@ -254,8 +254,7 @@ def judge_command(against: tuple[str, ...], as_json: bool, quiet: bool, **given:
     if not quiet:
         write_note(judged.spent.line(asked.models.prices))
     if as_json or not quiet:
-        show = show_pairs if against else show_judgements
-        show(judged.summary, asked.output, as_json=as_json)
+        show_judgements(judged.summary, asked.output, as_json=as_json)
     if judged.refusal is not None:
         raise judged.refusal
 

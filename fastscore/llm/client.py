@@ -34,6 +34,7 @@ from fastscore.llm.requests import (
     Answer,
     ChatRequest,
     ModelOptions,
+    Response,
     api_key,
     find_object,
     is_refusal,
@@ -261,23 +262,23 @@ class ChatClient:
                 "Run without --replay to ask for it.",
             )
         started = time.monotonic()
-        content = self._create(request)
-        answer = read_answer(content, request, round(time.monotonic() - started, 3))
+        bound, response = self._create(request)
+        answer = read_answer(response, request, round(time.monotonic() - started, 3))
         self.meter.settle(
-            self._under_way.bound,
+            bound,
             prompt_tokens=answer.prompt_tokens,
             completion_tokens=answer.completion_tokens,
             seconds=answer.seconds,
         )
         return replace(answer, text=self._redacted(answer.text, None))
 
-    def _create(self, request: ChatRequest) -> bytes:
-        """Send a request; return the response, whose reservation in the budget is still open."""
+    def _create(self, request: ChatRequest) -> tuple[Bound, Response]:
+        """Send a request; return its reservation in the budget, still open, and the response."""
         import openai
 
         assert self._server is not None
         try:
-            response = self._server.chat.completions.with_raw_response.create(**request.body())
+            self._server.chat.completions.with_raw_response.create(**request.body())
         except openai.APIStatusError as error:
             raise self._status_error(error) from None
         except openai.APITimeoutError:
@@ -286,8 +287,8 @@ class ChatClient:
             ) from None
         except openai.APIConnectionError as error:
             raise self._connection_error(error) from None
-        content: bytes = response.http_response.content
-        return content
+        received: tuple[Bound, Response] = self._under_way.received
+        return received
 
     def _status_error(self, error: Any) -> Exception:
         body = error.body if isinstance(error.body, dict) else {}
@@ -355,11 +356,10 @@ class ChatClient:
                     meter.settle(bound)
                     return response
                 try:
-                    parse_response(response.content)
+                    under_way.received = bound, parse_response(response.content)
                 except ValueError as error:  # sent again, as other broken responses are
                     meter.lose(bound)
                     raise httpx2.RemoteProtocolError(str(error)) from error
-                under_way.bound = bound
                 return response
 
         return openai.OpenAI(

@@ -445,34 +445,22 @@ def read_dialogues(
 
 
 def show_judgements(summary: dict[str, Any], folder: Path, *, as_json: bool) -> None:
-    """Print the summary of judged dialogues: as JSON, or a table of dimensions and the failures."""
+    """Print the summary of judged dialogues or pairs.
+
+    As JSON, or as a table of dimensions, and the failures.
+    """
     if as_json:
         write_line(orjson.dumps(summary, option=orjson.OPT_INDENT_2).decode())
         return
-    low, high = summary["scale"]
+    noun, shown = ("pairs", _PAIR_COLUMNS) if "pairs" in summary else ("dialogues", _COLUMNS)
     judged = (
-        f"{summary['dialogues_judged']:,} of {summary['dialogues']:,} dialogues judged by "
-        f"{summary['model']} on {low} to {high}"
+        f"{summary[f'{noun}_judged']:,} of {summary[noun]:,} {noun} judged by {summary['model']}"
     )
-    _print_dimensions(summary, _COLUMNS, judged, "dialogues", folder)
-
-
-def show_pairs(summary: dict[str, Any], folder: Path, *, as_json: bool) -> None:
-    """Print the summary of judged pairs: as JSON, or a table of dimensions and the failures."""
-    if as_json:
-        write_line(orjson.dumps(summary, option=orjson.OPT_INDENT_2).decode())
-        return
-    judged = (
-        f"{summary['pairs_judged']:,} of {summary['pairs']:,} pairs judged by {summary['model']}, "
-        "the win rate is A's; "
-        f"{counted(summary['only_in_a'], 'dialogues')} only in A, {summary['only_in_b']:,} in B"
-    )
-    _print_dimensions(summary, _PAIR_COLUMNS, judged, "pairs", folder)
-
-
-def _print_dimensions(
-    summary: dict[str, Any], shown: Columns, judged: str, noun: str, folder: Path
-) -> None:
+    if noun == "pairs":
+        only = f"{counted(summary['only_in_a'], 'dialogues')} only in A"
+        judged += f", the win rate is A's; {only}, {summary['only_in_b']:,} in B"
+    else:
+        judged += " on {} to {}".format(*summary["scale"])
     console, dimensions = result_console(), summary["dimensions"]
     columns = (
         Column("dimension", tuple(dimensions), right=False, wraps=True),

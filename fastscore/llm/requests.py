@@ -114,6 +114,9 @@ STRUCTURED = (JSON_SCHEMA, JSON_OBJECT, NO_FORMAT)
 
 Messages = tuple[tuple[str, str], ...]
 
+Response = tuple[dict[str, Any], dict[str, Any]]
+"""A response's choice, which has a message, and its usage."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatRequest:
@@ -211,15 +214,9 @@ class Answer:
         return self.finish_reason if self.finish_reason in (LENGTH, CONTENT_FILTER) else None
 
 
-def read_answer(content: bytes, request: ChatRequest, seconds: float) -> Answer:
-    """Read a server's response.
-
-    Raises
-    ------
-    ValueError
-        It is not the protocol's; says why.
-    """
-    choice, usage = parse_response(content)
+def read_answer(response: Response, request: ChatRequest, seconds: float) -> Answer:
+    """Read a server's response."""
+    choice, usage = response
     message = choice["message"]
     answer, refusal = message.get("content"), message.get("refusal")
     sent = sum(len(each) for _, each in request.messages)
@@ -236,8 +233,8 @@ def read_answer(content: bytes, request: ChatRequest, seconds: float) -> Answer:
     )
 
 
-def parse_response(content: bytes) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return a response's choice, which has a message, and its usage.
+def parse_response(content: bytes) -> Response:
+    """Return what a response says.
 
     Raises
     ------

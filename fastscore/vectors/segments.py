@@ -14,9 +14,10 @@ import secrets
 import threading
 import time
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -44,6 +45,9 @@ _STORED: dict[str, np.dtype[Any]] = {"fp32": np.dtype("<f4"), "fp16": np.dtype("
 _ROWS_PER_CHUNK = 1024
 _CHUNKS_PER_THREAD = 4
 
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
 
 class DamagedSegmentError(Exception):
     """A segment whose files are not what was written."""
@@ -51,6 +55,15 @@ class DamagedSegmentError(Exception):
 
 class VanishedSegmentError(Exception):
     """A segment that was listed and is gone: compacted by another process."""
+
+
+def in_threads(work: Callable[[Item], Result], items: Sequence[Item], most: int) -> list[Result]:
+    """Call a function with each item, on at most so many threads; in this one if that is one."""
+    threads = min(available_processors(), most)
+    if threads <= 1:
+        return [work(item) for item in items]
+    with ThreadPoolExecutor(threads) as pool:
+        return list(pool.map(work, items))
 
 
 def segment_name() -> str:
@@ -227,15 +240,8 @@ class Segment:
             slice(start, min(start + _ROWS_PER_CHUNK, rows))
             for start in range(0, rows, _ROWS_PER_CHUNK)
         ]
-        threads = min(available_processors(), len(chunks) // _CHUNKS_PER_THREAD)
         try:
-            if threads <= 1:
-                for chunk in chunks:
-                    work(descriptor, chunk)
-                return
-            with ThreadPoolExecutor(threads) as pool:
-                for _ in pool.map(lambda chunk: work(descriptor, chunk), chunks):
-                    pass
+            in_threads(partial(work, descriptor), chunks, len(chunks) // _CHUNKS_PER_THREAD)
         finally:
             os.close(descriptor)
 
@@ -401,8 +407,6 @@ def _check_index(path: Path, count: int, dim: int, dtype: str) -> None:
 
 
 _ATTEMPTS = 8
-
-Result = TypeVar("Result")
 
 _logger = logging.getLogger("fastscore.vectors")
 

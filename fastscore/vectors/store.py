@@ -11,7 +11,6 @@ import json
 import os
 import time
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -38,6 +37,7 @@ from fastscore.vectors.segments import (
     OpenSegments,
     Segment,
     VanishedSegmentError,
+    in_threads,
     remove_segment,
     write_segment,
 )
@@ -145,11 +145,8 @@ def find_each(index: IdIndex, segments: list[Segment]) -> list[npt.NDArray[np.in
     list of intp (n,)
         For each segment, the place of each of its ids in the index; -1 where it is not there.
     """
-    threads = min(available_processors(), sum(map(len, segments)) // _IDS_PER_THREAD)
-    if threads <= 1:
-        return [index.find_sorted(segment.ids) for segment in segments]
-    with ThreadPoolExecutor(threads) as pool:
-        return list(pool.map(lambda segment: index.find_sorted(segment.ids), segments))
+    ids = [segment.ids for segment in segments]
+    return in_threads(index.find_sorted, ids, sum(map(len, segments)) // _IDS_PER_THREAD)
 
 
 def absent_ids(ids: TextIds, segments: list[Segment]) -> npt.NDArray[np.bool_]:
@@ -170,11 +167,8 @@ def absent_ids(ids: TextIds, segments: list[Segment]) -> npt.NDArray[np.bool_]:
         missing: npt.NDArray[np.bool_] = absent[inverse]
         return missing
 
-    threads = min(available_processors(), len(ids) // _IDS_PER_THREAD)
-    if threads <= 1:
-        return look_up(ids)
-    with ThreadPoolExecutor(threads) as pool:
-        return np.concatenate(list(pool.map(look_up, np.array_split(ids, threads))))
+    threads = max(1, min(available_processors(), len(ids) // _IDS_PER_THREAD))
+    return np.concatenate(in_threads(look_up, np.array_split(ids, threads), threads))
 
 
 VECTOR_DTYPES = ("fp32", "fp16")
