@@ -162,12 +162,9 @@ def check(
             found += _drops(compared, declared, limits.drops)
             notes = compared.notes
         found.append(_missing(run, against, declared, limits, pair_by, notes))
-    if limits.fail_undecided:
-        failed: Outcome = "failed"
-        return [
-            replace(one, outcome=failed) if one.outcome == "undecided" else one for one in found
-        ]
-    return found
+    if not limits.fail_undecided:
+        return found
+    return [replace(one, outcome="failed") if one.outcome == "undecided" else one for one in found]
 
 
 def _of_one_run(run: Run, limits: CheckLimits) -> list[Check]:
@@ -182,12 +179,31 @@ def _of_one_run(run: Run, limits: CheckLimits) -> list[Check]:
     open_rows, _ = summarise_defined(run.suite, run.lazy_tables, summary, bounded)
     defined = overall_rows(open_rows.drop_nulls("mean"))
     means = whole | defined
-    found = [_bound(id, means.get(id), "at least", limit) for id, limit in limits.minimum.items()]
-    found += [_bound(id, means.get(id), "at most", limit) for id, limit in limits.maximum.items()]
-    found += [_nulls(id, whole.get(id), limit) for id, limit in limits.nulls.items()]
+    found: list[Check] = []
+    for word, bounds in (("at least", limits.minimum), ("at most", limits.maximum)):
+        for id, limit in bounds.items():
+            mean = means[id]["mean"] if id in means else None
+            value = "no value" if mean is None else f"{mean:.6g}"
+            kept = mean is not None and (mean >= limit if word == "at least" else mean <= limit)
+            found.append(_decided(f"{id} {word}", value, f"{limit:g}", kept))
+    for id, limit in limits.nulls.items():
+        n, n_null = (whole[id]["n"], whole[id]["n_null"]) if id in whole else (0, 0)
+        share = n_null / (n + n_null) if n + n_null else None
+        value = "no row" if share is None else _percent(share)
+        kept = share is not None and share <= limit
+        found.append(_decided(f"{id} null at most", value, _percent(limit), kept))
     if limits.rejects is not None:
-        found.append(_rejects(run, limits.rejects))
+        lines, rejects = (run.manifest.counts.get(name, 0) for name in ("lines", "rejects"))
+        share = rejects / max(1, lines)
+        kept, detail = share <= limits.rejects, f"{rejects:,} of {lines:,} lines"
+        shares = _percent(share), _percent(limits.rejects)
+        found.append(_decided("rejects at most", *shares, kept, detail))
     return found
+
+
+def _decided(name: str, found: str, limit: str, kept: bool, detail: str = "") -> Check:
+    outcome: Outcome = "passed" if kept else "failed"
+    return Check(name=name, found=found, limit=limit, outcome=outcome, detail=detail)
 
 
 def _refuse_damage(run: Run) -> None:
@@ -200,40 +216,6 @@ def _refuse_damage(run: Run) -> None:
         )
 
 
-def _bound(id: str, row: Mapping[str, Any] | None, word: str, limit: float) -> Check:
-    mean = None if row is None else row["mean"]
-    kept = mean is not None and (mean >= limit if word == "at least" else mean <= limit)
-    return Check(
-        name=f"{id} {word}",
-        found="no value" if mean is None else f"{mean:.6g}",
-        limit=f"{limit:g}",
-        outcome="passed" if kept else "failed",
-    )
-
-
-def _nulls(id: str, row: Mapping[str, Any] | None, limit: float) -> Check:
-    rows = 0 if row is None else row["n"] + row["n_null"]
-    share = None if row is None or not rows else row["n_null"] / rows
-    return Check(
-        name=f"{id} null at most",
-        found="no row" if share is None else _percent(share),
-        limit=_percent(limit),
-        outcome="passed" if share is not None and share <= limit else "failed",
-    )
-
-
-def _rejects(run: Run, limit: float) -> Check:
-    counts = run.manifest.counts
-    share = counts.get("rejects", 0) / max(1, counts.get("lines", 0))
-    return Check(
-        name="rejects at most",
-        found=_percent(share),
-        limit=_percent(limit),
-        outcome="passed" if share <= limit else "failed",
-        detail=f"{counts.get('rejects', 0):,} of {counts.get('lines', 0):,} lines",
-    )
-
-
 def _drops(
     compared: Comparison, declared: Mapping[str, Metric], limits: Mapping[str, float]
 ) -> list[Check]:
@@ -243,16 +225,18 @@ def _drops(
         raise UsageError(f"No dialogue can be compared: {'; '.join(compared.notes)}.")
     sides = compared.sides.filter(pl.col("side") == pl.col("side").first())
     there = {row["metric"]: row["n_dialogues"] for row in sides.iter_rows(named=True)}
-    drops = {id: drop_of(rows[id], declared[id].better) for id in limits}
-    p_values = [p_above(drops[id], allowed) for id, allowed in limits.items()]
+    drops = [drop_of(rows[id], declared[id].better) for id in limits]
+    p_values = [p_above(*both) for both in zip(drops, limits.values(), strict=True)]
     found = []
-    for id, p, corrected in zip(limits, p_values, holm(p_values), strict=True):
-        drop, allowed, row = drops[id], limits[id], rows[id]
+    tested = zip(limits.items(), drops, p_values, holm(p_values), strict=True)
+    for (id, allowed), drop, p, corrected in tested:
+        row = rows[id]
         outcome: Outcome = "undecided"
         if drop.value is None or (corrected is not None and corrected < ALPHA):
             outcome = "failed"
-        elif _is_within(drop, allowed):
-            outcome = "passed"
+        elif drop.standard_error is not None:  # the whole interval is within the limit
+            end = drop.value if drop.high is None else drop.high
+            outcome = "passed" if end <= allowed else "undecided"
         details = [
             _verdict(drop, outcome, corrected, sum(p is not None for p in p_values)),
             f"{row['n_a']:,} of {counted(there[id], 'dialogues')} compared",
@@ -314,13 +298,6 @@ def p_above(drop: Estimate, allowed: float) -> float | None:
     return t_below(drop.degrees_of_freedom, (allowed - drop.value) / drop.standard_error)
 
 
-def _is_within(drop: Estimate, allowed: float) -> bool:
-    """Tell whether the whole interval is at most `allowed`."""
-    if drop.value is None or drop.standard_error is None:
-        return False
-    return (drop.value if drop.high is None else drop.high) <= allowed
-
-
 def _missing(
     run: Run,
     against: Run,
@@ -363,19 +340,14 @@ def _percent(share: float) -> str:
     return f"{100 * share:.4g}%"
 
 
-def _asked(one: Check) -> str:
-    return f"{one.name} {one.limit}".rstrip()
-
-
-def _compared(one: Check) -> str:
-    """Return how many dialogues of the other run a drop was computed from."""
-    if "n_compared" not in one.numbers:
-        return ""
-    return f"{one.numbers['n_compared']} of {one.numbers['n_against']}"
-
-
 def checks_grid(found: Sequence[Check]) -> Grid:
     """Lay out checks as a table."""
+    compared = (
+        f"{one.numbers['n_compared']} of {one.numbers['n_against']}"
+        if "n_compared" in one.numbers
+        else ""
+        for one in found
+    )
     return Grid(
         "",
         (
@@ -383,21 +355,25 @@ def checks_grid(found: Sequence[Check]) -> Grid:
             Column("limit", tuple(one.limit for one in found)),
             Column("found", tuple(one.found for one in found)),
             Column("outcome", tuple(one.outcome for one in found), right=False),
-            Column("compared", tuple(map(_compared, found))),
+            Column("compared", tuple(compared)),
         ),
     )
+
+
+def _texts(one: Check) -> tuple[str, str]:
+    """Write what was asked and what was found."""
+    detail = f" ({one.detail})" if one.detail else ""
+    return f"{one.name} {one.limit}".rstrip(), f"found {one.found}{detail}"
 
 
 def github_lines(found: Sequence[Check]) -> list[str]:
     """Write what failed and what is undecided as GitHub's workflow commands."""
     lines = []
     for one in found:
-        if one.outcome == "passed":
-            continue
-        level = "error" if one.outcome == "failed" else "warning"
-        detail = f" ({one.detail})" if one.detail else ""
-        message = plain(f"{_asked(one)}: found {one.found}{detail}")
-        lines.append(f"::{level} title=fastscore check::{message.replace('%', '%25')}")
+        if one.outcome != "passed":
+            level = "error" if one.outcome == "failed" else "warning"
+            message = plain(": ".join(_texts(one))).replace("%", "%25")
+            lines.append(f"::{level} title=fastscore check::{message}")
     return lines
 
 
@@ -411,21 +387,23 @@ def junit(found: Sequence[Check], run: Run) -> bytes:
         skipped=str(sum(one.outcome == "undecided" for one in found)),
     )
     for one in found:
-        case = ElementTree.SubElement(
-            suite, "testcase", classname=run.manifest.suite, name=_asked(one)
-        )
-        message = plain(f"found {one.found}{f' ({one.detail})' if one.detail else ''}")
+        asked, message = _texts(one)
+        case = ElementTree.SubElement(suite, "testcase", classname=run.manifest.suite, name=asked)
         if one.outcome != "passed":
             kind = "failure" if one.outcome == "failed" else "skipped"
-            ElementTree.SubElement(case, kind, message=message)
+            ElementTree.SubElement(case, kind, message=plain(message))
     ElementTree.indent(suite)
     return bytes(ElementTree.tostring(suite, encoding="utf-8", xml_declaration=True))
 
 
 _EXPECTED = {dict: "a table of metrics", str: "a text", bool: "true or false"}
-TABLES = ("min", "max", "max_null", "max_drop")
-TEXTS = ("against", "pair_by", "cluster")
-KEYS = (*TABLES, *TEXTS, "max_rejects", "max_missing", "fail_undecided")
+_KINDS: dict[str, type] = {
+    **dict.fromkeys(("min", "max", "max_null", "max_drop"), dict),
+    **dict.fromkeys(("against", "pair_by", "cluster"), str),
+    **dict.fromkeys(("max_rejects", "max_missing"), object),
+    "fail_undecided": bool,
+}
+"""The keys of a table of limits, each with the type of its value."""
 
 
 def read_table(path: Path) -> Mapping[str, Any]:
@@ -441,12 +419,12 @@ def read_table(path: Path) -> Mapping[str, Any]:
     if not isinstance(table, dict):
         raise UsageError(f"{path}: check is {table!r}, expected a table.")
     for name, value in table.items():
-        if name not in KEYS:
-            raise UsageError(f"{path}: table check has no key {name!r}.", did_you_mean(name, KEYS))
-        kinds = {**dict.fromkeys(TABLES, dict), **dict.fromkeys(TEXTS, str), "fail_undecided": bool}
-        if not isinstance(value, kinds.get(name, object)):
+        if name not in _KINDS:
+            advice = did_you_mean(name, _KINDS)
+            raise UsageError(f"{path}: table check has no key {name!r}.", advice)
+        if not isinstance(value, _KINDS[name]):
             raise UsageError(
-                f"{path}: check.{name} is {value!r}, expected {_EXPECTED[kinds[name]]}."
+                f"{path}: check.{name} is {value!r}, expected {_EXPECTED[_KINDS[name]]}."
             )
     return table
 
