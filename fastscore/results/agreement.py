@@ -7,7 +7,7 @@ with quadratic weights, all raters by Krippendorff's alpha.
 
 import json
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields
 from itertools import combinations
 from os import PathLike, fspath
@@ -422,10 +422,10 @@ def _key(ratings: pl.DataFrame) -> tuple[str, ...]:
     """Return the fewest columns by which no rater scored a dimension of a dialogue twice."""
     known = [key for key in _KEYS if not any(ratings[name].has_nulls() for name in key)]
     for key in known:
-        if not ratings.select("rater", "dimension", *key).is_duplicated().any():
+        is_twice = ratings.select("rater", "dimension", *key).is_duplicated()
+        if not is_twice.any():
             return key
-    twice = ratings.filter(ratings.select("rater", "dimension", *known[-1]).is_duplicated())
-    row = twice.row(0, named=True)
+    row = ratings.filter(is_twice).row(0, named=True)
     raise InputError(
         f"{row['file']}:{row['line']}: {row['rater']} scored {row['dimension']} of dialogue "
         f"{row['dialogue']!r} more than once.",
@@ -437,8 +437,7 @@ def _scores(wide: pl.DataFrame, raters: Sequence[str]) -> Any:
     return wide.select(pl.col(raters).fill_null(np.nan)).to_numpy()
 
 
-def _pairs(dimension: str, wide: pl.DataFrame) -> list[tuple[Any, ...]]:
-    found = []
+def _pairs(dimension: str, wide: pl.DataFrame) -> Iterator[tuple[Any, ...]]:
     clusters = wide["dialogue"].rank("dense").to_numpy()
     for first, second in combinations(wide.columns[1:], 2):
         a, b = _scores(wide, [first, second]).T
@@ -446,21 +445,19 @@ def _pairs(dimension: str, wide: pl.DataFrame) -> list[tuple[Any, ...]]:
         difference = (b - a)[np.isfinite(b - a)]
         mean = float(difference.mean()) if difference.size else None
         row = (kappa.n, kappa.value, kappa.low, kappa.high, mean, kappa.reason)
-        found.append((dimension, first, second, *row))
-    return found
+        yield dimension, first, second, *row
 
 
-def _alphas(dimension: str, wide: pl.DataFrame) -> list[tuple[Any, ...]]:
-    found = []
+def _alphas(dimension: str, wide: pl.DataFrame) -> Iterator[tuple[Any, ...]]:
     raters = wide.columns[1:]
     clusters = wide["dialogue"].rank("dense").to_numpy()
     for distance in _DISTANCES:
         alpha = krippendorff_alpha(_scores(wide, raters), distance, clusters)
         row = (alpha.n, alpha.value, alpha.low, alpha.high, alpha.reason)
-        found.append((dimension, distance, len(raters), *row))
-    return found
+        yield dimension, distance, len(raters), *row
 
 
+_FORMS = {"kappa": "{:.3f}", "alpha": "{:.3f}", "difference": "{:+.3f}"}
 _REASONS = {
     "too_few_values": "too few dialogues",
     "zero_variance": "all scores are equal",
@@ -490,49 +487,30 @@ def show_agreement(found: Agreement, *, format: Format = "table") -> None:
     if format == "csv":
         write(write_csv(pl.concat([found.pairs, found.alphas], how="diagonal")))
         return
-    show_grids([_pairs_grid(found.pairs), _alphas_grid(found.alphas)], format)
+    grids = (
+        _grid("Each pair of raters: Cohen's kappa with quadratic weights", found.pairs),
+        _grid("All raters: Krippendorff's alpha", found.alphas),
+    )
+    show_grids(grids, format)
     if format == "table":
         write_line()
         print_notes(result_console(), found.notes)
 
 
-def _pairs_grid(pairs: pl.DataFrame) -> Grid:
-    columns = (
-        _texts("dimension", pairs["dimension"]),
-        _texts("first", pairs["first"]),
-        _texts("second", pairs["second"]),
-        _numbers("n", pairs["n"], "{:,}"),
-        _numbers("kappa", pairs["kappa"], "{:.3f}"),
-        _intervals(pairs),
-        _numbers("difference", pairs["difference"], "{:+.3f}"),
-    )
-    return Grid("Each pair of raters: Cohen's kappa with quadratic weights", columns)
-
-
-def _alphas_grid(alphas: pl.DataFrame) -> Grid:
-    columns = (
-        _texts("dimension", alphas["dimension"]),
-        _texts("distance", alphas["distance"]),
-        _numbers("raters", alphas["raters"], "{:,}"),
-        _numbers("n", alphas["n"], "{:,}"),
-        _numbers("alpha", alphas["alpha"], "{:.3f}"),
-        _intervals(alphas),
-    )
-    return Grid("All raters: Krippendorff's alpha", columns)
-
-
-def _texts(header: str, values: pl.Series) -> Column:
-    return Column(header, tuple(values), right=False, wraps=True)
-
-
-def _numbers(header: str, values: pl.Series, form: str) -> Column:
-    return Column(header, tuple("-" if one is None else form.format(one) for one in values))
-
-
-def _intervals(rows: pl.DataFrame) -> Column:
-    """Write both ends, or the reason why there are none."""
-    cells = tuple(
-        f"{low:.3f} to {high:.3f}" if low is not None else _REASONS[reason]
-        for low, high, reason in rows.select("low", "high", "reason").iter_rows()
-    )
-    return Column("95 % interval", cells)
+def _grid(title: str, rows: pl.DataFrame) -> Grid:
+    """Lay out rows, with both ends of the interval in a column, or the reason why it has none."""
+    columns = []
+    for values in rows.drop("high", "reason").iter_columns():
+        if values.name == "low":
+            cells = tuple(
+                f"{low:.3f} to {high:.3f}" if low is not None else _REASONS[reason]
+                for low, high, reason in rows.select("low", "high", "reason").iter_rows()
+            )
+            columns.append(Column("95 % interval", cells))
+        elif values.dtype.is_numeric():
+            form = _FORMS.get(values.name, "{:,}")
+            cells = tuple("-" if one is None else form.format(one) for one in values)
+            columns.append(Column(values.name, cells))
+        else:
+            columns.append(Column(values.name, tuple(values), right=False, wraps=True))
+    return Grid(title, tuple(columns))

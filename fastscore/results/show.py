@@ -95,20 +95,20 @@ def show_summary(
     summary = run.summarise(by=by, cluster=cluster)
     unit = cluster or DIALOGUES
     ids = choose_metrics(suite, summary, metrics, everything=everything)
-    if format in ("csv", "json"):
-        records = summary_records(suite, summary, ids)
-        content = {"signature": run.signature, "summary": records.to_dicts()}
+    if format == "csv":
+        write(write_csv(summary_records(suite, summary, ids)))
+        return
+    if format == "json":
+        records = summary_records(suite, summary, ids).to_dicts()
+        content = {"signature": run.signature, "summary": records}
         if baselines:
             content["baselines"] = baseline_records(read_headlines(run, cluster=cluster))
-        write(
-            write_csv(records)
-            if format == "csv"
-            else json.dumps(content, indent=2, ensure_ascii=False) + "\n"
-        )
+        write(json.dumps(content, indent=2, ensure_ascii=False) + "\n")
         return
     summary, more = summarise_defined(suite, run.lazy_tables, summary, ids, cluster=cluster)
-    grids = [groups_grid(suite, summary, ids, average=average, unit=unit)] if by else []
-    if not by:
+    if by:
+        grids = [groups_grid(suite, summary, ids, average=average, unit=unit)]
+    else:
         whole = whole_grid(suite, summary, ids, everything=everything, unit=unit)
         grids = [whole, *_cases(suite, run)]
         shown, others = _first_groups(suite, summary, ids, average, unit)
@@ -127,11 +127,8 @@ def _first_groups(
     suite: Suite, summary: pl.DataFrame, ids: Sequence[str], average: str, unit: str
 ) -> tuple[list[Grid], list[str]]:
     """Lay out the first label that tells rows apart, and say which others there are."""
-    labels = {
-        group: summary.filter(pl.col("group") == group)["value"].n_unique()
-        for group in summary["group"].unique(maintain_order=True)
-        if group != ALL
-    }
+    counts = summary.group_by("group", maintain_order=True).agg(pl.col("value").n_unique())
+    labels = dict(counts.filter(pl.col("group") != ALL).iter_rows())
     several = [group for group, n in labels.items() if n > 1]
     if not several:
         return [], []
@@ -156,12 +153,10 @@ def _cases(suite: Suite, run: Run) -> list[Grid]:
     if suite.cases is None:
         return []
     counts = suite.cases(run.lazy_tables)
-    columns = [
-        Column(
-            name, tuple(str(cell) for cell in counts[name]), right=counts[name].dtype.is_numeric()
-        )
-        for name in counts.columns
-    ]
+    columns = (
+        Column(cells.name, tuple(map(str, cells)), right=cells.dtype.is_numeric())
+        for cells in counts.iter_columns()
+    )
     return [Grid("cases", tuple(columns))]
 
 
@@ -247,21 +242,16 @@ def list_runs(folder: Place) -> pl.DataFrame:
     if isinstance(folder, Address):
         from fastscore.run.remote.copy import find_runs  # late: few runs are in a store
 
-        found = [_row(Address(url), time) for url, time in find_runs(folder.url)]
-        return _sorted(found)
-    if not folder.is_dir():
+        rows = [_row(Address(url), time) for url, time in find_runs(folder.url)]
+    elif not folder.is_dir():
         raise InputError(f"{folder}: no such folder.", "Name a folder with runs in it.")
-    rows = []
-    for place, folders, files in os.walk(folder):
-        folders.sort()
-        if MANIFEST_NAME in files and RECEIPTS in folders:
-            folders.clear()
-            manifest = Path(place, MANIFEST_NAME)
-            rows.append(_row(Path(place), manifest.stat().st_mtime))
-    return _sorted(rows)
-
-
-def _sorted(rows: Sequence[dict[str, object]]) -> pl.DataFrame:
+    else:
+        rows = []
+        for place, folders, files in os.walk(folder):
+            if MANIFEST_NAME in files and RECEIPTS in folders:
+                folders.clear()
+                manifest = Path(place, MANIFEST_NAME)
+                rows.append(_row(Path(place), manifest.stat().st_mtime))
     return pl.DataFrame(rows, SCHEMA).sort("finished", "run", descending=[True, False])
 
 
@@ -302,20 +292,18 @@ def _headline(run: Run) -> list[dict[str, object]]:
 
 def runs_grid(runs: pl.DataFrame, folder: Place) -> Grid:
     """Return a table of the runs in a folder, for people."""
-    cells = [_cells(row, folder) for row in runs.iter_rows(named=True)]
-    return Grid(
-        "",
-        tuple(
-            Column(
-                header,
-                tuple(row[place] for row in cells),
-                right=header == "rows",
-                wraps=header == "headline metrics",
-                drop=0 if header == "options" else None,
-            )
-            for place, header in enumerate(HEADERS)
-        ),
+    rows = [_cells(row, folder) for row in runs.iter_rows(named=True)]
+    columns = (
+        Column(
+            header,
+            tuple(row[place] for row in rows),
+            right=header == "rows",
+            wraps=header == "headline metrics",
+            drop=0 if header == "options" else None,
+        )
+        for place, header in enumerate(HEADERS)
     )
+    return Grid("", tuple(columns))
 
 
 def _cells(row: dict[str, object], folder: Place) -> Sequence[str]:
