@@ -3,6 +3,8 @@
 import io
 import re
 import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -12,6 +14,18 @@ _LONG_NUMBER = re.compile(r"-?\d+\.\d{3,}")
 _PLACES = re.compile(r'( (?:d|x|y|x1|x2|y1|y2|width|height|points)="|translate\()[^")]*')
 _REFERRED = re.compile(r'(?:xlink:href="#|url\(#)([^")]*)')
 _LETTER = re.compile(r'<path id="([^"]*)"(?: d="[^"]*")? transform="scale\(0\.015625\)"/>')
+
+
+@contextmanager
+def drawing_settings(settings: Mapping[str, Any]) -> Iterator[None]:
+    """Draw with these settings of matplotlib, and nothing that a user's own would change."""
+    import matplotlib as mpl  # late: an extra
+
+    with mpl.rc_context():
+        mpl.rcdefaults()
+        parameters: Any = mpl.rcParams
+        parameters.update(settings)
+        yield
 
 
 def svg_of(figure: "Figure") -> str:

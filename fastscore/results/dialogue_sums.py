@@ -217,23 +217,19 @@ def repeated_dialogues(
     columns = run.scan(LABEL_TABLE).collect_schema().names()
     if key not in columns:
         return Repeats((), {})
-    groups = [name for name in run.summary["group"].unique(maintain_order=True) if name in columns]
+    groups = label_columns(run, run.summary)
     rows = _keyed(run, LABEL_TABLE, key, {LABEL: by if by in columns else None}).drop_nulls(KEY)
     if by in columns:
         rows = rows.drop_nulls(LABEL)
     if levels:
         rows = rows.filter(pl.col(LABEL).cast(pl.String).is_in(levels))
-    ends = [
-        expression
-        for name in groups
-        for expression in (
-            pl.col(name).min().alias(f"{name}:least"),
-            pl.col(name).max().alias(f"{name}:largest"),
-        )
-    ]
     repeated = (
         rows.group_by(KEY, LABEL)
-        .agg(pl.len().alias("_rows"), *ends)
+        .agg(
+            pl.len().alias("_rows"),
+            pl.col(groups).min().name.suffix(":least"),
+            pl.col(groups).max().name.suffix(":largest"),
+        )
         .filter(pl.col("_rows") > 1)
         .sort(KEY, LABEL)
         .collect(engine="streaming")
@@ -247,6 +243,12 @@ def repeated_dialogues(
     return Repeats(tuple(repeated[KEY]), mixed)
 
 
+def label_columns(run: Run, summary: pl.DataFrame) -> list[str]:
+    """Return the columns of table ``dialogues`` that group a summary of a run."""
+    columns = run.scan(LABEL_TABLE).collect_schema().names()
+    return [name for name in summary["group"].unique(maintain_order=True) if name in columns]
+
+
 def _keyed(run: Run, table: str, key: str, named: Mapping[str, str | None]) -> pl.LazyFrame:
     """Put ``dialogue`` (the key) and the named columns on every row."""
     rows = _with_column(run, table, run.scan(table), key)
@@ -254,11 +256,10 @@ def _keyed(run: Run, table: str, key: str, named: Mapping[str, str | None]) -> p
     if set(_PLACE) <= set(rows.collect_schema().names()):
         keyed = keyed.with_columns(pl.col("_key").fill_null(pl.format("{}:{}", *_PLACE)))
     for name, column in named.items():
-        if column is None:
-            keyed = keyed.with_columns(pl.lit(None, dtype=pl.String).alias(f"_{name}"))
-        else:
+        if column is not None:
             keyed = _with_column(run, table, keyed, column)
-            keyed = keyed.with_columns(pl.col(column).alias(f"_{name}"))
+        values = pl.lit(None, dtype=pl.String) if column is None else pl.col(column)
+        keyed = keyed.with_columns(values.alias(f"_{name}"))
     return keyed.with_columns(
         pl.col("_key").alias(KEY), *(pl.col(f"_{name}").alias(name) for name in named)
     )

@@ -20,7 +20,6 @@ from fastscore.results.headlines import (
     Headlines,
     baseline_text,
     part_estimate,
-    part_key,
 )
 from fastscore.results.metric_text import (
     counted,
@@ -216,7 +215,7 @@ def _sides(test: GroupTest, first: int, second: int) -> tuple[Clusters, Clusters
     units = np.unique(test.units[np.concatenate(chosen)])
     sides = []
     for rows in chosen:
-        sums, counts = np.zeros(units.size), np.zeros(units.size)
+        sums, counts = np.zeros((2, units.size))
         places = np.searchsorted(units, test.units[rows])
         sums[places], counts[places] = test.sums[rows], test.counts[rows]
         sides.append(Clusters(sums, counts))
@@ -284,24 +283,20 @@ def findings_lines(findings: Sequence[Finding], *, width: int = 80, lines: int =
 
     The kinds take turns, so that none crowds out another.
     """
-    by_kind: dict[str, list[str]] = {}
+    by_kind: dict[str, list[list[str]]] = {}
     for finding in findings:
-        wrapped = textwrap.wrap(plain(finding.text), width - 2)
-        by_kind.setdefault(finding.kind, []).append(
-            "\n".join(("- " if not place else "  ") + line for place, line in enumerate(wrapped))
+        wrapped = textwrap.wrap(
+            plain(finding.text), width, initial_indent="- ", subsequent_indent="  "
         )
-    order = [
-        (place, kind, text) for kind, texts in by_kind.items() for place, text in enumerate(texts)
-    ]
-    kinds = list(by_kind)
-    chosen: list[tuple[int, int, str]] = []
+        by_kind.setdefault(finding.kind, []).append(wrapped)
+    chosen: list[tuple[int, int, list[str]]] = []
     left = lines
-    for place, kind, text in sorted(order, key=lambda one: (one[0], kinds.index(one[1]))):
-        height = text.count("\n") + 1
-        if height <= left:
-            left -= height
-            chosen.append((kinds.index(kind), place, text))
-    return [line for _, _, text in sorted(chosen) for line in text.split("\n")]
+    for place in range(max(map(len, by_kind.values()), default=0)):
+        for kind, texts in enumerate(by_kind.values()):
+            if place < len(texts) and len(texts[place]) <= left:
+                left -= len(texts[place])
+                chosen.append((kind, place, texts[place]))
+    return [line for _, _, text in sorted(chosen) for line in text]
 
 
 def _means(headlines: Headlines, metric: Metric, record: Mapping[str, Any]) -> str:
@@ -319,7 +314,7 @@ def _means(headlines: Headlines, metric: Metric, record: Mapping[str, Any]) -> s
             _at_end(part),
         ]
         shown = ", ".join(fact for fact in facts if fact)
-        baselines = baseline_text(headlines.baselines.get(part_key(part), ()))
+        baselines = baseline_text(headlines.baselines_of(part))
         where = f"{', in' if len(parts) == 1 else ''} {part.where}: " if part.where else ": "
         texts.append(f"{where}{shown}{f' ({baselines})' if baselines else ''}")
     return texts[0] if len(texts) == 1 else ":" + ";".join(texts) if texts else ""
@@ -346,7 +341,7 @@ def _unbeaten(headlines: Headlines) -> list[Finding]:
     """Name the metrics in which the run is not clearly better than a trivial agent."""
     unbeaten: dict[str, list[str]] = {}
     for part in headlines.parts:
-        for one in headlines.baselines.get(part_key(part), ()):
+        for one in headlines.baselines_of(part):
             if not is_better(part.metric, one.difference):
                 own, other = (number_text(mean, 3) for mean in (one.own, one.value))
                 is_split = len(headlines.of(part.metric.id)) > 1
@@ -417,7 +412,7 @@ def _untested(headlines: Headlines) -> list[Finding]:
 
 
 def _difference_text(one: GroupDifference, family: str) -> str:
-    test: GroupTest = one.test
+    test = one.test
     where = f", in {test.where}," if test.where else ""
     message = f"{_named(test.metric)}{where} differs by {test.label} ({_p(one.p)}, {family})"
     if one.difference is None or one.means is None or one.pair_p is None:
@@ -463,13 +458,8 @@ def _rejects(run: Run) -> list[Finding]:
     n_rejects = run.manifest.counts.get("rejects", 0)
     if not n_rejects:
         return [Finding(kind="none", text="No line was rejected.")]
-    commonest = (
-        run.rejects.group_by("reason")
-        .agg(n=pl.col("count").sum())
-        .sort("n", "reason", descending=[True, False])
-        .head(1)
-    )
-    reason, n = commonest.row(0)
+    by_reason = run.rejects.group_by("reason").agg(n=pl.col("count").sum())
+    reason, n = by_reason.sort("n", "reason", descending=[True, False]).row(0)
     text = f"{counted(n_rejects, 'rejects')}, most for {reason} ({n:,})."
     return [Finding(kind="rejects", text=text)]
 

@@ -155,6 +155,8 @@ def _tables_of(
     }
 
 
+PartKey = tuple[str, str | int | bool | None]
+"""A metric's id and the scale of a part of it."""
 UNIT = "unit"
 VALUES_NAMED = 5
 
@@ -181,6 +183,11 @@ class Part:
     where: str
     scale: str | int | bool | None
     units: pl.DataFrame
+
+    @property
+    def key(self) -> PartKey:
+        """What names the part."""
+        return self.metric.id, self.scale
 
     @property
     def estimate(self) -> Estimate:
@@ -266,28 +273,21 @@ def summarise_defined(
     groups = {group: names for group, names in groups.items() if set(names) <= set(columns)}
     labels = list(dict.fromkeys(name for names in groups.values() for name in names))
     parts = defined_parts(suite, tables, chosen, labels=labels, cluster=cluster)
-    shown = pl.DataFrame(
-        [
-            _open_row(metric, [part for part in parts if part.metric == metric], names, row)
-            for row in summary.filter(pl.col("group").is_in(list(groups))).to_dicts()
-            if (metric := declared.get(row["metric"])) in chosen and metric is not None
-            for names in [groups[row["group"]]]
-        ],
-        schema=summary.schema,
-    )
-    place = ["group", "value", "metric"]
-    kept = summary.with_row_index("_place")
-    places = kept.select("_place", *place)
-    shown = shown.join(places, on=place, how="left", nulls_equal=True)
-    others = kept.filter(pl.col("_place").is_in(shown["_place"].implode()).not_())
-    merged = pl.concat([others, shown.select(others.columns)]).sort("_place").drop("_place")
-    return merged, [note for metric in chosen if (note := _open_note(metric, parts))]
+    parts_of = {one.id: [part for part in parts if part.metric.id == one.id] for one in chosen}
+    rows = [
+        _open_row(parts_of[row["metric"]], groups[row["group"]], row)
+        if row["metric"] in parts_of and row["group"] in groups
+        else row
+        for row in summary.iter_rows(named=True)
+    ]
+    notes = [_open_note(metric, parts_of[metric.id]) for metric in chosen]
+    return pl.DataFrame(rows, schema=summary.schema), [note for note in notes if note]
 
 
 def _open_row(
-    metric: Metric, parts: Sequence[Part], names: Sequence[str], row: Mapping[str, Any]
+    parts: Sequence[Part], names: Sequence[str], row: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return a summary's row with the mean of the open rows of its group."""
+    """Return a metric's row of a summary with the mean of the open rows of its group."""
     own = []
     for part in parts:
         units = part.units
@@ -299,19 +299,11 @@ def _open_row(
     emptied = dict.fromkeys(
         ("mean", "sd", "ci_low", "ci_high", "degrees_of_freedom", "interval_reason")
     )
+    opened = {**row, **emptied, "n": sum(int(part.units["n"].sum()) for part in own)}
     if len(own) != 1:
-        n = sum(int(part.units["n"].sum()) for part in own)
-        return {
-            **row,
-            **emptied,
-            "n": n,
-            "n_units": sum(part.units[UNIT].n_unique() for part in own),
-        }
+        return opened | {"n_units": sum(part.units[UNIT].n_unique() for part in own)}
     found = own[0].estimate
-    return {
-        **row,
-        **emptied,
-        "n": int(own[0].units["n"].sum()),
+    return opened | {
         "n_units": found.n_units,
         "mean": found.value,
         "ci_low": found.low,
@@ -323,11 +315,10 @@ def _open_row(
 
 def _open_note(metric: Metric, parts: Sequence[Part]) -> str:
     """Say over which rows a metric is shown; empty for all."""
-    own = [part for part in parts if part.metric == metric]
-    if len(own) > 1:
+    if len(parts) > 1:
         return f"{metric.id}: its definition depends on {metric.scale_by}, so rows are not pooled"
-    if own and own[0].where:
-        return f"{metric.id}: {own[0].where} only, its definition gives the other values"
+    if parts and parts[0].where:
+        return f"{metric.id}: {parts[0].where} only, its definition gives the other values"
     return ""
 
 

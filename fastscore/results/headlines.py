@@ -8,7 +8,8 @@ import polars as pl
 
 from fastscore.errors import UsageError
 from fastscore.options import build_options
-from fastscore.results.groups import UNIT, Part, defined_parts, summarise_run
+from fastscore.results.dialogue_sums import label_columns
+from fastscore.results.groups import UNIT, Part, PartKey, defined_parts, summarise_run
 from fastscore.results.metric_text import decimals_for, estimate_text, number_text
 from fastscore.results.runs import Run
 from fastscore.statistics.clustered import Clusters, Estimate, clustered_difference
@@ -16,9 +17,6 @@ from fastscore.suites.base import headline_metrics
 from fastscore.suites.declarations import Metric
 from fastscore.suites.summary import LABEL_TABLE, overall_rows
 from fastscore.terminal.grids import Column, Grid
-
-PartKey = tuple[str, str | int | bool | None]
-"""A metric's id and the scale of a part of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +37,6 @@ class Baseline:
     value: float
     own: float
     difference: Estimate
-
-
-def part_key(part: Part) -> PartKey:
-    """Return what names a part."""
-    return part.metric.id, part.scale
 
 
 def trivial_baselines(
@@ -76,15 +69,14 @@ def trivial_baselines(
         return {}
     options = build_options(suite.options, run.manifest.options)
     scored = suite.trivial_agents(run.lazy_tables, options)
-    own = {part_key(part): part for part in parts}
+    own = {part.key: part for part in parts}
     found: dict[PartKey, list[Baseline]] = {}
     for agent in scored["agent"].unique(maintain_order=True):
         chosen = [metric for metric in metrics if agent in metric.baselines]
         tables = _with_scores(run, scored.filter(pl.col("agent") == agent), chosen)
         for part in defined_parts(suite, tables, chosen, labels=labels, cluster=cluster):
-            key = part_key(part)
-            if key in own:
-                found.setdefault(key, []).append(_compare(agent, own[key], part))
+            if part.key in own:
+                found.setdefault(part.key, []).append(_compare(agent, own[part.key], part))
     return found
 
 
@@ -111,13 +103,8 @@ def _compare(agent: str, own: Part, other: Part) -> Baseline:
     pairs = a.join(b, on=UNIT, suffix="/own").sort(UNIT)
     of_agent = Clusters(pairs["sum"].to_numpy(), pairs["n"].to_numpy())
     of_run = Clusters(pairs["sum/own"].to_numpy(), pairs["n/own"].to_numpy())
-    difference = clustered_difference(
-        of_agent,
-        of_run,
-        shared=True,
-        minimum=own.metric.minimum,
-        maximum=own.metric.maximum,
-    )
+    ends: dict[str, Any] = {"minimum": own.metric.minimum, "maximum": own.metric.maximum}
+    difference = clustered_difference(of_agent, of_run, shared=True, **ends)
     return Baseline(agent, of_agent.mean, of_run.mean, difference)
 
 
@@ -160,6 +147,10 @@ class Headlines:
         """Return the parts of a metric."""
         return [part for part in self.parts if part.metric.id == id]
 
+    def baselines_of(self, part: Part) -> Sequence[Baseline]:
+        """Return what trivial agents score in a part."""
+        return self.baselines.get(part.key, ())
+
 
 def read_headlines(run: Run, *, cluster: str | None = None) -> Headlines:
     """Read the headline metrics of a run.
@@ -183,9 +174,7 @@ def read_headlines(run: Run, *, cluster: str | None = None) -> Headlines:
     summary = summarise_run(run, cluster=cluster)
     whole = overall_rows(summary)
     metrics = tuple(one for one in headline_metrics(suite.metrics) if one.id in whole)
-    columns = run.scan(LABEL_TABLE).collect_schema().names()
-    groups = summary["group"].unique(maintain_order=True)
-    labels = tuple(name for name in groups if name in columns)
+    labels = tuple(label_columns(run, summary))
     parts = tuple(defined_parts(suite, run.lazy_tables, metrics, labels=labels, cluster=cluster))
     baselines: Mapping[PartKey, Sequence[Baseline]] = {}
     lacking = ""
@@ -235,17 +224,15 @@ def baseline_records(headlines: Headlines) -> list[dict[str, Any]]:
             "high": one.difference.high,
         }
         for part in headlines.parts
-        for one in headlines.baselines.get(part_key(part), ())
+        for one in headlines.baselines_of(part)
     ]
 
 
 def baseline_grid(headlines: Headlines) -> Grid:
     """Lay out the headline metrics that have baselines, with the score of each trivial agent."""
     whole = overall_rows(headlines.summary)
-    parts = [part for part in headlines.parts if headlines.baselines.get(part_key(part))]
-    scores = [
-        {one.agent: one.value for one in headlines.baselines[part_key(part)]} for part in parts
-    ]
+    parts = [part for part in headlines.parts if headlines.baselines_of(part)]
+    scores = [{one.agent: one.value for one in headlines.baselines_of(part)} for part in parts]
     agents = dict.fromkeys(agent for of_part in scores for agent in of_part)
     estimates = [part_estimate(part, whole[part.metric.id]) for part in parts]
     return Grid(

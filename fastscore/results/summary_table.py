@@ -1,6 +1,6 @@
 """A summary as tables for people and as data for programs: a row a metric, a column a group."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from html import escape
 from typing import TYPE_CHECKING, Any
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from fastscore.errors import UsageError, did_you_mean
+from fastscore.results.dialogue_sums import label_columns
 from fastscore.results.groups import Part, defined_parts
 from fastscore.results.metric_text import (
     NONE,
@@ -21,7 +22,7 @@ from fastscore.results.metric_text import (
 from fastscore.statistics.clustered import LEAST_UNITS
 from fastscore.suites.base import Suite, headline_metrics
 from fastscore.suites.declarations import NULL_REASONS, Band, Metric
-from fastscore.suites.summary import LABEL_TABLE, overall_rows
+from fastscore.suites.summary import overall_rows
 from fastscore.terminal.grids import Column, Grid, column_of, html_table
 
 if TYPE_CHECKING:
@@ -117,7 +118,7 @@ def groups_grid(
     for record in groups.iter_rows(named=True):
         by_value[record["value"]][record["metric"]] = record
     rows = _rows(suite, ids)
-    columns = list(_names(suite, rows))
+    columns = _names(suite, rows)
     for value in values:
         records = by_value[value]
         cells = tuple(
@@ -182,19 +183,27 @@ def _headings(rows: Sequence[tuple[str | None, str]]) -> frozenset[int]:
     return frozenset(place for place, (id, _) in enumerate(rows) if id is None)
 
 
-def _names(suite: Suite, rows: Sequence[tuple[str | None, str]]) -> Iterator[Column]:
+def _names(suite: Suite, rows: Sequence[tuple[str | None, str]]) -> list[Column]:
     declared = suite.metric_by_id
     names, arrows = [], []
     for id, table in rows:
         metric = declared.get(id or "")
         names.append(f"of {table}" if id is None else metric.name if metric else id)
         arrows.append(ARROWS[metric.better] if metric else " ")
-    ids = tuple(id or "" for id, _ in rows)
+    return name_columns([id or "" for id, _ in rows], names, arrows, drop=-4)
+
+
+def name_columns(
+    ids: Sequence[str], names: Sequence[str], arrows: Sequence[str], *, drop: int
+) -> list[Column]:
+    """Lay out the names of metrics; `drop` is the rank of ids, if they are long."""
     # letters say something beside a name, long ids repeat it
-    short = max((len(id) for id in ids), default=0) <= 5
-    yield Column("id", ids, right=False, drop=1 if short else -4)
-    yield Column("metric", tuple(names), right=False, wraps=True)
-    yield Column("", tuple(arrows), right=False)
+    short = max(map(len, ids), default=0) <= 5
+    return [
+        Column("id", tuple(ids), right=False, drop=1 if short else drop),
+        Column("metric", tuple(names), right=False, wraps=True),
+        Column("", tuple(arrows), right=False),
+    ]
 
 
 def _decimals(records: Iterable[Record]) -> int:
@@ -263,7 +272,7 @@ def overview(run: "Run") -> str:
     The tables are read if a definition fixes the value of a metric in some rows, or has several
     scales. Such a metric is shown over the other rows, or by scale.
     """
-    cells = _cells(run.suite, run.summary, run.lazy_tables)
+    cells = _cells(run)
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     rows = [
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
@@ -279,7 +288,7 @@ def overview(run: "Run") -> str:
 
 def overview_html(run: "Run") -> str:
     """Return the same as HTML, every metric in a row of a table."""
-    header, *rows = _cells(run.suite, run.summary, run.lazy_tables)
+    header, *rows = _cells(run)
     return (
         f"<p><strong>{escape(_title(run))}</strong><br>{escape(_counts(run))}</p>"
         f"{html_table(header, rows)}"
@@ -287,41 +296,24 @@ def overview_html(run: "Run") -> str:
     )
 
 
-def _cells(
-    suite: Suite, summary: pl.DataFrame, tables: Mapping[str, pl.LazyFrame]
-) -> list[Sequence[str]]:
-    """Return a header and rows, headline metrics first."""
+def _cells(run: "Run") -> list[Sequence[str]]:
+    """Return a header and rows, headline metrics first, those of parts apart."""
+    suite, summary = run.suite, run.summary
     ids = choose_metrics(suite, summary, (), everything=False)
     headline = [metric.id for metric in headline_metrics(suite.metrics)]
     ids.sort(key=lambda id: headline.index(id) if id in headline else len(headline))
     grid = whole_grid(suite, summary, ids, everything=False)
     kept = [row for number, row in enumerate(grid.rows) if number not in grid.headings]
     header = tuple(column.header for column in grid.columns)
-    parts = _split_parts(suite, summary, tables, ids)
-    return [
-        header,
-        *(
-            line
-            for row in kept
-            for line in ([_of_part(header, row, part) for part in parts.get(row[0], ())] or [row])
-        ),
-    ]
-
-
-def _split_parts(
-    suite: Suite, summary: pl.DataFrame, tables: Mapping[str, pl.LazyFrame], ids: Sequence[str]
-) -> dict[str, list[Part]]:
-    """Return the parts of metrics that do not have all rows in one."""
     metrics = [one for one in suite.metrics if one.id in ids and (one.fixed_where or one.scale_by)]
-    if not metrics:
-        return {}
-    columns = tables[LABEL_TABLE].collect_schema().names()
-    labels = [name for name in summary["group"].unique(maintain_order=True) if name in columns]
-    parts: dict[str, list[Part]] = {}
-    for part in defined_parts(suite, tables, metrics, labels=labels):
+    labels = label_columns(run, summary) if metrics else []
+    lines: dict[str, list[Sequence[str]]] = {}
+    rows = {row[0]: row for row in kept}
+    for part in defined_parts(suite, run.lazy_tables, metrics, labels=labels):
         if part.where:
-            parts.setdefault(part.metric.id, []).append(part)
-    return parts
+            id = part.metric.id
+            lines.setdefault(id, []).append(_of_part(header, rows[id], part))
+    return [header, *(line for row in kept for line in lines.get(row[0], [row]))]
 
 
 def _of_part(header: Sequence[str], row: Sequence[str], part: Part) -> Sequence[str]:

@@ -92,7 +92,7 @@ def test_axes_count_in_whole_numbers_and_show_the_range_of_a_single_value() -> N
     counts = texts_of(Charts().histogram([0.0, 1.0, 2.0], [("run", [1, 2])], "values"))
     assert counts[-4:] == ["0", "1", "2", "values"]
     rows = [("a", 0.0, 0.0, 0.0), ("b", 0.0, None, None)]
-    ends = texts_of(Charts().intervals(rows, "means", minimum=0.0, maximum=1.0))
+    ends = texts_of(Charts().intervals(rows, "means", beside=[0.0], minimum=0.0, maximum=1.0))
     assert (ends[0], ends[-3]) == ("0.0", "1.0")
 
 

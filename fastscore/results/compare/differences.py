@@ -31,15 +31,12 @@ from fastscore.statistics.clustered import (
     variance_components,
 )
 from fastscore.statistics.resampling import MOST_EXACT, permutation_test, rearrangements
-from fastscore.statistics.samples import Values
 from fastscore.suites.declarations import NULL_REASONS, Metric
 from fastscore.suites.summary import LABEL_TABLE
 from fastscore.wording import command_text, parameter, worded
 
 Test = Literal["auto", "t", "permutation"]
 TESTS: tuple[Test, ...] = ("auto", "t", "permutation")
-
-"""Begins the note on a part in which the signatures of two sides differ."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -144,7 +141,6 @@ def differences(
                 rows.filter(pl.col(KEY).is_in(other[KEY].implode()))
                 for rows, other in ((first, second), (second, first))
             )
-        sizes = first[KEY].n_unique(), second[KEY].n_unique()
         sides, shared = align_clusters(first, second, metric)
         yield {
             "group": a.group,
@@ -152,8 +148,8 @@ def differences(
             "b": b.name,
             "metric": metric.id,
             "design": "paired" if paired else "independent",
-            "n_a": sizes[0],
-            "n_b": sizes[1],
+            "n_a": first[KEY].n_unique(),
+            "n_b": second[KEY].n_unique(),
             "alpha": how.alpha,
             **_tested(sides, (first, second), metric, how, shared=shared, paired=paired),
         }
@@ -178,12 +174,14 @@ def align_clusters(
 def published_differences(a: Side, b: Side, metrics: Sequence[Metric]) -> Iterator[dict[str, Any]]:
     """Compute the statistics of the public guest_simulation code, one value a dialogue."""
     for metric in metrics:
-        values = [_dialogue_means(side.sums.values, metric) for side in (a, b)]
+        values = []
         row: dict[str, Any] = {"group": a.group, "a": a.name, "b": b.name, "metric": metric.id}
-        for name, of_side in zip(("a", "b"), values, strict=True):
+        for name, side in (("a", a), ("b", b)):
+            dialogues = _sums(_rows_with_values(side.sums.values, metric), metric, KEY)
+            values.append((dialogues["sum"] / dialogues["n"]).to_numpy())
             columns = (f"mean_{name}", f"normal_low_{name}", f"normal_high_{name}")
-            row |= zip(columns, significance.published_interval(of_side), strict=True)
-            row[f"n_{name}"] = of_side.size
+            row |= zip(columns, significance.published_interval(values[-1]), strict=True)
+            row[f"n_{name}"] = dialogues.height
         x, y = values
         for name, test in (("student", significance.student_t), ("welch", significance.welch_t)):
             found = test(y, x)
@@ -200,6 +198,7 @@ def describe_repeats(side: Side, metrics: Sequence[Metric]) -> Iterator[dict[str
     """Part each metric's variance into that between dialogues, between repeats and the rest."""
     for metric in metrics:
         rows = _rows_with_values(side.sums.values, metric).drop_nulls(REPEAT)
+        n = int(rows[f"{metric.id}:n"].sum())
         cells = _sums(rows, metric, KEY, REPEAT)
         parts = variance_components(
             (cells["sum"] / cells["n"]).to_numpy(),
@@ -212,7 +211,7 @@ def describe_repeats(side: Side, metrics: Sequence[Metric]) -> Iterator[dict[str
             "metric": metric.id,
             "n_dialogues": cells[KEY].n_unique(),
             "n_repeats": cells[REPEAT].n_unique(),
-            "mean": _mean(rows, metric),
+            "mean": rows[f"{metric.id}:sum"].sum() / n if n else None,
             **{
                 f"sd_{name}": None if part is None else math.sqrt(part)
                 for name, part in zip(("dialogues", "repeats", "residual"), parts, strict=True)
@@ -239,6 +238,7 @@ def _tested(
     defined = metric.id in how.by_definition
     test, p = (None, None) if defined else test_difference(found, a, b, shared=shared, how=how)
     effect = None if found.reason else hedges_g(a, b, paired=paired)
+    g, g_low, g_high = effect or (None, None, None)
     return {
         "n_units": found.n_units,
         "mean_a": a.mean if a.counts.sum() else None,
@@ -250,9 +250,9 @@ def _tested(
         "degrees_of_freedom": found.degrees_of_freedom,
         "test": test,
         "p": p,
-        "effect": effect and effect[0],
-        "effect_low": effect and effect[1],
-        "effect_high": effect and effect[2],
+        "effect": g,
+        "effect_low": g_low,
+        "effect_high": g_high,
         "detectable": least_detectable(found, alpha=how.alpha),
         "reason": found.reason or ("by_definition" if defined else None),
     }
@@ -284,16 +284,6 @@ def _sums(rows: pl.DataFrame, metric: Metric, *by: str) -> pl.DataFrame:
 
 def _clusters(sums: pl.DataFrame) -> Clusters:
     return Clusters(sums["sum"].to_numpy(), sums["n"].to_numpy())
-
-
-def _mean(rows: pl.DataFrame, metric: Metric) -> float | None:
-    n = int(rows[f"{metric.id}:n"].sum())
-    return float(rows[f"{metric.id}:sum"].sum()) / n if n else None
-
-
-def _dialogue_means(values: pl.DataFrame, metric: Metric) -> Values:
-    dialogues = _sums(_rows_with_values(values, metric), metric, KEY)
-    return (dialogues["sum"] / dialogues["n"]).to_numpy()
 
 
 def _cells(rows: pl.DataFrame, metric: Metric) -> Mapping[str, Any]:

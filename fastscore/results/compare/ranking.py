@@ -3,8 +3,9 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
+from itertools import combinations
 from string import ascii_lowercase
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import polars as pl
@@ -180,6 +181,11 @@ class Comparison:
     repeats: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=REPEATS_SCHEMA))
     differing: tuple[str, ...] = ()
 
+    @property
+    def metric_by_id(self) -> dict[str, Metric]:
+        """What is compared, by id."""
+        return {metric.id: metric for metric in self.metrics}
+
     def __str__(self) -> str:
         """Return the headline: what differs and in which direction."""
         from fastscore.results.compare.show import headline
@@ -231,14 +237,12 @@ def rank_systems(
         columns = {name: rows for name, rows in columns.items() if rows.height}
         if len(columns) < 2:
             continue
-        common = reduce(
-            lambda kept, rows: kept.join(rows, on=KEY, how="semi"), columns.values()
-        ).select(KEY)
-        if not common.is_empty():
+        common = reduce(lambda kept, rows: kept.join(rows, on=KEY, how="semi"), columns.values())
+        if common.height:
             columns = {
                 name: rows.join(common, on=KEY, how="semi") for name, rows in columns.items()
             }
-        yield from _ranked(sides[0].group, columns, metric, tested, how, len(common) > 0)
+        yield from _ranked(sides[0].group, columns, metric, tested, how, common.height > 0)
 
 
 def letter_groups(ordered: Sequence[str], differ: Mapping[tuple[str, str], bool]) -> list[str]:
@@ -255,32 +259,27 @@ def letter_groups(ordered: Sequence[str], differ: Mapping[tuple[str, str], bool]
     groups: list[set[int]] = []
     for start in range(n):
         members = {start}
-        for other in range(start + 1, n):
-            if all(
-                not differ.get((ordered[min(i, other)], ordered[max(i, other)]), False)
-                for i in members
-            ):
+        for other in range(start + 1, n):  # after all members, so pairs are in their order
+            if not any(differ.get((ordered[i], ordered[other]), False) for i in members):
                 members.add(other)
         if not any(members <= group for group in groups):
             groups.append(members)
     # every pair that cannot be told apart shares a group
-    for i in range(n):
-        for j in range(i + 1, n):
-            alike = not differ.get((ordered[i], ordered[j]), False)
-            if alike and not any({i, j} <= group for group in groups):
-                groups.append({i, j})
+    for i, j in combinations(range(n), 2):
+        alike = not differ.get((ordered[i], ordered[j]), False)
+        if alike and not any({i, j} <= group for group in groups):
+            groups.append({i, j})
     groups = [group for group in groups if not any(group < other for other in groups)]
     groups.sort(key=lambda group: (min(group), max(group)))
-    names = [_letter(number) for number in range(len(groups))]
+    letters = len(ascii_lowercase)
+    names = [
+        ascii_lowercase[number % letters] + "'" * (number // letters)
+        for number in range(len(groups))
+    ]
     return [
         "".join(name for name, group in zip(names, groups, strict=True) if place in group)
         for place in range(n)
     ]
-
-
-def _letter(number: int) -> str:
-    n = len(ascii_lowercase)
-    return ascii_lowercase[number % n] + ("'" * (number // n))
 
 
 def _ranked(
@@ -291,36 +290,29 @@ def _ranked(
     how: Inference,
     paired: bool,
 ) -> Iterator[dict[str, Any]]:
+    how_bounded: dict[str, Any] = {"minimum": metric.minimum, "maximum": metric.maximum}
     level = 1 - (1 - LEVEL) / len(columns)
     sums, counts = _matrices(list(columns.values()))
     estimates = {
-        name: clustered_mean(
-            sums[:, place],
-            counts[:, place],
-            minimum=metric.minimum,
-            maximum=metric.maximum,
-            level=level,
-        )
+        name: clustered_mean(sums[:, place], counts[:, place], level=level, **how_bounded)
         for place, name in enumerate(columns)
     }
     sign = -1.0 if metric.better == "higher" else 1.0
-    names = sorted(columns, key=lambda name: (sign * _known(estimates[name].value), name))
+    scores = {name: sign * cast("float", found.value) for name, found in estimates.items()}
+    names = sorted(columns, key=lambda name: (scores[name], name))
     places = _places(sums, counts, sign, how, paired=paired)
     spans = dict(zip(columns, places, strict=True))
     differ = {
         (a, b): bool(tested.get((metric.id, a, b), tested.get((metric.id, b, a))))
-        for i, a in enumerate(names)
-        for b in names[i + 1 :]
+        for a, b in combinations(names, 2)
     }
     letters = letter_groups(names, differ)
-    scores = [sign * _known(estimates[name].value) for name in names]
-    ranks = [1 + sum(other < score for other in scores) for score in scores]
-    for name, rank, letter in zip(names, ranks, letters, strict=True):
+    for name, letter in zip(names, letters, strict=True):
         found = estimates[name]
         yield {
             "group": group,
             "metric": metric.id,
-            "place": rank,
+            "place": 1 + sum(other < scores[name] for other in scores.values()),
             "system": name,
             "n_dialogues": columns[name][KEY].n_unique(),
             "mean": found.value,
@@ -331,11 +323,6 @@ def _ranked(
             "letters": letter,
             "is_best": bool(set(letters[0]) & set(letter)),
         }
-
-
-def _known(value: float | None) -> float:
-    assert value is not None
-    return value
 
 
 def _by_key(side: Side, metric: Metric) -> pl.DataFrame:
@@ -369,26 +356,21 @@ def _places(
 ) -> list[tuple[int | None, int | None]]:
     """Return the 95 % interval of each system's place over resampled clusters."""
     n_systems = sums.shape[1]
+    draws: dict[str, int] = {"samples": how.samples, "seed": how.seed}
     if paired:
-        means = resample_means(sums, counts, samples=how.samples, seed=how.seed)
+        means = resample_means(sums, counts, **draws)
     else:
+        own = [counts[:, k] > 0 for k in range(n_systems)]
         means = np.column_stack(
             [
-                resample_means(
-                    sums[counts[:, k] > 0][:, [k]],
-                    counts[counts[:, k] > 0][:, [k]],
-                    samples=how.samples,
-                    seed=how.seed,
-                    stream=k,
-                )
-                for k in range(n_systems)
+                resample_means(sums[rows][:, [k]], counts[rows][:, [k]], stream=k, **draws)
+                for k, rows in enumerate(own)
             ]
         )
     means = sign * means[~np.isnan(means).any(axis=1)]
     if not len(means) or (counts > 0).sum(axis=0).min() < LEAST_FOR_PLACES:
         return [(None, None)] * n_systems
     places = 1 + (means[:, np.newaxis, :] < means[:, :, np.newaxis]).sum(axis=2)
-    tails = [(1 - LEVEL) / 2, (1 + LEVEL) / 2]
-    low = np.quantile(places, tails[0], axis=0, method="lower")
-    high = np.quantile(places, tails[1], axis=0, method="higher")
+    low = np.quantile(places, (1 - LEVEL) / 2, axis=0, method="lower")
+    high = np.quantile(places, (1 + LEVEL) / 2, axis=0, method="higher")
     return [(int(a), int(b)) for a, b in zip(low, high, strict=True)]

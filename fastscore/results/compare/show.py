@@ -19,7 +19,7 @@ from fastscore.results.metric_text import (
     p_text,
     write_csv,
 )
-from fastscore.results.summary_table import ARROWS, main_reason
+from fastscore.results.summary_table import ARROWS, main_reason, name_columns
 from fastscore.suites.declarations import Metric
 from fastscore.terminal import plain, result_console, write
 from fastscore.terminal.grids import (
@@ -80,16 +80,16 @@ def comparison_html(comparison: Comparison) -> str:
 
 def comparison_grids(comparison: Comparison) -> list[Grid]:
     """Lay out a ranking of three systems or more, the differences, then the means of the sides."""
-    declared = _declared(comparison)
+    declared = comparison.metric_by_id
     designs = _comparable(comparison).partition_by("design", maintain_order=True)
-    grids = [_differences(design, comparison, declared) for design in designs]
+    grids = [_differences(design, comparison) for design in designs]
     if comparison.ranking.height:
         grids.insert(0, _ranking(comparison.ranking, declared))
     if comparison.repeats.height:
         grids.append(_repeats(comparison.repeats, declared))
     if comparison.published.height:
         grids.append(_published(comparison.published, declared))
-    return [*grids, _sides(comparison, declared)]
+    return [*grids, _sides(comparison)]
 
 
 def paper_grids(comparison: Comparison) -> Iterator[Grid]:
@@ -98,11 +98,11 @@ def paper_grids(comparison: Comparison) -> Iterator[Grid]:
     A mean is in bold if it cannot be told from the best one, unless that holds for all. Two
     systems have no ranking: the better one is in bold if the difference has a verdict.
     """
-    declared = _declared(comparison)
+    declared = comparison.metric_by_id
     sides = comparison.sides.filter(pl.col("n") > 0)
     for (group,), rows in sides.group_by("group", maintain_order=True):
         systems = rows["side"].unique(maintain_order=True).to_list()
-        bold = _best(comparison, group, declared)
+        bold = _best(comparison, group)
         columns = [Column("system", tuple(systems), right=False)]
         for metric in rows["metric"].unique(maintain_order=True):
             records = {row["side"]: row for row in rows.filter(metric=metric).to_dicts()}
@@ -111,18 +111,10 @@ def paper_grids(comparison: Comparison) -> Iterator[Grid]:
             marked = frozenset(
                 place for place, system in enumerate(systems) if (metric, system) in bold
             )
-            arrow = ARROWS[declared[metric].better].strip() if metric in declared else ""
+            arrow = ARROWS[declared[metric].better].strip()
             columns.append(Column(f"{metric} {arrow}".strip(), cells, bold=marked))
-        title = "" if group is None else f"{group}: "
-        yield Grid(
-            f"{title}means with 95 % confidence intervals ({counted_units(comparison)})",
-            tuple(columns),
-        )
-
-
-def counted_units(comparison: Comparison) -> str:
-    """Name the units of a comparison's intervals."""
-    return f"unit: {comparison.unit}"
+        title = f"means with 95 % confidence intervals (unit: {comparison.unit})"
+        yield Grid(_within(group, title), tuple(columns))
 
 
 def headline(comparison: Comparison) -> str:
@@ -176,10 +168,9 @@ def _many(rows: Sequence[Record], clear: Sequence[Record], level: str) -> str:
             f"({level}){untested}."
         )
     largest = max(clear, key=lambda row: abs(row["effect"] or 0.0))
-    where = f"{largest['group']}: " if largest["group"] is not None else ""
     return (
         f"{len(clear):,} of {n_tested:,} tested differences in headline metrics are significant "
-        f"({level}), the largest effect in {where}{largest['metric']}, "
+        f"({level}), the largest effect in {_within(largest['group'], largest['metric'])}, "
         f"{_signed(largest['difference'])} at {largest['b']} against {largest['a']}{untested}."
     )
 
@@ -188,15 +179,15 @@ def _signed(value: float) -> str:
     return f"{value:+.{decimals_for([value])}f}"
 
 
-def _declared(comparison: Comparison) -> dict[str, Metric]:
-    return {metric.id: metric for metric in comparison.metrics}
+def _within(group: object, text: str) -> str:
+    """Write before a text to which group it belongs."""
+    return text if group is None else f"{group}: {text}"
 
 
 def _named(comparison: Comparison) -> pl.DataFrame:
     """Put each metric's name and direction beside its id."""
-    declared = _declared(comparison)
     about = pl.DataFrame(
-        [(metric.id, metric.name, metric.better) for metric in declared.values()],
+        [(metric.id, metric.name, metric.better) for metric in comparison.metrics],
         schema=["metric", "name", "better"],
         orient="row",
     )
@@ -218,44 +209,28 @@ def _incomparable_note(comparison: Comparison) -> list[str]:
     return [f"no difference, null on both sides: {', '.join(ids)}"] if ids else []
 
 
-def _best(
-    comparison: Comparison, group: object, declared: Mapping[str, Metric]
-) -> set[tuple[str, str]]:
+def _best(comparison: Comparison, group: object) -> set[tuple[str, str]]:
     """Return the metrics and systems whose mean cannot be told from the best one."""
-    ranking = comparison.ranking.filter(pl.col("group").eq_missing(pl.lit(group, pl.String)))
+    of_group = pl.col("group").eq_missing(pl.lit(group, pl.String))
+    ranking = comparison.ranking.filter(of_group)
     if ranking.height:
         told = ranking.filter(pl.col("is_best").all().over("metric").not_(), "is_best")
-        return {(row["metric"], row["system"]) for row in told.to_dicts()}
-    rows = comparison.differences.filter(
-        pl.col("group").eq_missing(pl.lit(group, pl.String)), pl.col("verdict") != ""
-    )
-    return {
-        (row["metric"], row["b"] if row["verdict"] == "better" else row["a"])
-        for row in rows.to_dicts()
-        if declared[row["metric"]].better != "neither"
-    }
+        return set(told.select("metric", "system").iter_rows())
+    is_better = pl.col("verdict") == "better"
+    rows = comparison.differences.filter(of_group, is_better | (pl.col("verdict") == "worse"))
+    return set(rows.select("metric", pl.when(is_better).then("b").otherwise("a")).iter_rows())
 
 
 def _names(
     ids: Sequence[str], declared: Mapping[str, Metric], headings: Mapping[int, str] = EMPTY
 ) -> list[Column]:
     """Name the metrics, and the rows that head others."""
-    short = max((len(id) for id in ids), default=0) <= 5
-    names = tuple(
-        headings.get(place) or (declared[id].name if id in declared else id)
-        for place, id in enumerate(ids)
-    )
-    arrows = tuple(ARROWS[declared[id].better] if id in declared else "" for id in ids)
-    return [
-        Column("id", tuple(ids), right=False, drop=1 if short else -6),
-        Column("metric", names, right=False, wraps=True),
-        Column("", arrows, right=False),
-    ]
+    names = [headings.get(place) or declared[id].name for place, id in enumerate(ids)]
+    arrows = [ARROWS[declared[id].better] if id else "" for id in ids]
+    return name_columns(ids, names, arrows, drop=-6)
 
 
-def _differences(
-    rows: pl.DataFrame, comparison: Comparison, declared: Mapping[str, Metric]
-) -> Grid:
+def _differences(rows: pl.DataFrame, comparison: Comparison) -> Grid:
     records: list[Record] = []
     headings: dict[int, str] = {}
     pairs = rows.partition_by("group", "a", "b", maintain_order=True)
@@ -267,11 +242,10 @@ def _differences(
     first = rows.row(0, named=True)
     design = str(first["design"])
     sides = _sides_of(first) if len(pairs) == 1 else "b against a"
-
+    ids = [row.get("metric", "") for row in records]
     column = partial(column_of, records)
-
     columns = [
-        *_names([row.get("metric", "") for row in records], declared, headings),
+        *_names(ids, comparison.metric_by_id, headings),
         column("mean a", lambda row: number_text(row["mean_a"], _decimals(row)), drop=-3),
         column("mean b", lambda row: number_text(row["mean_b"], _decimals(row)), drop=-2),
         column("difference [95 % CI]", _difference),
@@ -287,19 +261,11 @@ def _differences(
         columns.append(column("n a, n b", lambda row: f"{row['n_a']:,}, {row['n_b']:,}", drop=-4))
     if any(row and row["reason"] for row in records):
         columns.append(column("null", lambda row: row["reason"] or "", right=False, drop=2))
-    title = f"{design}: {sides} ({counted_units(comparison)}; {_families(rows)})"
+    families = rows.drop_nulls("p_holm").group_by("family", maintain_order=True)
+    sizes = [f"{name} {size:,}" for name, size in families.agg(pl.max("family_size")).rows()]
+    tests = f"tests: {', '.join(sizes)}" if sizes else "no test"
+    title = f"{design}: {sides} (unit: {comparison.unit}; {tests})"
     return Grid(title, tuple(columns), frozenset(headings))
-
-
-def _families(rows: pl.DataFrame) -> str:
-    """Name the sizes of the families over which p-values are corrected."""
-    sizes = (
-        rows.drop_nulls("p_holm")
-        .group_by("family", maintain_order=True)
-        .agg(pl.col("family_size").max())
-    )
-    named = [f"{family} {size:,}" for family, size in sizes.rows()]
-    return f"tests: {', '.join(named)}" if named else "no test"
 
 
 def _ranking(rows: pl.DataFrame, declared: Mapping[str, Metric]) -> Grid:
@@ -308,12 +274,10 @@ def _ranking(rows: pl.DataFrame, declared: Mapping[str, Metric]) -> Grid:
     for part in rows.partition_by("group", "metric", maintain_order=True):
         first = part.row(0, named=True)
         metric = declared[first["metric"]]
-        where = "" if first["group"] is None else f"{first['group']}: "
-        headings[len(records)] = f"{where}{metric.name} ({metric.id}) {ARROWS[metric.better]}"
+        name = f"{metric.name} ({metric.id}) {ARROWS[metric.better]}"
+        headings[len(records)] = _within(first["group"], name)
         records += [{}, *part.to_dicts()]
-
     column = partial(column_of, records)
-
     names = tuple(headings.get(place) or row["system"] for place, row in enumerate(records))
     columns = (
         Column("system", names, right=False, wraps=True),
@@ -335,7 +299,7 @@ def _repeats(rows: pl.DataFrame, declared: Mapping[str, Metric]) -> Grid:
     records = rows.to_dicts()
     column = partial(column_of, records)
     columns = [
-        column("side", _side_name, right=False),
+        column("side", lambda row: _within(row["group"], row["side"]), right=False),
         *_names([row["metric"] for row in records], declared),
         column("mean", lambda row: number_text(row["mean"], 4)),
         column("sd dialogues", lambda row: number_text(row["sd_dialogues"], 4)),
@@ -348,9 +312,7 @@ def _repeats(rows: pl.DataFrame, declared: Mapping[str, Metric]) -> Grid:
 
 def _published(rows: pl.DataFrame, declared: Mapping[str, Metric]) -> Grid:
     records = rows.to_dicts()
-
     column = partial(column_of, records)
-
     columns = [
         column("b against a", _sides_of, right=False),
         *_names([row["metric"] for row in records], declared),
@@ -370,12 +332,7 @@ def _normal(row: Record, side: str) -> str:
 
 
 def _sides_of(row: Record) -> str:
-    where = "" if row["group"] is None else f"{row['group']}: "
-    return f"{where}{row['b']} against {row['a']}"
-
-
-def _side_name(row: Record) -> str:
-    return row["side"] if row["group"] is None else f"{row['group']}: {row['side']}"
+    return _within(row["group"], f"{row['b']} against {row['a']}")
 
 
 def _marked(row: Record) -> str:
@@ -402,20 +359,17 @@ def _decimals(record: Record) -> int:
     return decimals_for((record["mean_a"], record["mean_b"], record["difference"]))
 
 
-def _sides(comparison: Comparison, declared: Mapping[str, Metric]) -> Grid:
+def _sides(comparison: Comparison) -> Grid:
     """Lay out every side's mean over all its rows, its interval, n and nulls."""
     sides = comparison.sides
     ids = sides["metric"].unique(maintain_order=True).to_list()
-    columns = _names(ids, declared)
+    columns = _names(ids, comparison.metric_by_id)
     for (group, side), rows in sides.group_by("group", "side", maintain_order=True):
         records = {record["metric"]: record for record in rows.to_dicts()}
-        header = str(side) if group is None else f"{group}: {side}"
         cells = tuple(_side(records.get(id)) for id in ids)
-        columns.append(Column(header, cells, group=True))
-    return Grid(
-        f"mean of each side over all its rows [95 % CI, {counted_units(comparison)}], n and nulls",
-        tuple(columns),
-    )
+        columns.append(Column(_within(group, str(side)), cells, group=True))
+    title = f"mean of each side over all its rows [95 % CI, unit: {comparison.unit}], n and nulls"
+    return Grid(title, tuple(columns))
 
 
 def _side(record: Record | None) -> str:

@@ -26,7 +26,6 @@ from fastscore.results.headlines import (
     baseline_text,
     estimate_of,
     part_estimate,
-    part_key,
 )
 from fastscore.results.metric_text import (
     bands_text,
@@ -45,7 +44,7 @@ from fastscore.suites.base import Suite
 from fastscore.suites.declarations import Metric
 from fastscore.suites.showing import Chart, Listing, Series
 from fastscore.suites.summary import ALL, overall_rows
-from fastscore.svg import svg_of, with_new_letters, with_own_ids
+from fastscore.svg import drawing_settings, svg_of, with_new_letters, with_own_ids
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -54,14 +53,6 @@ if TYPE_CHECKING:
 LISTED_ROWS = 60
 
 Values = dict[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Named:
-    """A run and what a page calls it."""
-
-    name: str
-    run: Run
 
 
 def listing_of(listing: Listing) -> Values:
@@ -150,25 +141,19 @@ class Charts:
         """Draw how many values lie in each bin, of one run or of several as outlines."""
         with _figure(1.9) as figure:
             axis = figure.add_subplot()
-            for place, (name, heights) in enumerate(counts[:MOST_SERIES]):
-                colour = COLOURS[place]
-                if len(counts) == 1:
-                    widths = np.diff(edges)
-                    axis.bar(edges[:-1], heights, widths * 0.94, align="edge", color=colour)
-                else:
-                    shares = np.asarray(heights) / max(1, sum(heights))
-                    axis.stairs(
-                        shares, edges, color=colour, lw=1.6, ls=LINES[place], label=shortened(name)
-                    )
             if len(counts) == 1:
+                widths = np.diff(edges) * 0.94
+                axis.bar(edges[:-1], counts[0][1], widths, align="edge", color=COLOURS[0])
                 axis.set_ylabel("values")
                 axis.locator_params(axis="y", integer=True)
             else:
+                for (name, heights), colour, line in zip(counts, COLOURS, LINES, strict=False):
+                    shares = np.asarray(heights) / max(1, sum(heights))
+                    axis.stairs(shares, edges, color=colour, lw=1.6, ls=line, label=shortened(name))
                 axis.set_ylabel("share of values")
+                _add_legend(figure)
             axis.set_xlim(edges[0], edges[-1])
             axis.grid(axis="x", visible=False)
-            if len(counts) > 1:
-                _add_legend(figure)
             return self._drawn(figure, title)
 
     def intervals(
@@ -176,14 +161,14 @@ class Charts:
         rows: Sequence[tuple[str, float, float | None, float | None]],
         title: str,
         *,
-        beside: Sequence[float] = (),
-        minimum: float | None = None,
-        maximum: float | None = None,
+        beside: Sequence[float | None],
+        minimum: float | None,
+        maximum: float | None,
     ) -> Markup:
         """Draw means of groups with their intervals, one a line.
 
-        The axis is that of the charts `beside` it. If there is only one value, it is the range
-        from `minimum` to `maximum`.
+        The axis reaches all values `beside` each other, these included. If they are all one value,
+        it is the range from `minimum` to `maximum`.
         """
         with _figure(0.55 + 0.24 * len(rows)) as figure:
             axis = figure.add_subplot()
@@ -193,10 +178,12 @@ class Charts:
                 axis.plot([mean], [place], "o", color=COLOURS[0])
             axis.set_yticks(range(len(rows)), [shortened(name) for name, *_ in rows])
             axis.set_ylim(len(rows) - 0.5, -0.5)
-            ends = [*beside, *(end for _, *reach in rows for end in reach if end is not None)]
+            ends = [end for end in beside if end is not None]
             low, high = min(ends), max(ends)
             if low == high:
-                low, high = _around(low, minimum, maximum)
+                room = max(1.0, abs(low))
+                low = low - room if minimum is None else minimum
+                high = max(high, low) + room if maximum is None else maximum
             margin = 0.03 * (high - low)
             axis.set_xlim(low - margin, high + margin)
             axis.grid(axis="y", visible=False)
@@ -240,12 +227,8 @@ class Charts:
 @contextmanager
 def _figure(height: float) -> Iterator["Figure"]:
     with explained("A report with charts"):
-        import matplotlib as mpl
         from matplotlib.figure import Figure
-    with mpl.rc_context():
-        mpl.rcdefaults()
-        parameters: Any = mpl.rcParams
-        parameters.update(_SETTINGS)
+    with drawing_settings(_SETTINGS):
         yield Figure(figsize=(WIDTH, height), layout="constrained")
 
 
@@ -266,14 +249,6 @@ def _draw_series(axis: Any, series: Series, place: int, *, bars: bool, flat: boo
 def _add_legend(figure: "Figure") -> None:
     """Name the series above the drawing, where the legend hides no value."""
     figure.legend(loc="outside upper left", ncols=2)
-
-
-def _around(value: float, minimum: float | None, maximum: float | None) -> tuple[float, float]:
-    """Choose the ends of an axis for one value: its range, if that has ends."""
-    room = max(1.0, abs(value))
-    low = value - room if minimum is None else minimum
-    high = max(value, low) + room if maximum is None else maximum
-    return low, high
 
 
 def shortened(name: str, length: int = 28, prefix: str = "") -> str:
@@ -311,8 +286,8 @@ class Shown:
 
     Parameters
     ----------
-    named
-        The run.
+    name, run
+        What the page calls the run, and the run.
     whole
         The summary's row of each metric over all dialogues.
     headlines
@@ -322,15 +297,17 @@ class Shown:
         headline metrics.
     """
 
-    named: Named
+    name: str
+    run: Run
     whole: Mapping[str, Values]
     headlines: Headlines
     parts: Mapping[str, Sequence[Part]]
 
     @classmethod
-    def of(cls, suite: Suite, named: Named, headlines: Headlines) -> "Shown":
+    def of(cls, name: str, run: Run, headlines: Headlines) -> "Shown":
         """Read what is shown of a run beside its headline metrics."""
         whole = overall_rows(headlines.summary)
+        suite = run.suite
         others = [
             metric
             for metric in suite.metrics
@@ -338,11 +315,11 @@ class Shown:
             and metric not in headlines.metrics
             and (metric.fixed_where or metric.scale_by)
         ]
-        more = defined_parts(suite, named.run.lazy_tables, others, labels=headlines.labels)
+        more = defined_parts(suite, run.lazy_tables, others, labels=headlines.labels)
         parts: dict[str, list[Part]] = {}
         for part in (*headlines.parts, *more):
             parts.setdefault(part.metric.id, []).append(part)
-        return cls(named, whole, headlines, parts)
+        return cls(name, run, whole, headlines, parts)
 
 
 def metrics_of(
@@ -356,7 +333,7 @@ def metrics_of(
     tables = [table.name for table in reversed(suite.tables)]
     ids = [id for id in declared if any(id in one.whole for one in shown)]
     ids.sort(key=lambda id: (declared[id].is_secondary, tables.index(declared[id].table)))
-    binned = {one.named.name: _bins(one, [declared[id] for id in ids], shown) for one in shown}
+    binned = {one.name: _bins(one, [declared[id] for id in ids], shown) for one in shown}
     return [_metric(declared[id], shown, binned, comparisons, charts) for id in ids]
 
 
@@ -376,17 +353,17 @@ def _metric(
         "differences": [
             _difference(metric, name, comparison) for name, comparison in comparisons.items()
         ],
-        "histogram": None if metric.is_secondary else _histogram(metric, binned, charts),
+        "histogram": _histogram(metric, binned, charts),
         "groups": [] if metric.is_secondary else _groups(metric, shown, charts),
     }
 
 
 def _side(metric: Metric, shown: Shown) -> Values:
     record = shown.whole.get(metric.id)
-    name = shown.named.name
+    name = shown.name
     if record is None:
-        empty = dict.fromkeys(("mean", "micro"))
-        return {"run": name, "n": 0, "n_null": 0, "reason": "", "parts": [], **empty}
+        empty: Values = {"mean": None, "micro": None, "n": 0, "n_null": 0, "reason": ""}
+        return {"run": name, "parts": [], **empty}
     parts = [
         _part(metric, part.where, part_estimate(part, record), shown, part)
         for part in shown.parts.get(metric.id, ())
@@ -407,7 +384,7 @@ def _part(
     metric: Metric, where: str, estimate: Estimate, shown: Shown, part: Part | None
 ) -> Values:
     """Write a mean with its interval, its reading and baselines, and the rows that it is of."""
-    baselines = shown.headlines.baselines.get(part_key(part), ()) if part else ()
+    baselines = shown.headlines.baselines_of(part) if part else ()
     bands = () if metric.scale_by and not where else metric.bands
     return {
         "where": where,
@@ -447,18 +424,17 @@ def _groups(metric: Metric, shown: Sequence[Shown], charts: Charts) -> list[Valu
     """Show the means by group, of the groups in which the metric is defined."""
     found = []
     summaries = [_defined_groups(metric, one) for one in shown]
+    reach = ("mean", "ci_low", "ci_high")
     for one, summary in zip(shown, summaries, strict=True):
         for (group,), rows in summary.group_by("group", maintain_order=True):
-            if not rows.height >= 2:
+            if rows.height < 2:
                 continue
             first = rows.head(GROUPS_SHOWN).to_dicts()
-            points = [
-                (str(row["value"]), row["mean"], row["ci_low"], row["ci_high"]) for row in first
-            ]
+            beside = [other.filter(group=group).head(GROUPS_SHOWN) for other in summaries]
             name = f"{metric.name} by {group}"
             found.append(
                 {
-                    "title": name if len(shown) == 1 else f"{name}, {one.named.name}",
+                    "title": name if len(shown) == 1 else f"{name}, {one.name}",
                     "group": group,
                     "rows": [
                         {**row, "text": estimate_text(estimate_of(row)), "reason": _reason(row)}
@@ -466,9 +442,9 @@ def _groups(metric: Metric, shown: Sequence[Shown], charts: Charts) -> list[Valu
                     ],
                     "more": rows.height - len(first),
                     "chart": charts.intervals(
-                        points,
+                        [(str(row["value"]), *(row[end] for end in reach)) for row in first],
                         f"Mean of {name} with 95 % intervals",
-                        beside=[end for other in summaries for end in _ends(other, group)],
+                        beside=[value for other in beside for end in reach for value in other[end]],
                         minimum=metric.minimum,
                         maximum=metric.maximum,
                     ),
@@ -496,12 +472,6 @@ def _defined_groups(metric: Metric, shown: Shown) -> pl.DataFrame:
     return rows.filter(pl.Series(kept, dtype=pl.Boolean))
 
 
-def _ends(summary: pl.DataFrame, group: object) -> list[float]:
-    """List what an axis must reach to show the groups of a run."""
-    rows = summary.filter(pl.col("group") == group).head(GROUPS_SHOWN)
-    return [end for name in ("mean", "ci_low", "ci_high") for end in rows[name].drop_nulls()]
-
-
 def _reason(row: Values) -> str:
     return main_reason(row) if row["n_null"] else ""
 
@@ -513,7 +483,7 @@ def _bins(
 
     Values that a definition fixes are left out, and so are metrics with several scales.
     """
-    ends = {}
+    ends, queries = {}, []
     for metric in metrics:
         seen = [other.whole[metric.id] for other in shown if metric.id in other.whole]
         lows = [row["minimum"] for row in seen if row["minimum"] is not None]
@@ -525,28 +495,15 @@ def _bins(
         high = max(highs) if metric.maximum is None else max(metric.maximum, *highs)
         if metric.minimum == -1.0 and min(lows) >= 0:
             low = 0.0
-        ends[metric.id] = (low, high if high > low else low + 1.0)
-    chosen = [metric for metric in metrics if metric.id in ends]
-    values = {metric.id: defined_value(metric).cast(pl.Float64) for metric in chosen}
-    queries = [
-        one.named.run.scan(metric.table)
-        .select(
-            ((values[metric.id] - low) * (BINS / (high - low)))
-            .floor()
-            .clip(0, BINS - 1)
-            .cast(pl.Int32)
-            .alias("bin")
-        )
-        .drop_nulls()
-        .group_by("bin")
-        .agg(pl.len().alias("n"))
-        for metric in chosen
-        for low, high in [ends[metric.id]]
-    ]
+        high = high if high > low else low + 1.0
+        ends[metric.id] = low, high
+        place = (defined_value(metric).cast(pl.Float64) - low) * (BINS / (high - low))
+        bins = one.run.scan(metric.table).select(bin=place.floor().clip(0, BINS - 1).cast(pl.Int32))
+        queries.append(bins.drop_nulls().group_by("bin").agg(n=pl.len()))
     found = {}
-    for metric, frame in zip(chosen, pl.collect_all(queries, engine="streaming"), strict=True):
-        low, high = ends[metric.id]
+    frames = pl.collect_all(queries, engine="streaming")
+    for (id, (low, high)), frame in zip(ends.items(), frames, strict=True):
         counts = dict(frame.iter_rows())
         edges = [low + (high - low) * place / BINS for place in range(BINS + 1)]
-        found[metric.id] = (edges, [counts.get(place, 0) for place in range(BINS)])
+        found[id] = (edges, [counts.get(place, 0) for place in range(BINS)])
     return found

@@ -5,7 +5,7 @@ import hashlib
 import re
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from itertools import takewhile
 from os import PathLike
 from pathlib import Path
@@ -19,13 +19,13 @@ from fastscore.errors import FastscoreError, InputError, UsageError
 from fastscore.logs.score_input import LogsWarning
 from fastscore.results.compare import Comparison, compare
 from fastscore.results.compare.show import headline
+from fastscore.results.dialogue_sums import label_columns
 from fastscore.results.dialogues import Dialogues
 from fastscore.results.findings import list_findings
 from fastscore.results.headlines import Headlines, read_headlines
 from fastscore.results.metric_text import counted
 from fastscore.results.report.metrics import (
     Charts,
-    Named,
     Shown,
     Values,
     cell_of,
@@ -38,7 +38,7 @@ from fastscore.results.runs import Run, as_runs, common_suite
 from fastscore.run.commit import commit_bytes
 from fastscore.suites.base import CommittedRun, Suite
 from fastscore.suites.declarations import NULL_REASONS, Metric
-from fastscore.suites.showing import Dialogue, DialogueView, Mark, marked_parts
+from fastscore.suites.showing import Dialogue, Mark, marked_parts
 from fastscore.suites.summary import ALL, LABEL_TABLE, overall_rows
 from fastscore.version import __version__
 
@@ -74,38 +74,33 @@ def make_content(runs: Sequence[Run], headlines: Sequence[Headlines]) -> Values:
                 f"{runs[0].path} is a run of {suite.name}, {run.path} one of "
                 f"{run.manifest.suite}: a report is about one suite."
             )
-    named = [Named(name, run) for name, run in zip(_names_of(runs), runs, strict=True)]
+    # a run is called by its folder's name, or by its whole path where two share one
+    short = [run.path.resolve().name for run in runs]
+    shown = [
+        Shown.of(name if short.count(name) == 1 else str(run.path), run, of_run)
+        for name, run, of_run in zip(short, runs, headlines, strict=True)
+    ]
     charts = Charts()
-    comparisons, notes = _comparisons(named, headlines[0].cluster)
-    shown = {one.name: dialogues_of(suite, one) for one in named}
-    read = [Shown.of(suite, *both) for both in zip(named, headlines, strict=True)]
+    comparisons, notes = _comparisons(shown)
     return {
         "suite": suite,
-        "runs": [_about(one) for one in named],
-        "findings": _findings(named, headlines, comparisons),
+        "runs": [_about(one) for one in shown],
+        "findings": _findings(shown, comparisons),
         "unit": headlines[0].unit,
         "notes": notes,
-        "metrics": metrics_of(suite, read, comparisons, charts),
+        "metrics": metrics_of(suite, shown, comparisons, charts),
         "sections": [
-            section for one in named for section in _sections(suite, one, charts, len(named) > 1)
+            section for one in shown for section in _sections(suite, one, charts, len(shown) > 1)
         ],
-        "dialogues": shown,
-        "nulls": [_nulls(one) for one in named],
-        "rejects": [_rejects(one) for one in named],
+        "dialogues": {one.name: dialogues_of(suite, one) for one in shown},
+        "turns_shown": TURNS_SHOWN,
+        "nulls": [_nulls(one) for one in shown],
+        "rejects": [_rejects(one) for one in shown],
         "null_reasons": NULL_REASONS,
     }
 
 
-def _names_of(runs: Sequence[Run]) -> list[str]:
-    """Call each run by its folder's name, or by its whole path where two share one."""
-    short = [run.path.resolve().name for run in runs]
-    return [
-        name if short.count(name) == 1 else str(run.path)
-        for name, run in zip(short, runs, strict=True)
-    ]
-
-
-def _about(one: Named) -> Values:
+def _about(one: Shown) -> Values:
     manifest = one.run.manifest
     tables = [counted(about["rows"], name) for name, about in reversed(manifest.tables.items())]
     return {
@@ -120,40 +115,34 @@ def _about(one: Named) -> Values:
     }
 
 
-def _comparisons(
-    named: Sequence[Named], cluster: str | None
-) -> tuple[dict[str, Comparison], list[str]]:
+def _comparisons(shown: Sequence[Shown]) -> tuple[dict[str, Comparison], list[str]]:
     """Compare every further run with the first: by pairs, else as independent samples."""
     found: dict[str, Comparison] = {}
     notes = []
-    first = named[0]
-    for one in named[1:]:
-        for place, how in enumerate(_DESIGNS):
+    first = shown[0]
+    for one in shown[1:]:
+        for how in _DESIGNS:
             try:
                 comparison = compare(
                     first.run,
                     one.run,
                     allow_different_signatures=True,
                     samples=SAMPLES,
-                    cluster=cluster,
+                    cluster=first.headlines.cluster,
                     **how,
                 )
             except FastscoreError as error:
-                if place == len(_DESIGNS) - 1:
+                if how is _DESIGNS[-1]:
                     notes.append(f"{one.name} is not compared with {first.name}: {error.message}")
                 continue
-            found[one.name] = _judged(comparison)
+            if comparison.differing:  # no side is the better one if they were scored differently
+                nothing = pl.lit(None, dtype=pl.String)
+                rows = comparison.differences.with_columns(verdict=nothing)
+                comparison = replace(comparison, differences=rows)
+            found[one.name] = comparison
             notes += comparison.notes
             break
     return found, notes
-
-
-def _judged(comparison: Comparison) -> Comparison:
-    """Leave verdicts out if the runs were scored differently: no side is the better one then."""
-    if not comparison.differing:
-        return comparison
-    nothing = pl.lit(None, dtype=comparison.differences.schema["verdict"])
-    return replace(comparison, differences=comparison.differences.with_columns(verdict=nothing))
 
 
 def _compared(comparison: Comparison) -> str:
@@ -166,28 +155,19 @@ def _compared(comparison: Comparison) -> str:
     )
 
 
-def _findings(
-    named: Sequence[Named], headlines: Sequence[Headlines], comparisons: Mapping[str, Comparison]
-) -> list[Values]:
+def _findings(shown: Sequence[Shown], comparisons: Mapping[str, Comparison]) -> list[Values]:
     found = [
         {"kind": "compared", "text": _compared(comparison), "metric": "", "run": ""}
         for comparison in comparisons.values()
     ]
-    several = len(named) > 1
-    for one, of_run in zip(named, headlines, strict=True):
-        found += [
-            {
-                "kind": finding.kind,
-                "text": finding.text,
-                "metric": finding.metric,
-                "run": one.name if several else "",
-            }
-            for finding in list_findings(one.run, of_run)
-        ]
+    for one in shown:
+        name = one.name if len(shown) > 1 else ""
+        findings = list_findings(one.run, one.headlines)
+        found += [asdict(finding) | {"run": name} for finding in findings]
     return found
 
 
-def _sections(suite: Suite, one: Named, charts: Charts, several: bool) -> list[Values]:
+def _sections(suite: Suite, one: Shown, charts: Charts, several: bool) -> list[Values]:
     if suite.sections is None:
         return []
     options = Dialogues(one.run).options
@@ -208,18 +188,18 @@ def _sections(suite: Suite, one: Named, charts: Charts, several: bool) -> list[V
                 }
                 for drawing in section.drawings
             ],
-            "listings": [listing_of(listing) for listing in section.listings],
+            "listings": section.listings,
         }
         for section in suite.sections(seen, options)
     ]
 
 
-def _nulls(one: Named) -> Values:
+def _nulls(one: Shown) -> Values:
     rows = one.run.summary.filter(pl.col("group") == ALL, pl.col("n_null") > 0)
     return {"run": one.name, "rows": rows.to_dicts()}
 
 
-def _rejects(one: Named) -> Values:
+def _rejects(one: Shown) -> Values:
     rejects = one.run.rejects
     by_reason = rejects.group_by("reason").agg(n=pl.col("count").sum())
     return {
@@ -288,7 +268,13 @@ def render(runs: Sequence[Run], headlines: Sequence[Headlines]) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["shortened"] = shortened
+    environment.filters |= {
+        "shortened": shortened,
+        "cell": cell_of,
+        "number": value_text,
+        "listing": listing_of,
+        "marked": marked,
+    }
     style, script = (
         environment.loader.get_source(environment, name)[0]  # type: ignore[union-attr]
         for name in ("report.css", "report.js")
@@ -335,14 +321,18 @@ COLUMNS_LISTED = 8
 TURNS_SHOWN = 120
 
 
-def dialogues_of(suite: Suite, one: Named) -> Values:
+def dialogues_of(suite: Suite, one: Shown) -> Values:
     """Choose dialogues to list and to show: the worst, median and best of each metric."""
     dialogues = Dialogues(one.run)
-    metrics = _whole_metrics(suite, one)
-    groups = [name for name in one.run.summary["group"].unique(maintain_order=True) if name != ALL]
+    # those of which whole dialogues have values
+    whole = overall_rows(one.run.summary.filter(pl.col("n") > 0))
+    metrics = [
+        metric
+        for metric in suite.metrics
+        if metric.table == LABEL_TABLE and not metric.is_secondary and metric.id in whole
+    ]
     scored = one.run.scan(LABEL_TABLE)
-    present = scored.collect_schema()
-    labels = [name for name in groups if name in present][:2]
+    labels = label_columns(one.run, one.run.summary)[:2]
     values = (
         scored.select(*labels, *(metric.id for metric in metrics))
         .collect(engine="streaming")
@@ -350,29 +340,18 @@ def dialogues_of(suite: Suite, one: Named) -> Values:
         .with_row_index("row")
     )
     picks, by_metric = _picks(values, metrics)
-    listed = _listed(values, metrics, picks)
+    shown, note = _shown(suite, dialogues, values, picks)
     return {
+        "metrics": metrics,
         "columns": metrics[:COLUMNS_LISTED],
         "labels": labels,
-        "rows": [
-            {
-                "name": row["name"],
-                "shown": row["row"] in picks,
-                "labels": [cell_of(row[label]) for label in labels],
-                "values": [
-                    {
-                        "value": row[metric.id],
-                        "text": value_text(row[metric.id]),
-                    }
-                    for metric in metrics[:COLUMNS_LISTED]
-                ],
-            }
-            for row in listed.iter_rows(named=True)
-        ],
+        "rows": _listed(values, metrics, picks).to_dicts(),
         "n": values.height,
         "prefix": _common_start(values["name"]),
+        "picks": picks,
         "by_metric": by_metric,
-        **_shown(suite, dialogues, metrics, values, picks),
+        "shown": shown,
+        "note": note,
     }
 
 
@@ -381,16 +360,6 @@ def _common_start(names: pl.Series) -> str:
     pairs = zip(str(names.min()), str(names.max()), strict=False)
     start = "".join(one for one, _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
     return re.sub(r"[^\W_]*$", "", start) if len(names) > 1 else ""
-
-
-def _whole_metrics(suite: Suite, one: Named) -> list[Metric]:
-    """Return the metrics of which whole dialogues have values."""
-    whole = overall_rows(one.run.summary.filter(pl.col("n") > 0))
-    return [
-        metric
-        for metric in suite.metrics
-        if metric.table == LABEL_TABLE and not metric.is_secondary and metric.id in whole
-    ]
 
 
 def _picks(
@@ -412,7 +381,7 @@ def _picks(
             picks.setdefault(row, []).append((word, metric.name))
             by_metric[metric.id][word] = {
                 "name": ordered["name"][place],
-                "value": value_text(ordered[metric.id][place]),
+                "value": ordered[metric.id][place],
             }
     return picks, by_metric
 
@@ -448,28 +417,23 @@ def _listed(
 def _shown(
     suite: Suite,
     dialogues: Dialogues,
-    metrics: Sequence[Metric],
     values: pl.DataFrame,
     picks: Mapping[int, list[tuple[str, str]]],
-) -> Values:
+) -> tuple[list[Values], str]:
     if suite.show is None or not picks:
-        return {"shown": [], "note": ""}
+        return [], ""
     rows = sorted(picks)
     found, note = _read(suite, dialogues, rows)
-    shown = []
-    for row, dialogue in zip(rows, found, strict=True):
-        view = suite.show(dialogue)
-        scores = values.row(row, named=True)
-        shown.append(
-            {
-                "name": scores["name"],
-                "picked": _why(picks[row]),
-                "file": dialogue.tables[LABEL_TABLE]["file"][0],
-                "scores": [(metric, value_text(scores[metric.id])) for metric in metrics],
-                **_view(view),
-            }
-        )
-    return {"shown": shown, "note": note}
+    shown = [
+        {
+            "picked": _why(picks[row]),
+            "file": dialogue.tables[LABEL_TABLE]["file"][0],
+            "scores": values.row(row, named=True),
+            "view": suite.show(dialogue),
+        }
+        for row, dialogue in zip(rows, found, strict=True)
+    ]
+    return shown, note
 
 
 def _why(picked: Sequence[tuple[str, str]]) -> str:
@@ -482,29 +446,11 @@ def _why(picked: Sequence[tuple[str, str]]) -> str:
 
 def _read(suite: Suite, dialogues: Dialogues, rows: Sequence[int]) -> tuple[list[Dialogue], str]:
     """Read the chosen dialogues: from the tables, and from the logs where the texts are there."""
+    note = ""
     if suite.texts_in_logs:
         try:
-            return dialogues.read(rows), ""
+            return dialogues.read(rows), note
         except (InputError, UsageError, OSError) as error:
             note = f"The texts of dialogues are not shown. {error}"
             warnings.warn(note, LogsWarning, stacklevel=2)
-            return [Dialogue(tables=tables) for tables in dialogues.tables(rows)], note
-    return [Dialogue(tables=tables) for tables in dialogues.tables(rows)], ""
-
-
-def _view(view: DialogueView) -> Values:
-    """Write a dialogue's turns, at most `TURNS_SHOWN`."""
-    return {
-        "turns": [
-            {
-                "speaker": turn.speaker,
-                "place": turn.place,
-                "text": marked(turn.text, turn.marks),
-                "scores": [(name, value_text(value)) for name, value in turn.scores.items()],
-                "notes": turn.notes,
-            }
-            for turn in view.turns[:TURNS_SHOWN]
-        ],
-        "more_turns": max(0, len(view.turns) - TURNS_SHOWN),
-        "listings": [listing_of(listing) for listing in view.listings],
-    }
+    return [Dialogue(tables=tables) for tables in dialogues.tables(rows)], note

@@ -14,6 +14,7 @@ from fastscore.suites.preference_shift.analysis.model_figures import (
     LOOKS,
     MARKERS,
     MODELS_SHOWN,
+    SETTINGS,
     Drawn,
     ablation_bars,
     bars,
@@ -28,7 +29,6 @@ from fastscore.suites.preference_shift.analysis.model_figures import (
     legend_above,
     radar,
     rows_of,
-    settings,
     weight_maps,
     with_errors,
 )
@@ -41,6 +41,7 @@ from fastscore.suites.preference_shift.analysis.scored import (
     of_models,
     turns_around_shifts,
 )
+from fastscore.svg import drawing_settings
 
 
 def recovery_figure(scored: Scored, sweep: pl.DataFrame, models: list[str]) -> Drawn | None:
@@ -276,7 +277,7 @@ def draw_figures(scored: Scored, judged: Judged, tables: Mapping[str, pl.DataFra
     """Draw every figure that the run has something for, the first models by name in each."""
     models = scored.models[:MODELS_SHOWN]
     shown = of_models(scored, models)
-    with settings():
+    with drawing_settings(SETTINGS):
         figures = (
             distributions(shown, models),
             radar(shown, models),

@@ -5,13 +5,11 @@ is drawn as outlines, as a page must look alike wherever it is opened; the same 
 bytes.
 """
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import Any
 
-import matplotlib as mpl
 import numpy as np
 import polars as pl
 from matplotlib.colors import Normalize
@@ -45,7 +43,7 @@ HATCHES = ("", "////", "||||", "\\\\\\\\", "xxxx", "----", "++++", "//--")
 GREY = "#555555"
 FACE = "#F2F2F2"
 
-_SETTINGS: dict[str, Any] = {
+SETTINGS: dict[str, Any] = {
     "font.family": "DejaVu Sans",
     "font.size": 8.5,
     "axes.titlesize": 9,
@@ -104,16 +102,6 @@ class Drawn:
     title: str
     caption: str
     svg: str
-
-
-@contextmanager
-def settings() -> Iterator[None]:
-    """Draw with the settings of this module and nothing that a user's own would change."""
-    with mpl.rc_context():
-        mpl.rcdefaults()
-        parameters: Any = mpl.rcParams
-        parameters.update(_SETTINGS)
-        yield
 
 
 def by_model(frame: pl.DataFrame, models: list[str]) -> dict[str, pl.DataFrame]:
