@@ -15,6 +15,8 @@ from fastscore.suites.registry import load_suite
 from fastscore.terminal.grids import Column, Grid
 from fastscore.unpacked import unpack
 
+_NAMES_OF_ROW = ("log", "dialogue", "label")
+_ROW = (*_NAMES_OF_ROW, "place")
 _PLACES = ("utterance_index", "step", "turn_pair_id")
 _LABELS = ("experiment_level", "model")
 _NAMES = {
@@ -89,23 +91,18 @@ def check_migration(run: Run, old: Sequence[Path], *, tolerance: float = 0.0) ->
     joined = _joined(theirs, run)
     difference = (pl.col("value") - pl.col("ours")).abs()
     rounding = 0.5 * 10.0 ** -pl.col("most_decimals").cast(pl.Float64) * (1 + 1e-9) + 1e-15
-    kind = (
-        pl.when(pl.col("found").is_null())
-        .then(pl.lit("only_old"))
-        .when(pl.col("value").is_null())
-        .then(
-            pl.when(pl.col("ours").is_null()).then(pl.lit("equal")).otherwise(pl.lit("null_there"))
-        )
-        .when(pl.col("ours").is_null())
-        .then(pl.lit("null_here"))
-        .when(difference == 0)
-        .then(pl.lit("equal"))
-        .when(difference <= rounding)
-        .then(pl.lit("rounding"))
-        .when(difference <= tolerance)
-        .then(pl.lit("tolerated"))
-        .otherwise(pl.lit("differs"))
-    )
+    old_null, own_null = pl.col("value").is_null(), pl.col("ours").is_null()
+    conditions = {
+        "only_old": pl.col("found").is_null(),
+        "equal": (old_null & own_null) | (difference == 0),
+        "null_there": old_null,
+        "null_here": own_null,
+        "rounding": difference <= rounding,
+        "tolerated": difference <= tolerance,
+        "differs": pl.lit(True),
+    }
+    # the first condition that holds
+    kind = pl.coalesce(pl.when(holds).then(pl.lit(name)) for name, holds in conditions.items())
     judged = joined.with_columns(difference.alias("difference"), kind.alias("kind"))
     metrics = judged.group_by("metric", maintain_order=True).agg(
         *((pl.col("kind") == name).sum().cast(pl.Int64).alias(name) for name in _KINDS),
@@ -117,10 +114,9 @@ def check_migration(run: Run, old: Sequence[Path], *, tolerance: float = 0.0) ->
         for metric, differs in metrics.select("metric", "differs").iter_rows()
     ]
     worst = judged.filter(pl.col("kind") == "differs").sort("difference", descending=True)
-    columns = ("log", "dialogue", "label", "place", "metric", "value", "ours", "difference")
     return Agreement(
         metrics.with_columns(pl.Series("options", explained, dtype=pl.String)),
-        worst.head(10).select(columns),
+        worst.head(10).select(*_ROW, "metric", "value", "ours", "difference"),
     )
 
 
@@ -153,24 +149,21 @@ def explained(found: Agreement) -> list[str]:
 
 
 def _grid(title: str, frame: pl.DataFrame) -> Grid:
-    return Grid(
-        title,
-        tuple(
+    columns = []
+    for column in frame.iter_columns():
+        if column.null_count() == len(column):
+            continue
+        form = "{:.6g}" if column.dtype.is_float() else "{}"
+        columns.append(
             Column(
                 column.name.replace("_", " "),
-                tuple("-" if cell is None else _cell(cell) for cell in column),
+                tuple("-" if cell is None else form.format(cell) for cell in column),
                 right=column.dtype.is_numeric(),
                 drop={"tolerated": -2, "null_there": -3, "largest": -1}.get(column.name),
                 wraps=column.name in ("metric", "dialogue"),
             )
-            for column in frame.iter_columns()
-            if column.null_count() < len(column)
-        ),
-    )
-
-
-def _cell(value: object) -> str:
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
+        )
+    return Grid(title, tuple(columns))
 
 
 def _files(path: Path, suite: str) -> list[Path]:
@@ -211,12 +204,8 @@ def _joined(theirs: pl.DataFrame, run: Run) -> pl.DataFrame:
     parts = []
     for (table,), rows in theirs.group_by("table", maintain_order=True):
         ours = _long(run, str(table), rows["metric"].unique().to_list())
-        on = ["metric", "place"]
-        on += [name for name in ("log", "dialogue", "label") if rows[name].null_count() == 0]
-        for name in ("log", "dialogue", "label"):
-            if name not in on:
-                ours = ours.drop(name)
-        ours = ours.unique().join(rows, on=on, how="semi")
+        on = ["metric", "place", *(name for name in _NAMES_OF_ROW if not rows[name].has_nulls())]
+        ours = ours.select(*on, "ours", "found").unique().join(rows, on=on, how="semi")
         several = ours.filter(ours.select(on).is_duplicated())
         if several.height:
             known = {name: several[name][0] for name in on if name != "metric"}
@@ -243,7 +232,7 @@ def _summary_numbers(run: Run) -> pl.DataFrame:
     return (
         published.memory_finance_scores(name, files[name], {})
         .filter(pl.col("table") == "summary")
-        .select("log", "dialogue", "label", "place", "metric", ours="value", found=True)
+        .select(*_ROW, "metric", ours="value", found=True)
     )
 
 
@@ -261,8 +250,10 @@ def _long(run: Run, table: str, metrics: Sequence[str]) -> pl.DataFrame:
         id = pl.col("dialogue_uid")
     else:
         id = pl.col("dialogue")
-    places = [pl.col(name).cast(pl.String) for name in _PLACES if name in columns]
-    labels = [pl.col(name).cast(pl.String) for name in _LABELS if name in columns]
+    places, labels = (
+        [pl.col(name).cast(pl.String) for name in names if name in columns]
+        for names in (_PLACES, _LABELS)
+    )
     none = pl.lit(None, dtype=pl.String)
     present = [metric for metric in metrics if metric in columns]
     return (
@@ -274,7 +265,7 @@ def _long(run: Run, table: str, metrics: Sequence[str]) -> pl.DataFrame:
             *(pl.col(metric).cast(pl.Float64) for metric in present),
         )
         .unpivot(
-            index=["log", "dialogue", "label", "place"],
+            index=_ROW,
             on=present,
             variable_name="metric",
             value_name="ours",

@@ -4,7 +4,7 @@ A mean is that over a metric's rows, as the summary has it. The difference, its 
 and effect size are all of that mean, with the dialogue (or ``--cluster``) as the unit.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 from math import comb
@@ -86,15 +86,17 @@ def decide(
     rows = _correct(rows, metrics)
     direction = pl.when(pl.col("difference") > 0).then(pl.lit("higher")).otherwise(pl.lit("lower"))
     good = pl.col("metric").replace_strict({metric.id: metric.better for metric in metrics})
+    significant = pl.col("p_holm") < alpha
     excludes = (pl.col("low") > 0) | (pl.col("high") < 0)
-    rows = rows.with_columns(significant=pl.col("p_holm") < alpha).with_columns(
-        verdict=pl.when((pl.col("p_holm") < alpha).and_(excludes).fill_null(False).not_())
+    rows = rows.with_columns(
+        significant=significant,
+        verdict=pl.when((significant & excludes).fill_null(False).not_())
         .then(pl.lit(""))
         .when(good == "neither")
         .then(direction)
         .when(good == direction)
         .then(pl.lit("better"))
-        .otherwise(pl.lit("worse"))
+        .otherwise(pl.lit("worse")),
     )
     return rows.select(*DIFFERENCES_SCHEMA), _too_small(rows, alpha)
 
@@ -268,18 +270,19 @@ def compare(
         by_definition=_defined_by_level(opened, chosen, selection, notes),
     )
     found, few = _Rows(), dict[str, list[str | None]]()
-    for of_table in _by_table(chosen):
+    names = list(dict.fromkeys(metric.table for metric in chosen))
+    for table in names:
+        of_table = [metric for metric in chosen if metric.table == table]
         levelled = [_levels_of(run, of_table, selection, notes) for run in opened]
         if len(opened) == 1 and len(levelled[0]) < 2:
-            few[of_table[0].table] = list(levelled[0])
+            few[table] = list(levelled[0])
             continue
         groups = _groups(opened, levelled, selection, notes)
         if unpaired and cluster is None:
             groups = [list(map(_independent, sides, range(len(sides)))) for sides in groups]
         _add_differences(found, groups, of_table, how, selection, notes, unpaired=unpaired)
         _add_sides(found, groups, of_table, how, published=published_statistics)
-        found.groups.append((of_table, groups))
-    notes += _refuse_few_levels(few, selection, is_all=not found.groups)
+    notes += _refuse_few_levels(few, selection, is_all=len(few) == len(names))
     decided, more = decide(pl.DataFrame(found.differences, DIFFERENCES_SCHEMA), chosen, alpha)
     return Comparison(
         suite=opened[0].manifest.suite,
@@ -331,7 +334,7 @@ class _Rows:
     sides: list[dict[str, Any]] = field(default_factory=list)
     published: list[dict[str, Any]] = field(default_factory=list)
     repeats: list[dict[str, Any]] = field(default_factory=list)
-    groups: list[tuple[list[Metric], list[list[Side]]]] = field(default_factory=list)
+    groups: list[tuple[Sequence[Metric], Sequence[Side]]] = field(default_factory=list)
 
 
 def _add_differences(
@@ -368,9 +371,9 @@ def _add_sides(
 ) -> None:
     """Describe each side once, those of one group and metric beside each other."""
     for sides in groups:
-        rows = [row for side in sides for row in describe_side(side, metrics)]
-        ids = [metric.id for metric in metrics]
-        found.sides.extend(sorted(rows, key=lambda row: ids.index(row["metric"])))
+        described = [describe_side(side, metrics) for side in sides]
+        found.sides.extend(row for of_metric in zip(*described, strict=True) for row in of_metric)
+        found.groups.append((metrics, sides))
         if published:
             for a, b in combinations(sides, 2):
                 found.published.extend(published_differences(a, b, metrics))
@@ -381,23 +384,17 @@ def _add_sides(
 def _ranking(found: _Rows, decided: pl.DataFrame, how: Inference) -> pl.DataFrame:
     """Rank the systems of each group that has three or more."""
     rows: list[dict[str, Any]] = []
-    for metrics, groups in found.groups:
-        for sides in groups:
-            if len(sides) < LEAST_SYSTEMS:
-                continue
-            of_group = decided.filter(pl.col("group").eq_missing(pl.lit(sides[0].group)))
-            tested = {
-                (metric, a, b): verdict != ""
-                for metric, a, b, verdict in of_group.select("metric", "a", "b", "verdict").rows()
-            }
-            ranked = [metric for metric in metrics if metric.id not in how.by_definition]
-            rows.extend(rank_systems(sides, ranked, tested, how))
+    for metrics, sides in found.groups:
+        if len(sides) < LEAST_SYSTEMS:
+            continue
+        of_group = decided.filter(pl.col("group").eq_missing(pl.lit(sides[0].group)))
+        tested = {
+            (metric, a, b): verdict != ""
+            for metric, a, b, verdict in of_group.select("metric", "a", "b", "verdict").rows()
+        }
+        ranked = [metric for metric in metrics if metric.id not in how.by_definition]
+        rows.extend(rank_systems(sides, ranked, tested, how))
     return pl.DataFrame(rows, RANKING_SCHEMA)
-
-
-def _by_table(metrics: Sequence[Metric]) -> Iterator[list[Metric]]:
-    for table in dict.fromkeys(metric.table for metric in metrics):
-        yield [metric for metric in metrics if metric.table == table]
 
 
 def _levels_of(
@@ -421,12 +418,12 @@ def _levels_of(
     values = _named(run, found.values, metrics[0].table, selection, notes)
     nulls = found.nulls.with_columns(pl.col(LABEL).cast(pl.String))
     levels = values[LABEL].unique(maintain_order=True).to_list()
-    for level in selection.levels if levels else ():
-        if level not in levels:
-            raise UsageError(
-                f"{run.path}: no {selection.by} is {level!r}.", did_you_mean(level, levels)
-            )
-    levels = [level for level in selection.levels if levels] or levels
+    if levels and selection.levels:
+        for level in selection.levels:
+            if level not in levels:
+                advice = did_you_mean(level, levels)
+                raise UsageError(f"{run.path}: no {selection.by} is {level!r}.", advice)
+        levels = list(selection.levels)
     if len(levels) > MOST_LEVELS:
         raise UsageError(
             f"{run.path}: {selection.by!r} has {len(levels):,} values, expected at most "
@@ -467,12 +464,12 @@ def _named(
     values = values.with_columns(pl.col(LABEL, CLUSTER, REPEAT).cast(pl.String))
     if selection.pattern is None:
         return values
-    named = values.with_columns(pl.col(KEY).str.extract(selection.pattern, 1).alias("_found"))
-    unmatched = named["_found"].null_count()
+    named = values.with_columns(pl.col(KEY).str.extract(selection.pattern, 1))
+    unmatched = named[KEY].null_count()
     if unmatched == named.height and named.height:
         raise UsageError(
             f"{run.path}: the pattern {selection.pattern!r} matches no dialogue id, such as "
-            f"{named[KEY][0]!r}.",
+            f"{values[KEY][0]!r}.",
             "Its one group must match what paired dialogues have in common.",
         )
     if unmatched:
@@ -480,10 +477,8 @@ def _named(
             f"{run.path}: {counted(unmatched, 'dialogues')} of {table} left out, whose id does not "
             f"match {selection.pattern!r}"
         )
-    named = named.drop_nulls("_found").with_columns(pl.col("_found").alias(KEY))
-    if selection.cluster is None:
-        named = named.with_columns(pl.col(KEY).alias(CLUSTER))
-    return named.drop("_found")
+    named = named.drop_nulls(KEY)
+    return named if selection.cluster else named.with_columns(pl.col(KEY).alias(CLUSTER))
 
 
 def _refuse_few_levels(
