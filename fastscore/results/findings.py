@@ -177,33 +177,31 @@ def _clearest_pair(test: GroupTest, p: float) -> GroupDifference:
     """Find the largest difference among the pairs that are significant after correction."""
     if len(test.names) > MOST_PAIRED:
         return GroupDifference(test, p)
-    pairs = list(combinations(range(len(test.names)), 2))
-    sides = [_sides(test, *pair) for pair in pairs]
     shared = test.shares_units
     bounds: dict[str, Any] = {"minimum": test.metric.minimum, "maximum": test.metric.maximum}
-    estimates = [clustered_difference(a, b, shared=shared, **bounds) for a, b in sides]
-    corrected = holm(
-        [
+    pairs, p_values = [], []
+    for pair in combinations(range(len(test.names)), 2):
+        a, b = _sides(test, *pair)
+        estimate = clustered_difference(a, b, shared=shared, **bounds)
+        pairs.append((pair, a, b, estimate))
+        p_values.append(
             t_p_value(estimate)
             if estimate.standard_error
             else permutation_test(a, b, shared=shared).p_value
-            for estimate, (a, b) in zip(estimates, sides, strict=True)
-        ]
-    )
+        )
     clear = [
-        (abs(estimate.value), place)
-        for place, (estimate, pair_p) in enumerate(zip(estimates, corrected, strict=True))
-        if pair_p is not None and pair_p < ALPHA and estimate.value
+        (abs(tested[-1].value), tested, pair_p)
+        for tested, pair_p in zip(pairs, holm(p_values), strict=True)
+        if pair_p is not None and pair_p < ALPHA and tested[-1].value
     ]
     if not clear:
         return GroupDifference(test, p)
-    _, place = max(clear, key=lambda one: (one[0], -one[1]))
-    pair, (a, b), estimate = pairs[place], sides[place], estimates[place]
+    _, ((low, high), a, b, estimate), pair_p = max(clear, key=lambda one: one[0])
     if estimate.value is not None and estimate.value < 0:
-        pair, a, b = pair[::-1], b, a
+        low, high, a, b = high, low, b, a
         estimate = clustered_difference(a, b, shared=shared, **bounds)
-    low, high = (test.names[group] for group in pair)
-    return GroupDifference(test, p, low, high, (a.mean, b.mean), estimate, corrected[place])
+    names, means = (test.names[low], test.names[high]), (a.mean, b.mean)
+    return GroupDifference(test, p, *names, means, estimate, pair_p)
 
 
 def _sides(test: GroupTest, first: int, second: int) -> tuple[Clusters, Clusters]:

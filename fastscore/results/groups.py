@@ -63,15 +63,11 @@ def summarise_run(run: Run, by: Sequence[str] = (), cluster: str | None = None) 
 
 def _summarise_groups(run: Run, columns: Sequence[str], cluster: str | None) -> pl.DataFrame:
     own = run.summary
-    if cluster is None and not columns:
-        return own
     is_own = len(columns) == 1 and columns[0] in set(own["group"]) - {ALL}
-    if cluster is None and is_own:
-        return own.filter(pl.col("group") == columns[0])
     for column in (*([] if is_own else columns), *([cluster] if cluster else [])):
         require_label(run, column)
     if not columns or is_own:
-        summary = summarise_tables(run, cluster)
+        summary = summarise_tables(run, cluster) if cluster else own
         return summary.filter(pl.col("group") == columns[0]) if is_own else summary
     parts = [
         summarise_tables(run, cluster, level)

@@ -1,6 +1,6 @@
 """A summary as tables for people and as data for programs: a row a metric, a column a group."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from html import escape
 from typing import TYPE_CHECKING, Any
@@ -113,20 +113,21 @@ def groups_grid(
     The heading of each table counts its rows, and the units of the intervals.
     """
     name = groups["group"][0]
-    values = groups["value"].unique(maintain_order=True).to_list()
-    by_value: dict[Any, dict[str, Record]] = {value: {} for value in values}
+    by_value: dict[Any, dict[str, Record]] = {}
     for record in groups.iter_rows(named=True):
-        by_value[record["value"]][record["metric"]] = record
+        by_value.setdefault(record["value"], {})[record["metric"]] = record
     rows = _rows(suite, ids)
+    mean = "micro" if average == "micro" else "mean"
+    decimals = {
+        id: decimals_for(records.get(id, {}).get(mean) for records in by_value.values())
+        for id in ids
+    }
     columns = _names(suite, rows)
-    for value in values:
-        records = by_value[value]
+    for value, records in by_value.items():
         cells = tuple(
             _size(records, ids, suite, table)
             if id is None
-            else _group_cell(
-                records.get(id, {}), [by_value[other].get(id, {}) for other in values], average
-            )
+            else _group_cell(records.get(id, {}), decimals[id], average)
             for id, table in rows
         )
         columns.append(Column(str(value), cells, group=True))
@@ -206,13 +207,9 @@ def name_columns(
     ]
 
 
-def _decimals(records: Iterable[Record]) -> int:
-    return decimals_for(record.get("mean") for record in records)
-
-
 def _mean(record: Record, unit: str) -> str:
     """Write a mean and its interval, or why it has none."""
-    text = _with_interval(record, _decimals([record]))
+    text = _with_interval(record, decimals_for([record["mean"]]))
     if record["n"] and record["interval_reason"] == "too_few_units":
         return f"{text} [< {LEAST_UNITS} {unit}]"
     return text
@@ -223,19 +220,19 @@ def _with_interval(record: Record, decimals: int) -> str:
     return f"{text} {NO_VARIANCE}" if record["interval_reason"] == "zero_variance" else text
 
 
-def _group_cell(record: Record, alike: Sequence[Record], average: str) -> str:
+def _group_cell(record: Record, decimals: int, average: str) -> str:
     if not record:
         return NONE
     if average == "micro":
-        return number_text(record["micro"], decimals_for(other.get("micro") for other in alike))
-    text = _with_interval(record, max(1, _decimals(alike) - 1))
+        return number_text(record["micro"], decimals)
+    text = _with_interval(record, max(1, decimals - 1))
     if not record.get("n_null"):
         return text
     return f"{text} ({record['n']:,})" if record["n"] else main_reason(record)
 
 
 def _number(record: Record, name: str) -> str:
-    return number_text(record[name], _decimals([record]))
+    return number_text(record[name], decimals_for([record["mean"]]))
 
 
 def _nulls(record: Record) -> str:

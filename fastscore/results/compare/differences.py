@@ -7,7 +7,7 @@ has it. The interval, the test and the effect size are of the same mean, over cl
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -88,17 +88,15 @@ class Inference:
 
 def describe_side(side: Side, metrics: Sequence[Metric]) -> Iterator[dict[str, Any]]:
     """Count each metric's values and nulls on a side, with the mean over rows and its interval."""
-    null_rows = {
-        (metric, reason): n
-        for metric, reason, n in side.sums.nulls.select("metric", "reason", "n").rows()
-    }
     for metric in metrics:
         rows = _rows_with_values(side.sums.values, metric)
         clusters = _clusters(_sums(rows, metric, CLUSTER))
         found = clustered_mean(
             clusters.sums, clusters.counts, minimum=metric.minimum, maximum=metric.maximum
         )
-        nulls = {f"n_{reason}": null_rows.get((metric.id, reason), 0) for reason in NULL_REASONS}
+        of_metric = side.sums.nulls.filter(metric=metric.id)
+        null_rows = dict(of_metric.select("reason", "n").iter_rows())
+        nulls = {f"n_{reason}": null_rows.get(reason, 0) for reason in NULL_REASONS}
         yield {
             "group": side.group,
             "side": side.name,
@@ -107,13 +105,8 @@ def describe_side(side: Side, metrics: Sequence[Metric]) -> Iterator[dict[str, A
             "n_null": sum(nulls.values()),
             **nulls,
             "n_dialogues": rows[KEY].n_unique(),
-            "n_units": found.n_units,
             "mean": found.value,
-            "low": found.low,
-            "high": found.high,
-            "standard_error": found.standard_error,
-            "degrees_of_freedom": found.degrees_of_freedom,
-            "reason": found.reason,
+            **asdict(found),
         }
 
 
@@ -203,7 +196,7 @@ def describe_repeats(side: Side, metrics: Sequence[Metric]) -> Iterator[dict[str
         parts = variance_components(
             (cells["sum"] / cells["n"]).to_numpy(),
             cells[KEY].rank("dense").to_numpy().astype(np.int64) - 1,
-            cells[REPEAT].cast(pl.String).rank("dense").to_numpy().astype(np.int64) - 1,
+            cells[REPEAT].rank("dense").to_numpy().astype(np.int64) - 1,
         )
         yield {
             "group": side.group,
@@ -240,14 +233,10 @@ def _tested(
     effect = None if found.reason else hedges_g(a, b, paired=paired)
     g, g_low, g_high = effect or (None, None, None)
     return {
-        "n_units": found.n_units,
+        **asdict(found),
         "mean_a": a.mean if a.counts.sum() else None,
         "mean_b": b.mean if b.counts.sum() else None,
         "difference": found.value,
-        "low": found.low,
-        "high": found.high,
-        "standard_error": found.standard_error,
-        "degrees_of_freedom": found.degrees_of_freedom,
         "test": test,
         "p": p,
         "effect": g,
@@ -289,12 +278,8 @@ def _clusters(sums: pl.DataFrame) -> Clusters:
 def _cells(rows: pl.DataFrame, metric: Metric) -> Mapping[str, Any]:
     """Return sums and counts by cluster and repeat."""
     cells = _sums(rows.drop_nulls(REPEAT), metric, CLUSTER, REPEAT)
-    return {
-        "sums": cells["sum"].to_numpy(),
-        "counts": cells["n"].to_numpy(),
-        "clusters": cells[CLUSTER].cast(pl.String).to_numpy(),
-        "repeats": cells[REPEAT].cast(pl.String).to_numpy(),
-    }
+    names = {"sums": "sum", "counts": "n", "clusters": CLUSTER, "repeats": REPEAT}
+    return {name: cells[column].to_numpy() for name, column in names.items()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
