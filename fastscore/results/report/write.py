@@ -375,14 +375,10 @@ def _picks(
             continue
         by_metric[metric.id] = {}
         for word, place in _places(ordered[metric.id], metric).items():
-            row = int(ordered["row"][place])
-            if row not in picks and len(picks) >= DIALOGUES_SHOWN:
-                continue
-            picks.setdefault(row, []).append((word, metric.name))
-            by_metric[metric.id][word] = {
-                "name": ordered["name"][place],
-                "value": ordered[metric.id][place],
-            }
+            row, name, value = ordered.row(place)
+            if row in picks or len(picks) < DIALOGUES_SHOWN:
+                picks.setdefault(row, []).append((word, metric.name))
+                by_metric[metric.id][word] = {"name": name, "value": value}
     return picks, by_metric
 
 
