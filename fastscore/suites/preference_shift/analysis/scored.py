@@ -74,7 +74,7 @@ def mean_intervals(
     Returns
     -------
     list of dict
-        One a column: `MEAN_SCHEMA`, and the ``reason`` if there is no interval.
+        A row for each column: `MEAN_SCHEMA`, then ``reason``, why there is no interval, or None.
     """
     found = []
     sums, counts = cluster_sums(frame, columns)
