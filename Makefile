@@ -49,10 +49,6 @@ $(VENV)/model.exported: $(VENV)/run.installed
 	@$(BIN)/fastscore models export minilm-l6-v2
 	@touch $@
 
-$(VENV)/int8.exported: $(VENV)/model.exported
-	$(BIN)/fastscore models export minilm-l6-v2 --precision int8 || echo "int8 does not run on this processor: it is left out"
-	@touch $@
-
 $(DEMO)/logs: | $(VENV)/run.installed
 	@echo "Writing logs of 200 real dialogues, as two simulated miners would answer them ..."
 	@rm -rf $@.part
@@ -170,7 +166,7 @@ test-checked: $(VENV)/dev.installed kernels-checked  ## The tests of readers and
 AT_NIGHT := -v -n auto --dist worksteal --durations 40 -o faulthandler_timeout=5400
 
 test-nightly: export FASTSCORE_NIGHTLY = 1
-test-nightly: $(VENV)/bench.installed $(VENV)/int8.exported kernels  ## All tests, the slow ones too, far more often; over an hour on two cores
+test-nightly: $(VENV)/bench.installed $(VENV)/model.exported kernels  ## All tests, the slow ones too, far more often; over an hour on two cores
 	$(BIN)/python -m pytest $(AT_NIGHT) -m "not llm"
 
 test-weekly: export FASTSCORE_EXAMPLES ?= 200000
@@ -242,10 +238,10 @@ picture: $(VENV)/run.installed browser  ## The picture of a report in the README
 	chromium --headless --no-sandbox --hide-scrollbars --window-size=1200,900 \
 	  --screenshot=docs/report.png file://$(CURDIR)/$(DEMO)/picture/report.html
 
-bench: $(VENV)/bench.installed $(VENV)/int8.exported  ## Every benchmark, small: minutes
+bench: $(VENV)/bench.installed $(VENV)/model.exported  ## Every benchmark, small: minutes
 	$(BIN)/python -m benchmarks --quick
 
-bench-full: $(VENV)/bench.installed $(VENV)/int8.exported  ## Every benchmark at full size: hours
+bench-full: $(VENV)/bench.installed $(VENV)/model.exported  ## Every benchmark at full size: hours
 	$(BIN)/python -m benchmarks
 
 clean:  ## Remove everything that was made here

@@ -393,7 +393,7 @@ def cores(
     for name, wall in walls.items():
         gain = walls[ONE] / wall
         click.echo(f"| {name} | {wall:.2f} | {len(texts) / wall:.0f} | {gain:.2f} |")
-    products = product_gain(precision, repetitions) if precision != "int8" else None
+    products = product_gain(precision, repetitions)
     if products is not None:
         click.echo(f"matrix products alone: two threads are {products:.2f} times as fast as one")
     publish(

@@ -25,8 +25,8 @@ SHARD_BYTES = 64 * 2**20
 TURNS_A_CORE = {"plan": 920_000, "texts": 279_000, "score": 82_500, "warm": 221_000}
 """Turns per second and core in each stage: half of the rate of two cores. `warm` is `texts` with
 all texts in the store: shards are scored while they are read."""
-TEXTS_A_CORE = {"fp32": 416, "bf16": 847, "int8": 1067}
-"""Texts embedded per second and core, in runs of a million (fp32, int8) or 1,500 (bf16)."""
+TEXTS_A_CORE = {"fp32": 416, "bf16": 847}
+"""Texts embedded per second and core, in runs of a million (fp32) or 1,500 (bf16)."""
 SECONDS_A_LOOK_UP = 0.0126e-6
 """Time per stored vector for each shard's look-up, which walks the ids of all segments. A shard
 does that twice: for missing texts, and for the places of the others."""

@@ -271,7 +271,6 @@ SETUPS: dict[str, tuple[Setup, ...]] = {
     "fastscore score": (logs,),
     "fastscore simulate preference_shift": (catalogue,),
     "fastscore summary": (scored("preference_shift", "run"),),
-    "fastscore vectors nearest": (planned,),
 }
 """What is there before a page's commands, or a help's, are typed."""
 

@@ -81,7 +81,7 @@ class Scorer:
         *,
         metrics: Sequence[OwnMetric | str] = (),
         embedder: str | None = DEFAULT_EMBEDDER,
-        precision: Literal["fp32", "bf16", "int8"] = "fp32",
+        precision: Literal["fp32", "bf16"] = "fp32",
         device: Literal["cpu", "cuda"] = "cpu",
         dim: int | None = None,
         store: StrPath | None = None,

@@ -62,7 +62,7 @@ def score(
     metrics: Sequence[OwnMetric | str] = (),
     output: StrPath | None = None,
     embedder: str | None = DEFAULT_EMBEDDER,
-    precision: Literal["fp32", "bf16", "int8"] = "fp32",
+    precision: Literal["fp32", "bf16"] = "fp32",
     device: Literal["cpu", "cuda"] = "cpu",
     dim: int | None = None,
     store: StrPath | None = None,

@@ -70,35 +70,22 @@ def models_list() -> None:
     default="embedding",
     help="What the model does. Fill-mask is for --pppl-model.",
 )
-@option(
-    "--precision",
-    type=click.Choice([EXACT, "int8"]),
-    default=EXACT,
-    help="int8 builds the model's int8 form as well, calibrated on real dialogue.",
-)
 @option("--name", "alias", help="The name of a model without a recipe.  [default: the folder's]")
-def models_export(
-    name: str, folder: Path | None, task: str, precision: str, alias: str | None
-) -> None:
+def models_export(name: str, folder: Path | None, task: str, alias: str | None) -> None:
     """Build the ONNX file of NAME into the cache.
 
     For the task embedding, NAME is a recipe, the path of a recipe file, or a model in the layout of
     sentence-transformers: its folder, or its id on the Hugging Face hub.
     For fill-mask it is the folder of a masked language model.
     """
-    from fastscore.vectors.accuracy import export_int8
     from fastscore.vectors.models import export_masked_model, export_model
 
     if task == "fill-mask":
-        if precision != EXACT:
-            raise UsageError("--precision is for --task embedding.")
         masked = export_masked_model(folder or Path(name), alias)
         write_line(f"{masked.name} is in {masked.folder}")
         return
     exported = export_model(name, folder, alias=alias, tell=write_note)
     write_line(f"{exported.recipe.name} is in {exported.folder}")
-    if precision == "int8":
-        write_line(f"its int8 form is {export_int8(exported)}")
 
 
 @models_command.command(
@@ -301,43 +288,6 @@ def vectors_stats(store: "VectorStore", as_json: bool) -> None:
         f"{found.vectors:,} vectors in {found.segments:,} segments, {found.bytes:,} bytes, "
         f"{found.damaged:,} segments set aside as damaged: {found.folder}"
     )
-
-
-@vectors_command.command(
-    "nearest",
-    short_help="Find the texts of runs that are nearest in meaning to a text.",
-    epilog="Example: fastscore vectors nearest 'a quiet place' --run plans -k 10",
-)
-@click.argument("text")
-@option(
-    "--run",
-    "runs",
-    multiple=True,
-    required=True,
-    type=PATH,
-    help="A run whose texts are searched. Repeatable.",
-)
-@option("-k", "k", type=click.IntRange(min=1), default=10)
-@_store_options
-def vectors_nearest(
-    text: str, runs: tuple[Path, ...], k: int, store: Path | None, **model: Any
-) -> None:
-    """Find the texts of the runs' logs that the embedder calls nearest to TEXT, by cosine.
-
-    The store holds vectors without texts: these are read again from the runs' logs.
-    """
-    from fastscore.results.dialogues import nearest_texts
-    from fastscore.results.runs import open_run
-    from fastscore.terminal import result_console
-    from fastscore.terminal.grids import Column, Grid, print_grid
-
-    found = nearest_texts(text, [open_run(run) for run in runs], k, root=store, **model)
-    cosines = tuple(f"{cosine:.4f}" for cosine in found["cosine"])
-    columns = (
-        Column("cosine", cosines),
-        Column("text", tuple(found["text"]), right=False, wraps=True),
-    )
-    print_grid(result_console(), Grid("", columns))
 
 
 @vectors_command.command(

@@ -138,7 +138,7 @@ _CHANGING = (
         "--precision",
         default=EXACT,
         type=click.Choice(PRECISIONS),
-        help="Number format of the model. The signature contains the accuracy of bf16 and int8.",
+        help="Number format of the model. The signature contains the accuracy of bf16.",
     ),
     _changes(
         "--device",

@@ -1,7 +1,7 @@
 """Single dialogues of a run: found by name or by score, read again from the log, scored again."""
 
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from fastscore.errors import InputError, StoreError, UsageError, counted
+from fastscore.errors import InputError, UsageError, counted
 from fastscore.logs.file_ranges import Shard
 from fastscore.logs.inputs.column_map import map_from
 from fastscore.logs.inputs.files import STDIN, InputFile, resolve_inputs
@@ -27,11 +27,6 @@ from fastscore.suites.base import Suite
 from fastscore.suites.declarations import Source
 from fastscore.suites.showing import Dialogue
 from fastscore.suites.summary import LABEL_TABLE
-from fastscore.vectors.devices import CPU, DeviceName
-from fastscore.vectors.embedder import Embedder
-from fastscore.vectors.precisions import Precision
-from fastscore.vectors.store import VectorStore
-from fastscore.vectors.view import text_ids
 from fastscore.wording import parameter
 
 NAMES_LISTED = 8
@@ -379,66 +374,3 @@ def _place(tables: Mapping[str, pl.DataFrame]) -> tuple[str, int]:
         f"{file}: the run's tables have no line of the dialogue, so it cannot be read again.",
         "Choose a dialogue that has a score.",
     )
-
-
-def run_texts(run: Run) -> Iterator[pl.Series]:
-    """Read a run's logs again; yield the distinct texts of each shard that need a vector.
-
-    Raises
-    ------
-    InputError
-        A log is no longer there.
-    """
-    dialogues = Dialogues(run)
-    suite, source = dialogues.suite, dialogues.source
-    for about in run.manifest.inputs:
-        file = find_log(about, source)
-        with tempfile.TemporaryDirectory(prefix="fastscore-") as scratch:
-            for shard in plan_shards((file,), source, scratch=Path(scratch)).shards:
-                rows = read_shard(shard, source)
-                if suite.texts is not None:
-                    yield suite.texts(suite.read(rows.frame, dialogues.options), dialogues.options)
-
-
-def nearest_texts(
-    text: str,
-    runs: Sequence[Run],
-    k: int,
-    *,
-    embedder: str,
-    precision: Precision,
-    device: DeviceName = CPU,
-    root: Path | None = None,
-) -> pl.DataFrame:
-    """Find the texts of runs whose vectors are nearest to a text's.
-
-    Returns
-    -------
-    pl.DataFrame
-        ``text`` and ``cosine``, at most `k` rows, the nearest first.
-
-    Raises
-    ------
-    StoreError
-        No text of the runs has a vector in the store.
-    """
-    model = Embedder(embedder, precision=precision, device=device)
-    store = VectorStore.open(model.fingerprint, model.dim, root=root)
-    vector = np.asarray(model.encode(pl.Series("text", [text])), np.float32)[0]
-    best = pl.DataFrame(schema={"text": pl.String, "cosine": pl.Float32})
-    for run in runs:
-        for texts in run_texts(run):
-            rows, cosines = store.nearest(vector, k, text_ids(texts))
-            found = pl.DataFrame({"text": texts.gather(rows).alias("text"), "cosine": cosines})
-            best = (
-                pl.concat([best, found])
-                .unique("text", keep="any")
-                .sort("cosine", "text", descending=[True, False])
-                .head(k)
-            )
-    if best.is_empty():
-        raise StoreError(
-            f"No text of these runs has a vector in {store.folder}.",
-            f"Score with an embedder, or name its {parameter('store')}.",
-        )
-    return best

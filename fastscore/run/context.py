@@ -94,7 +94,7 @@ class RunConfig:
     output: Path
     options: Mapping[str, Any]
     embedder: str | None = DEFAULT_EMBEDDER
-    precision: Literal["fp32", "bf16", "int8"] = "fp32"
+    precision: Literal["fp32", "bf16"] = "fp32"
     device: Literal["cpu", "cuda"] = "cpu"
     dim: int | None = None
     store: Path | None = None
@@ -143,7 +143,7 @@ class EmbedderSettings:
     """
 
     recipe: str
-    precision: Literal["fp32", "bf16", "int8"]
+    precision: Literal["fp32", "bf16"]
     dim: int | None
     store: Path | None
     cache: Path | None = None

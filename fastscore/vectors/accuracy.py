@@ -1,145 +1,30 @@
-"""Lower precisions: calibrating int8, and how much vectors and metrics differ from fp32.
+"""Accuracy: how much the vectors of other precisions and devices differ from fp32.
 
 A figure holds for one model, one precision and one version of the runtime; with another of any of
 them it counts as not measured.
 """
 
-import hashlib
 import json
 from dataclasses import asdict, dataclass
 from importlib import resources
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from fastscore_jit.arrays import Vectors
-from fastscore_models import ExportedModel
-from fastscore_models.export import check_files
 
 from fastscore.errors import ModelError
 from fastscore.extras import scipy_stats
 from fastscore.paths import committed
 from fastscore.vectors.devices import CPU, DEVICES
 from fastscore.vectors.embedder import (
-    TOKENS_PER_BATCH,
     Embedder,
-    export_errors_explained,
-    group_texts,
-    load_tokenizer,
 )
 from fastscore.vectors.precisions import EXACT, PRECISIONS, RUNTIME_OF
-from fastscore.vectors.view import Encoder, as_series
-
-INT8_FILE = "model-int8.onnx"
-_MANIFEST = "int8.json"
-
+from fastscore.vectors.view import Encoder
 
 _REFERENCE = resources.files("fastscore_models") / "reference"
-
-
-def calibration_texts() -> list[str]:
-    """Return the 512 dialogue utterances that int8 is calibrated on."""
-    return (_REFERENCE / "calibration.txt").read_text("utf-8").splitlines()
-
-
-def export_int8(exported: ExportedModel) -> Path:
-    """Build an exported model's int8 form beside it; return its file.
-
-    Raises
-    ------
-    ModelError
-        If the model is damaged, or the file cannot be written.
-    """
-    import onnx
-    from fastscore_models.int8 import INT8_VERSION, quantise
-
-    with export_errors_explained():
-        exported.check_hashes()
-    model = onnx.load(exported.onnx_path)
-    content = quantise(model, _ranges(exported, model)).SerializeToString(deterministic=True)
-    manifest = {
-        "version": INT8_VERSION,
-        "of": exported.onnx_sha256,
-        "calibration_sha256": hashlib.sha256("\n".join(calibration_texts()).encode()).hexdigest(),
-        "onnx_sha256": hashlib.sha256(content).hexdigest(),
-    }
-    try:
-        with committed(exported.folder / INT8_FILE) as file:
-            file.write(content)
-        with committed(exported.folder / _MANIFEST) as file:
-            file.write(f"{json.dumps(manifest, indent=2, sort_keys=True)}\n".encode())
-    except OSError as error:
-        raise ModelError(
-            f"The int8 form of {exported.recipe.name} could not be written to {exported.folder}: "
-            f"{error.strerror}."
-        ) from error
-    return exported.folder / INT8_FILE
-
-
-def int8_sha256(exported: ExportedModel) -> str:
-    """Return the SHA-256 that the file of a model's int8 form had when it was written.
-
-    Raises
-    ------
-    ModelError
-        If there is none, or it was made of other weights or by another version.
-    """
-    from fastscore_models.int8 import INT8_VERSION
-
-    name = exported.recipe.name
-    try:
-        manifest = json.loads((exported.folder / _MANIFEST).read_text(encoding="utf-8"))
-        made = (manifest["version"], manifest["of"])
-        digest = str(manifest["onnx_sha256"])
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
-        made, digest = None, ""
-    if made != (INT8_VERSION, exported.onnx_sha256):
-        raise ModelError(
-            f"The model {name!r} has no int8 form in {exported.folder}.",
-            f"Run `fastscore models export {name} --precision int8`.",
-        )
-    return digest
-
-
-def check_int8(exported: ExportedModel) -> Path:
-    """Return the int8 file, its SHA-256 compared with its manifest.
-
-    Raises
-    ------
-    ModelError
-        If it is missing or damaged.
-    """
-    path = exported.folder / INT8_FILE
-    with export_errors_explained():
-        check_files([(path, int8_sha256(exported))], f"{exported.recipe.name} --precision int8")
-    return path
-
-
-def _ranges(
-    exported: ExportedModel, model: Any
-) -> dict[str, tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]]:
-    """Return the least and greatest value of each quantised tensor by channel."""
-    import onnxruntime
-    from fastscore_models.int8 import quantisable, with_outputs
-
-    tensors = quantisable(model)
-    session = onnxruntime.InferenceSession(
-        with_outputs(model, tensors).SerializeToString(), providers=["CPUExecutionProvider"]
-    )
-    tokenizer = load_tokenizer(exported.tokenizer_path, exported.recipe.max_tokens)
-    texts = as_series(calibration_texts())
-    lows: dict[str, list[Any]] = {name: [] for name in tensors}
-    highs: dict[str, list[Any]] = {name: [] for name in tensors}
-    for group in group_texts(texts, tokenizer, exported.recipe.prefix):
-        size = max(1, TOKENS_PER_BATCH // group.ids.shape[1])
-        for at in range(0, len(group.rows), size):
-            found = session.run(tensors, {"input_ids": group.ids[at : at + size]})
-            for name, values in zip(tensors, found, strict=True):
-                lows[name].append(values.min(0))
-                highs[name].append(values.max(0))
-    return {name: (np.min(lows[name], axis=0), np.max(highs[name], axis=0)) for name in tensors}
 
 
 BATCH_DEPENDENCE_LIMIT = 1e-6

@@ -48,7 +48,6 @@ from fastscore.vectors.precisions import (
     calls_at_once,
     check_device,
     check_precision,
-    graph_sha256,
     load_inference,
     run_batches,
 )
@@ -228,7 +227,7 @@ class Embedder:
         self.device = device
         self.threads = threads or available_processors()
         self._exported = _find(recipe, cache_dir or cache_root())
-        self._graph_sha256 = graph_sha256(self._exported, precision)
+        self._graph_sha256 = self._exported.onnx_sha256
         self._loaded: tuple[Inference, Any] | None = None
         self._loading = threading.Lock()
 

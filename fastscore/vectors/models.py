@@ -424,9 +424,7 @@ def list_stores(root: Path | None) -> list[StoreListing]:
     for description in sorted(folder.glob(f"*/{STORE_FILE}")):
         with contextlib.suppress(StoreError, OSError, ValueError, KeyError):
             about = json.loads(description.read_text(encoding="utf-8"))
-            store = VectorStore.open(
-                about["fingerprint"], about["dim"], root=folder, vector_dtype=about["vector_dtype"]
-            )
+            store = VectorStore.open(about["fingerprint"], about["dim"], root=folder)
             model, precision = known.get(about["fingerprint"], (None, None))
             stats = store.stats()
             found.append(

@@ -1,9 +1,8 @@
 """Precisions of a model, and the runtimes that compute its vectors.
 
 ``fp32`` runs everywhere. ``bf16`` runs the same ONNX file with its matrix products' factors rounded
-to bfloat16, where the processor multiplies those itself. ``int8`` runs an int8 form of the model,
-made by ``fastscore models export NAME --precision int8``, where the processor has VNNI. A precision
-that cannot run here is refused, never replaced by another.
+to bfloat16, where the processor multiplies those itself. A
+precision that cannot run here is refused, never replaced by another.
 
 A function may be called from several threads at once; each call computes on one thread.
 """
@@ -39,17 +38,15 @@ if TYPE_CHECKING:
     from fastscore_models import ExportedModel
 
 
-Precision = Literal["fp32", "bf16", "int8"]
+Precision = Literal["fp32", "bf16"]
 
 EXACT: Precision = "fp32"
-RUNTIME_OF: dict[str, str] = {EXACT: "onnxruntime", "bf16": "openvino", "int8": "onnxruntime"}
+RUNTIME_OF: dict[str, str] = {EXACT: "onnxruntime", "bf16": "openvino"}
 """The package that runs each precision."""
 
 PRECISIONS: tuple[Precision, ...] = get_args(Precision)
 
 _BFLOAT16_FLAGS = frozenset({"amx_bf16", "avx512_bf16"})
-# Without them ONNX Runtime adds products of 8 bits in 16, which overflow.
-_INT8_FLAGS = frozenset({"avx512_vnni", "avx_vnni"})
 
 
 def check_precision(precision: str) -> None:
@@ -74,12 +71,6 @@ def check_precision(precision: str) -> None:
         raise ModelError(
             "Precision bf16 needs the package openvino, which is not installed.",
             f"Run: {install_command('openvino')}",
-        )
-    if precision == "int8" and not _INT8_FLAGS & processor_flags():
-        raise ModelError(
-            "The precision int8 needs a processor with VNNI: this one has neither "
-            f"{' nor '.join(sorted(_INT8_FLAGS))} among its flags.",
-            f"Use {parameter('precision', EXACT)}.",
         )
 
 
@@ -111,19 +102,6 @@ def check_device(device: str, precision: str) -> None:
         )
 
 
-def graph_sha256(exported: "ExportedModel", precision: str) -> str:
-    """Return the SHA-256 of the ONNX file that a precision runs.
-
-    Raises
-    ------
-    ModelError
-        If the model has no int8 form and that is what is asked for.
-    """
-    from fastscore.vectors.accuracy import int8_sha256
-
-    return int8_sha256(exported) if precision == "int8" else exported.onnx_sha256
-
-
 def load_inference(
     exported: "ExportedModel", precision: str, threads: int, device: str
 ) -> "Inference":
@@ -145,12 +123,8 @@ def load_inference(
     ModelError
         If the runtime is missing or cannot load the file.
     """
-    from fastscore.vectors.accuracy import check_int8
-
     if precision == "bf16":
         return run_in_openvino(exported.onnx_path, precision=precision, threads=threads)
-    if precision == "int8":
-        return run_in_onnxruntime(check_int8(exported))
     return run_in_onnxruntime(exported.onnx_path, device)
 
 

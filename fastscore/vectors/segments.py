@@ -41,7 +41,8 @@ DAMAGED_SUFFIX = ".damaged"
 
 _HEADER_BYTES = 512
 _WORD = np.dtype("<u8")
-_STORED: dict[str, np.dtype[Any]] = {"fp32": np.dtype("<f4"), "fp16": np.dtype("<f2")}
+_DTYPE = "fp32"
+_ITEM_BYTES = 4
 _ROWS_PER_CHUNK = 1024
 _CHUNKS_PER_THREAD = 4
 
@@ -85,7 +86,6 @@ def write_segment(
     ids: SortedIds,
     vectors: npt.NDArray[np.float32],
     positions: npt.NDArray[np.intp],
-    dtype: str,
 ) -> str:
     """Write and commit a segment.
 
@@ -99,8 +99,6 @@ def write_segment(
         Vectors in any order.
     positions : intp (n,)
         The row of `vectors` that each id takes.
-    dtype
-        ``"fp32"`` or ``"fp16"``.
 
     Returns
     -------
@@ -114,7 +112,7 @@ def write_segment(
     """
     faiss: Any = load("faiss", "A store of vectors")
     name = segment_name()
-    index, checksums = _filled_index(vectors, positions, dtype)
+    index, checksums = _filled_index(vectors, positions)
     index_path = folder / (name + INDEX_SUFFIX)
     try:
         with committed(index_path) as file:
@@ -127,7 +125,7 @@ def write_segment(
             "format": SEGMENT_FORMAT,
             "vectors": len(positions),
             "dim": vectors.shape[1],
-            "dtype": dtype,
+            "dtype": _DTYPE,
             "index_bytes": index_bytes,
             "ids_crc32": zlib.crc32(payload.data),
         }
@@ -150,8 +148,8 @@ class Segment:
     ----------
     name
         Its name.
-    dim, dtype
-        Width of the vectors, and ``"fp32"`` or ``"fp16"``.
+    dim
+        Width of the vectors.
     ids
         n ids; vector i is the i-th's.
     checksums : uint64 (n,)
@@ -160,7 +158,6 @@ class Segment:
 
     name: str
     dim: int
-    dtype: str
     ids: SortedIds
     checksums: npt.NDArray[np.uint64]
     _index_path: Path
@@ -193,28 +190,16 @@ class Segment:
         VanishedSegmentError
             If the segment was removed before it was read.
         """
-        as_stored = self.dtype == "fp32" and out.shape[1] == self.dim and out.flags.c_contiguous
+        as_stored = out.shape[1] == self.dim and out.flags.c_contiguous
 
         def copy(descriptor: int, part: slice) -> None:
             if as_stored:
                 self._fetch(descriptor, positions[part], out.view(np.uint8), rows[part])
             else:
                 raw = self._fetch_in_order(descriptor, positions[part])
-                vectors = raw.view(_STORED[self.dtype]).astype(np.float32, copy=False)
-                out[rows[part]] = truncate(vectors, out.shape[1])
+                out[rows[part]] = truncate(raw.view(np.float32), out.shape[1])
 
         self._each_chunk(len(positions), copy)
-
-    def search(
-        self, vector: npt.NDArray[np.float32], k: int, positions: npt.NDArray[np.int64]
-    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]:
-        """Return the positions, among those given, of the k largest inner products, and these."""
-        faiss: Any = load("faiss", "A store of vectors")
-        index = faiss.read_index(str(self._index_path), faiss.IO_FLAG_MMAP_IFC)
-        query = np.ascontiguousarray(vector, np.float32).reshape(1, -1)
-        chosen = faiss.SearchParameters(sel=faiss.IDSelectorBatch(positions))
-        products, found = index.search(query, min(k, len(positions)), params=chosen)
-        return found[0][found[0] >= 0], products[0][found[0] >= 0]
 
     def check(self) -> None:
         """Compare every vector with its checksum, and have FAISS open the index.
@@ -228,7 +213,7 @@ class Segment:
         """
         every = np.arange(len(self))
         self._each_chunk(len(self), lambda file, part: self._fetch_in_order(file, every[part]))
-        _check_index(self._index_path, len(self), self.dim, self.dtype)
+        _check_index(self._index_path, len(self), self.dim)
 
     def _each_chunk(self, rows: int, work: Callable[[int, slice], object]) -> None:
         """Call `work` with the open index and each chunk of so many rows, on several threads."""
@@ -248,7 +233,7 @@ class Segment:
     def _fetch_in_order(
         self, descriptor: int, positions: npt.NDArray[np.intp]
     ) -> npt.NDArray[np.uint8]:
-        out = np.empty((len(positions), self.dim * _STORED[self.dtype].itemsize), np.uint8)
+        out = np.empty((len(positions), self.dim * _ITEM_BYTES), np.uint8)
         self._fetch(descriptor, positions, out, np.arange(len(positions)))
         return out
 
@@ -284,7 +269,7 @@ def open_segment(folder: Path, name: str) -> Segment:
         raise VanishedSegmentError(name) from error
     except ValueError as error:
         raise DamagedSegmentError(f"{path}: {error}") from error
-    count, dim, dtype, index_bytes, crc32 = header
+    count, dim, index_bytes, crc32 = header
     if len(payload) != 3 * count:
         raise DamagedSegmentError(f"{path}: {len(payload)} words of ids, expected {3 * count}")
     words = np.asarray(payload)
@@ -300,7 +285,7 @@ def open_segment(folder: Path, name: str) -> Segment:
     if size != index_bytes:
         raise DamagedSegmentError(f"{index_path}: {size} bytes, expected {index_bytes}")
     ids = SortedIds(words[:count], words[count : 2 * count])
-    return Segment(name, dim, dtype, ids, words[2 * count :], index_path, index_bytes)
+    return Segment(name, dim, ids, words[2 * count :], index_path, index_bytes)
 
 
 def remove_segment(folder: Path, name: str) -> None:
@@ -312,7 +297,7 @@ def remove_segment(folder: Path, name: str) -> None:
 def set_aside(folder: Path, name: str) -> None:
     """Rename a damaged segment's files so that no reader lists it.
 
-    Its files are kept until `compaction.remove_garbage` finds them old.
+    Its files are kept until `remove_garbage` finds them old.
     """
     for suffix in (IDS_SUFFIX, INDEX_SUFFIX):
         path = folder / (name + suffix)
@@ -325,18 +310,17 @@ def set_aside(folder: Path, name: str) -> None:
 _EMPTY = np.empty(0, _WORD)
 
 
-def _read_header(raw: bytes, path: Path) -> tuple[int, int, str, int, int]:
-    """Return vectors, dim, dtype, index bytes and CRC-32 of the ids."""
+def _read_header(raw: bytes, path: Path) -> tuple[int, int, int, int]:
+    """Return vectors, dim, index bytes and CRC-32 of the ids."""
     try:
         header = json.loads(raw)
         if len(raw) != _HEADER_BYTES or header["format"] != SEGMENT_FORMAT:
             raise ValueError
-        if header["dtype"] not in _STORED:
+        if header["dtype"] != _DTYPE:
             raise ValueError
         return (
             int(header["vectors"]),
             int(header["dim"]),
-            str(header["dtype"]),
             int(header["index_bytes"]),
             int(header["ids_crc32"]),
         )
@@ -344,52 +328,30 @@ def _read_header(raw: bytes, path: Path) -> tuple[int, int, str, int, int]:
         raise DamagedSegmentError(f"{path}: the header cannot be read") from error
 
 
-def _new_index(dim: int, dtype: str) -> Any:
-    faiss: Any = load("faiss", "A store of vectors")
-
-    if dtype == "fp16":
-        return faiss.IndexScalarQuantizer(
-            dim, faiss.ScalarQuantizer.QT_fp16, faiss.METRIC_INNER_PRODUCT
-        )
-    return faiss.IndexFlatIP(dim)
-
-
 def _filled_index(
-    vectors: npt.NDArray[np.float32], positions: npt.NDArray[np.intp], dtype: str
+    vectors: npt.NDArray[np.float32], positions: npt.NDArray[np.intp]
 ) -> tuple[Any, npt.NDArray[np.uint64]]:
     """Make an index of some rows of the vectors; return it and each row's checksum."""
+    faiss: Any = load("faiss", "A store of vectors")
     count, dim = len(positions), vectors.shape[1]
-    index = _new_index(dim, dtype)
-    index.codes.resize(count * dim * _STORED[dtype].itemsize)
-    if dtype == "fp32":
-        index.ntotal = count  # filled in place below, which saves a copy
-    else:
-        index.codes.resize(0)  # keeps the memory: FAISS has no reserve
+    index = faiss.IndexFlatIP(dim)
+    index.codes.resize(count * dim * _ITEM_BYTES)
+    index.ntotal = count  # filled in place below, which saves a copy
+    codes = np.empty((0, dim * _ITEM_BYTES), np.uint8)
+    if count:
+        flat: npt.NDArray[np.uint8] = faiss.rev_swig_ptr(index.codes.data(), index.codes.size())
+        codes = flat.reshape(count, dim * _ITEM_BYTES)
     checksums = np.empty(count, np.uint64)
     # Chunks stay in the core's cache from the gather to the checksum.
     for start in range(0, count, _ROWS_PER_CHUNK):
         chunk = slice(start, min(start + _ROWS_PER_CHUNK, count))
-        if dtype == "fp32":
-            rows = _codes(index, dtype)[chunk].view(np.float32)
-            np.take(vectors, positions[chunk], axis=0, out=rows, mode="clip")
-        else:
-            index.add(vectors[positions[chunk]])
-        checksums[chunk] = checksum_rows(_codes(index, dtype)[chunk])
+        rows = codes[chunk].view(np.float32)
+        np.take(vectors, positions[chunk], axis=0, out=rows, mode="clip")
+        checksums[chunk] = checksum_rows(codes[chunk])
     return index, checksums
 
 
-def _codes(index: Any, dtype: str) -> npt.NDArray[np.uint8]:
-    """View an index's vectors as bytes (n, bytes each), without a copy; keep the index alive."""
-    faiss: Any = load("faiss", "A store of vectors")
-
-    width = index.d * _STORED[dtype].itemsize
-    if not index.ntotal:
-        return np.empty((0, width), np.uint8)
-    flat: npt.NDArray[np.uint8] = faiss.rev_swig_ptr(index.codes.data(), index.codes.size())
-    return flat.reshape(index.ntotal, width)
-
-
-def _check_index(path: Path, count: int, dim: int, dtype: str) -> None:
+def _check_index(path: Path, count: int, dim: int) -> None:
     """Have FAISS open an index, its vectors only mapped, and compare it with what its ids say."""
     faiss: Any = load("faiss", "A store of vectors")
 
@@ -400,9 +362,8 @@ def _check_index(path: Path, count: int, dim: int, dtype: str) -> None:
         if not path.exists():
             raise VanishedSegmentError(path.stem) from error
         raise DamagedSegmentError(f"{path}: FAISS cannot read it") from error
-    expected = {"fp32": faiss.IndexFlat, "fp16": faiss.IndexScalarQuantizer}[dtype]
-    found = isinstance(index, expected) and (index.ntotal, index.d, index.codes.size())
-    if found != (count, dim, count * dim * _STORED[dtype].itemsize):
+    found = isinstance(index, faiss.IndexFlat) and (index.ntotal, index.d, index.codes.size())
+    if found != (count, dim, count * dim * _ITEM_BYTES):
         raise DamagedSegmentError(f"{path}: not the index that its ids describe")
 
 
@@ -418,13 +379,13 @@ class OpenSegments:
     ----------
     folder
         The store's folder.
-    dim, dtype
+    dim
         Of every segment's vectors; one with others counts as damaged.
     """
 
-    def __init__(self, folder: Path, dim: int, dtype: str) -> None:
+    def __init__(self, folder: Path, dim: int) -> None:
         self.folder = folder
-        self._kind = dim, dtype
+        self._dim = dim
         self._segments: dict[str, Segment] = {}
         self._damaged: dict[str, str] = {}
         # Held while `_segments` is replaced; the mapping itself is never changed in place.
@@ -531,7 +492,7 @@ class OpenSegments:
 
     def _open(self, name: str) -> Segment:
         segment = open_segment(self.folder, name)
-        if (segment.dim, segment.dtype) != self._kind:
+        if segment.dim != self._dim:
             raise DamagedSegmentError(f"{name} holds other vectors than its store")
         return segment
 

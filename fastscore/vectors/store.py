@@ -12,7 +12,7 @@ import os
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -171,8 +171,6 @@ def absent_ids(ids: TextIds, segments: list[Segment]) -> npt.NDArray[np.bool_]:
     return np.concatenate(in_threads(look_up, np.array_split(ids, threads), threads))
 
 
-VECTOR_DTYPES = ("fp32", "fp16")
-
 # Bounds the memory of a write; a larger append becomes several segments.
 _SEGMENT_BYTES = 128 * 2**20
 
@@ -186,8 +184,6 @@ class VectorStore:
         Where the segments lie.
     dim
         Full width of the vectors.
-    vector_dtype
-        ``"fp32"`` or ``"fp16"``, as stored; vectors are returned as float32.
 
     Examples
     --------
@@ -196,11 +192,10 @@ class VectorStore:
     >>> store.stats().vectors
     """
 
-    def __init__(self, folder: Path, dim: int, vector_dtype: str) -> None:
+    def __init__(self, folder: Path, dim: int) -> None:
         self.folder = folder
         self.dim = dim
-        self.vector_dtype = vector_dtype
-        self._segments = OpenSegments(folder, dim, vector_dtype)
+        self._segments = OpenSegments(folder, dim)
         self._embedder: Embedder | None = None
 
     @classmethod
@@ -209,7 +204,6 @@ class VectorStore:
         embedder: "Embedder",
         *,
         root: str | os.PathLike[str] | None = None,
-        vector_dtype: Literal["fp32", "fp16"] = "fp32",
     ) -> "VectorStore":
         """Open the store of an embedder, in which `get_or_embed` embeds what is missing.
 
@@ -217,7 +211,7 @@ class VectorStore:
         ----------
         embedder
             The model.
-        root, vector_dtype
+        root
             As for `open`. Runs use the same store if their ``store`` is the same folder.
 
         Raises
@@ -226,7 +220,7 @@ class VectorStore:
             As for `open`.
         """
         folder = None if root is None else Path(root)
-        store = cls.open(embedder.fingerprint, embedder.dim, root=folder, vector_dtype=vector_dtype)
+        store = cls.open(embedder.fingerprint, embedder.dim, root=folder)
         store._embedder = embedder
         return store
 
@@ -237,7 +231,6 @@ class VectorStore:
         dim: int,
         *,
         root: Path | None = None,
-        vector_dtype: str = "fp32",
     ) -> "VectorStore":
         """Open a store, making it if there is none.
 
@@ -249,26 +242,16 @@ class VectorStore:
             `Embedder.dim`.
         root
             Folder of all stores; None for ``vectors`` below `fastscore.paths.cache_root`.
-        vector_dtype
-            ``"fp32"``, or ``"fp16"``: half the size, components rounded to 11 bits.
 
         Raises
         ------
         StoreError
             If the folder cannot be made or read, holds another kind of store, or is not to be
             trusted: see `check_trusted`.
-        UsageError
-            If `vector_dtype` is unknown.
         """
-        if vector_dtype not in VECTOR_DTYPES:
-            raise UsageError(
-                f"Unknown vector dtype {vector_dtype!r}: expected one of "
-                f"{', '.join(VECTOR_DTYPES)}."
-            )
-        suffix = "" if vector_dtype == "fp32" else f"-{vector_dtype}"
-        folder = (root or cache_root() / "vectors") / (fingerprint + suffix)
+        folder = (root or cache_root() / "vectors") / fingerprint
         check_trusted(folder)
-        store = cls(folder, dim, vector_dtype)
+        store = cls(folder, dim)
         store._claim(fingerprint)
         store._refresh()
         return store
@@ -298,7 +281,7 @@ class VectorStore:
             part = slice(start, start + rows)
             some = SortedIds(distinct.first[part], distinct.second[part])
             with self._explained("written"):
-                write_segment(self.folder, some, vectors, positions[part], self.vector_dtype)
+                write_segment(self.folder, some, vectors, positions[part])
         self._refresh()
 
     def missing(self, ids: TextIds) -> npt.NDArray[np.bool_]:
@@ -405,46 +388,6 @@ class VectorStore:
         ids = distinct_ids(text_ids(distinct))[0].rows()
         return VectorView(matrix=self.gather(ids, dim), ids=ids)
 
-    def nearest(
-        self, vector: Vectors, k: int, among: TextIds
-    ) -> tuple[npt.NDArray[np.intp], Vectors]:
-        """Find the texts whose vectors are nearest to one, by searching the segments.
-
-        Parameters
-        ----------
-        vector : float32 (dim,)
-            Of length 1.
-        k
-            How many at most.
-        among : uint64 (n, 2)
-            The texts that are asked for; those without a vector are passed over.
-
-        Returns
-        -------
-        tuple
-            Rows of `among`, the nearest first, and their cosines, float32.
-        """
-        if not len(among):
-            return np.zeros(0, np.intp), np.zeros(0, np.float32)
-        wanted, order, _ = distinct_ids(among)
-        index = IdIndex(wanted)
-
-        def attempt() -> tuple[npt.NDArray[np.intp], Vectors]:
-            segments = self._segments.now()
-            cosines = np.full(len(order), -np.inf, np.float32)
-            for segment, found in zip(segments, find_each(index, segments), strict=True):
-                held = np.flatnonzero(found >= 0).astype(np.int64)
-                if len(held):
-                    positions, products = segment.search(vector, k, held)
-                    cosines[found[positions]] = products
-            best = np.argsort(-cosines, kind="stable")[:k]
-            best = best[np.isfinite(cosines[best])]
-            return order[best].astype(np.intp), cosines[best]
-
-        self._refresh()
-        with self._explained("read"):
-            return self._segments.retrying(attempt)
-
     def stats(self) -> StoreStats:
         """Count segments, vectors and bytes."""
         self._refresh()
@@ -510,7 +453,7 @@ class VectorStore:
             "format": STORE_FORMAT,
             "fingerprint": fingerprint,
             "dim": self.dim,
-            "vector_dtype": self.vector_dtype,
+            "vector_dtype": "fp32",
         }
         path = self.folder / STORE_FILE
         with self._explained("opened"):
@@ -577,7 +520,7 @@ class VectorStore:
                 at += len(positions)
             if len(ids):
                 merged, order, _ = distinct_ids(ids)
-                write_segment(self.folder, merged, vectors, order, self.vector_dtype)
+                write_segment(self.folder, merged, vectors, order)
             for segment, _ in group:
                 remove_segment(self.folder, segment.name)
 

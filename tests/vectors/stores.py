@@ -23,8 +23,8 @@ for window in range(int(sys.argv[2]), int(sys.argv[3])):
 """
 
 
-def open_store(root: Path, vector_dtype: str = "fp32") -> VectorStore:
-    return VectorStore.open("f00d", DIM, root=root, vector_dtype=vector_dtype)
+def open_store(root: Path) -> VectorStore:
+    return VectorStore.open("f00d", DIM, root=root)
 
 
 def vectors_of(ids: np.ndarray) -> np.ndarray:

@@ -96,7 +96,7 @@ def test_the_command_line_refuses_it_in_the_same_words(own_cache, tmp_path):
     assert "pip install 'fastscore-dialogue[cuda]'" in done.stderr
 
 
-@pytest.mark.parametrize("precision", ["bf16", "int8"])
+@pytest.mark.parametrize("precision", ["bf16"])
 def test_a_gpu_runs_fp32_only(tiny_cache, provider, precision, monkeypatch):
     monkeypatch.setattr("fastscore.vectors.embedder.check_precision", lambda precision: None)
     with pytest.raises(UsageError, match=f"runs precision fp32 only, and precision is {precision}"):

@@ -1,7 +1,6 @@
 """Precisions: refusals, the similarity of bf16, and its statement in runs."""
 
 import dataclasses
-import shutil
 import subprocess
 import sys
 
@@ -12,8 +11,6 @@ from fastscore_jit.system import processor_flags
 from fastscore.errors import ModelError, UsageError
 from fastscore.vectors import accuracy, precisions
 from fastscore.vectors.accuracy import (
-    calibration_texts,
-    export_int8,
     list_accuracies,
     measure_accuracy,
     reference_texts,
@@ -24,8 +21,6 @@ from fastscore.vectors.embedder import Embedder
 from fastscore.vectors.models import verify_model
 from tests.conftest import fastscore_command, often
 
-HAS_VNNI = bool({"avx512_vnni", "avx_vnni"} & processor_flags())
-needs_vnni = pytest.mark.skipif(not HAS_VNNI, reason="the processor has no VNNI")
 HAS_BFLOAT16 = bool({"amx_bf16", "avx512_bf16"} & processor_flags())
 needs_bfloat16 = pytest.mark.skipif(not HAS_BFLOAT16, reason="the processor has no bf16")
 
@@ -33,7 +28,7 @@ needs_bfloat16 = pytest.mark.skipif(not HAS_BFLOAT16, reason="the processor has 
 @pytest.fixture
 def any_processor(monkeypatch):
     """A processor with AVX512-BF16, as far as fastscore can tell."""
-    flags = frozenset({"avx512_bf16", "avx512_vnni"})
+    flags = frozenset({"avx512_bf16"})
     monkeypatch.setattr(precisions, "processor_flags", lambda: flags)
 
 
@@ -67,51 +62,7 @@ def test_openvino_is_imported_without_what_reports_over_the_network():
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_int8_is_refused_where_products_would_overflow(tiny_cache, monkeypatch):
-    monkeypatch.setattr(precisions, "processor_flags", lambda: frozenset({"avx512f"}))
-    with pytest.raises(ModelError, match=r"VNNI: this one has neither.*precision=.fp32"):
-        Embedder("tiny", precision="int8", cache_dir=tiny_cache)
-
-
-def test_int8_must_be_exported_of_the_very_weights(own_cache, any_processor):
-    exact = Embedder("tiny", cache_dir=own_cache)
-    with pytest.raises(ModelError, match="models export tiny --precision int8"):
-        Embedder("tiny", precision="int8", cache_dir=own_cache)
-    made = export_int8(exact.exported)
-    assert export_int8(exact.exported) == made
-    assert Embedder("tiny", precision="int8", cache_dir=own_cache).fingerprint
-    manifest = exact.exported.folder / "int8.json"
-    manifest.write_text(manifest.read_text().replace(exact.exported.onnx_sha256, "0" * 64))
-    with pytest.raises(ModelError, match="has no int8 form"):
-        Embedder("tiny", precision="int8", cache_dir=own_cache)
-    export_int8(exact.exported)
-    made.write_bytes(made.read_bytes()[:-1] + b"!")
-    with pytest.raises(ModelError, match=r"model-int8\.onnx has SHA-256"):
-        Embedder("tiny", precision="int8", cache_dir=own_cache).encode(["w1"])
-
-
-def test_calibration_saw_none_of_the_reference_texts():
-    assert len(calibration_texts()) == 512
-    assert not set(calibration_texts()) & set(reference_texts())
-
-
-@pytest.mark.slow
-@needs_vnni
-def test_int8_is_near_fp32_and_independent_of_company(minilm, tmp_path):
-    folder = tmp_path / "models" / "minilm-l6-v2"
-    shutil.copytree(minilm.exported.folder, folder)
-    export_int8(Embedder(cache_dir=tmp_path).exported)
-    int8 = Embedder(precision="int8", threads=2, cache_dir=tmp_path)
-    found = measure_accuracy(int8, reference_texts(), minilm.encode(reference_texts()))
-    assert found.cosine_mean >= 0.997
-    assert found.cosine_min >= 0.97
-    assert found.spearman >= 0.995
-    assert found.difference_p99 <= 0.02
-    assert found.batch_dependence == 0
-
-
 def test_stores_of_two_precisions_never_mix(own_cache, any_processor):
-    export_int8(Embedder("tiny", cache_dir=own_cache).exported)
     fingerprints = {
         Embedder("tiny", precision=precision, cache_dir=own_cache).fingerprint
         for precision in precisions.PRECISIONS

@@ -82,20 +82,6 @@ def test_behaves_as_a_dictionary(tmp_path_factory, appends, wanted, compact, dat
             store.gather(ids[wanted])
 
 
-def test_half_precision(tmp_path):
-    store = open_store(tmp_path, "fp16")
-    ids = window_ids(0)
-    store.append(ids, vectors_of(ids))
-    found = store.gather(ids)
-    assert found.dtype == np.float32
-    np.testing.assert_allclose(found, vectors_of(ids), rtol=2**-10)
-    assert store.folder != open_store(tmp_path).folder
-    assert store.verify().vectors == 50
-    full = open_store(tmp_path)
-    full.append(ids, vectors_of(ids))
-    assert store.stats().bytes < full.stats().bytes
-
-
 def test_a_large_append_becomes_several_segments(tmp_path, monkeypatch):
     monkeypatch.setattr("fastscore.vectors.store._SEGMENT_BYTES", 20 * 4 * DIM)
     store = open_store(tmp_path)

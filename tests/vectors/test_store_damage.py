@@ -7,7 +7,7 @@ import faiss
 import numpy as np
 import pytest
 
-from fastscore.errors import StoreError, UsageError
+from fastscore.errors import StoreError
 from fastscore.vectors.segments import list_segments
 from fastscore.vectors.store import VectorStore
 from tests.vectors.stores import DIM, append_texts, files_of, open_store, vectors_of, window_ids
@@ -116,9 +116,7 @@ def test_a_store_that_was_removed(tmp_path):
         store.missing(window_ids(0))
 
 
-def test_unknown_dtype_and_wrong_shape(tmp_path):
-    with pytest.raises(UsageError, match="fp8"):
-        open_store(tmp_path, "fp8")
+def test_vectors_of_a_wrong_shape_are_refused(tmp_path):
     with pytest.raises(ValueError, match="expected"):
         open_store(tmp_path).append(window_ids(0), np.zeros((50, 3), np.float32))
 
