@@ -25,7 +25,13 @@ from fastscore.results.dialogue_sums import KEY, can_label
 from fastscore.results.metric_text import write_csv
 from fastscore.results.runs import Run
 from fastscore.statistics.agreement import Level, krippendorff_alpha, weighted_kappa
-from fastscore.suites.declarations import NULL_REASONS, NULL_REASONS_DTYPE, Metric, Source
+from fastscore.suites.declarations import (
+    LABEL_TABLE,
+    NULL_REASONS,
+    NULL_REASONS_DTYPE,
+    Metric,
+    Source,
+)
 from fastscore.suites.judged import (
     Judged,
     check_scale,
@@ -34,7 +40,6 @@ from fastscore.suites.judged import (
     judge_source,
     list_ratings,
 )
-from fastscore.suites.summary import LABEL_TABLE
 from fastscore.terminal import result_console, write, write_line
 from fastscore.terminal.grids import (
     Column,

@@ -19,8 +19,8 @@ from fastscore.results.runs import Run
 from fastscore.statistics import ALPHA
 from fastscore.statistics.clustered import LEAST_UNITS, Estimate
 from fastscore.statistics.significance import holm, t_below
-from fastscore.suites.declarations import Metric
-from fastscore.suites.summary import ALL, LABEL_TABLE, overall_rows
+from fastscore.suites.declarations import LABEL_TABLE, Metric
+from fastscore.suites.summary import ALL, overall_rows
 from fastscore.terminal import plain
 from fastscore.terminal.grids import Column, Grid
 from fastscore.wording import SCORE_AGAIN, both, parameter, worded

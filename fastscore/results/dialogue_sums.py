@@ -7,9 +7,8 @@ import polars as pl
 
 from fastscore.errors import RunError, UsageError, did_you_mean
 from fastscore.results.runs import Run
-from fastscore.suites.declarations import Metric
-from fastscore.suites.exact_sums import choose_grids, fixed_point
-from fastscore.suites.summary import LABEL_TABLE
+from fastscore.suites.declarations import LABEL_TABLE, Metric
+from fastscore.suites.sums import choose_grids, fixed_point
 from fastscore.wording import parameter
 
 KEY = "dialogue"

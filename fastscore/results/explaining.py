@@ -15,7 +15,7 @@ from fastscore.errors import RunError, UsageError
 from fastscore.results.dialogues import Dialogues
 from fastscore.results.metric_text import decimals_for, number_text
 from fastscore.results.runs import Run
-from fastscore.suites.declarations import Metric
+from fastscore.suites.declarations import LABEL_TABLE, Metric
 from fastscore.suites.showing import (
     Dialogue,
     Evidence,
@@ -25,7 +25,6 @@ from fastscore.suites.showing import (
     derive,
     marked_parts,
 )
-from fastscore.suites.summary import LABEL_TABLE
 from fastscore.terminal import plain
 from fastscore.wording import both, parameter, worded
 

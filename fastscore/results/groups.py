@@ -18,8 +18,8 @@ from fastscore.results.dialogue_sums import can_label, sum_defined
 from fastscore.results.runs import Run
 from fastscore.statistics.clustered import Estimate, clustered_mean
 from fastscore.suites.base import Suite
-from fastscore.suites.declarations import Metric, Table
-from fastscore.suites.summary import ALL, LABEL_TABLE
+from fastscore.suites.declarations import LABEL_TABLE, Metric, Table
+from fastscore.suites.summary import ALL
 from fastscore.wording import command_text
 
 MOST_GROUPS = 100

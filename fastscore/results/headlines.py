@@ -14,8 +14,8 @@ from fastscore.results.metric_text import decimals_for, estimate_text, number_te
 from fastscore.results.runs import Run
 from fastscore.statistics.clustered import Clusters, Estimate, clustered_difference
 from fastscore.suites.base import headline_metrics
-from fastscore.suites.declarations import Metric
-from fastscore.suites.summary import LABEL_TABLE, overall_rows
+from fastscore.suites.declarations import LABEL_TABLE, Metric
+from fastscore.suites.summary import overall_rows
 from fastscore.terminal.grids import Column, Grid
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar
 import polars as pl
 
 from fastscore.errors import UsageError, did_you_mean
-from fastscore.suites.declarations import Metric, Source, Table
+from fastscore.suites.declarations import Design, Metric, Source, Table
 
 if TYPE_CHECKING:
     from fastscore.suites.showing import Dialogue, DialogueView, Section
@@ -235,6 +235,8 @@ class Suite:
         The metrics in those tables.
     groups
         Columns of table ``dialogues`` by which the summary groups.
+    design
+        What makes two dialogues a pair, and what the unit of intervals and tests is.
     code
         ``name:hash`` of functions whose source is part of the signature. Empty for suites whose
         `version` covers all code.
@@ -299,6 +301,7 @@ class Suite:
     tables: tuple[Table, ...]
     metrics: tuple[Metric, ...]
     groups: tuple[str, ...] = ()
+    design: Design = field(default_factory=Design)
     code: tuple[str, ...] = ()
     runs_without_embedder: bool = False
     texts_in_logs: bool = False

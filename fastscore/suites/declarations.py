@@ -21,6 +21,8 @@ from fastscore.suites.showing import EvidenceRows, Row
 ColumnKind = Literal["text", "integer", "number", "boolean", "json"]
 Coercion = Literal["boolean", "integer", "number", "string", "falsy"]
 NullReason = Literal["not_applicable", "missing_input", "bad_input", "no_vector"]
+LABEL_TABLE = "dialogues"
+"""The table with the labels."""
 ALL_METRICS = ("all",)
 """In `Column.needed_by`: all metrics of a suite, or the ones that it is known for."""
 
@@ -349,6 +351,36 @@ class Table:
     def schema(self) -> dict[str, pl.DataType]:
         """The table's polars schema, column by column in order."""
         return {column.name: column.dtype for column in self.columns}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Design:
+    """How dialogues are compared, in columns of table ``dialogues``.
+
+    Parameters
+    ----------
+    pair
+        What two dialogues that are a pair have in common: their dialogue, under two models.
+    unit
+        What was drawn from a population: the unit of intervals and tests. Default: the pair.
+    repeat
+        What tells repeated runs of one dialogue apart; empty for nothing.
+    """
+
+    pair: tuple[str, ...] = ("dialogue",)
+    unit: tuple[str, ...] = ()
+    repeat: str = ""
+
+    def __post_init__(self) -> None:
+        """Take the pair as the unit."""
+        if not self.unit:
+            object.__setattr__(self, "unit", self.pair)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that the design names."""
+        repeat = (self.repeat,) if self.repeat else ()
+        return tuple(dict.fromkeys((*self.pair, *self.unit, *repeat)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

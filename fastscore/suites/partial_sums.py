@@ -18,15 +18,14 @@ import polars as pl
 from fastscore.suites.base import Suite
 from fastscore.suites.columns import collected
 from fastscore.suites.declarations import Metric
-from fastscore.suites.exact_sums import Size, grids_of, joint_size, size_of, sum_rows
 from fastscore.suites.summary import (
     SUMMARY_SCHEMA,
     Added,
     Summarised,
-    list_reasons,
     summarise_metrics,
     tables_of,
 )
+from fastscore.suites.sums import Size, grids_of, joint_size, list_reasons, size_of, sum_rows
 
 Tables = Mapping[str, pl.LazyFrame]
 Sizes = Sequence[Mapping[str, Size]]

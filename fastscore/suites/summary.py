@@ -1,6 +1,6 @@
 """Summary statistics of committed tables, the same for any order of rows and any shards.
 
-Sums are exact (`fastscore.suites.exact_sums`). Rows are added up once, by dialogue. The few sums of
+Sums are exact (`fastscore.suites.sums`). Rows are added up once, by dialogue. The few sums of
 dialogues are then added up by each label. Intervals take the dialogue as the unit, or the column
 that is named in its place.
 """
@@ -26,11 +26,12 @@ from fastscore.statistics.clustered import (
     mean_of_units,
 )
 from fastscore.suites.columns import collected, hold_if_small
-from fastscore.suites.declarations import NULL_REASONS, Metric, NullReason
-from fastscore.suites.exact_sums import (
+from fastscore.suites.declarations import LABEL_TABLE, NULL_REASONS, Metric, NullReason
+from fastscore.suites.sums import (
     TOTALS,
     Size,
     grids_of,
+    list_reasons,
     merge_sums,
     size_of,
     sum_rows,
@@ -67,8 +68,6 @@ distribution. Where there is no interval, ``interval_reason`` is ``too_few_units
 ``zero_variance``. ``micro`` is the ratio of the two sums."""
 
 ALL = "all"
-LABEL_TABLE = "dialogues"
-"""The table with the labels."""
 COLUMNS_AT_ONCE = 16
 """The most columns that are summed in one pass over a table."""
 BYTES_AT_ONCE = 1 << 29
@@ -537,21 +536,6 @@ def _known_reasons(
             return None
         known[metric] = reason
     return known
-
-
-def list_reasons(rows: pl.LazyFrame, by: Sequence[str], metrics: Sequence[Metric]) -> pl.LazyFrame:
-    """Count by these columns, metric and reason how often a reason is listed."""
-    return (
-        rows.select(*by, pl.col("null_reasons").alias(":listed"))
-        .explode(":listed", keep_nulls=False)
-        .with_columns(
-            pl.col(":listed").struct.field("metric").alias(":metric"),
-            pl.col(":listed").struct.field("reason").cast(pl.String).alias(":reason"),
-        )
-        .filter(pl.col(":metric").is_in([metric.id for metric in metrics]))
-        .group_by(*by, ":metric", ":reason")
-        .agg(pl.len().cast(pl.Int64).alias(":n"))
-    )
 
 
 def _count_reasons(table: Summarised) -> pl.DataFrame:

@@ -6,8 +6,8 @@ import polars as pl
 import pytest
 
 from fastscore.suites.declarations import NULL_REASONS_DTYPE, Metric
-from fastscore.suites.exact_sums import choose_grids, fixed_point
 from fastscore.suites.summary import summarise_metrics
+from fastscore.suites.sums import choose_grids, fixed_point
 
 SCORE = Metric(
     id="score",

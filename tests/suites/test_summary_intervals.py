@@ -16,8 +16,8 @@ from scipy import stats
 from fastscore.suites import columns
 from fastscore.suites import summary as summaries
 from fastscore.suites.declarations import NULL_REASONS_DTYPE, Metric
-from fastscore.suites.exact_sums import choose_grids
 from fastscore.suites.summary import summarise_metrics
+from fastscore.suites.sums import choose_grids
 from tests.conftest import often
 from tests.suites.test_summary import SCORE as OF_DIALOGUES
 

@@ -31,8 +31,7 @@ from fastscore.statistics.clustered import (
     variance_components,
 )
 from fastscore.statistics.resampling import MOST_EXACT, permutation_test, rearrangements
-from fastscore.suites.declarations import NULL_REASONS, Metric
-from fastscore.suites.summary import LABEL_TABLE
+from fastscore.suites.declarations import LABEL_TABLE, NULL_REASONS, Metric
 from fastscore.wording import command_text, parameter, worded
 
 Test = Literal["auto", "t", "permutation"]

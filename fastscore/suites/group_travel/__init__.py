@@ -4,6 +4,7 @@ The metrics M1 to M16 and the welfare measures W1 to W3, over dialogues and thei
 """
 
 from fastscore.suites.base import Suite
+from fastscore.suites.declarations import Design
 from fastscore.suites.group_travel import schema
 from fastscore.suites.group_travel.metrics import METRICS
 from fastscore.suites.group_travel.options import GroupTravel
@@ -20,6 +21,7 @@ SUITE = Suite(
     tables=schema.TABLES,
     metrics=METRICS,
     groups=("condition",),
+    design=Design(pair=("scenario",)),
     runs_without_embedder=True,
     texts_in_logs=True,
     read="events:read_events",

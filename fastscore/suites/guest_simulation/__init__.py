@@ -4,6 +4,7 @@ The metrics PAS, BVS, ORA, DEI and CRRS of the simulated restaurant guests, over
 """
 
 from fastscore.suites.base import Suite
+from fastscore.suites.declarations import Design
 from fastscore.suites.guest_simulation import schema
 from fastscore.suites.guest_simulation.metrics import METRICS
 from fastscore.suites.guest_simulation.options import GROUPS, GuestSimulation
@@ -20,6 +21,7 @@ SUITE = Suite(
     tables=schema.TABLES,
     metrics=METRICS,
     groups=GROUPS,
+    design=Design(pair=("test_case",)),
     texts_in_logs=True,
     check="state_files:check_files",
     read="events:read_events",

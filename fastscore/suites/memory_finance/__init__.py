@@ -4,6 +4,7 @@ The metrics M1 to M5 of the MemFinRobot evaluation, over its traces.
 """
 
 from fastscore.suites.base import Suite
+from fastscore.suites.declarations import Design
 from fastscore.suites.memory_finance import schema
 from fastscore.suites.memory_finance.metrics import METRICS
 from fastscore.suites.memory_finance.options import MemoryFinance
@@ -20,6 +21,7 @@ SUITE = Suite(
     tables=schema.TABLES,
     metrics=METRICS,
     groups=schema.GROUPS,
+    design=Design(pair=("dialogue",)),
     texts_in_logs=True,
     read="events:read_events",
     score="score:score_events",

@@ -5,6 +5,7 @@ similarity (CR), copying (I), their sum (TAS), recovery after shifts, and CAS.
 """
 
 from fastscore.suites.base import Suite
+from fastscore.suites.declarations import Design
 from fastscore.suites.preference_shift import schema
 from fastscore.suites.preference_shift.metrics import METRICS
 from fastscore.suites.preference_shift.options import PreferenceShift
@@ -21,6 +22,7 @@ SUITE = Suite(
     tables=schema.TABLES,
     metrics=METRICS,
     groups=schema.GROUPS,
+    design=Design(pair=("dialogue",)),
     check="extraction:check_files",
     read="events:read_events",
     texts="events:texts_to_embed",

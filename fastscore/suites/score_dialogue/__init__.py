@@ -1,6 +1,7 @@
 """Suite ``score_dialogue``: early prediction of utterances, as babelbit_subnet scores it."""
 
 from fastscore.suites.base import Suite
+from fastscore.suites.declarations import Design
 from fastscore.suites.score_dialogue import schema
 from fastscore.suites.score_dialogue.metrics import METRICS
 from fastscore.suites.score_dialogue.options import ScoreDialogue
@@ -17,6 +18,7 @@ SUITE = Suite(
     tables=schema.TABLES,
     metrics=METRICS,
     groups=schema.GROUPS,
+    design=Design(pair=("dialogue_uid", "challenge_uid")),
     read="events:read_events",
     texts="events:texts_to_embed",
     perplexity_texts="events:perplexity_texts",

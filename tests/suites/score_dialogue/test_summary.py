@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 
 from fastscore.suites.declarations import NULL_REASONS_DTYPE, Metric
-from fastscore.suites.exact_sums import fixed_point
 from fastscore.suites.summary import SUMMARY_SCHEMA, summarise_metrics
+from fastscore.suites.sums import fixed_point
 
 METRIC = Metric(
     id="score",

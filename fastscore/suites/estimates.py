@@ -1,0 +1,157 @@
+"""Estimates of means: one function gives a metric's mean, unit, interval, exclusions and nulls.
+
+Rows whose value a definition fixes (`Metric.fixed_where`) are left out, and rows of different
+scales (`Metric.scale_by`) are kept apart. The unit is that of the design.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import polars as pl
+
+from fastscore.errors import listed
+from fastscore.statistics.clustered import LEVEL, Estimate, clustered_mean
+from fastscore.suites.declarations import Metric
+from fastscore.suites.sums import Sums
+
+PartKey = tuple[str, str | int | bool | None]
+"""A metric's id and the scale of a part of it."""
+UNIT = "unit"
+VALUES_NAMED = 5
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Part:
+    """The rows of a metric that are on one scale, by dialogue.
+
+    Parameters
+    ----------
+    metric
+        The metric.
+    where
+        Which rows these are, as a reader names them: ``condition C4, C5``. Empty for all rows.
+    scale
+        The value of the column that the metric's scale depends on; None if it depends on none.
+    units
+        ``id``, ``pair``, ``unit``, ``repeat``, the labels, ``exact``, ``sum``, ``n``,
+        ``at_minimum`` and ``at_maximum`` of `Sums`: of dialogues with a value, by their ids.
+    bits
+        Of ``exact``.
+    nulls
+        By reason, how many rows of the metric lack a value.
+    left_out
+        How many values of the metric its definition fixes.
+    """
+
+    metric: Metric
+    where: str
+    scale: str | int | bool | None
+    units: pl.DataFrame
+    bits: int
+    nulls: Mapping[str, int]
+    left_out: int
+
+    @property
+    def key(self) -> PartKey:
+        """What names the part."""
+        return self.metric.id, self.scale
+
+    @property
+    def n(self) -> int:
+        """The number of values."""
+        return int(self.units["n"].sum())
+
+    @property
+    def estimate(self) -> Estimate:
+        """The mean over rows, with its interval over units."""
+        return self.estimate_at(LEVEL)
+
+    def estimate_at(self, level: float) -> Estimate:
+        """Estimate the mean with an interval of another level."""
+        units = self.units.group_by(UNIT).agg(pl.col("exact", "n").sum())
+        found = clustered_mean(
+            (units["exact"].cast(pl.Float64) * 2.0**-self.bits).to_numpy(),
+            units["n"].cast(pl.Float64).to_numpy(),
+            minimum=self.metric.minimum,
+            maximum=self.metric.maximum,
+            level=level,
+        )
+        total, n = (int(self.units[name].sum()) for name in ("exact", "n"))
+        return replace(found, value=mean_of(total, n, self.bits) if n else None)
+
+
+def mean_of(total: int, count: int, bits: int) -> float:
+    """Return total * 2^-bits / count, rounded once."""
+    return total / (count << bits) if bits >= 0 else (total << -bits) / count
+
+
+def estimate(sums: Sums, metrics: Sequence[Metric] | None = None) -> list[Part]:
+    """Return the parts of metrics that have a value, in the order of the metrics.
+
+    Parameters
+    ----------
+    sums
+        The dialogues.
+    metrics
+        Some of its metrics. Default: all.
+    """
+    return [part for metric in metrics or sums.metrics for part in _parts(metric, sums)]
+
+
+def _parts(metric: Metric, sums: Sums) -> list[Part]:
+    """Keep apart what is on different scales, and name what was left out by its labels."""
+    scale_by = f"scale:{metric.scale_by}"
+    prefix = f"{metric.id}:"
+    labels = [name for name in sums.frame.columns if name.startswith("label:")]
+    rows = sums.frame.select(
+        "id",
+        "pair",
+        UNIT,
+        "repeat",
+        pl.col(labels).name.map(lambda name: name.removeprefix("label:")),
+        *([scale_by] if metric.scale_by else []),
+        pl.col(f"^{prefix}.*$").name.map(lambda name: name.removeprefix(prefix)),
+    )
+    labels = [label.removeprefix("label:") for label in labels]
+    has_value = rows.filter(pl.col("n") > 0)
+    scales = has_value[scale_by].unique().sort().to_list() if metric.scale_by else [None]
+    nulls = sums.nulls.filter(metric=metric.id).group_by("reason").agg(pl.col("n").sum())
+    parts = []
+    for scale in scales:
+        is_own = pl.lit(True) if scale is None else pl.col(scale_by).eq_missing(scale)
+        own = has_value.filter(is_own)
+        others = rows.filter(pl.col("fixed").gt(0) | pl.col("n").gt(0).and_(~is_own))
+        if own.is_empty():
+            continue
+        parts.append(
+            Part(
+                metric=metric,
+                where=_where(metric, own, others, labels, scale),
+                scale=scale,
+                units=own.drop("fixed", "left_out", scale_by, strict=False),
+                bits=sums.bits[metric.id],
+                nulls=dict(nulls.sort("reason").iter_rows()),
+                left_out=int(rows["left_out"].sum()),
+            )
+        )
+    return parts
+
+
+def _where(
+    metric: Metric,
+    own: pl.DataFrame,
+    others: pl.DataFrame,
+    labels: Sequence[str],
+    scale: str | int | bool | None,
+) -> str:
+    """Say which rows are of a part: by the label whose values tell them from the others."""
+    if others.is_empty():
+        return ""
+    for label in labels:
+        values, left = (set(rows[label].cast(pl.String)) for rows in (own, others))
+        if None not in values and values.isdisjoint(left):
+            return f"{label} {listed(sorted(values), VALUES_NAMED)}"
+    if scale is not None:
+        return f"{metric.scale_by} {str(scale).lower()}"
+    rules = [f"{column} is not {str(value).lower()}" for column, value in metric.fixed_where]
+    return " and ".join(rules)

@@ -1,0 +1,382 @@
+"""Sums of metrics by dialogue: the one adding-up behind every mean, the same for any split of rows.
+
+Sums are kept in whole numbers: each value is rounded to a fixed-point grid that is chosen from
+the metric's range (or, without one, its largest magnitude) and the number of rows, and the 128-bit
+sums of those numbers and of their squares do not depend on the order. The grid is as fine as such
+sums allow: 2^-60 of the largest magnitude for tens of rows, 2^-52 for millions, 2^-48 for a
+thousand million. The rounding error is of the order of a double's own last bits.
+"""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import polars as pl
+
+from fastscore.errors import UsageError, did_you_mean
+from fastscore.suites.base import Suite
+from fastscore.suites.columns import Rows, collected
+from fastscore.suites.declarations import LABEL_TABLE, Design, Metric
+
+_GRID_BITS = 62
+_SUM_BITS = 126
+_LOWEST_EXPONENT = -900
+TOTALS = (
+    pl.col(r"^.*:(rows|n|sum|squares)$").sum(),
+    pl.col(r"^.*:minimum$").min(),
+    pl.col(r"^.*:maximum$").max(),
+)
+"""How the sums of rows (`sum_rows`) are added up again."""
+_KEPT = ("n", "sum", "squares", "minimum", "maximum")
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """What the grids of a table's columns depend on.
+
+    Parameters
+    ----------
+    rows
+        The number of rows.
+    largest
+        The largest magnitude of each column without a declared range.
+    """
+
+    rows: int
+    largest: Mapping[str, float]
+
+
+def summed_columns(metrics: Iterable[Metric]) -> list[str]:
+    """Return the columns that are summed for metrics."""
+    columns = ((metric.id, metric.numerator, metric.denominator) for metric in metrics)
+    return list(dict.fromkeys(name for names in columns for name in names if name is not None))
+
+
+def choose_grids(rows: Rows, metrics: Sequence[Metric]) -> dict[str, int]:
+    """Return the grid of every column that these metrics sum, as the bits after the point.
+
+    A metric's largest magnitude is that of its declared range; only columns without one are read.
+    """
+    return grids_of(size_of(rows, metrics), metrics)
+
+
+def size_of(rows: Rows, metrics: Sequence[Metric]) -> Size:
+    """Count rows, and find the largest magnitude of the columns without a declared range."""
+    ranges = _largest_of_ranges(metrics)
+    unbounded = [column for column in summed_columns(metrics) if column not in ranges]
+    found = collected(
+        rows.select(pl.len().alias("_rows"), pl.col(unbounded).cast(pl.Float64).abs().max())
+    )
+    largest = {column: found[column].item() or 0.0 for column in unbounded}
+    return Size(int(found["_rows"].item()), largest)
+
+
+def joint_size(sizes: Sequence[Size]) -> Size:
+    """Return the size of a table from those of its parts."""
+    columns = sizes[0].largest
+    largest = {column: max(size.largest[column] for size in sizes) for column in columns}
+    return Size(sum(size.rows for size in sizes), largest)
+
+
+def grids_of(size: Size, metrics: Sequence[Metric]) -> dict[str, int]:
+    """Return the grid of every column of a table of this size."""
+    largest = {**_largest_of_ranges(metrics), **size.largest}
+    bits = min(_GRID_BITS, (_SUM_BITS - size.rows.bit_length()) // 2)
+    return {
+        column: bits - max(math.frexp(largest[column])[1], _LOWEST_EXPONENT)
+        for column in summed_columns(metrics)
+    }
+
+
+def _largest_of_ranges(metrics: Sequence[Metric]) -> dict[str, float]:
+    return {
+        metric.id: max(abs(metric.minimum), abs(metric.maximum))
+        for metric in metrics
+        if metric.minimum is not None and metric.maximum is not None
+    }
+
+
+def fixed_point(column: str, bits: int) -> pl.Expr:
+    """Return a column in multiples of 2^-bits, as 128-bit integers whose sums are exact."""
+    # of 64 bits first: polars casts doubles to those faster
+    whole = (pl.col(column).cast(pl.Float64) * 2.0**bits).round().cast(pl.Int64)
+    return whole.cast(pl.Int128)
+
+
+def sum_rows(rows: Rows, by: Sequence[str], grids: Mapping[str, int]) -> pl.DataFrame:
+    """Return by these columns the number of rows, and for each column the sums of its values."""
+    sums = [pl.len().cast(pl.Int64).alias(":rows")]
+    for column, bits in grids.items():
+        whole, value = fixed_point(column, bits), pl.col(column)
+        sums += [
+            value.count().cast(pl.Int64).alias(f"{column}:n"),
+            whole.sum().alias(f"{column}:sum"),
+            whole.pow(2).sum().alias(f"{column}:squares"),
+            value.min().alias(f"{column}:minimum"),
+            value.max().alias(f"{column}:maximum"),
+        ]
+    try:
+        found = collected(rows.lazy().group_by(by).agg(sums) if by else rows.lazy().select(sums))
+    except pl.exceptions.InvalidOperationError:
+        _check_values(rows, grids)
+        raise
+    ends = (pl.col(f"{column}:minimum", f"{column}:maximum").abs().max() for column in grids)
+    largest = (pl.max_horizontal(of_column) for of_column in ends)
+    _check_range(dict(zip(grids, found.select(largest).row(0), strict=True)), grids)
+    return found
+
+
+def merge_sums(sums: pl.LazyFrame, by: Sequence[str], columns: Iterable[str]) -> pl.DataFrame:
+    """Add up sums of several tables, made by `sum_rows` by finer columns."""
+    kept = [":rows", *(f"{column}:{name}" for column in columns for name in _KEPT)]
+    of_columns = sums.select(*by, *kept)
+    return collected(of_columns.group_by(by).agg(TOTALS) if by else of_columns.select(TOTALS))
+
+
+def _check_values(rows: Rows, grids: Mapping[str, int]) -> None:
+    """Refuse a column with NaN, infinities or values beyond its grid."""
+    is_nan = collected(rows.lazy().select(pl.col(*grids).is_nan().any())).row(0, named=True)
+    for column in grids:
+        if is_nan[column]:
+            raise ValueError(f"column {column!r} holds NaN; expected null if there is no value")
+    _check_range(
+        collected(rows.lazy().select(pl.col(*grids).abs().max())).row(0, named=True), grids
+    )
+
+
+def _check_range(largest: Mapping[str, float | None], grids: Mapping[str, int]) -> None:
+    for column, bits in grids.items():
+        if (largest[column] or 0.0) > 2.0 ** (_GRID_BITS - bits):
+            raise ValueError(
+                f"column {column!r}, far out of its declared range: a value lies beyond "
+                f"2**{_GRID_BITS - bits} in magnitude"
+            )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sums:
+    """The metrics of one table, by dialogue.
+
+    Parameters
+    ----------
+    metrics
+        Metrics of one table.
+    design
+        What pairs and units are.
+    frame
+        A row for each dialogue: ``id``, ``pair``, ``unit``, ``repeat``, ``label:NAME``, ``rows``,
+        and ``scale:NAME`` for each column of `Metric.scale_by` (a row for each scale then). For
+        each metric, of the rows in which its definition leaves the value open: ``ID:exact`` (the
+        sum in multiples of 2^-bits), ``ID:sum`` (rounded once), ``ID:n``, ``ID:at_minimum`` and
+        ``ID:at_maximum`` (values at the ends of its range). Of the others: ``ID:fixed`` (rows)
+        and ``ID:left_out`` (values).
+    nulls
+        ``id``, ``metric``, ``reason`` and ``n``: how many rows lack a value, and why.
+    bits
+        Of ``ID:exact``, by metric.
+    lacking
+        By columns of the design in how many dialogues all are null. Such a dialogue has no partner,
+        and is a unit of its own.
+    """
+
+    metrics: tuple[Metric, ...]
+    design: Design
+    frame: pl.DataFrame
+    nulls: pl.DataFrame
+    bits: Mapping[str, int]
+    lacking: Mapping[tuple[str, ...], int]
+
+    def where(self, rows: pl.Expr) -> "Sums":
+        """Keep the dialogues for which a condition holds."""
+        frame = self.frame.filter(rows)
+        nulls = self.nulls.join(frame.select("id").unique(), on="id", how="semi")
+        return replace(self, frame=frame, nulls=nulls)
+
+
+def sum_by_dialogue(
+    suite: Suite,
+    tables: Mapping[str, pl.LazyFrame],
+    metrics: Sequence[Metric],
+    *,
+    design: Design | None = None,
+    labels: Sequence[str] = (),
+) -> Sums:
+    """Add up metrics of one table by dialogue.
+
+    Parameters
+    ----------
+    suite
+        What scored the tables.
+    tables
+        Its tables by name.
+    metrics
+        Metrics of one table.
+    design
+        What pairs and units are. Default: the suite's.
+    labels
+        Columns of table ``dialogues`` whose values are beside the sums.
+
+    Raises
+    ------
+    UsageError
+        Table ``dialogues`` has no such column.
+    """
+    design = design or suite.design
+    table = metrics[0].table
+    places = dialogue_places(suite, tables[LABEL_TABLE], table, design, labels)
+    key = next(one.dialogue_key for one in suite.tables if one.name == table)
+    scales = dict.fromkeys(metric.scale_by for metric in metrics if metric.scale_by)
+    named = places.drop(key).columns
+    rows = (
+        tables[table]
+        .join(places.lazy(), on=key, how="left", nulls_equal=True)
+        .with_columns(pl.col(scale).alias(f"scale:{scale}") for scale in scales)
+    )
+    present = rows.collect_schema().names()
+    # an older run may lack a column by which values are fixed
+    known = [
+        replace(metric, fixed_where=tuple(one for one in metric.fixed_where if one[0] in present))
+        for metric in metrics
+    ]
+    bits = choose_grids(tables[table], known)
+    sums = [
+        one.alias(f"{metric.id}:{name}")
+        for metric in known
+        for name, one in _sums_of(metric, bits[metric.id]).items()
+    ]
+    by = [*named, *(f"scale:{scale}" for scale in scales)]
+    counted = pl.len().cast(pl.Int64).alias("rows")
+    frame, nulls = pl.collect_all(
+        [
+            rows.group_by(by).agg(counted, *sums).sort(by),
+            list_reasons(rows, ["id"], metrics).rename(
+                {":metric": "metric", ":reason": "reason", ":n": "n"}
+            ),
+        ],
+        engine="streaming",
+    )
+    lacking = {
+        columns: int(places.filter(pl.col(name).str.starts_with(ALONE)).height)
+        for name, columns in (("pair", design.pair), ("unit", design.unit))
+    }
+    return Sums(
+        metrics=tuple(metrics),
+        design=design,
+        frame=frame,
+        nulls=nulls.sort("id", "metric", "reason"),
+        bits={metric.id: bits[metric.id] for metric in metrics},
+        lacking={columns: n for columns, n in lacking.items() if n},
+    )
+
+
+ALONE = "\0"
+"""What a unit or a pair begins with that is a dialogue by itself."""
+
+
+def dialogue_places(
+    suite: Suite,
+    dialogues: pl.LazyFrame,
+    table: str,
+    design: Design,
+    labels: Sequence[str],
+) -> pl.DataFrame:
+    """Return a table's key of each dialogue with ``id``, ``pair``, ``unit``, ``repeat``, labels."""
+    require_labels(dialogues, [*design.columns, *labels])
+    keys = {one.name: one.dialogue_key for one in suite.tables}
+    repeat = pl.col(design.repeat) if design.repeat else pl.lit(None)
+    return (
+        dialogues.with_columns(id=identity(keys[LABEL_TABLE]))
+        .select(
+            *keys[table],
+            "id",
+            *(
+                name_of(columns).fill_null(pl.lit(ALONE) + pl.col("id")).alias(name)
+                for name, columns in (("pair", design.pair), ("unit", design.unit))
+            ),
+            repeat.cast(pl.String).alias("repeat"),
+            *(pl.col(label).cast(pl.String).alias(f"label:{label}") for label in labels),
+        )
+        .unique(keys[table], keep="first", maintain_order=True)
+        .collect(engine="streaming")
+    )
+
+
+def identity(key: Sequence[str]) -> pl.Expr:
+    """Return what a row's dialogue is called."""
+    return pl.concat_str(pl.col(key).cast(pl.String).fill_null(""), separator="\0")
+
+
+def name_of(columns: Sequence[str]) -> pl.Expr:
+    """Return what values of several columns are called together; null if all are null."""
+    text = [pl.col(column).cast(pl.String) for column in columns]
+    if len(text) == 1:
+        return text[0]
+    joined = pl.concat_str([one.fill_null("") for one in text], separator=BETWEEN)
+    return pl.when(pl.any_horizontal(one.is_not_null() for one in text)).then(joined)
+
+
+BETWEEN = " / "
+
+
+def require_labels(dialogues: pl.LazyFrame, columns: Sequence[str], run: str = "the run") -> None:
+    """Refuse columns that table ``dialogues`` lacks, or that cannot name groups or units."""
+    schema = dialogues.collect_schema()
+    known = [name for name, dtype in schema.items() if can_label(dtype)]
+    for column in columns:
+        if column not in known:
+            # counts are labels too, but seldom meant
+            likely = [name for name in known if not schema[name].is_integer()]
+            raise UsageError(
+                f"{run}: table {LABEL_TABLE!r} has no labels {column!r}.",
+                did_you_mean(column, likely),
+            )
+
+
+def can_label(dtype: pl.DataType) -> bool:
+    """Return whether values of a type can be labels."""
+    return not (dtype.is_nested() or dtype.is_float())
+
+
+def list_reasons(rows: pl.LazyFrame, by: Sequence[str], metrics: Sequence[Metric]) -> pl.LazyFrame:
+    """Count by these columns, metric and reason how often a reason is listed."""
+    return (
+        rows.select(*by, pl.col("null_reasons").alias(":listed"))
+        .explode(":listed", keep_nulls=False)
+        .with_columns(
+            pl.col(":listed").struct.field("metric").alias(":metric"),
+            pl.col(":listed").struct.field("reason").cast(pl.String).alias(":reason"),
+        )
+        .filter(pl.col(":metric").is_in([metric.id for metric in metrics]))
+        .group_by(*by, ":metric", ":reason")
+        .agg(pl.len().cast(pl.Int64).alias(":n"))
+    )
+
+
+def _sums_of(metric: Metric, bits: int) -> dict[str, pl.Expr]:
+    fixed, value = is_fixed(metric), defined_value(metric)
+    exact = pl.when(~fixed).then(fixed_point(metric.id, bits)).sum()
+    ends = {"at_minimum": metric.minimum, "at_maximum": metric.maximum}
+    counts = {
+        "n": value.count(),
+        **{name: pl.lit(0) if end is None else value.eq(end).sum() for name, end in ends.items()},
+        "fixed": fixed.sum(),
+        "left_out": (fixed & pl.col(metric.id).is_not_null()).sum(),
+    }
+    return {
+        "exact": exact,
+        "sum": exact.cast(pl.Float64) * 2.0**-bits,
+        **{name: number.cast(pl.Int64) for name, number in counts.items()},
+    }
+
+
+def defined_value(metric: Metric) -> pl.Expr:
+    """Return a metric's column, null where its definition fixes the value."""
+    return pl.when(~is_fixed(metric)).then(pl.col(metric.id))
+
+
+def is_fixed(metric: Metric) -> pl.Expr:
+    """Tell in which rows a definition gives a metric's value, whatever the dialogue."""
+    return pl.any_horizontal(
+        pl.lit(False),
+        *(pl.col(column).eq(value).fill_null(False) for column, value in metric.fixed_where),
+    )
