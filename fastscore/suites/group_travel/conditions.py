@@ -162,6 +162,7 @@ def name_conditions(read: Turns, synthesis: pl.DataFrame) -> pl.DataFrame:
     one_source = pl.all_horizontal(source == sources[0] for source in sources)
     return told.with_columns(
         pl.coalesce("dialogue_id", "stated_id", _stem_id()).alias("dialogue"),
+        pl.coalesce("dialogue_id", "stated_id", _stem_id()),
         pl.when(one_source)
         .then(sources[0])
         .otherwise(pl.concat_str(sources, separator=","))

@@ -278,6 +278,9 @@ DIALOGUES = Table(
     grain="a dialogue",
     columns=(
         *_PLACE,
+        column(
+            "dialogue_id", TEXT, "The log's id, also in metadata. Default: the stem of its file."
+        ),
         column("condition", TEXT, "C1 to C5 by the flags, otherwise custom."),
         *(column(flag, BOOLEAN, f"The condition's flag {flag}.") for flag in FLAGS),
         column(

@@ -171,6 +171,7 @@ def _labels(heads: pl.DataFrame, options: GuestSimulation) -> pl.DataFrame:
             "file": heads["file"],
             "line": heads["line"],
             "dialogue": names,
+            "conversation_id": names,
             "experiment_level": level,
             "test_case": _or_else(_or_else(heads["test_case"], in_name), names),
         }

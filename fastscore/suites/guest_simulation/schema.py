@@ -186,6 +186,7 @@ DIALOGUES = Table(
     dialogue_key=("file", "dialogue", "experiment_level"),
     columns=(
         *_PLACE,
+        column("conversation_id", TEXT, "The log's id. Default: the stem of its file."),
         column("test_case", TEXT, "The test case, the same at every level."),
         column("persona", TEXT, "The persona's full name.", nullable=True),
         column("state_source", pl.Enum(STATE_SOURCES), "Source of the conversation's states."),

@@ -220,6 +220,7 @@ def _read(raw: pl.DataFrame, options: MemoryFinance) -> tuple[dict[str, pl.DataF
     tables["dialogues"] = {
         **{name: raw[name] for name in ("file", "line", *LABELS, "trace_version")},
         "dialogue": raw["dialog_id"],
+        "dialog_id": raw["dialog_id"],
         "valid": valid,
         "has_profile": eligible,
         "n_turns": n_turns,

@@ -229,6 +229,7 @@ DIALOGUES = Table(
     grain="a line of a trace",
     columns=(
         *_PLACE,
+        column("dialog_id", TEXT, "The trace's dialog_id.", nullable=True),
         *(
             column(label, TEXT, f"The trace's {label}.", nullable=True)
             for label in LABELS

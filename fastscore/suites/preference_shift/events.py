@@ -396,6 +396,7 @@ def name_dialogues(raw: pl.DataFrame) -> pl.DataFrame:
         "file",
         "line",
         pl.coalesce("session_id", stem).alias("dialogue"),
+        pl.coalesce("session_id", stem),
         pl.col("model_name").alias("model"),
         "true_genre",
         "judge",

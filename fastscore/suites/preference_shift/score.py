@@ -345,7 +345,9 @@ def score_dialogues(
     shift_points = np.searchsorted(of_shift, np.arange(n + 1))
     return pl.concat(
         [
-            dialogues.select("true_genre", "judge", "n_unpaired", "has_shift_metadata"),
+            dialogues.select(
+                "session_id", "true_genre", "judge", "n_unpaired", "has_shift_metadata"
+            ),
             counts,
             pl.DataFrame(
                 {
