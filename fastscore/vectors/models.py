@@ -18,6 +18,7 @@ from fastscore_models import (
     Recipe,
     list_masked,
 )
+from fastscore_models.recipe import MODEL_FILES
 
 from fastscore.errors import ModelError, StoreError, UsageError
 from fastscore.extras import require
@@ -144,6 +145,12 @@ def export_model(
                 f"{parameter('name')} is for models without a recipe, which names its model itself."
             )
         recipe = fastscore_models.load_recipe(name)
+        unchecked = [file for file in MODEL_FILES if file not in recipe.digests]
+        if folder is not None and unchecked:
+            tell(
+                f"The recipe of {recipe.name} pins no SHA-256 of {', '.join(unchecked)}. The files "
+                f"in {folder} are taken as they are."
+            )
         fetch = partial(fastscore_models.fetch, tell=tell)
         return fastscore_models.export(recipe, cache_root(), folder=folder, download=fetch)
 

