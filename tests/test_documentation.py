@@ -220,6 +220,12 @@ def logs(folder: Path) -> None:
     (folder / "logs" / "a.jsonl.zst").write_bytes(zstandard.compress(plain))
 
 
+def rewards(folder: Path) -> None:
+    """Write rewards of tau-bench as its repository has them, without texts."""
+    lines = (ROOT / "tests/results/tau_bench/airline_gpt4o_rewards.jsonl").read_text("utf-8")
+    (folder / "gpt-4o-airline.json").write_text(f"[{','.join(lines.splitlines())}]", "utf-8")
+
+
 def plain_logs(folder: Path) -> None:
     """Write a folder of logs of score_dialogue as the example has them."""
     write_example("score_dialogue", folder / "of_score_dialogue")
@@ -253,6 +259,7 @@ SETUPS: dict[str, tuple[Setup, ...]] = {
         scored("guest_simulation", "run"),
     ),
     "docs/own_metrics.md": (logs, own_metric),
+    "docs/published_numbers.md": (rewards,),
     "docs/python.md": (logs,),
     "docs/report.md": (scored("memory_finance", "run", "base", "new"),),
     "docs/simulation.md": (catalogue,),

@@ -14,6 +14,7 @@ from fastscore.results.checks import Check, read_limits
 from fastscore.results.checks import check as check_run
 from fastscore.results.explaining import Explanations, explain_run
 from fastscore.results.metric_text import find_metrics, metric_range
+from fastscore.results.repeats import run_passes
 from fastscore.results.report.write import write_report
 from fastscore.results.runs import Run, as_run
 from fastscore.results.show import list_runs
@@ -54,6 +55,49 @@ def summary(
     """
     columns = [name.strip() for name in by.split(",")] if isinstance(by, str) else by
     return as_run(run).summarise(by=columns, cluster=cluster)
+
+
+def pass_k(
+    run: Run | StrPath,
+    repeats: str,
+    *,
+    task: str | None = None,
+    by: str | None = None,
+    metrics: Sequence[str] = (),
+) -> pl.DataFrame:
+    """Return pass^k: how often k independent repeats of a task all pass.
+
+    Of a task with n repeats, c of which pass, C(c, k) / C(n, k) estimates it without bias.
+
+    Parameters
+    ----------
+    run
+        A run, or its directory.
+    repeats
+        The column that tells repeats of a task apart, such as the trial.
+    task
+        The column of the tasks, which are the units of the intervals. Default: the dialogue's id.
+    by
+        A label column whose values are estimated by themselves.
+    metrics
+        Only these. Default: all whose values are 0 and 1, one for each task and repeat.
+
+    Returns
+    -------
+    pl.DataFrame
+        One row for each metric, value of `by` and k, with ``pass_k``, ``low`` and ``high``. k ends
+        at the least number of repeats that a task has.
+
+    Raises
+    ------
+    UsageError
+        There is no such column, or no metric has several repeats of a task.
+
+    Examples
+    --------
+    >>> fastscore.pass_k("run", "trial", task="task_id")  # doctest: +SKIP
+    """
+    return run_passes(as_run(run), repeats, task=task, by=by, metrics=metrics)[0]
 
 
 def check(

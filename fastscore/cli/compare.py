@@ -80,7 +80,8 @@ _how = partial(option, heading=HOW)
 @_how(
     "--repeats",
     metavar="COLUMN",
-    help="Column that tells repeated runs apart: intervals then hold for new repeats too.",
+    help="Column that tells repeated runs apart: intervals then hold for new repeats too, and "
+    "metrics that are 0 or 1 have pass^k.",
 )
 @option(
     "--test",

@@ -32,6 +32,12 @@ from fastscore.terminal import result_console, write, write_line, write_note
     help="Of groups: means over rows, or ratios of sums.",
 )
 @option(
+    "--repeats",
+    metavar="COLUMN",
+    help="Column that tells repeated runs apart, such as the trial: adds pass^k of metrics that "
+    "are 0 or 1. Tasks are the values of --cluster.",
+)
+@option(
     "--baselines",
     is_flag=True,
     help="Add what trivial agents score on the same log, such as one that always refuses.",

@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from fastscore.errors import FastscoreError, InputError
+from fastscore.errors import FastscoreError, InputError, UsageError
 from fastscore.options import build_options, option_values
 from fastscore.results.groups import summarise_defined
 from fastscore.results.headlines import baseline_grid, baseline_records, read_headlines
 from fastscore.results.metric_text import counted, write_csv
+from fastscore.results.repeats import PASS_SCHEMA, passes_grid, run_passes
 from fastscore.results.runs import Run, open_run
 from fastscore.results.summary_table import (
     DIALOGUES,
@@ -64,6 +65,7 @@ def show_summary(
     everything: bool = False,
     average: str = "macro",
     baselines: bool = False,
+    repeats: str | None = None,
     format: Format = "table",
 ) -> None:
     """Show the summary of a run: over all of it and by its first label, or by those named.
@@ -84,23 +86,30 @@ def show_summary(
         ``macro`` (means over rows) or ``micro`` (ratios of sums), of groups in a table.
     baselines
         Add the scores of trivial agents on the same log.
+    repeats
+        The column that tells repeated runs apart: pass^k of metrics that are 0 or 1 is added, over
+        the values of `cluster` as the tasks.
     format
         ``csv`` and ``json`` have every statistic unrounded, over all rows. The other formats leave
         out rows in which a definition gives the value.
     """
-    if format == "json" and not (by or cluster or metrics or baselines):
+    if format == "json" and not (by or cluster or metrics or baselines or repeats):
         write(run.summary_json)
         return
     suite = run.suite
     summary = run.summarise(by=by, cluster=cluster)
     unit = cluster or DIALOGUES
     ids = choose_metrics(suite, summary, metrics, everything=everything)
+    passes, uneven = _passes(run, repeats, cluster, by, metrics)
     if format == "csv":
-        write(write_csv(summary_records(suite, summary, ids)))
+        table = summary_records(suite, summary, ids)
+        write(write_csv(pl.concat([table, passes], how="diagonal") if repeats else table))
         return
     if format == "json":
         records = summary_records(suite, summary, ids).to_dicts()
         content = {"signature": run.signature, "summary": records}
+        if repeats:
+            content |= {"pass_k": passes.to_dicts()}
         if baselines:
             content["baselines"] = baseline_records(read_headlines(run, cluster=cluster))
         write(json.dumps(content, indent=2, ensure_ascii=False) + "\n")
@@ -114,6 +123,9 @@ def show_summary(
         shown, others = _first_groups(suite, summary, ids, average, unit)
         grids += shown
         more += others
+    more += uneven
+    if passes.height:
+        grids.append(passes_grid(passes, unit))
     if baselines:
         headlines = read_headlines(run, cluster=cluster)
         more += [f"No trivial baselines: {headlines.lacking}"] if headlines.lacking else []
@@ -121,6 +133,20 @@ def show_summary(
     show_grids(grids, format, _counted(run))
     for line in more if format == "table" else ():
         result_console().print(line)
+
+
+def _passes(
+    run: Run, repeats: str | None, task: str | None, by: Sequence[str], metrics: Sequence[str]
+) -> tuple[pl.DataFrame, list[str]]:
+    """Estimate pass^k for each value of at most one label."""
+    if repeats is None:
+        return pl.DataFrame(schema=PASS_SCHEMA), []
+    if len(by) > 1:
+        raise UsageError(
+            f"pass^k is of the values of one label, not of {', '.join(by)}.",
+            "Name one column in by, or leave out repeats.",
+        )
+    return run_passes(run, repeats, task=task, by=next(iter(by), None), metrics=metrics)
 
 
 def _first_groups(

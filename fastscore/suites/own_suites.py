@@ -1,7 +1,7 @@
 """Suites of users: a decorated function over the rows of logs, and the columns that it reads."""
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import make_dataclass
 from functools import partial
 from typing import Any, TypedDict
@@ -69,7 +69,7 @@ def suite(
     *,
     columns: Mapping[str, type | Column],
     metrics: Mapping[str, MetricFacts],
-    dialogue: str = "dialogue",
+    dialogue: str | Sequence[str] = "dialogue",
     version: int = 1,
     options: type[Any] | None = None,
 ) -> Callable[[Function], Suite]:
@@ -89,6 +89,8 @@ def suite(
         The metrics by name.
     dialogue
         The column with the dialogue's id. Rows without an id belong to the dialogue of their file.
+        Or several columns that name a dialogue together, such as task and trial. They are columns
+        of the table ``dialogues`` too, so that `compare` takes them.
     version
         Rises whenever a number may change. The signature also has a hash of the source.
     options
@@ -122,10 +124,16 @@ def suite(
         if taken not in (["rows"], ["rows", "options"]):
             raise UsageError(f"{name!r} takes {', '.join(taken)}; expected rows or rows, options.")
         declared = tuple(declared_metric(function, id, **facts) for id, facts in metrics.items())
+        key = (dialogue,) if isinstance(dialogue, str) else tuple(dialogue)
+        read = [
+            _column(name, column, kind, required=column not in key or len(key) > 1)
+            for column, kind in {**dict.fromkeys(key, str), **columns}.items()
+        ]
+        labels = [_label(name, column) for column in read if column.name in key and len(key) > 1]
         table = Table(
             name=DIALOGUES,
             grain="a dialogue",
-            columns=(*_FIRST, *map(output_column, declared), _REASONS),
+            columns=(*_FIRST, *labels, *map(output_column, declared), _REASONS),
         )
         made = Suite(
             name=name,
@@ -133,18 +141,12 @@ def suite(
             title=text.splitlines()[0].rstrip("."),
             version=version,
             options=options or make_dataclass(name, [], namespace={"suite": name}, frozen=True),
-            source=Source(
-                columns=tuple(
-                    _column(name, column, kind, required=column != dialogue)
-                    for column, kind in {dialogue: str, **columns}.items()
-                ),
-                dialogue_key=(dialogue,),
-            ),
+            source=Source(columns=tuple(read), dialogue_key=key),
             tables=(table,),
             metrics=declared,
             code=(f"{name}:{source_hash(function)}",),
-            read=partial(_read, dialogue),
-            score=partial(_score, function, table, declared, "options" in taken),
+            read=partial(_read, key),
+            score=partial(_score, function, table, declared, labels, "options" in taken),
         )
         declare(made)
         return made
@@ -164,13 +166,33 @@ def _column(suite_name: str, name: str, kind: "type | Column", *, required: bool
     return Column(name=name, kind=_KINDS[kind], required=required, needed_by=needed)
 
 
-def _read(dialogue: str, raw: pl.DataFrame, options: Any) -> Events:
-    rows = raw.with_columns(dialogue=pl.coalesce(dialogue, "file"))
-    numbered = rows.select(pl.col("dialogue").unique(maintain_order=True)).with_columns(
-        pl.int_range(pl.len()).alias(ROW)
+_LABELS: dict[ColumnKind, pl.DataType] = {"text": pl.String(), "integer": pl.Int64()}
+
+
+def _label(suite_name: str, column: Column) -> OutputColumn:
+    """Return a column that names dialogues beside others, as table ``dialogues`` has it."""
+    if column.kind not in _LABELS:
+        raise UsageError(
+            f"Suite {suite_name!r}: column {column.name!r} is of kind {column.kind}, expected str "
+            "or int in a column that names dialogues."
+        )
+    return OutputColumn(
+        name=column.name,
+        dtype=_LABELS[column.kind],
+        description="One of the columns that name the dialogue.",
     )
+
+
+def _read(key: Sequence[str], raw: pl.DataFrame, options: Any) -> Events:
+    name = pl.concat_str(pl.col(key).cast(pl.String), separator="/")
+    rows = raw.with_columns(dialogue=pl.coalesce(name, "file"))
+    # names of several columns may be equal where the columns are not: a/b and c, a and b/c
+    on = list(dict.fromkeys(("dialogue", *key)))
+    distinct = rows.select(on).unique(maintain_order=True)
+    numbered = distinct.with_columns(pl.int_range(pl.len()).alias(ROW))
     return Events(
-        {"rows": rows.join(numbered, on="dialogue", maintain_order="left")}, empty_rejects()
+        {"rows": rows.join(numbered, on=on, nulls_equal=True, maintain_order="left")},
+        empty_rejects(),
     )
 
 
@@ -178,13 +200,15 @@ def _score(
     function: Function,
     table: Table,
     metrics: tuple[Any, ...],
+    labels: Sequence[OutputColumn],
     takes_options: bool,
     events: Events,
     vectors: Any,
     options: Any,
 ) -> dict[str, pl.DataFrame]:
     rows = events.frames["rows"]
-    dialogues = rows.group_by("dialogue", maintain_order=True).agg(pl.col("file", "line").first())
+    named = (column.name for column in (*_FIRST, *labels))
+    dialogues = rows.group_by(ROW, maintain_order=True).agg(pl.col(*named).first()).drop(ROW)
     given: dict[str, Any] = {"rows": rows.lazy()}
     if takes_options:
         given["options"] = options

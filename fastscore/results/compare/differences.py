@@ -4,13 +4,11 @@ A side is summed by dialogue, label, cluster and repeat. The mean is that over r
 has it. The interval, the test and the effect size are of the same mean, over clusters.
 """
 
-import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-import numpy as np
 import polars as pl
 
 from fastscore.errors import UsageError, counted, did_you_mean
@@ -28,7 +26,6 @@ from fastscore.statistics.clustered import (
     least_detectable,
     repeated_difference,
     t_p_value,
-    variance_components,
 )
 from fastscore.statistics.resampling import MOST_EXACT, permutation_test, rearrangements
 from fastscore.suites.declarations import LABEL_TABLE, NULL_REASONS, Metric
@@ -183,31 +180,6 @@ def published_differences(a: Side, b: Side, metrics: Sequence[Metric]) -> Iterat
             "cohens_d": significance.cohens_d(y, x),
             "mann_whitney_u": ranks.statistic,
             "mann_whitney_p": ranks.p_value,
-        }
-
-
-def describe_repeats(side: Side, metrics: Sequence[Metric]) -> Iterator[dict[str, Any]]:
-    """Part each metric's variance into that between dialogues, between repeats and the rest."""
-    for metric in metrics:
-        rows = _rows_with_values(side.sums.values, metric).drop_nulls(REPEAT)
-        n = int(rows[f"{metric.id}:n"].sum())
-        cells = _sums(rows, metric, KEY, REPEAT)
-        parts = variance_components(
-            (cells["sum"] / cells["n"]).to_numpy(),
-            cells[KEY].rank("dense").to_numpy().astype(np.int64) - 1,
-            cells[REPEAT].rank("dense").to_numpy().astype(np.int64) - 1,
-        )
-        yield {
-            "group": side.group,
-            "side": side.name,
-            "metric": metric.id,
-            "n_dialogues": cells[KEY].n_unique(),
-            "n_repeats": cells[REPEAT].n_unique(),
-            "mean": rows[f"{metric.id}:sum"].sum() / n if n else None,
-            **{
-                f"sd_{name}": None if part is None else math.sqrt(part)
-                for name, part in zip(("dialogues", "repeats", "residual"), parts, strict=True)
-            },
         }
 
 

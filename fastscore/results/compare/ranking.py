@@ -12,6 +12,7 @@ import polars as pl
 
 from fastscore.results.compare.differences import Inference, Side
 from fastscore.results.dialogue_sums import CLUSTER, KEY
+from fastscore.results.repeats import PASS_SCHEMA, REPEATS_SCHEMA
 from fastscore.statistics import ALPHA
 from fastscore.statistics.clustered import LEVEL, clustered_mean
 from fastscore.statistics.resampling import resample_means
@@ -119,20 +120,6 @@ over each system's own if they share none. ``low`` and ``high`` hold for all sys
 95 % (Bonferroni). ``place_low`` and ``place_high`` are a 95 % bootstrap interval of the place.
 Systems with a letter in common cannot be told apart; ``is_best`` if that letter is the first's."""
 
-REPEATS_SCHEMA: dict[str, pl.DataType] = {
-    "group": pl.String(),
-    "side": pl.String(),
-    "metric": pl.String(),
-    "n_dialogues": pl.Int64(),
-    "n_repeats": pl.Int64(),
-    "mean": pl.Float64(),
-    "sd_dialogues": pl.Float64(),
-    "sd_repeats": pl.Float64(),
-    "sd_residual": pl.Float64(),
-}
-"""One row a group, side and metric: standard deviations between dialogues, between repeats and of
-the rest, by the method of moments of a crossed design; a negative variance counts as 0."""
-
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
@@ -160,6 +147,8 @@ class Comparison:
         In `PUBLISHED_SCHEMA`; no row unless they were asked for.
     repeats
         In `REPEATS_SCHEMA`; no row without a column of repeats.
+    pass_k
+        In `PASS_SCHEMA`: pass^k of metrics that are 0 or 1; no row without a column of repeats.
     differing
         The parts of signatures that differ.
 
@@ -179,6 +168,7 @@ class Comparison:
     metrics: tuple[Metric, ...] = ()
     published: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=PUBLISHED_SCHEMA))
     repeats: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=REPEATS_SCHEMA))
+    pass_k: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=PASS_SCHEMA))
     differing: tuple[str, ...] = ()
 
     @property

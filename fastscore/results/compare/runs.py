@@ -26,7 +26,6 @@ from fastscore.results.compare.differences import (
     check_signatures,
     choose_design,
     choose_metrics,
-    describe_repeats,
     describe_side,
     differences,
     published_differences,
@@ -37,7 +36,6 @@ from fastscore.results.compare.ranking import (
     LEAST_SYSTEMS,
     PUBLISHED_SCHEMA,
     RANKING_SCHEMA,
-    REPEATS_SCHEMA,
     SIDES_SCHEMA,
     Comparison,
     rank_systems,
@@ -49,6 +47,12 @@ from fastscore.results.dialogue_sums import (
     REPEAT,
     DialogueSums,
     sum_by_dialogue,
+)
+from fastscore.results.repeats import (
+    PASS_SCHEMA,
+    REPEATS_SCHEMA,
+    describe_passes,
+    describe_repeats,
 )
 from fastscore.results.runs import Run, as_runs
 from fastscore.statistics import ALPHA, SAMPLES
@@ -210,10 +214,11 @@ def compare(
     cluster
         The column whose values are the units of inference. Default: what is paired.
     repeats
-        The column that tells repeated runs (seeds) apart: intervals are then for new repeats too.
+        The column that tells repeated runs (seeds) apart: intervals are then for new repeats too,
+        and metrics that are 0 or 1 have pass^k.
     test
         ``t``, ``permutation`` (of signs for pairs, else of labels, by cluster), or ``auto``: exact
-        permutations if there are at most 10,000 of them, else t.
+        permutations if there are at most 10,000 of them, else t. With `repeats` t alone.
     allow_different_signatures
         Compare numbers that were made in different ways.
     published_statistics
@@ -250,6 +255,12 @@ def compare(
     >>> found.differences.select("a", "b", "difference", "p_holm").head(3)
     """
     opened = _opened(runs, alpha, test)
+    if repeats is not None and test == "permutation":
+        raise UsageError(
+            "Permutations of dialogues leave out the variance between repeats, so their p-values "
+            "are too small for new repeats.",
+            "Use test t with repeats.",
+        )
     files = (judge,) if isinstance(judge, str | PathLike) else tuple(judge)
     judged = judge_runs(opened, files, judge_columns, judge_scale) if files else []
     judge_metrics = judged[0].judge_metrics if judged else ()
@@ -281,7 +292,7 @@ def compare(
         if unpaired and cluster is None:
             groups = [list(map(_independent, sides, range(len(sides)))) for sides in groups]
         _add_differences(found, groups, of_table, how, selection, notes, unpaired=unpaired)
-        _add_sides(found, groups, of_table, how, published=published_statistics)
+        _add_sides(found, groups, of_table, how, notes, published=published_statistics)
     notes += _refuse_few_levels(few, selection, is_all=len(few) == len(names))
     decided, more = decide(pl.DataFrame(found.differences, DIFFERENCES_SCHEMA), chosen, alpha)
     return Comparison(
@@ -296,6 +307,7 @@ def compare(
         metrics=tuple(chosen),
         published=pl.DataFrame(found.published, PUBLISHED_SCHEMA),
         repeats=pl.DataFrame(found.repeats, REPEATS_SCHEMA),
+        pass_k=pl.DataFrame(found.pass_k, PASS_SCHEMA),
     )
 
 
@@ -334,6 +346,7 @@ class _Rows:
     sides: list[dict[str, Any]] = field(default_factory=list)
     published: list[dict[str, Any]] = field(default_factory=list)
     repeats: list[dict[str, Any]] = field(default_factory=list)
+    pass_k: list[dict[str, Any]] = field(default_factory=list)
     groups: list[tuple[Sequence[Metric], Sequence[Side]]] = field(default_factory=list)
 
 
@@ -366,6 +379,7 @@ def _add_sides(
     groups: Sequence[Sequence[Side]],
     metrics: Sequence[Metric],
     how: Inference,
+    notes: list[str],
     *,
     published: bool,
 ) -> None:
@@ -378,7 +392,12 @@ def _add_sides(
             for a, b in combinations(sides, 2):
                 found.published.extend(published_differences(a, b, metrics))
         if how.has_repeats:
-            found.repeats.extend(row for side in sides for row in describe_repeats(side, metrics))
+            values = {side.name: side.sums.values for side in sides}
+            for name, rows in values.items():
+                found.repeats.extend(describe_repeats(sides[0].group, name, rows, metrics))
+            passes, more = describe_passes(sides[0].group, values, metrics)
+            found.pass_k.extend(passes)
+            notes.extend(more)
 
 
 def _ranking(found: _Rows, decided: pl.DataFrame, how: Inference) -> pl.DataFrame:

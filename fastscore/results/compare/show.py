@@ -19,6 +19,7 @@ from fastscore.results.metric_text import (
     p_text,
     write_csv,
 )
+from fastscore.results.repeats import passes_grid, repeats_grid
 from fastscore.results.summary_table import ARROWS, main_reason, name_columns
 from fastscore.suites.declarations import Metric
 from fastscore.terminal import plain, result_console, write
@@ -62,7 +63,7 @@ def comparison_json(comparison: Comparison) -> str:
         "sides": comparison.sides.to_dicts(),
         "differences": comparison.differences.to_dicts(),
     }
-    for name in ("ranking", "published", "repeats"):
+    for name in ("ranking", "published", "repeats", "pass_k"):
         table: pl.DataFrame = getattr(comparison, name)
         if table.height:
             content[name] = table.to_dicts()
@@ -86,7 +87,10 @@ def comparison_grids(comparison: Comparison) -> list[Grid]:
     if comparison.ranking.height:
         grids.insert(0, _ranking(comparison.ranking, declared))
     if comparison.repeats.height:
-        grids.append(_repeats(comparison.repeats, declared))
+        names = _names(comparison.repeats["metric"].to_list(), declared)
+        grids.append(repeats_grid(comparison.repeats, names))
+    if comparison.pass_k.height:
+        grids.insert(0, passes_grid(comparison.pass_k, comparison.unit))
     if comparison.published.height:
         grids.append(_published(comparison.published, declared))
     return [*grids, _sides(comparison)]
@@ -293,21 +297,6 @@ def _ranking(rows: pl.DataFrame, declared: Mapping[str, Metric]) -> Grid:
 
 def _places(row: Record) -> str:
     return NONE if row["place_low"] is None else f"{row['place_low']} to {row['place_high']}"
-
-
-def _repeats(rows: pl.DataFrame, declared: Mapping[str, Metric]) -> Grid:
-    records = rows.to_dicts()
-    column = partial(column_of, records)
-    columns = [
-        column("side", lambda row: _within(row["group"], row["side"]), right=False),
-        *_names([row["metric"] for row in records], declared),
-        column("mean", lambda row: number_text(row["mean"], 4)),
-        column("sd dialogues", lambda row: number_text(row["sd_dialogues"], 4)),
-        column("sd repeats", lambda row: number_text(row["sd_repeats"], 4)),
-        column("sd rest", lambda row: number_text(row["sd_residual"], 4)),
-        column("repeats", lambda row: f"{row['n_repeats']:,}"),
-    ]
-    return Grid("variation between dialogues and between repeats", tuple(columns))
 
 
 def _published(rows: pl.DataFrame, declared: Mapping[str, Metric]) -> Grid:

@@ -1,0 +1,264 @@
+"""Repeated runs of the same tasks: what varies between them, and pass^k of metrics that are 0 or 1.
+
+pass^k is the chance that k independent repeats of a task all pass (Yao et al. 2024, tau-bench). Of
+a task with n repeats, c of which pass, C(c, k) / C(n, k) estimates it without bias.
+"""
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from fastscore.errors import UsageError, counted
+from fastscore.results.dialogue_sums import CLUSTER, KEY, LABEL, REPEAT, sum_by_dialogue
+from fastscore.results.metric_text import interval_text, number_text
+from fastscore.results.runs import Run
+from fastscore.statistics.clustered import (
+    Clusters,
+    Estimate,
+    clustered_difference,
+    clustered_mean,
+    variance_components,
+)
+from fastscore.statistics.samples import Values
+from fastscore.suites.declarations import Metric
+from fastscore.terminal.grids import Column, Grid, column_of
+
+REPEATS_SCHEMA: dict[str, pl.DataType] = {
+    "group": pl.String(),
+    "side": pl.String(),
+    "metric": pl.String(),
+    "n_dialogues": pl.Int64(),
+    "n_repeats": pl.Int64(),
+    "mean": pl.Float64(),
+    "sd_dialogues": pl.Float64(),
+    "sd_repeats": pl.Float64(),
+    "sd_residual": pl.Float64(),
+}
+"""One row a group, side and metric: standard deviations between dialogues, between repeats and of
+the rest, by the method of moments of a crossed design; a negative variance counts as 0."""
+
+PASS_SCHEMA: dict[str, pl.DataType] = {
+    "group": pl.String(),
+    "side": pl.String(),
+    "against": pl.String(),
+    "metric": pl.String(),
+    "k": pl.Int64(),
+    "n_tasks": pl.Int64(),
+    "pass_k": pl.Float64(),
+    "low": pl.Float64(),
+    "high": pl.Float64(),
+    "reason": pl.String(),
+}
+"""One row a group, side, metric and k: pass^k over tasks with its 95 % confidence interval, by task
+or cluster. If ``against`` names a second side, ``pass_k`` is the difference from that side."""
+
+
+def pass_k(passed: npt.ArrayLike, trials: npt.ArrayLike) -> Values:
+    """Return the unbiased estimates of pass^1 to pass^k of each task, k its least number of trials.
+
+    Parameters
+    ----------
+    passed, trials
+        Shape (n_tasks,): how many of each task's trials pass, and how many there are.
+
+    Returns
+    -------
+    ndarray
+        Shape (n_tasks, k): C(passed, k) / C(trials, k).
+    """
+    c, n = (np.asarray(each, np.float64)[:, None] for each in (passed, trials))
+    drawn = np.arange(int(n.min())) if n.size else np.zeros(0)
+    return np.asarray(np.cumprod(np.maximum(c - drawn, 0.0) / (n - drawn), axis=1))
+
+
+def describe_repeats(
+    group: str | None, side: str, values: pl.DataFrame, metrics: Sequence[Metric]
+) -> Iterator[dict[str, Any]]:
+    """Part each metric's variance into that between dialogues, between repeats and the rest."""
+    for metric in metrics:
+        rows = values.filter(pl.col(f"{metric.id}:n") > 0).drop_nulls(REPEAT)
+        sum_, n = (pl.col(f"{metric.id}:{name}").sum() for name in ("sum", "n"))
+        cells = rows.group_by(KEY, REPEAT).agg(sum=sum_, n=n).sort(KEY, REPEAT)
+        parts = variance_components(
+            (cells["sum"] / cells["n"]).to_numpy(),
+            *(cells[name].rank("dense").to_numpy().astype(np.int64) - 1 for name in (KEY, REPEAT)),
+        )
+        names = ("sd_dialogues", "sd_repeats", "sd_residual")
+        yield {
+            "group": group,
+            "side": side,
+            "metric": metric.id,
+            "n_dialogues": cells[KEY].n_unique(),
+            "n_repeats": cells[REPEAT].n_unique(),
+            "mean": float(cells["sum"].to_numpy().sum() / cells["n"].to_numpy().sum())
+            if cells.height
+            else None,
+            **{
+                name: None if part is None else math.sqrt(part)
+                for name, part in zip(names, parts, strict=True)
+            },
+        }
+
+
+def describe_passes(
+    group: str | None, sides: Mapping[str, pl.DataFrame], metrics: Sequence[Metric]
+) -> tuple[list[dict[str, Any]], list[str]]:
+    """Estimate pass^k of each side, and the differences of two sides over their common tasks.
+
+    Parameters
+    ----------
+    group
+        The sides' group.
+    sides
+        By name, the values of `sum_by_dialogue` with repeats.
+    metrics
+        Metrics of one table. Those with other values than 0 and 1, or with several rows of a task
+        and repeat, have no pass^k.
+
+    Returns
+    -------
+    tuple
+        Rows of `PASS_SCHEMA`, and notes on tasks with fewer repeats than others.
+    """
+    rows, notes = [], []
+    for metric in metrics:
+        tasks = {name: _tasks(values, metric) for name, values in sides.items()}
+        found = {name: frame for name, frame in tasks.items() if frame is not None}
+        for name, frame in found.items():
+            place = {"group": group, "side": name, "metric": metric.id}
+            notes += _uneven(frame, metric, name)
+            for k, of_k in enumerate(pass_k(frame["passed"], frame["trials"]).T, 1):
+                clusters = _clusters(frame, of_k)
+                estimate = clustered_mean(clusters.sums, clusters.counts, minimum=0, maximum=1)
+                rows.append({**place, **_row(k, frame.height, estimate)})
+        for (a, first), (b, second) in combinations(found.items(), 2):
+            pairs = first.join(second, on=[KEY, CLUSTER], suffix="/b", maintain_order="left")
+            place = {"group": group, "side": b, "against": a, "metric": metric.id}
+            if pairs.is_empty():
+                continue
+            of_a, of_b = (
+                pass_k(pairs[f"passed{end}"], pairs[f"trials{end}"]).T for end in ("", "/b")
+            )
+            for k, (x, y) in enumerate(zip(of_a, of_b, strict=False), 1):
+                estimate = clustered_difference(
+                    _clusters(pairs, x), _clusters(pairs, y), shared=True, minimum=0, maximum=1
+                )
+                rows.append({**place, **_row(k, pairs.height, estimate)})
+    return rows, notes
+
+
+def run_passes(
+    run: Run,
+    repeats: str,
+    *,
+    task: str | None = None,
+    by: str | None = None,
+    metrics: Sequence[str] = (),
+) -> tuple[pl.DataFrame, list[str]]:
+    """Estimate pass^k of a run, with notes; see `fastscore.pass_k`."""
+    chosen = [
+        metric
+        for metric in run.suite.metrics
+        if (metric.minimum, metric.maximum) == (0, 1)
+        and (metric.id in metrics if metrics else metric.id in set(run.summary["metric"]))
+    ]
+    rows: list[dict[str, Any]] = []
+    notes: list[str] = []
+    for table in dict.fromkeys(metric.table for metric in chosen):
+        of_table = [metric for metric in chosen if metric.table == table]
+        sums = sum_by_dialogue(run, of_table, key=task or KEY, by=by, repeats=repeats)
+        values = sums.values.drop_nulls([KEY, REPEAT])
+        for (label,), part in values.group_by(LABEL, maintain_order=True):
+            group = None if label is None else str(label)
+            found, more = describe_passes(group, {str(run.path): part}, of_table)
+            rows += found
+            notes += more
+    if not any(row["k"] > 1 for row in rows):
+        raise UsageError(
+            f"{run.path}: no {task or 'dialogue'} has a metric of 0 or 1 with one value in each of "
+            f"two values of {repeats} or more, so there is no pass^2.",
+            "Name the column of the tasks: task of pass_k, --cluster of summary.",
+        )
+    return pl.DataFrame(rows, PASS_SCHEMA), notes
+
+
+def _tasks(values: pl.DataFrame, metric: Metric) -> pl.DataFrame | None:
+    """Count the trials of each task, and those that pass; None if values are not 0 and 1."""
+    n, zeros, ones = (pl.col(f"{metric.id}:{name}") for name in ("n", "at_minimum", "at_maximum"))
+    rows = values.filter(n > 0).drop_nulls(REPEAT)
+    if (metric.minimum, metric.maximum) != (0, 1) or rows.is_empty():
+        return None
+    if rows.select((n != 1).any() | (zeros + ones != n).any()).item():
+        return None
+    tasks = rows.group_by(KEY, CLUSTER).agg(passed=ones.sum(), trials=n.sum())
+    return tasks.sort(KEY, CLUSTER)
+
+
+def _uneven(tasks: pl.DataFrame, metric: Metric, side: str) -> list[str]:
+    least, most = (int(end) for end in tasks.select(a=pl.min("trials"), b=pl.max("trials")).row(0))
+    if least == most:
+        return []
+    few = tasks.filter(pl.col("trials") == least)
+    return [
+        f"{side}: {metric.id}: pass^k ends at k = {least}: {counted(few.height, 'tasks')} (such as "
+        f"{few[KEY][0]!r}) of {tasks.height:,} have {least} repeats with a value, others up to "
+        f"{most}"
+    ]
+
+
+def _clusters(tasks: pl.DataFrame, values: Values) -> Clusters:
+    _, codes = np.unique(tasks[CLUSTER].cast(pl.String).to_numpy(), return_inverse=True)
+    sums, counts = np.bincount(codes, values), np.bincount(codes).astype(np.float64)
+    return Clusters(sums.astype(np.float64), counts)
+
+
+def _row(k: int, n_tasks: int, found: Estimate) -> dict[str, Any]:
+    interval = {"low": found.low, "high": found.high, "reason": found.reason}
+    return {"k": k, "n_tasks": n_tasks, "pass_k": found.value, **interval}
+
+
+def repeats_grid(rows: pl.DataFrame, names: Sequence[Column]) -> Grid:
+    """Lay out rows of `REPEATS_SCHEMA`; `names` are the columns that name the metrics."""
+    column = partial(column_of, rows.to_dicts())
+    columns = [
+        column("side", _side, right=False),
+        *names,
+        column("mean", lambda row: number_text(row["mean"], 4)),
+        column("sd dialogues", lambda row: number_text(row["sd_dialogues"], 4)),
+        column("sd repeats", lambda row: number_text(row["sd_repeats"], 4)),
+        column("sd rest", lambda row: number_text(row["sd_residual"], 4)),
+        column("repeats", lambda row: f"{row['n_repeats']:,}"),
+    ]
+    return Grid("variation between dialogues and between repeats", tuple(columns))
+
+
+def passes_grid(rows: pl.DataFrame, unit: str) -> Grid:
+    """Lay out rows of `PASS_SCHEMA`, each side and metric named once."""
+    records = rows.to_dicts()
+    column = partial(column_of, records)
+
+    def once(write: Callable[[Mapping[str, Any]], str]) -> Callable[[Mapping[str, Any]], str]:
+        return lambda row: write(row) if row["k"] == 1 else ""
+
+    columns = (
+        column("side", once(_side), right=False, wraps=True),
+        column("metric", once(lambda row: str(row["metric"])), right=False),
+        column("tasks", once(lambda row: f"{row['n_tasks']:,}")),
+        column("k", lambda row: str(row["k"])),
+        column(
+            "pass^k [95 % CI]",
+            lambda row: interval_text(row["pass_k"], row["low"], row["high"], 3),
+        ),
+    )
+    return Grid(f"pass^k: chance that k repeats of a task all pass (unit: {unit})", columns)
+
+
+def _side(row: Mapping[str, Any]) -> str:
+    name = row["side"] if row.get("against") is None else f"{row['side']} - {row['against']}"
+    return name if row["group"] is None else f"{row['group']}: {name}"

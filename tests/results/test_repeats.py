@@ -1,0 +1,163 @@
+"""pass^k of repeated tasks: by hand, by all draws of trials, and as tau-bench published it."""
+
+import json
+import os
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+import fastscore
+from fastscore.errors import UsageError
+from fastscore.results.repeats import pass_k
+from fastscore.results.show import show_summary
+from fastscore.suites import registry
+
+REWARDS = Path(__file__).parent / "tau_bench" / "airline_gpt4o_rewards.jsonl"
+PUBLISHED = [0.420, 0.273, 0.220, 0.200]
+
+
+@pytest.fixture
+def suite(monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.setattr(registry, "_declared_here", {})
+
+    @fastscore.suite(
+        columns={"task_id": int, "trial": int, "reward": float},
+        dialogue=("task_id", "trial"),
+        metrics={
+            "passed": {"range": (0, 1), "better": "higher"},
+            "reward": {"range": (0, 1), "better": "higher"},
+        },
+    )
+    def tau_bench(rows: pl.LazyFrame) -> pl.LazyFrame:
+        """Whether the task is solved, and its reward."""
+        reward = pl.col("reward").max()
+        return rows.group_by("dialogue_row").agg(passed=reward >= 1 - 1e-6, reward=reward * 0.5)
+
+    return tau_bench
+
+
+def rows_of(*passes: str) -> list[dict[str, Any]]:
+    """Return rows of tasks: ``1101`` is a task whose third of four trials fails."""
+    return [
+        {"task_id": task, "trial": trial, "reward": float(passed)}
+        for task, trials in enumerate(passes)
+        for trial, passed in enumerate(trials)
+    ]
+
+
+def of_all_draws(tasks: tuple[str, ...], k: int) -> float:
+    """Return the mean over tasks of the share of their k trials that all pass."""
+    shares = []
+    for trials in tasks:
+        draws = list(combinations(trials, k))
+        shares.append(sum(set(draw) == {"1"} for draw in draws) / len(draws))
+    return sum(shares) / len(shares)
+
+
+def test_pass_k_by_hand() -> None:
+    # 2 of 4: 2/4, then 1 of 6 pairs, no triple; 3 of 4: 3/4, 3 of 6 pairs, 1 of 4 triples
+    expected = [[1 / 2, 1 / 6, 0, 0], [3 / 4, 1 / 2, 1 / 4, 0], [1, 1, 1, 1], [0, 0, 0, 0]]
+    assert pass_k([2, 3, 4, 0], [4, 4, 4, 4]) == pytest.approx(np.array(expected))
+    assert pass_k([2, 3], [4, 3]).shape == (2, 3)  # no task is left out
+    assert pass_k([], []).shape == (0, 0)
+
+
+@pytest.mark.parametrize("source", ["bundled", "FASTSCORE_DATA"])
+def test_published_values_of_tau_bench_are_reproduced(suite: Any, source: str) -> None:
+    path = REWARDS
+    if source != "bundled":
+        if source not in os.environ:
+            pytest.skip("FASTSCORE_DATA names no folder of full data")
+        path = Path(os.environ[source]) / "tau_bench" / REWARDS.name
+    found = fastscore.pass_k(fastscore.score(path, suite), "trial", task="task_id")
+    assert found["k"].to_list() == [1, 2, 3, 4]
+    assert [round(value, 3) for value in found["pass_k"]] == PUBLISHED
+    assert found["n_tasks"].to_list() == [50] * 4
+    assert (found["low"] < found["pass_k"]).all()
+    assert (found["high"] > found["pass_k"]).all()
+    # pass^1 is the mean with the task as the unit
+    summary = fastscore.summary(fastscore.score(path, suite), cluster="task_id")
+    mean = summary.row(by_predicate=pl.col("metric") == "passed", named=True)
+    first = found.row(0, named=True)
+    assert (first["pass_k"], first["low"], first["high"]) == pytest.approx(
+        (mean["mean"], mean["ci_low"], mean["ci_high"]), abs=1e-12
+    )
+
+
+def test_two_systems_are_compared_over_their_common_tasks(suite: Any) -> None:
+    one = ("1111", "1101", "0011", "0000", "1111")
+    two = ("1111", "1000", "0011", "1111")  # without the fifth task
+    runs = [fastscore.score(rows_of(*tasks), suite) for tasks in (one, two)]
+    found = fastscore.compare(*runs, pair_by="task_id", repeats="trial").pass_k
+    assert found["metric"].unique().to_list() == ["passed"]  # rewards of 0.5 are neither 0 nor 1
+    of_sides = found.filter(pl.col("against").is_null()).partition_by("side", maintain_order=True)
+    for side, tasks in zip(of_sides, (one, two), strict=True):
+        assert side["pass_k"].to_list() == pytest.approx(
+            [of_all_draws(tasks, k) for k in range(1, 5)]
+        )
+    differences = found.drop_nulls("against")
+    expected = [of_all_draws(two, k) - of_all_draws(one[:4], k) for k in range(1, 5)]
+    assert differences["pass_k"].to_list() == pytest.approx(expected)
+    assert differences["n_tasks"].to_list() == [4] * 4
+
+
+def test_k_ends_at_the_fewest_repeats_and_a_note_says_so(suite: Any) -> None:
+    runs = [fastscore.score(rows_of("111", "1011", "0101"), suite) for _ in range(2)]
+    found = fastscore.compare(*runs, pair_by="task_id", repeats="trial")
+    assert found.pass_k["k"].max() == 3
+    (note, *_) = [note for note in found.notes if "pass^k" in note]
+    assert "pass^k ends at k = 3: 1 task (such as '0') of 3 have 3 repeats with a value" in note
+
+
+def test_a_summary_shows_pass_k(suite: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    run = fastscore.score(REWARDS, suite)
+    show_summary(run, cluster="task_id", repeats="trial")
+    shown = capsys.readouterr().out
+    assert "0.273 [0.178, 0.396]" in shown
+    show_summary(run, cluster="task_id", repeats="trial", format="json")
+    written = json.loads(capsys.readouterr().out)
+    assert [round(row["pass_k"], 3) for row in written["pass_k"]] == PUBLISHED
+    show_summary(run, cluster="task_id", repeats="trial", format="csv")
+    assert pl.read_csv(capsys.readouterr().out.encode())["pass_k"].count() == 4
+
+
+def test_what_has_no_pass_k_is_refused(suite: Any) -> None:
+    run = fastscore.score(REWARDS, suite)
+    with pytest.raises(UsageError, match=r"no dialogue has a metric of 0 or 1 .* no pass\^2"):
+        fastscore.pass_k(run, "trial")  # each dialogue has one trial
+    with pytest.raises(UsageError, match="no table has labels 'trail'"):
+        fastscore.pass_k(run, "trail", task="task_id")
+    with pytest.raises(UsageError, match="values of one label, not of trial, file"):
+        show_summary(run, by=("trial", "file"), cluster="task_id", repeats="trial")
+
+
+def test_permutations_of_dialogues_do_not_test_new_repeats(suite: Any) -> None:
+    runs = [fastscore.score(rows_of("111", "101", "010"), suite) for _ in range(2)]
+    with pytest.raises(UsageError, match="leave out the variance between repeats"):
+        fastscore.compare(*runs, pair_by="task_id", repeats="trial", test="permutation")
+
+
+def test_columns_that_name_a_dialogue_together_keep_dialogues_apart(suite: Any) -> None:
+    @fastscore.suite(
+        columns={"text": str},
+        dialogue=("user", "model"),
+        metrics={"turns": {"range": (0, None), "better": "neither"}},
+    )
+    def counted(rows: pl.LazyFrame) -> pl.LazyFrame:
+        """Turns."""
+        return rows.group_by("dialogue_row").agg(turns=pl.len())
+
+    rows = [("a/b", "c"), ("a", "b/c"), ("a/b", "c"), ("a", "b")]
+    found = fastscore.score([{"user": u, "model": m, "text": "x"} for u, m in rows], counted)
+    table = found.tables["dialogues"].select("user", "model", "turns")
+    assert table.rows() == [("a/b", "c", 2.0), ("a", "b/c", 1.0), ("a", "b", 1.0)]
+    with pytest.raises(UsageError, match="'score' is of kind number, expected str or int"):
+
+        @fastscore.suite(columns={"score": float}, dialogue=("user", "score"), metrics={})
+        def wrong(rows: pl.LazyFrame) -> pl.LazyFrame:
+            """Name dialogues by a score."""
+            return rows
