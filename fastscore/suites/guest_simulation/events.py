@@ -18,7 +18,14 @@ from fastscore.suites.guest_simulation.options import (
     TOOL_COLUMNS,
     GuestSimulation,
 )
-from fastscore.suites.guest_simulation.orders import compare_orders, compare_words
+from fastscore.suites.guest_simulation.orders import (
+    Names,
+    food_words,
+    item_words,
+    names_by_conversation,
+    overlaps,
+    target_names,
+)
 from fastscore.suites.guest_simulation.roles import Personas, Targets, read_test_cases
 from fastscore.suites.guest_simulation.rows import TARGET_KEYS, Rows, by_conversation, load_personas
 from fastscore.suites.guest_simulation.state_files import (
@@ -62,8 +69,8 @@ def read_events(raw: pl.DataFrame, options: GuestSimulation) -> Events:
     Events
         ``conversations``, one a row in order of their first rows: labels, sources, persona and
         target, and the sizes of what ORA compares. ``messages``, those of the guest by
-        conversation: states by their row in ``states``, tools, orders. ``personas`` and ``moods``:
-        what each persona lets expect. Rejected are rows with a test case, a persona, a target or an
+        conversation: states by their row in ``states``, tools, orders. ``personas``: what each
+        lets expect. Rejected are rows with a test case, a persona, a target or an
         order that cannot be read; the metrics that need it are null, the row's message counts for
         the others.
     """
@@ -98,7 +105,7 @@ def read_events(raw: pl.DataFrame, options: GuestSimulation) -> Events:
         ),
         "messages": _message_frame(messages, tools, behaviours, orders),
         "states": behaviours.states,
-        **_persona_frames(personas),
+        "personas": _persona_frame(personas),
     }
     counts = {"conversations": n_conversations, "messages": len(messages)}
     as_empty = options.published
@@ -186,69 +193,66 @@ def _compare(
     options: GuestSimulation,
 ) -> pl.DataFrame:
     """Compare what was ordered with the target: the final orders, or else the guest's words."""
-    states = compare_orders(orders.names, targets.names, n_conversations)
     conversation = messages.conversation
     speaks = np.zeros(n_conversations, np.bool_)
     speaks[conversation[messages.has_guest_role]] = True
     by_text: Mask = ~orders.present & (targets.key >= 0)
-    spoken = np.flatnonzero(messages.has_guest_role & by_text[conversation])
+    spoken = pl.DataFrame({"conversation": conversation, "content": messages["content"]}).filter(
+        messages.has_guest_role & by_text[conversation]
+    )
     # a missing message is unknown, but in the profile published it is empty
     unspoken = by_text & speaks & (not options.published)
-    unspoken[conversation[spoken[messages["content"][spoken].is_not_null().to_numpy()]]] = False
+    unspoken[spoken.drop_nulls()["conversation"].to_numpy()] = False
     readable = by_text.copy()
     if options.published:
         readable &= targets.key != TARGET_KEYS.index("order_items")
-    wanted = targets.names.where(readable[targets.names.conversation])
-    words = compare_words(
-        (conversation[spoken], messages["content"][spoken].fill_null("")),
-        wanted,
-        n_conversations,
+
+    def of(names: Names, owners: Mask) -> Names:
+        return names.where(owners[names.conversation])
+
+    found = overlaps(
+        pl.concat([names_by_conversation(of(orders.names, ~by_text)), food_words(spoken)]),
+        pl.concat(
+            [target_names(of(targets.names, ~by_text)), item_words(of(targets.names, readable))]
+        ),
     )
-    return pl.DataFrame(
+    compared = pl.DataFrame(
         {
+            "conversation": np.arange(n_conversations),
             "ORA_source": _names(ORA_SOURCES, np.where(targets.key >= 0, by_text, -1)),
             "words_missing": unspoken,
-            "overlap": np.where(by_text, words.jaccard, states.f1),
-            "nothing_to_order": np.where(by_text, words.both_empty | ~speaks, states.both_empty),
-            "n_final_names": np.where(by_text, words.current, states.current),
-            "n_target_names": np.where(by_text, words.target, states.target),
-            "n_common_names": np.where(by_text, words.common, states.common),
+            "is_silent": by_text & ~speaks,
         }
+    ).join(found, on="conversation", how="left", maintain_order="left")
+    n_names = pl.col("n_final_names") + pl.col("n_target_names")
+    return (
+        compared.drop("conversation")
+        .with_columns(pl.col("^n_.*$").fill_null(0))
+        .with_columns(nothing_to_order=pl.col("is_silent") | (n_names == 0))
     )
 
 
-def _persona_frames(personas: Personas) -> dict[str, pl.DataFrame]:
-    """Make frames of what personas let expect, a row a persona and a row a mood of one."""
+def _persona_frame(personas: Personas) -> pl.DataFrame:
+    """Return what each persona lets expect; null where it says nothing, for moods also of none."""
     expected = personas.attributes
-    return {
-        "personas": pl.DataFrame(
-            {
-                "kind": pl.Series(personas.kinds, dtype=pl.String),
-                "PAS_source": pl.Series(
-                    [PAS_SOURCES[each is None] for each in expected], dtype=pl.Enum(PAS_SOURCES)
-                ),
-                "any_mood": pl.Series(
-                    [not each or not each.moods for each in expected], dtype=pl.Boolean
-                ),
-                **{
-                    name: pl.Series(
-                        [each and getattr(each, name) for each in expected], dtype=pl.String
-                    )
-                    for name in ("complete", "exploration", "ordering")
-                },
-            }
-        ),
-        "moods": pl.DataFrame(
-            [
-                (code, mood)
-                for code, each in enumerate(expected)
-                if each
-                for mood in sorted(set(each.moods))
-            ],
-            schema={"persona_code": pl.Int64, "mood_tone": pl.String},
-            orient="row",
-        ),
+    values = {
+        name: [each and getattr(each, name) for each in expected]
+        for name in ("complete", "exploration", "ordering")
     }
+    return pl.DataFrame(
+        {
+            "kind": personas.kinds,
+            "PAS_source": [PAS_SOURCES[each is None] for each in expected],
+            "moods": [(each and each.moods and list(each.moods)) or None for each in expected],
+            **values,
+        },
+        schema={
+            "kind": pl.String,
+            "PAS_source": pl.Enum(PAS_SOURCES),
+            "moods": pl.List(pl.String),
+            **dict.fromkeys(values, pl.String),
+        },
+    )
 
 
 def _order_problem(messages: Rows, at: int, source: int, files: StateFiles | None) -> Problem:

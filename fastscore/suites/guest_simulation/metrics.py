@@ -1,21 +1,16 @@
 """The suite's metrics: PAS, BVS, ORA, DEI and CRRS, their records and what computes them."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
 
-import fastscore_kernels as kernels
-import numpy as np
 import polars as pl
-from fastscore_jit.arrays import Float64Array, Indices, Mask
+from polars import col as C
 
-from fastscore.suites.columns import gather_or_null, keep_where
 from fastscore.suites.declarations import Band, NullReason, NullRule, share
-from fastscore.suites.grouping import factorize
 from fastscore.suites.guest_simulation.options import (
     LEVELS,
     MATCH_COLUMNS,
     STATE_COLUMNS,
+    TOOL_COLUMNS,
 )
 from fastscore.suites.showing import EvidenceRows, Row
 
@@ -24,8 +19,6 @@ UNCHANGING, CALLING = "never changing", "calling every tool"
 GRAVITY: tuple[NullReason, ...] = ("bad_input", "missing_input", "not_applicable")
 """Reasons for nulls, the gravest first."""
 WEIGHTS = {"PAS": 0.25, "BVS": 0.20, "ORA": 0.35, "DEI": 0.20}
-OPTIMAL_RATE = (1, 5)
-"""The rate of transitions at which BVS is 1, as a fraction: 0.2 cannot be met exactly otherwise."""
 BEHAVIOURS = ("ordering_style", "menu_exploration_style", "mood_tone")
 
 _SOURCE = "Simulation quality assessment metrics, section"
@@ -107,8 +100,7 @@ def _variance(row: Row, options: object) -> str:
         return "0, fewer than two states"
     most = 3 * (row["n_states"] - 1)
     rate = f"a = {{n_transitions}} / (3 ({{n_states}} - 1)) = {row['n_transitions'] / most:.4f}"
-    part, whole = OPTIMAL_RATE
-    if whole * row["n_transitions"] <= part * most:
+    if 5 * row["n_transitions"] <= most:
         return f"{rate}; a / 0.2"
     return f"{rate}; 1 - (a - 0.2) / 0.8"
 
@@ -348,212 +340,115 @@ CRRS = share(
 )
 METRICS = (*_PARTS, CRRS)
 
-_EXPECTED = {
-    "completion_match": ("is_ordering_complete", "complete"),
-    "exploration_match": ("menu_exploration_style", "exploration"),
-    "ordering_match": ("ordering_style", "ordering"),
+
+_AT_ONCE, _ONE_BY_ONE = (C("ordering_style") == style for style in ("all_at_once", "one_by_one"))
+_EXPLORES, _EXPLORES_NOT = (
+    C("menu_exploration_style") == style for style in ("explores_menu", "does_not_explore_menu")
+)
+
+
+def _mood(*moods: str) -> pl.Expr:
+    return C("mood_tone").is_in(moods)
+
+
+_MATCHES = {
+    "completion_match": C("is_ordering_complete") == C("complete"),
+    "exploration_match": C("menu_exploration_style") == C("exploration"),
+    "mood_match": C("moods").list.contains(C("mood_tone")),
+    "ordering_match": C("ordering_style") == C("ordering"),
 }
-"""Parts of states, and the column of personas that each is compared with."""
+"""C_ij of PAS: null where the persona expects nothing of a component."""
 
-_FALLBACK_WEIGHTS = {
-    "busy": {"all_at_once": 0.33, "does_not_explore_menu": 0.33, "busy_mood": 0.34},
-    "curious": {"explores_menu": 0.5, "curious_mood": 0.5},
-    "indecisive": {"one_by_one": 0.5, "indecisive_mood": 0.5},
-    "group": {"one_by_one": 0.5, "explores_menu": 0.5},
+_FALLBACK = {
+    "busy": 0.33 * _AT_ONCE + 0.33 * _EXPLORES_NOT + 0.34 * _mood("casual", "frustrated"),
+    "curious": 0.5 * _EXPLORES + 0.5 * _mood("enthusiastic", "casual"),
+    "indecisive": 0.5 * _ONE_BY_ONE + 0.5 * _mood("confused", "casual"),
+    "group": 0.5 * _ONE_BY_ONE + 0.5 * _EXPLORES,
 }
-_FALLBACK_OTHER = 0.5
-_FALLBACK_TESTS = {
-    "all_at_once": ("ordering_style", ("all_at_once",)),
-    "one_by_one": ("ordering_style", ("one_by_one",)),
-    "explores_menu": ("menu_exploration_style", ("explores_menu",)),
-    "does_not_explore_menu": ("menu_exploration_style", ("does_not_explore_menu",)),
-    "busy_mood": ("mood_tone", ("casual", "frustrated")),
-    "curious_mood": ("mood_tone", ("enthusiastic", "casual")),
-    "indecisive_mood": ("mood_tone", ("confused", "casual")),
-}
+"""A message's part of PAS by the kind of persona, if only a description says what to expect."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Pairs:
-    """The distinct pairs of a state and the persona that it is compared with.
-
-    They are few, however many messages there are.
-
-    Parameters
-    ----------
-    of_message
-        The pair of each message, int64 (messages,).
-    persona, state
-        Their rows in the frames, int64 (pairs,); -1 for none.
-    is_exit
-        Whether the message is an exit, which is compared with nothing, bool (pairs,).
-    """
-
-    of_message: Indices
-    persona: Indices
-    state: Indices
-    is_exit: Mask
-
-
-def compare_states(frames: Mapping[str, pl.DataFrame]) -> tuple[pl.DataFrame, Float64Array]:
-    """Compare each message's state with what its persona lets expect.
-
-    A message's score is the share of the components that have an expected and an actual value;
-    without attributes it follows from the kind of persona that its description is of.
-
-    Returns
-    -------
-    tuple
-        `STATE_COLUMNS`, `MATCH_COLUMNS` and ``message_score`` of each message; and the latter
-        once more, float64 (messages,), NaN for null.
-    """
-    states, personas = frames["states"], frames["personas"]
-    pairs = _pairs(frames)
-    by_attributes = np.append((personas["PAS_source"] == "attributes").to_numpy(), False)
-    compared = (pairs.state >= 0) & ~pairs.is_exit & (pairs.persona >= 0)
-    with_attributes = compared & by_attributes[pairs.persona]
-    matches = _matches(pairs, with_attributes, frames)
-    present = np.sum([known for known, _ in matches.values()], axis=0)
-    matched = np.sum([known & same for known, same in matches.values()], axis=0)
-    fallback = _fallback_scores(pairs, states, personas["kind"])
-    score = np.where(with_attributes, matched / np.maximum(present, 1), fallback)
-    of_pairs = pl.DataFrame(
-        {
-            **{name: gather_or_null(states[name], pairs.state) for name in STATE_COLUMNS},
-            **{name: keep_where(*matches[name]) for name in MATCH_COLUMNS},
-            "message_score": keep_where(compared, score),
-        }
+def compare_states(frames: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
+    """Return STATE_COLUMNS, MATCH_COLUMNS and ``message_score`` of each guest message."""
+    persona = frames["conversations"]["persona_code"].gather(frames["messages"]["conversation"])
+    messages = frames["messages"].select("state", "is_exit", persona.alias("persona"))
+    found = (
+        # pairs of a state and a persona are few, however many messages there are
+        messages.unique()
+        .join(_numbered(frames["states"], "state"), on="state", how="left")
+        .join(_numbered(frames["personas"], "persona"), on="persona", how="left")
     )
-    return of_pairs[pairs.of_message], np.where(compared, score, np.nan)[pairs.of_message]
-
-
-def _pairs(frames: Mapping[str, pl.DataFrame]) -> _Pairs:
-    """Pair each message's state with its conversation's persona."""
-    messages = frames["messages"]
-    codes = frames["conversations"]["persona_code"].to_numpy()
-    persona = codes[messages["conversation"].to_numpy()]
-    state, is_exit = messages["state"].to_numpy(), messages["is_exit"].to_numpy()
-    key = ((persona + 1) * (frames["states"].height + 1) + state + 1) * 2 + is_exit
-    numbers, firsts = kernels.number_hashes(key.astype(np.uint64))
-    return _Pairs(numbers, persona[firsts], state[firsts], is_exit[firsts])
-
-
-def _matches(
-    pairs: _Pairs, with_attributes: Mask, frames: Mapping[str, pl.DataFrame]
-) -> dict[str, tuple[Mask, Mask]]:
-    """Tell for each part of a state where something is expected of it, and where it is that."""
-    states, personas, moods = frames["states"], frames["personas"], frames["moods"]
-    matches = {}
-    for name, (part, expected) in _EXPECTED.items():
-        codes, _ = factorize(pl.concat([states[part], personas[expected]]))
-        # a place for -1, which is equal to nothing
-        of_state = np.append(codes[: states.height], -1)[pairs.state]
-        of_persona = np.append(codes[states.height :], -2)[pairs.persona]
-        given = np.append(personas[expected].is_not_null().to_numpy(), False)[pairs.persona]
-        matches[name] = with_attributes & given, of_state == of_persona
-    codes, values = factorize(pl.concat([states["mood_tone"], moods["mood_tone"]]))
-    of_state = np.append(codes[: states.height], -1)[pairs.state]
-    expected_moods = moods["persona_code"].to_numpy() * len(values) + codes[states.height :]
-    given = ~np.append(personas["any_mood"].to_numpy(), True)[pairs.persona]
-    in_mood = np.isin(pairs.persona * len(values) + of_state, expected_moods)
-    matches["mood_match"] = with_attributes & given, in_mood
-    return matches
-
-
-def _fallback_scores(pairs: _Pairs, states: pl.DataFrame, kinds: pl.Series) -> Float64Array:
-    """Score states by the kind of persona that a description is of."""
-    scores = np.full(len(pairs.state), _FALLBACK_OTHER)
-    for kind, weights in _FALLBACK_WEIGHTS.items():
-        of_kind = np.append((kinds == kind).to_numpy(), False)[pairs.persona]
-        rows = np.flatnonzero(of_kind & (pairs.state >= 0))
-        if len(rows):
-            of_state = sum(
-                weight * _passes(states, *_FALLBACK_TESTS[test]) for test, weight in weights.items()
-            )
-            scores[rows] = np.asarray(of_state)[pairs.state[rows]]
-    return scores
-
-
-def _passes(states: pl.DataFrame, part: str, values: tuple[str, ...]) -> Mask:
-    """Tell which states have one of some values in a part."""
-    passed: Mask = np.any([(states[part] == value).to_numpy() for value in values], axis=0)
-    return passed
-
-
-def count_transitions(
-    conversation: Indices, state: Indices, states: pl.DataFrame, n_conversations: int
-) -> Indices:
-    """Count the changes of ordering, exploration and mood from each state to the next."""
-    rows = np.flatnonzero(state >= 0)
-    before, after = rows[:-1], rows[1:]
-    changes = np.zeros(len(after), np.int64)
-    for name in BEHAVIOURS:
-        behaviour, _ = factorize(states[name])
-        changes += behaviour[state[before]] != behaviour[state[after]]
-    changes[conversation[before] != conversation[after]] = 0
-    totals = np.bincount(conversation[after], changes, minlength=n_conversations)
-    return totals.astype(np.int64)
-
-
-def behavioural_variance(n_states: Indices, n_transitions: Indices) -> Float64Array:
-    """Compute BVS, in integers up to the last division.
-
-    Parameters
-    ----------
-    n_states
-        M, at least 2 where the result means anything, int64 (n,).
-    n_transitions
-        Changes over all three kinds of behaviour, int64 (n,).
-
-    Returns
-    -------
-    float64 (n,)
-        From 0 to 1: 1 where transitions are a fifth of the most there can be.
-    """
-    most = 3 * np.maximum(n_states - 1, 1)
-    part, whole = OPTIMAL_RATE
-    rising = whole * n_transitions <= part * most
-    variance: Float64Array = np.where(
-        rising,
-        whole * n_transitions / (part * most),
-        whole * (most - n_transitions) / ((whole - part) * most),
+    compared = (C("state") >= 0) & (C("persona") >= 0) & ~C("is_exit")
+    by_attributes = compared & (C("PAS_source") == "attributes")
+    matches = [C(name) for name in _MATCHES]
+    share = pl.sum_horizontal(matches) / pl.sum_horizontal(each.is_not_null() for each in matches)
+    fallback = pl.coalesce(
+        *(pl.when(C("kind") == kind).then(score) for kind, score in _FALLBACK.items()), 0.5
     )
-    return variance
+    found = found.with_columns(
+        pl.when(by_attributes).then(match).alias(name) for name, match in _MATCHES.items()
+    ).with_columns(message_score=pl.when(by_attributes).then(share).when(compared).then(fallback))
+    return messages.join(
+        found, on=["state", "is_exit", "persona"], how="left", maintain_order="left"
+    ).select(*STATE_COLUMNS, *MATCH_COLUMNS, "message_score")
 
 
-def explainability(counts: Mapping[str, Indices], level: Indices) -> Float64Array:
-    """Compute DEI of each level, capped as the level allows; 0 for any other level.
+def _numbered(frame: pl.DataFrame, name: str) -> pl.DataFrame:
+    return frame.with_columns(pl.int_range(frame.height, dtype=pl.Int64).alias(name))
 
-    Parameters
-    ----------
-    counts
-        ``n_guest_messages``, and how many of them use which tools, int64 (n,).
-    level
-        The experiment level, int64 (n,).
-    """
-    n = np.maximum(counts["n_guest_messages"], 1)
-    order, attributes = counts["n_order_tracking"], counts["n_message_attributes"]
-    by_level = {
-        5: np.minimum(1.0, (order + attributes) / (2 * n)),
-        4: np.minimum(0.5, attributes / n * 0.5),
-        3: np.minimum(0.5, order / n * 0.5),
-        2: np.minimum(0.2, counts["n_basic_tools"] / n * 0.2),
+
+def count_messages(messages: pl.DataFrame) -> pl.DataFrame:
+    """Add up what the metrics of each conversation need of its guest messages, in their order."""
+    same = C("conversation") == C("conversation").shift()
+    changes = pl.sum_horizontal(same & (C(name) != C(name).shift()) for name in BEHAVIOURS)
+    transitions = (
+        messages.filter(C("state") >= 0)
+        .select("conversation", changes=changes)
+        .group_by("conversation")
+        .agg(n_states=pl.len(), n_transitions=C("changes").sum())
+    )
+    uses = {
+        f"n_{name.removeprefix('uses_')}": (C("has_guest_role") & C(name)).sum()
+        for name in TOOL_COLUMNS
     }
-    index: Float64Array = np.select(
-        [level == each for each in by_level], list(by_level.values()), 0.0
+    return (
+        messages.group_by("conversation")
+        .agg(
+            n_guest_messages=C("has_guest_role").sum(),
+            n_scored_messages=C("message_score").count(),
+            # one after the other: `sum` adds up in an order of its own
+            message_score_sum=C("message_score").drop_nulls().cum_sum().last(),
+            **uses,
+        )
+        .join(transitions, on="conversation", how="left")
+        .with_columns(C("^n_.*$").cast(pl.Int64))
     )
-    return index
 
 
-def values_of(
-    counts: Mapping[str, Any], overlap: Float64Array, level: Indices
-) -> dict[str, Float64Array]:
-    """Return the metrics of conversations; a part of nothing is 0."""
-    values: dict[str, Float64Array] = {
-        "PAS": counts["message_score_sum"] / np.maximum(counts["n_scored_messages"], 1),
-        "BVS": behavioural_variance(counts["n_states"], counts["n_transitions"]),
-        "ORA": overlap,
-        "DEI": explainability(counts, level),
-    }
-    total = (weight * values[part] for part, weight in WEIGHTS.items())
-    return values | {"CRRS": sum(total, np.zeros(len(level)))}
+_CHANGES, _MOST = C("n_transitions"), 3 * pl.max_horizontal(C("n_states") - 1, 1)
+_ORDERED, _WANTED, _COMMON = C("n_final_names"), C("n_target_names"), C("n_common_names")
+_N = pl.max_horizontal(C("n_guest_messages"), 1)
+_TRACKING, _ATTRIBUTES = C("n_order_tracking"), C("n_message_attributes")
+
+FORMULAS = {
+    "PAS": C("message_score_sum") / pl.max_horizontal(C("n_scored_messages"), 1),
+    # a <= 1/5 in whole numbers: 0.2 cannot be met exactly otherwise
+    "BVS": pl.when(5 * _CHANGES <= _MOST)
+    .then(5 * _CHANGES / _MOST)
+    .otherwise(5 * (_MOST - _CHANGES) / (4 * _MOST)),
+    "ORA": pl.when((C("ORA_source") == "text").fill_null(False))
+    .then(_COMMON / pl.max_horizontal(_ORDERED + _WANTED - _COMMON, 1))
+    .otherwise(2 * _COMMON / pl.max_horizontal(_ORDERED + _WANTED, 1)),
+    "DEI": pl.when(C("experiment_level") == 5)
+    .then(pl.min_horizontal(1.0, (_TRACKING + _ATTRIBUTES) / (2 * _N)))
+    .when(C("experiment_level") == 4)
+    .then(pl.min_horizontal(0.5, _ATTRIBUTES / _N * 0.5))
+    .when(C("experiment_level") == 3)
+    .then(pl.min_horizontal(0.5, _TRACKING / _N * 0.5))
+    .when(C("experiment_level") == 2)
+    .then(pl.min_horizontal(0.2, C("n_basic_tools") / _N * 0.2))
+    .otherwise(0.0),
+}
+"""The metrics over columns of conversations. A part of nothing is 0, `null_when` makes it null."""
+COMPOSITE = 0.25 * C("PAS") + 0.20 * C("BVS") + 0.35 * C("ORA") + 0.20 * C("DEI")
+"""CRRS."""

@@ -2,21 +2,18 @@
 
 import json
 import re
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
+import orjson
 import polars as pl
 from fastscore_jit.arrays import Indices, Mask, UInt8Array
 from fastscore_jit.arrow import text_rows
-from fastscore_kernels import number_hashes, number_ranges, plain_words
-from fastscore_readers.json.lines import scan_jsonl
-from fastscore_readers.json.located_values import unescaped
-from fastscore_readers.json.tokens import ARRAY, ESCAPED, STRING
-from fastscore_readers.line_scan import LineScan
+from fastscore_kernels import number_ranges, plain_words
 
-from fastscore.suites.columns import gather_or_null, replace_lone_surrogates
-from fastscore.suites.grouping import counts_of, factorize, group_rows, offsets_of, take
+from fastscore.suites.columns import replace_lone_surrogates
+from fastscore.suites.grouping import group_rows, take
 from fastscore.suites.guest_simulation.item_lists import (
     ITEM,
     MODIFIER,
@@ -140,42 +137,28 @@ def _as_published(cells: pl.Series) -> pl.Series:
 
     Blank cells become null.
     """
-    present = (~cells.str.contains(_BLANK)).fill_null(False).to_numpy()
-    lists = _json_lists(cells.filter(pl.Series(present)))
-    return gather_or_null(lists, np.where(present, np.cumsum(present) - 1, -1))
+    filled = cells.set(cells.str.contains(_BLANK), None)
+    return filled.replace_strict(
+        {cell: _json_list(cell) for cell in filled.drop_nulls().unique().to_list()},
+        default=None,
+        return_dtype=pl.String,
+    )
 
 
-def _json_lists(cells: pl.Series) -> pl.Series:
-    scan = _scan_values(cells)
-    strings = np.flatnonzero((scan.tags[0] == STRING) | (scan.tags[0] == ESCAPED))
-    if len(strings):
-        start, end = scan.value_start[0, strings], scan.value_end[0, strings]
-        cells = cells.scatter(scan.line[strings] - 1, _unescaped_texts(scan.data, start, end))
-    replaced = cells.str.replace_all("'", '"', literal=True)
-    scan = _scan_values(replaced)
-    valid = np.zeros(len(cells), np.bool_)
-    valid[scan.line[scan.tags[0] == ARRAY] - 1] = True
-    return replaced.set(pl.Series(~valid), "[]")
-
-
-def _unescaped_texts(data: UInt8Array, start: Indices, end: Indices) -> pl.Series:
-    """Unescape JSON strings; a lone surrogate, no letter of any name, is U+FFFD."""
-    texts, begins, ends = unescaped(data, start, end)
-    halved = np.flatnonzero(ends < 0)
-    ends[halved] = begins[halved]
-    replaced = [
-        replace_lone_surrogates(json.loads(b'"%b"' % data[start[row] : end[row]].tobytes()))
-        for row in halved.tolist()
-    ]
-    return texts_between(texts, begins, ends).scatter(halved, replaced)
-
-
-def _scan_values(cells: pl.Series) -> LineScan:
-    """Scan cells as JSON values, one a line."""
-    # in valid JSON, line ends are between values only
-    flat = cells.str.replace_many(["\n", "\r"], [" ", " "])
-    lines = pl.select(pl.concat_str(pl.lit('{"v":'), flat, pl.lit("}")).str.join("\n")).item()
-    return scan_jsonl(np.frombuffer(lines.encode(), np.uint8), (b"v",))
+def _json_list(cell: str) -> str:
+    """Return the array in a cell, or in the JSON string that a cell is."""
+    if cell.lstrip().startswith('"'):
+        with suppress(ValueError):
+            cell = replace_lone_surrogates(json.loads(cell))
+    replaced = cell.replace("'", '"')
+    try:
+        found = orjson.loads(replaced)
+    except ValueError:
+        try:
+            found = json.loads(replaced)  # takes NaN and whole numbers of any length
+        except (ValueError, RecursionError):
+            return "[]"
+    return replaced if isinstance(found, list) else "[]"
 
 
 def normalise(names: pl.Series) -> pl.Series:
@@ -186,104 +169,47 @@ def normalise(names: pl.Series) -> pl.Series:
     return pl.Series(plain_words(names, without=FILLER_WORDS))
 
 
-@dataclass(frozen=True, slots=True)
-class Overlaps:
-    """Sizes of two sets a conversation, and of what they share, int64 (conversations,)."""
-
-    current: Indices
-    target: Indices
-    common: Indices
-
-    @property
-    def f1(self) -> npt.NDArray[np.float64]:
-        """2 common / (current + target); 0 where both are empty."""
-        total = self.current + self.target
-        value: npt.NDArray[np.float64] = 2 * self.common / np.maximum(total, 1)
-        return value
-
-    @property
-    def jaccard(self) -> npt.NDArray[np.float64]:
-        """Common by either; 0 where both are empty."""
-        either = self.current + self.target - self.common
-        value: npt.NDArray[np.float64] = self.common / np.maximum(either, 1)
-        return value
-
-    @property
-    def both_empty(self) -> Mask:
-        """Conversations where neither set has a member."""
-        empty: Mask = (self.current + self.target) == 0
-        return empty
+def names_by_conversation(names: Names) -> pl.DataFrame:
+    """Return ``conversation`` and ``name``: the names of items and modifiers, normalised."""
+    normal = normalise(names.values).gather(names.code)
+    return pl.DataFrame({"conversation": names.conversation, "name": normal})
 
 
-def compare_orders(current: Names, target: Names, n_conversations: int) -> Overlaps:
-    """Compare final and target orders as sets of normalised names.
+def target_names(target: Names) -> pl.DataFrame:
+    """Return the names of a target as `names_by_conversation`: bare texts are no items of it."""
+    return names_by_conversation(target.where(np.isin(target.kind, (ITEM, MODIFIER))))
 
-    Items and modifiers are members of one set. Of a target, items that are bare texts are none.
-    """
-    wanted = target.where((target.kind == ITEM) | (target.kind == MODIFIER))
-    ids, members = factorize(normalise(pl.concat([current.values, wanted.values])))
-    ids = np.where((members == "").to_numpy()[ids], -1, ids)
-    n_current = len(current.values)
-    return _overlaps(
-        (current.conversation, ids[:n_current][current.code]),
-        (wanted.conversation, ids[n_current:][wanted.code]),
-        n_conversations,
+
+def food_words(spoken: pl.DataFrame) -> pl.DataFrame:
+    """Return ``conversation`` and ``name``: the food words in its texts (``content``)."""
+    said = spoken.with_columns(pl.col("content").str.to_lowercase())
+    return pl.concat(
+        said.filter(pl.col("content").str.contains(food, literal=True)).select(
+            "conversation", name=pl.lit(food)
+        )
+        for food in FOOD_WORDS
     )
 
 
-def compare_words(
-    spoken: tuple[Indices, pl.Series], target: Names, n_conversations: int
-) -> Overlaps:
-    """Compare food words of a guest's messages with the words of the target's items.
-
-    Parameters
-    ----------
-    spoken
-        Conversations and the guest's messages in them: one text a row, several a conversation.
-    target
-        The target orders.
-    n_conversations
-        How many conversations there are.
-    """
-    conversation, texts = spoken
-    codes, found = factorize(texts)
-    lower = found.str.to_lowercase()
-    mentioned = [
-        np.flatnonzero(lower.str.contains(food, literal=True).to_numpy()[codes])
-        for food in FOOD_WORDS
-    ]
+def item_words(target: Names) -> pl.DataFrame:
+    """Return ``conversation`` and ``name``: the words in the names of a target's items."""
     items = target.where(target.kind == ITEM)
     words = items.values.str.to_lowercase().str.extract_all(r"[^\s\x1c-\x1f]+")
-    ids, _ = factorize(pl.concat([pl.Series(FOOD_WORDS), words.explode(empty_as_null=False)]))
-    n_foods = len(FOOD_WORDS)
-    of_item, sizes = take((ids[n_foods:], offsets_of(words.list.len().to_numpy())), items.code)
-    return _overlaps(
-        (
-            np.concatenate([conversation[rows] for rows in mentioned]),
-            np.repeat(ids[:n_foods], [len(rows) for rows in mentioned]),
-        ),
-        (np.repeat(items.conversation, np.diff(sizes)), of_item),
-        n_conversations,
+    frame = pl.DataFrame({"conversation": items.conversation, "name": words.gather(items.code)})
+    return frame.explode("name", empty_as_null=False)
+
+
+def overlaps(ordered: pl.DataFrame, wanted: pl.DataFrame) -> pl.DataFrame:
+    """Count for each conversation |C|, |T| and their common names."""
+    of_name = (
+        pl.concat([ordered.with_columns(is_ordered=True), wanted.with_columns(is_ordered=False)])
+        .filter(pl.col("name") != "")
+        .group_by("conversation", "name")
+        .agg(in_order=pl.col("is_ordered").any(), in_target=pl.col("is_ordered").not_().any())
     )
-
-
-def _overlaps(
-    current: tuple[Indices, Indices], target: tuple[Indices, Indices], n_conversations: int
-) -> Overlaps:
-    """Count the members of two sets a conversation, given as (conversation, id); -1 is none."""
-    conversation, ids = (np.concatenate(pair) for pair in zip(current, target, strict=True))
-    members = np.flatnonzero(ids >= 0)
-    in_target = members >= len(current[0])
-    conversation, ids = conversation[members], ids[members]
-    key = conversation * (int(ids.max(initial=0)) + 1) + ids
-    numbers, firsts = number_hashes(key.astype(np.uint64))
-    holds = np.zeros((2, len(firsts)), np.bool_)
-    holds[0, numbers[~in_target]] = True
-    holds[1, numbers[in_target]] = True
-    owner = conversation[firsts]
-    return Overlaps(
-        *(
-            counts_of(owner[those], n_conversations)
-            for those in (holds[0], holds[1], holds[0] & holds[1])
-        )
+    in_order, in_target = pl.col("in_order"), pl.col("in_target")
+    return of_name.group_by("conversation").agg(
+        n_final_names=in_order.sum().cast(pl.Int64),
+        n_target_names=in_target.sum().cast(pl.Int64),
+        n_common_names=(in_order & in_target).sum().cast(pl.Int64),
     )

@@ -6,31 +6,27 @@ expects. The other calls every tool in every message and reaches the maximum of 
 """
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import numpy as np
-import numpy.typing as npt
 import polars as pl
-from fastscore_jit.arrays import Float64Array, Indices, Mask
 
 from fastscore.suites.base import Events
-from fastscore.suites.columns import find_nulls, gather_or_null
-from fastscore.suites.grouping import counts_of
+from fastscore.suites.columns import find_nulls
 from fastscore.suites.guest_simulation.metrics import (
     CALLING,
+    COMPOSITE,
+    FORMULAS,
     GRAVITY,
     METRICS,
     UNCHANGING,
     compare_states,
-    count_transitions,
-    values_of,
+    count_messages,
 )
 from fastscore.suites.guest_simulation.options import (
     DEFAULT_STATE,
     MATCH_COLUMNS,
     STATE_COLUMNS,
     STATE_WORDS,
-    TOOL_COLUMNS,
     GuestSimulation,
 )
 from fastscore.suites.guest_simulation.schema import DIALOGUES, MESSAGES
@@ -50,58 +46,32 @@ def score_events(
     dict of pl.DataFrame
         ``messages`` and ``dialogues`` in the schema of the suite's tables.
     """
-    conversations, messages = events.frames["conversations"], events.frames["messages"]
-    compared, score = compare_states(events.frames)
-    counts = _count(messages, score, events.frames["states"], conversations.height)
-    sources = gather_or_null(
-        events.frames["personas"]["PAS_source"], conversations["persona_code"].to_numpy()
+    conversations = events.frames["conversations"].with_row_index("conversation")
+    conversations = conversations.cast({"conversation": pl.Int64})
+    messages = events.frames["messages"].hstack(compare_states(events.frames))
+    personas = events.frames["personas"].select(
+        persona_code=pl.int_range(pl.len()), PAS_source="PAS_source"
     )
-    counted = conversations.with_columns(
-        sources.alias("PAS_source"), pl.lit(options.published).alias("published"), **counts
+    dialogues = (
+        conversations.join(
+            count_messages(messages), on="conversation", how="left", maintain_order="left"
+        )
+        .with_columns(pl.col("^n_.*$", "message_score_sum").fill_null(0))
+        .join(personas, on="persona_code", how="left", maintain_order="left")
+        .with_columns(pl.lit(options.published).alias("published"), **FORMULAS)
+        .with_columns(CRRS=COMPOSITE)
     )
-    dialogues = _score(counted, counts)
-    labels = conversations[["file", "dialogue", "experiment_level"]]
-    of_message = messages["conversation"].to_numpy()
-    return {
-        "messages": messages.hstack([*labels[of_message], *compared])[list(MESSAGES.schema)],
-        "dialogues": dialogues[list(DIALOGUES.schema)],
-    }
-
-
-def _count(
-    messages: pl.DataFrame, score: Float64Array, states: pl.DataFrame, n_conversations: int
-) -> dict[str, npt.NDArray[Any]]:
-    """Add up, in order of the messages, what the metrics of each conversation need."""
-    conversation = messages["conversation"].to_numpy()
-
-    def count(rows: Mask) -> Indices:
-        return counts_of(conversation[rows], n_conversations)
-
-    has_guest_role = messages["has_guest_role"].to_numpy()
-    state = messages["state"].to_numpy()
-    scored = ~np.isnan(score)
-    sums = np.bincount(conversation[scored], score[scored], minlength=n_conversations)
-    uses = {name: has_guest_role & messages[name].to_numpy() for name in TOOL_COLUMNS}
-    return {
-        "n_guest_messages": count(has_guest_role),
-        "n_scored_messages": count(scored),
-        # without any score the sums are of integers
-        "message_score_sum": sums.astype(np.float64, copy=False),
-        "n_states": count(state >= 0),
-        "n_transitions": count_transitions(conversation, state, states, n_conversations),
-        **{f"n_{name.removeprefix('uses_')}": count(rows) for name, rows in uses.items()},
-    }
-
-
-def _score(counted: pl.DataFrame, counts: dict[str, npt.NDArray[Any]]) -> pl.DataFrame:
-    """Compute the metrics; a part of nothing is 0, and null except in the published profile."""
-    level = counted["experiment_level"].fill_null(0).to_numpy()
-    values = values_of(counts, counted["overlap"].to_numpy(), level)
-    nulls = find_nulls(counted, METRICS, by_reason=GRAVITY)
-    return counted.with_columns(
-        *(pl.Series(id, value).set(nulls.is_null(id), None) for id, value in values.items()),
+    nulls = find_nulls(dialogues, METRICS, by_reason=GRAVITY)
+    dialogues = dialogues.with_columns(
+        *(dialogues[metric.id].set(nulls.is_null(metric.id), None) for metric in METRICS),
         nulls.column.alias("null_reasons"),
     )
+    labels = conversations.select("file", "dialogue", "experiment_level")
+    messages = messages.hstack(labels[messages["conversation"]])
+    return {
+        "messages": messages.select(*MESSAGES.schema),
+        "dialogues": dialogues.select(*DIALOGUES.schema),
+    }
 
 
 def notes_on_personas(dialogues: pl.LazyFrame, options: GuestSimulation) -> list[str]:

@@ -4,10 +4,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-import numpy as np
+import polars as pl
 import pytest
 
-from fastscore.suites.guest_simulation.metrics import behavioural_variance
+from fastscore.suites.guest_simulation.metrics import FORMULAS
 from tests.suites.guest_simulation.guests import (
     ADA,
     BASIC,
@@ -124,7 +124,8 @@ def test_pas_without_a_persona_or_a_state_is_null() -> None:
     ],
 )
 def test_bvs_of_states_and_transitions(states: int, transitions: int, value: float) -> None:
-    found = behavioural_variance(np.array([states]), np.array([transitions]))
+    counts = pl.DataFrame({"n_states": [states], "n_transitions": [transitions]})
+    found = counts.select(FORMULAS["BVS"]).to_series()
     assert found[0] == pytest.approx(value, abs=1e-15)
     if value in (0.0, 0.5, 1.0):
         assert found[0] == value
