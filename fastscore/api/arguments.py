@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from fastscore.errors import UsageError, did_you_mean
 from fastscore.options import option_values
+from fastscore.run.context import NO_EMBEDDER
 from fastscore.suites.base import Suite
 from fastscore.suites.registry import suite_names
 
@@ -68,6 +69,36 @@ def check_mapping(name: str, value: object, example: Mapping[str, Any]) -> None:
     """Refuse a value that is not a mapping. None is accepted."""
     if value is not None and not isinstance(value, Mapping):
         raise UsageError(f"{name} is of type {type(value).__name__}, expected a dict: {example}.")
+
+
+def given_embedder(embedder: Any, precision: str, device: str) -> dict[str, Any]:
+    """Return what a run is asked for: the embedder, its precision and its device.
+
+    Raises
+    ------
+    UsageError
+        It is no name, folder, `Embedder` or function.
+    """
+    given = {"embedder": embedder, "precision": precision, "device": device}
+    if embedder is None or (isinstance(embedder, str) and embedder == NO_EMBEDDER):
+        return given | {"embedder": None}
+    if isinstance(embedder, str | os.PathLike):
+        return given | {"embedder": os.fspath(embedder)}
+    from fastscore.vectors.embedder import Embedder, FunctionEmbedder
+
+    if isinstance(embedder, Embedder):
+        folder = str(embedder.exported.folder.absolute())
+        return {"embedder": folder, "precision": embedder.precision, "device": embedder.device}
+    if callable(embedder) and not isinstance(embedder, type) and not hasattr(embedder, "encode"):
+        return {"embedder": FunctionEmbedder(embedder), "precision": "fp32", "device": "cpu"}
+    kind = type(embedder).__name__
+    raise UsageError(
+        f"The embedder is of type {kind}; expected the name or folder of a model, a "
+        "fastscore.Embedder, or a function from a list of texts to a matrix.",
+        f"Pass the method: embedder=model.encode, of your {kind}."
+        if hasattr(embedder, "encode")
+        else None,
+    )
 
 
 def check_number(name: str, value: object) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import polars as pl
 
-from fastscore.api.arguments import SuiteName, named_options
+from fastscore.api.arguments import SuiteName, given_embedder, named_options
 from fastscore.api.scoring import StrPath
 from fastscore.errors import InputError, UsageError, did_you_mean
 from fastscore.extras import load
@@ -26,7 +26,6 @@ from fastscore.options import SuiteOptions
 from fastscore.run.commit import REJECTS
 from fastscore.run.context import (
     DEFAULT_EMBEDDER,
-    NO_EMBEDDER,
     Loaded,
     RunConfig,
     embedder_identity,
@@ -40,6 +39,8 @@ from fastscore.suites.registry import is_installed
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from fastscore.vectors.embedder import Embed, Embedder
 
 ROWS_AT_ONCE = 100_000
 """Number of rows of a stream to score together, as each call has a fixed cost of some
@@ -80,7 +81,7 @@ class Scorer:
         table: str | None = None,
         *,
         metrics: Sequence[OwnMetric | str] = (),
-        embedder: str | None = DEFAULT_EMBEDDER,
+        embedder: "StrPath | Embedder | Embed | None" = DEFAULT_EMBEDDER,
         precision: Literal["fp32", "bf16"] = "fp32",
         device: Literal["cpu", "cuda"] = "cpu",
         dim: int | None = None,
@@ -101,9 +102,7 @@ class Scorer:
             inputs=(),
             output=Path(),
             options={**given, **options},
-            embedder=None if embedder == NO_EMBEDDER else embedder,
-            precision=precision,
-            device=device,
+            **given_embedder(embedder, precision, device),
             dim=dim,
             store=None if store is None else Path(store),
             columns=layout_map(layout, name) | column_map(columns, values),

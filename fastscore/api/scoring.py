@@ -5,7 +5,7 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import polars as pl
 
@@ -14,6 +14,7 @@ from fastscore.api.arguments import (
     check_list,
     check_mapping,
     check_number,
+    given_embedder,
     named_options,
 )
 from fastscore.api.reading import fitting_suite_named
@@ -33,7 +34,6 @@ from fastscore.run.commit import CUT_TEXTS, REJECTS
 from fastscore.run.context import (
     DEFAULT_EMBEDDER,
     DEFAULT_MAX_REJECTS,
-    NO_EMBEDDER,
     RunConfig,
     RunContext,
     embedder_identity,
@@ -52,6 +52,9 @@ from fastscore.suites.declarations import Source
 from fastscore.suites.own_metrics import OwnMetric, load_metrics
 from fastscore.suites.registry import is_installed
 
+if TYPE_CHECKING:
+    from fastscore.vectors.embedder import Embed, Embedder
+
 StrPath = str | os.PathLike[str]
 
 
@@ -61,7 +64,7 @@ def score(
     *,
     metrics: Sequence[OwnMetric | str] = (),
     output: StrPath | None = None,
-    embedder: str | None = DEFAULT_EMBEDDER,
+    embedder: "StrPath | Embedder | Embed | None" = DEFAULT_EMBEDDER,
     precision: Literal["fp32", "bf16"] = "fp32",
     device: Literal["cpu", "cuda"] = "cpu",
     dim: int | None = None,
@@ -102,7 +105,8 @@ def score(
         A run directory; scoring into the same one again finishes an interrupted run. Without it
         the scores stay in memory.
     embedder
-        The model recipe; None or ``"none"`` turns the semantic part off where the suite allows it.
+        A model's name, the folder of an exported model, an `Embedder`, or a function from a list of
+        texts to a matrix; None or ``"none"`` turns the semantic part off where the suite allows it.
     precision
         The precision in which the model runs: ``"fp32"``, or ``"bf16"`` where the processor can and
         `fastscore models verify` has measured its accuracy.
@@ -183,9 +187,7 @@ def score(
         inputs=given.paths,
         output=Path(output) if output is not None else Path(),
         options=options,
-        embedder=None if embedder == NO_EMBEDDER else embedder,
-        precision=precision,
-        device=device,
+        **given_embedder(embedder, precision, device),
         dim=dim,
         store=None if store is None else Path(store),
         workers=workers or available_processors(),
@@ -205,6 +207,11 @@ def score(
         raise UsageError(
             f"Suite {name!r} is declared in this process alone, and workers do not find it.",
             "Install it by an entry point of the group fastscore.suites.",
+        )
+    if engine != LOCAL and not isinstance(config.embedder, str | None):
+        raise UsageError(
+            f"The engine is {engine!r}, and the embedder is a function of this process.",
+            "Name a model that all workers have.",
         )
     if output is None and engine != LOCAL:
         raise UsageError(

@@ -131,7 +131,7 @@ _CHANGING = (
     _changes(
         "--embedder",
         default=DEFAULT_EMBEDDER,
-        help="Embedding model: a name of `fastscore models list` or a recipe file. "
+        help="Embedding model: a name of `fastscore models list`, a recipe file or a folder. "
         f"'{NO_EMBEDDER}' uses none.",
     ),
     _changes(

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from fastscore.logs.score_input import ScoreInput
     from fastscore.run.writer import Writer
     from fastscore.suites.own_metrics import OwnMetric
+    from fastscore.vectors.embedder import FunctionEmbedder
 
 
 DEFAULT_EMBEDDER = "minilm-l6-v2"
@@ -48,7 +49,7 @@ class RunConfig:
     options
         The suite's options by name; what is not named keeps its default.
     embedder
-        The recipe's name, or None for no semantic part.
+        The model's name or folder, a function, or None for no semantic part.
     precision
         The precision in which the model runs.
     device
@@ -93,7 +94,7 @@ class RunConfig:
     inputs: tuple[str, ...]
     output: Path
     options: Mapping[str, Any]
-    embedder: str | None = DEFAULT_EMBEDDER
+    embedder: "str | FunctionEmbedder | None" = DEFAULT_EMBEDDER
     precision: Literal["fp32", "bf16"] = "fp32"
     device: Literal["cpu", "cuda"] = "cpu"
     dim: int | None = None
@@ -142,7 +143,7 @@ class EmbedderSettings:
     ``cache`` is the folder of the model, None for this process's cache.
     """
 
-    recipe: str
+    recipe: "str | FunctionEmbedder"
     precision: Literal["fp32", "bf16"]
     dim: int | None
     store: Path | None
@@ -220,8 +221,11 @@ def run_context(
     """Return what a run's tasks need to know."""
     settings = None
     if identity is not None and config.embedder is not None:
+        store, given = config.store, config.embedder
+        if store is None and not isinstance(given, str):
+            store = Path(given.store.name)
         settings = EmbedderSettings(
-            config.embedder, config.precision, config.dim, config.store, device=config.device
+            given, config.precision, config.dim, store, device=config.device
         )
     return RunContext(
         run=config.output,
@@ -298,6 +302,16 @@ def embedder_identity(config: RunConfig, suite: Suite, options: Any) -> Embedder
     from fastscore.vectors.accuracy import stated_accuracy
     from fastscore.vectors.embedder import Embedder, check_dim
 
+    if not isinstance(config.embedder, str):
+        given = config.embedder
+        return EmbedderIdentity(
+            recipe=given.name,
+            fingerprint=given.fingerprint,
+            precision=given.precision,
+            dim=check_dim(config.dim, given.dim),
+            accuracy="",
+            device=given.device,
+        )
     try:
         embedder = Embedder(config.embedder, precision=config.precision, device=config.device)
     except FastscoreError as error:

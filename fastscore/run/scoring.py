@@ -30,7 +30,7 @@ from fastscore.vectors.view import Encoder, VectorView, embed_missing, text_ids
 
 if TYPE_CHECKING:
     from fastscore.vectors.devices import DeviceName
-    from fastscore.vectors.embedder import Embedder
+    from fastscore.vectors.embedder import Embedder, FunctionEmbedder
     from fastscore.vectors.perplexity import PerplexityModel
     from fastscore.vectors.precisions import Precision
     from fastscore.vectors.store import VectorStore
@@ -54,8 +54,10 @@ class StoredEncoder(Encoder, Protocol):
         """How many there are of a text."""
 
 
-def open_embedder(settings: EmbedderSettings) -> "Embedder":
+def open_embedder(settings: EmbedderSettings) -> "Embedder | FunctionEmbedder":
     """Return the run's embedder."""
+    if not isinstance(settings.recipe, str):
+        return settings.recipe
     with _model_lock:
         return _loaded_embedder(
             settings.recipe, settings.precision, settings.device, _cache_of(settings)
@@ -191,9 +193,12 @@ class TextsToEmbed:
         """Return the texts of which the model takes the beginning only, in `CUT_SCHEMA`."""
         if settings is None:
             return pl.DataFrame(schema=CUT_SCHEMA)
-        from fastscore.vectors.embedder import TokenCounter  # late: it loads what runs models
+        from fastscore.vectors.embedder import Embedder, TokenCounter  # late: it loads models
 
-        counter = TokenCounter(open_embedder(settings))
+        embedder = open_embedder(settings)
+        if not isinstance(embedder, Embedder):  # a function takes texts whole
+            return pl.DataFrame(schema=CUT_SCHEMA)
+        counter = TokenCounter(embedder)
         texts = self.texts.filter(pl.Series(counter.may_be_cut(self.texts)))
         if texts.is_empty():
             return pl.DataFrame(schema=CUT_SCHEMA)

@@ -43,8 +43,10 @@ def absolute(context: RunContext) -> RunContext:
     embedder, perplexity = context.embedder, context.perplexity
     cache = cache_root().absolute()
     if embedder is not None:
+        from fastscore.vectors.embedder import is_model_folder
+
         recipe = embedder.recipe
-        if recipe.endswith(".toml"):
+        if isinstance(recipe, str) and (recipe.endswith(".toml") or is_model_folder(recipe)):
             recipe = str(Path(recipe).absolute())
         store = (embedder.store or cache / "vectors").absolute()
         embedder = replace(embedder, recipe=recipe, store=store, cache=cache)

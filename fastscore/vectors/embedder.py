@@ -16,7 +16,9 @@ import json
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
+from functools import cached_property
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -184,7 +186,8 @@ class Embedder:
     Parameters
     ----------
     recipe
-        A model's name, or the path of a recipe file (``.toml``) that was exported.
+        A model's name, the path of a recipe file (``.toml``) that was exported, or the folder of an
+        export: ``model.onnx``, ``tokenizer.json`` and ``manifest.json``.
     precision
         ``"fp32"``: equal to sentence-transformers within 1e-6. ``"bf16"`` and ``"int8"``: faster,
         where the processor can; `accuracy.measure_accuracy` says how near they come.
@@ -378,6 +381,83 @@ class Embedder:
                 yield {"input_ids": group.ids[batch]}, group.rows[batch]
 
 
+Embed = Callable[[list[str]], npt.ArrayLike]
+"""A function of the caller's: from texts to a matrix with a row for each."""
+
+_PROBES = ["a table for two", "Where is the station?", "Hay una mesa libre?", "\u4f60\u597d"]
+_TEXTS_PER_CALL = 1024
+
+
+class FunctionEmbedder:
+    """Vectors by a function of the caller, which gets up to 1,024 distinct texts at once.
+
+    Nobody knows what decides its vectors. So signatures tell it by its name and its vectors of a
+    few texts, and no vector is kept longer than this object, unless a store is named.
+    """
+
+    precision: Precision = EXACT
+    device: DeviceName = CPU
+
+    def __init__(self, function: Embed) -> None:
+        self.function = function
+        self.name = str(getattr(function, "__qualname__", type(function).__name__))
+
+    @cached_property
+    def _probed(self) -> Vectors:
+        return self._call(_PROBES)
+
+    @cached_property
+    def store(self) -> TemporaryDirectory[str]:
+        """The folder of the vectors' store."""
+        return TemporaryDirectory(prefix="fastscore-")
+
+    @property
+    def dim(self) -> int:
+        """Width of the vectors."""
+        return int(self._probed.shape[1])
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 (hexadecimal) over the name and the vectors of a few texts."""
+        parts = (self.name, self._probed.round(5).tolist())
+        return _fingerprint("function", json.dumps(parts))
+
+    def encode(
+        self, texts: "Texts", *, dim: int | None = None, progress: Progress | None = None
+    ) -> Vectors:
+        """Embed texts into a matrix of rows of length 1, as `Embedder.encode` does.
+
+        Raises
+        ------
+        ModelError
+            If the function fails, or returns anything but a finite row for each text.
+        """
+        series = without_nulls(texts)
+        vectors = np.empty((len(series), check_dim(dim, self.dim)), np.float32)
+        for start in range(0, len(series), _TEXTS_PER_CALL):
+            raise_if_stopped()
+            some = series.slice(start, _TEXTS_PER_CALL).to_list()
+            vectors[start : start + len(some)] = truncate(self._call(some), vectors.shape[1])
+            if progress is not None:
+                progress(start + len(some), len(series))
+        return vectors
+
+    def _call(self, texts: list[str]) -> Vectors:
+        try:
+            found = np.asarray(self.function(texts), np.float32)
+        except Exception as error:
+            raise ModelError(
+                f"The embedder {self.name} failed on {len(texts)} texts: {error!r}.",
+                "Give a function that takes a list of strings and returns a matrix.",
+            ) from error
+        if found.ndim != 2 or len(found) != len(texts) or not np.isfinite(found).all():
+            raise ModelError(
+                f"The embedder {self.name} gave an array of shape {found.shape} for {len(texts)} "
+                "texts, expected a row of finite numbers for each."
+            )
+        return scaled(found)
+
+
 def check_dim(dim: int | None, full: int) -> int:
     """Return the width asked for, `full` for None.
 
@@ -408,9 +488,12 @@ def truncate(vectors: Vectors, dim: int) -> Vectors:
     float32 (n, dim)
         C-contiguous.
     """
-    if dim == vectors.shape[1]:
-        return vectors
-    cut = np.ascontiguousarray(vectors[:, :dim])
+    return vectors if dim == vectors.shape[1] else scaled(vectors[:, :dim])
+
+
+def scaled(vectors: Vectors) -> Vectors:
+    """Return a copy with rows of length 1; a zero row stays zero."""
+    cut = np.array(vectors, np.float32, order="C")
     lengths = np.sqrt(np.einsum("ij,ij->i", cut, cut, dtype=np.float64))
     lengths[lengths == 0] = 1
     cut /= lengths[:, None].astype(np.float32)
@@ -428,6 +511,13 @@ def export_errors_explained() -> Iterator[None]:
 
 def _find(name: str, cache: Path) -> ExportedModel:
     """Find an export, and refuse one that its recipe no longer describes."""
+    if is_model_folder(name):
+        name = str(Path(name).absolute())
+    elif Path(name).is_dir() and name not in (*list_recipes(), *list_exported(cache)):
+        raise ModelError(
+            f"The folder {name} has no manifest.json: it is no exported model.",
+            f"Run `fastscore models export {name}` and give the name that it prints.",
+        )
     with export_errors_explained():
         described = name.endswith(".toml") or name in list_recipes()
         wanted = load_recipe(name) if described else None
@@ -445,6 +535,11 @@ def _find(name: str, cache: Path) -> ExportedModel:
     return exported
 
 
+def is_model_folder(name: str) -> bool:
+    """Tell whether a name is the folder of an exported model, and no recipe's name."""
+    return (Path(name) / "manifest.json").is_file() and name not in list_recipes()
+
+
 _Tag = tuple[npt.NDArray[np.int64], int]
 _TEXTS_PER_COUNT = 8192
 
@@ -458,7 +553,7 @@ class WindowEmbedder:
         What embeds each window.
     """
 
-    def __init__(self, embedder: Embedder) -> None:
+    def __init__(self, embedder: Embedder | FunctionEmbedder) -> None:
         self._embedder = embedder
 
     @property
@@ -485,15 +580,20 @@ class WindowEmbedder:
         -------
         float32 (n, dim)
             Of a text that the model takes whole, its vector times its tokens; special tokens do not
-            count, and a text without any counts as one.
+            count, and a text without any counts as one. A function of the caller has no tokens: it
+            takes texts whole, and their characters count.
         """
         series = without_nulls(texts)
+        if isinstance(self._embedder, FunctionEmbedder):
+            characters = np.maximum(series.str.len_chars().to_numpy(), 1)
+            whole = self._embedder.encode(series, progress=progress) * characters[:, None]
+            return np.asarray(whole, np.float32)
         run = self._embedder.open_model()
         sums = np.zeros((len(series), self.dim))
         begun = np.zeros(len(series), np.bool_)
         embedder = self._embedder
         calls = calls_at_once(embedder.precision, embedder.threads, embedder.device)
-        with closing(run_batches(run, self._batches(series), calls)) as outputs:
+        with closing(run_batches(run, self._batches(embedder, series), calls)) as outputs:
             for output, (rows, tokens) in outputs:
                 np.add.at(sums, rows, tokens * output.astype(np.float64))
                 begun[rows] = True
@@ -501,16 +601,16 @@ class WindowEmbedder:
                     progress(int(np.count_nonzero(begun)), len(series))
         return sums.astype(np.float32)
 
-    def _batches(self, series: "pl.Series") -> Iterator[tuple[Inputs, _Tag]]:
+    def _batches(self, embedder: Embedder, series: "pl.Series") -> Iterator[tuple[Inputs, _Tag]]:
         """Yield windows of equal token count, the rows of their texts and the tokens of each."""
-        exported = self._embedder.exported
+        exported = embedder.exported
         tokenizer = load_tokenizer(exported.tokenizer_path, None)
         prefix = tokenizer.encode(exported.recipe.prefix, add_special_tokens=False).ids
         # every window has the prefix, so the text has that much less room
         tokenizer.enable_truncation(exported.recipe.max_tokens - len(prefix))
         special = tokenizer.num_special_tokens_to_add(False)
         leading = _leading_specials(tokenizer)
-        device = self._embedder.device
+        device = embedder.device
         for group in group_texts(series, tokenizer, windows=True, device=device):
             tokens = max(1, group.ids.shape[1] - special)
             ids = np.insert(group.ids, [leading] * len(prefix), prefix, axis=1)

@@ -1,0 +1,164 @@
+"""What ``embedder=`` takes: a name, an export's folder, an `Embedder`, a function."""
+
+import hashlib
+import inspect
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+import fastscore
+from fastscore.errors import FastscoreError, ModelError
+from fastscore.vectors.embedder import Embedder, FunctionEmbedder, WindowEmbedder
+
+OPTIONS = fastscore.ScoreDialogue(lex_weight=0.0, semantic="cosine")
+ROWS = [
+    {"event": "predicted", "utterance_index": 0, "step": 0, "prediction": "w1 w2"},
+    {"event": "predicted", "utterance_index": 0, "step": 1, "prediction": "w3"},
+    {"event": "utterance_complete", "utterance_index": 0, "ground_truth": "w1 w4"},
+]
+
+
+def lengths_and_firsts(texts: list[str]) -> list[list[float]]:
+    """A vector that a person works out: the text's length, and the code of its last character."""
+    return [[float(len(text)), float(ord(text[-1]))] for text in texts]
+
+
+def cosine(a: list[float], b: list[float]) -> float:
+    return float(np.dot(a, b) / np.linalg.norm(a) / np.linalg.norm(b))
+
+
+def cosines(**given: Any) -> list[float]:
+    run = fastscore.score(ROWS, OPTIONS, **given)
+    return list(run.tables["steps"]["semantic_cosine_raw"])
+
+
+def test_a_function_gives_the_vectors(tmp_path: Path) -> None:
+    run = fastscore.score(ROWS, OPTIONS, embedder=lengths_and_firsts, store=tmp_path)
+    (truth,) = lengths_and_firsts(["w1 w4"])
+    expected = [cosine(each, truth) for each in lengths_and_firsts(["w1 w2", "w3"])]
+    found = run.tables["steps"]["semantic_cosine_raw"].to_list()
+    np.testing.assert_allclose(found, expected, atol=1e-6)
+    assert "embedder=lengths_and_firsts@" in run.signature
+    assert run.signature.count("dim=2")
+
+
+def test_a_run_of_a_function_has_the_same_numbers(tmp_path: Path) -> None:
+    (tmp_path / "log.jsonl").write_text("".join(json.dumps(row) + "\n" for row in ROWS))
+    run = fastscore.score(
+        tmp_path / "log.jsonl",
+        OPTIONS,
+        embedder=lengths_and_firsts,
+        store=tmp_path / "store",
+        output=tmp_path / "run",
+    )
+    found = run.tables["steps"]["semantic_cosine_raw"].to_list()
+    assert found == cosines(embedder=lengths_and_firsts, store=tmp_path / "other")
+
+
+def test_another_function_of_one_name_is_another_model(tmp_path: Path) -> None:
+    def function(salt: str) -> Any:
+        def embed(texts: list[str]) -> npt.NDArray[np.float64]:
+            digests = [hashlib.sha256((salt + text).encode()).digest() for text in texts]
+            return np.array([list(digest) for digest in digests]) - 128.0
+
+        return embed
+
+    assert (
+        FunctionEmbedder(function("a")).fingerprint == FunctionEmbedder(function("a")).fingerprint
+    )
+    assert (
+        FunctionEmbedder(function("a")).fingerprint != FunctionEmbedder(function("b")).fingerprint
+    )
+    first = cosines(embedder=function("a"), store=tmp_path)
+    assert first != cosines(embedder=function("b"), store=tmp_path)
+    assert first == cosines(embedder=function("a"), store=tmp_path)
+
+
+def test_vectors_of_a_function_do_not_outlive_the_call() -> None:
+    """It may give other vectors tomorrow, of texts that nothing compares it by."""
+    known = {"w1 w4": [1.0, 0.0]}
+
+    def embed(texts: list[str]) -> list[list[float]]:
+        return [known.get(text, [0.0, 1.0]) for text in texts]
+
+    assert cosines(embedder=embed) == [0.0, 0.0]
+    known["w3"] = [1.0, 0.0]
+    assert cosines(embedder=embed) == [0.0, 1.0]
+
+
+def test_names_folders_and_embedders_are_one_model(
+    tiny_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FASTSCORE_CACHE", str(tiny_cache))
+    embedder, folder = Embedder("tiny"), tiny_cache / "models" / "tiny"
+    by_name = fastscore.score(ROWS, OPTIONS, embedder="tiny", store=tmp_path)
+    for given in (embedder, folder, str(folder)):
+        run = fastscore.score(ROWS, OPTIONS, embedder=given, store=tmp_path)
+        assert run.signature == by_name.signature
+        assert run.tables["steps"].equals(by_name.tables["steps"])
+    assert fastscore.Scorer(OPTIONS, embedder=embedder).signature == by_name.signature
+    monkeypatch.setenv("FASTSCORE_CACHE", str(tmp_path / "empty"))
+    monkeypatch.chdir(folder.parent)
+    assert Embedder("tiny").fingerprint == embedder.fingerprint
+
+
+class Model:
+    def __call__(self, texts: list[str]) -> list[list[float]]:
+        raise NotImplementedError
+
+    def encode(self, texts: list[str]) -> list[list[float]]:
+        return lengths_and_firsts(texts)
+
+
+@pytest.mark.parametrize("given", [3, ["minilm-l6-v2"], b"minilm-l6-v2", Embedder, np.eye(2)])
+def test_anything_else_is_refused_in_one_sentence(given: Any) -> None:
+    with pytest.raises(FastscoreError, match="expected the name or folder of a model") as raised:
+        fastscore.score(ROWS, OPTIONS, embedder=given)
+    assert type(given).__name__ in str(raised.value)
+
+
+def test_the_method_of_a_model_object_is_named(tmp_path: Path) -> None:
+    with pytest.raises(FastscoreError, match=r"embedder=model\.encode"):
+        fastscore.score(ROWS, OPTIONS, embedder=Model())
+    assert len(cosines(embedder=Model().encode, store=tmp_path)) == 2
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda texts: 1 / 0,
+        lambda texts: None,
+        lambda texts: np.ones(len(texts)),
+        lambda texts: np.ones((len(texts) + 1, 3)),
+        lambda texts: np.full((len(texts), 3), np.nan),
+    ],
+)
+def test_a_function_that_gives_no_matrix_is_refused(function: Any, tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match=r"The embedder .*lambda"):
+        fastscore.score(ROWS, OPTIONS, embedder=function, store=tmp_path)
+
+
+def test_a_folder_that_is_no_export_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match=r"has no manifest\.json.*models export"):
+        fastscore.score(ROWS, OPTIONS, embedder=tmp_path)
+
+
+def test_workers_of_an_engine_take_no_function(tmp_path: Path) -> None:
+    with pytest.raises(FastscoreError, match="is a function of this process"):
+        fastscore.score("x", OPTIONS, embedder=lengths_and_firsts, engine="dask", output=tmp_path)
+
+
+def test_a_text_of_a_function_is_read_whole_and_counts_by_its_characters() -> None:
+    (found,) = WindowEmbedder(FunctionEmbedder(lengths_and_firsts)).encode(["abc"])
+    vector = np.array([3.0, 99.0])
+    np.testing.assert_allclose(found, 3 * vector / np.linalg.norm(vector), rtol=1e-6)
+
+
+def test_the_signature_names_what_is_taken() -> None:
+    for function in (fastscore.score, fastscore.Scorer.__init__):
+        shown = str(inspect.signature(function).parameters["embedder"])
+        assert shown.count("StrPath | Embedder | Embed | None") == 1
