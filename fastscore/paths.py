@@ -84,16 +84,18 @@ def open_new(path: Path) -> BinaryIO:
 
 
 @contextlib.contextmanager
-def committed(path: Path) -> Iterator[BinaryIO]:
+def committed(path: Path, *, private: bool = False) -> Iterator[BinaryIO]:
     """Open a temporary file that becomes `path` when the block ends without error.
 
     It is then flushed to the disk. The folder is not synced: `sync_folder` does
-    that for several files at once.
+    that for several files at once. Only the user can write a private file, whatever the umask.
     """
     unique = f".{os.getpid()}-{secrets.token_hex(4)}{TEMPORARY_SUFFIX}"
     temporary = path.with_name(path.name + unique)
     try:
         with open_new(temporary) as file:
+            if private:
+                temporary.chmod(temporary.stat().st_mode & ~0o022)
             yield file
             file.flush()
             sync_file(file.fileno())

@@ -14,7 +14,7 @@ from typing import Any
 from fastscore_jit.compiling import CompilationError, Kernel, declared_kernels
 from fastscore_jit.objects import find_library, platform_folder
 from fastscore_jit.threads import result_of
-from fastscore_jit.workers import Listener, Progress, missing_kernels, request
+from fastscore_jit.workers import Listener, Progress, compiling_note, missing_kernels, request
 
 from fastscore.errors import FastscoreError
 from fastscore.run.progress import Reporter, SilentReporter
@@ -43,8 +43,7 @@ def compiled(kernels: Iterable[Kernel], reporter: Reporter) -> Iterator[None]:
     if not missing:
         yield
         return
-    count = "1 kernel" if len(missing) == 1 else f"{len(missing)} kernels"
-    reporter.note(f"compiling {count} for this processor, once")
+    reporter.note(compiling_note(len(missing)))
     with reporter.stage("compile", len(missing)) as progress:
         done = 0
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import orjson
-from fastscore_jit.system import without_interrupts
+from fastscore_jit.system import safe_import_path, without_interrupts
 
 from fastscore.errors import FastscoreError, RunConflictError, RunError, UsageError
 from fastscore.llm.client import ChatClient, ClosedError, SpendingProgress, as_done, asking_threads
@@ -407,7 +407,7 @@ def _simulate_shards(world: World, shards: list[_Shard], progress: StageProgress
             _simulate_shard(world, shard)
             progress.advance(_counts(shard, simulation))
         return
-    with _processes(simulation, workers) as pool:
+    with safe_import_path(), _processes(simulation, workers) as pool:
         # a terminal's Ctrl-C goes to workers, too, that still import what ignores it
         with without_interrupts():
             futures = {pool.submit(_simulate_in_worker, shard): shard for shard in shards}

@@ -4,31 +4,32 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from fastscore_jit.objects import is_kept_from_others
+from fastscore_jit.system import open_descriptor, open_private
 
 from fastscore.errors import StoreError
-from fastscore.wording import parameter
 
 TRUST_VARIABLE = "FASTSCORE_TRUST_STORE"
 
 
-def check_trusted(folder: Path) -> None:
-    """Refuse a store that is another user's or that others can write to.
+def open_trusted(path: Path) -> int:
+    """Open a file or folder of a store and return its descriptor.
 
     Raises
     ------
     StoreError
-        It is, and ``$FASTSCORE_TRUST_STORE`` is not set.
+        Others could have written it, and ``$FASTSCORE_TRUST_STORE`` is not set.
+    OSError
+        It cannot be opened.
     """
-    if os.environ.get(TRUST_VARIABLE, "0") not in ("", "0") or not hasattr(os, "getuid"):
-        return
-    if folder.exists() and not is_kept_from_others(folder):
+    if os.environ.get(TRUST_VARIABLE, "0") not in ("", "0"):
+        return open_descriptor(path)
+    try:
+        return open_private(path)
+    except PermissionError as error:
         raise StoreError(
-            f"{folder}: this vector store, or a folder above it, is another user's or writable "
-            "for all: its vectors may not be what the model made.",
-            f"Mend its owner or permissions, name another with {parameter('store')}, or trust "
-            f"it with {parameter('trust_store')}.",
-        )
+            f"The vector store {path} is not used: {error.filename}: {error.strerror}.",
+            "Set another folder with store, or trust this one with trust_store.",
+        ) from error
 
 
 STORE_FORMAT = 2

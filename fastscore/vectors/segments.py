@@ -23,14 +23,14 @@ from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
-from fastscore_jit.system import open_descriptor, sync_folder
+from fastscore_jit.system import sync_folder
 from fastscore_kernels import checksum_rows, read_rows
 
 from fastscore.errors import StoreError
 from fastscore.extras import load
 from fastscore.options import available_processors
 from fastscore.paths import committed
-from fastscore.vectors.description import StoreStats
+from fastscore.vectors.description import StoreStats, open_trusted
 from fastscore.vectors.embedder import truncate
 from fastscore.vectors.view import SortedIds
 
@@ -115,7 +115,7 @@ def write_segment(
     index, checksums = _filled_index(vectors, positions)
     index_path = folder / (name + INDEX_SUFFIX)
     try:
-        with committed(index_path) as file:
+        with committed(index_path, private=True) as file:
             writer = faiss.PyCallbackIOWriter(file.write)
             faiss.write_index(index, writer)
             del writer  # hands over what it still buffers
@@ -129,7 +129,7 @@ def write_segment(
             "index_bytes": index_bytes,
             "ids_crc32": zlib.crc32(payload.data),
         }
-        with committed(folder / (name + IDS_SUFFIX)) as file:
+        with committed(folder / (name + IDS_SUFFIX), private=True) as file:
             file.write(json.dumps(header).encode().ljust(_HEADER_BYTES - 1) + b"\n")
             file.write(payload.data)
     except BaseException:
@@ -218,7 +218,7 @@ class Segment:
     def _each_chunk(self, rows: int, work: Callable[[int, slice], object]) -> None:
         """Call `work` with the open index and each chunk of so many rows, on several threads."""
         try:
-            descriptor = open_descriptor(self._index_path)
+            descriptor = open_trusted(self._index_path)
         except FileNotFoundError as error:
             raise VanishedSegmentError(self.name) from error
         chunks = [
@@ -262,9 +262,11 @@ def open_segment(folder: Path, name: str) -> Segment:
     """
     path = folder / (name + IDS_SUFFIX)
     try:
-        with path.open("rb") as file:
+        with os.fdopen(open_trusted(path), "rb") as file:
             header = _read_header(file.read(_HEADER_BYTES), path)
-        payload = np.memmap(path, _WORD, mode="r", offset=_HEADER_BYTES) if header[0] else _EMPTY
+            payload: Any = _EMPTY
+            if header[0]:
+                payload = np.memmap(file, _WORD, mode="r", offset=_HEADER_BYTES)
     except FileNotFoundError as error:
         raise VanishedSegmentError(name) from error
     except ValueError as error:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 from fastscore_jit.arrays import Vectors
+from fastscore_jit.system import make_private_folder
 
 from fastscore.errors import StoreError, UsageError
 from fastscore.options import available_processors
@@ -26,7 +27,7 @@ from fastscore.vectors.description import (
     STORE_FORMAT,
     StoreCheck,
     StoreStats,
-    check_trusted,
+    open_trusted,
 )
 from fastscore.vectors.embedder import check_dim
 from fastscore.vectors.segments import (
@@ -247,10 +248,11 @@ class VectorStore:
         ------
         StoreError
             If the folder cannot be made or read, holds another kind of store, or is not to be
-            trusted: see `check_trusted`.
+            trusted: see `open_trusted`.
         """
         folder = (root or cache_root() / "vectors") / fingerprint
-        check_trusted(folder)
+        found = next(each for each in (folder, *folder.absolute().parents) if each.exists())
+        os.close(open_trusted(found))
         store = cls(folder, dim)
         store._claim(fingerprint)
         store._refresh()
@@ -458,11 +460,12 @@ class VectorStore:
         path = self.folder / STORE_FILE
         with self._explained("opened"):
             if not path.exists():
-                self.folder.mkdir(parents=True, exist_ok=True)
-                with committed(path) as file:
+                make_private_folder(self.folder)
+                with committed(path, private=True) as file:
                     file.write(json.dumps(wanted, indent=2).encode() + b"\n")
             try:
-                found = json.loads(path.read_bytes())
+                with os.fdopen(open_trusted(path), "rb") as file:
+                    found = json.loads(file.read())
             except (ValueError, RecursionError) as error:
                 raise StoreError(
                     f"{path} cannot be read: {error}.",

@@ -4,8 +4,11 @@ Object code is linked to a shared library, or loaded by LLVM if there is no link
 """
 
 import ctypes
+import itertools
+import os
 import struct
 import sys
+import tempfile
 import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,11 +17,12 @@ from typing import Any, cast
 import numpy as np
 
 from fastscore_jit.compiling import CHECKED, Kernel
-from fastscore_jit.objects import LIBRARY, OBJECT, check_processor
+from fastscore_jit.objects import LIBRARY, OBJECT, check_processor, opened_library
 from fastscore_jit.signatures import ArrayType, Type, parse, word_formats, writer
-from fastscore_jit.system import c_library
+from fastscore_jit.system import c_library, read_at
 
 _held: list[Any] = []
+_loads = itertools.count(1)
 _ENTRY = "fastscore_kernel"
 _FAULT_WORDS = 3
 C_FUNCTIONS = ("_get_osfhandle", "free", "malloc", "memcpy", "memset")
@@ -70,7 +74,7 @@ def _link_commands(library: str, code: str) -> Iterator[list[str]]:
 _WINDOWS_LIBRARIES = ("ucrt", "vcruntime", "kernel32")
 
 
-def entry_address(code: Path, name: str) -> int:
+def entry_address(code: bytes, name: str) -> int:
     """Load object code by LLVM and return a function's address; it stays loaded."""
     import llvmlite.binding as llvm
 
@@ -82,7 +86,7 @@ def entry_address(code: Path, name: str) -> int:
             llvm.add_symbol(called, address)
     machine = llvm.Target.from_default_triple().create_target_machine()
     engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
-    engine.add_object_file(llvm.ObjectFileRef.from_path(str(code)))
+    engine.add_object_file(llvm.ObjectFileRef.from_data(code))
     engine.finalize_object()
     _held.append(engine)
     return int(engine.get_function_address(name))
@@ -137,7 +141,8 @@ def load_kernel(kernel: Kernel, library: Path) -> LoadedKernel:
     result_format = "=" + "".join("".join(_result_formats(kind)) for kind in returns)
     result = struct.Struct(result_format)
     size = max(result.size, 8 * _FAULT_WORDS)
-    entry = entry_of(library)
+    with opened_library(library) as descriptor:
+        entry = entry_of(library, descriptor)
 
     def pack(arguments: tuple[Any, ...]) -> tuple[bytes, list[Any]]:
         words: list[Any] = []
@@ -159,14 +164,32 @@ def load_kernel(kernel: Kernel, library: Path) -> LoadedKernel:
     return LoadedKernel(pack, run)
 
 
-def entry_of(library: Path) -> Callable[[bytes, Any], int]:
-    """Load a library and return its function of words."""
+def entry_of(library: Path, descriptor: int) -> Callable[[bytes, Any], int]:
+    """Load an open library and return its function of words."""
     if library.suffix == OBJECT:
         kind = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_char_p, ctypes.c_char_p)
-        return kind(entry_address(library, _ENTRY))
-    entry = getattr(ctypes.CDLL(str(library)), _ENTRY)
+        return kind(entry_address(_content(descriptor), _ENTRY))
+    entry = getattr(_load(library, descriptor), _ENTRY)
     entry.argtypes, entry.restype = (ctypes.c_char_p, ctypes.c_char_p), ctypes.c_int32
     return entry  # type: ignore[no-any-return]
+
+
+def _load(library: Path, descriptor: int) -> ctypes.CDLL:
+    """Load the very file that is open: by its descriptor, or a copy that is then removed."""
+    if sys.platform == "win32":
+        return ctypes.CDLL(str(library))
+    # the C library takes a name for the library that it was first loaded by
+    opened = f"/proc/self/fd{'/' * next(_loads)}{descriptor}"
+    if os.path.exists(opened):
+        return ctypes.CDLL(opened)
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder) / library.name
+        copy.write_bytes(_content(descriptor))
+        return ctypes.CDLL(str(copy))
+
+
+def _content(descriptor: int) -> bytes:
+    return read_at(descriptor, os.fstat(descriptor).st_size, 0)
 
 
 def _result_formats(kind: Type) -> Iterator[str]:

@@ -7,12 +7,12 @@ are compiled once into ``$FASTSCORE_CACHE``, by default the user's cache folder.
 """
 
 import contextlib
+import errno
 import functools
 import hashlib
 import importlib
 import os
 import platform
-import stat
 import sys
 import tempfile
 import types
@@ -30,7 +30,12 @@ from fastscore_jit.compiling import (
     Instruction,
     Kernel,
 )
-from fastscore_jit.system import processor_flags
+from fastscore_jit.system import (
+    make_private_folder,
+    open_descriptor,
+    open_private,
+    processor_flags,
+)
 
 SHIPPED = Path(__file__).with_name("compiled")
 LIBRARY = {"darwin": ".dylib", "win32": ".dll"}.get(sys.platform, ".so")
@@ -158,38 +163,31 @@ def _candidate_folders() -> Iterator[Path]:
     yield Path(tempfile.gettempdir()) / f"fastscore-{getattr(os, 'getuid', int)()}"
 
 
-def _is_private(folder: Path) -> bool:
-    """Return whether only the user can create files in the folder, from which code is loaded."""
-    try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if hasattr(os, "getuid") and not is_kept_from_others(folder):
-            return False
-        with tempfile.TemporaryFile(dir=folder):
-            return True
-    except OSError:
-        return False
-
-
-def is_kept_from_others(folder: Path) -> bool:
-    """Return whether a folder is the user's, and neither it nor a parent is writable by others."""
-    if folder.stat().st_uid != os.getuid():
-        return False
-    for place in (folder, *folder.resolve().parents):
-        found = place.stat()
-        shared = found.st_mode & stat.S_IWOTH and not found.st_mode & stat.S_ISVTX
-        if shared or found.st_uid not in (0, os.getuid()):
-            return False
-    return True
-
-
 @functools.cache
-def cache_folder() -> Path:
-    """Return the cache folder of kernels compiled for this processor, creating it if missing."""
+def _cache() -> tuple[Path, str]:
+    """Return the cache folder, and why the first candidate is not used."""
+    refusal = ""
     for candidate in _candidate_folders():
         folder = candidate / "kernels" / platform_folder()
-        if _is_private(folder):
-            return folder
-    return Path(tempfile.mkdtemp(prefix="fastscore-kernels-"))
+        try:
+            make_private_folder(folder)
+            os.close(open_private(folder))
+            with tempfile.TemporaryFile(dir=folder):
+                return folder, refusal
+        except OSError as error:
+            refusal = refusal or f"{error.filename}: {error.strerror}"
+    return Path(tempfile.mkdtemp(prefix="fastscore-kernels-")), refusal
+
+
+def cache_folder() -> Path:
+    """Return the cache folder of kernels compiled for this processor, creating it if missing."""
+    return _cache()[0]
+
+
+def cache_note() -> str:
+    """Return where kernels are kept if the expected cache is refused, and why; else nothing."""
+    folder, refusal = _cache()
+    return f", into {folder}, because of {refusal}" if refusal else ""
 
 
 @functools.cache
@@ -204,8 +202,9 @@ def find_library(kernel: Kernel) -> Path | None:
     for folder in (SHIPPED / platform_folder(), cache_folder(), *_lower_level_folders()):
         for name in _names_in(folder, begin):
             path = folder / name
-            if path.suffix in (LIBRARY, OBJECT) and _is_whole(path):
-                return path
+            if path.suffix in (LIBRARY, OBJECT):
+                with contextlib.suppress(OSError), opened_library(path):
+                    return path
     return None
 
 
@@ -236,16 +235,31 @@ def _names_in(folder: Path, begin: str) -> list[str]:
     return found
 
 
-def _is_whole(path: Path) -> bool:
+@contextlib.contextmanager
+def opened_library(path: Path) -> Iterator[int]:
+    """Open a library for the block, and yield its descriptor.
+
+    Raises
+    ------
+    OSError
+        Others may write it, or its content does not match its digest.
+    """
+    # the wheel's own are trusted as much as the Python code beside them
+    is_shipped = SHIPPED in path.parents
+    descriptor = open_descriptor(path) if is_shipped else open_private(path)
     try:
-        return path.stem.endswith(f"-{_digest(path.read_bytes())}")
-    except OSError:
-        return False
+        with os.fdopen(descriptor, "rb", closefd=False) as file:
+            if not path.stem.endswith(f"-{_digest(file.read())}"):
+                raise OSError(errno.EILSEQ, "its content does not match its name", str(path))
+        yield descriptor
+    finally:
+        os.close(descriptor)
 
 
 def keep_library(kernel: Kernel, folder: Path, made: Path) -> Path:
     """Move a compiled file to its name in a folder, atomically."""
     name = f"{stem(kernel)}-{_digest(made.read_bytes())}{made.suffix}"
+    made.chmod(0o755)  # whatever the umask: see `open_private`
     return made.replace(folder / name)
 
 

@@ -8,7 +8,9 @@ import contextlib
 import ctypes
 import errno
 import os
+import shlex
 import signal
+import stat
 import sys
 import threading
 import time
@@ -74,6 +76,81 @@ def open_descriptor(
             raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), os.fspath(path))
         flags |= getattr(os, "O_NOFOLLOW", 0)
     return os.open(path, flags, 0o644)
+
+
+_FOLDER = getattr(os, "O_PATH", os.O_RDONLY) | getattr(os, "O_DIRECTORY", 0)
+_FILE = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)
+_ONCE = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
+_MOST_LINKS = 40
+
+
+def open_private(path: str | os.PathLike[str]) -> int:
+    """Open a file or folder that only this user and root can change or replace.
+
+    The path is walked from the root by descriptors: each folder and each link on it is checked, and
+    nothing checked can be replaced by others afterwards. Without user ids (Windows), it is opened.
+
+    Raises
+    ------
+    PermissionError
+        The ``filename`` belongs to another user, or others may write it.
+    OSError
+        It cannot be opened.
+    """
+    if not hasattr(os, "getuid"):
+        return open_descriptor(path)
+    place, links = "/", 0
+    rest = os.path.join(os.getcwd(), path).split("/")[::-1]
+    walked = os.open(place, _FOLDER | _ONCE)
+    try:
+        _check_private(os.fstat(walked), place)
+        while rest:
+            name = rest.pop()
+            if name in ("", "."):
+                continue
+            mode = os.stat(name, dir_fd=walked, follow_symlinks=False).st_mode
+            if stat.S_ISLNK(mode):
+                _check_private(os.stat(name, dir_fd=walked, follow_symlinks=False), place + name)
+                target, links = os.readlink(name, dir_fd=walked), links + 1
+                if links > _MOST_LINKS:
+                    raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), os.fspath(path))
+                rest += target.split("/")[::-1]
+                start = "/" if target.startswith("/") else "."
+                place = "/" if start == "/" else place
+                found = os.open(start, _FOLDER | _ONCE, dir_fd=walked)
+            else:
+                flags = _FOLDER if stat.S_ISDIR(mode) else _FILE
+                found = os.open(name, flags | _ONCE, dir_fd=walked)
+                place += name + "/" * stat.S_ISDIR(mode)
+            os.close(walked)
+            walked = found
+            _check_private(os.fstat(walked), place)
+    except BaseException:
+        os.close(walked)
+        raise
+    return walked
+
+
+def _check_private(found: os.stat_result, place: str) -> None:
+    """Refuse what others own or may write; entries of a folder with the sticky bit stay theirs."""
+    mode, reason, place = found.st_mode, "", place.rstrip("/") or "/"
+    if found.st_uid not in (0, os.getuid()):
+        reason = f"it belongs to another user ({found.st_uid})"
+    elif not (stat.S_ISDIR(mode) or stat.S_ISREG(mode) or stat.S_ISLNK(mode)):
+        reason = "it is no regular file"
+    elif (
+        mode & 0o022 and not stat.S_ISLNK(mode) and not (stat.S_ISDIR(mode) and mode & stat.S_ISVTX)
+    ):
+        reason = f"others may write it (run: chmod go-w {shlex.quote(place)})"
+    if reason:
+        raise PermissionError(errno.EACCES, reason, place)
+
+
+def make_private_folder(path: Path) -> None:
+    """Make a folder and those above it, which only the user may write, whatever the umask."""
+    for each in [each for each in (path, *path.parents) if not each.exists()][::-1]:
+        with contextlib.suppress(FileExistsError):
+            each.mkdir(0o755)
 
 
 def read_at(descriptor: int, size: int, place: int) -> bytes:
@@ -299,6 +376,20 @@ def without_interrupts() -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+
+
+@contextlib.contextmanager
+def safe_import_path() -> Iterator[None]:
+    """Make Python processes that are started in the block import nothing from their folder."""
+    before = os.environ.get("PYTHONSAFEPATH")
+    os.environ["PYTHONSAFEPATH"] = "1"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["PYTHONSAFEPATH"]
+        else:
+            os.environ["PYTHONSAFEPATH"] = before
 
 
 @cache

@@ -14,7 +14,7 @@ from typing import IO
 from fastscore_jit import objects
 from fastscore_jit.calling import entry_of, link
 from fastscore_jit.compiling import Kernel
-from fastscore_jit.system import lock_file
+from fastscore_jit.system import lock_file, make_private_folder, open_descriptor
 
 _NOTICE_SECONDS = 1.0
 LOCK_TIMEOUT_SECONDS = float(os.environ.get("FASTSCORE_COMPILE_PATIENCE", "30"))
@@ -49,19 +49,27 @@ def make_library(kernel: Kernel, folder: Path) -> Path:
     """Compile a kernel into a folder and return the library."""
     from fastscore_jit.building import build
 
-    folder.mkdir(parents=True, exist_ok=True)
+    make_private_folder(folder)
     with tempfile.TemporaryDirectory(prefix=".made-", dir=folder) as made:
         code = Path(made) / f"kernel{objects.OBJECT}"
         code.write_bytes(build(kernel, objects.processor_level()))
         library = link(code)
         try:
-            entry_of(library)  # its references must resolve
+            _check_loads(library)  # its references must resolve
         except OSError:
             if library == code:
                 raise
-            entry_of(code)
+            _check_loads(code)
             library = code  # not loadable from here, as on `noexec`
         return objects.keep_library(kernel, folder, library)
+
+
+def _check_loads(library: Path) -> None:
+    descriptor = open_descriptor(library)
+    try:
+        entry_of(library, descriptor)
+    finally:
+        os.close(descriptor)
 
 
 @contextlib.contextmanager

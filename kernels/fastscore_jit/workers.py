@@ -95,13 +95,18 @@ def request(kernels: Iterable[Kernel], listener: Listener) -> list[Future[Path]]
     return futures
 
 
+def compiling_note(count: int) -> str:
+    """Return the message about kernels that are being compiled."""
+    kernels = "1 kernel" if count == 1 else f"{count} kernels"
+    return f"compiling {kernels} for this processor, once{objects.cache_note()}"
+
+
 def _announce_once() -> Listener:
     """Return a listener that prints each message about compiling or waiting to stderr once."""
     printed: set[str] = set()
 
     def listen(progress: Progress) -> None:
-        kernels = "1 kernel" if progress.total == 1 else f"{progress.total} kernels"
-        message = progress.note or f"compiling {kernels} for this processor, once"
+        message = progress.note or compiling_note(progress.total)
         if message not in printed and progress.done < progress.total:
             printed.add(message)
             print(f"fastscore: {message}", file=sys.stderr, flush=True)
@@ -221,7 +226,7 @@ def _started_worker(errors: int) -> "subprocess.Popen[str]":
         "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
     }
     return subprocess.Popen(
-        [sys.executable, "-c", _PROGRAM],
+        [sys.executable, "-P", "-c", _PROGRAM],
         env=settings,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,

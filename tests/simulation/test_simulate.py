@@ -222,3 +222,13 @@ def test_a_worker_ends_without_its_parent(monkeypatch):
     monkeypatch.setattr(module.os, "_exit", ended.append)
     module._exit_after_parent(parent=2)
     assert ended == [1]
+
+
+def test_workers_import_nothing_from_the_folder_of_their_user(tmp_path):
+    for name in ("multiprocessing", "polars", "fastscore_jit", "runpy"):
+        (tmp_path / f"{name}.py").write_text("open('imported', 'w')")
+    program = "import sys; sys.path.remove(''); from fastscore.cli import main; main()"
+    command = [sys.executable, "-c", program, "simulate", "preference_shift", "-q", "-o", "logs"]
+    command += ["--catalogue", str(SAMPLE), "--sessions", "107", "--turns", "2", "--workers", "2"]
+    assert subprocess.run(command, cwd=tmp_path, check=False).returncode == 0
+    assert not (tmp_path / "imported").exists()

@@ -21,6 +21,7 @@ from typing import Any
 import dask.config
 from distributed import Client, KilledWorker, LocalCluster, Worker, WorkerPlugin, as_completed
 from distributed.comm import CommClosedError
+from fastscore_jit.system import safe_import_path
 
 from fastscore.errors import RunError
 from fastscore.logs.integrity.limits import DEFAULT_LIMITS, Limits
@@ -204,6 +205,7 @@ def open_engine(
         if address is None:
             threads = threads_each(workers)
             stack.enter_context(_own_processes(threads))
+            stack.enter_context(safe_import_path())
             target = stack.enter_context(_local_cluster(workers))
         try:
             client = stack.enter_context(

@@ -12,6 +12,7 @@ from itertools import islice
 from typing import Any
 
 import ray
+from fastscore_jit.system import safe_import_path
 from ray.exceptions import (
     NodeDiedError,
     OutOfMemoryError,
@@ -186,7 +187,7 @@ def open_engine(address: str | None, workers: int, limits: Limits) -> Iterator[R
         own = {"num_cpus": workers, "object_store_memory": OBJECT_STORE_BYTES}
         runtime["worker_process_setup_hook"] = load_tasks
     try:
-        with _on_loopback() if address is None else nullcontext():
+        with safe_import_path(), _on_loopback() if address is None else nullcontext():
             context = ray.init(
                 address="local" if address is None else address,
                 include_dashboard=None if address else False,
