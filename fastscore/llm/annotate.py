@@ -39,6 +39,7 @@ from fastscore.llm.spending import (
     spending_recorded,
     too_many,
 )
+from fastscore.llm.transcripts import DATA, quoted
 from fastscore.options import build_options
 from fastscore.run.commit import commit_bytes, commit_lines
 from fastscore.run.progress import Reporter
@@ -217,10 +218,10 @@ def _guest_messages(rows: Rows, asked_rows: Sequence[int]) -> list[Messages]:
             if rows.conversation[at] == rows.conversation[row] and not rows.is_case[at]
         ]
         user = prompt["user"].format(
-            conversation="\n".join(before) or "(nothing before)",
-            message=(contents[row] or "")[:length],
+            conversation=quoted("conversation", before) if before else "(nothing before)",
+            message=quoted("message", [(contents[row] or "")[:length]]),
         )
-        messages.append(((SYSTEM, prompt["system"].strip()), (USER, user.strip())))
+        messages.append(((SYSTEM, prompt["system"].strip() + DATA), (USER, user.strip())))
     return messages
 
 

@@ -15,12 +15,17 @@ import dataclasses
 import sqlite3
 import threading
 import time
+import zlib
+from base64 import b64encode
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from urllib.parse import quote
 
 import orjson
 
@@ -60,6 +65,7 @@ from fastscore.run.interrupt import POLL_SECONDS
 from fastscore.run.progress import Reporter, StageProgress
 
 if TYPE_CHECKING:
+    import httpx2
     from openai import OpenAI
 
 
@@ -145,6 +151,9 @@ _FATAL_STATUSES = {
     401: f"The key comes from {' or '.join(KEY_VARIABLES)}.",
     403: f"The key comes from {' or '.join(KEY_VARIABLES)}.",
     404: "Check --base-url and the model's name.",
+    **dict.fromkeys(
+        (301, 302, 303, 307, 308), "Dialogues are sent to no other server: name it by --base-url."
+    ),
 }
 """Statuses that every request would get, and what to do."""
 
@@ -152,8 +161,20 @@ _RETRIED_STATUSES = (408, 409, 429)
 _MESSAGE_LENGTH = 300
 _SHORTEST_SECRET, _SHORTEST_KEY = 12, 4
 """Servers on one's own machine take any word for a key, and answers contain words. An answer is
-redacted if the key has at least the first length, an error message from the second length on."""
+redacted if the key has at least the first length, a message of parts of the second length."""
 _RETRY_HEADER = "x-stainless-retry-count"
+
+
+def _spellings(key: str) -> list[tuple[str, int]]:
+    """Return a key in lower case as a server may repeat it, and the shortest part that tells of it.
+
+    As it is or quoted; in hex, or in base64 after any number of bytes.
+    """
+    content = key.encode()
+    after = (b64encode(bytes(n) + content).decode()[-(-8 * n // 6) :].rstrip("=") for n in range(3))
+    spelt = [(key, _SHORTEST_KEY), (quote(key, safe=""), _SHORTEST_KEY)]
+    spelt += [(each, 2 * _SHORTEST_KEY) for each in (content.hex(), *after)]
+    return [(each.lower(), shortest) for each, shortest in spelt]
 
 
 class ModelServerError(FastscoreError):
@@ -293,6 +314,8 @@ class ChatClient:
     def _status_error(self, error: Any) -> Exception:
         body = error.body if isinstance(error.body, dict) else {}
         status, message = error.status_code, body.get("message") or str(error.message)
+        if 300 <= status < 400:
+            message = f"a redirect to {error.response.headers.get('Location')}"
         reason = f"{status}: {self._redacted(str(message))}"
         if status in _FATAL_STATUSES:
             what = f"{self.options.endpoint} refuses: {reason}."
@@ -318,11 +341,23 @@ class ChatClient:
         )
 
     def _redacted(self, text: str, length: int | None = _MESSAGE_LENGTH) -> str:
-        """Return a text without the key in it; in an answer a short word such as "none" stays."""
-        shortest = _SHORTEST_SECRET if length is None else _SHORTEST_KEY
-        is_secret = self._key is not None and len(self._key) >= shortest
-        redacted = text.replace(self._key, "***") if self._key and is_secret else text
-        return redacted if length is None else redacted[:length]
+        """Return a text without the key, or in a message any part of it as sent or encoded.
+
+        In an answer a short word such as "none" stays.
+        """
+        if length is None:
+            is_secret = self._key is not None and len(self._key) >= _SHORTEST_SECRET
+            return text.replace(self._key, "***") if self._key and is_secret else text
+        text = text[: 10 * length]
+        hidden = bytearray(len(text))
+        for secret, shortest in _spellings(self._key or ""):
+            parts = {secret[at : at + shortest] for at in range(len(secret) - shortest + 1)}
+            for at in range(len(text) - shortest + 1):
+                if text[at : at + shortest].lower() in parts:
+                    hidden[at : at + shortest] = b"\1" * shortest
+        runs = groupby(zip(text, hidden, strict=True), itemgetter(1))
+        shown = ("***" if is_hidden else "".join(one for one, _ in run) for is_hidden, run in runs)
+        return "".join(shown)[:length]
 
     def _connect(self) -> "OpenAI":
         try:
@@ -331,26 +366,31 @@ class ChatClient:
         except ImportError as error:
             raise missing_package("openai", "A chat model") from error
         meter, closed, under_way = self.meter, self._closed, self._under_way
-        answer_tokens, no_connection = self.options.answer_tokens, self._no_connection
+        options, no_connection = self.options, self._no_connection
 
         class MeteredClient(openai.DefaultHttpxClient):
-            """Sends requests, first or again, as the budget allows."""
+            """Sends requests, first or again, as the budget allows, each with its deadline."""
 
-            def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
+            def send(self, request: httpx2.Request, **given: Any) -> httpx2.Response:
                 if closed.is_set():
                     raise ClosedError
-                bound = Bound(len(request.content), answer_tokens)
+                bound = Bound(len(request.content), options.answer_tokens)
                 meter.reserve(bound, is_retry=request.headers.get(_RETRY_HEADER, "0") != "0")
+                under_way.deadline = time.monotonic() + options.timeout
                 try:
-                    response = super().send(request, **options)
-                except httpx2.TimeoutException:
-                    meter.lose(bound, timeouts=1)
-                    raise
-                except BaseException as error:
+                    response = super().send(request, **{**given, "stream": True})
+                    try:
+                        response = _read_whole(response, request)
+                    finally:
+                        response.close()
+                except httpx2.ConnectError as error:
                     meter.settle(bound)
                     # a server that never answered is not waited for
-                    if isinstance(error, httpx2.ConnectError) and not meter.spent.tokens:
+                    if not meter.spent.tokens:
                         raise no_connection(str(error)) from None
+                    raise
+                except BaseException as error:  # what was sent may be charged for
+                    meter.lose(bound, timeouts=int(isinstance(error, httpx2.TimeoutException)))
                     raise
                 if not response.is_success:
                     meter.settle(bound)
@@ -362,14 +402,93 @@ class ChatClient:
                     raise httpx2.RemoteProtocolError(str(error)) from error
                 return response
 
+        # a redirect would send the dialogues to a server that nobody named
+        sender = MeteredClient(timeout=options.timeout, follow_redirects=False)
+        for transport in (sender._transport, *sender._mounts.values()):
+            if (pool := getattr(transport, "_pool", None)) is not None:
+                pool._network_backend = _TimedBackend(pool._network_backend, under_way)
         return openai.OpenAI(
             # a server on one's own machine asks for no key, but the package wants one
             api_key=self._key or "none",
-            base_url=self.options.base_url,
-            timeout=self.options.timeout,
-            max_retries=self.options.retries,
-            http_client=MeteredClient(timeout=self.options.timeout),
+            base_url=options.base_url,
+            timeout=options.timeout,
+            max_retries=options.retries,
+            http_client=sender,
+            default_headers={"Accept-Encoding": "identity"},
         )
+
+
+MOST_BYTES = 8 << 20
+"""The most bytes of a response, as sent and unpacked."""
+
+
+def _read_whole(response: "httpx2.Response", request: "httpx2.Request") -> "httpx2.Response":
+    """Read a response up to `MOST_BYTES`; return it as one that is read."""
+    import httpx2
+
+    content, packed = bytearray(), response.headers.get("Content-Encoding", "identity").lower()
+    for part in response.iter_raw():
+        content += part
+        if len(content) > MOST_BYTES:
+            break
+    if packed in ("gzip", "deflate"):  # some servers pack what nobody asked them to
+        try:
+            content = bytearray(zlib.decompressobj(47).decompress(content, MOST_BYTES + 1))
+        except zlib.error as error:
+            raise httpx2.RemoteProtocolError(
+                f"a response that cannot be unpacked: {error}"
+            ) from None
+    elif packed != "identity":
+        raise httpx2.RemoteProtocolError(f"a response packed as {packed!r:.40}")
+    if len(content) > MOST_BYTES:
+        raise httpx2.RemoteProtocolError(f"a response of more than {MOST_BYTES >> 20} MiB")
+    kept = {name: value for name, value in response.headers.items() if name not in _FRAMING}
+    return httpx2.Response(
+        response.status_code, headers=kept, content=bytes(content), request=request
+    )
+
+
+_FRAMING = ("content-encoding", "content-length", "transfer-encoding")
+
+
+class _TimedStream:
+    """A connection whose reads and writes end with the deadline of the request that uses it."""
+
+    def __init__(self, stream: Any, under_way: threading.local) -> None:
+        self._stream, self._under_way = stream, under_way
+        self.close, self.get_extra_info = stream.close, stream.get_extra_info
+
+    def read(self, max_bytes: int, timeout: float | None = None) -> Any:
+        return self._stream.read(max_bytes, self._left())
+
+    def write(self, buffer: bytes, timeout: float | None = None) -> None:
+        self._stream.write(buffer, self._left())
+
+    def start_tls(self, *given: Any, **named: Any) -> "_TimedStream":
+        return _TimedStream(self._stream.start_tls(*given, **named), self._under_way)
+
+    def _left(self) -> float:
+        """Return the seconds that are left: a server that drips bytes has no more than others."""
+        import httpcore2
+
+        left = float(self._under_way.deadline) - time.monotonic()
+        if left <= 0:
+            raise httpcore2.ReadTimeout
+        return left
+
+
+class _TimedBackend:
+    """Opens such connections."""
+
+    def __init__(self, backend: Any, under_way: threading.local) -> None:
+        self._backend, self._under_way = backend, under_way
+        self.sleep = backend.sleep
+
+    def connect_tcp(self, *given: Any, **named: Any) -> _TimedStream:
+        return _TimedStream(self._backend.connect_tcp(*given, **named), self._under_way)
+
+    def connect_unix_socket(self, *given: Any, **named: Any) -> _TimedStream:
+        return _TimedStream(self._backend.connect_unix_socket(*given, **named), self._under_way)
 
 
 MOST_ANSWERS = 3

@@ -18,7 +18,7 @@ from fastscore.llm.client import ChatClient, Structured, ask_each, ask_until_rea
 from fastscore.llm.requests import SYSTEM, USER, ChatRequest, ModelOptions
 from fastscore.llm.rubrics import Rubric
 from fastscore.llm.spending import Failure, UnusableError
-from fastscore.llm.transcripts import Transcript
+from fastscore.llm.transcripts import DATA, Transcript, quoted
 from fastscore.run.progress import Reporter
 
 SCORE_SCHEMA: dict[str, pl.DataType] = {
@@ -179,23 +179,24 @@ def judge_request(
     slots = _slots(rubric, dimensions)
     user = rubric.prompts["user"].format(
         dimensions="\n".join(f"- {name}: {rubric.questions[name]}" for name in dimensions),
-        highlights="\n".join(f"- {text}" for text in highlights) or "(nothing of the kind)",
-        conversation="\n".join(transcript_lines(transcript, rubric)),
+        highlights=quoted("wishes", highlights) if highlights else "(nothing of the kind)",
+        conversation=shown_conversation(transcript, rubric),
         **slots,
     )
     return asked.request(
         model,
-        (SYSTEM, rubric.prompts["system"].format(**slots).strip()),
+        (SYSTEM, rubric.prompts["system"].format(**slots).strip() + DATA),
         (USER, user.strip()),
         seed=(seed * 1_000_003 + repeat * 1_009) % 2**31,
         schema=rubric.schema,
     )
 
 
-def transcript_lines(transcript: Transcript, rubric: Rubric) -> list[str]:
+def shown_conversation(transcript: Transcript, rubric: Rubric) -> str:
     """Return a dialogue's turns as a judge is shown them."""
     turns = transcript.turns[-rubric.last_turns :] if rubric.last_turns else transcript.turns
-    return [f"{speaker}: {text[: rubric.characters]}" for speaker, text in turns]
+    lines = (f"{speaker}: {text[: rubric.characters]}" for speaker, text in turns)
+    return quoted("conversation", lines)
 
 
 def _slots(rubric: Rubric, dimensions: Sequence[str]) -> dict[str, Any]:

@@ -17,6 +17,7 @@ import numpy as np
 import orjson
 import polars as pl
 
+from fastscore.content_hash import hash_bytes
 from fastscore.errors import counted
 from fastscore.llm.client import ChatClient
 from fastscore.llm.judge import Judgements, check_repeats, judge
@@ -31,7 +32,7 @@ from fastscore.llm.spending import (
     spending_recorded,
     too_many,
 )
-from fastscore.llm.transcripts import Transcript, find_logs, read_transcripts
+from fastscore.llm.transcripts import DATA, Transcript, find_logs, read_transcripts
 from fastscore.run.commit import commit_json, commit_lines, commit_table
 from fastscore.run.lock import run_lock
 from fastscore.run.progress import Reporter
@@ -95,7 +96,8 @@ def write_judgements(
     signature = orjson.dumps(summary).decode()
     commit_table(folder / REPEATS, repeats.drop("row"), {"fastscore.judge": signature})
     commit_lines(folder / FAILURES, failures.drop("row", "words", "turns").iter_rows(named=True))
-    judged_by = f"{described['model']} by {rubric.name} {rubric.digest[:12]}"
+    digest = hash_bytes(f"{rubric.digest} {DATA}".encode())
+    judged_by = f"{described['model']} by {rubric.name} {digest[:12]}"
     commit_lines(folder / JUDGEMENTS, _means(complete, rubric, judged_by))
     commit_json(folder / SUMMARY, summary)
     return summary

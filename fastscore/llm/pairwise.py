@@ -15,7 +15,7 @@ from fastscore.content_hash import hash_bytes
 from fastscore.errors import UsageError
 from fastscore.extras import scipy_stats
 from fastscore.llm.client import ChatClient, Structured, ask_each, ask_until_read
-from fastscore.llm.judge import transcript_lines
+from fastscore.llm.judge import shown_conversation
 from fastscore.llm.judgements import (
     FAILURES,
     SUMMARY,
@@ -28,7 +28,7 @@ from fastscore.llm.judgements import (
 from fastscore.llm.requests import SYSTEM, USER, ChatRequest, object_schema, read_prompts
 from fastscore.llm.rubrics import Rubric, load_rubric
 from fastscore.llm.spending import MANIFEST, UnusableError, spending_recorded
-from fastscore.llm.transcripts import Transcript
+from fastscore.llm.transcripts import DATA, Transcript
 from fastscore.run.commit import commit_json, commit_lines
 from fastscore.run.lock import run_lock
 from fastscore.run.progress import Reporter
@@ -182,7 +182,7 @@ def pair_request(
     """Return what is asked about a pair, with one side shown first."""
     questions = questions_of(rubric)
     shown = (pair.a, pair.b) if first == A else (pair.b, pair.a)
-    one, two = ("\n".join(transcript_lines(each, rubric)) for each in shown)
+    one, two = (shown_conversation(each, rubric) for each in shown)
     words = {
         "members": _quoted(tuple(questions)),
         "dimensions": "\n".join(f"- {name}: {text}" for name, text in questions.items()),
@@ -192,7 +192,7 @@ def pair_request(
     verdict = {"type": "string", "enum": ["1", "2", TIE]}
     return client.options.request(
         asked.model,
-        (SYSTEM, PROMPTS["system"].format(**words).strip()),
+        (SYSTEM, PROMPTS["system"].format(**words).strip() + DATA),
         (USER, PROMPTS["user"].format(**words).strip()),
         seed=asked.seed,
         schema=object_schema({REASON: {"type": "string"}, **dict.fromkeys(questions, verdict)}),
@@ -238,7 +238,7 @@ def _write(
 ) -> dict[str, Any]:
     """Write a folder of judged pairs; return its summary."""
     members = tuple(questions_of(rubric))
-    digest = hash_bytes(f"{rubric.digest} {PROMPTS_DIGEST}".encode())
+    digest = hash_bytes(f"{rubric.digest} {PROMPTS_DIGEST} {DATA}".encode())
     judged_by = f"{described['model']} by {rubric.name} in pairs {digest[:12]}"
     lines, failures, not_asked = [], [], 0
     for pair, of_pair in zip(pairs, answers, strict=True):

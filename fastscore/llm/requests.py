@@ -4,6 +4,7 @@ import json
 import os
 import re
 import tomllib
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
@@ -26,19 +27,22 @@ from fastscore.llm.spending import (
 )
 from fastscore.paths import cache_root
 
-_TAGS = "think|thinking|thought|thoughts|reasoning|reflection|scratchpad|analysis|seed:think"
-_BLOCK = re.compile(rf"<({_TAGS})>.*?</\1>|\[THINK\].*?\[/THINK\]", re.DOTALL | re.IGNORECASE)
-# many templates open the block in the prompt, so that an answer only closes it
-_END = re.compile(rf".*(?:</(?:{_TAGS})>|\[/THINK\])", re.DOTALL | re.IGNORECASE)
-_OPEN = re.compile(rf"(?:<(?:{_TAGS})>|\[THINK\]).*", re.DOTALL | re.IGNORECASE)
-_CHANNEL = re.compile(r".*<\|channel\|>final<\|message\|>", re.DOTALL)
-_CHANNELS_ONLY = re.compile(r"^\s*<\|channel\|>(?:analysis|commentary)\b.*", re.DOTALL)
-_MARKS = re.compile(r"<\|(?:end|return|im_end|eot_id)\|>\s*$")
+_MARK = re.compile(
+    r"<(?P<close>/?)(?P<tag>think|thinking|thought|thoughts|reasoning|reflection|scratchpad|analysis"
+    r"|seed:think)>|\[(?P<end>/?)THINK\]",
+    re.IGNORECASE,
+)
+_LEADING = re.compile(rf"\s*(?:{_MARK.pattern})", re.IGNORECASE)
+_CHANNEL, _FINAL = ("<|start|>", "<|channel|>"), "<|channel|>final<|message|>"
+_CHANNELS_ONLY = re.compile(r"\s*<\|channel\|>(?:analysis|commentary)\b")
+_LAST_MARK = re.compile(r"<\|(?:end|return|im_end|eot_id)\|>$")
 
 _REFUSAL = re.compile(
     r"(?:i['\u2019]?m (?:very |so )?sorry|sorry|i apologi[sz]e|unfortunately)?[,.;:! ]*(?:but )?"
-    r"(?:i (?:cannot|can['\u2019]?t|can not|won['\u2019]?t|will not|am (?:not able|unable)"
-    r"|must decline)|i['\u2019]?m (?:not able|unable)|as an ai\b)",
+    r"(?:i (?:cannot|can['\u2019]?t|can not|won['\u2019]?t|will not|am (?:not able to|unable to)"
+    r"|must decline)|i['\u2019]?m (?:not able to|unable to)|as an ai\b)"
+    # what a user or a recommender says of a wish or a list
+    r"(?!\s+(?:find|see|locate|think|decide|wait|recall|remember|believe|stand|get|stop|seem|say)\b)",
     re.IGNORECASE,
 )
 
@@ -46,13 +50,46 @@ _REFUSAL = re.compile(
 def without_reasoning(text: str) -> str:
     """Return what an answer says beside its reasoning blocks, without blanks around it.
 
-    A block that is never closed goes to the end of the answer.
+    A block that is never closed goes to the end, one that is only closed begins with the answer:
+    many templates open it in the prompt. In one pass: answers are as long as a server likes.
     """
-    if _CHANNEL.match(text):
-        text = _CHANNEL.sub("", text)
-    text = _CHANNELS_ONLY.sub("", text)
-    text = _END.sub("", _BLOCK.sub("", text))
-    return _MARKS.sub("", _OPEN.sub("", text)).strip()
+    text = text.rpartition(_FINAL)[2]
+    if _CHANNELS_ONLY.match(text):
+        return ""
+    kept: list[str] = []
+    at, opened = 0, None
+    for mark in _MARK.finditer(text):
+        tag, closes = _tag(mark)
+        if opened is None and closes:
+            kept, at = [], mark.end()
+        elif opened is None:
+            kept.append(text[at : mark.start()])
+            opened = tag
+        elif closes and tag == opened:
+            at, opened = mark.end(), None
+    if opened is None:
+        kept.append(text[at:])
+    return _LAST_MARK.sub("", "".join(kept).rstrip()).strip()
+
+
+def _tag(mark: re.Match[str]) -> tuple[str, bool]:
+    """Return the name of a mark of reasoning, and whether it closes a block."""
+    return (mark["tag"] or "").lower(), bool(mark["close"] or mark["end"])
+
+
+def _after_reasoning(text: str) -> str:
+    """Return an answer without the reasoning that it begins with.
+
+    Marks further on may be words of the dialogue that the answer quotes: they hide nothing.
+    """
+    if text.lstrip().startswith(_CHANNEL):
+        return text.partition(_FINAL)[2] if _FINAL in text else without_reasoning(text)
+    at = 0
+    while (mark := _LEADING.match(text, at)) and not _tag(mark)[1]:
+        tag = _tag(mark)[0]
+        ends = (one.end() for one in _MARK.finditer(text, mark.end()) if _tag(one) == (tag, True))
+        at = next(ends, len(text))
+    return text[at:].strip()
 
 
 def is_refusal(text: str) -> bool:
@@ -61,38 +98,43 @@ def is_refusal(text: str) -> bool:
 
 
 def find_object(text: str) -> dict[str, Any]:
-    """Find the JSON object in an answer; reasoning, code fences and text around it are passed over.
+    """Find the JSON object in an answer; reasoning before it, fences and text are passed over.
 
     Raises
     ------
     UnusableError
         There is none, there are several that differ, or a member is given twice.
     """
-    content = without_reasoning(text)
+    content = _after_reasoning(text)
     if not content:
         raise UnusableError("nothing beside reasoning" if text.strip() else "empty")
-    found: list[dict[str, Any]] = []
-    at = 0 if content.startswith(("{", "[")) else content.find("{")
-    while at >= 0:
+    found: dict[str, Any] | None = None
+    begin = _LIST.match(content) or _OBJECT.search(content)
+    faults = 0
+    while begin is not None and faults < _MOST_FAULTS:
         try:
-            value, end = _DECODER.raw_decode(content, at)
-        except (json.JSONDecodeError, RecursionError):
-            end = at + 1
+            value, end = _DECODER.raw_decode(content, begin.start())
+        except (ValueError, RecursionError):  # of a number of 5,000 digits, a plain ValueError
+            end, faults = begin.start() + 1, faults + 1
         else:
-            if isinstance(value, dict) and value not in found:
-                found.append(value)
-        at = content.find("{", end)
-    if not found:
+            if isinstance(value, dict):
+                if found is not None and value != found:
+                    raise UnusableError("2 JSON objects that differ")
+                found = value
+        begin = _OBJECT.search(content, end)
+    if found is None or faults == _MOST_FAULTS:
         raise UnusableError("not a JSON object")
-    if len(found) > 1:
-        raise UnusableError(f"{len(found)} JSON objects that differ")
-    return found[0]
+    try:
+        orjson.dumps(found)
+    except orjson.JSONEncodeError as error:
+        raise UnusableError(f"an object that cannot be kept: {error}") from error
+    return found
 
 
 def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     members = dict(pairs)
     if len(members) < len(pairs):
-        twice = next(name for name in members if sum(name == each for each, _ in pairs) > 1)
+        (twice, _), *_ = Counter(name for name, _ in pairs).most_common(1)
         raise UnusableError(f"{twice!r:.40} twice")
     return members
 
@@ -100,6 +142,10 @@ def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def _no_constant(name: str) -> Any:
     raise json.JSONDecodeError(f"{name} is not JSON", "", 0)
 
+
+_OBJECT, _LIST = re.compile(r"\{\s*[\"}]"), re.compile(r"\[")
+_MOST_FAULTS = 100
+"""The most beginnings of objects that are none: each is read up to its fault."""
 
 _DECODER = json.JSONDecoder(object_pairs_hook=_members, parse_constant=_no_constant)
 
@@ -209,6 +255,11 @@ class Answer:
         return without_reasoning(self.text)
 
     @property
+    def declined(self) -> bool:
+        """Whether the model declined, by the protocol's mark or in its first words."""
+        return self.refused or is_refusal(self.text)
+
+    @property
     def cut_off(self) -> str | None:
         """What cut the answer: ``length`` or ``content_filter``; None if it is complete."""
         return self.finish_reason if self.finish_reason in (LENGTH, CONTENT_FILTER) else None
@@ -260,7 +311,7 @@ def estimated_tokens(characters: int) -> int:
 
 def _count(usage: Mapping[str, Any], name: str, characters: int) -> int:
     found = usage.get(name)
-    return found if isinstance(found, int) else estimated_tokens(characters)
+    return found if type(found) is int and found >= 0 else estimated_tokens(characters)
 
 
 def object_schema(properties: Mapping[str, Any]) -> dict[str, Any]:
@@ -356,6 +407,7 @@ class ModelOptions:
         if self.max_cost is not None and not self.prices.are_given:
             raise UsageError("--max-cost needs prices.", "Give them with --prices.")
         parse_limit(self.max_failures)
+        _check_url(url)
         return replace(
             self,
             base_url=url.rstrip("/"),
@@ -401,6 +453,20 @@ class ModelOptions:
         parts = urlsplit(self.base_url or "")
         host = parts.netloc.rpartition("@")[2]
         return urlunsplit((parts.scheme, host, parts.path, "", ""))
+
+
+def _check_url(url: str) -> None:
+    """Refuse an address that no request can be sent to."""
+    try:
+        parts = urlsplit(url)
+        is_address = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    except ValueError:
+        is_address = None
+    if not is_address or any(letter.isspace() or not letter.isprintable() for letter in url):
+        raise UsageError(
+            f"--base-url is {url!r:.100}, expected the address of a server.",
+            "Give it as http://HOST:PORT/v1 or https://HOST/v1.",
+        )
 
 
 def api_key() -> str | None:

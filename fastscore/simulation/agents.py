@@ -31,6 +31,7 @@ from fastscore.llm.requests import (
     ChatRequest,
     read_prompts,
 )
+from fastscore.llm.transcripts import DATA, quoted
 from fastscore.simulation.retrieval import GENRE, Draws, Item, Retrieval
 from fastscore.simulation.users import ConstraintReader
 from fastscore.suites.preference_shift.catalogue import NAME
@@ -222,7 +223,7 @@ OFF_CATALOGUE = (MARK, ASK_AGAIN, IGNORE)
 MOST_AGAIN = 2
 """How often an answer of no use is asked for again."""
 
-_READING = "reading=2"
+_READING = "reading=3"
 """How answers become turns; the number rises if equal answers give other turns."""
 
 _PLOT_LENGTH = 300
@@ -230,7 +231,8 @@ _QUOTED = re.compile(
     r'"([^"\n]{1,120})"|\u201c([^\u201d\n]{1,120})\u201d|\*{1,2}([^*\n]{1,120})\*{1,2}'
 )
 _DATED = re.compile(
-    r"((?:[A-Z0-9][\w'\u2019:&,.!-]*\s+)(?:[\w'\u2019:&,.!-]+\s+){0,8}?)\(((?:18|19|20)\d\d)\)"
+    r"((?:(?<![\w'\u2019:&,.!-])[A-Z0-9][\w'\u2019:&,.!-]*\s+)"  # words from their beginning
+    r"(?:[\w'\u2019:&,.!-]+\s+){0,8}?)\(((?:18|19|20)\d\d)\)"
 )
 _YEAR_AFTER = re.compile(r"\s*\((?:1[89]|20)\d\d\)$")
 
@@ -283,7 +285,7 @@ class ModelAgent:
             notes: dict[str, Any] = {}
             if unknown:
                 notes["unknown_titles"] = unknown
-            if answer.refused:
+            if answer.declined:
                 notes["refused"] = True
             if answer.cut_off:
                 notes["cut_off"] = answer.cut_off
@@ -317,7 +319,7 @@ class ModelAgent:
         """Ask; ask again for an empty answer, and about unknown titles where that is wanted."""
         for attempt in range(MOST_AGAIN + 1):
             answer = self.client.ask(request)
-            looks = self.off_catalogue != IGNORE and not answer.refused
+            looks = self.off_catalogue != IGNORE and not answer.declined
             unknown = unknown_titles(answer.content, self.retrieval) if looks else []
             is_last = attempt == MOST_AGAIN
             if not answer.content and not is_last:
@@ -395,18 +397,18 @@ class ModelPhrasing:
         words = PROMPTS["user"]
         lines = [f"{turn['speaker']}: {turn['text']}" for turn in conversation[-words["history"] :]]
         message = words["message"].format(
-            conversation="\n".join(lines) or "(nothing yet)", text=text
+            conversation=quoted("conversation", lines) if lines else "(nothing yet)", text=text
         )
         request = self.client.options.request(
             self.model,
-            (SYSTEM, words["system"].strip()),
+            (SYSTEM, words["system"].strip() + DATA),
             (USER, message.strip()),
             seed=_seed(draws),
         )
         for _ in range(MOST_AGAIN + 1):
             answer = self.client.ask(request)
             reworded = answer.content.strip('"')
-            if answer.refused:
+            if answer.declined:
                 return text, {"template": text, "not_reworded": "refused"}
             if reworded and not answer.cut_off:
                 return reworded, {"template": text}

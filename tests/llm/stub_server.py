@@ -6,6 +6,7 @@ It keeps what it was asked and what it answered, so that tests can say what was 
 import json
 import threading
 import time
+import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -40,6 +41,7 @@ class Stub:
     headers: list[dict[str, str]] = field(default_factory=list)
     times: list[float] = field(default_factory=list)
     url: str = ""
+    elsewhere: str = ""
     lock: threading.Lock = field(default_factory=threading.Lock)
 
 
@@ -110,6 +112,57 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _hung_up(self, body: Body) -> None:
         self.connection.close()
+
+    def _cut(self, body: Body) -> None:
+        """Send the head of a whole response, and half of its body."""
+        self.send_response(200)
+        self.send_header("Content-Length", "1000")
+        self.end_headers()
+        self.wfile.write(b'{"choices"')
+        self.close_connection = True
+
+    def _redirected(self, body: Body) -> None:
+        self._raw(307, b"", Location=self.stub.elsewhere)
+
+    def _dripping(self, body: Body) -> None:
+        self._drip(b'{"choices":' + b" " * 400)
+
+    def _dripping_head(self, body: Body) -> None:
+        self._drip(b"HTTP/1.1 200 OK\r\nX-Long: " + b"x" * 400, head=b"")
+
+    def _drip(self, data: bytes, head: bytes = b"HTTP/1.1 200 OK\r\n\r\n") -> None:
+        try:
+            self.wfile.write(head)
+            for byte in data:
+                self.wfile.write(bytes([byte]))
+                time.sleep(0.05)
+        except OSError:
+            pass
+
+    def _endless(self, body: Body) -> None:
+        try:
+            self.wfile.write(b"HTTP/1.1 200 OK\r\n\r\n")
+            while True:
+                self.wfile.write(b" " * (1 << 16))
+        except OSError:
+            pass
+
+    def _packed_zeros(self, body: Body) -> None:
+        packed = zlib.compressobj(9, wbits=31)
+        data = b"".join(packed.compress(bytes(1 << 20)) for _ in range(200)) + packed.flush()
+        self._raw(200, data, Content_Encoding="gzip")
+
+    def _packed(self, body: Body) -> None:
+        data = zlib.compress(json.dumps(completion("unpacked")).encode(), wbits=31)
+        self._raw(200, data, Content_Encoding="gzip")
+
+    def _odd_usage(self, body: Body) -> None:
+        usage = {"prompt_tokens": -1_000_000, "completion_tokens": True}
+        self._send(200, completion("four", usage=usage))
+
+    def _long_number(self, body: Body) -> None:
+        whole = json.dumps(completion("x")).replace("15}", f"{'1' * 5000}}}")
+        self._raw(200, whole.encode())
 
     def _unauthorised(self, body: Body) -> None:
         key = self.headers["Authorization"].removeprefix("Bearer ")

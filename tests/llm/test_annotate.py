@@ -178,7 +178,7 @@ def test_states_that_a_model_reads_are_scored(stub, tmp_path):
     (tmp_path / "logs.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
 
     def answer(body):
-        asks = body["messages"][1]["content"].endswith("What do you have?")
+        asks = "What do you have?\n</message" in body["messages"][1]["content"]
         if asks and len(body["messages"]) == 2:
             return '{"mood_tone": "hungry"}'
         return json.dumps(

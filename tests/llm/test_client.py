@@ -1,3 +1,4 @@
+import base64
 import json
 import socket
 import sqlite3
@@ -108,6 +109,10 @@ def test_a_failure_that_passes_is_tried_again(stub, tmp_path, fault):
         ("truncated", "server_error", "a response that is not JSON", 3),
         ("empty", "server_error", "a response without choices", 3),
         ("hung_up", "server_error", "a response that broke off", 3),
+        ("cut", "server_error", "a response that broke off", 3),
+        ("endless", "server_error", "a response of more than 8 MiB", 3),
+        ("packed_zeros", "server_error", "a response of more than 8 MiB", 3),
+        ("long_number", "server_error", "a response that is not JSON", 3),
         ("rejected", "rejected", "400: content policy", 1),
     ],
 )
@@ -159,6 +164,56 @@ def test_a_server_that_is_not_there_ends_at_once(stub, tmp_path):
     assert asking.spent.requests == 1
 
 
+@pytest.mark.parametrize("fault", ["dripping", "dripping_head"])
+def test_a_server_that_drips_has_no_more_time_than_others(stub, tmp_path, fault):
+    stub.fault = lambda number: fault
+    asking = client(stub, tmp_path, retries=0, timeout=1.0)
+    started = time.monotonic()
+    with pytest.raises(SampleError, match="nothing within 1 s") as failed:
+        asking.ask(request())
+    assert time.monotonic() - started < 10  # it drips for 20 seconds
+    assert (failed.value.kind, asking.spent.timeouts) == ("timed_out", 1)
+    stub.fault = lambda number: None
+    assert asking.ask(request()).text == 'I recommend "Heat".'
+
+
+def test_a_redirect_is_not_followed(stub, tmp_path):
+    with serving(Stub()) as other:
+        stub.fault, stub.elsewhere = lambda number: "redirected", f"{other.url}/chat/completions"
+        with pytest.raises(ModelServerError, match="307: a redirect to http") as refused:
+            client(stub, tmp_path).ask(request())
+        assert "name it by --base-url" in refused.value.hint
+        assert (len(stub.asked), len(other.asked)) == (1, 0)
+
+
+def test_packed_answers_and_odd_usage_are_read(stub, tmp_path):
+    stub.fault = lambda number: ("packed", "odd_usage")[number]
+    asking = client(stub, tmp_path)
+    assert asking.ask(request("a")).text == "unpacked"
+    assert stub.headers[0]["accept-encoding"] == "identity"
+    # five characters sent and four received
+    answer = asking.ask(request("hello"))
+    assert (answer.prompt_tokens, answer.completion_tokens) == (2, 1)
+
+
+def test_what_was_cut_may_have_been_charged_for(stub, tmp_path):
+    stub.fault = lambda number: "cut" if number == 0 else None
+    asking = client(stub, tmp_path)
+    asking.ask(request())
+    assert (asking.spent.requests, asking.spent.retries, asking.spent.timeouts) == (2, 1, 0)
+    assert asking.spent.unanswered_prompt_tokens == int(stub.headers[0]["content-length"])
+    assert asking.spent.unanswered_completion_tokens == 512
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["http://[bad", "http://", "ftp://host/v1", "host/v1", "http://h:99999/v1", "http://a b/v1"],
+)
+def test_an_address_that_is_none_is_refused(url):
+    with pytest.raises(UsageError, match=r"--base-url is .*, expected the address of a server"):
+        ModelOptions(base_url=url).resolved()
+
+
 def test_a_server_must_be_named(monkeypatch):
     monkeypatch.delenv("FASTSCORE_BASE_URL", raising=False)
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
@@ -183,6 +238,36 @@ def test_keys_appear_nowhere(stub, tmp_path):
     files = [path.read_bytes() for path in tmp_path.iterdir()]
     assert not any(KEY.encode() in content for content in files)
     assert stub.asked[0] == {**stub.asked[1], "messages": stub.asked[0]["messages"]}
+
+
+@pytest.mark.parametrize(
+    "repeated",
+    [
+        KEY,
+        KEY[:12],
+        f"{KEY[:5]}...{KEY[-5:]}",
+        KEY.upper(),
+        base64.b64encode(KEY.encode()).decode(),
+        base64.b64encode(f"user:{KEY}".encode()).decode(),
+        KEY.encode().hex(),
+    ],
+)
+def test_no_part_of_a_key_is_in_a_message(stub, tmp_path, monkeypatch, repeated):
+    monkeypatch.setattr(
+        "tests.llm.stub_server._Handler._rejected",
+        lambda self, body: self._send(
+            400, {"error": {"message": f"no such key: {repeated} (403)"}}
+        ),
+    )
+    stub.fault = lambda number: "rejected"
+    with pytest.raises(SampleError) as failed:
+        client(stub, tmp_path).ask(request())
+    shown = failed.value.reason
+    assert shown.startswith("400: no such key: ")
+    assert shown.endswith(" (403)")
+    said = shown.removeprefix("400: no such key: ").removesuffix(" (403)")
+    assert "***" in said
+    assert len(said) < 20
 
 
 def test_a_word_that_stands_for_a_key_stays_in_answers(stub, tmp_path, monkeypatch):
