@@ -70,6 +70,15 @@ def factorize_rows(columns: Sequence[Indices]) -> tuple[Indices, Indices]:
     return codes, firsts
 
 
+def row_numbers(frame: pl.DataFrame, columns: Sequence[str]) -> Indices:
+    """Give distinct rows of some columns numbers, by first appearance; int64 (n,)."""
+    rows = frame.select(columns)
+    distinct = rows.unique(maintain_order=True).with_columns(pl.int_range(pl.len()).alias(":row"))
+    found = rows.join(distinct, on=columns, nulls_equal=True, how="left", maintain_order="left")
+    numbers: Indices = found[":row"].to_numpy()
+    return numbers
+
+
 def offsets_of(sizes: npt.NDArray[np.integer]) -> Indices:
     """Return where rows of these sizes begin and end."""
     offsets = np.zeros(len(sizes) + 1, np.int64)

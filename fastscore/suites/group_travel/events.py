@@ -33,8 +33,8 @@ from fastscore.suites.group_travel.json_members import (
     joined,
     scalars,
 )
-from fastscore.suites.group_travel.metrics.places import PLACE_SLOTS, ground_places, places_of
-from fastscore.suites.group_travel.metrics.satisfaction import PLACE_SLOT_NUMBER, choices_of
+from fastscore.suites.group_travel.metrics.places import check_itineraries, ground_places
+from fastscore.suites.group_travel.metrics.satisfaction import choices_of
 from fastscore.suites.group_travel.metrics.synthesis import mark_syntheses, mark_theory
 from fastscore.suites.group_travel.normalise import join_texts
 from fastscore.suites.group_travel.options import GroupTravel
@@ -60,6 +60,7 @@ from fastscore.suites.grouping import (
     number_keys,
     offsets_of,
     place_in_group,
+    row_numbers,
     take,
 )
 from fastscore.suites.json_values import JsonValues, Problems, members
@@ -119,7 +120,9 @@ def read_events(raw: pl.DataFrame, options: GroupTravel) -> Events:
         "plan_lines": plan_lines_of(plan_texts),
         **synthesis_texts_of(synthesis, dialogues, pairs),
         **choices_of(itineraries, plans, catalogue, grounded, choices, options),
-        **places_of(itineraries, plans, catalogue, catalogue_cells, grounded),
+        "places": grounded.places,
+        "place_texts": grounded.place_texts,
+        "itineraries": check_itineraries(itineraries, plans, catalogue, catalogue_cells),
         "vocabulary": _vocabulary(catalogue, catalogue_cells, catalogue_row, lexicon),
     }
     counts = {
@@ -243,31 +246,26 @@ def _pairs(turns: pl.DataFrame, dialogues: pl.DataFrame) -> tuple[pl.DataFrame, 
         & (pl.col("member") != "")
         & pl.col("is_said"),
     ).filter("is_stated")
-    row, member = stated["dialogue_row"].to_numpy(), stated["member_row"].to_numpy()
-    slots, names = factorize(stated["slot"])
-    pair = number_keys(member * len(names) + slots)
-    first = first_of_each(pair)
-    row, member, slot = row[first], member[first], (row * len(names) + slots)[first]
-    pairs = stated[first].select(
-        "dialogue_row", "member", "slot", join_texts(stated["utterance"], pair).alias("preference")
+    first = stated.unique(["member_row", "slot"], keep="first", maintain_order=True)
+    pair = row_numbers(stated, ["member_row", "slot"])
+    itinerary = dialogues["itinerary"].gather(first["dialogue_row"])
+    pairs = first.select(
+        *("dialogue_row", "member", "slot"),
+        join_texts(stated["utterance"], pair).alias("preference"),
+        itinerary,
+        dialogues["catalogue"].gather(first["dialogue_row"]),
+        pl.col("slot").is_in(ACTIONABLE).alias("actionable"),
+        pl.Series("member_row", row_numbers(first, ["member_row"])),
+        pl.Series("slot_row", row_numbers(first, ["dialogue_row", "slot"])),
     )
-    itinerary = dialogues["itinerary"].to_numpy()[row]
-    actionable = pairs["slot"].is_in(ACTIONABLE)
-    slot_row = number_keys(slot)
-    choice = np.full(len(row), -1)
-    asked = np.flatnonzero(actionable.to_numpy() & (itinerary >= 0))
-    slot_number = pairs["slot"].replace_strict(PLACE_SLOT_NUMBER, default=0, return_dtype=pl.Int64)
-    of_slot = itinerary * len(PLACE_SLOTS) + slot_number.to_numpy()
-    choice[asked] = number_keys(of_slot[asked])
-    pairs = pairs.with_columns(
-        pl.Series("itinerary", itinerary),
-        dialogues["catalogue"].gather(row),
-        actionable.alias("actionable"),
-        pl.Series("member_row", number_keys(member)),
-        pl.Series("slot_row", slot_row),
-        pl.Series("choice", choice),
+    choices = (
+        pairs.filter(pl.col("actionable") & (pl.col("itinerary") >= 0))
+        .select("itinerary", "slot")
+        .unique(maintain_order=True)
+        .with_columns(choice=pl.int_range(pl.len()))
     )
-    return pairs, pairs.select(*_OF_SLOT, "choice")[asked[first_of_each(choice[asked])]]
+    pairs = pairs.join(choices, on=["itinerary", "slot"], how="left", maintain_order="left")
+    return pairs.with_columns(pl.col("choice").fill_null(-1)), choices
 
 
 def _vocabulary(

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 import fastscore_kernels as kernels
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 from fastscore_jit.arrays import Indices, Mask
 
@@ -20,18 +19,12 @@ from fastscore.suites.group_travel.normalise import as_ids, normalise
 from fastscore.suites.group_travel.options import GroupTravel
 from fastscore.suites.group_travel.similarity import Similarity, TextCodes, reaches
 from fastscore.suites.group_travel.terms import (
-    CATALOGUES,
     KIND_OF_SLOT,
-    PLAN_KINDS,
     SLOT_OF_KIND,
 )
 from fastscore.suites.grouping import (
-    Ragged,
-    factorize,
-    first_of_each,
     group_rows,
     take,
-    take_ranges,
 )
 from fastscore.suites.showing import EvidenceRows
 
@@ -118,206 +111,127 @@ M15 = share(
 )
 METRICS = (M9, M15)
 
-PLACE_SLOTS = tuple(KIND_OF_SLOT)
-"""The slots that places are chosen for."""
-_STOP = len(PLACE_SLOTS)
-_SLOT_OF_KIND = np.array(
-    [
-        PLACE_SLOTS.index(SLOT_OF_KIND[kind]) if kind in SLOT_OF_KIND else _STOP
-        for kind in PLAN_KINDS
-    ]
-)
-_OWN_KIND = np.array([CATALOGUES.index(KIND_OF_SLOT[slot]) for slot in PLACE_SLOTS])
 _SHORTEST_NAME = 3
 
 
 @dataclass(frozen=True, slots=True)
 class GroundedPlaces:
-    """The places of itineraries.
+    """The places of itineraries, looked up in their catalogues.
 
     Attributes
     ----------
     places
         A row a distinct place of an itinerary: ``itinerary``, ``place`` (its name as it is
         first), ``key``, ``is_grounded``.
-    place_records
-        The records of each place; none of one that is not grounded.
-    names
-        The name of each place of a slot, String.
-    name_records
-        Its records.
-    slot_places
-        Rows of `names` for each slot of each itinerary: those of `PLACE_SLOTS` of the first
-        itinerary, then of the second.
+    place_texts
+        The texts of the records of each place: ``place_row``, ``text``.
+    slot_names
+        A row a name for a slot of an itinerary: ``itinerary``, ``slot``, ``name``.
+    slot_records
+        Its records: ``itinerary``, ``slot``, ``name``, ``text``, ``room``, ``components``.
     """
 
     places: pl.DataFrame
-    place_records: Ragged
-    names: pl.Series
-    name_records: Ragged
-    slot_places: Ragged
+    place_texts: pl.DataFrame
+    slot_names: pl.DataFrame
+    slot_records: pl.DataFrame
 
 
 def ground_places(
     itineraries: pl.DataFrame, plans: "Plans", catalogue: "Catalogue", cells: pl.DataFrame
 ) -> GroundedPlaces:
-    """Look the places of itineraries up.
+    """Look the places of itineraries up in their catalogues.
 
-    Parameters
-    ----------
-    itineraries
-        ``plan`` and ``catalogue``, a row an itinerary.
-    plans, catalogue
-        What they refer to.
-    cells
-        The cells of each catalogue: ``catalogue``, ``cell``.
-
-    Returns
-    -------
-    GroundedPlaces
-        A name is looked up by its normalised forms: the whole, without a part in brackets at its
-        end, up to its last comma. Of a slot's place, all forms are tried in the slot's kind of
-        catalogue before any other.
+    Itineraries have ``plan`` and ``catalogue``, the cells of catalogues ``catalogue`` and ``cell``.
+    A name for a slot is looked up in the slot's kind of catalogue before any other.
     """
-    codes, names = factorize(plans.names["name"])
-    of_plan = plans.names["plan"].to_numpy()
-    slots = _SLOT_OF_KIND[plans.names["kind"].to_physical().to_numpy()]
-    once = first_of_each((of_plan * (_STOP + 1) + slots) * len(names) + codes)
-    rows, offsets = take(
-        group_rows(of_plan[once], plans.plans.height), itineraries["plan"].to_numpy()
+    slot = pl.col("kind").cast(pl.String).replace_strict(SLOT_OF_KIND, default=None)
+    names = plans.names.select("plan", "name", slot=slot).unique(maintain_order=True)
+    named = (
+        itineraries.with_columns(itinerary=pl.int_range(pl.len()))
+        .join(names, on="plan", maintain_order="left_right")
+        .drop("plan")
     )
-    itinerary = np.repeat(np.arange(itineraries.height), np.diff(offsets))
-    slot, name = slots[once][rows], codes[once][rows]
+    forms = name_forms(names["name"].unique(maintain_order=True))
+    records = cells.join(catalogue.records, on="cell").with_columns(pl.col("kind").cast(pl.String))
 
-    catalogues = itineraries["catalogue"].to_numpy()[itinerary]
-    asked, lookup = np.unique(catalogues * len(names) + name, return_inverse=True)
-    index = _Index.of(names, catalogue, cells)
-    in_catalogue, named = np.divmod(asked, max(len(names), 1))
-    found = index.find_names(in_catalogue, named)
-    firsts = first_of_each(itinerary * len(index.keys) + found.key[lookup])
-    places = pl.DataFrame(
-        {
-            "itinerary": itinerary[firsts],
-            "place": names.gather(name[firsts]),
-            "key": index.keys.gather(found.key[lookup][firsts]),
-            "is_grounded": found.size[lookup][firsts] > 0,
-        }
+    found = _find(named.select("catalogue", "name"), forms, records)
+    places = (
+        named.join(found, on=["catalogue", "name"], maintain_order="left")
+        .unique(["itinerary", "key"], keep="first", maintain_order=True)
+        .with_columns(place_row=pl.int_range(pl.len()))
     )
-    chosen = np.flatnonzero(slot != _STOP)
-    choices, choice = np.unique(lookup[chosen] * _STOP + slot[chosen], return_inverse=True)
-    of_lookup, kind = np.divmod(choices, _STOP)
-    of_choices = index.find_names(in_catalogue[of_lookup], named[of_lookup], kind)
+    place_texts = places.filter("is_grounded").join(
+        records, on=["catalogue", "key"], maintain_order="left_right"
+    )
+
+    for_slots = named.drop_nulls("slot").with_columns(
+        kind=pl.col("slot").replace_strict(KIND_OF_SLOT, return_dtype=pl.String)
+    )
+    in_kind = _find(for_slots.select("catalogue", "kind", "name"), forms, records)
+    of_slots = for_slots.join(in_kind, on=["catalogue", "kind", "name"], maintain_order="left")
+    elsewhere = of_slots.filter(~pl.col("is_grounded")).drop("key", "is_grounded")
+    elsewhere = elsewhere.join(found, on=["catalogue", "name"], maintain_order="left")
+    slot_records = [
+        of_slots.join(records, on=["catalogue", "kind", "key"], maintain_order="left_right"),
+        elsewhere.join(records, on=["catalogue", "key"], maintain_order="left_right"),
+    ]
+    columns = ["itinerary", "slot", "name", "text", "room", "components"]
     return GroundedPlaces(
-        places,
-        found.records(index, lookup[firsts]),
-        names.gather(name[chosen]),
-        of_choices.records(index, choice),
-        group_rows(itinerary[chosen] * _STOP + slot[chosen], itineraries.height * _STOP),
+        places.select("itinerary", "key", "is_grounded", place="name"),
+        place_texts.select("place_row", "text"),
+        of_slots.select("itinerary", "slot", "name"),
+        pl.concat(frame.select(columns) for frame in slot_records),
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Matches:
-    """What lookups found: the number of the place's key, and a range of `_Index.record`."""
+def name_forms(names: pl.Series) -> pl.DataFrame:
+    """Return ``name`` and ``key``: the forms of names that catalogues are searched for, in order.
 
-    key: Indices
-    start: Indices
-    size: Indices
-
-    def records(self, index: "_Index", rows: Indices) -> Ragged:
-        """Return the records that some of the lookups found."""
-        return take_ranges(index.record, self.start[rows], self.size[rows])
-
-
-@dataclass(frozen=True, slots=True)
-class _Index:
-    """The records of catalogues by key and kind, and the forms of names.
-
-    Attributes
-    ----------
-    keys
-        Distinct normalised names.
-    forms : int64 (3, names)
-        By rank the number of the key of each form of a name, -1 for none.
-    place : int64 (records of catalogues,)
-        Catalogue, key and kind of each as one number, ascending.
-    record : int64 (records of catalogues,)
-        Which record it is.
+    The whole name, without a part in brackets at its end, up to its last comma; all normalised.
     """
-
-    keys: pl.Series
-    forms: npt.NDArray[np.int64]
-    place: Indices
-    record: Indices
-
-    @classmethod
-    def of(cls, names: pl.Series, catalogue: "Catalogue", cells: pl.DataFrame) -> "_Index":
-        bare = names.str.extract(r"(?s)^(.*?)\s*\([^()]*\)\s*$")
-        first = names.str.extract(r"(?s)^(.*),")
-        forms = normalise(pl.concat([names.alias("name"), bare.alias("name"), first.alias("name")]))
-        records = catalogue.records
-        codes, keys = factorize(pl.concat([records["key"], forms.fill_null("").rename("key")]))
-        of_names = np.where((forms.fill_null("") == "").to_numpy(), -1, codes[records.height :])
-        of_cells = group_rows(records["cell"].to_numpy(), catalogue.cells.height)
-        record, offsets = take(of_cells, cells["cell"].to_numpy())
-        owner = np.repeat(cells["catalogue"].to_numpy(), np.diff(offsets))
-        kind = records["kind"].to_physical().to_numpy().astype(np.int64)
-        place = (owner * len(keys) + codes[record]) * len(CATALOGUES) + kind[record]
-        order = np.argsort(place, kind="stable")
-        return cls(keys, of_names.reshape(3, len(names)), place[order], record[order])
-
-    def find_names(
-        self, catalogue: Indices, name: Indices, slot: Indices | None = None
-    ) -> _Matches:
-        """Look names up in catalogues, in the kind of their slot before any other.
-
-        The first form that is found counts; where none is, the last form is the place's key.
-        """
-        forms = self.forms[:, name]
-        at = (catalogue * len(self.keys) + forms) * len(CATALOGUES)
-        tries = [(at, at + len(CATALOGUES))]
-        if slot is not None:
-            own = at + _OWN_KIND[slot]
-            tries.insert(0, (own, own + 1))
-        key = np.full(len(name), -1)
-        for form in forms:
-            key = np.where(form >= 0, form, key)
-        start, size = np.zeros(len(name), np.int64), np.zeros(len(name), np.int64)
-        for first, last in tries:
-            for rank, form in enumerate(forms):
-                begin = np.searchsorted(self.place, first[rank])
-                there = np.searchsorted(self.place, last[rank]) - begin
-                new = (size == 0) & (form >= 0) & (there > 0)
-                key, start = np.where(new, form, key), np.where(new, begin, start)
-                size = np.where(new, there, size)
-        return _Matches(key, start, size)
+    bare = names.str.extract(r"(?s)^(.*?)\s*\([^()]*\)\s*$")
+    first = names.str.extract(r"(?s)^(.*),")
+    return pl.concat(
+        pl.DataFrame({"name": names, "key": normalise(form)}) for form in (names, bare, first)
+    ).filter(pl.col("key") != "")
 
 
-def places_of(
-    itineraries: pl.DataFrame,
-    plans: "Plans",
-    catalogue: "Catalogue",
-    catalogue_cells: pl.DataFrame,
-    grounded: GroundedPlaces,
-) -> dict[str, pl.DataFrame]:
-    """Return the places of itineraries, their records' texts, and the checks of their days."""
-    filled = catalogue.records.select("cell").unique()
-    has_records = catalogue_cells.join(filled, on="cell").select("catalogue").unique()
-    checks = (
-        itineraries.with_columns(pl.int_range(pl.len(), dtype=pl.Int64).alias("itinerary"))
-        .join(plans.checks, on="plan", how="left", maintain_order="left")
-        .with_columns(
-            pl.col("catalogue").is_in(has_records["catalogue"].implode()).alias("has_catalogue")
+def _find(names: pl.DataFrame, forms: pl.DataFrame, records: pl.DataFrame) -> pl.DataFrame:
+    """Return ``key`` and ``is_grounded`` of names: the first form that a record has, else the last.
+
+    Records are those of the name's ``catalogue``, and of its ``kind`` if names have one.
+    """
+    on = ["key", *(name for name in names.columns if name != "name")]
+    known = records.select(on).unique().with_columns(has_record=True)
+    key, has_record = pl.col("key"), pl.col("has_record")
+    return (
+        names.unique(maintain_order=True)
+        .join(forms, on="name", how="left", maintain_order="left_right")
+        .join(known, on=on, how="left", maintain_order="left")
+        .group_by(names.columns, maintain_order=True)
+        .agg(
+            key=pl.coalesce(key.filter(has_record).first(), key.last(), pl.lit("")),
+            is_grounded=has_record.any(),
         )
     )
-    record, offsets = grounded.place_records
-    of_place = np.repeat(np.arange(grounded.places.height), np.diff(offsets))
-    texts = pl.DataFrame({"place_row": of_place, "text": catalogue.records["text"].gather(record)})
-    return {
-        "places": grounded.places,
-        "place_texts": texts,
-        "itineraries": checks.select("itinerary", "passed", "checks", "has_catalogue"),
-    }
+
+
+def check_itineraries(
+    itineraries: pl.DataFrame, plans: "Plans", catalogue: "Catalogue", cells: pl.DataFrame
+) -> pl.DataFrame:
+    """Return ``passed`` and ``checks`` of the days of itineraries, and ``has_catalogue``."""
+    filled = cells.join(catalogue.records, on="cell", how="semi")["catalogue"].unique()
+    return (
+        itineraries.with_columns(itinerary=pl.int_range(pl.len()))
+        .join(plans.checks, on="plan", how="left", maintain_order="left")
+        .select(
+            "itinerary",
+            "passed",
+            "checks",
+            has_catalogue=pl.col("catalogue").is_in(filled.implode()),
+        )
+    )
 
 
 def score_places(

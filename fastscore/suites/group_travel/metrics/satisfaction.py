@@ -10,10 +10,9 @@ import numpy as np
 import polars as pl
 from fastscore_jit.arrays import Float64Array, Indices
 
-from fastscore.suites.columns import list_column
 from fastscore.suites.declarations import Metric, NullRule, share
 from fastscore.suites.group_travel.metrics import sources as use
-from fastscore.suites.group_travel.metrics.places import PLACE_SLOTS, GroundedPlaces
+from fastscore.suites.group_travel.metrics.places import GroundedPlaces
 from fastscore.suites.group_travel.normalise import (
     affirmed_tokens,
     component,
@@ -29,7 +28,7 @@ from fastscore.suites.group_travel.similarity import (
     reaches,
 )
 from fastscore.suites.group_travel.terms import CATEGORY_SLOTS
-from fastscore.suites.grouping import factorize, group_rows, offsets_of, sum_by, take
+from fastscore.suites.grouping import factorize, sum_by
 from fastscore.suites.showing import EvidenceRows
 
 if TYPE_CHECKING:
@@ -40,8 +39,6 @@ if TYPE_CHECKING:
 CHANNELS = ("room", "category", "lexical", "semantic")
 LEAST_HITS = 2
 """Informative tokens that satisfy a preference by words alone."""
-_CATEGORY_SLOT = {slot: number for number, slot in enumerate(CATEGORY_SLOTS)}
-PLACE_SLOT_NUMBER = {slot: number for number, slot in enumerate(PLACE_SLOTS)}
 _USES = (use.PREFERENCES, use.PLAN, use.PLAN_TEXT, use.CATALOGUE, use.EMBEDDER)
 OF_PAIRS = (
     use.UNKNOWN_ACTIONABLE,
@@ -270,38 +267,32 @@ def _category_tokens(
     frames: dict[str, pl.DataFrame], lexicon: "Lexicon", options: GroupTravel
 ) -> pl.Series:
     """Return the parts of categories of the slot's catalogue that each pair names."""
-    slots = frames["pairs"]["slot"].replace_strict(_CATEGORY_SLOT, default=-1)
-    slot = slots.cast(pl.Int64).to_numpy()
-    named = np.flatnonzero(slot >= 0)
-    codes, texts = factorize(frames["pairs"]["preference"].gather(named))
+    pairs = frames["pairs"].select(
+        "catalogue", "slot", text="preference", pair=pl.int_range(pl.len())
+    )
+    named = pairs.filter(pl.col("slot").is_in(CATEGORY_SLOTS))
+    texts = named["text"].unique(maintain_order=True)
     if options.negation == "all":
         words = affirmed_tokens(texts, lexicon)
     else:
         split = normalise(texts).str.split(" ").to_frame("token").with_row_index("row")
         words = split.explode("token")
     tokens = (
-        words.select("row", component(words["token"], lexicon).alias("component"))
+        words.select(
+            text=pl.lit(texts).gather(pl.col("row")), component=component(words["token"], lexicon)
+        )
         .drop_nulls()
         .unique(maintain_order=True)
     )
-    vocabulary = frames["vocabulary"]
-    numbers, components = factorize(pl.concat([tokens["component"], vocabulary["component"]]))
-
-    def place(catalogue: Indices, slot: Indices, component: Indices) -> Indices:
-        found: Indices = (catalogue * len(CATEGORY_SLOTS) + slot) * len(components) + component
-        return found
-
-    known = place(
-        vocabulary["catalogue"].to_numpy(),
-        vocabulary["slot"].replace_strict(_CATEGORY_SLOT, return_dtype=pl.Int64).to_numpy(),
-        numbers[tokens.height :],
+    known = named.join(tokens, on="text", maintain_order="left_right").join(
+        frames["vocabulary"],
+        on=["catalogue", "slot", "component"],
+        how="semi",
+        maintain_order="left",
     )
-    token, offsets = take(group_rows(tokens["row"].to_numpy(), len(texts)), codes)
-    pair = np.repeat(named, np.diff(offsets))
-    asked = place(frames["pairs"]["catalogue"].to_numpy()[pair], slot[pair], numbers[token])
-    is_known = np.isin(asked, known)
-    sizes = np.bincount(pair[is_known], minlength=len(slot))
-    return list_column(components.gather(numbers[token][is_known]), offsets_of(sizes))
+    of_pairs = known.group_by("pair", maintain_order=True).agg("component")
+    found = pairs.join(of_pairs, on="pair", how="left", maintain_order="left")
+    return found["component"].fill_null([])
 
 
 def satisfy_pairs(
@@ -445,35 +436,32 @@ def choices_of(
     what M12 compares, in one text or in parts. ``choice_rooms`` and ``choice_components``: room
     types of the records, and the parts of their categories.
     """
-    itinerary = choices["itinerary"].to_numpy()
-    slot = choices["slot"].replace_strict(PLACE_SLOT_NUMBER, return_dtype=pl.Int64).to_numpy()
-    plan = itineraries["plan"].to_numpy()[itinerary]
-    of_slot = itinerary * len(PLACE_SLOTS) + slot
-    rows, offsets = take(grounded.slot_places, of_slot)
-    choice = np.repeat(np.arange(len(of_slot)), np.diff(offsets))
-    record, offsets = take(grounded.name_records, rows)
-    is_bare = np.diff(offsets) == 0
-    of_record = np.repeat(choice, np.diff(offsets))
-    records = catalogue.records.select("text", "room", "components")[record]
-    names = _texts_by_owner("choice", choice, grounded.names.gather(rows))
-    described = _texts_by_owner("choice", of_record, records["text"])
-    raw = plans.plans["raw_output"].gather(plan)
-    rooms = _texts_by_owner("choice", of_record, records["room"]).rename({"text": "room"})
-    parts = records["components"]
-    components = pl.DataFrame(
-        {
-            "choice": np.repeat(of_record, parts.list.len().to_numpy()),
-            "component": parts.explode(empty_as_null=False),
-        }
+    raw = plans.plans.select("raw_output", plan=pl.int_range(pl.len()))
+    chosen = choices.join(
+        itineraries.with_columns(itinerary=pl.int_range(pl.len())),
+        on="itinerary",
+        maintain_order="left",
+    ).join(raw, on="plan", how="left", maintain_order="left")
+    of_slot = ["itinerary", "slot"]
+    names = choices.join(grounded.slot_names, on=of_slot, maintain_order="left_right")
+    records = choices.join(grounded.slot_records, on=of_slot, maintain_order="left_right")
+    bare = names.join(records, on=["choice", "name"], how="anti", maintain_order="left")
+    described = records.select("choice", "text")
+    entered = plans.entries.group_by("plan", "slot", maintain_order=True).agg(
+        entered=pl.col("text").str.join("; ")
     )
+    chosen = chosen.join(entered, on=["plan", "slot"], how="left", maintain_order="left")
+    name = pl.col("name").alias("text")
     return {
-        "choice_places": pl.concat([described, names.filter(pl.Series(is_bare))]),
+        "choice_places": pl.concat([described, bare.select("choice", name)]),
         "choice_texts": pl.concat(
-            [names, described, _texts_by_owner("choice", np.arange(len(raw)), raw)]
+            [names.select("choice", name), described, chosen.select("choice", text="raw_output")]
         ),
-        "choice_targets": _targets(_slot_texts(plans, plan, slot), raw, options),
-        "choice_rooms": rooms.drop_nulls(),
-        "choice_components": components,
+        "choice_targets": _targets(chosen["entered"].fill_null(""), chosen["raw_output"], options),
+        "choice_rooms": records.select("choice", "room").drop_nulls(),
+        "choice_components": records.select("choice", component="components")
+        .explode("component")
+        .drop_nulls(),
     }
 
 
@@ -493,17 +481,6 @@ def _targets(entered: pl.Series, raw: pl.Series, options: GroupTravel) -> pl.Dat
         is_said |= part.str.strip_chars() != ""
     joined = entered if len(parts) == 1 else entered + "\n" + raw
     return _texts_by_owner("choice", choice, joined).filter(is_said)
-
-
-def _slot_texts(plans: "Plans", plan: Indices, slot: Indices) -> pl.Series:
-    """Return what plans enter for slots, in one text."""
-    of_slot = (
-        plans.entries["slot"].replace_strict(PLACE_SLOT_NUMBER, return_dtype=pl.Int64).to_numpy()
-    )
-    entered = plans.entries["plan"].to_numpy() * len(PLACE_SLOTS) + of_slot
-    rows, offsets = group_rows(entered, plans.plans.height * len(PLACE_SLOTS))
-    texts = list_column(plans.entries["text"].gather(rows), offsets).list.join("; ")
-    return texts.gather(plan * len(PLACE_SLOTS) + slot)
 
 
 def _texts_by_owner(name: str, owners: Indices, texts: pl.Series) -> pl.DataFrame:
