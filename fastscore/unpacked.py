@@ -4,11 +4,9 @@ Logs are streamed (`unpacked`). Options and published scores are read whole (`un
 a stream early and is raised after the last good bytes.
 """
 
-import bz2
 import codecs
 import io
 import itertools
-import lzma
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -16,11 +14,11 @@ from typing import Literal
 
 from fastscore_jit.threads import raise_if_stopped
 
-Compression = Literal["none", "gz", "zst", "xz", "bz2", "zip", "tar", "utf-16", "utf-32"]
-"""Encodings of text on disk. Only ``none`` can be read from any offset. ``zip`` and ``tar`` are
-members of an archive. UTF-16 and UTF-32 are detected inside the others, too."""
+Compression = Literal["none", "gz", "zst", "zip", "utf-16", "utf-32"]
+"""Encodings of text on disk. Only ``none`` can be read from any offset. ``zip`` is a member of an
+archive. UTF-16 and UTF-32 are detected inside the others, too."""
 
-SUFFIXES: dict[str, Compression] = {".gz": "gz", ".zst": "zst", ".xz": "xz", ".bz2": "bz2"}
+SUFFIXES: dict[str, Compression] = {".gz": "gz", ".zst": "zst"}
 """The compressions of single files."""
 
 USUAL_RATIO = 250.0
@@ -36,9 +34,8 @@ _STEP = 1 << 16
 # small enough that the densest zstd input unpacks to some 64 MB a step
 _ZST_STEP = 2 << 10
 _ZST_WINDOW = 1 << 27
-_XZ_MEMORY = 1 << 28
 _NOT_UTF8 = b"\xff"
-_NAMES = {"gz": "gzip", "zst": "zstd", "xz": "xz", "bz2": "bzip2"}
+_NAMES = {"gz": "gzip", "zst": "zstd"}
 
 Read = Callable[[int], bytes]
 """Returns at most the given number of further bytes of a file, none at its end."""
@@ -124,11 +121,6 @@ def unpacked(read: Read, compression: Compression, size: int = 1 << 20) -> Itera
         return _gunzip(read, size)
     if compression == "zst":
         return _unzstd(read)
-    if compression == "xz":
-        begin = lambda: lzma.LZMADecompressor(memlimit=_XZ_MEMORY)  # noqa: E731
-        return _unpack_streams(read, size, begin, compression)
-    if compression == "bz2":
-        return _unpack_streams(read, size, bz2.BZ2Decompressor, compression)
     return iter(lambda: read(size), b"")
 
 
@@ -242,33 +234,6 @@ def _unzstd(read: Read) -> Iterator[bytes]:
         except zstandard.ZstdError as error:
             raise DamageError(_damaged("zst", error)) from error
         packed = packed or read(_STEP)
-
-
-def _unpack_streams(
-    read: Read,
-    size: int,
-    begin: Callable[[], lzma.LZMADecompressor | bz2.BZ2Decompressor],
-    compression: Compression,
-) -> Iterator[bytes]:
-    """Unpack the streams of an xz or bzip2 file; zeros after the last are padding."""
-    packed = read(_STEP)
-    while packed:
-        stream = begin()
-        while not stream.eof:
-            try:
-                part = stream.decompress(packed, size)
-            except (lzma.LZMAError, OSError, ValueError) as error:
-                raise DamageError(_damaged(compression, error)) from error
-            if part:
-                yield part
-            packed = b""
-            if stream.needs_input and not stream.eof:
-                packed = read(_STEP)
-                if not packed:
-                    raise DamageError(_truncated(compression))
-        packed = stream.unused_data.lstrip(b"\0")
-        while not packed and (more := read(_STEP)):
-            packed = more.lstrip(b"\0")
 
 
 def _truncated(compression: Compression) -> Damage:

@@ -275,7 +275,7 @@ def _unpacked_hash(path: str) -> bytes | None:
     try:
         with open(path, "rb") as file:
             compression = content_of(file.read(HEAD_BYTES)).compression
-            if compression in ("zip", "tar"):
+            if compression == "zip":
                 return None
             file.seek(0)
             for block in unpacked(file.read, compression):

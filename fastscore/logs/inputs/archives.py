@@ -1,4 +1,4 @@
-"""Members of archives: zip and tar, each an input of its own.
+"""Members of zip archives, each an input of its own.
 
 A member's path is that of the archive and its name in it: ``logs.zip/day1.jsonl``.
 """
@@ -6,10 +6,9 @@ A member's path is that of the archive and its name in it: ``logs.zip/day1.jsonl
 import errno
 import lzma
 import os
-import tarfile
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
@@ -24,20 +23,17 @@ from fastscore.unpacked import (
     Read,
 )
 
-ARCHIVE_SUFFIXES = (".zip", ".tar", ".tgz", ".tar.gz", ".tar.xz", ".tar.bz2")
-"""Suffixes of archives in folders; a named file is an archive if its first bytes say so."""
+ARCHIVE_SUFFIX = ".zip"
+"""Suffix of archives in folders; a named file is an archive if its first bytes say so."""
 
-_MOST_PACKED_MEMBERS = 200
-"""A compressed tar is read from its beginning for each member."""
 _OPEN_ARCHIVES = 8
-_NESTED = (*SUFFIXES, ".zip", ".tar", ".tgz", ".7z", ".rar")
+_NESTED = (*SUFFIXES, ".zip", ".tar", ".tgz", ".7z", ".rar", ".xz", ".bz2")
 _ZIP_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA)
 _DAMAGE = (
     KeyError,
     lzma.LZMAError,
     zipfile.BadZipFile,
     zlib.error,
-    tarfile.TarError,
     EOFError,
     NotImplementedError,
 )
@@ -45,11 +41,10 @@ _DAMAGE = (
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A file in an archive: its name, its bytes in the archive, and where these begin in a tar."""
+    """A file in an archive: its name, and its bytes in the archive."""
 
     name: str
     size: int
-    begin: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,26 +64,41 @@ def split_member(path: str) -> tuple[str, str] | None:
     return (archive, name) if name and os.path.isfile(archive) else None
 
 
-def list_members(path: str, compression: Compression) -> tuple[Member, ...]:
+def list_members(path: str) -> tuple[Member, ...]:
     """List the files of an archive, by name; hidden ones are passed over.
 
     Raises
     ------
     InputError
-        The archive is damaged, encrypted, or holds another one.
+        The archive is damaged or encrypted, holds another one, or has a name that leaves it or is
+        not unique.
     """
     try:
-        members = list(_zip_members(path) if compression == "zip" else _tar_members(path))
+        members = list(_zip_members(path))
     except (OSError, *_DAMAGE) as error:
         raise InputError(f"The archive {path!r} cannot be read: {error}.") from error
-    found = [member for member in members if not _is_hidden(member.name)]
-    for member in found:
-        if os.path.splitext(member.name.lower())[1] in _NESTED:
+    found: dict[str, Member] = {}
+    for member in members:
+        fault = _fault(member.name, found)
+        if fault:
             raise InputError(
-                f"The archive {path!r} holds {member.name!r}, which is packed once more.",
+                f"The archive {path!r} holds {member.name!r}, {fault}.",
                 "Unpack the archive and name its folder.",
             )
-    return tuple(sorted({member.name: member for member in found}.values(), key=_name))
+        if not _is_hidden(member.name):
+            found[member.name] = member
+    return tuple(found[name] for name in sorted(found))
+
+
+def _fault(name: str, before: Collection[str]) -> str:
+    """Say why a member is not read, after those before it; empty if it is."""
+    parts = name.replace("\\", "/").split("/")
+    if not parts[0] or ":" in parts[0] or ".." in parts:
+        return "a name that leaves the archive"
+    if name in before:
+        return "twice"
+    is_packed = os.path.splitext(name.lower())[1] in _NESTED and not _is_hidden(name)
+    return "which is packed once more" if is_packed else ""
 
 
 @contextmanager
@@ -100,19 +110,17 @@ def open_packed(path: str, compression: Compression) -> Iterator[Packed]:
     OSError
         It cannot be opened.
     """
-    parts = split_member(path) if compression in ("zip", "tar") else None
+    parts = split_member(path) if compression == "zip" else None
     if parts is None:
         with open_file(path) as file:
             yield Packed(file.read, size_of(path))
     else:
-        with (
-            _open_zip_member(*parts) if compression == "zip" else _open_tar_member(*parts) as packed
-        ):
+        with _open_member(*parts) as packed:
             yield packed
 
 
 @contextmanager
-def _open_zip_member(path: str, name: str) -> Iterator[Packed]:
+def _open_member(path: str, name: str) -> Iterator[Packed]:
     try:
         archive = _zip(path, _stamp(path), os.getpid())
         file = archive.open(name)
@@ -124,10 +132,6 @@ def _open_zip_member(path: str, name: str) -> Iterator[Packed]:
 
 def _damaged(error: Exception) -> OSError:
     return OSError(errno.EIO, f"the archive is damaged ({error})")
-
-
-def _name(member: Member) -> str:
-    return member.name
 
 
 def _named_damage(read: Read) -> Read:
@@ -170,56 +174,6 @@ def _zip_members(path: str) -> Iterator[Member]:
                 "Unpack it and name its folder.",
             )
         yield Member(info.filename, info.compress_size)
-
-
-@lru_cache(_OPEN_ARCHIVES)
-def _tar(path: str, stamp: tuple[int, int, int]) -> dict[str, Member]:
-    with open(path, "rb") as file:
-        is_plain = file.read(262)[257:] == b"ustar"
-    members: dict[str, Member] = {}
-    with tarfile.open(path) as archive:
-        for info in archive:
-            if not info.isreg() or info.issparse():
-                continue
-            members[info.name] = Member(
-                info.name, info.size, info.offset_data if is_plain else None
-            )
-            if not is_plain and len(members) > _MOST_PACKED_MEMBERS:
-                raise InputError(
-                    f"The packed archive {path!r} holds more than {_MOST_PACKED_MEMBERS} files.",
-                    "It is read from its beginning for each of them: unpack it, name its folder.",
-                )
-    return members
-
-
-def _tar_members(path: str) -> Iterator[Member]:
-    yield from _tar(path, _stamp(path)).values()
-
-
-@contextmanager
-def _open_tar_member(path: str, name: str) -> Iterator[Packed]:
-    try:
-        member = _tar(path, _stamp(path))[name]
-        archive = tarfile.open(path) if member.begin is None else None  # noqa: SIM115
-        file = archive.extractfile(name) if archive else None
-    except _DAMAGE as error:
-        raise _damaged(error) from error
-    if archive is not None and file is not None:
-        with archive:
-            yield Packed(_named_damage(file.read), os.stat(path).st_size)
-        return
-    assert member.begin is not None
-    with open(path, "rb", buffering=0) as raw:
-        raw.seek(member.begin)
-        left = member.size
-
-        def read(size: int) -> bytes:
-            nonlocal left
-            block = raw.read(min(size, left))
-            left -= len(block)
-            return block
-
-        yield Packed(read, member.size)
 
 
 def _is_hidden(name: str) -> bool:

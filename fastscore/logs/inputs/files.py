@@ -13,7 +13,7 @@ from pathlib import Path
 
 from fastscore.errors import InputError, UsageError, did_you_mean, listed
 from fastscore.logs.inputs.archives import (
-    ARCHIVE_SUFFIXES,
+    ARCHIVE_SUFFIX,
     list_members,
     open_packed,
     split_member,
@@ -69,6 +69,7 @@ FORMAT_NAMES: dict[str, str] = {
 }
 STDIN = "-"
 """The input that is standard input, and what rows and rejects call it."""
+_PACKED_UNREAD = (".xz", ".bz2", ".tar", ".tar.gz", ".tgz")
 UNKNOWN_SUFFIX = "its suffix names no format that is read"
 _SHOWN = 3
 
@@ -356,7 +357,7 @@ def _look_at_object(
 
 
 def _is_archive(path: str) -> bool:
-    return path.lower().endswith(ARCHIVE_SUFFIXES)
+    return path.lower().endswith(ARCHIVE_SUFFIX)
 
 
 def _member_of(path: str, files: Sequence[InputFile]) -> InputFile:
@@ -390,7 +391,7 @@ def _advice(formats: tuple[str, ...]) -> str:
     """Name the suffixes that are read."""
     plain = [suffix for suffix, kinds in FORMATS.items() if set(kinds) & set(formats)]
     packed = ", ".join(SUFFIXES)
-    return f"Suffixes that are read: {', '.join(plain)}, each also with {packed}; .zip and .tar."
+    return f"Suffixes that are read: {', '.join(plain)}, each also with {packed}; {ARCHIVE_SUFFIX}."
 
 
 def _kind(path: str) -> tuple[tuple[Format, ...], Compression]:
@@ -434,7 +435,8 @@ def _look(
     named, compression = _kind(path)
     is_archive = _is_archive(path)
     has_no_suffix = compression != "none" and not os.path.splitext(os.path.splitext(path)[0])[1]
-    if not (is_named or named or is_archive or has_no_suffix):
+    is_packed = path.lower().endswith(_PACKED_UNREAD)
+    if not (is_named or named or is_archive or has_no_suffix or is_packed):
         return _Seen(reason=UNKNOWN_SUFFIX)
     try:
         status = os.stat(path)
@@ -471,9 +473,10 @@ def _look_at(
     if compression in SUFFIXES.values() and (is_archive or not named):
         head = _unpacked_head(path, compression)
         content = content_of(head)
-        compression = "tar" if content.compression == "tar" else compression
-    if compression in ("zip", "tar"):
-        return _members(path, compression, formats)
+        if content.other:
+            return _Seen(reason=f"{content.other}, which is not read", advice=content.advice)
+    if compression == "zip":
+        return _members(path, formats)
     if is_archive and content.is_text:
         return _Seen(reason="a damaged archive, or none")
     is_packed = compression != "none"
@@ -554,9 +557,9 @@ def _unpacked_head(path: str, compression: Compression) -> bytes:
     return b""
 
 
-def _members(path: str, compression: Compression, formats: tuple[str, ...]) -> _Seen:
+def _members(path: str, formats: tuple[str, ...]) -> _Seen:
     """Return the files of an archive that are read."""
-    members = list_members(path, compression)
+    members = list_members(path)
     document = zipped_document([member.name for member in members])
     if document is not None:
         return _Seen(reason=f"{document.other}, which is not read", advice=document.advice)
@@ -565,9 +568,9 @@ def _members(path: str, compression: Compression, formats: tuple[str, ...]) -> _
         inner, (named, _) = os.path.join(path, member.name), _kind(member.name)
         format = next((each for each in named if each in formats), None)
         if not named and not os.path.splitext(member.name)[1]:
-            format = text_format(_unpacked_head(inner, compression), formats)
+            format = text_format(_unpacked_head(inner, "zip"), formats)
         if format is not None:
-            files.append(InputFile(inner, format, compression, member.size, path))
+            files.append(InputFile(inner, format, "zip", member.size, path))
     return _Seen(tuple(files), "" if files else "an archive without a file that is read")
 
 

@@ -20,8 +20,6 @@ HEAD_BYTES = 1 << 10
 _COMPRESSIONS: tuple[tuple[bytes, Compression], ...] = (
     (b"\x1f\x8b", "gz"),
     (b"\x28\xb5\x2f\xfd", "zst"),
-    (b"\xfd7zXZ\x00", "xz"),
-    (b"BZh", "bz2"),
     (b"PK\x03\x04", "zip"),
     (b"PK\x05\x06", "zip"),
 )
@@ -58,6 +56,9 @@ _OTHERS: tuple[tuple[int, bytes, str, str], ...] = (
     (0, b"7z\xbc\xaf\x27\x1c", "a 7z archive", "Unpack it and name its folder."),
     (0, b"Rar!", "a RAR archive", "Unpack it and name its folder."),
     (0, b"\x04\x22\x4d\x18", "an LZ4 file", "Unpack it: lz4 -d FILE."),
+    (0, b"\xfd7zXZ\x00", "an xz file", "Unpack it: xz -dk FILE."),
+    (4, b"1AY&SY", "a bzip2 file", "Unpack it: bzip2 -dk FILE."),
+    (257, b"ustar", "a tar archive", "Unpack it and name its folder: tar -xf FILE."),
     (0, b"\x1f\x9d", "a file of compress", "Unpack it: uncompress FILE."),
     (0, b"version https://git-lfs", "a pointer of Git LFS, not the file", "Type: git lfs pull."),
     (0, b"!<arch>", "an archive of objects", ""),
@@ -130,8 +131,6 @@ def content_of(head: bytes) -> Content:
     for place, magic, other, advice in _OTHERS:
         if head[place : place + len(magic)] == magic:
             return Content(other=other, advice=advice)
-    if head[257:262] == b"ustar":
-        return Content("tar")
     if head[:1] == b"\x80" and head[1:2] in (b"\x02", b"\x03", b"\x04", b"\x05"):
         return Content(other="a pickle", advice="Write its data as JSON Lines or Parquet.")
     start = head[:64].removeprefix(codecs.BOM_UTF8).lstrip().lower()

@@ -374,7 +374,7 @@ def spool_stdin(file: InputFile, folder: Path) -> InputFile:
         )
     begins = stream.read(HEAD_BYTES)
     content = content_of(begins)
-    if content.other or content.compression in ("zip", "tar"):
+    if content.other or content.compression == "zip":
         raise InputError(
             f"Standard input is not read: {content.other or 'an archive'}.",
             content.advice or "Name the archive as the input.",

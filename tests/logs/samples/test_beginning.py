@@ -1,7 +1,7 @@
 """The first rows of large files, written to small ones that `inspect` looks at."""
 
-import bz2
 import csv
+import gzip
 import hashlib
 import json
 from collections.abc import Callable
@@ -27,7 +27,7 @@ def _jsonl(path: Path) -> None:
 def _packed(path: Path) -> None:
     texts = (hashlib.sha256(row["text"].encode()).hexdigest() for row in ROWS)
     text = "".join(json.dumps({"text": each}) + "\n" for each in texts)
-    path.write_bytes(bz2.compress(text.encode() * 8))
+    path.write_bytes(gzip.compress(text.encode() * 8))
 
 
 def _csv(path: Path) -> None:
@@ -47,7 +47,7 @@ WRITTEN: dict[str, Callable[[Path], Any]] = {
     "log.csv": _csv,
     "log.feather": _arrow,
     "log.parquet": lambda path: pl.DataFrame(ROWS).write_parquet(path, compression="uncompressed"),
-    "log.jsonl.bz2": _packed,
+    "log.jsonl.gz": _packed,
 }
 
 
@@ -77,7 +77,7 @@ def test_of_a_large_object_the_first_entries_are_looked_at(tmp_path: Path) -> No
 def test_small_files_and_damaged_ones_are_looked_at_themselves(tmp_path: Path) -> None:
     (tmp_path / "small.json").write_text("[]")
     (tmp_path / "damaged.parquet").write_bytes(b"PAR1" * (1 << 19))
-    (tmp_path / "damaged.bz2").write_bytes(bz2.compress(b"{}\n")[:-1] + b"x" * (1 << 17))
+    (tmp_path / "damaged.gz").write_bytes(gzip.compress(b"{}\n")[:-1] + b"x" * (1 << 17))
     for name in ("small.json", "damaged.parquet"):
         (file,) = resolve_inputs([tmp_path / name], ("json", "parquet"))
         assert beginning_of(file, tmp_path) is file
