@@ -99,7 +99,7 @@ def _nulls(
         if name == column.name and word in column.vocabulary.known
     )
     all_known = known + values.null_count() == frame.height
-    unknown = {} if all_known else unknown_words(values, column)
+    unknown = {} if all_known else unknown_words(values, column.vocabulary)
     asked = None
     for holder in source.columns:
         if any(item.name == column.name for item in holder.items):

@@ -26,7 +26,8 @@ from fastscore.run.missing import RowCounts, count_missing
 from fastscore.run.progress import current_stage, told_to
 from fastscore.suites.base import Events, Suite
 from fastscore.suites.declarations import REJECTS_TABLE, Table
-from fastscore.vectors.view import Encoder, VectorView, embed_missing, text_ids
+from fastscore.vectors.store import Encoder, embed_missing
+from fastscore.vectors.view import VectorView, text_ids
 
 if TYPE_CHECKING:
     from fastscore.vectors.devices import DeviceName

@@ -13,7 +13,13 @@ import polars as pl
 from fastscore_jit import arrow_memory
 from fastscore_jit.arrays import Indices, Mask
 
-from fastscore.suites.declarations import NULL_REASONS_DTYPE, Column, Metric, NullReason, NullRule
+from fastscore.suites.declarations import (
+    NULL_REASONS_DTYPE,
+    Metric,
+    NullReason,
+    NullRule,
+    Vocabulary,
+)
 from fastscore.suites.grouping import factorize_rows
 
 BATCH_ROWS = 1 << 17
@@ -47,15 +53,15 @@ def filled(values: pl.Series, value: Any) -> pl.Series:
     return values.fill_null(value) if values.null_count() else values
 
 
-def unknown_words(values: pl.Series, column: Column) -> dict[str, int]:
+def unknown_words(values: pl.Series, vocabulary: Vocabulary) -> dict[str, int]:
     """Count the words in a column that its suite does not know."""
-    if not column.vocabulary.known:
+    if not vocabulary.known:
         return {}
-    others = values.filter(~values.is_in(column.vocabulary.known))
+    others = values.filter(~values.is_in(vocabulary.known))
     if others.is_empty():
         return {}
     counts = others.value_counts().iter_rows()
-    return {word: count for word, count in counts if not column.vocabulary.includes(word)}
+    return {word: count for word, count in counts if not vocabulary.includes(word)}
 
 
 @dataclass(frozen=True, slots=True)

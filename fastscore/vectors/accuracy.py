@@ -22,7 +22,7 @@ from fastscore.vectors.embedder import (
     Embedder,
 )
 from fastscore.vectors.precisions import EXACT, PRECISIONS, RUNTIME_OF
-from fastscore.vectors.view import Encoder
+from fastscore.vectors.store import Encoder
 
 _REFERENCE = resources.files("fastscore_models") / "reference"
 

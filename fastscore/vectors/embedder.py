@@ -53,7 +53,7 @@ from fastscore.vectors.precisions import (
     load_inference,
     run_batches,
 )
-from fastscore.vectors.view import VectorView, as_texts, without_nulls
+from fastscore.vectors.view import Progress, VectorView, as_texts, without_nulls
 
 if TYPE_CHECKING:
     import polars as pl
@@ -175,9 +175,6 @@ def cut_batches(texts: int, tokens: int, device: str = CPU) -> Iterator[slice]:
         left = texts - start
         if left > 1 or texts == 1:  # a last one alone has joined those before it
             yield slice(start, start + (left if left == size + 1 else size))
-
-
-Progress = Callable[[int, int], None]
 
 
 class Embedder:

@@ -22,7 +22,6 @@ from fastscore.extras import require
 from fastscore.options import available_processors
 from fastscore.paths import cache_root
 from fastscore.vectors.embedder import (
-    Progress,
     TextGroup,
     cut_batches,
     export_errors_explained,
@@ -30,7 +29,7 @@ from fastscore.vectors.embedder import (
     load_tokenizer,
 )
 from fastscore.vectors.precisions import Inference, Inputs, run_batches, run_in_onnxruntime
-from fastscore.vectors.view import without_nulls
+from fastscore.vectors.view import Progress, without_nulls
 
 if TYPE_CHECKING:
     from fastscore.vectors.view import Texts

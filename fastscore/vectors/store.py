@@ -12,7 +12,7 @@ import os
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -44,20 +44,20 @@ from fastscore.vectors.segments import (
 )
 from fastscore.vectors.view import (
     IdIndex,
+    Progress,
     SortedIds,
     TextIds,
     VectorView,
     as_series,
     as_texts,
     distinct_ids,
-    embed_missing,
     text_ids,
 )
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from fastscore.vectors.embedder import Embedder, Progress
+    from fastscore.vectors.embedder import Embedder
     from fastscore.vectors.view import Texts
 
 Keep = npt.NDArray[np.bool_]
@@ -334,7 +334,7 @@ class VectorStore:
         texts: "pl.Series | Sequence[str | None]",
         *,
         dim: int | None = None,
-        progress: "Progress | None" = None,
+        progress: Progress | None = None,
     ) -> "pl.Series":
         """Read the vectors of a column of texts, and embed those that the store lacks.
 
@@ -537,3 +537,70 @@ class VectorStore:
                 f"The vector store {self.folder} cannot be {verb}: {error.strerror or error}.",
                 "Free space there, mend its permissions, or name another folder for it.",
             ) from error
+
+
+_TEXTS_PER_APPEND = 8192
+
+
+class Encoder(Protocol):
+    """What makes a vector of a text: an `Embedder`, or a `PerplexityModel`."""
+
+    def encode(self, texts: "Texts", *, progress: Progress | None = None) -> Vectors:
+        """Return a row for each text."""
+
+
+def embed_missing(
+    texts: "Texts",
+    embedder: Encoder,
+    store: VectorStore,
+    *,
+    progress: Progress | None = None,
+    texts_per_append: int = _TEXTS_PER_APPEND,
+) -> int:
+    """Embed the texts that a store lacks, each distinct one once.
+
+    Texts go in windows, shortest first; a window is on disk before the next begins, so a killed
+    run loses one at most.
+
+    Parameters
+    ----------
+    texts
+        Strings in any order, with repeats; nulls are ignored.
+    embedder, store
+        Of one fingerprint.
+    progress
+        Called with (texts embedded, texts to embed).
+    texts_per_append
+        The size of a window.
+
+    Returns
+    -------
+    int
+        How many texts were embedded.
+
+    Raises
+    ------
+    StoreError
+        If vectors could not be written.
+    ModelError
+        If the model's files are damaged.
+    """
+    distinct = as_series(texts).drop_nulls().unique()
+    ids = text_ids(distinct)
+    absent = store.missing(ids)
+    distinct, ids = distinct.filter(absent), ids[absent]
+    # The order among texts of one length is by id, so that it does not depend on the input's.
+    by_id = distinct_ids(ids)[1]
+    distinct, ids = distinct.gather(by_id), ids[by_id]
+    lengths = distinct.str.len_bytes().to_numpy()
+    order = np.argsort(lengths, kind="stable")
+    for start in range(0, len(order), texts_per_append):
+        window = order[start : start + texts_per_append]
+
+        def advance(done: int, _: int, start: int = start) -> None:
+            if progress is not None:
+                progress(start + done, len(order))
+
+        vectors = embedder.encode(distinct.gather(window), progress=advance)
+        store.append(ids[window], vectors)
+    return len(order)

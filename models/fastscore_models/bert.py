@@ -14,7 +14,7 @@ import numpy.typing as npt
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from fastscore_models.recipe import EXPORTER_VERSION, UnsupportedModelError
+from fastscore_models.recipe import EXPORTER_VERSION, UnsupportedModelError, first_position
 
 OPSET = 20
 IR_VERSION = 10
@@ -166,22 +166,6 @@ def _refuse(key: str, found: object, expected: str) -> None:
     raise UnsupportedModelError(
         f"The model's config.json sets {key} to {found!r}: this exporter builds {expected}."
     )
-
-
-def first_position(config: Mapping[str, Any]) -> int:
-    """Return the first token's row in the position table.
-
-    BERT counts from 0. RoBERTa and XLM-R count from ``pad_token_id + 1``. Models of type ``bert``
-    with an XLM-R vocabulary count as BERT.
-    """
-    if config.get("model_type") in ("roberta", "xlm-roberta"):
-        return int(config.get("pad_token_id", 1)) + 1
-    return 0
-
-
-def max_positions(config: Mapping[str, Any]) -> int:
-    """Return the maximum number of tokens in the position table, special tokens included."""
-    return int(config["max_position_embeddings"]) - first_position(config)
 
 
 def _embed(graph: Graph, config: Mapping[str, Any]) -> str:

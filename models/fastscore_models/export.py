@@ -38,6 +38,7 @@ from fastscore_models.recipe import (
     is_layout,
     list_recipes,
     load_recipe,
+    max_positions,
     read_layout,
     recipe_from_mapping,
     recipe_to_mapping,
@@ -451,7 +452,7 @@ def _build(recipe: Recipe, source: Path, built: Path) -> None:
 
 
 def _encoder_graph(recipe: Recipe, source: Path) -> Any:
-    from fastscore_models.bert import build_encoder, max_positions
+    from fastscore_models.bert import build_encoder
 
     config, weights = read_source(source)
     model = build_encoder(weights, config, pooling=recipe.pooling)

@@ -16,7 +16,12 @@ from fastscore_models.export import (
     source_hashes,
     write_files,
 )
-from fastscore_models.recipe import ModelExportError, NotExportedError, UnsupportedModelError
+from fastscore_models.recipe import (
+    ModelExportError,
+    NotExportedError,
+    UnsupportedModelError,
+    max_positions,
+)
 
 FILL_MASK_EXPORTER_VERSION = 1
 
@@ -120,7 +125,6 @@ def list_masked(cache_dir: Path) -> list[str]:
 
 
 def _build(source: Path, built: Path) -> None:
-    from fastscore_models.bert import max_positions
     from fastscore_models.masked_graph import build_masked
 
     hashes = source_hashes(source, {})

@@ -359,8 +359,6 @@ def read_layout(folder: Path, name: str) -> tuple[Recipe, Path]:
 
 
 def _transformer(place: Path, pooling_place: Path) -> dict[str, Any]:
-    from fastscore_models.bert import max_positions
-
     config = _read(place / "config.json")
     pooling = _read(pooling_place / "config.json")
     flags = [key for key, value in pooling.items() if key.startswith("pooling_mode_") and value]
@@ -383,6 +381,22 @@ def _transformer(place: Path, pooling_place: Path) -> dict[str, Any]:
         "dims": [int(config["hidden_size"])],
         "max_tokens": min(int(limit), positions) if limit else positions,
     }
+
+
+def first_position(config: Mapping[str, Any]) -> int:
+    """Return the first token's row in the position table.
+
+    BERT counts from 0. RoBERTa and XLM-R count from ``pad_token_id + 1``. Models of type ``bert``
+    with an XLM-R vocabulary count as BERT.
+    """
+    if config.get("model_type") in ("roberta", "xlm-roberta"):
+        return int(config.get("pad_token_id", 1)) + 1
+    return 0
+
+
+def max_positions(config: Mapping[str, Any]) -> int:
+    """Return the maximum number of tokens in the position table, special tokens included."""
+    return int(config["max_position_embeddings"]) - first_position(config)
 
 
 def _static_width(place: Path) -> int:

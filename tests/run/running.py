@@ -14,7 +14,7 @@ from fastscore.run import tasks
 from fastscore.run.context import RunConfig
 from fastscore.run.drive import Outcome, execute
 from fastscore.run.progress import SilentReporter
-from fastscore.vectors.view import embed_missing
+from fastscore.vectors.store import embed_missing
 
 VOLATILE = {"stages", "peak_memory_bytes", "environment", "settings", "checksum", "attempt"}
 

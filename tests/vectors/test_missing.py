@@ -4,8 +4,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from fastscore.vectors.store import VectorStore
-from fastscore.vectors.view import embed_missing
+from fastscore.vectors.store import VectorStore, embed_missing
 from tests.vectors.conftest import WORDS
 
 TEXTS = [f"{first} {second}" for first in WORDS[:8] for second in WORDS[:7]]

@@ -8,8 +8,7 @@ import pytest
 from fastscore.errors import ModelError, UsageError
 from fastscore.vectors.models import list_masked_models
 from fastscore.vectors.perplexity import PerplexityModel
-from fastscore.vectors.store import VectorStore
-from fastscore.vectors.view import embed_missing
+from fastscore.vectors.store import VectorStore, embed_missing
 from tests.conftest import fastscore_command
 from tests.models.tiny_bert import log_probability, make_config, make_head, make_weights
 from tests.vectors.conftest import MASK_ID, MASKED_CONFIG, WORDS

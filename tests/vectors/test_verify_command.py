@@ -3,8 +3,7 @@
 import pytest
 
 from fastscore.vectors.embedder import Embedder
-from fastscore.vectors.store import VectorStore
-from fastscore.vectors.view import embed_missing
+from fastscore.vectors.store import VectorStore, embed_missing
 from tests.conftest import fastscore_command
 
 TEXTS = ["w1", "w2 w3", "w4 w5 w6"]

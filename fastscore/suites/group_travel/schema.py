@@ -15,17 +15,16 @@ from fastscore.suites.declarations import (
     RowId,
     Source,
     Table,
-    Vocabulary,
     metrics_using,
 )
+from fastscore.suites.group_travel.conditions import read_stated_ids
 from fastscore.suites.group_travel.metrics import METRICS
 from fastscore.suites.group_travel.metrics.satisfaction import FIRINGS
 from fastscore.suites.group_travel.metrics.sources import METADATA, PLAN
 from fastscore.suites.group_travel.terms import (
     CATALOGUE_COLUMNS,
     FLAGS,
-    INTENTS_OF_SLOTS,
-    PLAIN_INTENTS,
+    INTENTS,
 )
 from fastscore.suites.output_columns import BOOLEAN, REAL, TEXT, TEXTS, WHOLE, column
 
@@ -60,22 +59,12 @@ def _cell(name: str, description: str, *, needed_by: tuple[str, ...] = ()) -> Co
 _using = partial(metrics_using, METRICS)
 
 
-def _read_stated_ids(rows: pl.DataFrame) -> pl.Series:
-    from fastscore.suites.group_travel.conditions import read_stated_ids
-
-    return read_stated_ids(rows)
-
-
-INTENT = replace(
-    _text("intent", "What the turn does, and for which slot: user_provide_cuisine."),
-    vocabulary=Vocabulary(
-        known=("", *(f"{intent}_*" for intent in INTENTS_OF_SLOTS), *PLAIN_INTENTS),
-        in_any_case=True,
-    ),
-)
 TURN_TEXTS = (
     _text("speaker", "System, or a member's name."),
-    INTENT,
+    replace(
+        _text("intent", "What the turn does, and for which slot: user_provide_cuisine."),
+        vocabulary=INTENTS,
+    ),
     _text("utterance", "What was said.", "text"),
 )
 TURN_CELLS = (
@@ -113,7 +102,7 @@ SOURCE = Source(
     dialogue_key=("dialogue_id",),
     formats=("csv", "json", "jsonl", "parquet"),
     row_dialogues=("jsonl",),
-    row_id=RowId(columns=("metadata", "turns"), holder="turns", read=_read_stated_ids),
+    row_id=RowId(columns=("metadata", "turns"), holder="turns", read=read_stated_ids),
     key_within_file=True,
     shard_bytes=128 << 20,
     chat_rows=ChatRows(

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 
+from fastscore.suites.declarations import Vocabulary
 from fastscore.suites.lexicon_tables import lexicon_content, parse_lexicon
 
 SLOTS = (
@@ -65,6 +66,9 @@ INTENTS_OF_SLOTS = (
     "sys_feedback",
 )
 PLAIN_INTENTS = ("sys_present_plan", "user_accept_plan", "user_approve_approach")
+INTENTS = Vocabulary(
+    known=("", *(f"{intent}_*" for intent in INTENTS_OF_SLOTS), *PLAIN_INTENTS), in_any_case=True
+)
 PROVIDE, SYNTHESIZE, RESPOND, REQUEST_VOTE, VOTE, USER_FEEDBACK, SYS_FEEDBACK = INTENTS_OF_SLOTS
 PRESENT_PLAN, ACCEPT_PLAN, APPROVE = PLAIN_INTENTS
 FEEDBACK = (USER_FEEDBACK, SYS_FEEDBACK)

@@ -16,12 +16,12 @@ from fastscore.suites.base import Nulls
 from fastscore.suites.columns import gather_or_null, unknown_words
 from fastscore.suites.declarations import REJECT_SCHEMA, ROW_SCHEMA
 from fastscore.suites.group_travel.catalogue import is_present
-from fastscore.suites.group_travel.schema import INTENT
 from fastscore.suites.group_travel.terms import (
     ACCEPT_PLAN,
     APPROVE,
     CATALOGUE_COLUMNS,
     EVERYONE,
+    INTENTS,
     INTENTS_OF_SLOTS,
     PLAIN_INTENTS,
     PROVIDE,
@@ -107,7 +107,7 @@ def read_turns(raw: pl.DataFrame) -> Turns:
     nulls = {f"turns[].{name}": _nulls([frame[name] for frame, _ in nested]) for name in TEXTS}
     intents = pl.concat([frame["intent"] for frame, _ in nested])
     nulls["turns[].intent"] = replace(
-        nulls["turns[].intent"], unknown=unknown_words(intents, INTENT)
+        nulls["turns[].intent"], unknown=unknown_words(intents, INTENTS)
     )
     n_turns = sum(frame.height for frame, _ in nested)
     n_plans = sum(of_part["plan"].height for _, of_part in nested)

@@ -174,11 +174,11 @@ def _nulls(frames: Frames) -> dict[str, Nulls]:
     ok, status = turns_of_status(frames, "ok"), labels.gather(turns["status"])
     unreplied = int((ok & ~turns["has_reply"].to_numpy()).sum())
     unlabelled = int((~turns["has_labels"]).sum())
-    label = unknown_words(labels.gather(turns["compliance_label"]), COMPLIANCE_LABEL)
+    label = unknown_words(labels.gather(turns["compliance_label"]), COMPLIANCE_LABEL.vocabulary)
     return {
         "turns[].pred_assistant_text": Nulls(unreplied, int(ok.sum())),
         "turns[].turn_status": Nulls(
-            status.null_count(), turns.height, unknown_words(status, TURN_STATUS)
+            status.null_count(), turns.height, unknown_words(status, TURN_STATUS.vocabulary)
         ),
         "turns[].gt_turn_tags": Nulls(unlabelled, turns.height),
         "turns[].gt_turn_tags.compliance_label_gt": Nulls(0, turns.height, label),

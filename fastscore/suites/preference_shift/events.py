@@ -259,7 +259,7 @@ def _read(raw: pl.DataFrame, options: PreferenceShift) -> _Read:
 def _nulls(turns: Turns) -> dict[str, Nulls]:
     """Count what turns lack; metadata are asked of the user's."""
     user = turns.by(USER)
-    words = unknown_words(turns.speaker, _SPEAKER)
+    words = unknown_words(turns.speaker, _SPEAKER.vocabulary)
     return {
         "conversation[].speaker": Nulls(turns.speaker.null_count(), len(turns), words),
         "conversation[].text": Nulls(int((~turns.has_text).sum()), len(turns)),
