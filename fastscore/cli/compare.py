@@ -306,9 +306,10 @@ def agreement_command(files: tuple[Path, ...], format: Format, **how: Any) -> No
     """Compare the scores that several judges or people gave to the same dialogues.
 
     FILES are judges' files and people's, a row a dialogue and rater: JSON, JSON Lines, CSV or
-    Parquet. Each pair of raters gets Cohen's kappa with quadratic weights, all raters together
-    Krippendorff's alpha with ordinal and with interval distance. The 95 % confidence intervals
-    come from a jackknife over dialogues and need at least eight of them.
+    Parquet. Verdicts on pairs are compared too. Each pair of raters gets Cohen's kappa with
+    quadratic weights. All raters together get Krippendorff's alpha with ordinal and with interval
+    distance, percent agreement, Fleiss' kappa, and Gwet's AC1 and AC2. The 95 % confidence
+    intervals leave out one dialogue at a time and need at least eight.
     """
     from fastscore.results.agreement import agreement, show_agreement
 

@@ -6,12 +6,13 @@ with quadratic weights, all raters by Krippendorff's alpha.
 """
 
 import json
+import math
 import tempfile
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Sequence
+from dataclasses import astuple, dataclass, field, fields
 from itertools import combinations
 from os import PathLike, fspath
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,12 @@ from fastscore.logs.read.rows import read_shard
 from fastscore.results.dialogue_sums import KEY, can_label
 from fastscore.results.metric_text import write_csv
 from fastscore.results.runs import Run
-from fastscore.statistics.agreement import Level, krippendorff_alpha, weighted_kappa
+from fastscore.statistics.agreement import (
+    Level,
+    categorical_agreement,
+    krippendorff_alpha,
+    weighted_kappa,
+)
 from fastscore.suites.declarations import (
     LABEL_TABLE,
     NULL_REASONS,
@@ -33,6 +39,7 @@ from fastscore.suites.declarations import (
     Source,
 )
 from fastscore.suites.judged import (
+    VERDICTS,
     Judged,
     check_scale,
     collect_judged,
@@ -274,8 +281,20 @@ ALPHAS_SCHEMA: dict[str, pl.DataType] = {
 """All raters: by how many the dimension is scored, in how many dialogues by two or more, alpha with
 its 95 % confidence interval, and why a value is null."""
 
-_KEYS = (("dialogue",), ("dialogue", "model"), ("dialogue", "model", "judged_file", "judged_line"))
-"""The columns that name a dialogue: the first of these with no row of a rater twice."""
+COEFFICIENTS_SCHEMA: dict[str, pl.DataType] = {
+    "dimension": pl.String(),
+    "coefficient": pl.String(),
+    "first": pl.String(),
+    "second": pl.String(),
+    "raters": pl.Int64(),
+    "n": pl.Int64(),
+    "value": pl.Float64(),
+    "low": pl.Float64(),
+    "high": pl.Float64(),
+    "reason": pl.String(),
+}
+"""Coefficients of scores as categories (`categorical_agreement`), of two raters or, if ``first`` is
+null, of all of more than two. Categories are the whole numbers of the scale, or A, tie and B."""
 
 _DISTANCES: tuple[Level, ...] = ("ordinal", "interval")
 
@@ -288,8 +307,8 @@ class Agreement:
     ----------
     raters
         Their names: who judged, as the files say, else the file.
-    pairs, alphas
-        In `PAIRS_SCHEMA` and `ALPHAS_SCHEMA`.
+    pairs, alphas, coefficients
+        In `PAIRS_SCHEMA`, `ALPHAS_SCHEMA` and `COEFFICIENTS_SCHEMA`.
     notes
         What was left out.
 
@@ -303,6 +322,7 @@ class Agreement:
     raters: tuple[str, ...]
     pairs: pl.DataFrame
     alphas: pl.DataFrame
+    coefficients: pl.DataFrame
     notes: tuple[str, ...]
 
 
@@ -318,7 +338,9 @@ def agreement(
     *files
         Files of judges or people: JSON, JSON Lines, CSV or Parquet, a row a dialogue and rater.
         A row has ``dialogue``, the scores in an object ``judge`` or in columns, and the rater under
-        ``judged_by``, ``rater`` or ``annotator``. Without that the file is the rater.
+        ``judged_by``, ``rater`` or ``annotator``. Without that the file is the rater. Judged pairs
+        have the verdicts ``A``, ``B`` and ``tie`` in an object ``verdict`` or in columns, and the
+        models of A and B under ``model_a`` and ``model_b``.
     columns
         Names of columns with scores, beside the bundled rubric's and ``overall``.
     scale
@@ -327,9 +349,10 @@ def agreement(
     Raises
     ------
     InputError
-        A file cannot be read, or a rater scored a dialogue twice.
+        A file cannot be read, or a rater scored a dialogue of a model twice.
     UsageError
-        There are fewer than two raters, or they share no dialogue and dimension.
+        There are fewer than two raters, they share no dialogue and dimension, or some scored
+        dialogues and others pairs.
 
     Examples
     --------
@@ -348,36 +371,61 @@ def agreement(
     ratings = _with_raters([frame for frame, _ in rated], [fspath(file) for file in files])
     notes = [note for _, found in rated for note in found]
     raters = ratings["rater"].unique(maintain_order=True).to_list()
+    are_pairs = ratings["is_pair"].any()
+    if are_pairs and not ratings["is_pair"].all():
+        one, other = (ratings.filter(is_pair=is_pair)["file"][0] for is_pair in (True, False))
+        raise UsageError(
+            f"{one} has verdicts on pairs, {other} scores of dialogues.",
+            "Compare verdicts with verdicts, and scores with scores.",
+        )
     if len(raters) < 2:
         raise UsageError(
             f"Only one rater: {', '.join(raters) or 'none'}.",
             "Name two files or more, or one that names several raters under 'judged_by'.",
         )
-    key = _key(ratings)
-    pairs: list[tuple[Any, ...]] = []
-    alphas: list[tuple[Any, ...]] = []
+    ratings = _with_keys(ratings)
+    elsewhere = ratings.filter(pl.col("judged_file").drop_nulls().n_unique().over("thing") > 1)
+    if elsewhere.height:
+        names = elsewhere["judged_file"].drop_nulls().unique(maintain_order=True)
+        notes.append(
+            f"{counted(elsewhere['thing'].n_unique(), 'dialogues')} were read from files of "
+            f"several names, such as {names[0]} and {names[1]}: are they the same dialogues?"
+        )
+    tables: tuple[list[tuple[Any, ...]], ...] = ([], [], [])
     for name in ratings["dimension"].unique(maintain_order=True):
-        # a row a dialogue: its id, and a column of scores a rater
         of_dimension = ratings.filter(pl.col("dimension") == name)
-        wide = of_dimension.pivot("rater", index=list(key), values="score").drop(*key[1:])
+        # a row a thing: its dialogue, and a column of scores a rater
+        wide = of_dimension.pivot("rater", index=["dialogue", "thing"], values="score").drop(
+            "thing"
+        )
         if wide.width - 1 < 2:
             notes.append(f"{name}: only {wide.columns[1]} scored it; it is not compared.")
             continue
-        pairs += _pairs(name, wide)
-        alphas += _alphas(name, wide)
-    if not pairs or not any(n for _, _, _, n, *_ in pairs):
-        first = {rater: ratings.filter(rater=rater)["dialogue"][0] for rater in raters}
-        shown = ", ".join(f"{dialogue!r} by {rater}" for rater, dialogue in first.items())
-        raise UsageError(
-            f"No two raters scored the same dimension of the same dialogue (the first: {shown}).",
-            f"Dialogues need equal ids in all files. {parameter('judge_columns')} names "
-            "columns with scores.",
-        )
+        categories = _categories(scale, are_pairs=are_pairs)
+        for table, rows in zip(tables, _compared(name, wide, categories), strict=True):
+            table += rows
+    pairs, alphas, coefficients = tables
+    if not any(n for _, _, _, n, *_ in pairs):
+        raise _nothing_shared(ratings, raters)
     return Agreement(
         tuple(raters),
         pl.DataFrame(pairs, schema=PAIRS_SCHEMA, orient="row"),
         pl.DataFrame(alphas, schema=ALPHAS_SCHEMA, orient="row"),
+        pl.DataFrame(coefficients, schema=COEFFICIENTS_SCHEMA, orient="row"),
         tuple(notes),
+    )
+
+
+def _nothing_shared(ratings: pl.DataFrame, raters: Sequence[str]) -> UsageError:
+    first = {rater: ratings.filter(rater=rater).row(0, named=True) for rater in raters}
+    shown = ", ".join(
+        f"{row['dialogue']!r}{'' if row['model'] is None else ' of ' + row['model']} by {rater}"
+        for rater, row in first.items()
+    )
+    return UsageError(
+        f"No two raters scored the same dimension of the same dialogue (the first: {shown}).",
+        "Dialogues need equal ids, and equal models if they have any, in all files. judge_columns "
+        "names columns with scores.",
     )
 
 
@@ -423,50 +471,115 @@ def _with_raters(frames: Sequence[pl.DataFrame], files: Sequence[str]) -> pl.Dat
     )
 
 
-def _key(ratings: pl.DataFrame) -> tuple[str, ...]:
-    """Return the fewest columns by which no rater scored a dimension of a dialogue twice."""
-    known = [key for key in _KEYS if not any(ratings[name].has_nulls() for name in key)]
-    for key in known:
+def _with_keys(ratings: pl.DataFrame) -> pl.DataFrame:
+    """Add ``thing``, what was rated: dialogue and model, and its place where that is not enough.
+
+    Raises
+    ------
+    InputError
+        A rater scored a thing twice, or it cannot be told which model's dialogue was scored.
+    """
+    models = pl.col("model").drop_nulls()
+    lacking = ratings.filter(pl.col("model").is_null() & (models.n_unique().over("dialogue") > 1))
+    if lacking.height:
+        row = lacking.row(0, named=True)
+        raise InputError(
+            f"{row['file']}:{row['line']}: dialogue {row['dialogue']!r} has no model, and other "
+            "rows have several models of it.",
+            "Give the column 'model' in all files.",
+        )
+    ratings = ratings.with_columns(
+        pl.col("model").fill_null(models.first().over("dialogue")),
+        _shortest_names(ratings["judged_file"]),
+    )
+    place = ["judged_file", "judged_line"]
+    keys = [["dialogue", "model"]]
+    if not any(ratings[name].has_nulls() for name in place):
+        keys.append([*keys[0], *place])
+    for key in keys:
         is_twice = ratings.select("rater", "dimension", *key).is_duplicated()
         if not is_twice.any():
-            return key
-    row = ratings.filter(is_twice).row(0, named=True)
+            return ratings.with_columns(thing=pl.struct(key))
+    first, second = ratings.filter(is_twice).sort("rater", "dimension", *key).rows(named=True)[:2]
     raise InputError(
-        f"{row['file']}:{row['line']}: {row['rater']} scored {row['dimension']} of dialogue "
-        f"{row['dialogue']!r} more than once.",
-        "Give one score a dialogue and rater, and the column 'model' if models share ids.",
+        f"{first['file']}:{first['line']}: {first['rater']} scored {first['dimension']} of "
+        f"dialogue {first['dialogue']!r} more than once, again at "
+        f"{second['file']}:{second['line']}.",
+        "Keep one of these rows."
+        if len(keys) == 2
+        else "Keep one of these rows. If they are different dialogues, give 'model', or "
+        "'judged_file' and 'judged_line', in all files.",
     )
+
+
+def _shortest_names(files: pl.Series) -> pl.Series:
+    """Name each file by the shortest path of the others that ends its own: folders may differ."""
+    paths = {path: PurePath(path).parts for path in files.drop_nulls().unique()}
+    known = set(paths.values())
+    names = {
+        path: "/".join(
+            next(parts[at:] for at in range(len(parts) - 1, -1, -1) if parts[at:] in known)
+        )
+        for path, parts in paths.items()
+    }
+    return files.replace(names)
 
 
 def _scores(wide: pl.DataFrame, raters: Sequence[str]) -> Any:
     return wide.select(pl.col(raters).fill_null(np.nan)).to_numpy()
 
 
-def _pairs(dimension: str, wide: pl.DataFrame) -> Iterator[tuple[Any, ...]]:
+def _categories(scale: tuple[float, float], *, are_pairs: bool) -> list[float]:
+    """Return the categories of scores: verdicts of pairs, else the whole numbers of the scale."""
+    if are_pairs:
+        return sorted(VERDICTS.values())
+    return [float(one) for one in range(math.ceil(scale[0]), math.floor(scale[1]) + 1)]
+
+
+def _compared(
+    dimension: str, wide: pl.DataFrame, categories: Sequence[float]
+) -> tuple[list[tuple[Any, ...]], ...]:
+    """Return the rows of a dimension in the schemas of pairs, alphas and coefficients."""
+    raters = wide.columns[1:]
     clusters = wide["dialogue"].rank("dense").to_numpy()
-    for first, second in combinations(wide.columns[1:], 2):
+    pairs, alphas, coefficients = [], [], []
+
+    def add_coefficients(chosen: Sequence[str], first: str | None, second: str | None) -> None:
+        found = categorical_agreement(_scores(wide, chosen), categories, clusters)
+        for name, one in found.items():
+            coefficients.append((dimension, name, first, second, len(chosen), *astuple(one)))
+
+    for first, second in combinations(raters, 2):
         a, b = _scores(wide, [first, second]).T
         kappa = weighted_kappa(a, b, clusters)
         difference = (b - a)[np.isfinite(b - a)]
         mean = float(difference.mean()) if difference.size else None
         row = (kappa.n, kappa.value, kappa.low, kappa.high, mean, kappa.reason)
-        yield dimension, first, second, *row
-
-
-def _alphas(dimension: str, wide: pl.DataFrame) -> Iterator[tuple[Any, ...]]:
-    raters = wide.columns[1:]
-    clusters = wide["dialogue"].rank("dense").to_numpy()
+        pairs.append((dimension, first, second, *row))
+        add_coefficients([first, second], first, second)
+    if len(raters) > 2:
+        add_coefficients(raters, None, None)
     for distance in _DISTANCES:
         alpha = krippendorff_alpha(_scores(wide, raters), distance, clusters)
-        row = (alpha.n, alpha.value, alpha.low, alpha.high, alpha.reason)
-        yield dimension, distance, len(raters), *row
+        alphas.append((dimension, distance, len(raters), *astuple(alpha)))
+    return pairs, alphas, coefficients
 
 
-_FORMS = {"kappa": "{:.3f}", "alpha": "{:.3f}", "difference": "{:+.3f}"}
+_FORMS = {"kappa": "{:.3f}", "value": "{:.3f}", "difference": "{:+.3f}"}
 _REASONS = {
     "too_few_values": "too few dialogues",
-    "zero_variance": "all scores are equal",
+    "zero_variance": "nothing varies",
     "no_disagreement": "no disagreement",
+    "opposite_ratings": "opposite scores",
+    "no_categories": "scores between categories",
+}
+_NAMES = {
+    "percent_agreement": "share of equal scores",
+    "fleiss_kappa": "Fleiss' kappa",
+    "ac1": "Gwet's AC1",
+    "ac2": "Gwet's AC2, quadratic",
+    "ordinal": "Krippendorff's alpha, ordinal",
+    "interval": "Krippendorff's alpha, interval",
 }
 
 
@@ -485,16 +598,27 @@ def show_agreement(found: Agreement, *, format: Format = "table") -> None:
             "raters": list(found.raters),
             "pairs": found.pairs.to_dicts(),
             "alphas": found.alphas.to_dicts(),
+            "coefficients": found.coefficients.to_dicts(),
             "notes": list(found.notes),
         }
         write(json.dumps(content, indent=2, ensure_ascii=False) + "\n")
         return
     if format == "csv":
-        write(write_csv(pl.concat([found.pairs, found.alphas], how="diagonal")))
+        write(write_csv(pl.concat([found.pairs, found.alphas, found.coefficients], how="diagonal")))
         return
+    of_all = pl.concat(
+        [
+            found.alphas.rename({"distance": "coefficient", "alpha": "value"}),
+            found.coefficients.filter(pl.col("first").is_null() | (len(found.raters) == 2)),
+        ],
+        how="diagonal",
+    ).drop("first", "second")
+    dimensions = pl.Enum(found.alphas["dimension"].unique(maintain_order=True))
+    of_all = of_all.sort(pl.col("dimension").cast(dimensions), maintain_order=True)
+    of_all = of_all.with_columns(pl.col("coefficient").replace(_NAMES))
     grids = (
         _grid("Each pair of raters: Cohen's kappa with quadratic weights", found.pairs),
-        _grid("All raters: Krippendorff's alpha", found.alphas),
+        _grid("All raters", of_all),
     )
     show_grids(grids, format)
     if format == "table":
@@ -514,7 +638,8 @@ def _grid(title: str, rows: pl.DataFrame) -> Grid:
             columns.append(Column("95 % interval", cells))
         elif values.dtype.is_numeric():
             form = _FORMS.get(values.name, "{:,}")
-            cells = tuple("-" if one is None else form.format(one) for one in values)
+            # adding 0 leaves no minus before 0.000
+            cells = tuple("-" if one is None else form.format(round(one, 3) + 0) for one in values)
             columns.append(Column(values.name, cells))
         else:
             columns.append(Column(values.name, tuple(values), right=False, wraps=True))

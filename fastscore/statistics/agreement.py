@@ -20,16 +20,25 @@ import numpy as np
 import numpy.typing as npt
 
 from fastscore.extras import scipy_stats
-from fastscore.statistics.clustered import LEAST_UNITS, LEVEL, POWER, EstimateReason
+from fastscore.statistics.clustered import (
+    LEAST_UNITS,
+    LEVEL,
+    POWER,
+    EstimateReason,
+    clustered_mean,
+)
 from fastscore.statistics.resampling import quotients
 from fastscore.statistics.samples import Values, is_constant, paired
 from fastscore.statistics.significance import Significance, t_below, t_inverse
 
+Codes = npt.NDArray[np.int64]
 Level = Literal["interval", "ordinal"]
-AgreementReason = Literal["too_few_values", "zero_variance", "no_disagreement"]
-"""Why a coefficient or its interval is missing: too few things have two ratings; all ratings are
-equal, so that there is nothing to agree about; no two ratings of a thing differ, so that the width
-of an interval cannot be told."""
+AgreementReason = Literal[
+    "too_few_values", "zero_variance", "no_disagreement", "opposite_ratings", "no_categories"
+]
+"""Why a coefficient or its interval is missing: too few things have two ratings; nothing varies,
+neither ratings nor what is left without a thing; the coefficient is 1 or -1, so that the width of
+an interval cannot be told; ratings are between the categories."""
 
 LEAST_FOR_INTERVAL = 8
 """The fewest things, or clusters of them, with which an interval keeps its coverage."""
@@ -174,25 +183,116 @@ def _with_interval(
     value = coefficient(np.ones(n))
     if not np.isfinite(value):
         return Coefficient(n, None, None, None, "zero_variance")
-    given = np.arange(len(usable)) if clusters is None else np.asarray(clusters)
-    _, cluster_of = np.unique(given[usable], return_inverse=True)
+    cluster_of = _cluster_codes(usable, clusters)
     n_clusters = int(cluster_of.max()) + 1
     if n_clusters < LEAST_FOR_INTERVAL:
         return Coefficient(n, value, None, None, "too_few_values")
     if abs(value) >= 1 - 1e-12:
-        return Coefficient(n, value, None, None, "no_disagreement")
+        reason: AgreementReason = "no_disagreement" if value > 0 else "opposite_ratings"
+        return Coefficient(n, value, None, None, reason)
     # of very many clusters, every thousandth is left out together
     groups = min(n_clusters, _MOST_GROUPS)
     group_of = cluster_of % groups
     left = np.array(
         [coefficient((group_of != group).astype(np.float64)) for group in range(groups)]
     )
-    if not np.isfinite(left).all():
-        return Coefficient(n, value, None, None, "zero_variance")
     variance = (groups - 1) / groups * ((left - left.mean()) ** 2).sum()
+    if not variance > _LEAST_ERROR**2:  # or not a number: without a cluster all ratings are equal
+        return Coefficient(n, value, None, None, "zero_variance")
     width = t_inverse(groups - 1, (1 + LEVEL) / 2) * np.sqrt(variance) / (1 - value**2)
     low, high = np.tanh(np.arctanh(value) + np.array([-width, width]))
     return Coefficient(n, value, float(low), float(high), None)
+
+
+def _cluster_codes(usable: npt.NDArray[np.bool_], clusters: npt.ArrayLike | None) -> Codes:
+    given = np.arange(len(usable)) if clusters is None else np.asarray(clusters)
+    _, codes = np.unique(given[usable], return_inverse=True)
+    return codes.astype(np.int64)
+
+
+CATEGORICAL = ("percent_agreement", "fleiss_kappa", "ac1", "ac2")
+
+
+def categorical_agreement(
+    ratings: npt.ArrayLike,
+    categories: npt.ArrayLike | None = None,
+    clusters: npt.ArrayLike | None = None,
+) -> dict[str, Coefficient]:
+    """Return percent agreement, Fleiss' kappa, and Gwet's AC1 and AC2 with quadratic weights.
+
+    Parameters
+    ----------
+    ratings
+        As for `krippendorff_alpha`. Things with one rating count in the shares of categories.
+    categories
+        All categories in ascending order, rated or not. Default: those that are rated.
+    clusters
+        As for `krippendorff_alpha`.
+
+    Returns
+    -------
+    dict
+        By the names in `CATEGORICAL`. Of ratings between the categories only the percent agreement,
+        the share of equal pairs of ratings of a thing, has a value.
+
+    Notes
+    -----
+    (p_a - p_e) / (1 - p_e), with p_a as the mean agreement over things with two ratings. With
+    shares s_k of q categories and weights w, p_e is sum s_k^2 (Fleiss 1971) and
+    sum w / (q (q - 1)) sum s_k (1 - s_k) (Gwet 2008; with weights and missing ratings, Gwet 2014).
+    AC1 has the weight 1 for equal ratings, AC2 also 1 - (difference / range)^2 for others.
+    The interval of the percent agreement is Wilson's, as of a mean.
+    """
+    values = np.asarray(ratings, np.float64)
+    rated = np.isfinite(values)
+    usable = np.asarray(rated.any(axis=1))
+    given = np.unique(values[rated])
+    known = given if categories is None else np.asarray(categories, np.float64)
+    is_between = not np.isin(given, known).all()
+    scale = given if is_between else known
+    # how many raters put a thing into each category
+    counts = (values[usable][:, :, None] == scale).sum(axis=1).astype(np.float64)
+    n_ratings = counts.sum(axis=1)
+    several = n_ratings > 1
+    n = int(several.sum())
+    if not n:
+        return dict.fromkeys(CATEGORICAL, Coefficient(0, None, None, None, "too_few_values"))
+    pairs = np.where(several, n_ratings * (n_ratings - 1), 1.0)
+    shares = counts / n_ratings[:, None]
+    width = max(float(scale[-1] - scale[0]), 1e-300)
+    equal = np.eye(scale.size)
+    quadratic = 1 - ((scale[:, None] - scale) / width) ** 2
+
+    def agreed(alike: Values) -> Values:
+        """Return the mean weight of two ratings of each thing."""
+        return np.asarray(((counts * (counts @ alike)).sum(axis=1) - n_ratings) / pairs)
+
+    def corrected(alike: Values, chance: Callable[[Values], float]) -> Coefficient:
+        of_thing = agreed(alike)
+
+        def coefficient(weights: Values) -> float:
+            of_several = weights * several
+            observed = of_several @ of_thing / of_several.sum()
+            return _one_minus(1 - observed, 1 - chance(weights @ shares / weights.sum()))
+
+        return replace(_with_interval(coefficient, usable, clusters), n=n)
+
+    def gwet(alike: Values) -> Callable[[Values], float]:
+        q = scale.size
+        share = alike.sum() / max(q * (q - 1), 1)
+        return lambda of_category: share * float(of_category @ (1 - of_category))
+
+    codes = _cluster_codes(usable, clusters)[several]
+    sums, sizes = np.bincount(codes, agreed(equal)[several]), np.bincount(codes)
+    mean = clustered_mean(sums, sizes.astype(np.float64), minimum=0.0, maximum=1.0)
+    reason: AgreementReason | None = None if mean.low is not None else "too_few_values"
+    found = {"percent_agreement": Coefficient(n, mean.value, mean.low, mean.high, reason)}
+    if is_between:
+        none = Coefficient(n, None, None, None, "no_categories")
+        return {**dict.fromkeys(CATEGORICAL, none), **found}
+    fleiss = corrected(equal, lambda of_category: float(of_category @ of_category))
+    ac1, ac2 = (corrected(alike, gwet(alike)) for alike in (equal, quadratic))
+    return {**found, "fleiss_kappa": fleiss, "ac1": ac1, "ac2": ac2}
 
 
 EXACT_UNITS = 8
@@ -206,7 +306,6 @@ _MOST_COMPARISONS = 100_000_000
 _BLOCK_VALUES = 1_000_000
 
 Measure = Literal["spearman", "kendall"]
-Codes = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)

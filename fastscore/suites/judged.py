@@ -18,6 +18,8 @@ from fastscore.wording import parameter
 RUBRIC = ("proactiveness", "coherence", "personalization")
 OVERALL = "overall"
 MEAN = "mean of scores"
+VERDICTS = {"A": 1.0, "tie": 0.5, "B": 0.0}
+"""What a verdict on a pair is worth for side A."""
 FOUND_LENGTH = 80
 
 JUDGE_SCHEMA: dict[str, pl.DataType] = {
@@ -123,7 +125,7 @@ def collect_judged(
 def list_ratings(
     rows: pl.DataFrame, scale: tuple[float, float], extra: Sequence[str] = ()
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """List the scores of a judge's file by themselves, joined to no run.
+    """List the scores of a judge's file by themselves, joined to no run; verdicts on pairs too.
 
     Parameters
     ----------
@@ -138,12 +140,37 @@ def list_ratings(
     -------
     tuple of pl.DataFrame
         The scores that count: ``file``, ``line``, ``dialogue``, ``model``, ``judged_file``,
-        ``judged_line``, ``judged_by``, ``dimension``, ``score``; and the others in
-        `JUDGE_REJECT_SCHEMA`.
+        ``judged_line``, ``judged_by``, ``is_pair``, ``dimension``, ``score``; and the others in
+        `JUDGE_REJECT_SCHEMA`. Of verdicts on pairs ``model`` names both models, and ``score`` is
+        that of the one that comes first in the alphabet.
     """
-    numbered = rows.with_row_index("conversation")
-    checked = _check(_from_columns(numbered, extra), scale)
-    about = numbered.select("conversation", "judged_file", "judged_line", "judged_by")
+    numbered = rows.with_row_index("conversation").with_columns(
+        pl.coalesce("judge", "verdict"),
+        # the model that comes first in the alphabet is A, whichever side a rater saw it on
+        is_flipped=(pl.col("model_a") > pl.col("model_b")).fill_null(False),
+        model=pl.coalesce(
+            pl.when(pl.col("model_a") > pl.col("model_b"))
+            .then(pl.format("{} / {}", "model_b", "model_a"))
+            .otherwise(pl.format("{} / {}", "model_a", "model_b")),
+            "model",
+        ),
+    )
+    given = _from_columns(numbered, extra)
+    verdict = pl.col("text").str.strip_chars(' "')
+    n_verdicts = given.select(verdict.is_in(list(VERDICTS)).sum()).item()
+    is_pair = 2 * n_verdicts > given.height
+    if is_pair:
+        flipped = numbered.filter("is_flipped")["conversation"]
+        score = verdict.replace_strict(VERDICTS, default=None, return_dtype=pl.Float64)
+        given = given.with_columns(
+            score=pl.when(pl.col("conversation").is_in(flipped.implode()))
+            .then(1 - score)
+            .otherwise(score)
+        )
+    checked = _check(given, (0.0, 1.0) if is_pair else scale)
+    about = numbered.select(
+        "conversation", "judged_file", "judged_line", "judged_by", is_pair=pl.lit(is_pair)
+    )
     counted = (
         checked.filter(pl.col("reason").is_null())
         .join(about, on="conversation", how="left", maintain_order="left")
@@ -162,6 +189,7 @@ _RATING_COLUMNS = (
     "judged_file",
     "judged_line",
     "judged_by",
+    "is_pair",
     "dimension",
     "score",
 )
@@ -277,7 +305,8 @@ def judge_source(extra: Sequence[str]) -> Source:
     ``session_id`` (or dialogue, dialogue_id, id), ``model`` (or model_name) if an id names
     several models, ``judged_file`` and ``judged_line`` if one is in several files or lines,
     ``judged_by`` (or rater, annotator), and the scores in an object ``judge`` or in columns named
-    after the rubric, ``overall`` or `extra`.
+    after the rubric, ``overall`` or `extra`. Of pairs ``model_a`` and ``model_b``, and verdicts in
+    an object ``verdict`` or in those columns.
     """
     return Source(
         columns=(
@@ -290,6 +319,8 @@ def judge_source(extra: Sequence[str]) -> Source:
             ),
             Column(name="model", kind="text", aliases=("model_name",)),
             Column(name="judge", kind="json"),
+            *(Column(name=name, kind="text") for name in ("model_a", "model_b")),
+            Column(name="verdict", kind="json"),
             Column(name="judged_file", kind="text"),
             Column(name="judged_line", kind="integer", otherwise="null", accepts=("string",)),
             Column(name="judged_by", kind="text", aliases=("rater", "annotator")),

@@ -89,6 +89,113 @@ def test_models_and_files_tell_dialogues_of_one_id_apart(tmp_path: Path) -> None
     assert alone["first"] == str(tmp_path / "a.jsonl")  # no rater is named
 
 
+def test_raters_who_read_another_model_are_not_compared(tmp_path: Path) -> None:
+    """Equal ids under two models are two dialogues, also if each judge read one model."""
+    files = [
+        judge_file(tmp_path / f"{model}.jsonl", ONE, model=model, judged_by=f"judge of {model}")
+        for model in ("m", "n")
+    ]
+    with pytest.raises(
+        UsageError,
+        match=r"'d0' of m by judge of m, 'd0' of n by judge of n\)\. .*"
+        "equal models",
+    ):
+        fastscore.agreement(*files)
+    # people who name no model rated the only one that there is
+    people = judge_file(tmp_path / "people.jsonl", PEOPLE, judged_by="ann")
+    assert fastscore.agreement(files[0], people).pairs["n"].to_list() == [10]
+    with pytest.raises(InputError, match=r"people\.jsonl:1: dialogue 'd0' has no model, and other"):
+        fastscore.agreement(*files, people)
+
+
+def test_two_judgements_of_levels_that_share_ids_are_compared(tmp_path: Path) -> None:
+    """Logs of guest_simulation: the same four ids at five levels, a file each; folders differ."""
+    rows = [
+        {"dialogue": f"case{case}", "model": None, "judge": {"coherence": 1 + (case + level) % 5}}
+        | {"judged_file": f"exp{level}/{case}.jsonl", "judged_line": 1}
+        for case in range(4)
+        for level in range(5)
+    ]
+    for rater, folder, shift in (("one", "logs", 0), ("two", "/elsewhere/logs", 1)):
+        lines = [
+            {**row, "judged_by": rater, "judged_file": f"{folder}/{row['judged_file']}"}
+            | {"judge": {"coherence": 1 + (row["judge"]["coherence"] - 1 + shift * at % 2) % 5}}
+            for at, row in enumerate(rows)
+        ]
+        (tmp_path / f"{rater}.jsonl").write_text("".join(json.dumps(one) + "\n" for one in lines))
+    files = [tmp_path / "one.jsonl", tmp_path / "two.jsonl"]
+    found = fastscore.agreement(*files)
+    assert found.pairs["n"].to_list() == [20]
+    assert found.pairs["reason"].to_list() == ["too_few_values"]  # four units have no interval
+    # the remedy of the refusal works: without places rows of one id are refused, with levels not
+    bare = [
+        {key: value for key, value in json.loads(line).items() if not key.startswith("judged_f")}
+        for line in files[0].read_text().splitlines()
+    ]
+    files[0].write_text("".join(json.dumps(one) + "\n" for one in bare))
+    with pytest.raises(InputError, match=r"more than once, again at .*give 'model', or 'judged_fi"):
+        fastscore.agreement(*files)
+
+
+def test_files_of_other_names_are_noted(tmp_path: Path) -> None:
+    files = [
+        judge_file(tmp_path / name, ONE, judged_by=name, judged_file=f"logs/{name}")
+        for name in ("a.jsonl", "b.jsonl")
+    ]
+    (note,) = fastscore.agreement(*files).notes
+    assert note.startswith("10 dialogues were read from files of several names, such as logs/a")
+
+
+def test_verdicts_on_pairs_are_compared(tmp_path: Path) -> None:
+    """A judge's pairs.jsonl and people who saw some of the pairs the other way round."""
+    verdicts = ["A", "A", "tie", "B", "A", "B", "tie", "A", "A", "B"]
+    lines = [
+        {"dialogue": f"d{at}", "model_a": "m", "model_b": "n", "verdict": {"overall": one}}
+        | {"orders": [], "judged_by": "judge"}
+        for at, one in enumerate(verdicts)
+    ]
+    (tmp_path / "pairs.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    other = {"A": "B", "B": "A", "tie": "tie"}
+    people = ["dialogue,model_a,model_b,rater,overall"]
+    people += [f"d{at},n,m,ann,{other[one]}" for at, one in enumerate(verdicts[:8])]
+    people += [f"d8,m,n,ann,{verdicts[8]}", "d9,m,n,ann,A"]  # the last one disagrees
+    (tmp_path / "people.csv").write_text("\n".join(people))
+    found = fastscore.agreement(tmp_path / "pairs.jsonl", tmp_path / "people.csv")
+    (pair,) = found.pairs.iter_rows(named=True)
+    worth = {"A": 2, "tie": 1, "B": 0}
+    judged = [worth[one] for one in verdicts]
+    expected = cohen_kappa_score(judged, [*judged[:9], 2], weights="quadratic", labels=[0, 1, 2])
+    assert (pair["n"], pair["kappa"]) == (10, pytest.approx(expected))
+    assert pair["difference"] == pytest.approx(0.1)
+    shares = {row["coefficient"]: row["value"] for row in found.coefficients.to_dicts()}
+    assert shares["percent_agreement"] == pytest.approx(0.9)
+    scores = judge_file(tmp_path / "scores.jsonl", ONE)
+    with pytest.raises(
+        UsageError, match=r"pairs\.jsonl has verdicts on pairs, .*scores\.jsonl scor"
+    ):
+        fastscore.agreement(tmp_path / "pairs.jsonl", scores)
+
+
+def test_opposite_and_constant_raters_have_no_interval(tmp_path: Path) -> None:
+    rows = {
+        "ann": [1, 2, 3, 4, 5] * 4,
+        "bob": [5, 4, 3, 2, 1] * 4,
+        "cat": [3] * 20,
+        "dan": [4] * 20,
+    }
+    files = [judge_file(tmp_path / f"{name}.jsonl", scores) for name, scores in rows.items()]
+    opposite, constant = fastscore.agreement(*files[:2]), fastscore.agreement(*files[2:])
+    (kappa,) = opposite.pairs.iter_rows(named=True)
+    assert (kappa["kappa"], kappa["low"], kappa["reason"]) == (-1.0, None, "opposite_ratings")
+    (kappa,) = constant.pairs.iter_rows(named=True)
+    assert (kappa["kappa"], kappa["low"], kappa["reason"]) == (0.0, None, "zero_variance")
+    assert constant.alphas["low"].to_list() == [None, None]
+    assert constant.alphas["reason"].to_list() == ["zero_variance"] * 2
+    shown = fastscore_command(["agreement", *map(str, files[:2])]).stdout
+    assert "opposite scores" in shown
+    assert "no disagreement" not in shown
+
+
 def test_two_files_of_one_name_are_two_raters(tmp_path: Path) -> None:
     files = [judge_file(tmp_path / name, ONE, judged_by="j") for name in ("a.jsonl", "b.jsonl")]
     assert fastscore.agreement(*files).raters == tuple(f"j ({file})" for file in files)
@@ -127,13 +234,15 @@ def test_the_command_shows_both_tables_and_every_value(files: list[Path]) -> Non
     shown = fastscore_command(["agreement", *paths])
     assert shown.returncode == 0, shown.stderr
     assert "Each pair of raters: Cohen's kappa with quadratic weights" in shown.stdout
-    assert "All raters: Krippendorff's alpha" in shown.stdout
+    assert "Krippendorff's alpha, ordinal" in shown.stdout
+    assert max(map(len, shown.stdout.splitlines())) <= 80
     assert "too few dialogues" in shown.stdout
     found = fastscore.agreement(*files)
     written = json.loads(fastscore_command(["agreement", *paths, "--json"]).stdout)
     assert written["pairs"] == found.pairs.to_dicts()
     table = pl.read_csv(fastscore_command(["agreement", *paths, "--format", "csv"]).stdout.encode())
-    assert table.height == 6 + 2
+    assert table.height == 6 + 2 + 4 * (6 + 1)
+    assert written["coefficients"] == found.coefficients.to_dicts()
     refused = fastscore_command(["agreement", paths[0]])
     assert refused.returncode == 2
     assert refused.stderr.startswith("Error: Only one rater")

@@ -7,7 +7,11 @@ import numpy as np
 import pytest
 from sklearn.metrics import cohen_kappa_score
 
-from fastscore.statistics.agreement import krippendorff_alpha, weighted_kappa
+from fastscore.statistics.agreement import (
+    categorical_agreement,
+    krippendorff_alpha,
+    weighted_kappa,
+)
 
 NAN = np.nan
 
@@ -62,6 +66,109 @@ def test_alpha_is_its_definition(level):
         ratings[random.random(ratings.shape) < 0.2] = NAN
         found = krippendorff_alpha(ratings, level).value
         assert found == pytest.approx(plain_alpha(ratings, level), abs=1e-12)
+
+
+def plain_categorical(ratings, categories):
+    """Compute percent agreement, Fleiss' kappa, AC1 and AC2 in fractions, pair by pair."""
+    units = [[Fraction(v) for v in unit if v == v] for unit in ratings]
+    units = [unit for unit in units if unit]
+    several = [unit for unit in units if len(unit) > 1]
+    shares = {
+        k: sum(Fraction(unit.count(k), len(unit)) for unit in units) / len(units)
+        for k in map(Fraction, categories)
+    }
+    width = max(shares) - min(shares)
+
+    def weight(a, b, weighted):
+        return 1 - (a - b) ** 2 / width**2 if weighted else Fraction(int(a == b))
+
+    def agreed(weighted):
+        return sum(
+            Fraction(sum(weight(a, b, weighted) for a, b in itertools.permutations(unit, 2)))
+            / (len(unit) * (len(unit) - 1))
+            for unit in several
+        ) / len(several)
+
+    def gwet(weighted):
+        q = len(shares)
+        total = sum(weight(a, b, weighted) for a in shares for b in shares)
+        chance = total / (q * (q - 1)) * sum(s * (1 - s) for s in shares.values())
+        return (agreed(weighted) - chance) / (1 - chance)
+
+    same = sum(s**2 for s in shares.values())
+    return {
+        "percent_agreement": float(agreed(False)),
+        "fleiss_kappa": float((agreed(False) - same) / (1 - same)),
+        "ac1": float(gwet(False)),
+        "ac2": float(gwet(True)),
+    }
+
+
+ABSTRACTORS = [[13, 0, 0], [0, 20, 7], [0, 4, 56]]
+"""Gwet (2014), ectopic pregnancies: how often one abstractor says i and the other j."""
+
+
+def test_categorical_coefficients_are_published_ones():
+    # irrCAC, the package of the author of AC1, publishes them for both data sets
+    found = categorical_agreement(RELIABILITY)
+    values = [round(found[name].value, 5) for name in ("percent_agreement", "fleiss_kappa", "ac1")]
+    assert values == [0.81818, 0.76117, 0.77544]
+    pairs = [(i, j) for i in range(3) for j in range(3) for _ in range(ABSTRACTORS[i][j])]
+    found = categorical_agreement(pairs)
+    # of two raters Fleiss' kappa is Scott's pi
+    values = [round(found[name].value, 7) for name in ("percent_agreement", "fleiss_kappa", "ac1")]
+    assert values == [0.89, 0.7962397, 0.8493305]
+
+
+def test_categorical_coefficients_by_hand():
+    # three of four pairs agree. Shares: of 1 3/8, of 2 3/8, of 3 1/4
+    found = categorical_agreement([[1, 1], [2, 2], [3, 3], [1, 2]])
+    assert found["percent_agreement"].value == 0.75
+    # sum of squares 9/64 + 9/64 + 4/64 = 22/64: (48 - 22) / (64 - 22)
+    assert found["fleiss_kappa"].value == pytest.approx(26 / 42)
+    # (1 - 22/64) / 2 = 21/64: (48 - 21) / (64 - 21)
+    assert found["ac1"].value == pytest.approx(27 / 43)
+    # the fourth pair agrees by 3/4; weights sum to 3 + 4 * 3/4 = 6, 6 / 6 * 42/64
+    assert found["ac2"].value == pytest.approx((15 / 16 - 42 / 64) / (1 - 42 / 64))
+    # with five categories AC1 expects (1 - 22/64) / 4
+    found = categorical_agreement([[1, 1], [2, 2], [3, 3], [1, 2]], [1, 2, 3, 4, 5])
+    assert found["ac1"].value == pytest.approx((0.75 - 42 / 256) / (1 - 42 / 256))
+
+
+def test_categorical_coefficients_are_their_definitions():
+    random = np.random.default_rng(6)
+    for _ in range(20):
+        ratings = random.integers(1, 6, (12, 3)).astype(float)
+        ratings[random.random(ratings.shape) < 0.2] = NAN
+        found = categorical_agreement(ratings, [1, 2, 3, 4, 5])
+        for name, value in plain_categorical(ratings, [1, 2, 3, 4, 5]).items():
+            assert found[name].value == pytest.approx(value, abs=1e-12)
+
+
+def test_intervals_of_categorical_coefficients_are_by_cluster():
+    random = np.random.default_rng(3)
+    ratings = random.integers(1, 4, (20, 3)).astype(float)
+    clusters = np.arange(20) // 2
+    kept = [clusters != left for left in range(10)]
+    for name, found in categorical_agreement(ratings, [1, 2, 3], clusters).items():
+        value = plain_categorical(ratings, [1, 2, 3])[name]
+        if name == "percent_agreement":
+            continue  # the interval of a mean has tests of its own
+        left = [plain_categorical(ratings[rows], [1, 2, 3])[name] for rows in kept]
+        error = (9 / 10 * sum((one - sum(left) / 10) ** 2 for one in left)) ** 0.5
+        z, width = np.arctanh(value), 2.262157163 * error / (1 - value**2)
+        expected = np.tanh(z - width), np.tanh(z + width)
+        assert (found.low, found.high) == pytest.approx(expected, abs=1e-8)
+
+
+def test_ratings_between_categories_have_equal_ones_alone():
+    found = categorical_agreement([[1, 1], [2.5, 3]], [1, 2, 3])
+    assert found["percent_agreement"].value == 0.5
+    assert {found[name].reason for name in ("fleiss_kappa", "ac1", "ac2")} == {"no_categories"}
+    nothing = categorical_agreement([[1, NAN], [NAN, 2]])
+    assert {(one.n, one.value, one.reason) for one in nothing.values()} == {
+        (0, None, "too_few_values")
+    }
 
 
 def test_kappa_is_scikit_learns():
