@@ -21,11 +21,9 @@ from fastscore.run.progress import Reporter, SilentReporter
 from fastscore.suites.registry import load_suite, suite_names
 
 PACKAGES = ("fastscore_jit", "fastscore_kernels", "fastscore_readers")
-_COMPILERS = ("building", "bounds", "worker")
+_COMPILERS = ("building", "worker")
 _RUN = ("fastscore.run.tasks", "fastscore.logs.plan.shards", "fastscore.suites.summary")
-_VECTORS = tuple(
-    f"fastscore.vectors.{name}" for name in ("embedder", "perplexity", "store", "windows")
-)
+_VECTORS = tuple(f"fastscore.vectors.{name}" for name in ("embedder", "perplexity", "store"))
 
 
 @contextmanager
@@ -110,21 +108,11 @@ def kernels_of(suite: str, without: tuple[str, ...] = ()) -> list[Kernel]:
     roots = [*_RUN, *(function.__module__ for function in functions if function is not None)]
     if not set(WITHOUT_VECTORS) <= set(without):
         roots += _VECTORS  # which are imported late
-    modules = [module for name in roots if (module := _imported(name)) is not None]
     reached: dict[int, Any] = {}
-    for module in modules:
-        for value in vars(module).values():
+    for name in roots:
+        for value in vars(importlib.import_module(name)).values():
             _reach(value, reached, without)
     return [value for value in reached.values() if isinstance(value, Kernel)]
-
-
-def _imported(name: str) -> types.ModuleType | None:
-    try:
-        return importlib.import_module(name)
-    except ModuleNotFoundError as error:
-        if error.name is None or not name.startswith(error.name):
-            raise
-        return None
 
 
 def _reach(value: Any, reached: dict[int, Any], without: tuple[str, ...]) -> None:

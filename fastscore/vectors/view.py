@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     import polars as pl
 
     Texts = Sequence[str] | pl.Series | Any
-    import polars as pl
 
 
 TextIds = npt.NDArray[np.uint64]

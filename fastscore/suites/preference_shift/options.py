@@ -172,7 +172,7 @@ class PreferenceShift:
     )
     cas_weights: str = option(
         "0.01,0.02,0.02,0.30,0.15",
-        help="Weights in CAS of recovery rate, delay, copying, CC and CR. They are scaled to sum ",
+        help="Weights of recovery rate, delay, copying, CC and CR in CAS, scaled to a sum of 1.",
     )
     segments: Literal["embedding", "heuristic", "metadata"] = option(
         "embedding",
