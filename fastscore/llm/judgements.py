@@ -177,17 +177,16 @@ def summarise(repeats: pl.DataFrame, rubric: Rubric, n_repeats: int) -> dict[str
 
 
 def _dimension(scores: pl.DataFrame, rubric: Rubric, n_repeats: int) -> dict[str, Any]:
-    # models that meet the same users share their dialogues' ids, and are not independent
-    unit = "dialogue" if scores["model"].n_unique() > 1 else "row"
+    # dialogues of one id are not independent: a user met by several models, a case at each level
     means = (
         scores.group_by("row", maintain_order=True)
-        .agg(pl.col("score").mean(), pl.col(unit).first().alias("unit"), *_OF_DIALOGUE)
+        .agg(pl.col("score").mean(), pl.col("dialogue").first().alias("unit"), *_OF_DIALOGUE)
         .sort("row")
     )
     wide = scores.sort("row").pivot("repeat", index="row", values="score", sort_columns=True)
     matrix = wide.drop("row").cast(pl.Float64).to_numpy() if wide.width > 1 else np.zeros((0, 1))
     units = means["unit"].rank("dense").to_numpy()
-    length = clustered_spearman(means["words"], means["score"], units, means["model"].fill_null(""))
+    length = clustered_spearman(means["words"], means["score"], units)
     by_position, no_position = _positions(scores, len(rubric.questions), n_repeats)
     mean = _mean(means.select("unit", "score"), rubric)
     found = {
@@ -198,6 +197,7 @@ def _dimension(scores: pl.DataFrame, rubric: Rubric, n_repeats: int) -> dict[str
         "by_position": by_position,
         "length_rho": length.value,
         "length_p": length.p_value,
+        "units": means["unit"].n_unique(),
     }
     reasons = {
         "mean": mean.reason,
@@ -212,7 +212,7 @@ def _dimension(scores: pl.DataFrame, rubric: Rubric, n_repeats: int) -> dict[str
 
 
 _OF_DIALOGUE = (
-    pl.col("words", "model").first(),
+    pl.col("words").first(),
     (pl.col("score").max() - pl.col("score").min()).alias("spread"),
 )
 
@@ -506,6 +506,6 @@ _PAIR_COLUMNS: Columns = {
     "A, ties, B": lambda found: f"{found['wins']:,}, {found['ties']:,}, {found['losses']:,}",
     "win rate": lambda found: _number(found["win_rate"], 3),
     "95 % interval": lambda found: _interval_text(found, 3),
-    "p": lambda found: _number(found["p"], 3),
+    "p (Holm)": lambda found: _number(found["p_holm"], 3),
     "consistent": lambda found: _number(found["consistency"], 3),
 }

@@ -33,6 +33,7 @@ from fastscore.run.commit import commit_json, commit_lines
 from fastscore.run.lock import run_lock
 from fastscore.run.progress import Reporter
 from fastscore.statistics.clustered import clustered_mean
+from fastscore.statistics.significance import holm
 from fastscore.version import __version__
 
 PAIRS = "pairs.jsonl"
@@ -261,6 +262,9 @@ def _write(
         "failures": dict(sorted(kinds.items())),
         "dimensions": {name: summarise_pairs(name, lines) for name in members},
     }
+    dimensions = summary["dimensions"].values()
+    for found, p in zip(dimensions, holm([each["p"] for each in dimensions]), strict=True):
+        found["p_holm"] = p
     commit_lines(asked.output / PAIRS, lines)
     commit_lines(asked.output / FAILURES, failures)
     commit_json(asked.output / SUMMARY, summary)

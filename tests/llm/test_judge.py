@@ -2,16 +2,18 @@ import itertools
 import json
 import re
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
 import pytest
+from scipy import stats
 
 import fastscore
 from fastscore.errors import EXIT_INCOMPLETE, UsageError
 from fastscore.llm.client import ModelServerError
 from fastscore.llm.judge import rotated
-from fastscore.llm.judgements import Judging, run_judge
+from fastscore.llm.judgements import Judging, run_judge, summarise
 from fastscore.llm.requests import ModelOptions, find_object, without_reasoning
 from fastscore.llm.rubrics import load_rubric
 from fastscore.llm.spending import Prices, UnusableError
@@ -434,6 +436,36 @@ def test_what_cannot_be_told_of_one_repeat_or_one_order_is_null(stub, tmp_path, 
     many = run(stub, tmp_path, logs, "many", rubric=str(single), repeats=2)["dimensions"]["wit"]
     assert (many["by_position"], many["nulls"]["by_position"]) == (None, "one_order")
     assert (many["all_repeats_agree"], many["alpha_ordinal"]["reason"]) == (1.0, "zero_variance")
+
+
+def test_dialogues_of_one_id_are_one_unit_and_rho_is_spearmans():
+    """Four cases at five levels, as in guest_simulation: without models, 20 dialogues of 4 ids."""
+    means = {"a": 1.6, "b": 3.0, "c": 3.2, "d": 4.4}
+    rows = [
+        {"row": 5 * at + level, "dialogue": id, "model": None, "dimension": "wit", "repeat": 0}
+        | {"position": 0, "score": mean + 0.2 * (level - 2), "words": 40 * level + (7 * at) % 5}
+        for at, (id, mean) in enumerate(means.items())
+        for level in range(5)
+    ]
+    rubric = replace(load_rubric("pepper"), questions={"wit": "?"})
+    frame = pl.DataFrame(rows, schema_overrides={"model": pl.String})
+    found = summarise(frame, rubric, 1)["dimensions"]["wit"]
+    # Wilson's interval on 1 to 5, scaled to 0 to 1, with the variance of four means; t(0.975, 3)
+    shares = [(mean - 1) / 4 for mean in means.values()]
+    p, t = sum(shares) / 4, 3.182446305
+    n = p * (1 - p) / (sum((one - p) ** 2 for one in shares) / 3 / 4)
+    centre, half = p + t**2 / (2 * n), t * (p * (1 - p) / n + t**2 / (4 * n**2)) ** 0.5
+    ends = [1 + 4 * (centre + sign * half) / (1 + t**2 / n) for sign in (-1, 1)]
+    assert (found["n"], found["units"]) == (20, 4)
+    assert (found["low"], found["high"]) == pytest.approx(tuple(ends), abs=1e-8)
+    scores, words = frame["score"].to_numpy(), frame["words"].to_numpy()
+    assert found["length_rho"] == pytest.approx(stats.spearmanr(words, scores).statistic)
+    # with models rho is over all of them, too
+    frame = frame.with_columns(
+        model=pl.when(pl.col("row") % 5 < 2).then(pl.lit("m")).otherwise(pl.lit("n"))
+    )
+    found = summarise(frame, rubric, 1)["dimensions"]["wit"]
+    assert found["length_rho"] == pytest.approx(stats.spearmanr(words, scores).statistic)
 
 
 def test_dimensions_are_asked_in_rotated_order(stub, tmp_path, logs):

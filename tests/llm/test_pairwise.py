@@ -104,6 +104,16 @@ def test_a_side_wins_if_it_is_preferred_in_both_orders(stub, tmp_path):
     assert (manifest["status"], manifest["spent"]["requests"]) == ("complete", 6)
 
 
+def test_p_values_are_corrected_over_dimensions(stub, tmp_path):
+    stub.answer = by_quality
+    ids = [str(at) for at in range(7)]
+    a, b = (dict.fromkeys(ids, f"quality {rank} x") for rank in (2, 1))
+    found = run(stub, tmp_path, written(tmp_path, "a", a), written(tmp_path, "b", b)).summary
+    # seven wins of seven: 2 / 2^7, four dimensions
+    assert {one["p"] for one in found["dimensions"].values()} == {2 / 128}
+    assert {one["p_holm"] for one in found["dimensions"].values()} == {4 * 2 / 128}
+
+
 def test_a_judge_that_goes_by_the_order_decides_nothing(stub, tmp_path):
     stub.answer = lambda body: answered(coherence="1", overall="2")
     found = run(stub, tmp_path, written(tmp_path, "a", A_SIDE), written(tmp_path, "b", B_SIDE))
