@@ -19,7 +19,7 @@ DATA = Path(__file__).parent / "data"
 TARGET = Path(__file__).parents[1] / "fastscore" / "example_logs"
 GENERATORS = {
     "score_dialogue": ("miner_logs", "--dialogues", "12", "--miners", "2"),
-    "group_travel": ("group_travel", "logs", "--dialogues", "8", "--defects", "0.05"),
+    "group_travel": ("group_travel", "logs", "--dialogues", "40", "--defects", "0.05"),
     "guest_simulation": ("guest_simulation_logs", "--conversations", "20", "--layout", "csv"),
     "preference_shift": ("preference_shift_logs", "--kind", "models"),
 }
@@ -53,7 +53,8 @@ MADE = {
     "preference_shift": "Real: users, their texts and the movies, from ReDial.\n"
     "`recorded` are the real answers. Synthetic: the recommenders `echoing`, `restating` and\n"
     "`slow`, the judge's scores, and the joining of two dialogues at each preference shift.",
-    "memory_finance": "Everything is real: published traces of a financial assistant.",
+    "memory_finance": "Everything is real: published traces of an assistant with memory, and\n"
+    "the scores that were published for them.",
 }
 
 
@@ -75,8 +76,16 @@ def write_examples(target: Path) -> None:
 def _files(suite: str, scratch: Path) -> dict[str, bytes]:
     """Return a suite's files by name."""
     if suite == "memory_finance":
-        sample = DATA / "memfinrobot_sample.jsonl.gz"
-        return {"logs/dialog_trace.jsonl": gzip.decompress(sample.read_bytes())}
+        folder = DATA / "memfinrobot"
+        return {
+            "logs/dialog_trace.jsonl": gzip.decompress(
+                (folder / "dialog_trace.jsonl.gz").read_bytes()
+            ),
+            "published/metrics_summary.json": (folder / "metrics_summary.json").read_bytes(),
+            "published/turn_eval.jsonl": gzip.decompress(
+                (folder / "turn_eval.jsonl.gz").read_bytes()
+            ),
+        }
     program, *arguments = GENERATORS[suite]
     command = [sys.executable, "-m", f"benchmarks.{program}", *arguments]
     output = ("--output", str(scratch / "logs"))

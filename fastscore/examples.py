@@ -9,6 +9,7 @@ from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
+from typing import Any
 
 from fastscore.errors import RunError, UsageError, did_you_mean
 from fastscore.wording import parameter
@@ -30,12 +31,15 @@ class Example:
         Its files in the folder, by name, and their bytes.
     options
         The arguments of `fastscore score` after its logs.
+    finds
+        What `finding` shows, a sentence.
     """
 
     suite: str
     folder: Path
     files: tuple[tuple[str, int], ...]
     options: tuple[str, ...]
+    finds: str
 
     @property
     def logs(self) -> Path:
@@ -46,6 +50,12 @@ class Example:
         """Return the command that scores it and writes a run directory."""
         words = ["fastscore", "score", self.suite, str(self.logs), "-o", run, *self.options]
         return shlex.join(words)
+
+    def finding(self, run: str) -> str:
+        """Return the command that shows what a scored run of it finds."""
+        return "fastscore " + str(_declared()[self.suite]["then"]).format(
+            run=shlex.quote(run), folder=shlex.quote(str(self.folder))
+        )
 
 
 def example_names() -> tuple[str, ...]:
@@ -98,7 +108,8 @@ def write_example(suite: str, folder: Path) -> Example:
             f"Name another folder with {parameter('output')}.",
         ) from error
     sizes = tuple((name, len(data)) for name, data in found.items())
-    return Example(suite, folder, sizes, example_options(suite, folder))
+    finds = str(declared[suite]["finds"])
+    return Example(suite, folder, sizes, example_options(suite, folder), finds)
 
 
 def _folder() -> Traversable:
@@ -106,7 +117,7 @@ def _folder() -> Traversable:
 
 
 @cache
-def _declared() -> dict[str, dict[str, list[str]]]:
+def _declared() -> dict[str, dict[str, Any]]:
     return tomllib.loads((_folder() / "examples.toml").read_text(encoding="utf-8"))
 
 

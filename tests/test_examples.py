@@ -1,7 +1,18 @@
 """The examples in the package: small, licensed, the same as their recipe writes them."""
 
+import ast
+import csv
 import gzip
+import json
+import os
+import re
+import subprocess
+import sys
+from collections import defaultdict
+from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -68,3 +79,90 @@ def test_scoring_imports_no_pandas_where_that_is_installed(tmp_path: Path, suite
     options = example_options(suite, tmp_path / "example")
     done = fastscore_process([*asked, *options], PYTHONPATH=str(tmp_path))
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def read_lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def more_turns_of_a_group(folder: Path, shown: str) -> None:
+    """Turns are counted in the log: a group of a scenario against its spokesperson."""
+    turns: dict[str, dict[str, int]] = defaultdict(dict)
+    for row in read_lines(folder / "logs" / "dialogues.jsonl"):
+        scenario, condition = re.findall(r"(s\d{5})-(c\d)", json.dumps(row))[0]
+        turns[scenario][condition] = len(row["turns"])
+    more = [each["c2"] - each["c1"] for each in turns.values()]
+    assert min(more) > 0
+    assert f"C2 against C1: higher in 1 (M7_total_turns +{sum(more) / len(more):.2f})" in shown
+
+
+def a_wrong_order(folder: Path, shown: str) -> None:
+    name = shown.split("\n")[0].rpartition("@")[0]
+    (path,) = folder.rglob(f"exp4/{name}.csv")
+    rows = list(csv.DictReader(path.open(encoding="utf-8", newline="")))
+    case = next(json.loads(row["content"]) for row in rows if row["name"] == "test_case_info")
+    target = {item["name"] for item in case["target_order"]["order_items"]}
+    last = [row["current_items_in_order"] for row in rows if row["current_items_in_order"]][-1]
+    ordered = {item["name"] for item in ast.literal_eval(last)}
+    assert (len(target), len(ordered), len(target & ordered)) == (2, 2, 1)
+    assert "Order restriction adherence (ORA): 0.5000" in shown
+
+
+def all_published_scores(folder: Path, shown: str) -> None:
+    published = json.loads((folder / "published" / "metrics_summary.json").read_text("utf-8"))
+    coverage = published["metrics"]["m1_context_continuity"]["micro"]["key_coverage"]
+    assert round(coverage, 3) == 0.333
+    assert "352 old numbers: 352 equal, 0 differ" in shown
+
+
+def echoes_copy_most(folder: Path, shown: str) -> None:
+    """Words that the next answer shares with the user's text, by recommender, counted plainly."""
+    shares = defaultdict(list)
+    for row in read_lines(folder / "logs" / "conversations.jsonl"):
+        texts = [set(turn["text"].lower().split()) for turn in row["conversation"]]
+        for said, answer in pairwise(texts):
+            shares[row["model_name"]].append(len(said & answer) / max(1, len(answer)))
+    means = {model: sum(each) / len(each) for model, each in shares.items()}
+    by_share = sorted(means, key=lambda model: means[model])
+    assert (by_share[0], by_share[-1]) == ("recorded", "echoing")
+    ranked = shown[shown.index("ranking") :].splitlines()
+    places = [line.split()[0] for line in ranked if line.split()[:1] and line.split()[0] in means]
+    assert (places[0], places[3]) == ("recorded", "echoing")
+    assert "recorded against echoing" in shown.split("ranking")[0]
+
+
+def the_worse_miner(folder: Path, shown: str) -> None:
+    assert "1 against 0: worse in 1 (average_U_best_early -" in shown
+
+
+FINDINGS: dict[str, Callable[[Path, str], None]] = {
+    "group_travel": more_turns_of_a_group,
+    "guest_simulation": a_wrong_order,
+    "memory_finance": all_published_scores,
+    "preference_shift": echoes_copy_most,
+    "score_dialogue": the_worse_miner,
+}
+
+
+@pytest.mark.parametrize("suite", example_names())
+def test_the_commands_that_are_printed_show_the_finding(suite: str, tmp_path: Path) -> None:
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+
+    def shell(command: str) -> str:
+        done = subprocess.run(
+            command,
+            shell=True,
+            cwd=tmp_path,
+            env={**os.environ, "PATH": path, "COLUMNS": "100"},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    printed = shell(f"fastscore example {suite} -o example").splitlines()
+    commands = [line.strip() for line in printed if line.startswith("  fastscore ")]
+    assert len(commands) == 3
+    outputs = [shell(command) for command in commands]
+    FINDINGS[suite](tmp_path / "example", outputs[-1])

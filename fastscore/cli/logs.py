@@ -88,3 +88,4 @@ def example_command(suite: str, output: Path) -> None:
     for name, size in example.files:
         write_line(f"{output / name}  {size:,} bytes")
     write_line(f"\nScore it:\n  {example.command('run')}\n  fastscore summary run")
+    write_line(f"\n{example.finds}\n  {example.finding('run')}")
