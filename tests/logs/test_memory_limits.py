@@ -9,10 +9,12 @@ from pathlib import Path
 
 import orjson
 import polars as pl
+import pyarrow.parquet as pq
 import pytest
 
 from fastscore.logs.integrity.limits import MAX_RECORD_BYTES
 from tests.conftest import often
+from tests.simulation.worlds import SAMPLE
 
 MIB = 1 << 20
 BUDGET = 768
@@ -252,3 +254,31 @@ def test_a_parquet_row_has_the_same_limit(tmp_path: Path) -> None:
     texts = ["short", "a" * (MAX_RECORD_BYTES + 1), "last"]
     pl.DataFrame({"id": ["a", "b", "c"], "text": texts}).write_parquet(log)
     assert read(log)[1:] == (2, 1, "line_too_long")
+
+
+@pytest.mark.parametrize("command", ["score", "inspect"])
+def test_values_that_parquet_stores_once_are_read_in_bounded_parts(
+    tmp_path: Path, command: str
+) -> None:
+    """A few kilobytes hold conversations of 460 MiB: a text that all rows share."""
+    text, log = "word " * 1_200, tmp_path / "log.parquet"
+    turns = [{"speaker": who, "text": text, "turn": 1} for who in ("USER", "SYSTEM")] * 4
+    rows = pl.DataFrame({"session_id": ["s"] * 10_000, "conversation": [turns] * 10_000})
+    pq.write_table(rows.to_arrow(), log)
+    assert log.stat().st_size < 64 << 10
+    words = ["inspect", str(log)]
+    if command == "score":
+        words = ["score", "preference_shift", str(log), "-o", str(tmp_path / "run"), "-q"]
+        words += ["--catalogue", str(SAMPLE), "--embedder", "none"]
+        words += ["--segments", "metadata", "--max-memory", "400"]
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT, *words], capture_output=True, text=True, check=False
+    )
+    message, _, peak = done.stderr.rpartition("peak ")
+    assert int(peak) < 640
+    if command == "score":
+        assert done.returncode == 4
+        assert "takes" in message
+        assert "more than --max-memory allows (400 MiB)" in message
+    else:
+        assert done.returncode == 0, message

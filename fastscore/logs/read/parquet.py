@@ -26,7 +26,7 @@ def parquet_rows(path: str, name: str) -> int:
     try:
         if is_arrow(path):
             return arrow_rows(path)
-        return int(pl.scan_parquet(path, glob=False).select(pl.len()).collect().item())
+        return sum(rows for rows, _ in group_sizes(path, ()))
     except UNREADABLE_PARQUET as error:
         raise _unreadable(name, error) from error
 
@@ -58,7 +58,7 @@ def read_parquet(
         When rows exceed the memory limit.
     """
     stored = _stored(file_range, columns)
-    for start, raw in _frames(file_range, stored, rows):
+    for start, raw in _parts(file_range, stored, rows):
         count = raw.height
         frame, rejects = convert_stored(stored, raw, start + 1)
         long = _too_long(file_range.file, raw, start + 1)
@@ -68,6 +68,30 @@ def read_parquet(
             rejects = [*long, *(reject for reject in rejects if reject.line not in lines)]
             rejects.sort(key=lambda reject: reject.line)
         yield count, frame, rejects
+
+
+def _parts(
+    file_range: FileRange, stored: StoredColumns, rows: int | None
+) -> Iterator[tuple[int, pl.DataFrame]]:
+    """Yield rows of about `_READ_BYTES` as text, with the number of rows before them."""
+    for start, frame in _frames(file_range, stored, rows):
+        for part in bounded(frame):
+            file_range.limits.check_memory(file_range.file)
+            yield start, part
+            start += part.height
+
+
+def bounded(frame: pl.DataFrame) -> Iterator[pl.DataFrame]:
+    """Split rows until each part has at most `_READ_BYTES`, or one row.
+
+    A value that is stored once for many rows takes its size in each row only when it is copied.
+    """
+    if frame.height < 2 or frame.estimated_size() <= _READ_BYTES:
+        yield frame
+        return
+    half = frame.height // 2
+    yield from bounded(frame[:half])
+    yield from bounded(frame[half:])
 
 
 def _frames(
@@ -127,6 +151,7 @@ def _stored(file_range: FileRange, columns: Sequence[Column]) -> StoredColumns:
         if is_arrow(file_range.path):
             schema = arrow_schema(file_range.path)
         else:
+            group_sizes(file_range.path, ())  # checks the footer
             schema = pl.scan_parquet(file_range.path, glob=False).collect_schema()
     except UNREADABLE_PARQUET as error:
         raise _unreadable(file_range.file, error) from error
@@ -163,9 +188,12 @@ def _read(file_range: FileRange, stored: StoredColumns, start: int, count: int) 
         return pl.DataFrame(height=count)
     try:
         scan = pl.scan_parquet(file_range.path, glob=False).slice(start, count)
-        return scan.select(*stored.dtypes).collect()
+        found = scan.select(*stored.dtypes).collect()
+        if found.height != count:
+            raise OSError(f"it has {found.height:,} rows of the {count:,} from {start + 1:,} on")
     except UNREADABLE_PARQUET as error:
         raise _unreadable(file_range.file, error) from error
+    return found
 
 
 _MAGIC = b"PAR1"
@@ -175,12 +203,19 @@ _TRUE, _FALSE, _BYTE, _DOUBLE, _BINARY, _LIST, _SET, _MAP, _STRUCT, _UUID = (
     *range(7, 14),
 )
 _FIXED = {_BYTE: 1, _DOUBLE: 8, _UUID: 16}
-_ROW_GROUPS, _COLUMNS, _ROWS, _META_DATA, _PATH, _UNPACKED = 4, 1, 3, 3, 3, 6
+_SCHEMA, _ALL_ROWS, _ROW_GROUPS, _CHILDREN = 2, 3, 4, 5
+_COLUMNS, _ROWS, _META_DATA, _PATH, _VALUES, _UNPACKED = 1, 3, 3, 3, 5, 6
 """The numbers of the fields that are read."""
+_MOST_DEEP = 100
+_MOST_VARINT = 10
+_VALUE_BYTES = 16
+"""Memory of a value, however small it is stored."""
 
 
 def group_sizes(source: Any, columns: Collection[str] | None = None) -> list[tuple[int, int]]:
-    """Return the rows of each row group, and the unpacked bytes of its columns.
+    """Check a footer; return the rows of each row group, and the unpacked bytes of its columns.
+
+    polars follows nested columns by recursion, and reads no rows beyond those that a footer tells.
 
     Parameters
     ----------
@@ -192,7 +227,7 @@ def group_sizes(source: Any, columns: Collection[str] | None = None) -> list[tup
     Raises
     ------
     OSError
-        The footer cannot be read.
+        The footer cannot be read, contradicts itself, or nests columns too deeply.
     """
     wanted = None if columns is None else frozenset(name.encode() for name in columns)
     if not isinstance(source, str):
@@ -211,10 +246,42 @@ def _sizes_at(
 
 
 def _sizes(file: IO[bytes], wanted: frozenset[bytes] | None) -> list[tuple[int, int]]:
+    footer, groups, told = _Footer(_footer(file)), list[tuple[int, int]](), 0
     try:
-        return list(_groups(_Footer(_footer(file)), wanted))
+        for number, kind in footer.fields():
+            if number == _SCHEMA:
+                _check_depth(footer)
+            elif number == _ALL_ROWS:
+                told = footer.integer()
+            elif number == _ROW_GROUPS:
+                groups += [_group(footer, wanted) for _ in footer.items()]
+            else:
+                footer.skip(kind)
     except (IndexError, RecursionError) as error:
         raise OSError("its footer is damaged") from error
+    found = sum(rows for rows, _ in groups)
+    if found != told or any(rows < 0 for rows, _ in groups):
+        raise OSError(f"its footer tells {told:,} rows, its row groups {found:,}")
+    return groups
+
+
+def _check_depth(footer: "_Footer") -> None:
+    """Refuse a schema, a tree in the order of its branches, that is nested too deeply."""
+    left: list[int] = []
+    for _ in footer.items():
+        children = 0
+        for number, kind in footer.fields():
+            if number == _CHILDREN:
+                children = footer.integer()
+            else:
+                footer.skip(kind)
+        while left and not left[-1]:
+            left.pop()
+        if left:
+            left[-1] -= 1
+        left.append(children)
+        if len(left) > _MOST_DEEP:
+            raise OSError(f"its columns are nested in more than {_MOST_DEEP} levels")
 
 
 def _footer(file: IO[bytes]) -> bytes:
@@ -253,14 +320,14 @@ class _Footer:
 
     def binary(self) -> bytes:
         """Take a text."""
-        size = self._varint()
+        size = self._length()
         self._at += size
         return self._data[self._at - size : self._at]
 
     def skip(self, kind: int) -> None:
         """Pass over a value."""
         if kind == _BINARY:
-            size = self._varint()
+            size = self._length()
             self._at += size
         elif kind == _STRUCT:
             for _, inner in self.fields():
@@ -278,7 +345,7 @@ class _Footer:
             self._varint()
 
     def _skip_map(self) -> None:
-        length = self._varint()
+        length = self._length()
         kinds = self._byte() if length else 0
         for _ in range(length):
             self.skip(kinds >> 4)
@@ -286,30 +353,28 @@ class _Footer:
 
     def _list(self) -> tuple[int, int]:
         head = self._byte()
-        return head & 15, head >> 4 if head >> 4 < 15 else self._varint()
+        return head & 15, head >> 4 if head >> 4 < 15 else self._length()
+
+    def _length(self) -> int:
+        """Take a length, whose items have a byte each at least."""
+        length = self._varint()
+        if length > len(self._data) - self._at:
+            raise IndexError
+        return length
 
     def _byte(self) -> int:
         self._at += 1
         return self._data[self._at - 1]
 
     def _varint(self) -> int:
-        data, value, shift = self._data, 0, 0
-        while True:
+        data, value = self._data, 0
+        for shift in range(0, 7 * _MOST_VARINT, 7):
             byte = data[self._at]
             self._at += 1
             value |= (byte & 127) << shift
             if byte < 128:
                 return value
-            shift += 7
-
-
-def _groups(footer: _Footer, wanted: frozenset[bytes] | None) -> Iterator[tuple[int, int]]:
-    for number, kind in footer.fields():
-        if number != _ROW_GROUPS:
-            footer.skip(kind)
-            continue
-        for _ in footer.items():
-            yield _group(footer, wanted)
+        raise IndexError
 
 
 def _group(footer: _Footer, wanted: frozenset[bytes] | None) -> tuple[int, int]:
@@ -335,8 +400,10 @@ def _column(footer: _Footer, wanted: frozenset[bytes] | None) -> int:
         for inner, of in footer.fields():
             if inner == _PATH:
                 path, *_ = [footer.binary() for _ in footer.items()] or [b""]
+            elif inner == _VALUES:
+                size = max(size, _VALUE_BYTES * footer.integer())
             elif inner == _UNPACKED:
-                size = footer.integer()
+                size = max(size, footer.integer())
             else:
                 footer.skip(of)
         if wanted is not None and path not in wanted:

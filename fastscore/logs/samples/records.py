@@ -30,7 +30,7 @@ from fastscore.logs.read.csv_records import read_records as read_csv
 from fastscore.logs.read.json_documents import first_text, read_document
 from fastscore.logs.read.lines import BOM, Lines, read_blocks, read_lines
 from fastscore.logs.read.mapped_rows import stored_source
-from fastscore.logs.read.parquet import group_sizes
+from fastscore.logs.read.parquet import bounded, group_sizes
 from fastscore.suites.declarations import Source
 from fastscore.unpacked import DamageError
 
@@ -181,7 +181,7 @@ def _frames(file: InputFile) -> Iterator[pl.DataFrame]:
         raise _GivenUpError
     scan = pl.scan_parquet(source, glob=False)
     for start in range(0, n_rows, _ROWS_AT_ONCE):
-        yield scan.slice(start, _ROWS_AT_ONCE).collect()
+        yield from bounded(scan.slice(start, _ROWS_AT_ONCE).collect())
 
 
 def first_row(file: InputFile) -> Record | None:

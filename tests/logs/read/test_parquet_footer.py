@@ -2,6 +2,7 @@
 
 import io
 import random
+import time
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,9 @@ import polars as pl
 import pyarrow.parquet as pq
 import pytest
 
-from fastscore.logs.read.parquet import group_sizes
+import fastscore
+from fastscore.errors import InputError
+from fastscore.logs.read.parquet import group_sizes, parquet_rows
 
 FRAME = pl.DataFrame(
     {
@@ -46,9 +49,13 @@ def by_pyarrow(source: Any, columns: list[str] | None) -> list[tuple[int, int]]:
     ]
     groups = [footer.row_group(number) for number in range(footer.num_row_groups)]
     return [
-        (group.num_rows, sum(group.column(place).total_uncompressed_size for place in wanted))
-        for group in groups
+        (group.num_rows, sum(size_of(group.column(place)) for place in wanted)) for group in groups
     ]
+
+
+def size_of(column: Any) -> int:
+    """Return a column's unpacked bytes, at least 16 a value."""
+    return max(column.total_uncompressed_size, 16 * column.num_values)
 
 
 @pytest.mark.parametrize("columns", [None, ["text"], ["turns", "is_user"], []])
@@ -68,6 +75,66 @@ def test_a_file_that_was_written_again_is_read_again(tmp_path: Path) -> None:
     for n_rows in (9, 8):
         FRAME[:n_rows].write_parquet(path)
         assert group_sizes(str(path)) == by_pyarrow(path, None)
+
+
+def varint(number: int) -> bytes:
+    low = number & 127
+    return bytes([low]) if number < 128 else bytes([low | 128]) + varint(number >> 7)
+
+
+def zigzag(number: int) -> bytes:
+    return varint(number << 1)
+
+
+def with_footer(footer: bytes, body: bytes = b"PAR1") -> bytes:
+    return body + footer + len(footer).to_bytes(4, "little") + b"PAR1"
+
+
+def nested(levels: int) -> bytes:
+    """Return a file without rows, with one optional integer below so many groups."""
+    group = b"\x35" + zigzag(1) + b"\x18\x01a" + b"\x15" + zigzag(1) + b"\0"
+    leaf = b"\x15" + zigzag(1) + b"\x25" + zigzag(1) + b"\x18\x01a\0"
+    schema = b"\x19\xfc" + varint(levels + 1) + group * levels + leaf
+    return with_footer(b"\x15" + zigzag(1) + schema + b"\x16" + zigzag(0) + b"\x19\x0c\0")
+
+
+def telling(rows: int) -> bytes:
+    """Return a file of 1,656 rows whose footer tells another number."""
+    out = io.BytesIO()
+    pl.DataFrame({"number": range(1656)}).write_parquet(out, row_group_size=828)
+    whole = out.getvalue()
+    length = int.from_bytes(whole[-8:-4], "little")
+    body, footer = whole[: -8 - length], whole[-8 - length : -8]
+    assert footer.count(b"\x16" + zigzag(1656) + b"\x19") == 1
+    changed = footer.replace(b"\x16" + zigzag(1656) + b"\x19", b"\x16" + zigzag(rows) + b"\x19")
+    return with_footer(changed, body)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (nested(20_000), "nested in more than 100 levels"),
+        (with_footer(b"\x15\x02\x19\xfc" + varint(1 << 60) + bytes(10)), "footer is damaged"),
+        (with_footer(b"\x15" + b"\x80" * 5_000_000 + b"\x01\0"), "footer is damaged"),
+        (with_footer(b"\x15\x02\x5b" + varint(1 << 60) + b"\x88" + bytes(9)), "footer is damaged"),
+        (telling(100), "tells 100 rows, its row groups 1,656"),
+        (telling(2000), "tells 2,000 rows, its row groups 1,656"),
+    ],
+)
+def test_a_footer_that_is_made_to_harm_is_refused(
+    content: bytes, message: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "log.parquet"
+    path.write_bytes(content)
+    started = time.perf_counter()
+    with pytest.raises(InputError, match=message):
+        parquet_rows(str(path), "log.parquet")
+    with pytest.raises(fastscore.errors.FastscoreError, match=message):
+        fastscore.scan(str(path), "score_dialogue").collect()
+    assert not fastscore.inspect(str(path)).files
+    assert time.perf_counter() - started < 20
+    path.write_bytes(nested(99))
+    assert parquet_rows(str(path), "log.parquet") == 0
 
 
 def test_a_damaged_footer_is_an_error_or_a_number() -> None:
