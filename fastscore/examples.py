@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from fastscore.errors import RunError, UsageError, did_you_mean
+from fastscore.paths import check_output
 from fastscore.wording import parameter
 
 _LOGS = "logs"
@@ -76,13 +77,15 @@ def write_example(suite: str, folder: Path) -> Example:
     suite
         The suite's name.
     folder
-        A new folder, or one without other files of the example's file names.
+        A new folder, or one that holds the example.
 
     Raises
     ------
     UsageError
         The suite has no example, or the folder contains another file with the name of one of the
         example's.
+    RunConflictError
+        The folder holds anything else.
     RunError
         The folder cannot be written.
     """
@@ -90,6 +93,7 @@ def write_example(suite: str, folder: Path) -> Example:
     if suite not in declared:
         raise UsageError(f"There is no example of {suite!r}.", did_you_mean(suite, declared))
     found = dict(_contents(_folder() / suite))
+    check_output(folder, "an example", {Path(name).parts[0] for name in found})
     try:
         for name, data in found.items():
             path = folder / name

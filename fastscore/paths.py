@@ -10,13 +10,14 @@ import errno
 import os
 import re
 import secrets
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import BinaryIO
 
 from fastscore_jit.system import replace_file, sync_file
 
-from fastscore.errors import RunError, UsageError
+from fastscore.errors import RunConflictError, RunError, UsageError
 from fastscore.wording import RUN_AGAIN, parameter
 
 
@@ -71,6 +72,80 @@ def check_path(path: str | os.PathLike[str]) -> None:
             f"The name '{shown_path(path)}' is not UTF-8: no table or message can hold it.",
             "Rename the file or folder, or name a link to it.",
         )
+
+
+PAGE_MARK = '<meta name="generator" content="fastscore">'
+"""In the head of every page that is written: another page is not overwritten."""
+
+RUN, JUDGEMENTS, ANNOTATIONS = "a run", "judgements", "annotations"
+SIMULATION, EXPERIMENT, ANALYSIS = "a simulation", "an experiment", "an analysis"
+_MARKS = (
+    (EXPERIMENT, "experiment.json", b'"agents"'),
+    (SIMULATION, ".simulation/simulation.json", b'"agent"'),
+    (RUN, "manifest.json", b'"signature"'),
+    (JUDGEMENTS, "manifest.json", b'"rubric"'),
+    (ANNOTATIONS, "manifest.json", b'"annotations"'),
+    (ANALYSIS, "analysis.html", PAGE_MARK.encode()),
+)
+"""What a folder holds, by a file in it and what is in the beginning of that."""
+_HEAD_BYTES = 1 << 16
+
+
+def check_output(
+    path: Path, kind: str, own: Collection[str] = (), *, begins: str = "", alone: bool = False
+) -> None:
+    """Refuse to write where anything else is than what the same command writes.
+
+    Parameters
+    ----------
+    path
+        A folder; with `begins` a file, which has that in its head.
+    kind
+        What is written, in words.
+    own
+        Names of what it has in the folder, with ``*`` for any letters.
+    alone
+        Whether nothing else may be beside it: the folder is about to be cleared.
+
+    Raises
+    ------
+    RunConflictError
+        Something else is there.
+    """
+    if not path.exists() or (path.is_dir() and not any(path.iterdir())):
+        return
+    if path.is_dir() == bool(begins):
+        what = "folder" if begins else "file"
+        raise _refused(f"{path} is a {what}, expected a {'file' if begins else 'folder'}.")
+    if begins:
+        head = _head(path)
+        if head and begins.encode() not in head:
+            raise _refused(f"{path} exists and is not {kind}, so it is not overwritten.")
+        return
+    held = next((one for one, name, mark in _MARKS if mark in _head(path / name)), None)
+    if held is not None and held != kind:
+        raise _refused(f"{path} holds {held}, and {kind} would overwrite it.")
+    if held is None or alone:
+        names = sorted(one.name for one in path.iterdir())
+        strange = [name for name in names if not any(_is_own(name, each) for each in own)]
+        if strange:
+            raise _refused(f"{path} holds {strange[0]}, which is no part of {kind}.")
+
+
+def _is_own(name: str, own: str) -> bool:
+    return fnmatchcase(name, own) or (is_temporary(name) and fnmatchcase(name, f"{own}.*"))
+
+
+def _refused(found: str) -> RunConflictError:
+    return RunConflictError(found, f"Choose an empty or new place with {parameter('output')}.")
+
+
+def _head(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            return file.read(_HEAD_BYTES)
+    except OSError:
+        return b""
 
 
 TEMPORARY_SUFFIX = ".tmp"

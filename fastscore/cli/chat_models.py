@@ -141,6 +141,13 @@ def simulate_command() -> None:
     default="mark",
     help="What is done about a model's titles that the catalogue lacks.",
 )
+@option(
+    "--refusals",
+    type=click.Choice(["mark", "leave-out"]),
+    default="mark",
+    help="What is done about a recommender's refusals: mark them, or leave out their text, so that "
+    "their metrics are null.",
+)
 @option("--sessions", type=click.IntRange(min=1), default=100)
 @option("--turns", type=click.IntRange(min=1), default=50)
 @option(
@@ -189,6 +196,8 @@ def simulate_preference_shift(quiet: bool, **given: Any) -> None:
                 f"{done.failed:,} sessions failed and are missing from the logs; the same command "
                 "asks for them again"
             )
+        if done.refused:
+            write_note(f"{done.refused:,} turns were refused by a model and are marked in the logs")
         write_note(
             f"next: fastscore score preference_shift {asked.output} --catalogue {asked.catalogue} "
             "--segments metadata --embedder none -o RUN"
@@ -231,6 +240,7 @@ def simulate_preference_shift(quiet: bool, **given: Any) -> None:
     help="Seed of the requests.",
 )
 @option("-o", "--output", type=PATH, required=True, help="The folder to write.")
+@option("--overwrite", is_flag=True, help="Replace the files of another judge in -o.")
 @option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
 @quiet_option
 @model_options
@@ -267,6 +277,9 @@ _model = option(
 )
 
 
+_overwrite = option("--overwrite", is_flag=True, help="Replace other annotations in -o.")
+
+
 @click.group("annotate", cls=SuggestingGroup)
 def annotate_command() -> None:
     """Let a chat model read concepts or states from logs, into a file that scoring takes.
@@ -287,6 +300,7 @@ def annotate_command() -> None:
 @_model
 @option("--seed", type=click.IntRange(0, 2**31 - 1), default=0)
 @option("-o", "--output", type=PATH, required=True, help="The file.")
+@_overwrite
 @quiet_option
 @model_options
 def annotate_concepts_command(
@@ -314,6 +328,7 @@ def annotate_concepts_command(
 @_model
 @option("--seed", type=click.IntRange(0, 2**31 - 1), default=0)
 @option("-o", "--output", type=PATH, required=True, help="The folder.")
+@_overwrite
 @quiet_option
 @model_options
 def annotate_states_command(level: int, quiet: bool, **given: Any) -> None:

@@ -224,6 +224,7 @@ def check_command(
     --fail-undecided. If a run is not complete, or its files are not what was committed, the exit
     code is 4.
     """
+    from fastscore.paths import check_output
     from fastscore.results.checks import check, junit, read_limits, read_table
     from fastscore.results.runs import open_run
     from fastscore.run.commit import commit_bytes
@@ -240,6 +241,7 @@ def check_command(
         different_signatures=allow_different_signatures,
     )
     if junit_file is not None:
+        check_output(junit_file, "a file of JUnit", begins="<testsuite")
         commit_bytes(junit_file, junit(found, opened))
     _show_checks(found, format)
     if any(one.outcome == "failed" for one in found):

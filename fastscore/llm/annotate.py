@@ -41,6 +41,7 @@ from fastscore.llm.spending import (
 )
 from fastscore.llm.transcripts import DATA, quoted
 from fastscore.options import build_options
+from fastscore.paths import ANNOTATIONS, check_output
 from fastscore.run.commit import commit_bytes, commit_lines
 from fastscore.run.progress import Reporter
 from fastscore.suites.guest_simulation.options import (
@@ -75,6 +76,8 @@ class Annotating:
         How it is asked.
     seed
         Passed on.
+    overwrite
+        Whether another model's annotations in `output` are replaced.
     """
 
     inputs: tuple[str, ...]
@@ -82,6 +85,7 @@ class Annotating:
     output: Path
     models: ModelOptions = field(default_factory=ModelOptions)
     seed: int = 0
+    overwrite: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +141,7 @@ def annotate_concepts(
         ((SYSTEM, system), (USER, prompt["user"].format(text=text))) for text in texts
     ]
     manifest = asked.output.with_name(f"{asked.output.name}.{MANIFEST}")
+    check_output(asked.output, "a file of concepts", begins='{"text":')
 
     def write(answers: Sequence[Structured[dict[str, list[str]]] | None]) -> None:
         lines = []
@@ -200,6 +205,8 @@ def annotate_states(asked: Annotating, reporter: Reporter, *, level: int = 0) ->
     )
     schema = object_schema({**enums, ORDER_COLUMN: {"type": "array", "items": item}})
     messages = _guest_messages(rows, asked_rows)
+    own = ("exp*", MANIFEST, "manifest.spending.json")
+    check_output(asked.output, ANNOTATIONS, own, alone=asked.overwrite)
     write = partial(_write_states, asked.output, rows, labels, asked_rows)
     manifest = asked.output / MANIFEST
     return _annotate(asked, "states", manifest, messages, schema, _state, write, reporter)
@@ -289,6 +296,7 @@ def _annotate(
     client = ChatClient(asked.models)
     described = {
         "annotations": what,
+        "inputs": list(asked.inputs),
         "model": asked.model.removeprefix(OPENAI),
         "endpoint": client.options.endpoint,
         "temperature": client.options.temperature,
@@ -301,6 +309,10 @@ def _annotate(
             client, request, read, lambda fault: PROMPTS["again"].format(fault=fault).strip()
         )
 
+    if asked.overwrite:
+        manifest.unlink(missing_ok=True)
+        for path in asked.output.glob("exp*/*_states.csv"):
+            path.unlink()
     with spending_recorded(manifest, described, client.meter) as outcome:
         answers = ask_each(client, messages, ask, reporter, stage="annotate", noun="annotations")
         write(answers)

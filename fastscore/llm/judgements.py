@@ -7,7 +7,8 @@ of position and length.
 """
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from itertools import combinations
 from pathlib import Path
@@ -33,8 +34,10 @@ from fastscore.llm.spending import (
     too_many,
 )
 from fastscore.llm.transcripts import DATA, Transcript, find_logs, read_transcripts
+from fastscore.paths import JUDGEMENTS as OUTPUT
+from fastscore.paths import check_output
 from fastscore.run.commit import commit_json, commit_lines, commit_table
-from fastscore.run.lock import run_lock
+from fastscore.run.lock import LOCK_NAME, run_lock
 from fastscore.run.progress import Reporter
 from fastscore.statistics.agreement import Coefficient, clustered_spearman, krippendorff_alpha
 from fastscore.statistics.clustered import Estimate, clustered_mean
@@ -43,8 +46,9 @@ from fastscore.terminal import result_console, write_line
 from fastscore.terminal.grids import Column, Grid, print_grid
 from fastscore.version import __version__
 
-JUDGEMENTS, REPEATS = "judgements.jsonl", "repeats.parquet"
+JUDGEMENTS, REPEATS, PAIRS = "judgements.jsonl", "repeats.parquet", "pairs.jsonl"
 FAILURES, SUMMARY = "failures.jsonl", "summary.json"
+_FILES = (JUDGEMENTS, REPEATS, PAIRS, FAILURES, SUMMARY, MANIFEST, "manifest.spending.json")
 
 Columns = Mapping[str, Callable[[Mapping[str, Any]], str]]
 """Headings of a table of dimensions, and the text of each cell."""
@@ -82,8 +86,6 @@ def write_judgements(
     complete = repeats.filter(~pl.col("row").is_in(incomplete))
     summary = {
         "fastscore": __version__,
-        "rubric": rubric.name,
-        "rubric_hash": rubric.digest,
         "scale": [rubric.low, rubric.high],
         **described,
         "dialogues": len(transcripts),
@@ -323,6 +325,8 @@ class Judging:
         How the judge is asked.
     files_from
         The folder from which the output names the logs' files; None to name them as given.
+    overwrite
+        Whether another judge's files in `output` are replaced.
     """
 
     inputs: tuple[str, ...]
@@ -334,6 +338,7 @@ class Judging:
     seed: int = 0
     models: ModelOptions = field(default_factory=ModelOptions)
     files_from: Path | None = None
+    overwrite: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -379,19 +384,17 @@ def run_judge(asked: Judging, reporter: Reporter, meter: Meter | None = None) ->
     rubric = load_rubric(asked.rubric)
     check_repeats(rubric, asked.repeats)
     client = ChatClient(asked.models, meter)
-    before = client.spent
+    before, start = client.spent, asked.files_from
     suite, dialogues, n_rejects = read_dialogues(asked.inputs, asked, reporter)
     described = {
         "suite": suite,
-        **describe_judge(asked, client),
+        "inputs": [os.path.relpath(one, start) if start else one for one in asked.inputs],
+        "against": [],
+        **describe_judge(asked, rubric, client),
         "repeats": asked.repeats,
         "log_rows_rejected": n_rejects,
     }
-    manifest = asked.output / MANIFEST
-    with (
-        run_lock(asked.output),
-        spending_recorded(manifest, described, client.meter) as outcome,
-    ):
+    with recorded(asked, described, client) as outcome:
         found = judge(
             dialogues,
             rubric,
@@ -418,9 +421,24 @@ def refuse_failures(
     return too_many(first, failed, samples, limit, noun=noun, place=place)
 
 
-def describe_judge(asked: Judging, client: ChatClient) -> dict[str, Any]:
-    """Return who judges, and how it is asked."""
+@contextmanager
+def recorded(
+    asked: Judging, described: Mapping[str, Any], client: ChatClient
+) -> Iterator[dict[str, Any]]:
+    """Hold a judge's folder, which has nothing of others, and record what is spent in a block."""
+    check_output(asked.output, OUTPUT, (*_FILES, LOCK_NAME), alone=asked.overwrite)
+    with run_lock(asked.output):
+        for name in _FILES if asked.overwrite else ():
+            (asked.output / name).unlink(missing_ok=True)
+        with spending_recorded(asked.output / MANIFEST, described, client.meter) as outcome:
+            yield outcome
+
+
+def describe_judge(asked: Judging, rubric: Rubric, client: ChatClient) -> dict[str, Any]:
+    """Return who judges by what, and how it is asked."""
     return {
+        "rubric": rubric.name,
+        "rubric_hash": rubric.digest,
         "model": asked.model.removeprefix(OPENAI),
         "endpoint": client.options.endpoint,
         "temperature": client.options.temperature,

@@ -18,25 +18,25 @@ from fastscore.llm.client import ChatClient, Structured, ask_each, ask_until_rea
 from fastscore.llm.judge import shown_conversation
 from fastscore.llm.judgements import (
     FAILURES,
+    PAIRS,
     SUMMARY,
     Judged,
     Judging,
     describe_judge,
     read_dialogues,
+    recorded,
     refuse_failures,
 )
 from fastscore.llm.requests import SYSTEM, USER, ChatRequest, object_schema, read_prompts
 from fastscore.llm.rubrics import Rubric, load_rubric
-from fastscore.llm.spending import MANIFEST, UnusableError, spending_recorded
+from fastscore.llm.spending import UnusableError
 from fastscore.llm.transcripts import DATA, Transcript
 from fastscore.run.commit import commit_json, commit_lines
-from fastscore.run.lock import run_lock
 from fastscore.run.progress import Reporter
 from fastscore.statistics.clustered import clustered_mean
 from fastscore.statistics.significance import holm
 from fastscore.version import __version__
 
-PAIRS = "pairs.jsonl"
 PROMPTS, PROMPTS_DIGEST = read_prompts(__package__, "pairwise.toml")
 A, B, TIE = "A", "B", "tie"
 OVERALL, REASON = "overall", "reason"
@@ -93,16 +93,13 @@ def run_pairwise(asked: Judging, against: Sequence[str], reporter: Reporter) -> 
     pairs = pair_up(side_a, side_b)
     described = {
         "suite": suite,
-        "a": list(asked.inputs),
-        "b": list(against),
-        **describe_judge(asked, client),
+        "inputs": list(asked.inputs),
+        "against": list(against),
+        **describe_judge(asked, rubric, client),
         "only_in_a": len(side_a) - len(pairs),
         "only_in_b": len(side_b) - len(pairs),
     }
-    with (
-        run_lock(asked.output),
-        spending_recorded(asked.output / MANIFEST, described, client.meter) as outcome,
-    ):
+    with recorded(asked, described, client) as outcome:
         answers = _ask_pairs(pairs, rubric, asked, client, reporter)
         summary = _write(asked, pairs, answers, rubric, described)
         is_complete = summary["pairs_judged"] == len(pairs)
@@ -251,8 +248,6 @@ def _write(
     kinds = Counter(line["kind"] for line in failures)
     summary = {
         "fastscore": __version__,
-        "rubric": rubric.name,
-        "rubric_hash": rubric.digest,
         "prompts_hash": PROMPTS_DIGEST,
         **described,
         "pairs": len(pairs),

@@ -7,18 +7,27 @@ charged for, so its bound stays in the budget.
 """
 
 import math
+import secrets
 import threading
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import UTC, datetime
+from io import FileIO
 from pathlib import Path
 from typing import Any
 
 import orjson
 
-from fastscore.errors import EXIT_INCOMPLETE, FastscoreError, UsageError, counted
+from fastscore.errors import (
+    EXIT_INCOMPLETE,
+    FastscoreError,
+    RunConflictError,
+    UsageError,
+    counted,
+)
+from fastscore.paths import explain
 from fastscore.run.commit import commit_json
 from fastscore.version import __version__
 from fastscore.wording import parameter
@@ -34,16 +43,9 @@ DEFAULT_MAX_FAILURES = "5%"
 
 
 class SampleError(Exception):
-    """A request that failed for this sample; the next sample may succeed.
+    """A request that failed for this sample, of one of `KINDS`; the next sample may succeed.
 
-    Parameters
-    ----------
-    kind
-        One of `KINDS`.
-    reason
-        What happened.
-    hint
-        What to do if it happens to every sample.
+    The hint says what to do if it happens to every sample.
     """
 
     def __init__(self, kind: str, reason: str, hint: str | None = None) -> None:
@@ -52,15 +54,7 @@ class SampleError(Exception):
 
 
 class UnusableError(Exception):
-    """An answer that is not what was asked for.
-
-    Parameters
-    ----------
-    reason
-        Why.
-    kind
-        One of `KINDS`.
-    """
+    """An answer that is not what was asked for, and why; of one of `KINDS`."""
 
     def __init__(self, reason: str, kind: str = UNUSABLE) -> None:
         super().__init__(reason)
@@ -75,21 +69,7 @@ class TooManyFailuresError(FastscoreError):
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why a sample has no result.
-
-    Parameters
-    ----------
-    kind
-        One of `KINDS`.
-    reason
-        What happened, in words.
-    answer
-        The last answer as it came; empty if there was none.
-    attempts
-        How many answers there were.
-    hint
-        What to do if it happens to every sample.
-    """
+    """Why a sample has no result: the last of so many answers as it came, empty without any."""
 
     kind: str
     reason: str
@@ -100,15 +80,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class FailureLimit:
-    """The most samples that may fail: a share or a count.
-
-    Parameters
-    ----------
-    share
-        The largest share; None if a count is given.
-    count
-        The largest count; None if a share is given.
-    """
+    """The most samples that may fail: a share, or a count."""
 
     share: float | None = None
     count: int | None = None
@@ -158,19 +130,7 @@ def outcome_of(kinds: Sequence[str], *, is_complete: bool = True) -> dict[str, A
 def too_many(
     first: Failure | None, failed: int, samples: int, limit: FailureLimit, *, noun: str, place: str
 ) -> TooManyFailuresError | None:
-    """Return the error if more samples failed than are allowed.
-
-    Parameters
-    ----------
-    first
-        The failure that the message quotes; None without any.
-    failed, samples, limit
-        How many samples failed, of how many, and how many may.
-    noun
-        A sample's name, in the plural.
-    place
-        Where the failures are listed.
-    """
+    """Return the error if more samples failed than are allowed; it quotes the first failure."""
     if first is None or failed <= limit.allowed(samples):
         return None
     hint = f"{first.hint} " if first.hint else ""
@@ -192,15 +152,7 @@ class BudgetError(FastscoreError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prices:
-    """Prices of one million tokens.
-
-    Parameters
-    ----------
-    prompt, completion
-        Of tokens that are sent, and of tokens that are received.
-    currency
-        The currency of both.
-    """
+    """Prices of one million tokens that are sent, and that are received."""
 
     prompt: float = 0.0
     completion: float = 0.0
@@ -218,27 +170,11 @@ class Prices:
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """What requests used up.
+    """What requests used up, those sent again included.
 
-    Parameters
-    ----------
-    requests
-        Requests that were sent, retries included.
-    retries
-        Requests that were sent again after a failure that may pass.
-    timeouts
-        Requests without a response in time.
-    failures
-        Samples that failed.
-    hits
-        Answers that were kept before, and were not asked for.
-    prompt_tokens, completion_tokens
-        Tokens sent and received, as the server counts them.
-    unanswered_prompt_tokens, unanswered_completion_tokens
-        Upper bounds of the tokens of requests that timed out or brought nothing that can be read.
-        They may have been charged for.
-    seconds
-        Time that the server took, added up over all requests.
+    `hits` are answers that were kept before. Tokens are as the server counts them; the unanswered
+    ones are bounds of requests that timed out or brought nothing that can be read, which may have
+    been charged for. Seconds are added up over all requests.
     """
 
     requests: int = 0
@@ -320,6 +256,7 @@ class Meter:
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
         self.spent = Spent()
+        self.watchers: list[Callable[[Spent], None]] = []
         self._reserved: list[Bound] = []
         self._changed = threading.Condition()
 
@@ -342,12 +279,27 @@ class Meter:
                 raise exceeded
             self._reserved.append(bound)
             self.count(requests=1, retries=int(is_retry))
+            self._tell()
 
     def settle(self, bound: Bound, **spent: float) -> None:
         """End a request's reservation; count what it really spent."""
         with self._changed:
             self._reserved.remove(bound)
             self.count(**spent)
+            self._tell()
+
+    def _tell(self) -> None:
+        """Tell watchers what was spent, requests under way at their bound."""
+        prompt = self.spent.unanswered_prompt_tokens
+        completion = self.spent.unanswered_completion_tokens
+        lost = sum(self._reserved, start=Bound(prompt, completion))
+        spent = replace(
+            self.spent,
+            unanswered_prompt_tokens=lost.prompt_tokens,
+            unanswered_completion_tokens=lost.completion_tokens,
+        )
+        for watch in self.watchers:
+            watch(spent)
 
     def lose(self, bound: Bound, *, timeouts: int = 0) -> None:
         """End the reservation of a request without a response that can be read.
@@ -384,7 +336,10 @@ class Meter:
                 return BudgetError(
                     f"{parameter(name, limit)} does not cover the next request, with which up to "
                     f"{_number(most)} would be spent; {spent.line()}.",
-                    "Raise the limit and run the same command again: all answers are kept.",
+                    # the budget is of one command
+                    "Run the same command again to go on: all answers are kept."
+                    if spent.requests
+                    else "Raise the limit: it does not cover one request.",
                 )
         return None
 
@@ -393,48 +348,94 @@ def _number(value: float) -> str:
     return f"{value:,}" if isinstance(value, int) else f"{value:,.6g}"
 
 
+_MAY_CHANGE = ("endpoint", "log_rows_rejected", "only_in_a", "only_in_b")
+"""What may differ when a command goes on with what an earlier one wrote."""
+
+
 @contextmanager
 def spending_recorded(
     path: Path, described: Mapping[str, Any], meter: Meter
 ) -> Iterator[dict[str, Any]]:
-    """Add what is spent in a block to a manifest, however the block ends.
+    """Add what is spent in a block to a manifest, however the block ends, and by kill -9 too.
 
-    Parameters
-    ----------
-    path
-        The manifest, a JSON file. It is created if it is not there.
-    described
-        What is asked for.
-    meter
-        Counts what is spent.
+    Yields the outcome, for the block to fill in: its status is ``incomplete`` until then.
 
-    Yields
+    Raises
     ------
-    dict
-        The outcome, for the block to fill in. Its status is ``incomplete`` until the block changes
-        it.
+    RunConflictError
+        The manifest is of something else than what is described.
     """
+    earlier = _read(path)
+    differing = [
+        name
+        for name, value in described.items()
+        if earlier and name not in _MAY_CHANGE and earlier.get(name) != value
+    ]
+    if differing:
+        raise RunConflictError(
+            f"{path} records another {' and another '.join(differing)} than is asked for now.",
+            "Choose another output, or replace what is there with --overwrite.",
+        )
+    journal = path.with_suffix(".spending.json")
+    known = [one for one in earlier.get("commands", ()) if one.keys() >= _ENTRY]
+    killed = _read(journal)
+    is_known = killed.get("id") in [one["id"] for one in known]
+    commands = [*known, killed] if killed.keys() >= _ENTRY and not is_known else known
     outcome: dict[str, Any] = {"status": "incomplete"}
-    before = meter.spent
+    before, begun = meter.spent, {"id": secrets.token_hex(8), "ended": None}
+
+    def entry(spent: Spent) -> dict[str, Any]:
+        used, prices = spent - before, meter.limits.prices
+        return {
+            **begun,
+            **asdict(used),
+            "tokens": used.tokens,
+            "cost": prices.cost(used.prompt_tokens, used.completion_tokens),
+            "cost_at_most": prices.cost(used.most.prompt_tokens, used.most.completion_tokens),
+            "prices": asdict(prices),
+        }
+
+    def commit(commands: list[dict[str, Any]]) -> None:
+        names = [name for name in entry(before) if name in _ENTRY - {"id"}]
+        total = {name: sum(each[name] for each in commands) for name in names}
+        content = {"fastscore": __version__, **described, **outcome, "spent": total}
+        commit_json(path, {**content, "commands": commands})
+
+    commit(commands)
+    file = _open_journal(journal)
+
+    def write(spent: Spent) -> None:
+        file.seek(0)
+        file.write(orjson.dumps(entry(spent)).ljust(_ENTRY_BYTES))
+
+    meter.watchers.append(write)
     try:
         yield outcome
     finally:
-        _record(path, {**described, **outcome}, meter.spent - before, meter.limits.prices)
+        meter.watchers.remove(write)
+        file.close()
+        begun["ended"] = datetime.now(UTC).isoformat(timespec="seconds")
+        commit([*commands, entry(meter.spent)])
+        journal.unlink()
 
 
-def _record(path: Path, described: Mapping[str, Any], spent: Spent, prices: Prices) -> None:
+_ENTRY = {"id", "tokens", "cost", "cost_at_most", *(each.name for each in fields(Spent))}
+_ENTRY_BYTES = 2048
+"""Longer than what a command spends takes: a later entry overwrites all of an earlier one."""
+
+
+def _open_journal(path: Path) -> FileIO:
+    """Open the file that says at any time what a command spent so far."""
     try:
-        earlier = orjson.loads(path.read_bytes())["commands"]
-    except (OSError, orjson.JSONDecodeError, KeyError, TypeError):
-        earlier = []
-    used = {
-        **asdict(spent),
-        "tokens": spent.tokens,
-        "cost": prices.cost(spent.prompt_tokens, spent.completion_tokens),
-        "cost_at_most": prices.cost(spent.most.prompt_tokens, spent.most.completion_tokens),
-    }
-    ended = datetime.now(UTC).isoformat(timespec="seconds")
-    commands = [*earlier, {"ended": ended, **used, "prices": asdict(prices)}]
-    total = {name: sum(each[name] for each in commands) for name in used}
-    content = {"fastscore": __version__, **described, "spent": total, "commands": commands}
-    commit_json(path, content)
+        return path.open("wb", buffering=0)
+    except OSError as error:
+        raise explain(path, error) from error
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """Return what a JSON file holds; nothing if it is missing or damaged."""
+    try:
+        found = orjson.loads(path.read_bytes())
+    except (OSError, orjson.JSONDecodeError):
+        return {}
+    return found if isinstance(found, dict) else {}

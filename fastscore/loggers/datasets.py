@@ -6,8 +6,8 @@ from pathlib import Path
 
 import polars as pl
 
-from fastscore.errors import UsageError
 from fastscore.loggers import numbers_of
+from fastscore.paths import check_output
 from fastscore.results.runs import Run, as_run
 
 CARD = "README.md"
@@ -33,12 +33,11 @@ def push(run: Run | str | PathLike[str], folder: str | PathLike[str]) -> Path:
 
     Raises
     ------
-    UsageError
+    RunConflictError
         The folder contains files.
     """
     opened, target = as_run(run), Path(folder)
-    if target.exists() and any(target.iterdir()):
-        raise UsageError(f"{target} contains files.", "Name a new folder, or an empty one.")
+    check_output(target, "a data set", alone=True)
     tables = {"summary": opened.summary, **opened.tables}
     kept = {name: frame for name, frame in tables.items() if frame.width}
     (target / "data").mkdir(parents=True, exist_ok=True)

@@ -9,15 +9,15 @@ import polars as pl
 from fastscore.errors import UsageError
 from fastscore.extras import explained
 from fastscore.options import build_options
+from fastscore.paths import ANALYSIS, PAGE_MARK, check_output
 from fastscore.results.agreement import read_judgements
 from fastscore.results.groups import require_label
 from fastscore.results.metric_text import write_csv
 from fastscore.results.runs import Run, as_run
 from fastscore.run.commit import commit_bytes, commit_table
-from fastscore.run.manifest import MANIFEST_NAME
 from fastscore.suites.base import AnalysisContents, AnalysisSettings, CommittedRun
 from fastscore.suites.judged import check_scale, judge_source
-from fastscore.wording import command_text, parameter
+from fastscore.wording import command_text
 
 PAGE = "analysis.html"
 TABLES_FOLDER, FIGURES_FOLDER = "tables", "figures"
@@ -67,7 +67,7 @@ def analyse(
         A run, or its directory.
     output
         The folder to write to; ``RUN-analysis`` beside the run without one. Files of an earlier
-        analysis in it are replaced, others are left alone.
+        analysis in it are replaced. A folder that holds anything else is refused.
     judge
         A file with a judge's scores, a row a dialogue; those of the log count too.
     judge_columns
@@ -86,8 +86,9 @@ def analyse(
     Raises
     ------
     UsageError
-        The run's suite has no analysis, the scale is empty, the table has no such column, or the
-        folder is a run.
+        The run's suite has no analysis, the scale is empty, or the table has no such column.
+    RunConflictError
+        The folder holds something else than an analysis.
     InputError
         The judge's file is not there or cannot be read.
     RunError
@@ -107,7 +108,7 @@ def analyse(
     opened = as_run(run)
     folder = Path(output) if output is not None else Path(f"{opened.path}-analysis")
     check_scale(judge_scale)
-    _refuse_runs(folder)
+    check_output(folder, ANALYSIS, (PAGE, FIGURES_FOLDER, TABLES_FOLDER))
     require_label(opened, cluster)
     suite = opened.suite
     if suite.analyse is None:
@@ -133,15 +134,6 @@ def analyse(
     return Analysis(folder / PAGE, found.tables, tuple(found.figures), found.notes)
 
 
-def _refuse_runs(folder: Path) -> None:
-    """Refuse to write into a run, its own or another: its files would belong to two results."""
-    if (folder / MANIFEST_NAME).exists():
-        raise UsageError(
-            f"{folder} is a run, and an analysis does not belong in it.",
-            f"Choose another folder with {parameter('output')}.",
-        )
-
-
 def _write(folder: Path, found: AnalysisContents, signature: str) -> None:
     """Write tables and figures first, so that a page is never newer than what it links to."""
     drawn = {f"{name}.svg": svg for name, svg in found.figures.items()}
@@ -156,4 +148,5 @@ def _write(folder: Path, found: AnalysisContents, signature: str) -> None:
             folder / TABLES_FOLDER / f"{name}.parquet", table, {"fastscore.signature": signature}
         )
         commit_bytes(folder / TABLES_FOLDER / f"{name}.csv", write_csv(table).encode())
-    commit_bytes(folder / PAGE, found.page.encode())
+    page = found.page.replace("<head>", f"<head>{PAGE_MARK}", 1)
+    commit_bytes(folder / PAGE, page.encode())

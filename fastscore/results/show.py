@@ -15,6 +15,7 @@ import polars as pl
 
 from fastscore.errors import FastscoreError, InputError, UsageError
 from fastscore.options import build_options, option_values
+from fastscore.paths import PAGE_MARK, check_output
 from fastscore.results.groups import summarise_defined
 from fastscore.results.headlines import baseline_grid, baseline_records, read_headlines
 from fastscore.results.metric_text import counted, write_csv
@@ -358,6 +359,8 @@ def write_index(runs: pl.DataFrame, folder: Place, page: Path) -> Path:
     from fastscore.results.report.write import write_report
 
     reports = page.with_name(f"{page.stem}-reports")
+    check_output(page, "a page of runs", begins=PAGE_MARK)
+    check_output(reports, "reports of runs", ("*.html",))
     reports.mkdir(parents=True, exist_ok=True)
     rows = []
     for number, row in enumerate(runs.iter_rows(named=True)):
@@ -370,7 +373,7 @@ def write_index(runs: pl.DataFrame, folder: Place, page: Path) -> Path:
     head = "".join(f"<th>{html.escape(header)}</th>" for header in HEADERS)
     body = "".join(f"<tr>{row}</tr>" for row in rows)
     text = (
-        f'<!doctype html><html lang="en"><meta charset="utf-8"><title>Runs</title>'
+        f'<!doctype html><html lang="en"><meta charset="utf-8">{PAGE_MARK}<title>Runs</title>'
         f'<meta name="viewport" content="width=device-width"><style>{_STYLE}</style>'
         f"<h1>Runs</h1><div><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
         "</html>\n"

@@ -22,7 +22,7 @@ from fastscore.logs.inputs.frames import FRAME_NAME
 from fastscore.logs.objects import is_remote
 from fastscore.logs.plan.shards import Plan
 from fastscore.options import available_processors, option_values
-from fastscore.paths import is_temporary
+from fastscore.paths import RUN, check_output
 from fastscore.run.commit import (
     CUT_TEXTS,
     LEGACY,
@@ -192,24 +192,14 @@ def _clear(folder: Path, suite: Suite) -> None:
     with contextlib.suppress(RunError):  # a damaged manifest is replaced with the rest
         earlier = read_manifest(folder)
         folders |= set(earlier.tables) if earlier is not None else set()
-    found = {path.name for path in folder.iterdir() if not _is_temporary(path.name, names)}
-    strange = sorted(found - names - folders)
-    if not strange and MANIFEST_NAME not in found:
-        strange = sorted(found & folders)
-    if strange:
-        raise RunConflictError(
-            f"{folder} is no run directory: it holds {strange[0]}.",
-            f"Choose an empty or new folder with {parameter('output')}.",
-        )
+    check_output(folder, RUN, names | folders, alone=True)
+    if not (folder / MANIFEST_NAME).exists():  # of something else, with folders of these names
+        check_output(folder, RUN, names, alone=True)
     for name in sorted(names - {LOCK_NAME}):
         (folder / name).unlink(missing_ok=True)
     for name in sorted(folders):
         shutil.rmtree(folder / name, ignore_errors=True)
     remove_temporaries(folder)
-
-
-def _is_temporary(name: str, names: set[str]) -> bool:
-    return is_temporary(name) and any(name.startswith(own) for own in names)
 
 
 def accept_inputs(folder: Path, manifest: Manifest, plan: Plan, writer: Writer) -> None:

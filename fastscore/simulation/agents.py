@@ -216,9 +216,11 @@ def _callable(name: str, found: object) -> Callable[..., Any]:
     return found
 
 
-MARK, ASK_AGAIN, IGNORE = "mark", "ask-again", "ignore"
+MARK, ASK_AGAIN, IGNORE, LEAVE_OUT = "mark", "ask-again", "ignore", "leave-out"
 OFF_CATALOGUE = (MARK, ASK_AGAIN, IGNORE)
 """What is done about titles that the catalogue does not have."""
+REFUSALS = (MARK, LEAVE_OUT)
+"""What is done about refusals: the log's turn is marked, or also has no text."""
 
 MOST_AGAIN = 2
 """How often an answer of no use is asked for again."""
@@ -250,12 +252,15 @@ class ModelAgent:
     off_catalogue
         One of `OFF_CATALOGUE`: titles that the catalogue lacks are listed in the log's turn under
         ``unknown_titles``, or first asked about again, or not looked for.
+    refusals
+        One of `REFUSALS`.
     """
 
     model: str
     retrieval: Retrieval
     client: Asks
     off_catalogue: str = MARK
+    refusals: str = MARK
 
     @property
     def name(self) -> str:
@@ -268,7 +273,8 @@ class ModelAgent:
         asked = self.client.options
         return (
             f"{OPENAI}{self.model} {asked.endpoint} temperature={asked.temperature} "
-            f"tokens={asked.answer_tokens} off-catalogue={self.off_catalogue} {_READING} "
+            f"tokens={asked.answer_tokens} off-catalogue={self.off_catalogue} "
+            f"refusals={self.refusals} {_READING} "
             f"{PROMPTS_DIGEST}"
         )
 
@@ -287,6 +293,8 @@ class ModelAgent:
                 notes["unknown_titles"] = unknown
             if answer.declined:
                 notes["refused"] = True
+                if self.refusals == LEAVE_OUT:  # a turn without a text is in no mean
+                    notes |= {"text": None, "refusal": answer.content}
             if answer.cut_off:
                 notes["cut_off"] = answer.cut_off
             return Reply(answer.content, constraints, [item.title for item in shown], notes)
@@ -310,7 +318,7 @@ class ModelAgent:
         # templates of many models want a user's message first
         while history and history[0]["speaker"] != "USER":
             history = history[1:]
-        turns = ((roles[turn["speaker"]], str(turn["text"])) for turn in history)
+        turns = ((roles[turn["speaker"]], _said(turn)) for turn in history)
         return self.client.options.request(
             self.model, (SYSTEM, system.strip()), *turns, seed=_seed(draws)
         )
@@ -331,6 +339,10 @@ class ModelAgent:
             else:
                 break
         return answer, unknown
+
+
+def _said(turn: Turn) -> str:
+    return str(turn["text"] if turn["text"] is not None else turn["refusal"])
 
 
 def _candidate(item: Item, words: Mapping[str, str]) -> str:
@@ -395,7 +407,7 @@ class ModelPhrasing:
         ``not_reworded`` in the metadata gives the reason.
         """
         words = PROMPTS["user"]
-        lines = [f"{turn['speaker']}: {turn['text']}" for turn in conversation[-words["history"] :]]
+        lines = [f"{turn['speaker']}: {_said(turn)}" for turn in conversation[-words["history"] :]]
         message = words["message"].format(
             conversation=quoted("conversation", lines) if lines else "(nothing yet)", text=text
         )

@@ -23,6 +23,7 @@ from fastscore.llm.rubrics import load_rubric
 from fastscore.llm.spending import MANIFEST, Meter, Prices, parse_limit, spending_recorded
 from fastscore.llm.transcripts import Transcript
 from fastscore.options import read_toml
+from fastscore.paths import EXPERIMENT, check_output
 from fastscore.results.analyse import analyse
 from fastscore.results.compare import compare
 from fastscore.results.report.write import write_report
@@ -30,7 +31,7 @@ from fastscore.run.commit import commit_json, commit_table
 from fastscore.run.context import RunConfig
 from fastscore.run.drive import execute
 from fastscore.run.progress import Reporter
-from fastscore.simulation.agents import MARK, OFF_CATALOGUE, ModelAgent, ModelPhrasing
+from fastscore.simulation.agents import MARK, OFF_CATALOGUE, REFUSALS, ModelAgent, ModelPhrasing
 from fastscore.simulation.simulate import TEMPLATE, Simulation, World, open_world, simulate
 from fastscore.statistics import SAMPLES
 
@@ -61,7 +62,7 @@ class Experiment:
 
     Parameters
     ----------
-    catalogue, agents, sessions, turns, seed, user, policy, off_catalogue
+    catalogue, agents, sessions, turns, seed, user, policy, off_catalogue, refusals
         As for `fastscore simulate preference_shift`; every agent meets the same users. Paths are
         from the file's folder.
     models
@@ -82,6 +83,7 @@ class Experiment:
     user: str = TEMPLATE
     policy: str | None = None
     off_catalogue: str = MARK
+    refusals: str = MARK
     models: ModelOptions = field(default_factory=ModelOptions)
     judge: JudgePart | None = None
     score: Mapping[str, Any] = field(default_factory=dict)
@@ -174,9 +176,9 @@ def _check(path: Path, experiment: Experiment) -> None:
             raise UsageError(f"{path}: judge.repeats is below 1.")
         check_repeats(load_rubric(experiment.judge.rubric), experiment.judge.repeats)
     parse_limit(experiment.models.max_failures)
-    if experiment.off_catalogue not in OFF_CATALOGUE:
-        expected = ", ".join(OFF_CATALOGUE)
-        raise UsageError(f"{path}: off_catalogue is none of {expected}.")
+    for name, known in (("off_catalogue", OFF_CATALOGUE), ("refusals", REFUSALS)):
+        if getattr(experiment, name) not in known:
+            raise UsageError(f"{path}: {name} is none of {', '.join(known)}.")
     if len(set(experiment.agents)) < len(experiment.agents):
         raise UsageError(f"{path}: agents names one twice.")
 
@@ -346,10 +348,7 @@ def _check_folder(experiment: Experiment, folder: Path) -> None:
                 f"{folder}: holds an experiment with another {' and another '.join(differing)}.",
                 "Choose another folder with -o.",
             )
-    elif folder.exists() and any(folder.iterdir()):
-        raise RunConflictError(
-            f"{folder}: holds files that no experiment wrote.", "Choose another folder with -o."
-        )
+    check_output(folder, EXPERIMENT)
     commit_json(path, signed)
 
 
@@ -362,6 +361,7 @@ def _simulation(
         user=experiment.user,
         models=models,
         off_catalogue=experiment.off_catalogue,
+        refusals=experiment.refusals,
         sessions=experiment.sessions,
         turns=experiment.turns,
         seed=experiment.seed,

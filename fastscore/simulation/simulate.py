@@ -36,6 +36,7 @@ from fastscore.llm.spending import (
     spending_recorded,
     too_many,
 )
+from fastscore.paths import SIMULATION, check_output
 from fastscore.run.commit import (
     Receipt,
     commit_bytes,
@@ -144,8 +145,8 @@ class Simulation:
         ``template``, or ``openai:MODEL`` to reword the template's texts.
     models
         How chat models are asked.
-    off_catalogue
-        What is done about a model's titles that the catalogue lacks.
+    off_catalogue, refusals
+        What is done about a model's titles that the catalogue lacks, and about its refusals.
     sessions, turns
         How many sessions of how many pairs of turns.
     seed
@@ -166,6 +167,7 @@ class Simulation:
     user: str = TEMPLATE
     models: ModelOptions = field(default_factory=ModelOptions)
     off_catalogue: str = MARK
+    refusals: str = MARK
     sessions: int
     turns: int
     seed: int
@@ -236,7 +238,7 @@ def open_world(simulation: Simulation, meter: Meter | None = None) -> World:
     agent: Agent
     if client is not None and simulation.agent.startswith(OPENAI):
         model = simulation.agent.removeprefix(OPENAI)
-        agent = ModelAgent(model, retrieval, client, simulation.off_catalogue)
+        agent = ModelAgent(model, retrieval, client, simulation.off_catalogue, simulation.refusals)
     else:
         agent = local_agent(simulation.agent, retrieval)
     phrase = None
@@ -273,8 +275,8 @@ class Simulated:
         Shards that were complete before.
     shards, sessions, turns
         What was made now.
-    failed
-        Sessions that failed, and are missing from their shards.
+    failed, refused
+        Sessions that failed, and are missing from their shards; turns that a model declined.
     spent
         What chat models were asked; None without any.
     refusal
@@ -286,6 +288,7 @@ class Simulated:
     sessions: int
     turns: int
     failed: int = 0
+    refused: int = 0
     spent: Spent | None = None
     refusal: TooManyFailuresError | None = None
 
@@ -357,12 +360,9 @@ def check_folder(simulation: Simulation, described: dict[str, Any]) -> None:
         found = orjson.loads((state / _DESCRIPTION).read_bytes())
     except (OSError, orjson.JSONDecodeError):
         found = None
+    check_output(folder, SIMULATION, (STATE,))  # alone if it was interrupted at its very start
     if found is None:
-        if [path.name for path in folder.iterdir()] == [STATE]:
-            return  # a simulation that was interrupted at its very start
-        raise RunConflictError(
-            f"{folder}: holds files that no simulation wrote.", "Choose another folder with -o."
-        )
+        return
     differing = [name for name, value in described.items() if found.get(name) != value]
     more = found.get("sessions", 0) > simulation.sessions
     if not differing and not more:
@@ -452,6 +452,9 @@ def _simulate_asking(
     ):
         failures = _simulate_sessions(world, client, left, progress)
         outcome |= outcome_of([failure.kind for failure in failures.values()])
+        texts = [path.read_bytes() for path in simulation.output.glob("sessions-*.jsonl")]
+        refused = sum(text.count(mark) for text in texts for mark in _REFUSED)
+        outcome["refused_turns"] = refused
         lines = [
             {"session": number, "kind": failure.kind, "reason": failure.reason}
             for number, failure in sorted(failures.items())
@@ -467,7 +470,11 @@ def _simulate_asking(
     )
     made, spent = n_sessions - len(failures), client.spent - before
     turns = made * simulation.turns
-    return Simulated(kept, len(left), made, turns, len(failures), spent, refusal)
+    return Simulated(kept, len(left), made, turns, len(failures), refused, spent, refusal)
+
+
+_REFUSED = (b'"refused":true', b'"not_reworded":"refused"')
+"""How logs mark what an agent or a user's model declined."""
 
 
 def _simulate_sessions(

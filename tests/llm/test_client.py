@@ -301,9 +301,14 @@ def test_a_budget_stops_and_the_next_one_goes_on(stub, tmp_path, limit):
     asking = client(stub, tmp_path, prices=prices, **{limit: limits[limit]})
     for text in "12":
         asking.ask(request(text, max_tokens=512))
-    with pytest.raises(BudgetError, match=f"--{limit.replace('_', '-')}"):
+    with pytest.raises(BudgetError, match=f"--{limit.replace('_', '-')}") as ended:
         asking.ask(request("3", max_tokens=512))
+    assert ended.value.hint.startswith("Run the same command again to go on")
     assert len(stub.asked) == 2  # the third one was not sent
+    none = client(stub, tmp_path, prices=prices, **{limit: limits[limit] / 1e6})
+    with pytest.raises(BudgetError, match=f"--{limit.replace('_', '-')}") as ended:
+        none.ask(request("3", max_tokens=512))
+    assert ended.value.hint == "Raise the limit: it does not cover one request."
     assert asking.ask(request("1", max_tokens=512)).text == 'I recommend "Heat".'
     later = client(stub, tmp_path, max_requests=1)
     answers = [later.ask(request(text, max_tokens=512)).text for text in "123"]

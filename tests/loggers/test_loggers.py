@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 import fastscore
-from fastscore.errors import UsageError
+from fastscore.errors import RunConflictError, UsageError
 from fastscore.loggers import numbers_of
 from fastscore.loggers.datasets import push
 from fastscore.results.runs import Run
@@ -86,7 +86,7 @@ def test_a_dataset_is_a_folder_with_a_card(run: Run, tmp_path: Path) -> None:
     stored = pl.read_parquet(tmp_path / "dataset" / "data" / "dialogues.parquet")
     assert stored["average_U_best_early"].mean() == pytest.approx(MEAN)
     assert not isinstance(stored["null_reasons"].explode().struct.field("reason").dtype, pl.Enum)
-    with pytest.raises(UsageError, match="contains files"):
+    with pytest.raises(RunConflictError, match="is no part of a data set"):
         push(run, tmp_path / "dataset")
 
 

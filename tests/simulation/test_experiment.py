@@ -204,7 +204,7 @@ def test_another_experiment_is_not_mixed_in(stub, tmp_path):
         run(written(tmp_path, stub, top='user = "openai:tiny"'), tmp_path / "run")
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.txt").write_text("")
-    with pytest.raises(RunConflictError, match="no experiment wrote"):
+    with pytest.raises(RunConflictError, match="which is no part of an experiment"):
         run(written(tmp_path, stub), tmp_path / "mine")
 
 

@@ -10,6 +10,7 @@ import time
 
 import pytest
 
+import fastscore
 from fastscore.errors import UsageError
 from fastscore.llm.client import ModelServerError
 from fastscore.llm.requests import ModelOptions
@@ -178,6 +179,32 @@ def test_a_session_that_fails_costs_itself_alone_and_is_made_again(stub, tmp_pat
     assert shards(tmp_path / "whole") == shards(tmp_path / "logs")
 
 
+def test_refusals_in_first_words_are_no_words_of_a_user(stub, tmp_path):
+    refusal = "I\u2019m sorry, but I can\u2019t help with that."
+    stub.answer = lambda body: refusal
+    made = run(stub, tmp_path, user="openai:talker", sessions=1)
+    turns = logs(tmp_path / "logs")[0]["conversation"]
+    for said, replied in zip(turns[::2], turns[1::2], strict=True):
+        assert said["text"] == said["user_meta"]["template"] != refusal
+        assert said["user_meta"]["not_reworded"] == "refused"
+        assert (replied["text"], replied["refused"]) == (refusal, True)
+    assert made.refused == 2 * 5
+    manifest = json.loads((tmp_path / "logs" / ".simulation" / "manifest.json").read_text())
+    assert manifest["refused_turns"] == 10
+    run(stub, tmp_path, "without", sessions=1, refusals="leave-out")
+    replied = logs(tmp_path / "without")[0]["conversation"][1::2]
+    assert {(turn["text"], turn["refusal"], turn["refused"]) for turn in replied} == {
+        (None, refusal, True)
+    }
+    catalogue = str(SAMPLE)
+    options = fastscore.PreferenceShift(catalogue=catalogue, segments="metadata")
+    scored = fastscore.score(tmp_path / "without", options, embedder=None)
+    assert scored.tables["turns"]["cc"].to_list() == [None] * 5
+    stub.answer = lambda body: 'Sorry, I can\'t find a western, but "Heat" is near.'
+    run(stub, tmp_path, "fine", sessions=1, models={"temperature": 0.5})
+    assert not any("refused" in turn for turn in logs(tmp_path / "fine")[0]["conversation"])
+
+
 def test_too_many_sessions_that_fail_end_the_simulation(stub, tmp_path):
     stub.fault = lambda number: "rejected"
     made = run(stub, tmp_path, models={"concurrency": 1})
@@ -237,14 +264,25 @@ def test_a_killed_simulation_asks_for_what_is_missing(stub, tmp_path):
     command += ["--concurrency", "2", "-o", str(tmp_path / "logs")]
     chosen = random.Random(3)
     for _ in range(4):
-        process = subprocess.Popen(command)
-        time.sleep(chosen.uniform(1.0, 3.0))
+        process, before = subprocess.Popen(command), len(stub.asked)
+        while len(stub.asked) < before + 5 and process.poll() is None:
+            time.sleep(0.01)  # however long a start takes
+        time.sleep(chosen.uniform(0.0, 0.2))
         os.kill(process.pid, signal.SIGKILL)
         process.wait()
     assert subprocess.run(command, check=False).returncode == 0
     # at a kill two requests may be under way whose answers nobody hears
     assert len(stub.answered) == 120
     assert sum(stub.answered.values()) <= 120 + 4 * 2
+    # a request is recorded before it is sent: a kill loses none, and adds at most those on the way
+    manifest = json.loads((tmp_path / "logs" / ".simulation" / "manifest.json").read_text())
+    spent = manifest["spent"]
+    assert len(stub.asked) <= spent["requests"] <= len(stub.asked) + 4 * 2
+    assert len(manifest["commands"]) == 5
+    assert [one["ended"] is None for one in manifest["commands"]] == [True] * 4 + [False]
+    answered = sum(one["completion_tokens"] for one in manifest["commands"]) // 5
+    assert 120 <= answered <= 120 + 4 * 2  # 5 tokens an answer
+    assert spent["unanswered_completion_tokens"] == 512 * (spent["requests"] - answered)
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from markupsafe import Markup, escape
 
 from fastscore.errors import FastscoreError, InputError, UsageError
 from fastscore.logs.score_input import LogsWarning
+from fastscore.paths import PAGE_MARK, check_output
 from fastscore.results.compare import Comparison, compare
 from fastscore.results.compare.show import headline
 from fastscore.results.dialogue_sums import label_columns
@@ -243,6 +244,8 @@ def write_report(
     ------
     UsageError
         No run, or runs of different suites.
+    RunConflictError
+        `output` is a folder, or a file that is no page of fastscore.
     RunError
         A run is damaged, or another version of fastscore wrote it.
     """
@@ -252,8 +255,7 @@ def write_report(
     for run in opened:
         run.require_declared()
     path = Path(output)
-    if path.is_dir():
-        raise UsageError(f"{path} is a folder.", "Name a file, such as report.html.")
+    check_output(path, "a report", begins=PAGE_MARK)
     read = headlines or [read_headlines(run, cluster=cluster) for run in opened]
     commit_bytes(path, render(opened, read).encode())
     return path

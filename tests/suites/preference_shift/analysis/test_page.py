@@ -11,7 +11,7 @@ import pytest
 
 import fastscore
 from benchmarks.preference_shift_logs import KINDS, read_source, write_jsonl
-from fastscore.errors import UsageError
+from fastscore.errors import RunConflictError, UsageError
 from fastscore.results.analyse import analyse
 from fastscore.suites.preference_shift import analysis
 from fastscore.suites.preference_shift.analysis.model_figures import COLOURS, LOOKS, MODELS_SHOWN
@@ -176,7 +176,9 @@ def test_what_cannot_be_analysed_is_refused(run: Path, tmp_path: Path) -> None:
         analyse(run, tmp_path / "o", cluster="modell")
     shutil.copytree(run, tmp_path / "other_run")
     for folder in (run, tmp_path / "other_run"):
-        with pytest.raises(UsageError, match="is a run, and an analysis does not belong in it"):
+        with pytest.raises(
+            RunConflictError, match="holds a run, and an analysis would overwrite it"
+        ):
             analyse(run, folder)
         assert not (folder / "tables").exists()
     missing = fastscore_command(
