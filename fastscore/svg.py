@@ -18,13 +18,16 @@ _LETTER = re.compile(r'<path id="([^"]*)"(?: d="[^"]*")? transform="scale\(0\.01
 
 @contextmanager
 def drawing_settings(settings: Mapping[str, Any]) -> Iterator[None]:
-    """Draw with these settings of matplotlib, and nothing that a user's own would change."""
+    """Draw with these settings of matplotlib, and nothing that a user's own would change.
+
+    Texts are names from logs, never formulas.
+    """
     import matplotlib as mpl  # late: an extra
 
     with mpl.rc_context():
         mpl.rcdefaults()
         parameters: Any = mpl.rcParams
-        parameters.update(settings)
+        parameters.update({**settings, "text.parse_math": False})
         yield
 
 

@@ -28,6 +28,8 @@ class Hub:
     busy: int = 0
     damaged: bool = False
     refused: tuple[int, str] | None = None
+    raw: tuple[bytes, str] | None = None
+    """A body and a link that answer every question."""
     url: str = ""
     other_url: str = ""
 
@@ -74,6 +76,9 @@ class _Handler(BaseHTTPRequestHandler):
             self._answer(503)
         elif self.server.hub.refused is not None:
             self._answer(self.server.hub.refused[0], code=self.server.hub.refused[1])
+        elif self.server.hub.raw is not None:
+            body, link = self.server.hub.raw
+            self._answer(200, body, link=link)
         elif self.server.hub.token and token != self.server.hub.token:
             self._answer(401)
         else:

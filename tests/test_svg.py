@@ -3,10 +3,11 @@
 import re
 import xml.etree.ElementTree as ET
 
+import pytest
 from matplotlib import rc_context
 from matplotlib.figure import Figure
 
-from fastscore.svg import svg_of, with_new_letters, with_own_ids
+from fastscore.svg import drawing_settings, svg_of, with_new_letters, with_own_ids
 
 
 def drawn(kind: str) -> str:
@@ -57,3 +58,16 @@ def test_a_page_has_each_letter_once_and_every_other_part_of_both_drawings() -> 
     assert set(re.findall(r'(?:href="#|url\(#)([^")]*)', page)) == set(ids)
     for svg in (first, second):
         assert not any(name.startswith(("one-DejaVu", "two-DejaVu")) for name in outlines(svg))
+
+
+@pytest.mark.parametrize("name", [r"a$\foo$b", "$", r"\$", "${$", "a$b$c", r"$\frac{1}$"])
+def test_names_are_never_read_as_formulas(name: str) -> None:
+    with drawing_settings({"svg.fonttype": "none"}):
+        figure = Figure(figsize=(3, 2))
+        axis = figure.add_subplot()
+        axis.barh([name], [1.0], label=name)
+        axis.set_title(name)
+        axis.legend()
+        axis.text(0, 0, name)
+        texts = [element.text for element in ET.fromstring(svg_of(figure)).iter() if element.text]
+    assert texts.count(name) == 4

@@ -23,6 +23,7 @@ _ADDRESS = re.compile(
     r"(?:@(?P<revision>refs/(?:convert|pr)/[^/@]+|[^/@]+))?(?:/(?P<path>.*))?",
     re.DOTALL,
 )
+_QUERY = re.compile(r"[?#&][^/?#&]*=")
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _BRANCHES = {"~parquet": "refs/convert/parquet"}
 
@@ -51,7 +52,7 @@ def find_place(url: str) -> Place:
         The hub has no such data set or revision, denies it, or cannot be reached.
     """
     named = _ADDRESS.fullmatch(url)
-    if named is None:
+    if named is None or _QUERY.search(url):
         raise UsageError(
             "An address that begins with hf:// names no data set.",
             "Give hf://datasets/OWNER/NAME[@REVISION]/PATH. The token is taken from HF_TOKEN.",

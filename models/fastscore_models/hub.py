@@ -15,6 +15,7 @@ import re
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -28,6 +29,10 @@ _TIMEOUT_SECONDS = 60
 _PAUSES = (0.5, 1.0, 2.0, 4.0)
 """Seconds before each retry of a request."""
 _NEXT = re.compile(r'<([^>]+)>;\s*rel="next"')
+_MOST_ANSWER = 32 << 20
+_MOST_PAGES = 10_000
+_ID, _COMMIT = re.compile(r"[\w.-]+(?:/[\w.-]+)?"), re.compile(r"[0-9a-f]{40}")
+_HASH = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _ON = ("1", "ON", "YES", "TRUE")
 
 
@@ -76,8 +81,11 @@ def find_repository(kind: str, id: str, revision: str = "main") -> Repository:
         There is none, access is denied, or the hub cannot be reached.
     """
     place = f"/api/{kind}/{id}/revision/{quote(revision, safe='')}"
-    found = json.loads(_answer(place, f"{id!r} at {revision!r}")[0])
-    return Repository(kind, found["id"], found["sha"])
+    what = f"{id!r} at {revision!r}"
+    found, _ = _answer(place, what, dict)
+    name, commit = found.get("id"), found.get("sha")
+    _check(_fits(_ID, name) and _fits(_COMMIT, commit), what)
+    return Repository(kind, name, commit)
 
 
 def find_file(repository: Repository, path: str) -> HubFile | None:
@@ -90,8 +98,9 @@ def find_file(repository: Repository, path: str) -> HubFile | None:
     """
     place = f"/api/{repository.kind}/{repository.id}/paths-info/{repository.commit}"
     asked = urlencode({"paths": path}).encode()
-    entries = json.loads(_answer(place, f"{path!r} of {repository.id!r}", asked)[0])
-    return next((_file(each) for each in entries if each["type"] == "file"), None)
+    what = f"{path!r} of {repository.id!r}"
+    entries, _ = _answer(place, what, list, asked)
+    return next(_files(entries, what), None)
 
 
 def list_files(repository: Repository, folder: str = "") -> list[HubFile]:
@@ -106,14 +115,17 @@ def list_files(repository: Repository, folder: str = "") -> list[HubFile]:
     place = f"{place}/{quote(folder)}" if folder else place
     following: str | None = f"{place}?recursive=true"
     files: list[HubFile] = []
+    what, pages = f"{folder!r} of {repository.id!r}", set[str]()
     while following is not None:
+        pages.add(following)
         try:
-            body, link = _answer(following, f"{folder!r} of {repository.id!r}")
+            entries, link = _answer(following, what, list)
         except FileNotFoundError:
             return []
-        files += [_file(each) for each in json.loads(body) if each["type"] == "file"]
+        files += _files(entries, what)
         named = _NEXT.search(link)
         following = named and named[1]
+        _check(following not in pages and len(pages) < _MOST_PAGES, what)
     return files
 
 
@@ -148,9 +160,32 @@ def download(repository: Repository, file: HubFile, path: Path) -> None:
         replace_file(part, path)
 
 
-def _file(entry: dict[str, Any]) -> HubFile:
-    stored = entry.get("lfs") or entry
-    return HubFile(entry["path"], entry["size"], stored["oid"])
+def _files(entries: list[Any], what: str) -> Iterator[HubFile]:
+    """Yield the files of a listing, whose paths stay in their repository."""
+    for entry in entries:
+        _check(isinstance(entry, dict), what)
+        if entry.get("type") != "file":
+            continue
+        path, size, stored = entry.get("path"), entry.get("size"), entry.get("lfs") or entry
+        hash = stored.get("oid") if isinstance(stored, dict) else None
+        _check(isinstance(path, str) and isinstance(size, int) and size >= 0, what)
+        parts = path.replace("\\", "/").split("/")
+        _check(not {"", ".", ".."} & {*parts} and ":" not in parts[0] and "\0" not in path, what)
+        _check(_fits(_HASH, hash), what)
+        yield HubFile(path, size, hash)
+
+
+def _fits(pattern: re.Pattern[str], value: Any) -> bool:
+    return isinstance(value, str) and pattern.fullmatch(value) is not None
+
+
+def _check(condition: bool, what: str) -> None:
+    """Refuse an answer that is not one of a hub, such as a page that asks for a login."""
+    if not condition:
+        raise HubError(
+            f"{what}: the server does not answer as the Hugging Face hub does.",
+            "Check HF_ENDPOINT, and whether the network asks for a login first.",
+        )
 
 
 def _hash_of(file: IO[bytes], of: HubFile) -> str:
@@ -180,7 +215,7 @@ def _complete(repository: Repository, file: HubFile, out: IO[bytes]) -> None:
             with _opened(place, what, begin=begin) as answer:
                 if begin and answer.status != http.client.PARTIAL_CONTENT:
                     out.truncate(0)
-                while block := answer.read(_BLOCK_BYTES):
+                while out.tell() <= file.size and (block := answer.read(_BLOCK_BYTES)):
                     out.write(block)
         except (http.client.HTTPException, ConnectionError, TimeoutError):
             pass
@@ -191,10 +226,19 @@ def _complete(repository: Repository, file: HubFile, out: IO[bytes]) -> None:
     raise HubError(f"{what} came in part only.", "Run the same command again: it goes on there.")
 
 
-def _answer(place: str, what: str, asked: bytes | None = None) -> tuple[bytes, str]:
-    """Return the hub's answer, and the address of the next page."""
+def _answer(place: str, what: str, kind: type[Any], asked: bytes | None = None) -> tuple[Any, str]:
+    """Return the hub's answer, JSON of a kind, and the address of the next page."""
     with _opened(place, what, asked) as answer:
-        return answer.read(), answer.headers.get("Link", "")
+        try:
+            body = answer.read(_MOST_ANSWER + 1)
+        except (http.client.HTTPException, OSError):
+            raise HubError(f"{what}: the answer came in part only.", "Try again later.") from None
+        link = answer.headers.get("Link", "")
+    found = None
+    with contextlib.suppress(ValueError, RecursionError):
+        found = json.loads(body) if len(body) <= _MOST_ANSWER else None
+    _check(isinstance(found, kind), what)
+    return found, link
 
 
 def _opened(place: str, what: str, asked: bytes | None = None, begin: int = 0) -> Any:

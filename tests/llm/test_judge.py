@@ -535,7 +535,12 @@ def test_two_models_are_compared_on_equal_users(stub, tmp_path, logs):
         ("[scale]", "[scale", "not TOML"),
         ('name = "coherence"', 'name = "proactiveness"', "another name than those before"),
         ("{members}.", "{membres}.", "no slots but"),
+        ("{members}.", "{members.__class__}.", "no slots but"),
+        ("{members}.", "{members:>99999999999}.", "no slots but"),
+        ("{members}.", "{members!x}.", "no slots but"),
+        ("{members}.", "{members", "no slots but"),
         ("(?i)i want", "(?i)(i want", "a regular expression"),
+        ("(?i)i want", "a{99999999999999999999}", "a regular expression"),
     ],
 )
 def test_a_rubric_that_cannot_be_used_is_refused(tmp_path, old, new, message):

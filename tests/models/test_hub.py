@@ -1,16 +1,28 @@
 """Files of the hub: pinned, resumed, verified; the token is sent only to the hub."""
 
+import json
 import sys
 import types
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from fastscore_models import fetch
 from fastscore_models import hub as client
-from fastscore_models.hub import HubError, HubFile, download, find_file, find_repository, list_files
+from fastscore_models.hub import (
+    HubError,
+    HubFile,
+    Repository,
+    download,
+    find_file,
+    find_repository,
+    list_files,
+)
 from fastscore_models.recipe import parse_recipe
 
+from fastscore.errors import UsageError
+from fastscore.logs.hub_datasets import find_place
 from tests.hub import Hub, hub_served
 
 FIRST, SECOND = "1" * 40, "2" * 40
@@ -194,3 +206,64 @@ def test_the_address_is_the_variables_or_the_packages(
     with pytest.raises(HubError, match="whose address is not known") as caught:
         find_repository("datasets", "owner/logs")
     assert "pip install huggingface_hub" in caught.value.hint
+
+
+def listed(**entry: Any) -> bytes:
+    usual = {"type": "file", "path": "a.jsonl", "size": 1, "oid": "0" * 40}
+    return json.dumps([{**usual, **entry}]).encode()
+
+
+@pytest.mark.parametrize(
+    ("body", "link"),
+    [
+        pytest.param(b"<!doctype html><title>Log in</title>", "", id="captive portal"),
+        pytest.param(b"{}", "", id="empty object"),
+        pytest.param(b"[" * 100_000, "", id="nested"),
+        pytest.param(b'{"id": "owner/logs", "sha": "../../etc"}', "", id="commit"),
+        pytest.param(b'{"id": {"a": 1}, "sha": 7}', "", id="types"),
+        pytest.param(b"1" * 5_000, "", id="long number"),
+        pytest.param(b"[[]]", "", id="list of lists"),
+        pytest.param(listed(path="../a.jsonl"), "", id="path above"),
+        pytest.param(listed(path="/a.jsonl"), "", id="absolute path"),
+        pytest.param(listed(path="C:\\a.jsonl"), "", id="drive"),
+        pytest.param(listed(size="1"), "", id="size"),
+        pytest.param(listed(size=-1), "", id="negative size"),
+        pytest.param(listed(oid="../a"), "", id="hash"),
+        pytest.param(listed(lfs=["a"]), "", id="lfs"),
+        pytest.param(listed(), '</next>; rel="next"', id="endless"),
+    ],
+)
+def test_answers_that_are_not_of_a_hub_are_refused_in_one_sentence(
+    hub: Hub, body: bytes, link: str
+) -> None:
+    hub.raw = body, link
+    refusal = "does not answer as the Hugging Face hub does"
+    repository = Repository("datasets", "owner/logs", FIRST)
+    for question in (
+        lambda: find_repository("datasets", "owner/logs"),
+        lambda: list_files(repository),
+    ):
+        with pytest.raises(HubError, match=refusal) as raised:
+            question()
+        assert "asks for a login first" in raised.value.hint
+
+
+def test_an_answer_without_an_end_is_not_read_to_it(
+    hub: Hub, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(client, "_MOST_ANSWER", 1 << 10)
+    hub.raw = b" " * (1 << 11) + b"{}", ""
+    with pytest.raises(HubError, match="does not answer"):
+        find_repository("datasets", "owner/logs")
+    hub.raw = b"x" * (1 << 22), ""
+    file = HubFile("a.jsonl", 10, "0" * 40)
+    with pytest.raises(HubError):
+        client.download(Repository("datasets", "owner/logs", FIRST), file, tmp_path / "a.jsonl")
+    assert not (tmp_path / "a.jsonl").exists()
+
+
+@pytest.mark.parametrize("query", ["?token=hf_secret", "#token=hf_secret", "?a=1&token=hf_secret"])
+def test_a_token_in_an_address_is_refused_and_not_shown(query: str) -> None:
+    with pytest.raises(UsageError, match="HF_TOKEN") as raised:
+        find_place(f"hf://datasets/owner/logs/a.jsonl{query}")
+    assert "secret" not in str(raised.value)

@@ -1,6 +1,7 @@
 """Rubrics: what a judge is asked, as TOML files."""
 
 import re
+import string
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -143,15 +144,18 @@ def _highlights(shown: TomlTable) -> re.Pattern[str]:
     pattern = shown.text("highlights")
     try:
         return re.compile(pattern)
-    except re.error as error:
+    except (re.error, OverflowError, RecursionError) as error:
         raise shown.fault("highlights", pattern, "a regular expression") from error
 
 
 def _prompt(prompts: TomlTable, name: str) -> str:
     prompt = prompts.text(name)
+    expected = f"a text with no slots but {', '.join(SLOTS)}; a brace is written twice"
     try:
-        prompt.format(**dict.fromkeys(SLOTS, ""))
-    except (KeyError, IndexError, ValueError) as error:
-        expected = f"a text with no slots but {', '.join(SLOTS)}; a brace is written twice"
+        parts = [*string.Formatter().parse(prompt)]
+    except ValueError as error:
         raise prompts.fault(name, prompt, expected) from error
+    for _, slot, specification, conversion in parts:
+        if slot is not None and (slot not in SLOTS or specification or conversion):
+            raise prompts.fault(name, prompt, expected)
     return prompt
