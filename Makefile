@@ -55,14 +55,14 @@ $(DEMO)/logs: | $(VENV)/run.installed
 	@$(BIN)/python benchmarks/miner_logs.py --dialogues 200 --miners 2 --output $@.part
 	@mv $@.part $@
 
-demo: $(VENV)/model.exported $(DEMO)/logs  ## Set up and score the bundled sample of real dialogues
-	@echo "Compiling what this processor needs, once ..."
-	$(BIN)/fastscore kernels compile score_dialogue
-	@echo "Scoring 200 real dialogues of two simulated miners ..."
+demo: $(VENV)/model.exported $(DEMO)/logs  ## Set up, score real dialogues, write a page, compare two systems
+	@echo "Scoring 200 real dialogues of two simulated miners. The first time, code is compiled ..."
 	$(BIN)/fastscore score score_dialogue $(DEMO)/logs -o $(DEMO)/run-$(VERSION)
-	@echo "first      . $(BIN)/activate    (puts fastscore on this shell's path)"
-	@echo; echo "What was found, and a page to open in a browser:"
-	@$(BIN)/fastscore report $(DEMO)/run-$(VERSION) -o $(DEMO)/report.html
+	@$(BIN)/fastscore report $(DEMO)/run-$(VERSION) -o $(DEMO)/report.html >/dev/null
+	@echo; echo "Both miners answered the same 200 dialogues, so they are compared dialogue by dialogue:"; echo
+	$(BIN)/fastscore compare $(DEMO)/run-$(VERSION) --by miner_uid --pair-by dialogue_uid --metric average_U_best_early
+	@echo; echo "The page to open in a browser: $(CURDIR)/$(DEMO)/report.html"
+	@echo "To type fastscore in this shell: . $(BIN)/activate"
 
 kernels: $(VENV)/run.installed
 	$(BIN)/fastscore kernels compile

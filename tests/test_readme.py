@@ -1,6 +1,8 @@
 """The README names targets and pages that exist."""
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -30,3 +32,49 @@ def test_the_page_of_the_package_has_no_link_into_the_source_tree() -> None:
     assert all(link.startswith(("https://", "http://")) for link in links), links
     assert "- Install: extras" in page
     assert "docs/report.png" not in page
+
+
+def test_the_first_block_works_in_a_clone_on_a_machine_with_nothing() -> None:
+    first = re.findall(r"```sh\n(.*?)```", README, re.DOTALL)[0]
+    assert [line.split("#")[0].split() for line in first.splitlines()] == [
+        ["make", "demo"],
+        ["make", "test"],
+    ]
+    # what pip cannot find yet is not offered as if it could
+    before = README.split("pip install", 1)[0]
+    assert "not on a package index yet" in before
+
+
+def demo_commands() -> list[str]:
+    """The commands of the demo after the setup, as make would run them."""
+    done = subprocess.run(
+        ["make", "--dry-run", "--always-make", "demo"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    lines = done.stdout.splitlines()
+    start = next(row for row, line in enumerate(lines) if line.startswith('echo "Scoring 200'))
+    return [line for line in lines[start:] if not line.startswith("echo")]
+
+
+def test_the_demo_ends_with_the_comparison() -> None:
+    verbs = [re.findall(r"fastscore (\w+)", command)[0] for command in demo_commands()]
+    assert verbs == ["score", "report", "compare"]
+
+
+@pytest.mark.slow
+def test_the_demo_finds_what_the_readme_shows(tmp_path: Path, default_model: str) -> None:
+    logs = tmp_path / "runs" / "demo" / "logs"
+    command = ["benchmarks/miner_logs.py", "--dialogues", "200", "--miners", "2", "--output", logs]
+    subprocess.run([sys.executable, *command], cwd=ROOT, check=True)
+    (tmp_path / ".venv").symlink_to(Path(sys.executable).parent.parent)
+    shown = ""
+    for each in demo_commands():
+        done = subprocess.run(each, shell=True, cwd=tmp_path, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        shown = done.stdout
+    (finding,) = re.findall(r"```text\n(1 against 0.*?)```", README, re.DOTALL)
+    assert " ".join(shown.split()).startswith(" ".join(finding.split()))
+    assert (tmp_path / "runs" / "demo" / "report.html").exists()
