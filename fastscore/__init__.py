@@ -37,7 +37,8 @@ if TYPE_CHECKING:
     from fastscore.logs.score_input import LogsWarning, RejectsWarning
     from fastscore.results.agreement import Agreement, agreement
     from fastscore.results.analyse import Analysis, analyse
-    from fastscore.results.compare import Comparison, compare
+    from fastscore.results.compare import compare
+    from fastscore.results.comparison import Comparison
     from fastscore.results.explaining import Explanations
     from fastscore.results.runs import Run, open_run
     from fastscore.suites.group_travel.options import GroupTravel
@@ -54,7 +55,7 @@ _SUBMODULES = ("sets", "text")
 _MODULE_OF = {
     "Agreement": "fastscore.results.agreement",
     "Analysis": "fastscore.results.analyse",
-    "Comparison": "fastscore.results.compare",
+    "Comparison": "fastscore.results.comparison",
     "Embedder": "fastscore.vectors.embedder",
     "Explanations": "fastscore.results.explaining",
     "FastscoreError": "fastscore.errors",

@@ -109,8 +109,11 @@ def check(
     max_rejects: float | None = None,
     against: Run | StrPath | None = None,
     max_drop: Mapping[str, float] | None = None,
+    no_worse: Mapping[str, float] | None = None,
+    equal_within: Mapping[str, float] | None = None,
     max_missing: float | None = None,
     pair_by: str | None = None,
+    unpaired: bool = False,
     cluster: str | None = None,
     fail_undecided: bool = False,
     allow_different_signatures: bool = False,
@@ -131,9 +134,11 @@ def check(
         The run to compare with.
     max_drop
         By metric, how much worse than in that run the mean may be, by a test.
+    no_worse, equal_within
+        By metric, the margin within which the mean must be shown to be no worse, or equal.
     max_missing
-        Maximum number of missing dialogues of that run: a share, or an integer count.
-    pair_by, cluster, allow_different_signatures
+        Maximum number of dialogues of that run that are missing or null: a share, or a count.
+    pair_by, unpaired, cluster, allow_different_signatures
         As in `compare`.
     fail_undecided
         Whether an undecided check fails.
@@ -154,10 +159,11 @@ def check(
     'passed'
     """
     opened = as_run(run)
-    named = {"minimum": minimum, "maximum": maximum, "max_null": max_null, "max_drop": max_drop}
+    differences = {"max_drop": max_drop, "no_worse": no_worse, "equal_within": equal_within}
+    named = {"minimum": minimum, "maximum": maximum, "max_null": max_null, **differences}
     for name, values in named.items():
         check_mapping(name, values, {"METRIC": 0.4})
-    by_metric = {"min": minimum, "max": maximum, "max_null": max_null, "max_drop": max_drop}
+    by_metric = {"min": minimum, "max": maximum, "max_null": max_null, **differences}
     given = {name: dict(limits) for name, limits in by_metric.items() if limits}
     limits = read_limits(
         opened.manifest.suite,
@@ -166,6 +172,8 @@ def check(
         maximum=(),
         nulls=(),
         drops=(),
+        no_worse=(),
+        equal=(),
         rejects=None if max_rejects is None else str(max_rejects),
         missing=None if max_missing is None else str(max_missing),
         fail_undecided=fail_undecided,
@@ -175,6 +183,7 @@ def check(
         limits,
         None if against is None else as_run(against),
         pair_by=pair_by,
+        unpaired=unpaired,
         cluster=cluster,
         different_signatures=allow_different_signatures,
     )
@@ -219,7 +228,11 @@ def explain(
 
 
 def report(
-    *runs: Run | StrPath, output: StrPath = "report.html", cluster: str | None = None
+    *runs: Run | StrPath,
+    output: StrPath = "report.html",
+    pair_by: str | None = None,
+    unpaired: bool = False,
+    cluster: str | None = None,
 ) -> Path:
     """Write one self-contained page about a run, or about several of a suite side by side.
 
@@ -229,9 +242,8 @@ def report(
         Runs or run directories. The others are compared with the first.
     output
         The HTML file.
-    cluster
-        Unit of the confidence intervals and tests: a column of table ``dialogues``, such as the
-        user. Default: the dialogue.
+    pair_by, unpaired, cluster
+        As in `compare`.
 
     Returns
     -------
@@ -242,7 +254,7 @@ def report(
     --------
     >>> fastscore.report("run", output="report.html")
     """
-    return write_report(runs, output, cluster=cluster)
+    return write_report(runs, output, pair_by=pair_by, unpaired=unpaired, cluster=cluster)
 
 
 def metrics(*names: str) -> pl.DataFrame:

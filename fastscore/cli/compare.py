@@ -16,7 +16,7 @@ from fastscore.cli.parameters import (
     scores_options,
 )
 from fastscore.errors import EXIT_CHECK_FAILED
-from fastscore.statistics import ALPHA, SAMPLES
+from fastscore.statistics import ALPHA
 from fastscore.terminal import write_line, write_note
 from fastscore.terminal.grids import Format
 
@@ -64,24 +64,41 @@ _how = partial(option, heading=HOW)
 @_compared(
     "--pair-by",
     metavar="COLUMN",
-    help="Column whose equal values are a pair, or a regular expression with one group that finds "
-    "the pair's name in the dialogue id. Default: dialogue id.",
+    help="Columns whose equal values are a pair, separated by commas, or a regular expression with "
+    "one group that finds the pair's name in the dialogue id. Default: the suite's.",
 )
 @_compared(
     "--unpaired",
     is_flag=True,
-    help="Compare all dialogues as independent samples, also those with equal ids.",
+    help="Compare all dialogues as independent samples.",
+)
+@_compared(
+    "--complete",
+    is_flag=True,
+    help="Count only pairs that all runs or levels have.",
 )
 @_how(
     "--cluster",
     metavar="COLUMN",
-    help="Unit of inference, such as miner or user. Default: what is paired.",
+    help="Unit of inference, such as the user. Default: the suite's.",
 )
 @_how(
     "--repeats",
     metavar="COLUMN",
     help="Column that tells repeated runs apart: intervals then hold for new repeats too, and "
     "metrics that are 0 or 1 have pass^k.",
+)
+@_how(
+    "--margin",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="M",
+    help="Also test for a drop of less than M (no worse) and for equality within M.",
+)
+@_how(
+    "--plan",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="D",
+    help="Also give the number of units, or repeats, that show a true difference of D.",
 )
 @option(
     "--test",
@@ -103,13 +120,7 @@ _how = partial(option, heading=HOW)
     "--alpha",
     type=click.FloatRange(0, 1, min_open=True, max_open=True),
     default=ALPHA,
-    help="Two-sided level of significance. Default: 0.05.",
-)
-@option(
-    "--samples",
-    type=click.IntRange(min=1),
-    default=SAMPLES,
-    help="Bootstrap samples for intervals of places.",
+    help="Two-sided level of significance. Intervals have the level 1 - alpha. Default: 0.05.",
 )
 @option(
     "--seed",
@@ -130,12 +141,13 @@ _how = partial(option, heading=HOW)
 def compare_command(runs: tuple[Path, ...], format: Format, **how: Any) -> None:
     """Compare runs dialogue by dialogue, or the levels of one run.
 
-    For every metric: means, their difference with its 95 % confidence interval, p-value, Holm's
-    correction and effect size, all of the same estimate with the dialogue as unit. Three runs or
-    levels and more are ranked. Runs with different signatures are refused.
+    For every metric: means, their difference with its confidence interval, p-value, Holm's
+    correction and effect size, all of the same estimate. The suite's design says what a pair and
+    the unit is. Three runs or levels and more are ranked. Runs with different signatures are
+    refused.
     """
     from fastscore.results.compare import compare
-    from fastscore.results.compare.show import show_comparison
+    from fastscore.results.comparison import show_comparison
 
     show_comparison(compare(*runs, **how), format=format)
 
@@ -165,20 +177,35 @@ def compare_command(runs: tuple[Path, ...], format: Format, **how: Any) -> None:
     help="How much worse than in RUN2 the mean may be, by a test. Repeatable.",
 )
 @option(
+    "--no-worse",
+    "no_worse",
+    multiple=True,
+    metavar="METRIC=MARGIN",
+    help="The mean must be shown to be no worse than in RUN2 by the margin. Repeatable.",
+)
+@option(
+    "--equal-within",
+    "equal",
+    multiple=True,
+    metavar="METRIC=MARGIN",
+    help="The mean must be shown to equal RUN2's within the margin. Repeatable.",
+)
+@option(
     "--max-missing",
     "missing",
     metavar="SHARE|COUNT",
-    help="How many dialogues of RUN2 may be missing in RUN, as 5%, 0.05 or 2.",
+    help="How many dialogues of RUN2 may be missing or null in RUN, as 5%, 0.05 or 2.",
 )
 @option(
     "--pair-by",
     metavar="COLUMN",
-    help="The column whose equal values are a pair, or a pattern.  [default: the dialogue's id]",
+    help="Columns whose equal values are a pair, or a pattern. Default: the suite's.",
 )
+@option("--unpaired", is_flag=True, help="Compare all dialogues as independent samples.")
 @option(
     "--cluster",
     metavar="COLUMN",
-    help="The column whose values are the units of --max-drop.  [default: what is paired]",
+    help="Unit of inference, such as the user. Default: the suite's.",
 )
 @option("--fail-undecided", is_flag=True, help="Fail if a check is undecided.")
 @option(
@@ -211,6 +238,7 @@ def check_command(
     run: Path,
     against: Path | None,
     pair_by: str | None,
+    unpaired: bool,
     cluster: str | None,
     allow_different_signatures: bool,
     config: Path | None,
@@ -237,6 +265,7 @@ def check_command(
         read_limits(opened.manifest.suite, given, **flags),
         None if other is None else open_run(other),
         pair_by=pair_by or given.get("pair_by"),
+        unpaired=unpaired or given.get("unpaired", False),
         cluster=cluster or given.get("cluster"),
         different_signatures=allow_different_signatures,
     )

@@ -161,13 +161,19 @@ def explain_command(
     help="The HTML file.",
 )
 @option(
+    "--pair-by",
+    metavar="COLUMN",
+    help="Columns whose equal values are a pair, or a pattern. Default: the suite's.",
+)
+@option("--unpaired", is_flag=True, help="Compare all dialogues as independent samples.")
+@option(
     "--cluster",
     metavar="COLUMN",
-    help="Unit of the confidence intervals and tests: a column of table dialogues, such as the "
-    "user. Default: the dialogue.",
+    help="Unit of confidence intervals and tests: a column of table dialogues, such as the user. "
+    "Default: the suite's.",
 )
 @option("-q", "--quiet", is_flag=True, help="Print no findings, the file's name alone.")
-def report_command(runs: tuple[Path, ...], output: Path, cluster: str | None, quiet: bool) -> None:
+def report_command(runs: tuple[Path, ...], output: Path, quiet: bool, **design: Any) -> None:
     """Write a page about RUNS: one run, or several of a suite side by side.
 
     Prints the findings about one run in ten lines, and where the page is.
@@ -183,13 +189,13 @@ def report_command(runs: tuple[Path, ...], output: Path, cluster: str | None, qu
     from fastscore.results.runs import open_run
 
     opened = [open_run(run) for run in runs]
-    headlines = [read_headlines(run, cluster=cluster) for run in opened]
+    headlines = [read_headlines(run, cluster=design["cluster"]) for run in opened]
     with warnings.catch_warnings(record=True) as missing:
         warnings.simplefilter("always", LogsWarning)
-        path = write_report(opened, output, headlines=headlines)
+        path = write_report(opened, output, headlines=headlines, **design)
     if len(opened) == 1 and not quiet:
         width = min(80, result_console().width)
-        for line in findings_lines(list_findings(opened[0], headlines[0]), width=width):
+        for line in findings_lines(list_findings(opened[0], headlines[0], design), width=width):
             write_line(line)
     for each in missing:
         write_note(f"Note: {each.message}")

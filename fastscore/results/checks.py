@@ -10,20 +10,18 @@ import polars as pl
 
 from fastscore.errors import RunError, UsageError, did_you_mean, listed
 from fastscore.options import read_toml
-from fastscore.results.compare import Comparison, compare
-from fastscore.results.compare.differences import Selection
-from fastscore.results.dialogue_sums import dialogue_keys
+from fastscore.results.compare import Inference, choose_metrics, compare_runs, lost_pairs
+from fastscore.results.comparison import Comparison, design_text
 from fastscore.results.groups import summarise_defined
 from fastscore.results.metric_text import counted, interval_text, number_text, p_text
 from fastscore.results.runs import Run
 from fastscore.statistics import ALPHA
-from fastscore.statistics.clustered import LEAST_UNITS, Estimate
-from fastscore.statistics.significance import holm, t_below
-from fastscore.suites.declarations import LABEL_TABLE, Metric
+from fastscore.statistics.clustered import LEAST_UNITS
+from fastscore.statistics.curves import GRID
 from fastscore.suites.summary import ALL, overall_rows
 from fastscore.terminal import plain
 from fastscore.terminal.grids import Column, Grid
-from fastscore.wording import SCORE_AGAIN, both, parameter, worded
+from fastscore.wording import SCORE_AGAIN, both, parameter
 
 Outcome = Literal["passed", "failed", "undecided"]
 
@@ -42,9 +40,11 @@ class CheckLimits:
         The largest share of rejected lines; None for any.
     drops
         By metric, how much worse the mean may be than in the other run.
+    no_worse, equal
+        By metric the margin within which the mean must be shown to be no worse, or equal.
     missing
         How many dialogues of the other run may be missing: an int counts them, a float is a share.
-        If None, missing dialogues are undecided.
+        With limits of differences, null ones count too. If None, missing ones are undecided.
     fail_undecided
         Whether what is undecided fails.
     """
@@ -54,18 +54,25 @@ class CheckLimits:
     nulls: Mapping[str, float] = field(default_factory=dict)
     rejects: float | None = None
     drops: Mapping[str, float] = field(default_factory=dict)
+    no_worse: Mapping[str, float] = field(default_factory=dict)
+    equal: Mapping[str, float] = field(default_factory=dict)
     missing: int | float | None = None
     fail_undecided: bool = False
 
     @property
     def of_metrics(self) -> tuple[Mapping[str, float], ...]:
         """Those that are given by metric."""
-        return self.minimum, self.maximum, self.nulls, self.drops
+        return self.minimum, self.maximum, self.nulls, *self.of_differences
+
+    @property
+    def of_differences(self) -> tuple[Mapping[str, float], ...]:
+        """Those that are about differences from another run."""
+        return self.drops, self.no_worse, self.equal
 
     @property
     def need_another_run(self) -> bool:
         """Whether a limit is about another run."""
-        return bool(self.drops) or self.missing is not None
+        return any(self.of_differences) or self.missing is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,14 +103,16 @@ def check(
     against: Run | None = None,
     *,
     pair_by: str | None = None,
+    unpaired: bool = False,
     cluster: str | None = None,
     different_signatures: bool = False,
 ) -> list[Check]:
     """Check a run.
 
-    A drop is the difference that `compare` computes of the pairs of dialogues, with its interval.
-    It fails if a one-sided t test finds it above its limit, at a level of 5 % over all drop limits
+    A drop is the difference that `compare` computes, with its interval. It fails if a one-sided
+    test, adjusted for skewness, finds it above its limit, at a level of 5 % over all drop limits
     (Holm). It passes if the whole 95 % interval is within the limit. Otherwise it is undecided.
+    A margin passes if the one-sided tests of `compare` find the mean within it, else it fails.
 
     Parameters
     ----------
@@ -113,7 +122,7 @@ def check(
         What it must keep to.
     against
         The run to compare it with.
-    pair_by, cluster
+    pair_by, unpaired, cluster
         As in `compare`.
     different_signatures
         Whether runs that were made in different ways are compared.
@@ -143,25 +152,25 @@ def check(
     for id in (id for metrics in limits.of_metrics for id in metrics):
         run.suite.metric(id)
     declared = run.suite.metric_by_id
-    for id in limits.drops:
+    for id in {**limits.drops, **limits.no_worse}:
         if declared[id].better == "neither":
             raise UsageError(f"{id} has no direction, so that it cannot drop.")
     found = _of_one_run(run, limits)
     if against is not None and limits.need_another_run:
         _refuse_damage(against)
+        how = Inference.of(run.suite.design, pair_by=pair_by, cluster=cluster, paired=not unpaired)
         notes: Sequence[str] = ()
-        if limits.drops:
-            compared = compare(
-                against,
-                run,
-                metrics=list(limits.drops),
-                pair_by=pair_by,
-                cluster=cluster,
-                allow_different_signatures=different_signatures,
-            )
-            found += _drops(compared, declared, limits.drops)
+        if any(limits.of_differences):
+            compared = _compared(against, run, limits, how, different=different_signatures)
+            found += _drops(compared, limits)
+            for margins, p, word in (
+                (limits.no_worse, "p_no_worse", "no worse within"),
+                (limits.equal, "p_equal", "equal within"),
+            ):
+                found += _margins(compared, margins, p, word)
             notes = compared.notes
-        found.append(_missing(run, against, declared, limits, pair_by, notes))
+        if not unpaired:
+            found.append(_missing(run, against, limits, how, notes))
     if not limits.fail_undecided:
         return found
     return [replace(one, outcome="failed") if one.outcome == "undecided" else one for one in found]
@@ -184,7 +193,10 @@ def _of_one_run(run: Run, limits: CheckLimits) -> list[Check]:
         for id, limit in bounds.items():
             mean = means[id]["mean"] if id in means else None
             value = "no value" if mean is None else f"{mean:.6g}"
-            kept = mean is not None and (mean >= limit if word == "at least" else mean <= limit)
+            # decimals leave dust: a mean of .1, .2 and .6 is .3
+            reach = GRID * max(1.0, abs(limit))
+            over = mean is None or (limit - mean if word == "at least" else mean - limit) > reach
+            kept = not over
             found.append(_decided(f"{id} {word}", value, f"{limit:g}", kept))
     for id, limit in limits.nulls.items():
         n, n_null = (whole[id]["n"], whole[id]["n_null"]) if id in whole else (0, 0)
@@ -216,124 +228,122 @@ def _refuse_damage(run: Run) -> None:
         )
 
 
-def _drops(
-    compared: Comparison, declared: Mapping[str, Metric], limits: Mapping[str, float]
-) -> list[Check]:
-    """Check drops, with p-values corrected over all of them."""
-    rows = {row["metric"]: row for row in compared.differences.iter_rows(named=True)}
-    if not rows:
+def _compared(
+    against: Run, run: Run, limits: CheckLimits, how: Inference, *, different: bool
+) -> Comparison:
+    ids = [*dict.fromkeys(id for metrics in limits.of_differences for id in metrics)]
+    how = replace(how, limits=limits.drops, margins={**limits.no_worse, **limits.equal})
+    metrics = choose_metrics([against, run], ids=ids)
+    compared = compare_runs([against, run], metrics, how, allow_different_signatures=different)
+    if compared.differences.is_empty():
         raise UsageError(f"No dialogue can be compared: {'; '.join(compared.notes)}.")
-    sides = compared.sides.filter(pl.col("side") == pl.col("side").first())
-    there = {row["metric"]: row["n_dialogues"] for row in sides.iter_rows(named=True)}
-    drops = [drop_of(rows[id], declared[id].better) for id in limits]
-    p_values = [p_above(*both) for both in zip(drops, limits.values(), strict=True)]
+    return compared
+
+
+def _drops(compared: Comparison, limits: CheckLimits) -> list[Check]:
+    """Check drops, and beside each how many dialogues it leaves out."""
+    there = _dialogues_of_base(compared)
+    rows = {row["metric"]: row for row in compared.differences.iter_rows(named=True)}
+    n_tests = compared.drops["p"].count()
     found = []
-    tested = zip(limits.items(), drops, p_values, holm(p_values), strict=True)
-    for (id, allowed), drop, p, corrected in tested:
-        row = rows[id]
-        outcome: Outcome = "undecided"
-        if drop.value is None or (corrected is not None and corrected < ALPHA):
-            outcome = "failed"
-        elif drop.standard_error is not None:  # the whole interval is within the limit
-            end = drop.value if drop.high is None else drop.high
-            outcome = "passed" if end <= allowed else "undecided"
+    for drop in compared.drops.iter_rows(named=True):
+        id = drop["metric"]
+        paired = rows[id]["design"] == "paired"
         details = [
-            _verdict(drop, outcome, corrected, sum(p is not None for p in p_values)),
-            f"{row['n_a']:,} of {counted(there[id], 'dialogues')} compared",
-            f"was {number_text(row['mean_a'])}, is {number_text(row['mean_b'])}",
+            _verdict(drop, n_tests),
+            f"{drop['n_a']:,} of {counted(there[id], 'pairs' if paired else 'dialogues')} compared",
+            f"was {number_text(drop['mean_a'])}, is {number_text(drop['mean_b'])}",
+            design_text(rows[id]),
         ]
-        if drop.n_units != row["n_a"]:
-            details.insert(2, f"{counted(drop.n_units, 'values')} of {compared.unit}")
-        value = interval_text(drop.value, drop.low, drop.high)
+        if drop["n_units"] != drop["n_a"]:
+            details.insert(2, f"{counted(drop['n_units'], 'units')}")
+        value = interval_text(drop["drop"], drop["low"], drop["high"])
         found.append(
             Check(
                 name=f"{id} drop at most",
-                found="no value" if drop.value is None else value,
-                limit=f"{allowed:g}",
-                outcome=outcome,
+                found="no value" if drop["drop"] is None else value,
+                limit=f"{drop['limit']:g}",
+                outcome=drop["outcome"],
                 detail="; ".join(details),
-                numbers={
-                    "drop": drop.value,
-                    "low": drop.low,
-                    "high": drop.high,
-                    "p": p,
-                    "p_holm": corrected,
-                    "n_compared": row["n_a"],
-                    "n_against": there[id],
-                    "n_units": drop.n_units,
-                },
+                numbers={name: drop[name] for name in ("drop", "low", "high", "p", "p_holm")}
+                | {"n_compared": drop["n_a"], "n_against": there[id], "n_units": drop["n_units"]},
             )
         )
+        n_null = rows[id]["null_b"]
+        if n_null and limits.missing is not None:
+            share = n_null / there[id]
+            kept = (
+                n_null <= limits.missing
+                if isinstance(limits.missing, int)
+                else share <= limits.missing
+            )
+            found.append(
+                _decided(
+                    f"{id} null here only at most",
+                    f"{n_null:,} of {there[id]:,} ({_percent(share)})",
+                    _allowed(limits.missing),
+                    kept,
+                )
+            )
     return found
 
 
-def _verdict(drop: Estimate, outcome: Outcome, corrected: float | None, n_tests: int) -> str:
-    if drop.value is None:
+def _dialogues_of_base(compared: Comparison) -> dict[str, int]:
+    """Count by metric the pairs of the base that have a value there, or its dialogues."""
+    return dict(compared.differences.select("metric", "n_base").iter_rows())
+
+
+def _verdict(drop: Mapping[str, Any], n_tests: int) -> str:
+    if drop["drop"] is None:
         return "no dialogue has a value in both runs"
-    if corrected is None:
+    if drop["p_holm"] is None:
         return f"undecided, an interval needs {LEAST_UNITS} units"
-    if outcome == "passed":
+    if drop["outcome"] == "passed":
         return "not worse"
     family = f" over {n_tests} limits" if n_tests > 1 else ""
-    verdict = "worse" if outcome == "failed" else "undecided"
-    return f"{verdict}, p = {p_text(corrected)}{family}"
+    verdict = "worse" if drop["outcome"] == "failed" else "undecided"
+    return f"{verdict}, p = {p_text(drop['p_holm'])}{family}"
 
 
-def drop_of(row: Mapping[str, Any], better: str) -> Estimate:
-    """Return how much worse a mean is: a difference of a comparison, positive if worse."""
-    value, low, high = row["difference"], row["low"], row["high"]
-    if better == "higher":
-        value, low, high = (None if end is None else 0.0 - end for end in (value, high, low))
-    error, degrees = row["standard_error"], row["degrees_of_freedom"]
-    return Estimate(value, low, high, error, degrees, row["n_units"])
-
-
-def p_above(drop: Estimate, allowed: float) -> float | None:
-    """Return the one-sided p of a true drop of at most `allowed`; None for too few units."""
-    if drop.value is None or drop.standard_error is None:
-        return None
-    if drop.standard_error == 0.0:  # all units dropped alike: a sign test is left
-        return 2.0**-drop.n_units if drop.value > allowed else 1.0
-    assert drop.degrees_of_freedom is not None
-    return t_below(drop.degrees_of_freedom, (allowed - drop.value) / drop.standard_error)
+def _margins(compared: Comparison, margins: Mapping[str, float], p: str, word: str) -> list[Check]:
+    """Check that means are shown to be within margins: by the corrected one-sided tests."""
+    rows = {row["metric"]: row for row in compared.differences.iter_rows(named=True)}
+    found = []
+    for id, margin in margins.items():
+        row = rows[id]
+        value = interval_text(row["difference"], row["low"], row["high"])
+        shown = "no test" if row[p] is None else f"p = {p_text(row[p])}"
+        kept = row[p] is not None and row[p] < ALPHA
+        found.append(_decided(f"{id} {word}", value, f"{margin:g}", kept, shown))
+    return found
 
 
 def _missing(
-    run: Run,
-    against: Run,
-    declared: Mapping[str, Metric],
-    limits: CheckLimits,
-    pair_by: str | None,
-    notes: Sequence[str],
+    run: Run, against: Run, limits: CheckLimits, how: Inference, notes: Sequence[str]
 ) -> Check:
-    """Check how many dialogues of the other run are missing in this one."""
-    selection = Selection.of(None, (), pair_by, None, None, n_runs=2)
-    table = LABEL_TABLE
-    if selection.key not in run.scan(table).collect_schema() and limits.drops:
-        table = declared[next(iter(limits.drops))].table
-    here, there = (
-        dialogue_keys(one, table=table, key=selection.key, pattern=selection.pattern)
-        for one in (run, against)
-    )
-    lost = there.filter(~there.is_in(here.implode()))
-    share, limit = len(lost) / max(1, len(there)), limits.missing
-    within = not len(lost)
+    """Check how many pairs of the other run are missing in this one."""
+    lost, n_there, n_here = lost_pairs(against, run, how)
+    share, limit = len(lost) / max(1, n_there), limits.missing
+    within = not lost
     if limit is not None:
         within = len(lost) <= limit if isinstance(limit, int) else share <= limit
     outcome: Outcome = "passed" if within else "undecided" if limit is None else "failed"
-    details = [f"such as {lost[0]!r}"] if len(lost) else []
+    details = [f"such as {lost[0]!r}"] if lost else []
     details += notes
     if outcome == "undecided":
-        details.append(worded(f"{parameter('max_missing')} sets how many may be missing"))
-    allowed = "" if limit is None else str(limit) if isinstance(limit, int) else _percent(limit)
+        details.append("max_missing sets how many may be missing")
     return Check(
-        name="missing dialogues" + (" at most" if allowed else ""),
-        found=f"{len(lost):,} of {len(there):,} ({_percent(share)})",
-        limit=allowed,
+        name="missing dialogues" + ("" if limit is None else " at most"),
+        found=f"{len(lost):,} of {n_there:,} ({_percent(share)})",
+        limit="" if limit is None else _allowed(limit),
         outcome=outcome,
         detail="; ".join(details),
-        numbers={"n_missing": len(lost), "n_against": len(there), "n_run": len(here)},
+        numbers={"n_missing": len(lost), "n_against": n_there, "n_run": n_here},
     )
+
+
+def _allowed(limit: int | float) -> str:
+    return str(limit) if isinstance(limit, int) else _percent(limit)
 
 
 def _percent(share: float) -> str:
@@ -398,10 +408,10 @@ def junit(found: Sequence[Check], run: Run) -> bytes:
 
 _EXPECTED = {dict: "a table of metrics", str: "a text", bool: "true or false"}
 _KINDS: dict[str, type] = {
-    **dict.fromkeys(("min", "max", "max_null", "max_drop"), dict),
+    **dict.fromkeys(("min", "max", "max_null", "max_drop", "no_worse", "equal_within"), dict),
     **dict.fromkeys(("against", "pair_by", "cluster"), str),
     **dict.fromkeys(("max_rejects", "max_missing"), object),
-    "fail_undecided": bool,
+    **dict.fromkeys(("fail_undecided", "unpaired"), bool),
 }
 """The keys of a table of limits, each with the type of its value."""
 
@@ -437,6 +447,8 @@ def read_limits(
     maximum: Sequence[str],
     nulls: Sequence[str],
     drops: Sequence[str],
+    no_worse: Sequence[str],
+    equal: Sequence[str],
     rejects: str | None,
     missing: str | None,
     fail_undecided: bool,
@@ -449,7 +461,7 @@ def read_limits(
         The run's suite: its name and a full stop may precede a metric.
     given
         The table `read_table` returns.
-    minimum, maximum, nulls, drops
+    minimum, maximum, nulls, drops, no_worse, equal
         Flags, ``METRIC=VALUE`` each.
     rejects
         The largest share of rejected lines.
@@ -471,6 +483,8 @@ def read_limits(
         nulls=_values(parameter("max_null"), suite, given.get("max_null", {}), nulls, _share),
         rejects=None if rejected is None else _share(parameter("max_rejects"), str(rejected)),
         drops=_values(parameter("max_drop"), suite, given.get("max_drop", {}), drops),
+        no_worse=_values("no_worse", suite, given.get("no_worse", {}), no_worse),
+        equal=_values("equal_within", suite, given.get("equal_within", {}), equal),
         missing=None if lost is None else _share_or_number(parameter("max_missing"), str(lost)),
         fail_undecided=fail_undecided or given.get("fail_undecided", False),
     )

@@ -6,16 +6,16 @@ metrics with their intervals over the rows in which they are defined, nulls and 
 
 import textwrap
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from itertools import combinations
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Any, Literal
 
-import numpy as np
-import numpy.typing as npt
 import polars as pl
 
-from fastscore.errors import listed
-from fastscore.results.groups import UNIT, Part
+from fastscore.errors import UsageError, listed
+from fastscore.results.compare import MOST_LEVELS, Inference, compare_runs
+from fastscore.results.comparison import design_text
+from fastscore.results.groups import Part
 from fastscore.results.headlines import (
     Headlines,
     baseline_text,
@@ -25,208 +25,121 @@ from fastscore.results.metric_text import (
     counted,
     decimals_for,
     estimate_text,
+    interval_text,
     number_text,
+    p_text,
     reading_of,
 )
 from fastscore.results.runs import Run
 from fastscore.results.summary_table import main_reason
 from fastscore.statistics import ALPHA
-from fastscore.statistics.clustered import (
-    LEAST_UNITS,
-    Clusters,
-    Estimate,
-    clustered_difference,
-    t_p_value,
-)
-from fastscore.statistics.resampling import omnibus_test, permutation_test
-from fastscore.statistics.samples import Values
+from fastscore.statistics.clustered import LEAST_UNITS, Estimate
 from fastscore.statistics.significance import holm
-from fastscore.suites.declarations import Metric
+from fastscore.suites.declarations import LABEL_TABLE, Metric
 from fastscore.suites.summary import overall_rows
 from fastscore.terminal import plain
 
-MOST_PAIRED = 60
-"""The most groups whose pairs are compared."""
-FIRST_DRAWS, PROMISING = 199, 0.1
-"""A first look at the omnibus test: only a p up to this is worth all permutations."""
+MOST_GROUPS = 20
+"""The most groups whose pairs are compared in a report."""
 
 
-@dataclass(frozen=True, slots=True)
-class GroupTest:
-    """A metric by a label, as arrays over units.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Differing:
+    """A metric whose groups do not have one mean.
 
     Parameters
     ----------
-    metric, where, label
-        What is tested: the metric, over which of its rows, and by which label.
-    names
-        The label's values with at least three units, ascending.
-    groups
-        int64 (n,): the place in `names` of each unit.
-    units
-        int64 (n,): the number of each unit. Units may be in several groups.
-    sums, counts
-        float64 (n,): the sum of each unit's values and their number, above 0.
-    shares_units
-        Whether a unit is in several groups.
+    metric, label
+        The metric, and the column that names the groups.
+    p
+        Of the test of all groups, corrected over all metrics and labels.
+    n_groups
+        The number of groups.
+    clearest
+        The largest difference of two groups with a verdict, as `compare` has it; empty for none.
     """
 
     metric: Metric
-    where: str
     label: str
-    names: tuple[str, ...]
-    groups: npt.NDArray[np.int64]
-    units: npt.NDArray[np.int64]
-    sums: Values
-    counts: Values
-    shares_units: bool
+    p: float
+    n_groups: int
+    clearest: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
-class GroupDifference:
-    """A test that is significant after correction.
+class GroupTests:
+    """What a run's labels were tested for: how many tests, what differs, what was not tested."""
+
+    n: int
+    differing: tuple[Differing, ...]
+    labels: tuple[str, ...]
+    untested: Mapping[str, str]
+
+
+def compare_groups(
+    run: Run, headlines: Headlines, design: Mapping[str, Any] = MappingProxyType({})
+) -> GroupTests:
+    """Compare the groups of each label in the headline metrics, as `compare` does.
 
     Parameters
     ----------
-    test
-        What was tested.
-    p
-        The omnibus test's p-value, corrected over all tests.
-    low, high
-        The names of the groups of the clearest pair; None if no pair is significant by itself.
-    means
-        Their means.
-    difference
-        The difference of the two means.
-    pair_p
-        Its p-value, corrected over all pairs.
+    run, headlines
+        The run, and its headline metrics.
+    design
+        ``pair_by``, ``cluster`` and ``unpaired``, as in `compare`.
     """
-
-    test: GroupTest
-    p: float
-    low: str | None = None
-    high: str | None = None
-    means: tuple[float, float] | None = None
-    difference: Estimate | None = None
-    pair_p: float | None = None
-
-
-def group_tests(parts: Sequence[Part], labels: Sequence[str]) -> list[GroupTest]:
-    """Return what can be tested: parts with two groups or more of at least three units."""
-    found = []
-    for part in parts:
-        for label in labels:
-            rows = (
-                part.units.drop_nulls(label)
-                .group_by(UNIT, label, maintain_order=True)
-                .agg(pl.col("sum", "n").sum())
+    tests: list[Differing] = []
+    p_values: list[float | None] = []
+    labels, untested = [], dict[str, str]()
+    for label in headlines.labels:
+        sizes = run.scan(LABEL_TABLE).group_by(label).len().drop_nulls().collect()
+        levels = sizes.filter(pl.col("len") >= LEAST_UNITS)[label].cast(pl.String).sort().to_list()
+        if len(sizes) < 2:
+            continue
+        if not 2 <= len(levels) <= MOST_GROUPS:
+            untested[label] = (
+                f"fewer than two groups have {LEAST_UNITS} dialogues"
+                if len(levels) < 2
+                else f"{len(levels):,} groups, at most {MOST_GROUPS} are compared"
             )
-            rows = rows.filter(pl.len().over(label) >= LEAST_UNITS).sort(label, UNIT)
-            names = rows[label].unique(maintain_order=True)
-            if names.len() < 2:
-                continue
-            found.append(
-                GroupTest(
-                    metric=part.metric,
-                    where=part.where,
+            continue
+        how = Inference.of(
+            run.suite.design,
+            label,
+            levels if len(sizes) > MOST_LEVELS else (),
+            design.get("pair_by"),
+            design.get("cluster"),
+            paired=not design.get("unpaired"),
+        )
+        try:
+            found = compare_runs([run], headlines.metrics, replace(how, omnibus=True))
+        except UsageError as error:
+            untested[label] = error.message
+            continue
+        labels.append(label)
+        by_id = found.metric_by_id
+        rows = found.differences.filter(pl.col("verdict") != "")
+        for row in found.omnibus.iter_rows(named=True):
+            own = rows.filter(metric=row["metric"]).sort(pl.col("difference").abs())
+            tests.append(
+                Differing(
+                    metric=by_id[row["metric"]],
                     label=label,
-                    names=tuple(names),
-                    groups=rows[label].rle_id().to_numpy().astype(np.int64),
-                    units=rows[UNIT].rank("dense").to_numpy().astype(np.int64),
-                    sums=rows["sum"].to_numpy(),
-                    counts=rows["n"].cast(pl.Float64).to_numpy(),
-                    shares_units=rows[UNIT].n_unique() < rows.height,
+                    p=1.0,
+                    n_groups=found.sides["side"].n_unique(),
+                    clearest=own.row(-1, named=True) if own.height else {},
                 )
             )
-    return found
-
-
-def group_differences(tests: Sequence[GroupTest], *, seed: int = 0) -> list[GroupDifference]:
-    """Return the tests that are significant after Holm's correction, the largest effects first.
-
-    Parameters
-    ----------
-    tests
-        One family of tests. Its level is `ALPHA`, and so is that of the pairs of each.
-    seed
-        Seed of the permutations.
-    """
-    corrected = holm([_omnibus_p(test, seed) for test in tests])
-    found = [
-        _clearest_pair(test, p)
+            p_values.append(row["p"])
+    corrected = holm(p_values)
+    differing = [
+        replace(test, p=p)
         for test, p in zip(tests, corrected, strict=True)
         if p is not None and p < ALPHA
     ]
-    return sorted(found, key=lambda one: (one.difference is None, -_explained(one.test)))
-
-
-def _omnibus_p(test: GroupTest, seed: int) -> float | None:
-    """Return the p of a short permutation test, or of a long one if the short one is promising.
-
-    A p above the threshold stays as it is, so errors are no more frequent than with the long one.
-    """
-    how: dict[str, Any] = {"blocks": test.units if test.shares_units else None, "seed": seed}
-    arguments = test.sums, test.counts, test.groups
-    p = omnibus_test(*arguments, **how, draws=FIRST_DRAWS)
-    if p is None or p > PROMISING:
-        return p
-    return omnibus_test(*arguments, **{**how, "seed": seed + 1})
-
-
-def _clearest_pair(test: GroupTest, p: float) -> GroupDifference:
-    """Find the largest difference among the pairs that are significant after correction."""
-    if len(test.names) > MOST_PAIRED:
-        return GroupDifference(test, p)
-    shared = test.shares_units
-    bounds: dict[str, Any] = {"minimum": test.metric.minimum, "maximum": test.metric.maximum}
-    pairs, p_values = [], []
-    for pair in combinations(range(len(test.names)), 2):
-        a, b = _sides(test, *pair)
-        estimate = clustered_difference(a, b, shared=shared, **bounds)
-        pairs.append((pair, a, b, estimate))
-        p_values.append(
-            t_p_value(estimate)
-            if estimate.standard_error
-            else permutation_test(a, b, shared=shared).p_value
-        )
-    clear = [
-        (abs(tested[-1].value), tested, pair_p)
-        for tested, pair_p in zip(pairs, holm(p_values), strict=True)
-        if pair_p is not None and pair_p < ALPHA and tested[-1].value
-    ]
-    if not clear:
-        return GroupDifference(test, p)
-    _, ((low, high), a, b, estimate), pair_p = max(clear, key=lambda one: one[0])
-    if estimate.value is not None and estimate.value < 0:
-        low, high, a, b = high, low, b, a
-        estimate = clustered_difference(a, b, shared=shared, **bounds)
-    names, means = (test.names[low], test.names[high]), (a.mean, b.mean)
-    return GroupDifference(test, p, *names, means, estimate, pair_p)
-
-
-def _sides(test: GroupTest, first: int, second: int) -> tuple[Clusters, Clusters]:
-    """Return two groups; if units are in several, position i of both is one unit."""
-    chosen = [np.flatnonzero(test.groups == group) for group in (first, second)]
-    if not test.shares_units:
-        a, b = (Clusters(test.sums[rows], test.counts[rows]) for rows in chosen)
-        return a, b
-    units = np.unique(test.units[np.concatenate(chosen)])
-    sides = []
-    for rows in chosen:
-        sums, counts = np.zeros((2, units.size))
-        places = np.searchsorted(units, test.units[rows])
-        sums[places], counts[places] = test.sums[rows], test.counts[rows]
-        sides.append(Clusters(sums, counts))
-    return sides[0], sides[1]
-
-
-def _explained(test: GroupTest) -> float:
-    """Return the share of the units' variation that lies between the groups."""
-    means = test.sums / test.counts
-    spread = ((means - means.mean()) ** 2).sum()
-    sizes = np.bincount(test.groups)
-    between = (sizes * (np.bincount(test.groups, means) / sizes - means.mean()) ** 2).sum()
-    return float(between / spread) if spread > 0 else 0.0
+    differing.sort(key=lambda one: (not one.clearest, -abs(one.clearest.get("effect") or 0.0)))
+    n = sum(p is not None for p in p_values)
+    return GroupTests(n, tuple(differing), tuple(labels), untested)
 
 
 Kind = Literal["groups", "baseline", "mean", "null", "rejects", "none"]
@@ -234,7 +147,6 @@ GROUP_DIFFERENCES = 6
 NAMED = 3
 MANY_NULLS = 0.2
 MANY_AT_END = 0.5
-SMALLEST_P = 1e-4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -256,15 +168,17 @@ class Finding:
     metric: str = ""
 
 
-def list_findings(run: Run, headlines: Headlines) -> list[Finding]:
-    """Return findings about headline metrics that were read already.
+def list_findings(
+    run: Run, headlines: Headlines, design: Mapping[str, Any] = MappingProxyType({})
+) -> list[Finding]:
+    """Return findings about headline metrics that were read already, in a user's design.
 
     First what differs between groups, the largest effects first, then trivial agents that the run
     does not beat, the means, what is null, what was rejected.
     """
     whole = overall_rows(headlines.summary)
     return [
-        *_groups(headlines),
+        *_groups(run, headlines, design),
         *_unbeaten(headlines),
         *(
             Finding(kind="mean", text=f"{_named(metric)}{text}.", metric=metric.id)
@@ -336,92 +250,80 @@ def _at_end(part: Part) -> str:
 
 
 def _unbeaten(headlines: Headlines) -> list[Finding]:
-    """Name the metrics in which the run is not clearly better than a trivial agent."""
-    unbeaten: dict[str, list[str]] = {}
+    """Name the metrics in which the run is worse than a trivial agent, and not clearly better."""
+    texts: dict[tuple[str, str], list[str]] = {}
     for part in headlines.parts:
         for one in headlines.baselines_of(part):
-            if not is_better(part.metric, one.difference):
+            verdict = against_agent(part.metric, one.difference)
+            if verdict:
                 own, other = (number_text(mean, 3) for mean in (one.own, one.value))
                 is_split = len(headlines.of(part.metric.id)) > 1
                 named = f"{part.metric.id} in {part.where}" if is_split else part.metric.id
-                unbeaten.setdefault(one.agent, []).append(f"{named} ({own} against {other})")
+                text = f"{named} ({own} against {other})"
+                texts.setdefault((verdict, one.agent), []).append(text)
     found = [
         Finding(
             kind="baseline",
-            text=f"Not clearly better than an agent that is {agent}, on the same log: "
-            f"{listed(metrics, NAMED)}.",
+            text=f"{verdict} an agent that is {agent}, on the same log: {listed(metrics, NAMED)}.",
         )
-        for agent, metrics in unbeaten.items()
+        for (verdict, agent), metrics in sorted(texts.items(), reverse=True)
     ]
     if headlines.lacking:
         found.append(Finding(kind="baseline", text=f"No trivial baselines: {headlines.lacking}"))
     return found
 
 
-def is_better(metric: Metric, difference: Estimate) -> bool:
-    """Tell whether the interval of a difference lies on the better side of 0."""
+def against_agent(metric: Metric, difference: Estimate) -> str:
+    """Return how a run compares with a trivial agent; empty if it is better, or cannot be told.
+
+    Without an interval, or at the best value that the metric has, nothing can be better.
+    """
     if metric.better == "neither" or difference.low is None or difference.high is None:
-        return True
-    return difference.low > 0 if metric.better == "higher" else difference.high < 0
+        return ""
+    low, high = difference.low, difference.high
+    if metric.better == "lower":
+        low, high = -high, -low
+    if low > 0:
+        return ""
+    return "Clearly worse than" if high < 0 else "Cannot be told from"
 
 
-def _groups(headlines: Headlines) -> list[Finding]:
-    """Name the metrics that differ between groups by an omnibus test, and their clearest pair."""
-    tests = group_tests(headlines.parts, headlines.labels)
-    if not tests:
-        return _untested(headlines)
-    differences = group_differences(tests)
-    family = f"Holm over {counted(len(tests), 'tests')}"
-    if not differences:
-        labels = ", ".join(dict.fromkeys(test.label for test in tests))
-        text = f"No headline metric clearly differs by {labels} ({family}, {ALPHA:g})."
-        return [Finding(kind="groups", text=text)]
+def _groups(run: Run, headlines: Headlines, design: Mapping[str, Any]) -> list[Finding]:
+    """Name the metrics that differ between groups, and the clearest pair of each."""
+    tested = compare_groups(run, headlines, design)
+    family = f"Holm over {counted(tested.n, 'tests')}"
     found = [
-        Finding(kind="groups", text=_difference_text(one, family), metric=one.test.metric.id)
-        for one in differences[:GROUP_DIFFERENCES]
+        Finding(kind="groups", text=_difference_text(one, family), metric=one.metric.id)
+        for one in tested.differing[:GROUP_DIFFERENCES]
     ]
+    if tested.n and not found:
+        labels = ", ".join(tested.labels)
+        text = f"No headline metric clearly differs by {labels} ({family}, {ALPHA:g})."
+        found.append(Finding(kind="groups", text=text))
     others: dict[str, list[str]] = {}
-    for one in differences[GROUP_DIFFERENCES:]:
-        others.setdefault(one.test.label, []).append(one.test.metric.id)
+    for one in tested.differing[GROUP_DIFFERENCES:]:
+        others.setdefault(one.label, []).append(one.metric.id)
     more = [f"by {label} ({len(ids):,}): {', '.join(ids)}" for label, ids in others.items()]
     if more:
         found.append(Finding(kind="groups", text=f"Others that differ {'; '.join(more)}."))
+    for label, reason in tested.untested.items():
+        text = f"Not tested for differences by {label}: {reason.removesuffix('.')}."
+        found.append(Finding(kind="groups", text=text))
     return found
 
 
-def _p(p: float) -> str:
-    return f"p = {p:.4f}" if p >= SMALLEST_P else f"p < {SMALLEST_P:.4f}"
-
-
-def _untested(headlines: Headlines) -> list[Finding]:
-    """Say that groups are too small to be compared, if there are any."""
-    labels = [
-        label
-        for label in headlines.labels
-        if any(part.units[label].drop_nulls().n_unique() > 1 for part in headlines.parts)
-    ]
-    if not labels:
-        return []
-    text = (
-        f"Not tested for differences by {', '.join(labels)}: fewer than two groups have "
-        f"{LEAST_UNITS} {headlines.unit}."
-    )
-    return [Finding(kind="groups", text=text)]
-
-
-def _difference_text(one: GroupDifference, family: str) -> str:
-    test = one.test
-    where = f", in {test.where}," if test.where else ""
-    message = f"{_named(test.metric)}{where} differs by {test.label} ({_p(one.p)}, {family})"
-    if one.difference is None or one.means is None or one.pair_p is None:
-        return f"{message}; no pair of its {len(test.names):,} groups is clear by itself."
-    decimals = max(1, decimals_for(one.means) - 1)
-    low, high = (number_text(mean, decimals) for mean in one.means)
-    n_pairs = len(test.names) * (len(test.names) - 1) // 2
-    corrected = f", Holm over {n_pairs} pairs" if n_pairs > 1 else ""
+def _difference_text(one: Differing, family: str) -> str:
+    message = f"{_named(one.metric)} differs by {one.label} (p = {p_text(one.p)}, {family})"
+    row = one.clearest
+    if not row:
+        return f"{message}; no pair of its {one.n_groups:,} groups is clear by itself."
+    decimals = max(1, decimals_for((row["mean_a"], row["mean_b"])) - 1)
+    a, b = (number_text(row[f"mean_{side}"], decimals) for side in ("a", "b"))
+    difference = interval_text(row["difference"], row["low"], row["high"], decimals)
     return (
-        f"{message}: {one.high} has {high}, {one.low} {low}, difference "
-        f"{estimate_text(one.difference)} ({_p(one.pair_p)}{corrected})."
+        f"{message}: {row['b']} has {b} and is {row['verdict']} than {row['a']} with {a}, "
+        f"difference {difference} (p = {p_text(row['p_holm'])}, Holm over "
+        f"{counted(row['family_size'], 'tests')} of this label; {design_text(row)})."
     )
 
 

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame as PandasFrame
     from pyarrow import Table as ArrowTable
 
-    from fastscore.results.compare import Comparison
+    from fastscore.results.comparison import Comparison
     from fastscore.results.explaining import Explanations
     from fastscore.results.plots import Picture
     from fastscore.run.remote.copy import RunCopy
@@ -135,13 +135,11 @@ class Run:
 
         return explain_run(self, dialogue, metric, **choice)
 
-    def report(
-        self, output: str | PathLike[str] = "report.html", *, cluster: str | None = None
-    ) -> Path:
+    def report(self, output: str | PathLike[str] = "report.html", **design: Any) -> Path:
         """Write a page about the run; see `fastscore.report`."""
         from fastscore.results.report.write import write_report
 
-        return write_report([self], output, cluster=cluster)
+        return write_report([self], output, **design)
 
     def to_pandas(self, table: str = "dialogues") -> "PandasFrame":
         """Return a table as a pandas frame. This needs pandas and pyarrow."""

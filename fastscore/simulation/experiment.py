@@ -33,7 +33,6 @@ from fastscore.run.drive import execute
 from fastscore.run.progress import Reporter
 from fastscore.simulation.agents import MARK, OFF_CATALOGUE, REFUSALS, ModelAgent, ModelPhrasing
 from fastscore.simulation.simulate import TEMPLATE, Simulation, World, open_world, simulate
-from fastscore.statistics import SAMPLES
 
 _TABLES = ("models", "judge", "score", "prices", "analysis")
 
@@ -50,9 +49,8 @@ class JudgePart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnalysisPart:
-    """The table ``[analysis]``: the bootstrap."""
+    """The table ``[analysis]``: the seed of drawn permutations."""
 
-    samples: int = SAMPLES
     seed: int = 0
 
 
@@ -392,7 +390,7 @@ def _compare(experiment: Experiment, folder: Path) -> None:
     if len(experiment.agents) < 2:
         return
     part, judged = experiment.analysis, _judged(experiment, folder)
-    found = compare(folder / SCORES, by="model", samples=part.samples, seed=part.seed, **judged)
+    found = compare(folder / SCORES, by="model", seed=part.seed, **judged)
     for name in ("sides", "differences"):
         frame = getattr(found, name)
         commit_table(folder / COMPARISON / f"{name}.parquet", frame, {"fastscore.by": "model"})

@@ -27,8 +27,7 @@ from fastscore.statistics.clustered import (
     EstimateReason,
     clustered_mean,
 )
-from fastscore.statistics.resampling import quotients
-from fastscore.statistics.samples import Values, is_constant, paired
+from fastscore.statistics.samples import Values, is_constant, paired, quotients
 from fastscore.statistics.significance import Significance, t_below, t_inverse
 
 Codes = npt.NDArray[np.int64]

@@ -1,117 +1,25 @@
-"""Bootstrap of means by cluster, and permutation tests of their differences.
+"""Permutation tests of differences of means, and a wild bootstrap of several means.
 
-Rows of one dialogue depend on each other. Every sample has a generator of its own, so the means are
-a function of the clusters and the seed, to the last bit. They do not depend on the block size, the
-number of threads or the other columns.
-
-Every test is two-sided and studentised: the statistic is the difference over its standard error in
-each rearrangement, which keeps the level if variances differ (Janssen 1997; Chung and Romano 2013).
-If there are at most `MOST_EXACT` rearrangements, all of them count and the p-value is exact.
-Otherwise `DRAWS` are drawn with a seed, and ``p = (1 + hits) / (1 + draws)``.
+Rows of one dialogue depend on each other, so that clusters are swapped, dealt or signed as a whole.
+Every test is studentised: the statistic is the difference over its standard error in each
+rearrangement, which keeps the level of two sides if variances differ (Janssen 1997; Chung and
+Romano 2013). If there are at most `MOST_EXACT` rearrangements, all of them count and the p-value is
+exact. Otherwise `DRAWS` are drawn with a seed, and ``p = (1 + hits) / (1 + draws)``.
 """
 
 import itertools
 import math
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
-import numpy.typing as npt
 
-from fastscore.options import available_processors
-from fastscore.statistics import SAMPLES
 from fastscore.statistics.clustered import LEAST_UNITS, Clusters
-from fastscore.statistics.samples import LEAST_EXPONENT, Values
-from fastscore.statistics.significance import chi_squared_above
+from fastscore.statistics.samples import Values
 
 SEED = 0
-_BLOCK_VALUES = 2_000_000
-_KEPT_VALUES = 1_000_000
-
-
-def resample_means(
-    sums: Values, counts: Values, *, samples: int = SAMPLES, seed: int = SEED, stream: int = 0
-) -> Values:
-    """Return the means of several columns over clusters that are drawn again, the same for all.
-
-    Parameters
-    ----------
-    sums, counts
-        Shape (clusters, columns): each cluster's sum of values and their number, in the order of
-        the clusters' sorted labels.
-    samples, seed
-        How many times clusters are drawn with replacement, as many as there are, and the seed.
-    stream
-        Tells apart draws that must be independent of each other under one seed.
-
-    Returns
-    -------
-    ndarray
-        Shape (samples, columns); NaN where a sample has no value of a column. Each is a sum that
-        is exact up to its own rounding, over a number of values.
-    """
-    clusters, columns = sums.shape
-    high, low = _exact_parts(sums)
-    parts = np.hstack([high, low, counts])
-    block = max(1, _BLOCK_VALUES // max(1, clusters))
-    small = samples * clusters <= _KEPT_VALUES
-    kept = _kept_draws(samples, clusters, seed, stream) if small else None
-
-    def means(start: int) -> Values:
-        rows = range(start, min(start + block, samples))
-        drawn = _draw(rows, clusters, seed, stream) if kept is None else kept[start : rows.stop]
-        totals = drawn @ parts
-        of_high, of_low, n = (totals[:, k * columns :][:, :columns] for k in range(3))
-        return quotients(of_high + of_low, n)
-
-    # blocks fit the cache
-    with ThreadPoolExecutor(available_processors()) as pool:
-        return np.concatenate(list(pool.map(means, range(0, samples, block))))
-
-
-def _draw(rows: range, clusters: int, seed: int, stream: int) -> Values:
-    """Return how often each cluster is drawn in each of the samples, whatever others there are."""
-    draws = np.empty((len(rows), clusters))
-    for place, row in enumerate(rows):
-        drawn = np.random.default_rng((seed, stream, row)).integers(0, clusters, size=clusters)
-        draws[place] = np.bincount(drawn, minlength=clusters)
-    return draws
-
-
-@lru_cache(maxsize=4)
-def _kept_draws(samples: int, clusters: int, seed: int, stream: int) -> Values:
-    """Return all draws of a small bootstrap: an analysis asks for the same ones again and again."""
-    draws = _draw(range(samples), clusters, seed, stream)
-    draws.flags.writeable = False
-    return draws
-
-
-def _exact_parts(sums: Values) -> tuple[Values, Values]:
-    """Part each column in two that a matrix product adds up without rounding, in any order.
-
-    Each part is a whole number of at most `bits` bits times a power of two, and a sample draws as
-    many clusters as there are: no partial sum has more than 53 bits. What is below both parts,
-    2^(-2 bits) of the column's largest value, is rounded off.
-    """
-    bits = 52 - len(sums).bit_length()
-    largest = np.abs(sums).max(axis=0, initial=0.0)
-    exponents = np.maximum(np.frexp(largest)[1] - bits, LEAST_EXPONENT + bits)
-    grid = np.ldexp(1.0, exponents)
-    high = np.rint(sums / grid) * grid
-    fine_grid = np.ldexp(grid, -bits)
-    return high, np.rint((sums - high) / fine_grid) * fine_grid
-
-
-def quotients(numerators: Values, denominators: Values) -> Values:
-    """Return numerators / denominators; NaN where a denominator is not positive."""
-    undefined = np.full(denominators.shape, np.nan)
-    return np.asarray(np.divide(numerators, denominators, out=undefined, where=denominators > 0))
-
-
 MOST_EXACT = 10_000
 DRAWS = 9_999
-MOST_SHUFFLED = 2_000
+WILD_DRAWS = 999
 _CLOSE = 1e-9
 """Statistics within this share of the observed one are equal to it."""
 _AT_ONCE = 2_000_000
@@ -179,67 +87,63 @@ def permutation_test(a: Clusters, b: Clusters, *, shared: bool, seed: int = 0) -
     return Permutation(p_value, exact)
 
 
-def omnibus_test(
-    sums: Values,
-    counts: Values,
-    groups: npt.NDArray[np.int64],
-    blocks: npt.NDArray[np.int64] | None = None,
-    *,
-    draws: int = DRAWS,
-    seed: int = 0,
+def wild_omnibus(
+    sums: Values, counts: Values, *, draws: int = WILD_DRAWS, seed: int = 0
 ) -> float | None:
-    """Test whether several groups have one mean, by permuting the groups of units.
+    """Test whether several groups have one mean, by a wild bootstrap of the largest t of a pair.
 
-    The statistic is ``sum over groups of (T - R N)^2 / N`` with a group's sum T, its rows N and the
-    mean R of all: the sum of squares between groups. Above `MOST_SHUFFLED` units without blocks the
-    limit of its permutation distribution is used, that of chi-square.
+    Each unit's residuals take a random sign, so every group keeps its own spread and size, and a
+    unit in several groups moves in all of them. A permutation test would mix the spreads: its error
+    is above .1 for groups of unequal size and spread, even with t as its statistic.
 
     Parameters
     ----------
     sums, counts
-        float64 (n,): each unit's sum of values and their number, above 0.
-    groups
-        int64 (n,): each unit's group, from 0.
-    blocks
-        int64 (n,): units of one block (a dialogue in several conditions) exchange their groups
-        among themselves only. Without blocks all units exchange theirs.
+        float64 (units, groups): each unit's sum of values and their number, 0 where it has none.
     draws, seed
-        How many permutations are drawn, and their seed.
+        How many times signs are drawn, and their seed.
 
     Returns
     -------
     float or None
-        ``(1 + hits) / (1 + draws)``; None for fewer than two groups with three units each or if
-        all units are equal.
+        ``(1 + hits) / (1 + draws)``; None for fewer than two groups with `LEAST_UNITS` units, or
+        without variation.
     """
-    sizes = np.bincount(groups)
-    if (sizes >= LEAST_UNITS).sum() < 2:
+    kept = (counts > 0).sum(axis=0) >= LEAST_UNITS
+    if kept.sum() < 2:
         return None
-    residuals = sums - sums.sum() / counts.sum() * counts
+    sums, counts = sums[:, kept], counts[:, kept]
+    rows = counts.sum(axis=0)
+    means = sums.sum(axis=0) / rows
+    residuals = sums - means * counts
     if np.abs(residuals).max() <= 1e-12 * max(1.0, np.abs(sums).max()):
         return None
-    order = np.lexsort((groups, sums, counts) if blocks is None else (groups, sums, counts, blocks))
-    residuals, counts, groups = residuals[order], counts[order], groups[order]
-    totals, rows = (np.bincount(groups, of_units, sizes.size) for of_units in (residuals, counts))
-    present = sizes > 0
-    observed = float((totals[present] ** 2 / rows[present]).sum())
-    if blocks is None and order.size > MOST_SHUFFLED:
-        scale = residuals.var(ddof=1) / counts.mean()
-        return chi_squared_above(int(present.sum()) - 1, observed / scale)
-    # integers separate the blocks, random fractions shuffle within them
-    keys = np.zeros(order.size)
-    if blocks is not None:
-        keys = np.unique(blocks[order], return_inverse=True)[1].astype(np.float64)
-    is_in = np.eye(sizes.size)[groups][:, present]
+    # as CR2: a unit with many of the rows draws the mean towards itself
+    widened = residuals / np.sqrt(np.maximum(1 - counts / rows, 1e-3))
+    observed = _largest_t((residuals / rows)[np.newaxis], means[np.newaxis], counts)[0]
     generator = np.random.default_rng(seed)
-    at_once = max(1, _AT_ONCE // order.size)
-    hits = 0
+    at_once, hits = max(1, _AT_ONCE // sums.size), 0
     for start in range(0, draws, at_once):
-        drawn = generator.random((min(at_once, draws - start), order.size))
-        moved = np.argsort(keys + drawn, axis=1)
-        between = ((residuals[moved] @ is_in) ** 2 / (counts[moved] @ is_in)).sum(axis=1)
-        hits += int((between >= observed * (1 - _CLOSE)).sum())
+        signs = generator.choice([-1.0, 1.0], (min(at_once, draws - start), len(sums)))
+        moved = signs @ widened / rows
+        errors = signs[:, :, np.newaxis] * widened - moved[:, np.newaxis, :] * counts
+        hits += int((_largest_t(errors / rows, moved, counts) >= observed * (1 - _CLOSE)).sum())
     return (1 + hits) / (1 + draws)
+
+
+def _largest_t(errors: Values, means: Values, counts: Values) -> Values:
+    """Return the largest |t| of a pair of groups in each draw."""
+    has, largest = counts > 0, np.zeros(len(means))
+    for i, j in itertools.combinations(range(means.shape[1]), 2):
+        a, b, either = errors[:, :, i], errors[:, :, j], (has[:, i] | has[:, j]).sum()
+        if (has[:, i] & has[:, j]).any():
+            variances = ((a - b) ** 2).sum(axis=1) * either / (either - 1)
+        else:
+            n, m = has[:, i].sum(), has[:, j].sum()
+            variances = (a**2).sum(axis=1) * n / (n - 1) + (b**2).sum(axis=1) * m / (m - 1)
+        distances = np.abs(means[:, i] - means[:, j])
+        largest = np.maximum(largest, distances / np.sqrt(np.maximum(variances, 1e-28)))
+    return largest
 
 
 def _unmoved(a: Clusters, b: Clusters, *, shared: bool) -> Values:

@@ -81,3 +81,9 @@ def pooled_deviation(first: Values, second: Values) -> float:
     """Return the standard deviation that two samples share, with n + m - 2 degrees of freedom."""
     parts = [deviation(part, 1) * math.sqrt(part.size - 1) for part in (first, second)]
     return math.hypot(*parts) / math.sqrt(first.size + second.size - 2)
+
+
+def quotients(numerators: Values, denominators: Values) -> Values:
+    """Return numerators / denominators; NaN where a denominator is not positive."""
+    undefined = np.full(denominators.shape, np.nan)
+    return np.asarray(np.divide(numerators, denominators, out=undefined, where=denominators > 0))

@@ -85,19 +85,6 @@ def noncentrality(degrees_of_freedom: float, probability: float, t: float) -> fl
     return shift
 
 
-def chi_squared_above(degrees_of_freedom: int, value: float) -> float:
-    """Return the probability that a chi-squared variable is above a value."""
-    half = value / 2
-    if degrees_of_freedom % 2:
-        total, power, start = math.erfc(math.sqrt(half)), math.sqrt(half), 1.5
-    else:
-        total, power, start = math.exp(-half), half, 2.0
-    for term in range((degrees_of_freedom - 1) // 2):
-        total += math.exp(-half) * power / math.gamma(start + term)
-        power *= half
-    return total
-
-
 def _t_above(degrees: float, t: float) -> float:
     """Return the probability that Student's t is above `t`, which is not negative."""
     if t == 0.0:

@@ -8,7 +8,6 @@ import shutil
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -19,17 +18,16 @@ import fastscore
 from fastscore.errors import RunError, UsageError
 from fastscore.results.checks import (
     CheckLimits,
-    _drops,
     check,
-    drop_of,
     github_lines,
     junit,
-    p_above,
 )
-from fastscore.results.compare import Comparison
-from fastscore.results.compare.ranking import DIFFERENCES_SCHEMA, SIDES_SCHEMA
+from fastscore.results.compare import Inference
+from fastscore.results.compare import _drops as drops_between
 from fastscore.results.runs import Run, open_run
-from fastscore.statistics.clustered import Clusters, Estimate, clustered_difference
+from fastscore.statistics.clustered import Clusters
+from fastscore.statistics.curves import Curve, difference_curve
+from fastscore.suites.declarations import Design
 from fastscore.suites.registry import load_suite
 from tests.conftest import fastscore_command, often
 from tests.results.comparing import row_of, scored
@@ -62,34 +60,23 @@ def test_bounds_nulls_and_rejects(run: Run) -> None:
     ]
 
 
-def make_drop(
-    value: float | None, error: float | None, n: int = 9, better: str = "lower"
-) -> Estimate:
-    """Make a drop with the t interval of so many units."""
-    row: dict[str, Any] = {"difference": value, "low": None, "high": None, "n_units": n}
-    row |= {"standard_error": error, "degrees_of_freedom": n - 1.0}
-    if value is not None and error:
-        reach = float(stats.t.ppf(0.975, n - 1)) * error
-        row |= {"low": value - reach, "high": value + reach}
-    return drop_of(row, better)
+def curve_of(value: float | None, error: float | None, n: int = 9) -> Curve:
+    """Make the curve of a drop of so many units, in a metric that is better lower."""
+    if value is None or error is None:
+        return Curve("none", value, n, reason="too_few_units")
+    if not error:
+        return Curve("sign", value, n, error=0.0, reason="zero_variance")
+    return Curve("t", value, n, error, n - 1.0)
 
 
-def outcomes_of(drops: Mapping[str, Estimate], allowed: float) -> list[str]:
+def outcomes_of(curves: Mapping[str, Curve], allowed: float) -> list[str]:
     """Check drops, as they are found between two runs."""
-    schema = {**SIDES_SCHEMA, **DIFFERENCES_SCHEMA}
-    rows = [
-        {"side": "a", "metric": id, "n_dialogues": 9, "n_a": 9, "n_units": drop.n_units}
-        | {"difference": drop.value, "low": drop.low, "high": drop.high}
-        | {"standard_error": drop.standard_error, "degrees_of_freedom": drop.degrees_of_freedom}
-        for id, drop in drops.items()
-    ]
-    frame = pl.DataFrame(rows, schema={name: schema[name] for name in rows[0]}).with_columns(
-        mean_a=pl.lit(0.5), mean_b=pl.lit(0.4)
-    )
-    compared = Comparison("suite", frame, frame, frame, ())
     metric = next(each for each in load_suite("group_travel").metrics if each.better == "lower")
-    found = _drops(compared, dict.fromkeys(drops, metric), dict.fromkeys(drops, allowed))
-    return [one.outcome for one in found]
+    names = ("a", "b", "n_a", "n_units", "mean_a", "mean_b", "null_b")
+    found = [(dict.fromkeys(names) | {"metric": id}, curve) for id, curve in curves.items()]
+    how = Inference(design=Design(), limits=dict.fromkeys(curves, allowed))
+    metrics = [dataclasses.replace(metric, id=id) for id in curves]
+    return [row["outcome"] for row in drops_between(found, metrics, how)]
 
 
 @pytest.mark.parametrize(
@@ -115,21 +102,19 @@ def outcomes_of(drops: Mapping[str, Estimate], allowed: float) -> list[str]:
 def test_drops_go_by_a_test_and_the_interval(
     value: float | None, error: float | None, n: int, allowed: float, outcome: str
 ) -> None:
-    drop = make_drop(value, error, n)
+    drop = curve_of(value, error, n)
     assert outcomes_of({"m": drop}, allowed) == [outcome]
     if value is not None and error:
         expected = float(stats.t.sf((value - allowed) / error, n - 1))
-        assert p_above(drop, allowed) == pytest.approx(expected, rel=1e-12)
-        # of a metric that is better higher, the same with the signs exchanged
-        assert make_drop(-value, error, n, "higher") == drop
+        assert drop.p_above(allowed) == pytest.approx(expected, rel=1e-12)
 
 
 def test_drops_are_corrected_over_the_limits_that_are_given() -> None:
-    drop = make_drop(0.05, 0.015)  # p = 0.014, times 3 is 0.043, times 4 is 0.057
+    drop = curve_of(0.05, 0.015)  # p = 0.014, times 3 is 0.043, times 4 is 0.057
     for n, outcome in ((1, "failed"), (3, "failed"), (4, "undecided")):
         assert outcomes_of({f"m{i}": drop for i in range(n)}, 0.01) == [outcome] * n
     # what is untested does not count
-    untested = {f"n{i}": make_drop(0.0, None, 2) for i in range(9)}
+    untested = {f"n{i}": curve_of(0.0, None, 2) for i in range(9)}
     assert outcomes_of({"m": drop, **untested}, 0.01)[0] == "failed"
 
 
@@ -150,11 +135,8 @@ def test_twelve_limits_fail_in_at_most_five_of_a_hundred_runs_without_a_drop(n: 
                     np.exp(own) / 10,
                     np.where(own > 0.7, own / 5, 0.0),
                 ][kind]
-                sides = (Clusters(side, np.ones(n)) for side in values)
-                found = clustered_difference(*sides, shared=True)
-                drops[f"{kind}{i}"] = drop_of(
-                    dataclasses.asdict(found) | {"difference": found.value}, "lower"
-                )
+                a, b = (Clusters(side, np.ones(n)) for side in values)
+                drops[f"{kind}{i}"] = difference_curve(a, b, shared=True, test="t")
         outcomes = outcomes_of(drops, 0.0)
         failed += "failed" in outcomes
     # three standard errors above 5 %
@@ -190,11 +172,11 @@ def test_dialogues_that_were_lost_are_counted(
     limits = CheckLimits(drops={"average_U_best_early": 0.5}, missing=missing)
     drop, lost = check(twelve["lost"], limits, twelve["base"])
     assert (lost.outcome, lost.found) == (outcome, "4 of 12 (33.33%)")
-    assert lost.detail.startswith("such as 'd08/miner=m'; 4 dialogues of ")
+    assert lost.detail.startswith("such as 'd08 / '; 4 dialogues of ")
     assert lost.numbers == {"n_missing": 4, "n_against": 12, "n_run": 8}
     # the third dialogue has no value in either run
     assert drop.outcome == "passed"
-    assert "7 of 11 dialogues compared" in drop.detail
+    assert "7 of 11 pairs compared" in drop.detail
     strict = check(twelve["lost"], dataclasses.replace(limits, fail_undecided=True), twelve["base"])
     assert strict[-1].outcome == ("failed" if outcome == "undecided" else outcome)
 
@@ -238,9 +220,8 @@ def test_units_of_a_drop_are_those_of_a_column(twelve: dict[str, Run]) -> None:
     drop, _ = check(twelve["new"], limits, twelve["base"], cluster="challenge_type")
     assert drop.outcome == "undecided"
     assert drop.detail.startswith("undecided, an interval needs 3 units")
-    assert "; 2 values of challenge_type;" in drop.detail
-    with pytest.raises(UsageError, match=r"No dialogue can be compared: .* without challenge_uid"):
-        check(twelve["new"], limits, twelve["base"], cluster="challenge_uid")
+    assert "; 2 units;" in drop.detail
+    assert drop.detail.endswith("pairs by dialogue_uid+challenge_uid, unit challenge_type")
 
 
 def test_a_run_has_not_dropped_against_itself(suite_runs: Mapping[str, Run]) -> None:
@@ -326,10 +307,6 @@ def test_a_configuration_may_name_the_suite_and_everything_else(
     config = tmp_path / "fastscore.toml"
     limits = "[check.min]\nguest_simulation.PAS = 0.0\n[check.max_drop]\nPAS = 1.0\n"
     command = ["check", other.path, "--config", config, "--format", "json"]
-    config.write_text(f"[check]\nagainst = {json.dumps(str(run.path))}\n{limits}")
-    refused = fastscore_command(command)
-    assert refused.returncode == 2
-    assert "--pair-by dialogue" in refused.stderr
     named = 'pair_by = "dialogue"\nfail_undecided = true\n'
     config.write_text(f"[check]\nagainst = {json.dumps(str(run.path))}\n{named}{limits}")
     passed = fastscore_command(command)
@@ -337,7 +314,7 @@ def test_a_configuration_may_name_the_suite_and_everything_else(
     least, drop, _ = json.loads(passed.stdout)
     assert (least["name"], drop["name"]) == ("PAS at least", "PAS drop at most")
     names = run.scan("dialogues").select("dialogue").collect()["dialogue"].n_unique()
-    assert f"{names} of {names} dialogues compared" in drop["detail"]
+    assert f"{names} of {names} pairs compared" in drop["detail"]
 
 
 def test_runs_of_two_suites_are_refused_before_their_metrics(suite_runs: SuiteRuns) -> None:

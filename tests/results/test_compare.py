@@ -14,7 +14,7 @@ from scipy import stats
 
 import fastscore
 from fastscore.errors import UsageError
-from fastscore.results.compare.show import comparison_grids
+from fastscore.results.comparison import comparison_grids
 from fastscore.results.metric_text import p_text
 from fastscore.results.runs import Run
 from tests.conftest import fastscore_command
@@ -197,7 +197,9 @@ def test_levels_of_one_run_are_pairs_if_they_share_ids(both: Run) -> None:
 
 
 def test_levels_of_one_run_without_common_ids_are_independent_samples(both: Run) -> None:
-    found = fastscore.compare(both, by="miner_uid", metrics=["average_U_best_early"], test="t")
+    found = fastscore.compare(
+        both, by="miner_uid", pair_by="dialogue", metrics=["average_U_best_early"], test="t"
+    )
     first, second = (
         values_by_dialogue(both, "average_U_best_early", miner) for miner in ("m1", "m2")
     )
@@ -209,8 +211,8 @@ def test_levels_of_one_run_without_common_ids_are_independent_samples(both: Run)
     assert row["p"] == pytest.approx(expected.pvalue)
     assert (row["low"], row["high"]) == pytest.approx((ends.low, ends.high))
     (note,) = found.notes
-    assert note.startswith("m1 and m2 are independent samples: 0 of 11 dialogues have a partner")
-    assert "pair_by names a column" in note
+    assert note.startswith("m1 and m2 are independent samples: 0 of 11 values of dialogue")
+    assert "pair_by names columns" in note
     alone = fastscore.compare(
         both, by="miner_uid", pair_by="dialogue_uid", unpaired=True, levels=["m2", "m1"]
     )
@@ -221,7 +223,9 @@ def test_levels_of_one_run_without_common_ids_are_independent_samples(both: Run)
 def test_pairs_are_found_within_ids_by_a_regular_expression(both: Run) -> None:
     found = fastscore.compare(both, by="miner_uid", pair_by=r"(d\d\d)", metrics=["U_best"])
     by_column = fastscore.compare(both, by="miner_uid", pair_by="dialogue_uid", metrics=["U_best"])
-    assert_frame_equal(found.differences, by_column.differences)
+    named = ("pair", "unit")
+    assert found.differences.select(named).row(0) == (r"dialogue ~ (d\d\d)",) * 2
+    assert_frame_equal(found.differences.drop(named), by_column.differences.drop(named))
     for pattern, message in (
         ("(x)(y)", "has 2 groups, expected one"),
         ("(", "is no regular expression"),
@@ -275,7 +279,8 @@ def test_three_independent_systems_share_no_dialogue_in_a_ranking(
     base: Run, better: Run, both: Run
 ) -> None:
     found = fastscore.compare(base, better, both, unpaired=True, metrics=["U_best"])
-    assert sorted(found.ranking["n_dialogues"]) == [10, 11, 21]
+    assert set(found.ranking["sample"]) == {"own dialogues"}
+    assert sorted(set(found.differences["n_a"]) | set(found.differences["n_b"])) == [10, 11, 21]
 
 
 def test_the_headline_names_no_copy_of_another_metric(base: Run, better: Run) -> None:
@@ -312,7 +317,8 @@ def test_published_statistics_have_one_variance_over_n(both: Run) -> None:
 
 
 def test_effects_are_hedges_g_and_significance_needs_both(both: Run) -> None:
-    worse = {"by": "miner_uid", "levels": ["m2", "m1"], "metrics": ["average_U_best_early"]}
+    worse: dict[str, Any] = {"by": "miner_uid", "levels": ["m2", "m1"], "unpaired": True}
+    worse |= {"metrics": ["average_U_best_early"]}
     at_default, at_tiny = (
         row_of(fastscore.compare(both, **worse, **alpha).differences)
         for alpha in ({}, {"alpha": 1e-9})
@@ -331,7 +337,8 @@ def test_effects_are_hedges_g_and_significance_needs_both(both: Run) -> None:
 
 
 def test_printed_tables_mark_what_is_below_alpha(both: Run) -> None:
-    worse = {"by": "miner_uid", "levels": ["m2", "m1"], "metrics": ["U_best"]}
+    worse: dict[str, Any] = {"by": "miner_uid", "levels": ["m2", "m1"], "metrics": ["U_best"]}
+    worse["unpaired"] = True
     for alpha, sign in ((0.05, "*"), (1e-9, "")):
         found = fastscore.compare(both, **worse, alpha=alpha)
         row = row_of(found.differences)
@@ -375,7 +382,7 @@ def test_different_signatures_are_refused_by_name(base: Run, folder: Path) -> No
         ({"levels": ["m1"], "by": None}, "Name the column with by."),
         ({"by": "miner_uid", "metrics": ["U_bets"]}, "Did you mean 'U_best'?"),
         ({"by": "miner_uid", "tables": ["turns"]}, "no table 'turns'"),
-        ({"by": "average_U_best_early"}, "no table has labels 'average_U_best_early'"),
+        ({"by": "average_U_best_early"}, "has no labels 'average_U_best_early'"),
     ],
 )
 def test_unknown_names_are_refused(both: Run, words: dict[str, Any], message: str) -> None:
@@ -386,7 +393,9 @@ def test_unknown_names_are_refused(both: Run, words: dict[str, Any], message: st
 
 def test_nothing_to_pair_is_refused(base: Run, folder: Path) -> None:
     elsewhere = scored(folder, "elsewhere", ("m", 0.4, range(20, 22)))
-    with pytest.raises(UsageError, match=r"No dialogue of .*base \(such as .* is in .*elsewhere"):
+    with pytest.raises(
+        UsageError, match=r"No dialogue_uid\+challenge_uid of .*base \(.* is in .*elsewhere"
+    ):
         fastscore.compare(base, elsewhere)
 
 

@@ -6,8 +6,7 @@ import polars as pl
 import pytest
 
 import fastscore
-from fastscore.errors import UsageError
-from fastscore.results.compare.show import headline
+from fastscore.results.comparison import headline
 from fastscore.results.runs import Run
 from tests.results.comparing import guests, row_of
 
@@ -32,17 +31,6 @@ def stems_at_levels(folder: Path) -> tuple[Run, Run]:
     return first, second
 
 
-@pytest.mark.parametrize("unpaired", [False, True])
-def test_ids_of_several_conversations_are_refused(
-    stems_at_levels: tuple[Run, Run], unpaired: bool
-) -> None:
-    with pytest.raises(UsageError) as refused:
-        fastscore.compare(*stems_at_levels, unpaired=unpaired)
-    message = str(refused.value)
-    assert "dialogue 'x' stands for several conversations: experiment_level is '3' in" in message
-    assert "by experiment_level), or ask" in message
-
-
 def test_conversations_of_one_id_are_paired_level_by_level(
     stems_at_levels: tuple[Run, Run],
 ) -> None:
@@ -56,17 +44,15 @@ def test_conversations_of_one_id_are_paired_level_by_level(
     assert levels.notes == ()
 
 
-def test_the_mean_over_conversations_of_one_id_must_be_asked_for(
-    stems_at_levels: tuple[Run, Run],
-) -> None:
-    found = fastscore.compare(*stems_at_levels, pair_by="dialogue", metrics=["PAS"])
+def test_conversations_of_one_test_case_are_pooled(stems_at_levels: tuple[Run, Run]) -> None:
+    found = fastscore.compare(*stems_at_levels, metrics=["PAS"])
     # x: (0.5 + 0) / 2 and (1 + 0) / 2; y: (0 + 0.5) / 2 and (1 + 1) / 2
     row = row_of(found.differences, metric="PAS")
+    assert (row["pair"], row["unit"]) == ("test_case", "test_case")
     assert (row["n_a"], row["mean_a"], row["mean_b"]) == (2, 0.25, 0.75)
     assert (row["effect"], row["reason"]) == (None, "too_few_units")
     assert found.notes == tuple(
-        f"{run.path}: 2 values of dialogue (such as 'x') with several rows of dialogues each, "
-        "counted once by the mean of these rows"
+        f"2 values of test_case in {run.path} with several dialogues each, whose rows are pooled"
         for run in stems_at_levels
     )
 
@@ -77,7 +63,7 @@ def test_repeats_that_no_label_tells_apart_are_told(folder: Path) -> None:
     found = fastscore.compare(twice, once, metrics=["PAS"])
     assert row_of(found.differences, metric="PAS")["n_a"] == 2
     (note,) = found.notes
-    assert f"{twice.path}: 1 value of dialogue (such as 'x') with several rows" in note
+    assert note.startswith(f"1 value of test_case in {twice.path} with several dialogues each")
 
 
 def test_levels_say_which_dialogues_have_no_partner(folder: Path) -> None:
@@ -89,8 +75,8 @@ def test_levels_say_which_dialogues_have_no_partner(folder: Path) -> None:
     found = fastscore.compare(run, by="experiment_level", metrics=["PAS"])
     assert found.notes == (
         "1 dialogue of experiment_level 5 without a partner at 3",
-        "1 and 3 are independent samples: 0 of 2 dialogues have a partner (1 has 'u', 3 'x'). "
-        "pair_by names a column that they share. So is 1 more pair",
+        "1 and 3 are independent samples: 0 of 2 values of test_case have a partner "
+        "(1 has 'u', 3 'x'). pair_by names columns that they share. So is 1 more pair",
     )
 
 

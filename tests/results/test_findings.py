@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pytest
 from click.testing import CliRunner
@@ -14,43 +15,20 @@ from fastscore.cli import cli
 from fastscore.errors import UsageError
 from fastscore.results.findings import (
     Finding,
+    against_agent,
+    compare_groups,
     findings_lines,
-    group_differences,
-    group_tests,
-    is_better,
     list_findings,
 )
-from fastscore.results.groups import UNIT, Part, defined_parts, summarise_defined
+from fastscore.results.groups import summarise_defined
 from fastscore.results.headlines import read_headlines
 from fastscore.results.report.write import _places
 from fastscore.results.runs import Run
 from fastscore.statistics.clustered import Estimate
-from fastscore.suites.base import headline_metrics
-from fastscore.suites.declarations import Metric
 from fastscore.suites.lexicon_tables import lexicon_content
 from fastscore.suites.registry import load_suite
 from tests.conftest import often
-
-
-def metric(id: str = "share", **how: object) -> Metric:
-    facts = {"better": "higher", "minimum": 0.0, "maximum": 1.0, "headline": True} | how
-    return Metric(id=id, name=id, table="dialogues", formula="", null_rule="", source="", **facts)  # type: ignore[arg-type]
-
-
-def part(values: Mapping[str, list[float]], of: Metric | None = None) -> Part:
-    """Return a part with one unit a value, labelled by the name of its list."""
-    rows = [(label, value) for label, listed in values.items() for value in listed]
-    units = pl.DataFrame(
-        {
-            UNIT: [f"{number:03}" for number in range(len(rows))],
-            "model": [label for label, _ in rows],
-            "sum": [value for _, value in rows],
-            "n": [1] * len(rows),
-            "at_minimum": [int(value == 0.0) for _, value in rows],
-            "at_maximum": [int(value == 1.0) for _, value in rows],
-        }
-    )
-    return Part(of or metric(), "", None, units)
+from tests.results.comparing import compared, metric, row_of, sums_of
 
 
 def find(run: Run, cluster: str | None = None) -> list[Finding]:
@@ -115,92 +93,50 @@ def test_quality_is_named_only_where_the_source_names_it(suite_runs: Mapping[str
                 assert word not in finding.text.split() or word in readings, finding.text
 
 
-def test_shuffled_labels_differ_in_five_reports_of_a_hundred(
-    suite_runs: Mapping[str, Run],
-) -> None:
-    # a family of tests errs in at most 5 % of reports
-    reports = often(80, 400)
-    run = suite_runs["preference_shift"]
-    suite = load_suite("preference_shift")
-    parts = defined_parts(
-        suite, run.lazy_tables, headline_metrics(suite.metrics), labels=("model",)
-    )
-    labels = run.scan("dialogues").select("model").collect()["model"]
+@pytest.mark.parametrize("shared", [False, True])
+def test_shuffled_labels_differ_in_five_reports_of_a_hundred(shared: bool) -> None:
+    """Four groups of six metrics without a true difference, as pairs and as independent samples."""
+    reports, n, said = often(40, 400), 10, 0
     most = int(binom.ppf(0.997, reports, 0.05))
-    said = 0
+    metrics = [metric(f"m{k}") for k in range(6)]
     for seed in range(reports):
-        shuffled = dict(
-            zip(
-                parts[0].units[UNIT],
-                labels.sample(fraction=1.0, shuffle=True, seed=seed),
-                strict=True,
+        generator = np.random.default_rng(seed)
+        values = generator.beta(2, 2, (6, 4, n))
+        sides = {
+            f"g{group}": sums_of(
+                {one.id: values[k, group] for k, one in enumerate(metrics)},
+                None if shared else [f"g{group}-{place}" for place in range(n)],
+                metrics=metrics,
             )
-        )
-        moved = [
-            Part(
-                one.metric,
-                one.where,
-                one.scale,
-                one.units.with_columns(pl.col(UNIT).replace_strict(shuffled).alias("model")),
-            )
-            for one in parts
-        ]
-        said += bool(group_differences(group_tests(moved, ("model",)), seed=seed))
+            for group in range(4)
+        }
+        found = compared(sides, omnibus=True, paired=shared)
+        said += bool(found.omnibus.filter(pl.col("p_holm") < 0.05).height)
     assert said <= most
 
 
-def test_the_real_effect_is_first() -> None:
-    noise = [0.1, 0.5, 0.3, 0.9, 0.6, 0.2, 0.8, 0.4]
-    real = part(
-        {"a": [value / 4 for value in noise], "b": [0.7 + value / 4 for value in noise]},
-        metric("real"),
-    )
-    slight = part(
-        {"a": [value / 2 for value in noise], "b": [0.4 + value / 2 for value in noise]},
-        metric("slight"),
-    )
-    none = part({"a": noise, "b": noise[::-1]}, metric("none"))
-    found = group_differences(group_tests([none, slight, real], ("model",)))
-    assert [one.test.metric.id for one in found] == ["real", "slight"]
-    first = found[0]
-    assert (first.low, first.high) == ("a", "b")
-    assert first.difference is not None
-    assert first.difference.value == pytest.approx(0.7)
+def test_groups_are_compared_as_compare_does(suite_runs: Mapping[str, Run]) -> None:
+    run = suite_runs["score_dialogue"]
+    tested = compare_groups(run, read_headlines(run))
+    assert "miner_uid" in tested.labels
+    rows = fastscore.compare(run, by="miner_uid").differences
+    (text,) = (one.text for one in find(run) if one.kind == "groups" and "miner_uid" in one.text)
+    for one in tested.differing:
+        row = row_of(rows, metric=one.metric.id)
+        assert one.clearest["p_holm"] == row["p_holm"]
+        assert one.clearest["verdict"] == row["verdict"]
+        assert f"is {row['verdict']} than" in text
+    if not tested.differing:
+        assert not rows.filter(pl.col("family") == "headline", pl.col("verdict") != "").height
 
 
-def test_a_constant_difference_is_tested_by_permutation() -> None:
-    # no spread within groups: 2 of the 924 ways to deal 12 units are as far apart
-    found = group_differences(group_tests([part({"a": [0.0] * 6, "b": [1.0] * 6})], ("model",)))
-    assert found[0].pair_p == pytest.approx(2 / 924)
-
-
-def test_small_groups_are_not_tested(tmp_path: Path) -> None:
-    assert not group_tests([part({"a": [0.1, 0.2], "b": [0.8, 0.9, 0.7]})], ("model",))
-
-
-def test_units_of_several_groups_are_compared_with_themselves() -> None:
-    # six users, each with one dialogue of both models, the second always 0.1 above
-    values = [0.1, 0.3, 0.5, 0.7, 0.2, 0.6]
-    one = part({"a": values, "b": [value + 0.1 + value / 100 for value in values]})
-    users = [f"user{number}" for number in range(6)] * 2
-    shared = Part(one.metric, "", None, one.units.with_columns(pl.Series(UNIT, users)))
-    (test,) = group_tests([shared], ("model",))
-    assert test.shares_units
-    (found,) = group_differences([test])
-    assert found.difference is not None
-    assert found.difference.n_units == 6
-    assert found.difference.standard_error == pytest.approx(
-        pl.Series([value / 100 for value in values]).std() / math.sqrt(6)  # type: ignore[operator]
-    )
-    assert not group_differences(group_tests([one], ("model",)))
-
-
-def test_better_is_told_by_the_direction_and_the_whole_interval() -> None:
+def test_an_agent_is_beaten_told_apart_or_not_by_the_whole_interval() -> None:
     above, across = Estimate(0.1, 0.05, 0.2), Estimate(0.1, -0.1, 0.3)
-    assert is_better(metric(), above)
-    assert not is_better(metric(), across)
-    assert not is_better(metric(better="lower"), above)
-    assert is_better(metric(better="lower"), Estimate(-0.1, -0.2, -0.05))
+    assert against_agent(metric(), above) == ""
+    assert against_agent(metric(), across) == "Cannot be told from"
+    assert against_agent(metric(better="lower"), above) == "Clearly worse than"
+    assert against_agent(metric(better="lower"), Estimate(-0.1, -0.2, -0.05)) == ""
+    assert against_agent(metric(), Estimate(0.1)) == ""
 
 
 def test_an_agent_that_always_refuses_stands_beside_rates(suite_runs: Mapping[str, Run]) -> None:

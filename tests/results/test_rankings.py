@@ -1,4 +1,4 @@
-"""Three systems or more: places, letters, simultaneous intervals, tables for a paper."""
+"""Three systems or more: places, letters, tables for a paper."""
 
 import json
 import re
@@ -7,14 +7,11 @@ import subprocess
 from itertools import combinations
 from pathlib import Path
 
-import numpy as np
-import polars as pl
 import pytest
-from scipy import stats
 
 import fastscore
-from fastscore.results.compare.ranking import letter_groups
-from fastscore.results.compare.show import paper_grids
+from fastscore.results.compare import letter_groups
+from fastscore.results.comparison import paper_grids
 from fastscore.results.runs import Run
 from fastscore.terminal.grids import latex
 from tests.conftest import fastscore_command
@@ -40,47 +37,34 @@ def test_systems_are_ranked_best_first_and_equal_ones_share_a_place(runs: list[R
     assert rows["is_best"].to_list() == [True, False, False, False]
     assert rows["place_low"].to_list()[0] == rows["place_high"].to_list()[0] == 1
     assert found.differences.height == len(list(combinations(runs, 2)))
-    assert rows["n_dialogues"].unique().to_list() == [29]  # of one the steps are missing
+    assert rows["sample"].unique().to_list() == ["29 pairs of all"]  # of one the steps are missing
 
 
-def test_intervals_hold_for_all_systems_at_once(runs: list[Run]) -> None:
+def test_a_place_is_by_the_mean_difference_from_the_others(runs: list[Run]) -> None:
     found = fastscore.compare(*runs, metrics=["average_U_best_early"])
+    means = {
+        str(run.path): run.scan("dialogues").select("average_U_best_early").collect().mean().item()
+        for run in runs
+    }
+    for row in found.ranking.to_dicts():
+        others = [mean for name, mean in means.items() if name != row["system"]]
+        expected = means[row["system"]] - sum(others) / len(others)
+        assert row["mean_difference"] == pytest.approx(expected)
     one = fastscore.compare(*runs[:2], metrics=["average_U_best_early"])
     assert one.ranking.is_empty()
+
+
+def test_bounds_of_places_are_those_of_the_verdicts(runs: list[Run]) -> None:
+    found = fastscore.compare(*runs, metrics=["average_U_best_early"])
+    wins = {
+        (row["b"], row["a"]) if row["verdict"] == "better" else (row["a"], row["b"])
+        for row in found.differences.to_dicts()
+        if row["verdict"]
+    }
     for row in found.ranking.to_dicts():
-        values = fastscore.open_run(row["system"]).scan("dialogues").collect()
-        sample = values["average_U_best_early"].drop_nulls().to_numpy()
-        # in the range from -1 to 1: Wilson's with p (1 - p) / variance units, t at .05 / 4
-        p, n = (1 + sample.mean()) / 2, sample.size
-        q = stats.t.ppf(1 - 0.05 / 8, n - 1)
-        units = p * (1 - p) / (sample.var(ddof=1) / 4 / n)
-        ends = np.sort(np.roots([1 + q**2 / units, -(2 * p + q**2 / units), p**2]))
-        assert (row["low"], row["high"]) == pytest.approx(tuple(2 * ends - 1))
-
-
-def test_places_are_resampled_by_dialogue_in_pairs(runs: list[Run]) -> None:
-    found = fastscore.compare(*runs, metrics=["average_U_best_early"], samples=400, seed=3)
-    values = [
-        run.scan("dialogues")
-        .select("average_U_best_early", "dialogue")
-        .collect()
-        .with_columns(key=pl.col("dialogue").str.slice(0, 3))
-        .sort("key")["average_U_best_early"]
-        .drop_nulls()
-        .to_numpy()
-        for run in runs
-    ]
-    matrix = np.column_stack(values)
-    generator = np.random.default_rng(0)
-    places = []
-    for _ in range(2_000):
-        drawn = matrix[generator.integers(0, len(matrix), len(matrix))].mean(axis=0)
-        places.append(1 + (drawn[np.newaxis] > drawn[:, np.newaxis]).sum(axis=1))
-    low, high = np.quantile(places, [0.025, 0.975], axis=0)
-    spans = {row["system"]: row for row in found.ranking.to_dicts()}
-    for run, least, most in zip(runs, low, high, strict=True):
-        row = spans[str(run.path)]
-        assert (row["place_low"], row["place_high"]) == (round(least), round(most))
+        lost = sum(loser == row["system"] for _, loser in wins)
+        won = sum(winner == row["system"] for winner, _ in wins)
+        assert (row["place_low"], row["place_high"]) == (1 + lost, 4 - won)
 
 
 def test_letters_are_shared_by_what_cannot_be_told_apart() -> None:

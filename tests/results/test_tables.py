@@ -14,8 +14,7 @@ from rich.cells import cell_len
 from rich.console import Console
 
 import fastscore
-from fastscore.results.compare.ranking import Comparison
-from fastscore.results.compare.show import headline, show_comparison
+from fastscore.results.comparison import Comparison, headline, show_comparison
 from fastscore.results.groups import summarise_defined, summarise_run
 from fastscore.results.runs import Run
 from fastscore.results.show import show_outcome, show_summary
@@ -91,9 +90,9 @@ def comparisons(suite_runs: SuiteRuns) -> Callable[[str, int], Comparison]:
     def compared(suite: str, runs: int) -> Comparison:
         run, label = suite_runs[suite], LABELS[suite]
         if runs == 1:
-            return fastscore.compare(run, by=label, unpaired=True, samples=50)
+            return fastscore.compare(run, by=label, unpaired=True)
         by = label if suite in SHARED_IDS else None
-        return fastscore.compare(run, suite_runs.second(suite), by=by, samples=50)
+        return fastscore.compare(run, suite_runs.second(suite), by=by)
 
     return compared
 
@@ -147,7 +146,7 @@ def test_metrics_without_a_value_on_either_side_are_named_once(
     assert "dst_f1" in nowhere
     show_comparison(found)
     lines = lines_of(capsys)
-    assert f"note: no difference, null on both sides: {', '.join(nowhere)}" in " ".join(
+    assert f"note: no difference, without a value on both sides: {', '.join(nowhere)}" in " ".join(
         line.strip() for line in lines
     )
     means = lines.index(next(line for line in lines if line.startswith("mean of each side")))

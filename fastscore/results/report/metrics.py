@@ -18,7 +18,7 @@ import polars as pl
 from markupsafe import Markup
 
 from fastscore.extras import explained
-from fastscore.results.compare import Comparison
+from fastscore.results.comparison import Comparison
 from fastscore.results.dialogue_sums import defined_value
 from fastscore.results.groups import Part, defined_parts
 from fastscore.results.headlines import (

@@ -18,8 +18,14 @@ from markupsafe import Markup, escape
 from fastscore.errors import FastscoreError, InputError, UsageError
 from fastscore.logs.score_input import LogsWarning
 from fastscore.paths import PAGE_MARK, check_output
-from fastscore.results.compare import Comparison, compare
-from fastscore.results.compare.show import headline
+from fastscore.results.compare import (
+    Inference,
+    check_signatures,
+    choose_metrics,
+    compare_runs,
+    pairs_in_common,
+)
+from fastscore.results.comparison import Comparison, headline, verdict_notes
 from fastscore.results.dialogue_sums import label_columns
 from fastscore.results.dialogues import Dialogues
 from fastscore.results.findings import list_findings
@@ -44,16 +50,11 @@ from fastscore.suites.summary import ALL, overall_rows
 from fastscore.version import __version__
 
 REJECTS_SHOWN = 200
-SAMPLES = 1_000
-_DESIGNS: tuple[dict[str, Any], ...] = (
-    {},
-    {"pair_by": "dialogue"},
-    {"pair_by": "dialogue", "unpaired": True},
-)
-"""Pairs by id; else by the mean of all that share an id; else independent samples."""
 
 
-def make_content(runs: Sequence[Run], headlines: Sequence[Headlines]) -> Values:
+def make_content(
+    runs: Sequence[Run], headlines: Sequence[Headlines], design: Mapping[str, Any]
+) -> Values:
     """Gather everything that the page of one run or several shows.
 
     Parameters
@@ -62,6 +63,8 @@ def make_content(runs: Sequence[Run], headlines: Sequence[Headlines]) -> Values:
         Runs of one suite.
     headlines
         Their headline metrics.
+    design
+        ``pair_by``, ``cluster`` and ``unpaired``, as in `compare`.
 
     Raises
     ------
@@ -82,11 +85,11 @@ def make_content(runs: Sequence[Run], headlines: Sequence[Headlines]) -> Values:
         for name, run, of_run in zip(short, runs, headlines, strict=True)
     ]
     charts = Charts()
-    comparisons, notes = _comparisons(shown)
+    comparisons, notes = _comparisons(shown, design)
     return {
         "suite": suite,
         "runs": [_about(one) for one in shown],
-        "findings": _findings(shown, comparisons),
+        "findings": _findings(shown, comparisons, design),
         "unit": headlines[0].unit,
         "notes": notes,
         "metrics": metrics_of(suite, shown, comparisons, charts),
@@ -116,34 +119,45 @@ def _about(one: Shown) -> Values:
     }
 
 
-def _comparisons(shown: Sequence[Shown]) -> tuple[dict[str, Comparison], list[str]]:
-    """Compare every further run with the first: by pairs, else as independent samples."""
-    found: dict[str, Comparison] = {}
-    notes = []
-    first = shown[0]
+def _comparisons(
+    shown: Sequence[Shown], design: Mapping[str, Any]
+) -> tuple[dict[str, Comparison], list[str]]:
+    """Compare every further run with the first, all of them as one family of tests."""
+    if len(shown) == 1:
+        return {}, []
+    first, others, notes = shown[0], list(shown[1:]), []
+    how = Inference.of(
+        first.run.suite.design,
+        pair_by=design.get("pair_by"),
+        cluster=design.get("cluster"),
+        paired=not design.get("unpaired"),
+        contrasts="first",
+    )
     for one in shown[1:]:
-        for how in _DESIGNS:
-            try:
-                comparison = compare(
-                    first.run,
-                    one.run,
-                    allow_different_signatures=True,
-                    samples=SAMPLES,
-                    cluster=first.headlines.cluster,
-                    **how,
-                )
-            except FastscoreError as error:
-                if how is _DESIGNS[-1]:
-                    notes.append(f"{one.name} is not compared with {first.name}: {error.message}")
-                continue
-            if comparison.differing:  # no side is the better one if they were scored differently
-                nothing = pl.lit(None, dtype=pl.String)
-                rows = comparison.differences.with_columns(verdict=nothing)
-                comparison = replace(comparison, differences=rows)
-            found[one.name] = comparison
-            notes += comparison.notes
-            break
-    return found, notes
+        try:
+            pairs_in_common(first.run, one.run, how)
+        except FastscoreError as error:
+            notes.append(f"{one.name} is not compared with {first.name}: {error.message}")
+            others.remove(one)
+    if not others:
+        return {}, notes
+    compared = [first, *others]
+    runs = [one.run for one in compared]
+    found = compare_runs(
+        runs,
+        choose_metrics(runs),
+        how,
+        names=[one.name for one in compared],
+        allow_different_signatures=True,
+    )
+    comparisons = {}
+    for one in others:
+        rows = found.differences.filter(pl.col("b") == one.name)
+        differing = check_signatures([first.run, one.run], allow=True)
+        if differing:  # no side is the better one if they were scored differently
+            rows = rows.with_columns(verdict=pl.lit("", dtype=pl.String))
+        comparisons[one.name] = replace(found, differences=rows, differing=tuple(differing))
+    return comparisons, [*notes, *found.notes, *verdict_notes(found)]
 
 
 def _compared(comparison: Comparison) -> str:
@@ -156,14 +170,16 @@ def _compared(comparison: Comparison) -> str:
     )
 
 
-def _findings(shown: Sequence[Shown], comparisons: Mapping[str, Comparison]) -> list[Values]:
+def _findings(
+    shown: Sequence[Shown], comparisons: Mapping[str, Comparison], design: Mapping[str, Any]
+) -> list[Values]:
     found = [
         {"kind": "compared", "text": _compared(comparison), "metric": "", "run": ""}
         for comparison in comparisons.values()
     ]
     for one in shown:
         name = one.name if len(shown) > 1 else ""
-        findings = list_findings(one.run, one.headlines)
+        findings = list_findings(one.run, one.headlines, design)
         found += [asdict(finding) | {"run": name} for finding in findings]
     return found
 
@@ -218,6 +234,8 @@ def write_report(
     runs: Sequence[Run | str | PathLike[str]],
     output: str | PathLike[str],
     *,
+    pair_by: str | None = None,
+    unpaired: bool = False,
     cluster: str | None = None,
     headlines: Sequence[Headlines] = (),
 ) -> Path:
@@ -229,9 +247,8 @@ def write_report(
         Complete runs; the first is what the others are compared with.
     output
         The HTML file, replaced where there is one.
-    cluster
-        The column that names the units of intervals and tests in the findings, such as a user.
-        Default: the dialogue.
+    pair_by, unpaired, cluster
+        As in `compare`.
     headlines
         The headline metrics of the runs, if they were read before; then `cluster` is theirs.
 
@@ -257,11 +274,12 @@ def write_report(
     path = Path(output)
     check_output(path, "a report", begins=PAGE_MARK)
     read = headlines or [read_headlines(run, cluster=cluster) for run in opened]
-    commit_bytes(path, render(opened, read).encode())
+    design = {"pair_by": pair_by, "unpaired": unpaired, "cluster": cluster}
+    commit_bytes(path, render(opened, read, design).encode())
     return path
 
 
-def render(runs: Sequence[Run], headlines: Sequence[Headlines]) -> str:
+def render(runs: Sequence[Run], headlines: Sequence[Headlines], design: Mapping[str, Any]) -> str:
     """Return the page's HTML."""
     environment = Environment(
         loader=PackageLoader(_PACKAGE, "templates"),
@@ -283,7 +301,7 @@ def render(runs: Sequence[Run], headlines: Sequence[Headlines]) -> str:
     )
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return environment.get_template("report.html").render(
-        **make_content(runs, headlines),
+        **make_content(runs, headlines, design),
         style=Markup(style),
         script=Markup(script),
         script_hash=f"sha256-{digest}",

@@ -1,0 +1,675 @@
+"""What a comparison is, and how it is shown to a person or to a program: no number is made here."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from html import escape
+from types import MappingProxyType
+from typing import Any
+
+import polars as pl
+
+from fastscore.results.metric_text import (
+    NONE,
+    counted,
+    decimals_for,
+    interval_text,
+    number_text,
+    p_text,
+    write_csv,
+)
+from fastscore.results.repeats import PASS_SCHEMA, REPEATS_SCHEMA, passes_grid, repeats_grid
+from fastscore.results.summary_table import ARROWS, main_reason, name_columns
+from fastscore.statistics import ALPHA
+from fastscore.suites.declarations import NULL_REASONS, Metric
+from fastscore.terminal import plain, result_console, write
+from fastscore.terminal.grids import (
+    Column,
+    Format,
+    Grid,
+    column_of,
+    html_table,
+    print_notes,
+    show_grids,
+)
+
+EMPTY: Mapping[int, str] = MappingProxyType({})
+NAMED = 4
+MOST_NOTES = 12
+VERDICTS = ("better", "worse", "higher", "lower")
+EFFECTS = {"paired": "g_z", "independent": "g"}
+
+Record = Mapping[str, Any]
+
+SIDES_SCHEMA: dict[str, pl.DataType] = {
+    "group": pl.String(),
+    "side": pl.String(),
+    "metric": pl.String(),
+    "n": pl.Int64(),
+    "n_null": pl.Int64(),
+    **{f"n_{reason}": pl.Int64() for reason in NULL_REASONS},
+    "n_dialogues": pl.Int64(),
+    "n_units": pl.Int64(),
+    "mean": pl.Float64(),
+    "low": pl.Float64(),
+    "high": pl.Float64(),
+    "standard_error": pl.Float64(),
+    "degrees_of_freedom": pl.Float64(),
+    "reason": pl.String(),
+}
+"""One row a group, side and metric, over all rows of the side: rows with and without a value, the
+dialogues and units with a value, the mean over rows with its 95 % interval, and why it has none."""
+
+DIFFERENCES_SCHEMA: dict[str, pl.DataType] = {
+    "group": pl.String(),
+    "a": pl.String(),
+    "b": pl.String(),
+    "metric": pl.String(),
+    "design": pl.Enum(["paired", "independent"]),
+    "pair": pl.String(),
+    "unit": pl.String(),
+    "n_a": pl.Int64(),
+    "n_b": pl.Int64(),
+    "n_base": pl.Int64(),
+    "n_units": pl.Int64(),
+    "null_a": pl.Int64(),
+    "null_b": pl.Int64(),
+    "mean_a": pl.Float64(),
+    "mean_b": pl.Float64(),
+    "difference": pl.Float64(),
+    "low": pl.Float64(),
+    "high": pl.Float64(),
+    "standard_error": pl.Float64(),
+    "degrees_of_freedom": pl.Float64(),
+    "method": pl.String(),
+    "test": pl.String(),
+    "p": pl.Float64(),
+    "p_holm": pl.Float64(),
+    "family": pl.String(),
+    "family_size": pl.Int64(),
+    "alpha": pl.Float64(),
+    "significant": pl.Boolean(),
+    "verdict": pl.String(),
+    "p_skewed": pl.Float64(),
+    "higher": pl.Int64(),
+    "lower": pl.Int64(),
+    "p_sign": pl.Float64(),
+    "uneven": pl.Float64(),
+    "margin": pl.Float64(),
+    "p_no_worse": pl.Float64(),
+    "p_equal": pl.Float64(),
+    "effect": pl.Float64(),
+    "effect_low": pl.Float64(),
+    "effect_high": pl.Float64(),
+    "detectable": pl.Float64(),
+    "plan": pl.Float64(),
+    "units_needed": pl.Int64(),
+    "repeats_needed": pl.Int64(),
+    "reason": pl.String(),
+}
+"""One row a group, pair of sides and metric. ``pair`` and ``unit`` name the design. ``n_a`` and
+``n_b`` count the pairs that have a value on both sides, or each side's dialogues with a value;
+``n_base`` what the first side has with a value; ``n_units`` the units; ``null_a`` and ``null_b``
+the pairs that are null on that side only, or the side's dialogues without a value.
+``difference`` is ``mean_b - mean_a`` with its interval of level ``1 - alpha`` by ``method``;
+``p`` tests that difference, by ``test``; ``p_holm`` is corrected over the ``family_size``
+distinct tests of its ``family``. ``significant`` is whether it is below ``alpha`` and the
+interval excludes 0; ``verdict`` then is ``better``, ``worse``, ``higher`` or ``lower``, else
+empty. ``p_skewed`` is adjusted for skewness; ``higher`` and ``lower`` count units, and
+``p_sign`` is their sign test. ``uneven`` is the part of the difference that comes from unequal
+numbers of rows: a verdict is withheld if it is the larger part. ``p_no_worse`` and ``p_equal``
+are corrected one-sided tests of the ``margin``. ``effect`` is Hedges' g with its interval.
+``detectable`` is a true difference that has a verdict with a probability of at least .8, at the
+corrected level; ``units_needed`` and ``repeats_needed`` are how many it takes for the difference
+``plan``. ``reason`` tells why there is no interval or no test."""
+
+DROPS_SCHEMA: dict[str, pl.DataType] = {
+    "metric": pl.String(),
+    "a": pl.String(),
+    "b": pl.String(),
+    "n_a": pl.Int64(),
+    "n_units": pl.Int64(),
+    "null_b": pl.Int64(),
+    "mean_a": pl.Float64(),
+    "mean_b": pl.Float64(),
+    "drop": pl.Float64(),
+    "low": pl.Float64(),
+    "high": pl.Float64(),
+    "limit": pl.Float64(),
+    "p": pl.Float64(),
+    "p_holm": pl.Float64(),
+    "outcome": pl.String(),
+}
+"""One row a metric with a limit: how much worse the second side is, with its interval, and the
+one-sided p of a true drop of at most the limit, corrected over the limits."""
+
+OMNIBUS_SCHEMA: dict[str, pl.DataType] = {
+    "group": pl.String(),
+    "metric": pl.String(),
+    "p": pl.Float64(),
+    "p_holm": pl.Float64(),
+}
+"""One row a metric: the p of "all sides have one mean", corrected over the metrics."""
+
+PUBLISHED_SCHEMA: dict[str, pl.DataType] = {
+    "group": pl.String(),
+    "a": pl.String(),
+    "b": pl.String(),
+    "metric": pl.String(),
+    "n_a": pl.Int64(),
+    "n_b": pl.Int64(),
+    "mean_a": pl.Float64(),
+    "normal_low_a": pl.Float64(),
+    "normal_high_a": pl.Float64(),
+    "mean_b": pl.Float64(),
+    "normal_low_b": pl.Float64(),
+    "normal_high_b": pl.Float64(),
+    "cohens_d": pl.Float64(),
+    "student_t": pl.Float64(),
+    "student_p": pl.Float64(),
+    "welch_t": pl.Float64(),
+    "welch_p": pl.Float64(),
+    "mann_whitney_u": pl.Float64(),
+    "mann_whitney_p": pl.Float64(),
+}
+"""The statistics of the public guest_simulation code and document, one row a group, pair of sides
+and metric: independent samples of one value a dialogue. ``normal`` is the mean -/+ 1.96 standard
+errors with variances over n, as is the pooled deviation of ``cohens_d``. Nothing is corrected."""
+
+RANKING_SCHEMA: dict[str, pl.DataType] = {
+    "group": pl.String(),
+    "metric": pl.String(),
+    "place": pl.Int64(),
+    "system": pl.String(),
+    "mean_difference": pl.Float64(),
+    "sample": pl.String(),
+    "place_low": pl.Int64(),
+    "place_high": pl.Int64(),
+    "letters": pl.String(),
+    "is_best": pl.Boolean(),
+}
+"""One row a group, metric and system, best first, by its mean difference from the others over the
+``sample`` that is named. At least ``place_low - 1`` systems have a verdict of being better, and all
+beyond ``place_high`` of being worse. Systems with a letter in common cannot be told apart;
+``is_best`` if that letter is the first's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What `compare` returns.
+
+    Parameters
+    ----------
+    suite
+        The suite of the runs.
+    sides
+        In `SIDES_SCHEMA`.
+    differences
+        In `DIFFERENCES_SCHEMA`.
+    ranking
+        In `RANKING_SCHEMA`; no row for two systems.
+    notes
+        What a reader must know: other signatures, pairs without a partner, too few units.
+    unit
+        What the units are: the columns whose values they have.
+    alpha
+        The level below which a corrected p-value is significant.
+    metrics
+        What is compared. A judge's scores are among it.
+    published
+        In `PUBLISHED_SCHEMA`; no row unless they were asked for.
+    repeats
+        In `REPEATS_SCHEMA`; no row without a column of repeats.
+    pass_k
+        In `PASS_SCHEMA`: pass^k of metrics that are 0 or 1; no row without a column of repeats.
+    drops, omnibus
+        In `DROPS_SCHEMA` and `OMNIBUS_SCHEMA`; no row unless limits, or a test of all sides at
+        once, were asked for.
+    differing
+        The parts of signatures that differ.
+
+    Examples
+    --------
+    >>> found = fastscore.compare("run", by="miner_uid", metrics=["average_U_best_early"])
+    >>> found.ranking.head(3)
+    """
+
+    suite: str
+    sides: pl.DataFrame
+    differences: pl.DataFrame
+    ranking: pl.DataFrame
+    notes: tuple[str, ...]
+    unit: str = "dialogue"
+    alpha: float = ALPHA
+    metrics: tuple[Metric, ...] = ()
+    published: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=PUBLISHED_SCHEMA))
+    repeats: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=REPEATS_SCHEMA))
+    pass_k: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=PASS_SCHEMA))
+    differing: tuple[str, ...] = ()
+    drops: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=DROPS_SCHEMA))
+    omnibus: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=OMNIBUS_SCHEMA))
+
+    @property
+    def metric_by_id(self) -> dict[str, Metric]:
+        """What is compared, by id."""
+        return {metric.id: metric for metric in self.metrics}
+
+    def __str__(self) -> str:
+        """Return the headline: what differs and in which direction."""
+        return headline(self)
+
+    def _repr_html_(self) -> str:
+        """Show the differences as a small table, in a notebook."""
+        return comparison_html(self)
+
+
+def show_comparison(comparison: Comparison, *, format: Format = "table") -> None:
+    """Show how the sides differ, their means and what a reader must know beside that."""
+    if format == "json":
+        write(comparison_json(comparison))
+    elif format == "csv":
+        write(write_csv(_named(comparison)))
+    elif format == "table":
+        show_grids(comparison_grids(comparison), format, plain(headline(comparison)))
+        print_notes(result_console(), [*comparison.notes, *verdict_notes(comparison)])
+    else:
+        show_grids([*paper_grids(comparison), *comparison_grids(comparison)], format)
+
+
+def comparison_json(comparison: Comparison) -> str:
+    """Return a comparison as JSON, every number at full precision."""
+    content: dict[str, Any] = {
+        "suite": comparison.suite,
+        "notes": comparison.notes,
+        "unit": comparison.unit,
+        "alpha": comparison.alpha,
+        "sides": comparison.sides.to_dicts(),
+        "differences": comparison.differences.to_dicts(),
+    }
+    for name in ("ranking", "published", "repeats", "pass_k", "drops", "omnibus"):
+        table: pl.DataFrame = getattr(comparison, name)
+        if table.height:
+            content[name] = table.to_dicts()
+    return json.dumps(content, indent=2, ensure_ascii=False) + "\n"
+
+
+def comparison_html(comparison: Comparison) -> str:
+    """Return the headline and the differences as HTML, every text escaped."""
+    tables = (
+        html_table((column.header for column in grid.columns), grid.rows, grid.title)
+        for grid in comparison_grids(comparison)[:-1]
+    )
+    return "".join([f"<p>{escape(headline(comparison))}</p>", *tables])
+
+
+def comparison_grids(comparison: Comparison) -> list[Grid]:
+    """Lay out a ranking of three systems or more, the differences, then the means of the sides."""
+    declared = comparison.metric_by_id
+    designs = _comparable(comparison).partition_by("design", maintain_order=True)
+    grids = [_differences(design, comparison) for design in designs]
+    if comparison.ranking.height:
+        grids.insert(0, _ranking(comparison.ranking, declared))
+    if comparison.repeats.height:
+        names = _names(comparison.repeats["metric"].to_list(), declared)
+        grids.append(repeats_grid(comparison.repeats, names))
+    if comparison.pass_k.height:
+        grids.insert(0, passes_grid(comparison.pass_k, comparison.unit))
+    if comparison.published.height:
+        grids.append(_published(comparison.published, declared))
+    return [*grids, _sides(comparison)]
+
+
+def paper_grids(comparison: Comparison) -> Iterator[Grid]:
+    """Lay out the means of each group with a row a system and a column a metric, best in bold.
+
+    A mean is in bold if it cannot be told from the best one, unless that holds for all. Two
+    systems have no ranking: the better one is in bold if the difference has a verdict.
+    """
+    declared = comparison.metric_by_id
+    sides = comparison.sides.filter(pl.col("n") > 0)
+    for (group,), rows in sides.group_by("group", maintain_order=True):
+        systems = rows["side"].unique(maintain_order=True).to_list()
+        bold = _best(comparison, group)
+        columns = [Column("system", tuple(systems), right=False)]
+        for metric in rows["metric"].unique(maintain_order=True):
+            records = {row["side"]: row for row in rows.filter(metric=metric).to_dicts()}
+            decimals = decimals_for(row["mean"] for row in records.values())
+            cells = tuple(_mean_cell(records.get(system), min(decimals, 3)) for system in systems)
+            marked = frozenset(
+                place for place, system in enumerate(systems) if (metric, system) in bold
+            )
+            arrow = ARROWS[declared[metric].better].strip()
+            columns.append(Column(f"{metric} {arrow}".strip(), cells, bold=marked))
+        title = f"means with 95 % confidence intervals (unit: {comparison.unit})"
+        yield Grid(_within(group, title), tuple(columns))
+
+
+def headline(comparison: Comparison) -> str:
+    """Return one sentence on what differs and in which direction, by the headline metrics."""
+    told = _comparable(comparison)
+    if told.is_empty():
+        return "Nothing is compared: no metric has a value on both sides."
+    copies = [metric.id for metric in comparison.metrics if metric.same_test_as]
+    head = told.filter(pl.col("family") == "headline")
+    head = head if head.height else told
+    distinct = head.filter(pl.col("metric").is_in(copies).not_())
+    head = distinct if distinct.height else head
+    rows = head.to_dicts()
+    size = max((row["family_size"] or 0 for row in rows), default=0)
+    designs = " and ".join(dict.fromkeys(map(design_text, rows)))
+    how = f"{designs}; Holm-corrected p < {comparison.alpha:g} over {counted(size, 'tests')}"
+    pairs = {(row["group"], row["a"], row["b"]) for row in rows}
+    clear = [row for row in rows if row["verdict"]]
+    if len(pairs) > 1:
+        return _many(rows, clear, how)
+    row = rows[0]
+    if not any(one["difference"] for one in rows):
+        return f"{row['b']} equals {row['a']} in the mean of every headline metric."
+    if all(one["p"] is None for one in rows):
+        return f"{row['b']} against {row['a']}: no headline metric can be tested ({designs})."
+    parts = []
+    for verdict in (*VERDICTS, "equal", "no worse"):
+        found = [
+            f"{one['metric']} {_signed(one['difference'])}{_nulls_beside(one)}"
+            for one in rows
+            if verdict_text(one) == verdict
+        ]
+        if found:
+            more = ", ..." if len(found) > NAMED else ""
+            of_margin = "" if verdict in VERDICTS else f" within {row['margin']:g}"
+            names = f"{', '.join(found[:NAMED])}{more}"
+            parts.append(f"{verdict}{of_margin} in {counted(len(found), 'metrics')}: {names}")
+    if not parts:
+        return f"{row['b']} and {row['a']} cannot be told apart in any headline metric ({how})."
+    undecided = sum(verdict_text(one) == NONE for one in rows)
+    others = f"; undecided in {counted(undecided, 'metrics')}" if undecided else ""
+    return f"{row['b']} against {row['a']}: {'; '.join(parts)}{others} ({how})."
+
+
+def _many(rows: Sequence[Record], clear: Sequence[Record], how: str) -> str:
+    n_tested = sum(row["p"] is not None for row in rows)
+    untested = f"; {len(rows) - n_tested:,} have no test" if n_tested < len(rows) else ""
+    if not n_tested:
+        return f"None of {len(rows):,} differences in headline metrics can be tested."
+    if not clear:
+        return (
+            f"None of {n_tested:,} tested differences in headline metrics is significant "
+            f"({how}){untested}."
+        )
+    largest = max(clear, key=lambda row: abs(row["effect"] or 0.0))
+    return (
+        f"{len(clear):,} of {n_tested:,} tested differences in headline metrics are significant "
+        f"({how}), the largest effect in {_within(largest['group'], largest['metric'])}, "
+        f"{_signed(largest['difference'])} at {largest['b']} against {largest['a']}{untested}."
+    )
+
+
+def design_text(row: Record) -> str:
+    """Name the design of a difference: what a pair is, and the unit if it is another."""
+    how = f"pairs by {row['pair']}" if row["pair"] else "independent samples"
+    return how if row["unit"] == row["pair"] else f"{how}, unit {row['unit']}"
+
+
+def verdict_text(row: Record) -> str:
+    """Return the verdict, what the margin shows, or that the difference is undecided."""
+    if row["verdict"] or row["margin"] is None:
+        return str(row["verdict"] or NONE)
+    if row["p_equal"] is not None and row["p_equal"] < row["alpha"]:
+        return "equal"
+    no_worse = row["p_no_worse"] is not None and row["p_no_worse"] < row["alpha"]
+    return "no worse" if no_worse else NONE
+
+
+def remarks(row: Record) -> list[str]:
+    """Return what a reader must know beside a verdict."""
+    found = [
+        f"{row[f'null_{side}']:,} null in {row[side]} only"
+        if row["design"] == "paired"
+        else f"{row[f'null_{side}']:,} null in {row[side]}"
+        for side in ("a", "b")
+        if row[f"null_{side}"]
+    ]
+    value, verdict = row["difference"], row["verdict"]
+    if value is not None and row["uneven"]:
+        is_most = abs(row["uneven"]) > abs(value - row["uneven"])
+        withheld = ", so there is no verdict" if is_most and row["significant"] else ""
+        found.append(
+            f"{_signed(row['uneven'])} of {_signed(value)} comes from unequal numbers of rows"
+            f"{withheld}"
+        )
+    if not verdict:
+        return found
+    skewed = row["p_skewed"]
+    if skewed is not None and skewed * row["family_size"] >= row["alpha"]:
+        found.append(
+            f"not significant if rare large values are missing by chance (skewed: p = "
+            f"{p_text(skewed)})"
+        )
+    higher, lower = row["higher"], row["lower"]
+    if higher is not None and (higher - lower) * value < 0:
+        found.append(f"{higher:,} of {higher + lower:,} units are higher, {lower:,} lower")
+    return found
+
+
+def _nulls_beside(row: Record) -> str:
+    nulls = [remark for remark in remarks(row) if " null in " in remark]
+    return f" ({', '.join(nulls)})" if nulls else ""
+
+
+def _signed(value: float) -> str:
+    return f"{value:+.{decimals_for([value])}f}"
+
+
+def _within(group: object, text: str) -> str:
+    """Write before a text to which group it belongs."""
+    return text if group is None else f"{group}: {text}"
+
+
+def _named(comparison: Comparison) -> pl.DataFrame:
+    """Put each metric's name and direction beside its id."""
+    about = pl.DataFrame(
+        [(metric.id, metric.name, metric.better) for metric in comparison.metrics],
+        schema=["metric", "name", "better"],
+        orient="row",
+    )
+    rows = comparison.differences.join(about, on="metric", how="left", maintain_order="left")
+    first = ("group", "a", "b", "metric", "name", "better")
+    return rows.select(*first, pl.exclude(*first))
+
+
+def _comparable(comparison: Comparison) -> pl.DataFrame:
+    """Return the differences that a reader is told: those of two means."""
+    return comparison.differences.filter(pl.col("difference").is_not_null())
+
+
+def verdict_notes(comparison: Comparison) -> list[str]:
+    """Note what a reader must know beside the verdicts, and which metrics have no difference."""
+    rows = comparison.differences.to_dicts()
+    notes, empty = [], list[str]()
+    several = len({(row["group"], row["a"], row["b"]) for row in rows}) > 1
+    for row in rows:
+        at = f", {_sides_of(row)}" if several else ""
+        if row["difference"] is not None or row["null_a"] or row["null_b"]:
+            notes += [f"{row['metric']}{at}: {text}" for text in remarks(row)]
+        else:
+            empty.append(row["metric"])
+    told = {row["metric"] for row in rows if row["metric"] not in empty}
+    empty = [id for id in dict.fromkeys(empty) if id not in told]
+    if empty:
+        notes.append(f"no difference, without a value on both sides: {', '.join(empty)}")
+    if len(notes) > MOST_NOTES:
+        left = len(notes) - MOST_NOTES
+        notes[MOST_NOTES:] = [f"{counted(left, 'more notes')} on single verdicts: see csv or json"]
+    return notes
+
+
+def _best(comparison: Comparison, group: object) -> set[tuple[str, str]]:
+    """Return the metrics and systems whose mean cannot be told from the best one."""
+    of_group = pl.col("group").eq_missing(pl.lit(group, pl.String))
+    ranking = comparison.ranking.filter(of_group)
+    if ranking.height:
+        told = ranking.filter(pl.col("is_best").all().over("metric").not_(), "is_best")
+        return set(told.select("metric", "system").iter_rows())
+    is_better = pl.col("verdict") == "better"
+    rows = comparison.differences.filter(of_group, is_better | (pl.col("verdict") == "worse"))
+    return set(rows.select("metric", pl.when(is_better).then("b").otherwise("a")).iter_rows())
+
+
+def _names(
+    ids: Sequence[str], declared: Mapping[str, Metric], headings: Mapping[int, str] = EMPTY
+) -> list[Column]:
+    """Name the metrics, and the rows that head others."""
+    names = [headings.get(place) or declared[id].name for place, id in enumerate(ids)]
+    arrows = [ARROWS[declared[id].better] if id else "" for id in ids]
+    return name_columns(ids, names, arrows, drop=-6)
+
+
+def _differences(rows: pl.DataFrame, comparison: Comparison) -> Grid:
+    records: list[Record] = []
+    headings: dict[int, str] = {}
+    pairs = rows.partition_by("group", "a", "b", maintain_order=True)
+    for pair in pairs:
+        if len(pairs) > 1:
+            headings[len(records)] = _sides_of(pair.row(0, named=True))
+            records.append({})
+        records += pair.to_dicts()
+    first = rows.row(0, named=True)
+    design = str(first["design"])
+    sides = _sides_of(first) if len(pairs) == 1 else "b against a"
+    ids = [row.get("metric", "") for row in records]
+    column = partial(column_of, records)
+    level = f"{100 * (1 - comparison.alpha):g} % CI"
+    columns = [
+        *_names(ids, comparison.metric_by_id, headings),
+        column("mean a", lambda row: number_text(row["mean_a"], _decimals(row)), drop=-3),
+        column("mean b", lambda row: number_text(row["mean_b"], _decimals(row)), drop=-2),
+        column(f"difference [{level}]", _difference),
+        column(f"p (Holm, α={comparison.alpha:g})", _marked),
+        column("", verdict_text, right=False, drop=3),
+        column(f"{EFFECTS[design]} [95 % CI]", _effect, drop=-1),
+        column("p", lambda row: p_text(row["p"]), drop=-5),
+        column("detectable", lambda row: number_text(row["detectable"], 3), drop=-7),
+    ]
+    if any(row and row["plan"] is not None for row in records):
+        columns.append(column(f"units for {first['plan']:g}", _needed))
+    if any(row and (row["null_a"] or row["null_b"]) for row in records):
+        columns.append(column("null a, b", lambda row: f"{row['null_a']:,}, {row['null_b']:,}"))
+    if design == "paired":
+        columns.append(column("pairs", lambda row: f"{row['n_a']:,}", drop=-4))
+        columns.append(column("+, -", lambda row: f"{row['higher']:,}, {row['lower']:,}", drop=-6))
+    else:
+        columns.append(column("n a, n b", lambda row: f"{row['n_a']:,}, {row['n_b']:,}", drop=-4))
+    if any(row and row["reason"] for row in records):
+        columns.append(column("null", lambda row: row["reason"] or "", right=False, drop=2))
+    families = rows.drop_nulls("p_holm").group_by("family", maintain_order=True)
+    sizes = [f"{name} {size:,}" for name, size in families.agg(pl.max("family_size")).rows()]
+    tests = f"tests: {', '.join(sizes)}" if sizes else "no test"
+    title = f"{design}: {sides} ({design_text(first)}; {tests})"
+    return Grid(title, tuple(columns), frozenset(headings))
+
+
+def _needed(row: Record) -> str:
+    """Write how many units, or how many repeats, the planned difference takes."""
+    ways = [("", row["units_needed"]), (" repeats", row["repeats_needed"])]
+    return " or ".join(f"{n:,}{what}" for what, n in ways if n is not None) or NONE
+
+
+def _ranking(rows: pl.DataFrame, declared: Mapping[str, Metric]) -> Grid:
+    records: list[Record] = []
+    headings: dict[int, str] = {}
+    for part in rows.partition_by("group", "metric", maintain_order=True):
+        first = part.row(0, named=True)
+        metric = declared[first["metric"]]
+        name = f"{metric.name} ({metric.id}) {ARROWS[metric.better]}"
+        headings[len(records)] = _within(first["group"], name)
+        records += [{}, *part.to_dicts()]
+    column = partial(column_of, records)
+    names = tuple(headings.get(place) or row["system"] for place, row in enumerate(records))
+    columns = (
+        Column("system", names, right=False, wraps=True),
+        column("place", lambda row: str(row["place"])),
+        column("bounds of the place", _places, drop=0),
+        column("mean difference from the others", _lead),
+        column("letters", lambda row: row["letters"], right=False),
+        column("sample", lambda row: row["sample"], right=False, drop=-1),
+    )
+    title = "ranking: systems that share a letter cannot be told apart"
+    return Grid(title, columns, frozenset(headings))
+
+
+def _places(row: Record) -> str:
+    return f"{row['place_low']} to {row['place_high']}"
+
+
+def _lead(row: Record) -> str:
+    return f"{row['mean_difference']:+.{decimals_for([row['mean_difference']])}f}"
+
+
+def _published(rows: pl.DataFrame, declared: Mapping[str, Metric]) -> Grid:
+    records = rows.to_dicts()
+    column = partial(column_of, records)
+    columns = [
+        column("b against a", _sides_of, right=False),
+        *_names([row["metric"] for row in records], declared),
+        column("mean a [normal 95 %]", lambda row: _normal(row, "a"), drop=-2),
+        column("mean b [normal 95 %]", lambda row: _normal(row, "b"), drop=-1),
+        column("Cohen's d", lambda row: number_text(row["cohens_d"], 3)),
+        column("p Student", lambda row: p_text(row["student_p"])),
+        column("p Welch", lambda row: p_text(row["welch_p"])),
+        column("p Mann-Whitney", lambda row: p_text(row["mann_whitney_p"])),
+    ]
+    title = "published statistics: variances over n, nothing corrected"
+    return Grid(title, tuple(columns))
+
+
+def _normal(row: Record, side: str) -> str:
+    return interval_text(row[f"mean_{side}"], row[f"normal_low_{side}"], row[f"normal_high_{side}"])
+
+
+def _sides_of(row: Record) -> str:
+    return _within(row["group"], f"{row['b']} against {row['a']}")
+
+
+def _marked(row: Record) -> str:
+    """Write the corrected p, with a mark after it if it is below alpha."""
+    return p_text(row["p_holm"]) + ("*" if row["significant"] else "")
+
+
+def _difference(row: Record) -> str:
+    return interval_text(row["difference"], row["low"], row["high"], _decimals(row))
+
+
+def _effect(row: Record) -> str:
+    return interval_text(row["effect"], row["effect_low"], row["effect_high"], 2)
+
+
+def _mean_cell(row: Record | None, decimals: int | None = None) -> str:
+    if row is None:
+        return NONE
+    shown = decimals_for([row["mean"]]) if decimals is None else decimals
+    return interval_text(row["mean"], row["low"], row["high"], shown)
+
+
+def _decimals(record: Record) -> int:
+    return decimals_for((record["mean_a"], record["mean_b"], record["difference"]))
+
+
+def _sides(comparison: Comparison) -> Grid:
+    """Lay out every side's mean over all its rows, its interval, n and nulls."""
+    sides = comparison.sides
+    ids = sides["metric"].unique(maintain_order=True).to_list()
+    columns = _names(ids, comparison.metric_by_id)
+    for (group, side), rows in sides.group_by("group", "side", maintain_order=True):
+        records = {record["metric"]: record for record in rows.to_dicts()}
+        cells = tuple(_side(records.get(id)) for id in ids)
+        columns.append(Column(_within(group, str(side)), cells, group=True))
+    title = f"mean of each side over all its rows [95 % CI, unit: {comparison.unit}], n and nulls"
+    return Grid(title, tuple(columns))
+
+
+def _side(record: Record | None) -> str:
+    if record is None:
+        return NONE
+    nulls = f", {record['n_null']:,} {main_reason(record)}" if record["n_null"] else ""
+    return f"{_mean_cell(record)} ({record['n']:,}{nulls})"

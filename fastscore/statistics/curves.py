@@ -1,0 +1,496 @@
+"""The confidence curve of a difference of means: interval and p-values come from one method.
+
+`difference_curve` chooses the method by what the data are. Then `Curve.interval` gives the
+interval at any level, `Curve.p_value` tests "no difference", and `Curve.p_above` and
+`Curve.p_below` test any limit. A verdict, a margin and a gate of the same data therefore agree.
+
+====================  ====================================  ==================================
+method                interval                              p-value
+====================  ====================================  ==================================
+t                     cluster-robust (`clustered`)          t, or permutations of its t
+pooled t              t with the spread of both sides       as t; one side has no spread
+hybrid                Newcombe's (1998) combination of      its inversion, or permutations
+                      both sides' own intervals
+proportions           Newcombe's method 10                  Fisher's exact test
+paired proportions    Bonett and Price (2012)               McNemar's exact test
+sign                  none: all pairs differ by one amount  sign test
+====================  ====================================  ==================================
+"""
+
+import math
+from dataclasses import dataclass, replace
+from functools import cache
+from statistics import NormalDist
+from typing import Any, Literal, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from fastscore.statistics.clustered import (
+    LEAST_UNITS,
+    POWER,
+    Clusters,
+    Estimate,
+    clustered_difference,
+    clustered_mean,
+    t_quantile,
+)
+from fastscore.statistics.resampling import MOST_EXACT, permutation_test, rearrangements
+from fastscore.statistics.samples import TIE_BITS, Values
+from fastscore.statistics.significance import t_below, t_inverse
+
+Method = Literal["t", "pooled t", "hybrid", "proportions", "paired proportions", "sign", "none"]
+Array = npt.NDArray[Any]
+Test = Literal["auto", "t", "permutation"]
+TESTS: tuple[Test, ...] = ("auto", "t", "permutation")
+BY_T = ("t", "pooled t")
+GRID = 2.0**-TIE_BITS
+"""Numbers within this share of each other are equal: decimals leave dust of 1e-16."""
+HALF = 0.5
+"""The share of a side at an end of the range from which on the hybrid method serves."""
+_HALVINGS = 40
+_MOST_UNITS = 10_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """A difference of means ``b - a`` with everything that its interval and tests need.
+
+    Parameters
+    ----------
+    method
+        One of the table above; ``none`` if `reason` says so.
+    value
+        The difference; None without a row on either side.
+    n_units
+        The number of pairs, or of units of the smaller side.
+    error, degrees
+        The cluster-robust standard error and its degrees of freedom.
+    sides
+        The two sides of method ``hybrid``.
+    counts
+        ``(x, n, y, m)`` of proportions, ``(higher, lower, n)`` of paired ones.
+    minimum, width
+        The metric's least value and its range.
+    permuted, least_p
+        The p-value and the name of a permutation test, and the smallest p that it can give.
+    repeat_variance
+        The part of the variance that more dialogues leave, but more repeats reduce.
+    third
+        The third cumulant of the difference, for the test that is adjusted for skewness.
+    reason
+        Why there is no interval, or no test.
+    """
+
+    method: Method
+    value: float | None
+    n_units: int = 0
+    error: float | None = None
+    degrees: float | None = None
+    sides: tuple[Clusters, ...] = ()
+    counts: tuple[int, ...] = ()
+    minimum: float | None = None
+    width: float | None = None
+    permuted: tuple[float, str] | None = None
+    least_p: float = 0.0
+    repeat_variance: float = 0.0
+    third: float = 0.0
+    reason: str | None = None
+
+    @property
+    def test(self) -> str | None:
+        """The name of the test of no difference."""
+        if self.permuted is not None:
+            return self.permuted[1]
+        names = {"proportions": "Fisher", "paired proportions": "McNemar", "none": None}
+        return names.get(self.method, self.method)
+
+    def interval(self, level: float) -> tuple[float | None, float | None]:
+        """Return the confidence interval at a level; no ends if there is none."""
+        if self.method in ("none", "sign") or self.value is None:
+            return None, None
+        if self.method in BY_T:
+            half = t_quantile(self._degrees, level) * self._error
+            low, high = self.value - half, self.value + half
+        elif self.method == "hybrid":
+            low, high = self._hybrid(level)
+        elif self.method == "proportions":
+            low, high = (end * self._width for end in newcombe(*self.counts, level=level))
+        else:
+            low, high = (end * self._width for end in bonett_price(*self.counts, level=level))
+        if self.width is None:
+            return low, high
+        return max(low, -self.width), min(high, self.width)
+
+    def p_value(self) -> float | None:
+        """Return the two-sided p of no difference; None if nothing was seen to differ."""
+        if self.method == "none" or self.value is None:
+            return None
+        if self.permuted is not None:
+            return self.permuted[0]
+        if self.method == "proportions":
+            return fisher(*self.counts)
+        if self.method == "sign" and self.value == 0.0:
+            return None
+        return min(1.0, 2 * min(self._above(0.0), self.opposite()._above(0.0)))
+
+    def p_above(self, limit: float) -> float | None:
+        """Return the one-sided p of a true difference of at most `limit`."""
+        return None if self.method == "none" else self._above(limit)
+
+    def p_below(self, limit: float) -> float | None:
+        """Return the one-sided p of a true difference of at least `limit`."""
+        return self.opposite().p_above(-limit)
+
+    def p_above_skewed(self, limit: float) -> float | None:
+        """Return the larger p of `p_above` and of Hall's transformed t (1992).
+
+        The transformation is monotone. A sample that lacks the rare large values of its population
+        misleads it less than t.
+        """
+        p = self.p_above(limit)
+        if p is None or self.method not in BY_T:
+            return p
+        t, skew = (self._value - limit) / self._error, self.third / self._error**3
+        return max(
+            p, t_below(self._degrees, -(t + skew * t**2 / 3 + skew**2 * t**3 / 27 + skew / 6))
+        )
+
+    def p_skewed(self) -> float | None:
+        """Return the two-sided p of no difference, at least that of the adjusted t."""
+        p = self.p_value()
+        if p is None or self.method not in BY_T:
+            return p
+        ends = (self.p_above_skewed(0.0), self.opposite().p_above_skewed(0.0))
+        return max(p, min(1.0, 2 * min(end for end in ends if end is not None)))
+
+    def p_equal(self, margin: float) -> float | None:
+        """Return the p of two one-sided tests: the true difference is `margin` or more, or less."""
+        ends = (self.p_above(-margin), self.p_below(margin))
+        return None if ends[0] is None or ends[1] is None else max(ends[0], ends[1])
+
+    def detectable(self, alpha: float) -> float | None:
+        """Return the true difference that such data show at a two-sided level in `POWER` of cases.
+
+        None if the method is not t, or if no permutation of so few units can be significant.
+        """
+        if self.method not in BY_T or self.least_p >= alpha:
+            return None
+        return _reach(self._degrees, alpha) * self._error
+
+    def units_needed(self, difference: float, alpha: float) -> int | None:
+        """Return how many units show a true difference at a level in `POWER` of cases.
+
+        The variance between units is taken to fall with their number, the variance between repeats
+        to stay. None if the method is not t, or if no number is enough.
+        """
+        falls = (self.error or 0.0) ** 2 - self.repeat_variance
+        return self._needed(difference, alpha, falls, self.n_units)
+
+    def repeats_needed(self, difference: float, alpha: float, n_repeats: int) -> int | None:
+        """Return the same for the number of repeats of each side, with the units as they are."""
+        return self._needed(difference, alpha, self.repeat_variance, n_repeats)
+
+    def _needed(self, difference: float, alpha: float, falls: float, n: int) -> int | None:
+        """Find the least number of which one part of the variance falls enough, by halving."""
+        if self.method not in BY_T or not difference or not falls:
+            return None
+        stays = self._error**2 - falls
+
+        def shows(number: int) -> bool:
+            reach = _reach(max(1.0, self._degrees * number / n), alpha)
+            return reach * math.sqrt(stays + falls * n / number) <= abs(difference)
+
+        least, most = LEAST_UNITS, _MOST_UNITS
+        if not shows(most):
+            return None
+        while least < most:
+            middle = (least + most) // 2
+            least, most = (least, middle) if shows(middle) else (middle + 1, most)
+        return least
+
+    def opposite(self) -> "Curve":
+        """Return the curve of ``a - b``."""
+        counts = self.counts
+        if self.method == "proportions":
+            counts = (*counts[2:], *counts[:2])
+        elif counts:
+            counts = (counts[1], counts[0], counts[2])
+        return replace(
+            self,
+            value=None if self.value is None else 0.0 - self.value,
+            sides=self.sides[::-1],
+            counts=counts,
+            third=0.0 - self.third,
+        )
+
+    def _above(self, limit: float) -> float:
+        if self.method == "sign":
+            return 2.0**-self.n_units if self._value > limit + GRID * max(1.0, abs(limit)) else 1.0
+        if self.method in BY_T:
+            return t_below(self._degrees, (limit - self._value) / self._error)
+        if limit == 0.0 and self.method == "paired proportions":
+            higher, lower, _ = self.counts
+            return binomial_tail(higher, higher + lower)
+        if limit == 0.0 and self.method == "proportions":
+            return hypergeometric_tail(*self.counts)
+        if self._value <= limit:
+            return 1.0 - self.opposite()._inverted(-limit)
+        return self._inverted(limit)
+
+    def _inverted(self, limit: float) -> float:
+        """Return the one-sided p at which the interval's lower end reaches a limit, by halving."""
+        low, high = 1e-12, 1.0
+        for _ in range(_HALVINGS):
+            middle = (low + high) / 2
+            reaches = cast("float", self.interval(1 - middle)[0]) <= limit
+            low, high = (middle, high) if reaches else (low, middle)
+        return (low + high) / 4
+
+    def _hybrid(self, level: float) -> tuple[float, float]:
+        (below_a, above_a), (below_b, above_b) = (
+            _reaches(side, self.minimum, self._maximum, level) for side in self.sides
+        )
+        low = self._value - math.hypot(below_b, above_a)
+        return low, self._value + math.hypot(above_b, below_a)
+
+    @property
+    def _value(self) -> float:
+        assert self.value is not None
+        return self.value
+
+    @property
+    def _error(self) -> float:
+        assert self.error is not None
+        return self.error
+
+    @property
+    def _degrees(self) -> float:
+        assert self.degrees is not None
+        return self.degrees
+
+    @property
+    def _width(self) -> float:
+        return 1.0 if self.width is None else self.width
+
+    @property
+    def _maximum(self) -> float | None:
+        return None if self.minimum is None else self.minimum + self._width
+
+
+def difference_curve(
+    a: Clusters,
+    b: Clusters,
+    *,
+    shared: bool,
+    minimum: float | None = None,
+    maximum: float | None = None,
+    test: Test = "auto",
+    seed: int = 0,
+    repeated: Estimate | None = None,
+) -> Curve:
+    """Choose the method by what the data are, and return the curve of ``mean b - mean a``.
+
+    Parameters
+    ----------
+    a, b, shared, minimum, maximum
+        As in `fastscore.statistics.clustered.clustered_difference`.
+    test
+        ``t``, ``permutation``, or ``auto``: exact permutations if there are at most `MOST_EXACT` of
+        them, else t. Proportions and constant pairs have tests of their own.
+    seed
+        Seed of drawn permutations.
+    repeated
+        The difference with the variance between repeats, of `repeated_difference`: its test is t.
+    """
+    bounded = minimum is not None and maximum is not None
+    width = cast("float", maximum) - cast("float", minimum) if bounded else None
+    found = clustered_difference(a, b, shared=shared, minimum=minimum, maximum=maximum)
+    curve = Curve("t", found.value, found.n_units, minimum=minimum, width=width)
+    if found.value is None or found.n_units < LEAST_UNITS:
+        return replace(curve, method="none", reason="too_few_units")
+    curve = replace(curve, error=found.standard_error, degrees=found.degrees_of_freedom)
+    if repeated is not None and repeated.standard_error:
+        more = repeated.standard_error**2 - cast("float", found.standard_error) ** 2
+        return replace(
+            curve,
+            error=repeated.standard_error,
+            degrees=repeated.degrees_of_freedom,
+            repeat_variance=max(0.0, more),
+        )
+    at_maximum = _at_ends(a, b, minimum, maximum, shared=shared) if bounded else None
+    if at_maximum is not None:
+        return _of_proportions(curve, *at_maximum, shared=shared)
+    if not found.standard_error and shared:
+        largest = max(abs(a.mean), abs(b.mean))
+        value = 0.0 if abs(found.value) <= GRID * largest else found.value
+        return replace(curve, method="sign", value=value, error=0.0, reason="zero_variance")
+    is_hybrid = bounded and not shared and _is_hybrid(a, b, minimum, maximum)
+    if is_hybrid:
+        curve = replace(curve, method="hybrid", sides=(a, b))
+    elif not found.standard_error:
+        return replace(curve, method="none", reason="zero_variance")
+    elif not shared and any(_is_constant(side) for side in (a, b)):
+        return _pooled(curve, a, b)
+    influences = (b.deletions - a.deletions,) if shared else (b.deletions, -a.deletions)
+    curve = replace(curve, third=float(sum((one**3).sum() for one in influences)))
+    n_rearranged = rearrangements(a, b, shared=shared)
+    if test == "t" or (n_rearranged > MOST_EXACT and (test == "auto" or is_hybrid)):
+        return curve
+    permuted = permutation_test(a, b, shared=shared, seed=seed)
+    if permuted.p_value is None:
+        return curve
+    name = "exact permutation" if permuted.is_exact else "permutation"
+    # a rearrangement and its mirror are equally far from 0
+    is_mirrored = shared or a.counts.size == b.counts.size
+    least = (2 if is_mirrored else 1) / n_rearranged if permuted.is_exact else 0.0
+    return replace(curve, permuted=(permuted.p_value, name), least_p=least)
+
+
+def wilson(x: int, n: int, *, level: float) -> tuple[float, float]:
+    """Return Wilson's score interval (1927) of x successes in n trials."""
+    z, p = _normal_quantile(level), x / n
+    centre, half = p + z * z / (2 * n), z * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
+    return (centre - half) / (1 + z * z / n), (centre + half) / (1 + z * z / n)
+
+
+def newcombe(x: int, n: int, y: int, m: int, *, level: float) -> tuple[float, float]:
+    """Return Newcombe's interval (1998, method 10) of y / m - x / n."""
+    p, q = x / n, y / m
+    (low_p, high_p), (low_q, high_q) = wilson(x, n, level=level), wilson(y, m, level=level)
+    return q - p - math.hypot(q - low_q, high_p - p), q - p + math.hypot(high_q - q, p - low_p)
+
+
+def bonett_price(higher: int, lower: int, n: int, *, level: float) -> tuple[float, float]:
+    """Return Bonett and Price's interval (2012) of a difference of paired proportions.
+
+    Parameters
+    ----------
+    higher, lower
+        How many of the `n` pairs succeed on the second side only, and on the first only.
+    """
+    p, q = (higher + 1) / (n + 2), (lower + 1) / (n + 2)
+    half = _normal_quantile(level) * math.sqrt((p + q - (p - q) ** 2) / (n + 2))
+    value = (higher - lower) / n
+    return min(p - q - half, value), max(p - q + half, value)
+
+
+def fisher(x: int, n: int, y: int, m: int) -> float:
+    """Return the two-sided p of Fisher's exact test: tables that are at most as likely."""
+    successes, shares = _hypergeometric(x, n, y, m)
+    seen = shares[successes == y][0]
+    return min(1.0, float(shares[shares <= seen * (1 + 1e-9)].sum()))
+
+
+def hypergeometric_tail(x: int, n: int, y: int, m: int) -> float:
+    """Return the probability of y successes or more of the second side, given the margins."""
+    successes, shares = _hypergeometric(x, n, y, m)
+    return min(1.0, float(shares[successes >= y].sum()))
+
+
+def binomial_tail(k: int, n: int) -> float:
+    """Return the probability of k heads or more of n tosses of a fair coin."""
+    if not n:
+        return 1.0
+    return float(sum(math.comb(n, i) for i in range(k, n + 1)) / 2**n)
+
+
+def sign_test(higher: int, lower: int) -> float:
+    """Return the two-sided p of as many pairs that are higher and lower; ties do not count."""
+    return min(1.0, 2 * binomial_tail(max(higher, lower), higher + lower))
+
+
+def _of_proportions(curve: Curve, x: Array, y: Array, *, shared: bool) -> Curve:
+    """Return the curve of units that all are at an end of the range: at its maximum or not."""
+    if not shared:
+        counts = (int(x.sum()), x.size, int(y.sum()), y.size)
+        return replace(curve, method="proportions", counts=counts)
+    higher, lower = int((y & ~x).sum()), int((x & ~y).sum())
+    if not higher + lower:
+        return replace(curve, method="sign", value=0.0, error=0.0, reason="zero_variance")
+    return replace(curve, method="paired proportions", counts=(higher, lower, x.size))
+
+
+def _at_ends(
+    a: Clusters, b: Clusters, minimum: float | None, maximum: float | None, *, shared: bool
+) -> tuple[Array, Array] | None:
+    """Return which units are at the maximum, if all are at an end and have as many rows."""
+    if shared and not (((a.counts > 0) & (b.counts > 0)).all() and a.counts[0] == b.counts[0]):
+        return None
+    sides = []
+    for side in (a, b):
+        means = side.sums / side.counts
+        if np.ptp(side.counts) != 0.0 or not ((means == minimum) | (means == maximum)).all():
+            return None
+        sides.append(np.asarray(means == maximum))
+    return sides[0], sides[1]
+
+
+def _is_hybrid(a: Clusters, b: Clusters, minimum: float | None, maximum: float | None) -> bool:
+    """Tell whether half of a side is at an end of the range, and both have intervals of their own.
+
+    There, the variance of a sample is too often too small for t.
+    """
+    at_ends = []
+    for side in (a, b):
+        means = side.sums / side.counts
+        at_ends.append(max((means == minimum).mean(), (means == maximum).mean()))
+        if clustered_mean(side.sums, side.counts, minimum=minimum, maximum=maximum).low is None:
+            return False
+    return bool(max(at_ends) >= HALF)
+
+
+def _is_constant(side: Clusters) -> bool:
+    means = side.sums / side.counts
+    return bool(np.ptp(means) <= GRID * np.abs(means).max())
+
+
+def _pooled(curve: Curve, a: Clusters, b: Clusters) -> Curve:
+    """Return Student's curve: a side without spread has an error, that of the spread of both."""
+    x, y = a.unit_values, b.unit_values
+    degrees = x.size + y.size - 2
+    variance = (x.var() * x.size + y.var() * y.size) / degrees
+    error = math.sqrt(variance * float((a.shares**2).sum() + (b.shares**2).sum()))
+    # no more degrees than twice the smaller side: its spread is not known
+    return replace(
+        curve,
+        method="pooled t",
+        error=max(error, cast("float", curve.error)),
+        degrees=min(float(degrees), 2.0 * min(x.size, y.size)),
+    )
+
+
+def _reaches(
+    side: Clusters, minimum: float | None, maximum: float | None, level: float
+) -> tuple[float, float]:
+    """Return how far a side's own interval reaches below and above its mean."""
+    found = clustered_mean(side.sums, side.counts, minimum=minimum, maximum=maximum, level=level)
+    assert found.value is not None
+    assert found.low is not None
+    assert found.high is not None
+    return found.value - found.low, found.high - found.value
+
+
+def _reach(degrees: float, alpha: float) -> float:
+    """Return the difference, in standard errors, that a level shows in `POWER` of cases."""
+    return t_quantile(degrees, 1 - alpha) + t_inverse(degrees, POWER)
+
+
+def _hypergeometric(x: int, n: int, y: int, m: int) -> tuple[Array, Values]:
+    """Return the numbers of successes of the second side, given the margins, and their shares."""
+    total = x + y
+    successes = np.arange(max(0, total - n), min(m, total) + 1)
+    logs = [
+        _log_choose(m, k) + _log_choose(n, total - k) - _log_choose(n + m, total)
+        for k in successes.tolist()
+    ]
+    return successes, np.exp(logs)
+
+
+def _log_choose(n: int, k: int) -> float:
+    return math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1)
+
+
+@cache
+def _normal_quantile(level: float) -> float:
+    return NormalDist().inv_cdf((1 + level) / 2)
