@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from fastscore.results.compare import compare
     from fastscore.results.comparison import Comparison
     from fastscore.results.explaining import Explanations
+    from fastscore.results.pair_ranking import PairRanking, rank
     from fastscore.results.runs import Run, open_run
     from fastscore.suites.group_travel.options import GroupTravel
     from fastscore.suites.guest_simulation.options import GuestSimulation
@@ -63,6 +64,7 @@ _MODULE_OF = {
     "GuestSimulation": "fastscore.suites.guest_simulation.options",
     "LogsWarning": "fastscore.logs.score_input",
     "MemoryFinance": "fastscore.suites.memory_finance.options",
+    "PairRanking": "fastscore.results.pair_ranking",
     "PreferenceShift": "fastscore.suites.preference_shift.options",
     "RejectsWarning": "fastscore.logs.score_input",
     "Run": "fastscore.results.runs",
@@ -81,6 +83,7 @@ _MODULE_OF = {
     "metrics": "fastscore.api.verbs",
     "open_run": "fastscore.results.runs",
     "pass_k": "fastscore.api.verbs",
+    "rank": "fastscore.results.pair_ranking",
     "report": "fastscore.api.verbs",
     "runs": "fastscore.api.verbs",
     "scan": "fastscore.api.reading",
@@ -100,6 +103,7 @@ __all__ = [
     "GuestSimulation",
     "LogsWarning",
     "MemoryFinance",
+    "PairRanking",
     "PreferenceShift",
     "RejectsWarning",
     "Run",
@@ -119,6 +123,7 @@ __all__ = [
     "metrics",
     "open_run",
     "pass_k",
+    "rank",
     "report",
     "runs",
     "scan",

@@ -20,6 +20,7 @@ IN_PYTHON = frozenset(
         "inspect",
         "layouts",
         "metrics",
+        "rank",
         "report",
         "runs",
         "score",

@@ -95,7 +95,18 @@ def pass_k(
 
     Examples
     --------
-    >>> fastscore.pass_k("run", "trial", task="task_id")  # doctest: +SKIP
+    >>> @fastscore.suite(
+    ...     columns={"task": str, "trial": int, "reward": float},
+    ...     dialogue=("task", "trial"),
+    ...     metrics={"passed": {"range": (0, 1), "better": "higher"}},
+    ... )
+    ... def tasks(rows: pl.LazyFrame) -> pl.LazyFrame:
+    ...     '''Whether a task is solved.'''
+    ...     return rows.group_by("dialogue_row").agg(passed=pl.col("reward").max() >= 1)
+    >>> rewards = [{"task": "a", "trial": k, "reward": float(k > 0)} for k in range(4)]
+    >>> found = fastscore.pass_k(fastscore.score(rewards, tasks), "trial", task="task")
+    >>> found["pass_k"].to_list()
+    [0.75, 0.5, 0.25, 0.0]
     """
     return run_passes(as_run(run), repeats, task=task, by=by, metrics=metrics)[0]
 

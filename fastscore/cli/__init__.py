@@ -33,6 +33,7 @@ VERBS = {
     "simulate": ("chat_models", "Simulate users who talk with a recommender, into logs."),
     "judge": ("chat_models", "Judge dialogues of any suite by a chat model and a rubric."),
     "agreement": ("compare", "Compare the scores of several judges or people."),
+    "rank": ("compare", "Rank systems that were judged in pairs."),
     "annotate": ("chat_models", "Let a chat model read concepts or states from logs, into a file."),
     "experiment": ("chat_models", "Simulate, judge, score and analyse recommenders in one folder."),
     "migrate": ("compare", "Compare a run with the scores that a public script wrote."),

@@ -347,6 +347,30 @@ def agreement_command(files: tuple[Path, ...], format: Format, **how: Any) -> No
     show_agreement(agreement(*files, **how), format=format)
 
 
+@click.command(
+    "rank", epilog="Example: fastscore rank judgements/ab/pairs.jsonl judgements/bc/pairs.jsonl"
+)
+@click.argument("files", nargs=-1, required=True, type=PATH)
+@option(
+    "--judge-column",
+    "columns",
+    multiple=True,
+    metavar="NAME",
+    help="A further column with verdicts. Repeatable.",
+)
+@format_option("csv and json hold every value, unrounded, and the differences of two systems.")
+def rank_command(files: tuple[Path, ...], columns: tuple[str, ...], format: Format) -> None:
+    """Rank systems that were judged in pairs, by the strengths of Bradley and Terry.
+
+    FILES are pairs.jsonl of fastscore judge --against, or people's verdicts: a row a pair and
+    rater, with dialogue, model_a, model_b, and A, B or tie by dimension. The 95 % confidence
+    intervals leave out one dialogue at a time.
+    """
+    from fastscore.results.pair_ranking import rank, show_pair_ranking
+
+    show_pair_ranking(rank(*files, columns=columns), format=format)
+
+
 @click.group("migrate", cls=SuggestingGroup, epilog="Example: fastscore migrate check run old/")
 def migrate_command() -> None:
     """Move from a public script to fastscore without having to believe it."""

@@ -362,14 +362,8 @@ def agreement(
     >>> people.write_csv("people.csv")
     >>> fastscore.agreement("judge.csv", "people.csv").pairs.select("dimension", "kappa")
     """
-    if not files:
-        raise UsageError(
-            "No file is named.", "Name two files or more with the scores of judges or people."
-        )
-    check_scale(scale)
-    rated = [_ratings(fspath(file), columns, scale) for file in files]
-    ratings = _with_raters([frame for frame, _ in rated], [fspath(file) for file in files])
-    notes = [note for _, found in rated for note in found]
+    rated, notes = read_ratings(files, columns, scale)
+    ratings = _with_raters(rated, [fspath(file) for file in files])
     raters = ratings["rater"].unique(maintain_order=True).to_list()
     are_pairs = ratings["is_pair"].any()
     if are_pairs and not ratings["is_pair"].all():
@@ -383,7 +377,7 @@ def agreement(
             f"Only one rater: {', '.join(raters) or 'none'}.",
             "Name two files or more, or one that names several raters under 'judged_by'.",
         )
-    ratings = _with_keys(ratings)
+    ratings = with_keys(ratings)
     elsewhere = ratings.filter(pl.col("judged_file").drop_nulls().n_unique().over("thing") > 1)
     if elsewhere.height:
         names = elsewhere["judged_file"].drop_nulls().unique(maintain_order=True)
@@ -429,10 +423,20 @@ def _nothing_shared(ratings: pl.DataFrame, raters: Sequence[str]) -> UsageError:
     )
 
 
+def read_ratings(
+    files: Sequence[str | PathLike[str]], columns: Sequence[str], scale: tuple[float, float]
+) -> tuple[list[pl.DataFrame], list[str]]:
+    """Read each file's ratings, a row a score, and describe what was refused."""
+    if not files:
+        raise UsageError("No file is named.", "Name files with the scores of judges or people.")
+    check_scale(scale)
+    found = [_ratings(fspath(file), columns, scale) for file in files]
+    return [ratings for ratings, _ in found], [note for _, notes in found for note in notes]
+
+
 def _ratings(
     file: str, columns: Sequence[str], scale: tuple[float, float]
 ) -> tuple[pl.DataFrame, list[str]]:
-    """Read a file's ratings, a row a score, and describe what was refused."""
     rows, rejects = read_judgements(Path(file), judge_source(columns))
     ratings, refused = list_ratings(rows, scale, columns)
     notes = []
@@ -471,7 +475,7 @@ def _with_raters(frames: Sequence[pl.DataFrame], files: Sequence[str]) -> pl.Dat
     )
 
 
-def _with_keys(ratings: pl.DataFrame) -> pl.DataFrame:
+def with_keys(ratings: pl.DataFrame) -> pl.DataFrame:
     """Add ``thing``, what was rated: dialogue and model, and its place where that is not enough.
 
     Raises

@@ -139,22 +139,19 @@ def list_ratings(
     Returns
     -------
     tuple of pl.DataFrame
-        The scores that count: ``file``, ``line``, ``dialogue``, ``model``, ``judged_file``,
-        ``judged_line``, ``judged_by``, ``is_pair``, ``dimension``, ``score``; and the others in
-        `JUDGE_REJECT_SCHEMA`. Of verdicts on pairs ``model`` names both models, and ``score`` is
-        that of the one that comes first in the alphabet.
+        The scores that count, in `_RATING_COLUMNS`, and the others in `JUDGE_REJECT_SCHEMA`. Of
+        verdicts on pairs ``model`` names both models, and ``score`` is that of ``system_a``, which
+        comes first in the alphabet.
     """
     numbered = rows.with_row_index("conversation").with_columns(
         pl.coalesce("judge", "verdict"),
         # the model that comes first in the alphabet is A, whichever side a rater saw it on
         is_flipped=(pl.col("model_a") > pl.col("model_b")).fill_null(False),
-        model=pl.coalesce(
-            pl.when(pl.col("model_a") > pl.col("model_b"))
-            .then(pl.format("{} / {}", "model_b", "model_a"))
-            .otherwise(pl.format("{} / {}", "model_a", "model_b")),
-            "model",
-        ),
+        system_a=pl.min_horizontal("model_a", "model_b"),
+        system_b=pl.max_horizontal("model_a", "model_b"),
     )
+    both = pl.format("{} / {}", "system_a", "system_b")
+    numbered = numbered.with_columns(model=pl.coalesce(both, "model"))
     given = _from_columns(numbered, extra)
     verdict = pl.col("text").str.strip_chars(' "')
     n_verdicts = given.select(verdict.is_in(list(VERDICTS)).sum()).item()
@@ -169,7 +166,10 @@ def list_ratings(
         )
     checked = _check(given, (0.0, 1.0) if is_pair else scale)
     about = numbered.select(
-        "conversation", "judged_file", "judged_line", "judged_by", is_pair=pl.lit(is_pair)
+        "conversation",
+        pl.col("^judged_.*$"),
+        pl.col("^system_.$"),
+        is_pair=pl.lit(is_pair),
     )
     counted = (
         checked.filter(pl.col("reason").is_null())
@@ -190,6 +190,8 @@ _RATING_COLUMNS = (
     "judged_line",
     "judged_by",
     "is_pair",
+    "system_a",
+    "system_b",
     "dimension",
     "score",
 )
