@@ -34,6 +34,8 @@ if TYPE_CHECKING:
         summary,
     )
     from fastscore.errors import FastscoreError
+    from fastscore.llm.annotate import annotate
+    from fastscore.llm.pairwise import judge
     from fastscore.logs.score_input import LogsWarning, RejectsWarning
     from fastscore.results.agreement import Agreement, agreement
     from fastscore.results.analyse import Analysis, analyse
@@ -73,11 +75,13 @@ _MODULE_OF = {
     "VectorStore": "fastscore.vectors.store",
     "agreement": "fastscore.results.agreement",
     "analyse": "fastscore.results.analyse",
+    "annotate": "fastscore.llm.annotate",
     "check": "fastscore.api.verbs",
     "compare": "fastscore.results.compare",
     "example": "fastscore.api.verbs",
     "explain": "fastscore.api.verbs",
     "inspect": "fastscore.api.reading",
+    "judge": "fastscore.llm.pairwise",
     "layouts": "fastscore.api.verbs",
     "metric": "fastscore.suites.own_metrics",
     "metrics": "fastscore.api.verbs",
@@ -113,11 +117,13 @@ __all__ = [
     "__version__",
     "agreement",
     "analyse",
+    "annotate",
     "check",
     "compare",
     "example",
     "explain",
     "inspect",
+    "judge",
     "layouts",
     "metric",
     "metrics",

@@ -20,6 +20,7 @@ from fastscore.terminal import write_line, write_note
 
 if TYPE_CHECKING:
     from fastscore.llm.annotate import Annotated, Annotating
+    from fastscore.llm.client import Expectation
 
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -99,14 +100,43 @@ def model_options(command: Command) -> Command:
 
 
 def with_model_options(given: dict[str, Any]) -> dict[str, Any]:
-    """Put the models' options of a command's keyword arguments into one value, ``models``."""
-    from fastscore.llm.requests import ModelOptions
-    from fastscore.llm.spending import Prices
+    """Put options of a command into one value each: ``models``, and ``columns`` of a map."""
+    from fastscore.llm.requests import ModelOptions, model_options
 
     taken = {field.name: given.pop(field.name) for field in fields(ModelOptions)}
-    prompt, completion = taken["prices"] or (0.0, 0.0)
-    taken["prices"] = Prices(prompt=prompt, completion=completion)
-    return {**given, "models": ModelOptions(**taken)}
+    if "values" in given:
+        from fastscore.logs.inputs.column_map import parse_map
+
+        given["columns"] = parse_map(given["columns"], given.pop("values"))
+    return {**given, "models": model_options(taken)}
+
+
+_MAP_OPTIONS = (
+    option("--layout", metavar="NAME|FILE", help="Layout of the chats, as for `score`."),
+    option(
+        "--column",
+        "columns",
+        multiple=True,
+        metavar="NAME=PATH",
+        help="Read column NAME from PATH, such as messages=turns or content=turns[].text. "
+        "Repeatable.",
+    ),
+    option(
+        "--value",
+        "values",
+        multiple=True,
+        metavar="COLUMN:FROM=TO",
+        help="Replace a value of the log, such as role:bot=ASSISTANT. Repeatable.",
+    ),
+    option("--dry-run", is_flag=True, help="Estimate requests and tokens. Ask and write nothing."),
+)
+
+
+def map_options(command: Command) -> Command:
+    """Give a command the options of where chats are."""
+    for add in reversed(_MAP_OPTIONS):
+        command = add(command)
+    return command
 
 
 @click.group(
@@ -212,7 +242,9 @@ def simulate_preference_shift(quiet: bool, **given: Any) -> None:
 )
 @click.argument("inputs", nargs=-1, required=True, metavar="LOGS...")
 @option(
-    "--suite", help="Whose logs they are.  [default: the run's, or the only suite that reads them]"
+    "--suite",
+    help="Whose logs they are. Chats of any kind need none.  [default: the run's, or the only "
+    "suite that reads them]",
 )
 @option(
     "--against",
@@ -220,7 +252,13 @@ def simulate_preference_shift(quiet: bool, **given: Any) -> None:
     metavar="LOGS",
     help="Compare with these logs, or this run, in pairs of one dialogue id. Repeatable.",
 )
-@option("--rubric", default="pepper", help="A bundled rubric, or a TOML file.")
+@map_options
+@option(
+    "--rubric",
+    default="",
+    help="A bundled rubric (assistant, finance, pepper) or a TOML file.  [default: pepper for "
+    "preference_shift, finance for memory_finance, otherwise assistant]",
+)
 @option(
     "--model",
     required=True,
@@ -245,7 +283,7 @@ def simulate_preference_shift(quiet: bool, **given: Any) -> None:
 @quiet_option
 @model_options
 def judge_command(against: tuple[str, ...], as_json: bool, quiet: bool, **given: Any) -> None:
-    """Judge the dialogues of LOGS by a chat model: files and folders of any suite, or one run.
+    """Judge the dialogues of LOGS by a chat model: chats of any kind, logs of a suite, or one run.
 
     Writes judgements.jsonl, which `fastscore analyse` and `compare --judge` join to a run, every
     repeat, every failure with its answer, a summary of agreement and bias, and what was spent.
@@ -261,6 +299,9 @@ def judge_command(against: tuple[str, ...], as_json: bool, quiet: bool, **given:
     asked = Judging(**with_model_options(given))
     shown = reporter(quiet=quiet)
     judged = run_pairwise(asked, against, shown) if against else run_judge(asked, shown)
+    if judged.expected is not None:
+        _show_expectation(judged.expected)
+        return
     if not quiet:
         write_note(judged.spent.line(asked.models.prices))
     if as_json or not quiet:
@@ -297,6 +338,7 @@ def annotate_command() -> None:
 @click.argument("inputs", nargs=-1, required=True, metavar="LOGS...")
 @option("--catalogue", required=True, help="The items that concepts come from.")
 @option("--merge-speakers", is_flag=True, help="As for `score preference_shift`.")
+@map_options
 @_model
 @option("--seed", type=click.IntRange(0, 2**31 - 1), default=0)
 @option("-o", "--output", type=PATH, required=True, help="The file.")
@@ -325,6 +367,7 @@ def annotate_concepts_command(
 )
 @click.argument("inputs", nargs=-1, required=True, metavar="LOGS...")
 @option("--level", type=click.IntRange(min=0), default=0, help="As for `score`.")
+@map_options
 @_model
 @option("--seed", type=click.IntRange(0, 2**31 - 1), default=0)
 @option("-o", "--output", type=PATH, required=True, help="The folder.")
@@ -344,7 +387,15 @@ def annotate_states_command(level: int, quiet: bool, **given: Any) -> None:
     _report_annotations(done, asked, quiet=quiet)
 
 
+def _show_expectation(expected: "Expectation") -> None:
+    for line in expected.lines():
+        write_line(line)
+
+
 def _report_annotations(done: "Annotated", asked: "Annotating", *, quiet: bool) -> None:
+    if done.expected is not None:
+        _show_expectation(done.expected)
+        return
     if not quiet:
         write_note(done.spent.line(asked.models.prices))
         write_line(

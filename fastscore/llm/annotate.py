@@ -7,27 +7,36 @@ that is an input like others, with its hash in the signature: concepts of texts 
 
 import csv
 import io
-import warnings
-from collections.abc import Callable, Sequence
+import os
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import orjson
 import polars as pl
 
 from fastscore.api.arguments import SuiteName
-from fastscore.api.reading import scan
-from fastscore.errors import InputError
-from fastscore.llm.client import ChatClient, Structured, ask_each, ask_until_read
+from fastscore.errors import InputError, UsageError, did_you_mean
+from fastscore.llm.client import (
+    ChatClient,
+    Expectation,
+    Structured,
+    ask_each,
+    ask_until_read,
+    expect_requests,
+)
 from fastscore.llm.requests import (
     OPENAI,
     SYSTEM,
     USER,
     Messages,
     ModelOptions,
+    StrPath,
+    model_options,
     object_schema,
+    paths_of,
     read_prompts,
 )
 from fastscore.llm.spending import (
@@ -40,10 +49,14 @@ from fastscore.llm.spending import (
     too_many,
 )
 from fastscore.llm.transcripts import DATA, quoted
+from fastscore.logs.inputs.column_map import NO_MAP, ColumnMap, column_map, map_source
+from fastscore.logs.inputs.layout import layout_map
+from fastscore.logs.read.rows import join_parts
+from fastscore.logs.score_input import ScoreInput
 from fastscore.options import build_options
 from fastscore.paths import ANNOTATIONS, check_output
 from fastscore.run.commit import commit_bytes, commit_lines
-from fastscore.run.progress import Reporter
+from fastscore.run.progress import Reporter, SilentReporter
 from fastscore.suites.guest_simulation.options import (
     ORDER_COLUMN,
     STATE_COLUMNS,
@@ -54,6 +67,7 @@ from fastscore.suites.guest_simulation.rows import Rows, by_conversation
 from fastscore.suites.guest_simulation.state_files import message_indices
 from fastscore.suites.preference_shift.events import read_events
 from fastscore.suites.preference_shift.options import PreferenceShift
+from fastscore.suites.registry import load_suite
 
 Read = TypeVar("Read")
 
@@ -62,51 +76,46 @@ PROMPTS, _ = read_prompts(__package__, "annotations.toml")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Annotating:
-    """What is annotated.
+    """What is annotated: logs, by whom, where to.
 
-    Parameters
-    ----------
-    inputs
-        Logs of the suite.
-    model
-        The model's name at its server, with or without ``openai:`` before it.
-    output
-        The file or folder to write.
-    models
-        How it is asked.
-    seed
-        Passed on.
-    overwrite
-        Whether another model's annotations in `output` are replaced.
+    `overwrite` replaces another model's annotations, `dry_run` asks nothing.
     """
 
     inputs: tuple[str, ...]
     model: str
     output: Path
+    layout: str | None = None
+    columns: ColumnMap = NO_MAP
     models: ModelOptions = field(default_factory=ModelOptions)
     seed: int = 0
     overwrite: bool = False
+    dry_run: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Annotated:
     """The result of annotating.
 
-    Parameters
+    Attributes
     ----------
+    output
+        The file or folder of annotations.
     read, failed, not_asked
-        How many annotations were read, failed, or were not asked for after too many failures.
+        Numbers of annotations that were read, failed, or were not asked for after too many
+        failures.
     spent
-        What the command spent.
-    refusal
-        The error if more annotations failed than may. The output is written all the same.
+        Requests and tokens of this call.
+    expected
+        With ``dry_run``: what would be asked. Nothing else is there then.
     """
 
-    read: int
-    failed: int
-    not_asked: int
-    spent: Spent
-    refusal: TooManyFailuresError | None
+    output: Path
+    read: int = 0
+    failed: int = 0
+    not_asked: int = 0
+    spent: Spent = field(default_factory=Spent)
+    expected: Expectation | None = None
+    refusal: TooManyFailuresError | None = field(default=None, repr=False)
 
 
 def annotate_concepts(
@@ -125,7 +134,7 @@ def annotate_concepts(
     """
     given = {"catalogue": catalogue, "merge_speakers": merge_speakers}
     options = build_options(PreferenceShift, given)
-    events = read_events(_rows(asked.inputs, "preference_shift", reporter), options)
+    events = read_events(_rows(asked, "preference_shift", reporter), options)
     turns, gold = events.frames["turns"], events.frames["gold"]
     spoken = pl.concat([turns["user_text"], turns["system_text"], gold["text"]])
     texts = spoken.unique(maintain_order=True).to_list()
@@ -191,7 +200,7 @@ def annotate_states(asked: Annotating, reporter: Reporter, *, level: int = 0) ->
         No guest says anything.
     """
     options = build_options(GuestSimulation, {"level": level})
-    rows, labels = by_conversation(_rows(asked.inputs, "guest_simulation", reporter), options)
+    rows, labels = by_conversation(_rows(asked, "guest_simulation", reporter), options)
     asked_rows = [
         row
         for row in range(len(rows))
@@ -272,14 +281,13 @@ def _write_states(
         commit_bytes(path, text.getvalue().encode())
 
 
-def _rows(inputs: Sequence[str], suite: SuiteName, reporter: Reporter) -> pl.DataFrame:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # rejects are counted below
-        rows = scan(list(inputs), suite).collect()
-    rejected = scan(list(inputs), suite, rejects=True).collect().height
-    if rejected:
+def _rows(asked: Annotating, suite: SuiteName, reporter: Reporter) -> pl.DataFrame:
+    source = map_source(load_suite(suite).source, layout_map(asked.layout, suite) | asked.columns)
+    given, _ = ScoreInput.of(list(asked.inputs)).logs(source, suite)
+    read = join_parts(given.read(source), source)
+    if rejected := read.rejects.height:
         reporter.note(f"{rejected:,} rows of the logs were rejected and are not annotated.")
-    return rows
+    return read.frame
 
 
 def _annotate(
@@ -293,6 +301,13 @@ def _annotate(
     reporter: Reporter,
 ) -> Annotated:
     """Ask for every annotation, have the answers written, and record what that used up."""
+    if asked.dry_run:
+        requests = (
+            asked.models.request(asked.model, *each, seed=asked.seed, schema=schema)
+            for each in messages
+        )
+        expected = expect_requests(requests, asked.models, _TYPICAL_ANSWER)
+        return Annotated(asked.output, expected=expected)
     client = ChatClient(asked.models)
     described = {
         "annotations": what,
@@ -328,4 +343,104 @@ def _annotate(
         place=str(asked.output),
     )
     n_read = len(answers) - len(failures) - not_asked
-    return Annotated(n_read, len(failures), not_asked, client.spent, refusal)
+    spent = client.spent
+    return Annotated(asked.output, n_read, len(failures), not_asked, spent, refusal=refusal)
+
+
+_TYPICAL_ANSWER = "x" * 200
+
+
+def annotate(
+    logs: StrPath | Sequence[StrPath],
+    what: Literal["concepts", "states"],
+    model: str,
+    *,
+    output: StrPath,
+    catalogue: StrPath | None = None,
+    merge_speakers: bool = False,
+    level: int = 0,
+    layout: str | None = None,
+    columns: Mapping[str, str] | None = None,
+    values: Mapping[str, Mapping[str, str]] | None = None,
+    seed: int = 0,
+    overwrite: bool = False,
+    dry_run: bool = False,
+    **models: Any,
+) -> Annotated:
+    """Let a chat model read concepts or states from logs, into files that `score` takes.
+
+    Parameters
+    ----------
+    logs
+        Files and folders of logs.
+    what
+        ``concepts`` of every text of preference_shift, or ``states`` of every guest's message of
+        guest_simulation.
+    model
+        The model's name at its server.
+    output
+        The file of concepts, or the folder of states.
+    catalogue, merge_speakers
+        With ``concepts``: options of preference_shift.
+    level
+        With ``states``: the option of guest_simulation.
+    layout, columns, values
+        Where chats are in the logs, as `score` takes them.
+    seed
+        Seed of the requests.
+    overwrite
+        Replace another model's annotations in `output`.
+    dry_run
+        Estimate requests and tokens. Nothing is asked or written.
+    **models
+        How the model is asked, by the names of the command's options, such as ``base_url``.
+
+    Returns
+    -------
+    Annotated
+        The output, numbers of annotations, and what was spent.
+
+    Raises
+    ------
+    UsageError
+        An argument cannot be used, or no server is named.
+    InputError
+        There is nothing to annotate.
+    RunConflictError
+        `output` holds something else.
+    TooManyFailuresError
+        More annotations failed than `max_failures`. The output is written.
+
+    Examples
+    --------
+    >>> fastscore.annotate(
+    ...     "shifts/logs", "concepts", "llama3", output="concepts.jsonl",
+    ...     catalogue="shifts/catalogue.jsonl", dry_run=True,
+    ... ).expected
+    """
+    asked = Annotating(
+        inputs=paths_of(logs),
+        model=model,
+        output=Path(output),
+        layout=layout,
+        columns=column_map(columns, values),
+        seed=seed,
+        overwrite=overwrite,
+        dry_run=dry_run,
+        models=model_options(models),
+    )
+    reporter = SilentReporter()
+    if what == "states":
+        done = annotate_states(asked, reporter, level=level)
+    elif what == "concepts" and catalogue is not None:
+        path = os.fspath(catalogue)
+        done = annotate_concepts(asked, path, reporter, merge_speakers=merge_speakers)
+    elif what == "concepts":
+        raise UsageError("catalogue is missing: concepts are values of its items.")
+    else:
+        raise UsageError(
+            f"Unknown annotation {what!r}.", did_you_mean(what, ("concepts", "states"))
+        )
+    if done.refusal is not None:
+        raise done.refusal
+    return done

@@ -17,9 +17,9 @@ import threading
 import time
 import zlib
 from base64 import b64encode
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from itertools import groupby
 from operator import itemgetter
@@ -29,7 +29,7 @@ from urllib.parse import quote
 
 import orjson
 
-from fastscore.errors import EXIT_INCOMPLETE, FastscoreError, RunError
+from fastscore.errors import EXIT_INCOMPLETE, FastscoreError, RunError, UsageError
 from fastscore.extras import missing_package
 from fastscore.llm.requests import (
     ASSISTANT,
@@ -41,6 +41,7 @@ from fastscore.llm.requests import (
     ModelOptions,
     Response,
     api_key,
+    estimated_tokens,
     find_object,
     is_refusal,
     parse_response,
@@ -416,6 +417,47 @@ class ChatClient:
             http_client=sender,
             default_headers={"Accept-Encoding": "identity"},
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Expectation:
+    """What will be asked of chat models if nothing is asked again; `kept` of it is not sent."""
+
+    requests: int
+    kept: int
+    prompt_tokens: int
+    completion_tokens: int
+    cost: float
+    currency: str
+
+    def lines(self) -> Iterator[str]:
+        """Say it in words."""
+        kept = f" ({self.kept:,} of them kept)" if self.kept else ""
+        yield f"requests   {self.requests:,}{kept}, more where an answer must be asked for again"
+        yield (
+            f"tokens     about {self.prompt_tokens:,} sent and {self.completion_tokens:,} received"
+        )
+        if self.cost:
+            yield f"cost       about {self.cost:.2f} {self.currency}"
+
+
+def expect_requests(
+    requests: Iterable[ChatRequest], options: ModelOptions, answer: str
+) -> Expectation:
+    """Say what requests would take, each with such an answer; those that are kept take nothing."""
+    with suppress(UsageError):  # no server need be named
+        options = options.resolved()
+    store = AnswerStore(options.answers) if options.answers and options.answers.exists() else None
+    n = kept = prompt = 0
+    for request in requests:
+        n += 1
+        if store is not None and store.get(request.key(options.endpoint)) is not None:
+            kept += 1
+        else:
+            prompt += estimated_tokens(sum(len(text) for _, text in request.messages))
+    completion, prices = (n - kept) * estimated_tokens(len(answer)), options.prices
+    cost = prices.cost(prompt, completion)
+    return Expectation(n, kept, prompt, completion, cost, prices.currency)
 
 
 MOST_BYTES = 8 << 20

@@ -90,7 +90,7 @@ def check_repeats(rubric: Rubric, repeats: int) -> None:
     )
 
 
-def judge(
+def judge_dialogues(
     transcripts: Sequence[Transcript],
     rubric: Rubric,
     model: str,
@@ -100,19 +100,7 @@ def judge(
     repeats: int = 1,
     seed: int = 0,
 ) -> Judgements:
-    """Judge dialogues, until more of them failed than may.
-
-    Parameters
-    ----------
-    transcripts, rubric
-        What is judged, by what.
-    model, client
-        Who judges, and how it is asked.
-    reporter
-        Shows the progress.
-    repeats, seed
-        How often each dialogue is judged, each time with another seed.
-    """
+    """Judge dialogues, each repeat with another seed, until more of them failed than may."""
     places = [(row, repeat) for row in range(len(transcripts)) for repeat in range(repeats)]
 
     def ask(place: tuple[int, int]) -> Structured[dict[str, int]]:

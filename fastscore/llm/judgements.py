@@ -20,10 +20,10 @@ import polars as pl
 
 from fastscore.content_hash import hash_bytes
 from fastscore.errors import counted
-from fastscore.llm.client import ChatClient
-from fastscore.llm.judge import Judgements, check_repeats, judge
+from fastscore.llm.client import ChatClient, Expectation, expect_requests
+from fastscore.llm.judge import Judgements, check_repeats, judge_dialogues, judge_request
 from fastscore.llm.requests import OPENAI, ModelOptions
-from fastscore.llm.rubrics import Rubric, load_rubric
+from fastscore.llm.rubrics import Rubric, load_rubric, rubric_of
 from fastscore.llm.spending import (
     MANIFEST,
     Failure,
@@ -34,6 +34,7 @@ from fastscore.llm.spending import (
     too_many,
 )
 from fastscore.llm.transcripts import DATA, Transcript, find_logs, read_transcripts
+from fastscore.logs.inputs.column_map import NO_MAP, ColumnMap
 from fastscore.paths import JUDGEMENTS as OUTPUT
 from fastscore.paths import check_output
 from fastscore.run.commit import commit_json, commit_lines, commit_table
@@ -305,72 +306,53 @@ def _difference(name: str, first: str, second: str, pairs: pl.DataFrame) -> dict
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judging:
-    """What is judged.
+    """What is judged: logs or one run directory, by whom, by which rubric, how often, where to.
 
-    Parameters
-    ----------
-    inputs
-        Logs, or one run directory.
-    model
-        The judge's name at its server, with or without ``openai:`` before it.
-    output
-        The folder to write.
-    suite
-        Whose logs they are; None to take the run's, or the only suite that reads them.
-    rubric
-        A bundled rubric's name, or a TOML file.
-    repeats, seed
-        How often each dialogue is judged, and from which seed on.
-    models
-        How the judge is asked.
-    files_from
-        The folder from which the output names the logs' files; None to name them as given.
-    overwrite
-        Whether another judge's files in `output` are replaced.
+    Without a rubric that of the suite is taken. The output names files as they are given, or from
+    the folder `files_from`. `overwrite` replaces another judge's files, `dry_run` asks nothing.
     """
 
     inputs: tuple[str, ...]
     model: str
     output: Path
     suite: str | None = None
-    rubric: str = "pepper"
+    layout: str | None = None
+    columns: ColumnMap = NO_MAP
+    rubric: str = ""
     repeats: int = 1
     seed: int = 0
     models: ModelOptions = field(default_factory=ModelOptions)
     files_from: Path | None = None
     overwrite: bool = False
+    dry_run: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A judge's results.
+    """The results of a judge.
 
-    Parameters
+    Attributes
     ----------
+    folder
+        The folder of all files.
     summary
-        The content of ``summary.json``.
+        The content of ``summary.json``: means with confidence intervals, agreement of repeats, or
+        win rates of pairs.
     spent
-        What this command spent.
-    refusal
-        The error if more samples failed than may. The folder is written all the same.
+        Requests and tokens of this call.
+    expected
+        With ``dry_run``: what would be asked. Nothing else is there then.
     """
 
-    summary: dict[str, Any]
-    spent: Spent
-    refusal: TooManyFailuresError | None
+    folder: Path
+    summary: dict[str, Any] = field(default_factory=dict)
+    spent: Spent = field(default_factory=Spent)
+    expected: Expectation | None = None
+    refusal: TooManyFailuresError | None = field(default=None, repr=False)
 
 
 def run_judge(asked: Judging, reporter: Reporter, meter: Meter | None = None) -> Judged:
     """Judge logs.
-
-    Parameters
-    ----------
-    asked
-        What is judged, by whom.
-    reporter
-        Shows the progress.
-    meter
-        Counts what is spent, with its own budget; None for that of the options.
 
     Raises
     ------
@@ -381,11 +363,22 @@ def run_judge(asked: Judging, reporter: Reporter, meter: Meter | None = None) ->
     ModelServerError
         The server cannot be reached or refuses every request.
     """
-    rubric = load_rubric(asked.rubric)
-    check_repeats(rubric, asked.repeats)
-    client = ChatClient(asked.models, meter)
-    before, start = client.spent, asked.files_from
+    if asked.rubric:  # its faults before any log is read
+        check_repeats(load_rubric(asked.rubric), asked.repeats)
+    client = None if asked.dry_run else ChatClient(asked.models, meter)
+    start = asked.files_from
     suite, dialogues, n_rejects = read_dialogues(asked.inputs, asked, reporter)
+    rubric = rubric_of(asked.rubric, suite)
+    check_repeats(rubric, asked.repeats)
+    if client is None:
+        requests = (
+            judge_request(dialogue, rubric, asked.model, asked.models, repeat, asked.seed)
+            for dialogue in dialogues
+            for repeat in range(asked.repeats)
+        )
+        answer = orjson.dumps(dict.fromkeys(rubric.questions, rubric.high)).decode()
+        return Judged(asked.output, expected=expect_requests(requests, asked.models, answer))
+    before = client.spent
     described = {
         "suite": suite,
         "inputs": [os.path.relpath(one, start) if start else one for one in asked.inputs],
@@ -395,7 +388,7 @@ def run_judge(asked: Judging, reporter: Reporter, meter: Meter | None = None) ->
         "log_rows_rejected": n_rejects,
     }
     with recorded(asked, described, client) as outcome:
-        found = judge(
+        found = judge_dialogues(
             dialogues,
             rubric,
             described["model"],
@@ -410,7 +403,7 @@ def run_judge(asked: Judging, reporter: Reporter, meter: Meter | None = None) ->
             "failures": summary["failures"],
         }
     refusal = refuse_failures(found.first_failure, len(found.failed), len(dialogues), asked)
-    return Judged(summary, client.spent - before, refusal)
+    return Judged(asked.output, summary, client.spent - before, refusal=refusal)
 
 
 def refuse_failures(
@@ -450,7 +443,7 @@ def read_dialogues(
     inputs: Sequence[str], asked: Judging, reporter: Reporter
 ) -> tuple[str, list[Transcript], int]:
     """Read logs; return their suite, their dialogues, and how many rows belong to none."""
-    logs = find_logs(inputs, asked.suite)
+    logs = find_logs(inputs, asked.suite, asked.layout, asked.columns)
     found = read_transcripts(logs)
     dialogues, rejects = list(found.dialogues), found.rejects
     if rejects.height:

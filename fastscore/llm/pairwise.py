@@ -9,12 +9,19 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise as neighbours
+from pathlib import Path
 from typing import Any
 
 from fastscore.content_hash import hash_bytes
 from fastscore.errors import UsageError
 from fastscore.extras import scipy_stats
-from fastscore.llm.client import ChatClient, Structured, ask_each, ask_until_read
+from fastscore.llm.client import (
+    ChatClient,
+    Structured,
+    ask_each,
+    ask_until_read,
+    expect_requests,
+)
 from fastscore.llm.judge import shown_conversation
 from fastscore.llm.judgements import (
     FAILURES,
@@ -26,13 +33,24 @@ from fastscore.llm.judgements import (
     read_dialogues,
     recorded,
     refuse_failures,
+    run_judge,
 )
-from fastscore.llm.requests import SYSTEM, USER, ChatRequest, object_schema, read_prompts
-from fastscore.llm.rubrics import Rubric, load_rubric
+from fastscore.llm.requests import (
+    SYSTEM,
+    USER,
+    ChatRequest,
+    StrPath,
+    model_options,
+    object_schema,
+    paths_of,
+    read_prompts,
+)
+from fastscore.llm.rubrics import Rubric, load_rubric, rubric_of
 from fastscore.llm.spending import UnusableError
 from fastscore.llm.transcripts import DATA, Transcript
+from fastscore.logs.inputs.column_map import column_map
 from fastscore.run.commit import commit_json, commit_lines
-from fastscore.run.progress import Reporter
+from fastscore.run.progress import Reporter, SilentReporter
 from fastscore.statistics.clustered import clustered_mean
 from fastscore.statistics.significance import holm
 from fastscore.version import __version__
@@ -43,6 +61,7 @@ OVERALL, REASON = "overall", "reason"
 _VERDICTS = {A: {"1": A, "2": B, TIE: TIE}, B: {"1": B, "2": A, TIE: TIE}}
 """What an answer means, by the side that was shown first."""
 
+_TYPICAL_REASON = "x" * 200
 _EXPECTED = 'an object with a reason and "1", "2" or "tie" for each dimension'
 
 
@@ -78,19 +97,25 @@ def run_pairwise(asked: Judging, against: Sequence[str], reporter: Reporter) -> 
     ModelServerError
         The server cannot be reached or refuses every request.
     """
-    rubric = load_rubric(asked.rubric)
+    if asked.rubric:  # its faults before any log is read
+        load_rubric(asked.rubric)
     if asked.repeats != 1:
         raise UsageError(
             f"--repeats {asked.repeats} does not apply to --against: each pair is judged twice, "
             "once in each order.",
             "Leave out --repeats.",
         )
-    client = ChatClient(asked.models)
+    client = None if asked.dry_run else ChatClient(asked.models)
     suite, side_a, _ = read_dialogues(asked.inputs, asked, reporter)
     suite_b, side_b, _ = read_dialogues(against, asked, reporter)
     if suite != suite_b:
         raise UsageError(f"A has logs of {suite}, B of {suite_b}.", "Compare logs of one suite.")
+    rubric = rubric_of(asked.rubric, suite)
     pairs = pair_up(side_a, side_b)
+    if client is None:
+        requests = (pair_request(pair, first, rubric, asked) for pair in pairs for first in (A, B))
+        answer = _TYPICAL_REASON + '"personalization": "1", ' * len(questions_of(rubric))
+        return Judged(asked.output, expected=expect_requests(requests, asked.models, answer))
     described = {
         "suite": suite,
         "inputs": list(asked.inputs),
@@ -110,7 +135,7 @@ def run_pairwise(asked: Judging, against: Sequence[str], reporter: Reporter) -> 
     failures = [found.failure for of_pair in answers for found in of_pair if found]
     first = next((failure for failure in failures if failure), None)
     refusal = refuse_failures(first, summary["pairs_failed"], len(pairs), asked, noun="pairs")
-    return Judged(summary, client.spent, refusal)
+    return Judged(asked.output, summary, client.spent, refusal=refusal)
 
 
 def pair_up(side_a: Sequence[Transcript], side_b: Sequence[Transcript]) -> list[Pair]:
@@ -148,7 +173,7 @@ def _ask_pairs(
 
     def ask(task: tuple[int, str]) -> Structured[Verdict]:
         row, first = task
-        request = pair_request(pairs[row], first, rubric, asked, client)
+        request = pair_request(pairs[row], first, rubric, asked)
         members = tuple(questions_of(rubric))
         return ask_until_read(
             client,
@@ -174,9 +199,7 @@ def questions_of(rubric: Rubric) -> dict[str, str]:
     return {**rubric.questions, OVERALL: rubric.questions.get(OVERALL, PROMPTS[OVERALL])}
 
 
-def pair_request(
-    pair: Pair, first: str, rubric: Rubric, asked: Judging, client: ChatClient
-) -> ChatRequest:
+def pair_request(pair: Pair, first: str, rubric: Rubric, asked: Judging) -> ChatRequest:
     """Return what is asked about a pair, with one side shown first."""
     questions = questions_of(rubric)
     shown = (pair.a, pair.b) if first == A else (pair.b, pair.a)
@@ -188,7 +211,7 @@ def pair_request(
         "second": two,
     }
     verdict = {"type": "string", "enum": ["1", "2", TIE]}
-    return client.options.request(
+    return asked.models.request(
         asked.model,
         (SYSTEM, PROMPTS["system"].format(**words).strip() + DATA),
         (USER, PROMPTS["user"].format(**words).strip()),
@@ -355,3 +378,99 @@ def summarise_pairs(name: str, lines: Sequence[Mapping[str, Any]]) -> dict[str, 
     reasons["p"] = "zero_variance" if lines else "too_few_units"
     missing = {key: reasons[key] or "too_few_units" for key in reasons if found[key] is None}
     return {**found, "nulls": missing}
+
+
+def judge(
+    logs: StrPath | Sequence[StrPath],
+    model: str,
+    *,
+    output: StrPath,
+    against: StrPath | Sequence[StrPath] = (),
+    suite: str | None = None,
+    layout: str | None = None,
+    columns: Mapping[str, str] | None = None,
+    values: Mapping[str, Mapping[str, str]] | None = None,
+    rubric: StrPath = "",
+    repeats: int = 1,
+    seed: int = 0,
+    overwrite: bool = False,
+    dry_run: bool = False,
+    **models: Any,
+) -> Judged:
+    """Judge dialogues by a chat model and a rubric, or two systems in pairs.
+
+    Every answer is kept, so that the same call goes on after an interruption and asks nothing
+    twice.
+
+    Parameters
+    ----------
+    logs
+        Files and folders of logs, or one run directory. Chats of any kind need no suite.
+    model
+        The judge's name at its server.
+    output
+        The folder to write.
+    against
+        Logs of another system. Each pair of dialogues of one id is judged in both orders.
+    suite
+        The suite of the logs. Default: the run's, or the only one that reads them.
+    layout, columns, values
+        Where chats are in the logs, as `score` takes them. The columns of chats are ``id``,
+        ``model``, ``messages``, ``role`` and ``content``.
+    rubric
+        A bundled rubric or a TOML file. Default: ``pepper`` for preference_shift, ``finance`` for
+        memory_finance, otherwise ``assistant``.
+    repeats
+        Judgements of each dialogue: 1, or a multiple of the number of dimensions.
+    seed
+        Seed of the requests.
+    overwrite
+        Replace the files of another judge in `output`.
+    dry_run
+        Estimate requests and tokens. Nothing is asked or written.
+    **models
+        How the model is asked, by the names of the command's options: ``base_url``,
+        ``temperature``, ``max_requests``, ``max_cost`` and others.
+
+    Returns
+    -------
+    Judged
+        The folder, the summary, and what was spent.
+
+    Raises
+    ------
+    UsageError
+        An argument cannot be used, or no server is named.
+    InputError
+        No dialogue can be read.
+    RunConflictError
+        `output` holds something else.
+    TooManyFailuresError
+        More dialogues failed than `max_failures`. The folder is written.
+
+    Examples
+    --------
+    >>> judged = fastscore.judge(
+    ...     "chats.jsonl", "llama3", output="judged", base_url="http://127.0.0.1:11434/v1"
+    ... )
+    >>> judged.summary["dimensions"]["helpfulness"]["mean"]
+    """
+    asked = Judging(
+        inputs=paths_of(logs),
+        model=model,
+        output=Path(output),
+        suite=suite,
+        layout=layout,
+        columns=column_map(columns, values),
+        rubric=str(rubric),
+        repeats=repeats,
+        seed=seed,
+        overwrite=overwrite,
+        dry_run=dry_run,
+        models=model_options(models),
+    )
+    others, reporter = paths_of(against), SilentReporter()
+    judged = run_pairwise(asked, others, reporter) if others else run_judge(asked, reporter)
+    if judged.refusal is not None:
+        raise judged.refusal
+    return judged

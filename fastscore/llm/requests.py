@@ -5,8 +5,8 @@ import os
 import re
 import tomllib
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from hashlib import blake2b
 from importlib.resources import files
 from pathlib import Path
@@ -476,3 +476,32 @@ def api_key() -> str | None:
 
 def _variable(names: tuple[str, ...]) -> str | None:
     return next((value for name in names if (value := os.environ.get(name))), None)
+
+
+StrPath = str | os.PathLike[str]
+
+
+def paths_of(given: StrPath | Sequence[StrPath]) -> tuple[str, ...]:
+    """Return one path or several as texts."""
+    several = (given,) if isinstance(given, str | os.PathLike) else given
+    return tuple(os.fspath(one) for one in several)
+
+
+def model_options(given: Mapping[str, Any]) -> ModelOptions:
+    """Make options of keyword arguments; prices are of a million tokens sent, and received.
+
+    Raises
+    ------
+    UsageError
+        A name is not known.
+    """
+    known = [each.name for each in fields(ModelOptions)]
+    for name in given:
+        if name not in known:
+            raise UsageError(f"Unknown argument {name!r}.", did_you_mean(name, known))
+    values = dict(given)
+    if not isinstance(prices := values.pop("prices", None) or (), Prices):
+        prices = Prices(*prices)
+    if values.get("answers") is not None:
+        values["answers"] = Path(values["answers"])
+    return ModelOptions(prices=prices, **values)

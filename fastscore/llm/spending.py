@@ -150,7 +150,7 @@ class BudgetError(FastscoreError):
     exit_code = EXIT_INCOMPLETE
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Prices:
     """Prices of one million tokens that are sent, and that are received."""
 

@@ -4,6 +4,7 @@ A dialogue is what the suite takes for one, under the id that its tables have. A
 read is no part of a transcript; the reader counts it.
 """
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
@@ -17,12 +18,16 @@ from fastscore.api.reading import inspect
 from fastscore.content_hash import hash_bytes
 from fastscore.errors import InputError, UsageError, did_you_mean
 from fastscore.logs.inputs.column_map import NO_MAP, ColumnMap, map_from, map_source
+from fastscore.logs.inputs.layout import layout_map
 from fastscore.logs.read.rows import join_parts
 from fastscore.logs.score_input import ScoreInput
 from fastscore.results.dialogues import place_of_log
 from fastscore.results.runs import open_run
 from fastscore.run.manifest import MANIFEST_NAME
+from fastscore.suites.chats import ROLES, ChatRows
+from fastscore.suites.declarations import ALL_METRICS, Column, RowId, Source
 from fastscore.suites.registry import load_suite, suite_names
+from fastscore.suites.showing import spoken
 
 Speech = tuple[str, str]
 Options = Mapping[str, Any]
@@ -30,17 +35,7 @@ Options = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Transcript:
-    """A dialogue as a judge reads it.
-
-    Parameters
-    ----------
-    dialogue, model
-        The ids by which a run's dialogue is known; no model where logs name none.
-    file, line
-        Where it begins.
-    turns
-        Pairs of a speaker and a text.
-    """
+    """A dialogue as a judge reads it: its ids in a run, where it begins, who says what."""
 
     dialogue: str
     model: str | None
@@ -59,22 +54,44 @@ class Transcripts:
 
 @dataclass(frozen=True, slots=True)
 class Logs:
-    """The logs whose dialogues are read.
+    """Logs whose dialogues are read, of a suite or of `CHATS`.
 
-    Parameters
-    ----------
-    inputs, suite
-        Files, folders and globs, and the suite whose logs they are.
-    columns
-        Where the suite's columns are, if they have other names.
-    options
-        The suite's options; they decide which messages are one dialogue.
+    The suite's options decide which messages are one dialogue.
     """
 
     inputs: tuple[str, ...]
     suite: str
     columns: ColumnMap = NO_MAP
     options: Options = field(default_factory=dict)
+
+
+CHATS = "chats"
+"""In place of a suite: chats of any kind, which layouts describe."""
+_CHATS = Source(
+    columns=(
+        Column(name="id", kind="text", accepts=("integer",)),
+        Column(name="model", kind="text", aliases=("model_name",)),
+        Column(
+            name="messages",
+            kind="json",
+            needed_by=ALL_METRICS,
+            items=(Column(name="role", kind="text"), Column(name="content", kind="text")),
+        ),
+    ),
+    formats=("json", "jsonl", "parquet"),
+    row_dialogues=("json", "jsonl", "parquet"),
+    row_id=RowId(columns=("id",), variants=("model",)),
+    array_column="messages",
+    chat_rows=ChatRows(
+        id="id",
+        array="messages",
+        speaker="role",
+        text="content",
+        words=tuple((role, role.upper()) for role in ROLES),
+        model="model",
+        can_be_turns=True,
+    ),
+)
 
 
 DATA = """
@@ -95,31 +112,30 @@ def quoted(name: str, lines: Iterable[str]) -> str:
     return f"<{name} {number}>\n{text}\n</{name} {number}>"
 
 
-def find_logs(inputs: Sequence[str], suite: str | None = None) -> Logs:
-    """Find logs and the suite whose logs they are.
-
-    Parameters
-    ----------
-    inputs
-        Files, folders and globs of logs, or one run directory, whose logs and suite are taken.
-    suite
-        The suite; None to take the only one that reads the logs.
+def find_logs(
+    inputs: Sequence[str],
+    suite: str | None = None,
+    layout: str | None = None,
+    columns: ColumnMap = NO_MAP,
+) -> Logs:
+    """Find logs, and the suite whose logs they are; chats of any kind need none.
 
     Raises
     ------
     InputError
         Nothing is there, or a log of the run is gone.
     UsageError
-        The suite is unknown, or several or none read the logs.
+        The suite or the layout is unknown, or nothing reads the logs.
     """
     folders = [one for one in inputs if (Path(one) / MANIFEST_NAME).is_file()]
     if folders:
         return _logs_of_run(inputs, suite)
-    if suite is None:
-        suite = _only_suite(inputs)
-    elif suite not in suite_names() or not _can_be_judged(suite):
+    if suite is not None and (suite not in suite_names() or not _can_be_judged(suite)):
         raise _refused(suite)
-    return Logs(tuple(inputs), suite)
+    if suite is None and not layout and not columns:
+        suite, layout = _only_reader(inputs)
+    found = suite or CHATS
+    return Logs(tuple(inputs), found, layout_map(layout, found) | columns)
 
 
 def _logs_of_run(inputs: Sequence[str], suite: str | None) -> Logs:
@@ -135,23 +151,28 @@ def _logs_of_run(inputs: Sequence[str], suite: str | None) -> Logs:
     return Logs(names, found, map_from(run.manifest.column_map), run.manifest.options)
 
 
-def _only_suite(inputs: Sequence[str]) -> str:
-    """Return the one suite that reads these logs as they are."""
+def _only_reader(inputs: Sequence[str]) -> tuple[str | None, str | None]:
+    """Return the one suite that reads these logs as they are, or the one layout of chats."""
     shown = ", ".join(map(str, inputs))
-    fits = [
-        {fit.suite for fit in file.fits if not fit.flags and _can_be_judged(fit.suite)}
-        for file in inspect(*inputs).files
-    ]
-    found = sorted(set.intersection(*fits)) if fits else []
+    files = inspect(*inputs).files
+    suites = [{fit.suite for fit in file.fits if not fit.flags} for file in files]
+    found = sorted(filter(_can_be_judged, set.intersection(*suites))) if suites else []
     if len(found) == 1:
-        return found[0]
+        return found[0], None
     if found:
         raise UsageError(
             f"{shown}: can be logs of {' or '.join(found)}.", "Name the suite with --suite."
         )
+    layouts = [
+        {fit.flags[1] for fit in file.fits if len(fit.flags) == 2 and fit.flags[0] == "--layout"}
+        for file in files
+    ]
+    common = sorted(set.intersection(*layouts)) if layouts else []
+    if len(common) == 1:
+        return None, common[0]
     raise UsageError(
-        f"{shown}: no suite reads all of these logs as they are.",
-        f"Name the suite with --suite, or look with `fastscore inspect {shown}`.",
+        f"{shown}: no suite reads all of these logs as they are, and no layout is known to fit.",
+        "Name where chats are with --layout or --column messages=PATH, or the suite with --suite.",
     )
 
 
@@ -163,18 +184,36 @@ def read_transcripts(logs: Logs) -> Transcripts:
     InputError
         Nothing can be read.
     """
-    suite = load_suite(logs.suite)
-    assert suite.turns is not None
-    source = map_source(suite.source, logs.columns)
-    # what files lack for metrics is of no concern
-    given, _ = ScoreInput.of(list(logs.inputs)).logs(source, logs.suite)
+    suite = None if logs.suite == CHATS else load_suite(logs.suite)
+    source = map_source(_CHATS if suite is None else suite.source, logs.columns)
+    given = ScoreInput.of(list(logs.inputs))
+    if suite is not None:  # what files lack for metrics is of no concern
+        given, _ = given.logs(source, logs.suite)
     read = join_parts(given.read(source), source)
-    turns = suite.turns(read.frame, logs.options)
-    dialogues = tuple(_of_turns(turns))
+    turns = _chat_turns if suite is None else suite.turns
+    assert turns is not None
+    dialogues = tuple(_of_turns(turns(read.frame, logs.options)))
     if not dialogues:
         shown = ", ".join(map(str, logs.inputs))
-        raise InputError(f"{shown}: no dialogue of {logs.suite} says anything.")
+        raise InputError(
+            f"{shown}: no dialogue of {logs.suite} says anything.",
+            "Name where chats are with --layout, or with --column and --value.",
+        )
     return Transcripts(dialogues, read.rejects)
+
+
+def _chat_turns(raw: pl.DataFrame, options: Options) -> pl.DataFrame:
+    turns = [
+        (number, str(turn.get("role") or ""), text if isinstance(text, str) else None)
+        for number, cell in enumerate(raw["messages"])
+        for turn in json.loads(cell or "[]")
+        if isinstance(turn, dict)
+        for text in [turn.get("content")]
+    ]
+    schema = {"dialogue_row": pl.Int64, "speaker": pl.String, "text": pl.String}
+    dialogue = pl.coalesce("id", pl.format("{}:{}", "file", "line")).alias("dialogue")
+    named = raw.select("file", "line", "model", dialogue)
+    return spoken(pl.DataFrame(turns, schema, orient="row"), named)
 
 
 def _of_turns(turns: pl.DataFrame) -> Iterator[Transcript]:

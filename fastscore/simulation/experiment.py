@@ -16,6 +16,7 @@ from typing import Any, get_type_hints
 import orjson
 
 from fastscore.errors import FastscoreError, RunConflictError, UsageError, did_you_mean
+from fastscore.llm.client import Expectation
 from fastscore.llm.judge import check_repeats, judge_request
 from fastscore.llm.judgements import JUDGEMENTS, Judging, run_judge
 from fastscore.llm.requests import OPENAI, Answer, ChatRequest, ModelOptions, estimated_tokens
@@ -199,17 +200,6 @@ _TYPICAL_ANSWER = "x" * 320
 """As long as a recommender's answer of two sentences, for expectations."""
 
 _TYPICAL_JUDGEMENT = '{"proactiveness": 3, "coherence": 3, "personalization": 3}'
-
-
-@dataclass(frozen=True, slots=True)
-class Expectation:
-    """What an experiment will ask of chat models at most, if nothing is asked again."""
-
-    requests: int
-    prompt_tokens: int
-    completion_tokens: int
-    cost: float
-    currency: str
 
 
 def run_experiment(
@@ -447,7 +437,8 @@ def expect(experiment: Experiment) -> Expectation:
             prompt_tokens += judged * _judge_tokens(experiment.judge, experiment.models, log)
             completion_tokens += judged * estimated_tokens(len(_TYPICAL_JUDGEMENT))
     cost = experiment.prices.cost(prompt_tokens, completion_tokens)
-    return Expectation(requests, prompt_tokens, completion_tokens, cost, experiment.prices.currency)
+    currency = experiment.prices.currency
+    return Expectation(requests, 0, prompt_tokens, completion_tokens, cost, currency)
 
 
 def _rehearse(experiment: Experiment, agent: str) -> tuple[_Counting, dict[str, Any]]:
@@ -480,10 +471,4 @@ def expectation_lines(experiment: Experiment, expectation: Expectation) -> Itera
     dialogues = len(experiment.agents) * experiment.sessions
     yield f"agents     {', '.join(experiment.agents)}"
     yield f"dialogues  {dialogues:,} of {experiment.turns:,} turns"
-    yield f"requests   {expectation.requests:,}, more where an answer must be asked for again"
-    yield (
-        f"tokens     about {expectation.prompt_tokens:,} sent and "
-        f"{expectation.completion_tokens:,} received"
-    )
-    if expectation.cost:
-        yield f"cost       about {expectation.cost:.2f} {expectation.currency}"
+    yield from expectation.lines()

@@ -71,6 +71,16 @@ class Rubric:
         return object_schema(dict.fromkeys(self.questions, score))
 
 
+_OF_SUITE = {"preference_shift": "pepper", "memory_finance": "finance"}
+"""Rubrics of suites; that of all other logs is `ASSISTANT`."""
+ASSISTANT = "assistant"
+
+
+def rubric_of(named: str, suite: str) -> "Rubric":
+    """Read the rubric that is named; without a name, that of a suite."""
+    return load_rubric(named or _OF_SUITE.get(suite, ASSISTANT))
+
+
 def rubric_names() -> tuple[str, ...]:
     """Return the names of the bundled rubrics."""
     folder = files(__package__).iterdir()
