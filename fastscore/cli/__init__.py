@@ -101,10 +101,10 @@ def cli(ctx: click.Context) -> None:
     """Score dialogue logs by published metrics: exact, fast, on one workstation.
 
     \b
-    fastscore example score_dialogue -o example                          a small example log
-    fastscore score score_dialogue example/logs -o run --lex-weight 1    score every log in a folder
-    fastscore summary run                                                show what came out
-    fastscore metrics score_dialogue                                     what each number means
+    fastscore example score_dialogue -o example                        a small log
+    fastscore score score_dialogue example/logs -o run --lex-weight 1  score it
+    fastscore summary run                                              the scores
+    fastscore metrics score_dialogue                                   each metric
     """
     if ctx.obj:
         # a last search for garbage takes as long as importing did, and frees nothing that is needed

@@ -176,8 +176,10 @@ def metric_range(metric: Metric) -> str:
 
 def metrics_text(suite: Suite) -> str:
     """Return a card a metric, as plain text."""
-    title = f"{suite.name} (version {suite.version}): {suite.title}"
-    return "\n\n".join([title, *(_card(metric) for metric in suite.metrics)])
+    lines = [f"{suite.name} (version {suite.version}): {suite.title}"]
+    lines += [f"  source   {paper}" for paper in suite.papers]
+    lines += [f"  people   {suite.agreement}"] if suite.agreement else []
+    return "\n\n".join(["\n".join(lines), *(_card(metric) for metric in suite.metrics)])
 
 
 def metric_facts(metric: Metric) -> dict[str, str]:
@@ -188,10 +190,10 @@ def metric_facts(metric: Metric) -> dict[str, str]:
         "formula": metric.formula,
         **{plain_formula(symbol): plain_words(text) for symbol, text in metric.symbols},
         "range": f"{metric_range(metric)}, {direction}",
-        "reading": metric.reading,
+        "reading": plain_words(metric.reading),
         "bands": bands_text(metric.bands),
-        "example": metric.example,
-        "note": metric.note,
+        "example": plain_words(metric.example),
+        "note": plain_words(metric.note),
         "uses": ", ".join(metric.uses),
         "only in": ", ".join(metric.conditions),
         "headline": "yes" if metric.headline else "",
@@ -223,6 +225,8 @@ def metrics_json(suites: Sequence[Suite]) -> str:
             suite.name: {
                 "title": suite.title,
                 "version": suite.version,
+                "papers": suite.papers,
+                "agreement": suite.agreement,
                 "metrics": [_record(metric) for metric in suite.metrics],
             }
             for suite in suites

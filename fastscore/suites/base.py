@@ -222,6 +222,10 @@ class Suite:
         The package of the functions' modules: ``__name__`` of the module that declares the suite.
     title
         What the suite scores, one line.
+    papers
+        Authors, title, year and address of what defines the metrics, a line each.
+    agreement
+        What is known of the metrics' agreement with people, a sentence.
     version
         Rises whenever a number may change. Part of the signature.
     options
@@ -300,6 +304,8 @@ class Suite:
     source: Source
     tables: tuple[Table, ...]
     metrics: tuple[Metric, ...]
+    papers: tuple[str, ...] = ()
+    agreement: str = ""
     groups: tuple[str, ...] = ()
     design: Design = field(default_factory=Design)
     code: tuple[str, ...] = ()

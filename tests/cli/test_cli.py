@@ -79,8 +79,10 @@ def test_help_imports_no_engine() -> None:
 
 @pytest.mark.parametrize("words", commands_by_words())
 def test_every_command_has_help(words: str) -> None:
-    done = CliRunner().invoke(cli, [*words.split()[1:], "--help"], prog_name="fastscore")
+    asked = [*words.split()[1:], "--help"]
+    done = CliRunner().invoke(cli, asked, prog_name="fastscore", terminal_width=80)
     assert done.exit_code == 0
+    assert max(map(len, done.output.splitlines())) <= 80
     assert done.output.startswith(f"Usage: {words} ")
 
 

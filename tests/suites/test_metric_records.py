@@ -1,14 +1,19 @@
 """The records of metrics: formulas as text, rules of nulls in words and over rows."""
 
 import random
+import re
+from pathlib import Path
 
 import polars as pl
 import pytest
 
+from fastscore.results.metric_text import metrics_text
 from fastscore.suites.columns import find_nulls
 from fastscore.suites.declarations import Metric, NullReason, NullRule
 from fastscore.suites.formulas import plain_formula, plain_words
 from fastscore.suites.registry import load_suite, suite_names
+
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.parametrize(
@@ -133,3 +138,22 @@ def test_symbols_are_those_of_the_formula(suite: str) -> None:
             assert declared.formula == plain_formula(declared.latex)
             assert declared.reading.endswith("."), declared.id
             assert declared.example.endswith("."), declared.id
+
+
+@pytest.mark.parametrize("name", suite_names())
+def test_sources_are_named_with_author_year_title_and_address(name: str) -> None:
+    suite = load_suite(name)
+    for paper in suite.papers:
+        assert re.search(r"\(20\d\d\): .*https://|https://", paper), paper
+    assert re.search(r"^[A-Z].* \(20\d\d\): \w", suite.papers[0])
+    assert suite.agreement.startswith("No study of agreement with people is known.")
+    shown = metrics_text(suite)
+    assert all(paper in shown for paper in (*suite.papers, suite.agreement))
+    cited = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert f"he suite {name}" in cited
+
+
+@pytest.mark.parametrize("name", suite_names())
+def test_a_terminal_sees_no_latex(name: str) -> None:
+    shown = metrics_text(load_suite(name))
+    assert not re.findall(r"\$|\\[a-z]+", shown)

@@ -15,6 +15,11 @@ SUITE = Suite(
     name="group_travel",
     package=__name__,
     title="How well an assistant mediates a group's wishes, and the trip plan that results",
+    papers=(
+        "The authors of the repository dialogue (2026): Metric Reference, commit 4c1ab84. "
+        "https://github.com/rakeshvytla9/dialogue. No paper is known.",
+    ),
+    agreement="No study of agreement with people is known.",
     version=3,
     options=GroupTravel,
     source=schema.SOURCE,

@@ -15,6 +15,13 @@ SUITE = Suite(
     name="guest_simulation",
     package=__name__,
     title="How well a simulated guest plays its persona and orders what it was told to",
+    papers=(
+        "Karthikeyan (2025): Agentic Persona Control and Task State Tracking for Realistic User "
+        "Simulation in Interactive Scenarios. https://arxiv.org/abs/2601.15290",
+        "Its code, commit cad52ed, with the document Simulation Quality Assessment Metrics: "
+        "https://github.com/HareeshwarKarthikeyan/agentic-human-user-simulation-for-ordering",
+    ),
+    agreement="No study of agreement with people is known.",
     version=3,
     options=GuestSimulation,
     source=schema.SOURCE,

@@ -15,6 +15,11 @@ SUITE = Suite(
     name="memory_finance",
     package=__name__,
     title="How a financial assistant remembers, discloses risk, complies and explains",
+    papers=(
+        "The authors of MemFinRobot (2026): the evaluation of MemFinRobot, folder eval, commit "
+        "3c5479a. https://github.com/nj-guiqi/MemFinRobot. No paper is known.",
+    ),
+    agreement="No study of agreement with people is known. The judge score M5 is a heuristic.",
     version=3,
     options=MemoryFinance,
     source=schema.SOURCE,

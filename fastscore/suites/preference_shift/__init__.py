@@ -16,6 +16,12 @@ SUITE = Suite(
     name="preference_shift",
     package=__name__,
     title="How conversational recommenders follow a user whose preferences shift",
+    papers=(
+        "The authors of llm-eval-workspace (2026): CRS Preference-Shift Evaluation, commit "
+        "9dbd02f. https://github.com/abhiramoggu/llm-eval-workspace. No paper is known.",
+    ),
+    agreement="No study of agreement with people is known. `fastscore analyse` with a judge's file "
+    "correlates metrics with its scores.",
     version=3,
     options=PreferenceShift,
     source=schema.SOURCE,

@@ -12,6 +12,13 @@ SUITE = Suite(
     name="score_dialogue",
     package=__name__,
     title="How early and how well each utterance of a dialogue was predicted",
+    papers=(
+        "The authors of babelbit_subnet (2026): score_dialogue.py and its README, commit 5b7869b. "
+        "https://github.com/babelbit/babelbit_subnet. No paper is known.",
+        "Perplexities only: Salazar, Liang, Nguyen, Kirchhoff (2020): Masked Language Model "
+        "Scoring. https://aclanthology.org/2020.acl-main.240",
+    ),
+    agreement="No study of agreement with people is known.",
     version=1,
     options=ScoreDialogue,
     source=schema.SOURCE,
