@@ -51,6 +51,7 @@ from fastscore.suites.base import Suite
 from fastscore.suites.declarations import Source
 from fastscore.suites.own_metrics import OwnMetric, load_metrics
 from fastscore.suites.registry import is_installed
+from fastscore.suites.summary import summarise
 
 if TYPE_CHECKING:
     from fastscore.vectors.embedder import Embed, Embedder
@@ -247,7 +248,8 @@ def score_in_memory(config: RunConfig, given: ScoreInput, reporter: Reporter) ->
     else:
         parts, inputs = _scored_shards(named, context, reporter)
     tables = {table.name: _joined(parts, table.name, table.schema) for table in suite.tables}
-    summary = suite.summary({name: part.lazy() for name, part in tables.items()}, options)
+    lazy = {name: part.lazy() for name, part in tables.items()}
+    summary = summarise(suite, lazy, options)
     rejects = pl.concat([part.rejects for part in parts])
     cut = pl.concat([part.cut_texts for part in parts])
     cut = cut.unique(["id_high", "id_low"], maintain_order=True)

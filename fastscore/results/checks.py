@@ -6,19 +6,16 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
-import polars as pl
-
 from fastscore.errors import RunError, UsageError, did_you_mean, listed
 from fastscore.options import read_toml
 from fastscore.results.compare import Inference, choose_metrics, compare_runs, lost_pairs
 from fastscore.results.comparison import Comparison, design_text
-from fastscore.results.groups import summarise_defined
 from fastscore.results.metric_text import counted, interval_text, number_text, p_text
 from fastscore.results.runs import Run
 from fastscore.statistics import ALPHA
 from fastscore.statistics.clustered import LEAST_UNITS
 from fastscore.statistics.curves import GRID
-from fastscore.suites.summary import ALL, overall_rows
+from fastscore.suites.summary import overall_rows
 from fastscore.terminal import plain
 from fastscore.terminal.grids import Column, Grid
 from fastscore.wording import SCORE_AGAIN, both, parameter
@@ -180,18 +177,15 @@ def _of_one_run(run: Run, limits: CheckLimits) -> list[Check]:
     """Check bounds, nulls and rejects.
 
     A bound is of the mean over the rows in which the definition leaves the value open, as the
-    printed summary has it. If these rows are on several scales, it is of the mean over all rows.
+    summary has it. If these rows are on several scales, it is of the mean over all rows.
     """
-    summary = run.summary.filter(pl.col("group") == ALL)
-    whole = overall_rows(summary)
-    bounded = list({**limits.minimum, **limits.maximum})
-    open_rows, _ = summarise_defined(run.suite, run.lazy_tables, summary, bounded)
-    defined = overall_rows(open_rows.drop_nulls("mean"))
-    means = whole | defined
+    whole = overall_rows(run.summary)
     found: list[Check] = []
     for word, bounds in (("at least", limits.minimum), ("at most", limits.maximum)):
         for id, limit in bounds.items():
-            mean = means[id]["mean"] if id in means else None
+            row = whole.get(id, {})
+            several = row.get("interval_reason") == "several_scales"
+            mean = row.get("mean_all_rows" if several else "mean")
             value = "no value" if mean is None else f"{mean:.6g}"
             # decimals leave dust: a mean of .1, .2 and .6 is .3
             reach = GRID * max(1.0, abs(limit))
@@ -199,7 +193,9 @@ def _of_one_run(run: Run, limits: CheckLimits) -> list[Check]:
             kept = not over
             found.append(_decided(f"{id} {word}", value, f"{limit:g}", kept))
     for id, limit in limits.nulls.items():
-        n, n_null = (whole[id]["n"], whole[id]["n_null"]) if id in whole else (0, 0)
+        n, n_null = (
+            (whole[id]["n"] + whole[id]["n_fixed"], whole[id]["n_null"]) if id in whole else (0, 0)
+        )
         share = n_null / (n + n_null) if n + n_null else None
         value = "no row" if share is None else _percent(share)
         kept = share is not None and share <= limit

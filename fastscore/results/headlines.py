@@ -7,14 +7,14 @@ from typing import Any
 import polars as pl
 
 from fastscore.errors import UsageError
-from fastscore.options import build_options
-from fastscore.results.dialogue_sums import label_columns
-from fastscore.results.groups import UNIT, Part, PartKey, defined_parts, summarise_run
+from fastscore.results.groups import defined_parts, label_columns, summarise_run
 from fastscore.results.metric_text import decimals_for, estimate_text, number_text
 from fastscore.results.runs import Run
+from fastscore.results.summary_table import DIALOGUES, unit_name
 from fastscore.statistics.clustered import Clusters, Estimate, clustered_difference
 from fastscore.suites.base import headline_metrics
 from fastscore.suites.declarations import LABEL_TABLE, Metric
+from fastscore.suites.estimates import UNIT, Part, PartKey
 from fastscore.suites.summary import overall_rows
 from fastscore.terminal.grids import Column, Grid
 
@@ -67,14 +67,13 @@ def trivial_baselines(
     metrics = [metric for metric in metrics if metric.baselines and metric.table == LABEL_TABLE]
     if not metrics or suite.trivial_agents is None:
         return {}
-    options = build_options(suite.options, run.manifest.options)
-    scored = suite.trivial_agents(run.lazy_tables, options)
+    scored = suite.trivial_agents(run.lazy_tables, run.options)
     own = {part.key: part for part in parts}
     found: dict[PartKey, list[Baseline]] = {}
     for agent in scored["agent"].unique(maintain_order=True):
         chosen = [metric for metric in metrics if agent in metric.baselines]
         tables = _with_scores(run, scored.filter(pl.col("agent") == agent), chosen)
-        for part in defined_parts(suite, tables, chosen, labels=labels, cluster=cluster):
+        for part in defined_parts(run, chosen, labels=labels, cluster=cluster, tables=tables):
             if part.key in own:
                 found.setdefault(part.key, []).append(_compare(agent, own[part.key], part))
     return found
@@ -127,7 +126,9 @@ class Headlines:
     lacking
         Why there are no baselines, if they cannot be computed.
     cluster
-        The column that names the units; None if they are dialogues.
+        The column that names the units; None if the design does.
+    unit
+        The units, in the plural.
     """
 
     summary: pl.DataFrame
@@ -137,11 +138,7 @@ class Headlines:
     baselines: Mapping[PartKey, Sequence[Baseline]] = field(default_factory=dict)
     lacking: str = ""
     cluster: str | None = None
-
-    @property
-    def unit(self) -> str:
-        """The units, in the plural."""
-        return "dialogues" if self.cluster is None else f"values of {self.cluster}"
+    unit: str = DIALOGUES
 
     def of(self, id: str) -> list[Part]:
         """Return the parts of a metric."""
@@ -175,14 +172,16 @@ def read_headlines(run: Run, *, cluster: str | None = None) -> Headlines:
     whole = overall_rows(summary)
     metrics = tuple(one for one in headline_metrics(suite.metrics) if one.id in whole)
     labels = tuple(label_columns(run, summary))
-    parts = tuple(defined_parts(suite, run.lazy_tables, metrics, labels=labels, cluster=cluster))
+    parts = tuple(defined_parts(run, metrics, labels=labels, cluster=cluster))
     baselines: Mapping[PartKey, Sequence[Baseline]] = {}
     lacking = ""
     try:
         baselines = trivial_baselines(run, metrics, parts, labels=labels, cluster=cluster)
     except UsageError as error:
         lacking = error.message
-    return Headlines(summary, metrics, labels, parts, baselines, lacking, cluster)
+    name = unit_name(suite, cluster)
+    unit = name if name == DIALOGUES else f"values of {name}"
+    return Headlines(summary, metrics, labels, parts, baselines, lacking, cluster, unit)
 
 
 def baseline_text(baselines: Iterable[Baseline]) -> str:

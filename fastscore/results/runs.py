@@ -14,7 +14,7 @@ import polars as pl
 from fastscore.errors import RunError, UsageError, did_you_mean
 from fastscore.extras import explained, require
 from fastscore.logs.score_input import ScoreInput
-from fastscore.options import available_processors
+from fastscore.options import available_processors, build_options
 from fastscore.run.commit import (
     CUT_TEXTS,
     RECEIPTS,
@@ -36,6 +36,7 @@ from fastscore.run.scoring import CUT_SCHEMA
 from fastscore.suites.base import Suite
 from fastscore.suites.declarations import REJECTS_TABLE
 from fastscore.suites.registry import load_suite
+from fastscore.suites.summary import SUMMARY_SCHEMA, summarise
 from fastscore.wording import SCORE_A_RUN, SCORE_AGAIN, SCORE_SAME_AGAIN, parameter, worded
 
 if TYPE_CHECKING:
@@ -172,23 +173,28 @@ class Run:
         return common_suite([self])
 
     @property
+    def options(self) -> Any:
+        """The options that the run was scored with."""
+        return build_options(self.suite.options, self.manifest.options)
+
+    @property
     def summary(self) -> pl.DataFrame:
         """The summary, one row a group and metric.
 
-        An earlier release may have written other intervals: the tables are then summarised again.
+        Where an earlier release wrote other means and intervals, the tables are summarised again.
 
         Raises
         ------
         RunError
             It is missing or not what was committed.
         """
-        from fastscore.results.groups import summarise_tables
-        from fastscore.suites.summary import SUMMARY_SCHEMA
-
         if self.scores is not None:
             return self.scores.summary
         summary = self._read_beside_parts(SUMMARY_PARQUET, partial(pl.read_parquet, glob=False))
-        return summary if set(SUMMARY_SCHEMA) <= set(summary.columns) else summarise_tables(self)
+        if set(SUMMARY_SCHEMA) <= set(summary.columns):
+            return summary
+        self.require_declared()
+        return summarise(self.suite, self.lazy_tables, self.options)
 
     def summarise(self, *, by: Sequence[str] = (), cluster: str | None = None) -> pl.DataFrame:
         """Return the summary with other groups or other units of its intervals.
@@ -220,9 +226,12 @@ class Run:
         RunError
             It is missing or not what was committed.
         """
-        if self.scores is not None:
+        text = None
+        if self.scores is None:
+            text = self._read_beside_parts(SUMMARY_JSON, partial(Path.read_text, encoding="utf-8"))
+        if text is None or '"mean_all_rows"' not in text:
             return as_json({"signature": self.signature, "summary": self.summary.to_dicts()})
-        return self._read_beside_parts(SUMMARY_JSON, partial(Path.read_text, encoding="utf-8"))
+        return text
 
     @property
     def rejects(self) -> pl.DataFrame:

@@ -16,16 +16,16 @@ import polars as pl
 from fastscore.errors import FastscoreError, InputError, UsageError
 from fastscore.options import build_options, option_values
 from fastscore.paths import PAGE_MARK, check_output
-from fastscore.results.groups import summarise_defined
+from fastscore.results.groups import label_columns, notes_on_rows
 from fastscore.results.headlines import baseline_grid, baseline_records, read_headlines
 from fastscore.results.metric_text import counted, write_csv
 from fastscore.results.repeats import PASS_SCHEMA, passes_grid, run_passes
 from fastscore.results.runs import Run, open_run
 from fastscore.results.summary_table import (
-    DIALOGUES,
     choose_metrics,
     groups_grid,
     summary_records,
+    unit_name,
     whole_grid,
 )
 from fastscore.run.commit import CUT_TEXTS, PARTS_PER_FOLDER, RECEIPTS, REJECTS, commit_bytes
@@ -91,15 +91,14 @@ def show_summary(
         The column that tells repeated runs apart: pass^k of metrics that are 0 or 1 is added, over
         the values of `cluster` as the tasks.
     format
-        ``csv`` and ``json`` have every statistic unrounded, over all rows. The other formats leave
-        out rows in which a definition gives the value.
+        ``csv`` and ``json`` have every statistic unrounded.
     """
     if format == "json" and not (by or cluster or metrics or baselines or repeats):
         write(run.summary_json)
         return
     suite = run.suite
     summary = run.summarise(by=by, cluster=cluster)
-    unit = cluster or DIALOGUES
+    unit = unit_name(suite, cluster)
     ids = choose_metrics(suite, summary, metrics, everything=everything)
     passes, uneven = _passes(run, repeats, cluster, by, metrics)
     if format == "csv":
@@ -115,7 +114,9 @@ def show_summary(
             content["baselines"] = baseline_records(read_headlines(run, cluster=cluster))
         write(json.dumps(content, indent=2, ensure_ascii=False) + "\n")
         return
-    summary, more = summarise_defined(suite, run.lazy_tables, summary, ids, cluster=cluster)
+    declared = suite.metric_by_id
+    chosen = [declared[id] for id in ids if id in declared]
+    more = notes_on_rows(run, chosen, label_columns(run, run.summary))
     if by:
         grids = [groups_grid(suite, summary, ids, average=average, unit=unit)]
     else:

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from fastscore.errors import UsageError, did_you_mean
-from fastscore.results.dialogue_sums import label_columns
-from fastscore.results.groups import Part, defined_parts
+from fastscore.results.groups import defined_parts, label_columns
 from fastscore.results.metric_text import (
     NONE,
     counted,
@@ -22,7 +21,9 @@ from fastscore.results.metric_text import (
 from fastscore.statistics.clustered import LEAST_UNITS
 from fastscore.suites.base import Suite, headline_metrics
 from fastscore.suites.declarations import NULL_REASONS, Band, Metric
+from fastscore.suites.estimates import Part
 from fastscore.suites.summary import overall_rows
+from fastscore.suites.sums import BETWEEN
 from fastscore.terminal.grids import Column, Grid, column_of, html_table
 
 if TYPE_CHECKING:
@@ -31,8 +32,15 @@ if TYPE_CHECKING:
 ARROWS = {"higher": "↑", "lower": "↓", "neither": " "}
 INTERVAL_HEADER = "mean [95 % CI]"
 DIALOGUES = "dialogues"
-"""The units of intervals, unless another column is named."""
+"""What units are called that are a dialogue each."""
 NO_VARIANCE = "[no variance]"
+
+
+def unit_name(suite: Suite, cluster: str | None = None) -> str:
+    """Return what the units of intervals are called: those of the design, or of another column."""
+    unit = BETWEEN.join(suite.design.unit)
+    return cluster or (DIALOGUES if unit == "dialogue" else unit)
+
 
 _FIRST = ("suite", "group", "value", "metric", "name", "better", "unit")
 
@@ -70,7 +78,7 @@ def whole_grid(
     ids: Sequence[str],
     *,
     everything: bool,
-    unit: str = DIALOGUES,
+    unit: str,
 ) -> Grid:
     """Lay out the summary of the whole run; `unit` names the units of the intervals."""
     records = overall_rows(summary)
@@ -94,7 +102,7 @@ def whole_grid(
         columns.append(Column("reading", readings, right=False, drop=3))
     if any(record.get("n") != record.get("n_units") for record in of_rows):
         columns.append(column("n", lambda record: f"{record['n']:,}", drop=2))
-    columns.append(column(unit, lambda record: f"{record['n_units']:,}", drop=4))
+    columns.append(column(_header(unit), lambda record: f"{record['n_units']:,}", drop=4))
     if any(record.get("n_null") for record in of_rows):
         columns.append(column("null", _nulls, right=False))
     return Grid("", tuple(columns), _headings(rows))
@@ -106,7 +114,7 @@ def groups_grid(
     ids: Sequence[str],
     *,
     average: str = "macro",
-    unit: str = DIALOGUES,
+    unit: str,
 ) -> Grid:
     """Lay out the means of metrics side by side for every value of a label.
 
@@ -207,11 +215,15 @@ def name_columns(
     ]
 
 
+def _header(unit: str) -> str:
+    return "units" if BETWEEN in unit else unit
+
+
 def _mean(record: Record, unit: str) -> str:
     """Write a mean and its interval, or why it has none."""
     text = _with_interval(record, decimals_for([record["mean"]]))
     if record["n"] and record["interval_reason"] == "too_few_units":
-        return f"{text} [< {LEAST_UNITS} {unit}]"
+        return f"{text} [< {LEAST_UNITS} {_header(unit)}]"
     return text
 
 
@@ -251,7 +263,8 @@ def _size(records: Mapping[str, Record], ids: Sequence[str], suite: Suite, table
     """Count the rows of a table, and the units that they belong to if those are fewer."""
     declared = suite.metric_by_id
     found = [records[id] for id in ids if id in records and _table_of(declared, id) == table]
-    n_rows = max(((one["n"] or 0) + (one["n_null"] or 0) for one in found), default=0)
+    counts = ("n", "n_fixed", "n_null")
+    n_rows = max((sum(one[name] or 0 for name in counts) for one in found), default=0)
     if not n_rows:
         return ""
     clustered = any(one["n"] != one["n_units"] for one in found)
@@ -299,21 +312,22 @@ def _cells(run: "Run") -> list[Sequence[str]]:
     ids = choose_metrics(suite, summary, (), everything=False)
     headline = [metric.id for metric in headline_metrics(suite.metrics)]
     ids.sort(key=lambda id: headline.index(id) if id in headline else len(headline))
-    grid = whole_grid(suite, summary, ids, everything=False)
+    unit = unit_name(suite)
+    grid = whole_grid(suite, summary, ids, everything=False, unit=unit)
     kept = [row for number, row in enumerate(grid.rows) if number not in grid.headings]
     header = tuple(column.header for column in grid.columns)
     metrics = [one for one in suite.metrics if one.id in ids and (one.fixed_where or one.scale_by)]
     labels = label_columns(run, summary) if metrics else []
     lines: dict[str, list[Sequence[str]]] = {}
     rows = {row[0]: row for row in kept}
-    for part in defined_parts(suite, run.lazy_tables, metrics, labels=labels):
+    for part in defined_parts(run, metrics, labels=labels):
         if part.where:
             id = part.metric.id
-            lines.setdefault(id, []).append(_of_part(header, rows[id], part))
+            lines.setdefault(id, []).append(_of_part(header, rows[id], part, _header(unit)))
     return [header, *(line for row in kept for line in lines.get(row[0], [row]))]
 
 
-def _of_part(header: Sequence[str], row: Sequence[str], part: Part) -> Sequence[str]:
+def _of_part(header: Sequence[str], row: Sequence[str], part: Part, unit: str) -> Sequence[str]:
     """Write the row of a part: its name says which rows it is of."""
     estimate = part.estimate
     own = {
@@ -321,8 +335,8 @@ def _of_part(header: Sequence[str], row: Sequence[str], part: Part) -> Sequence[
         "metric": f"{part.metric.name} ({part.where})",
         "": row[header.index("")],
         INTERVAL_HEADER: estimate_text(estimate),
-        "n": f"{int(part.units['n'].sum()):,}",
-        DIALOGUES: f"{estimate.n_units:,}",
+        "n": f"{part.n:,}",
+        unit: f"{estimate.n_units:,}",
     }
     return tuple(own.get(name, "") for name in header)
 

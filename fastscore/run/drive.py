@@ -62,6 +62,7 @@ from fastscore.run.tasks import Checked
 from fastscore.run.writer import Writer, writing
 from fastscore.signature import deciding_differences
 from fastscore.suites.base import Suite
+from fastscore.suites.summary import summarise
 from fastscore.wording import RUN_AGAIN
 
 if TYPE_CHECKING:
@@ -358,7 +359,7 @@ def _summarise(run: _Execution, receipts: Sequence[Receipt]) -> pl.DataFrame:
         if groups:
             summary = summary_by_tasks(run.engine, run.context, groups, scanned, progress)
         else:
-            summary = run.suite.summary(scanned, run.options)
+            summary = summarise(run.suite, scanned, run.options)
         run.context.check_writer()
         pinned = {"fastscore.signature": run.context.signature}
         content = {"signature": run.context.signature, "summary": summary.to_dicts()}

@@ -16,14 +16,14 @@ from fastscore.run.engines.engine import Done, Engine
 from fastscore.run.progress import StageProgress
 from fastscore.run.tasks import GROUPS_PER_WORKER, SHARDS_PER_GROUP, commit_output
 from fastscore.suites.base import Suite
-from fastscore.suites.partial_sums import (
+from fastscore.suites.summary import (
+    Added,
     Sizes,
     add_up_parts,
     joint_sizes,
     measure_parts,
-    summary_of_sums,
+    summarise,
 )
-from fastscore.suites.summary import Added
 
 DIALOGUES_PER_GROUP = 1 << 17
 
@@ -82,7 +82,7 @@ def add_up_tables(context: RunContext, sizes: Sizes, parts: Parts) -> Receipt:
             for name, frame in (("sums", sums.sums), ("reasons", sums.reasons)):
                 folder = context.run / _sums_folder(number, table, name)
                 path = folder / part_name(parts.index)
-                outputs.append(commit_output(context, path, frame, {}))
+                outputs.append(commit_output(context, path, frame.collect(), {}))
     # the sums are read by the run that asked for them: no receipt is kept
     return Receipt(stage="summary", index=parts.index, fingerprint="", outputs=tuple(outputs))
 
@@ -105,9 +105,9 @@ def _added_tables(run: Path, sizes: Sizes, receipts: Sequence[Receipt]) -> list[
     return [
         {
             table: Added(
-                size,
                 scan(_sums_folder(number, table, "sums")),
                 scan(_sums_folder(number, table, "reasons")),
+                size,
             )
             for table, size in of_tables.items()
         }
@@ -136,4 +136,4 @@ def summary_by_tasks(
     receipts = [*advanced(partial(add_up_tables, context, sizes))]
     added = _added_tables(context.run, sizes, receipts)
     loaded = context.load()
-    return summary_of_sums(loaded.suite, tables, loaded.options, added)
+    return summarise(loaded.suite, tables, loaded.options, added=added)

@@ -24,8 +24,8 @@ with the rest in the place of their intersection, which is too large for few rep
 """
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Literal, cast
 
 import numpy as np
@@ -41,7 +41,7 @@ POWER = 0.8
 LEAST_UNITS = 3
 """The fewest units with an interval or a test: two have one degree of freedom, so say nothing."""
 
-EstimateReason = Literal["too_few_units", "zero_variance"]
+EstimateReason = Literal["too_few_units", "zero_variance", "several_scales"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,15 +154,79 @@ def clustered_mean(
         within the range (``zero_variance``). At an end of the range an interval of equal units is
         that of as many Bernoulli trials.
     """
-    clusters = _present(sums, counts)
-    n_units = clusters.sums.size
-    if not n_units:
-        return Estimate(None, n_units=0, reason="too_few_units")
-    if n_units < LEAST_UNITS:
-        return Estimate(clusters.mean, n_units=n_units, reason="too_few_units")
-    variance = float((clusters.influences**2).sum())
-    degrees = satterthwaite_degrees(clusters.shares)
-    return _bounded(clusters.mean, variance, degrees, n_units, minimum, maximum, level)
+    totals, numbers = finite(sums, "sums"), finite(counts, "counts")
+    (found,) = clustered_means(
+        totals, numbers, (0, totals.size), minimum=minimum, maximum=maximum, level=level
+    )
+    if found.value is None and found.n_units:  # too few for an interval
+        return replace(found, value=Clusters(totals, numbers).mean)
+    return found
+
+
+def clustered_means(
+    sums: npt.ArrayLike,
+    counts: npt.ArrayLike,
+    bounds: Sequence[int],
+    *,
+    minimum: float | None = None,
+    maximum: float | None = None,
+    level: float = LEVEL,
+) -> list[Estimate]:
+    """Return the estimates of `clustered_mean` for many groups of clusters.
+
+    Parameters
+    ----------
+    sums, counts
+        The clusters of all groups, one group after the other.
+    bounds
+        Where each group begins, and where the last one ends.
+    minimum, maximum, level
+        As in `clustered_mean`.
+
+    Returns
+    -------
+    list of Estimate
+        Without a value for groups of fewer than `LEAST_UNITS` clusters.
+    """
+    totals, numbers = finite(sums, "sums"), finite(counts, "counts")
+    if totals.size != numbers.size:
+        raise ValueError(f"sums has {totals.size} values and counts {numbers.size}")
+    ends = np.asarray(bounds, np.int64)
+    sizes = ends[1:] - ends[:-1]
+    groups = np.repeat(np.arange(sizes.size), sizes)
+    kept = numbers > 0
+    totals, numbers, groups = totals[kept], numbers[kept], groups[kept]
+    # in an order that depends on the clusters' numbers alone
+    order = np.lexsort((totals, numbers, groups))
+    totals, numbers = totals[order], numbers[order]
+    n_units = np.bincount(groups, minlength=sizes.size)
+    begins = np.cumsum(n_units) - n_units
+    found = [Estimate(None, n_units=n, reason="too_few_units") for n in n_units.tolist()]
+    # groups of as many clusters are computed side by side
+    for n in np.unique(n_units[n_units >= LEAST_UNITS]).tolist():
+        alike = np.flatnonzero(n_units == n)
+        places = begins[alike, None] + np.arange(n)
+        moments = _moments_of_rows(totals[places], numbers[places])
+        for place, mean, variance, degrees in zip(alike.tolist(), *moments, strict=True):
+            found[place] = _bounded(mean, variance, degrees, n, minimum, maximum, level)
+    return found
+
+
+def _moments_of_rows(sums: Values, counts: Values) -> Iterator[list[float]]:
+    """Return of each row of clusters the mean, its variance and its degrees of freedom."""
+    rows = counts.sum(axis=1, keepdims=True)
+    means = sums.sum(axis=1, keepdims=True) / rows
+    shares = counts / rows
+    left = _one_minus(shares)
+    residuals = sums - means * counts
+    # rounding leaves residuals of 1e-17 where all values are equal
+    residuals[np.abs(residuals) <= 1e-14 * np.abs(sums)] = 0.0
+    influences = residuals / rows / np.sqrt(left)
+    squares, fourths = (shares**2).sum(axis=1), (shares**4 / left**2).sum(axis=1)
+    inverse = squares - fourths + (shares**2 / left).sum(axis=1) ** 2
+    yield means[:, 0].tolist()
+    yield (influences**2).sum(axis=1).tolist()
+    yield (1.0 / inverse).tolist()
 
 
 def mean_of_units(
@@ -325,17 +389,6 @@ def hedges_g(a: Clusters, b: Clusters, *, paired: bool) -> tuple[float, float, f
     tail = (1 - LEVEL) / 2
     low, high = (noncentrality(degrees, p, t) for p in (1 - tail, tail))
     return tuple(float(unbiased * end / scale) for end in (t, low, high))  # type: ignore[return-value]
-
-
-def _present(sums: npt.ArrayLike, counts: npt.ArrayLike) -> Clusters:
-    """Return the clusters with a row, in an order that depends only on their numbers."""
-    totals, numbers = finite(sums, "sums"), finite(counts, "counts")
-    if totals.size != numbers.size:
-        raise ValueError(f"sums has {totals.size} values and counts {numbers.size}")
-    kept = numbers > 0
-    totals, numbers = totals[kept], numbers[kept]
-    order = np.lexsort((totals, numbers))
-    return Clusters(totals[order], numbers[order])
 
 
 def _units(a: Clusters, b: Clusters, *, shared: bool) -> int:

@@ -8,12 +8,12 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 import polars as pl
 
 from fastscore.errors import UsageError, did_you_mean
-from fastscore.suites.declarations import Design, Metric, Source, Table
+from fastscore.suites.declarations import Design, Metric, NullReason, Source, Table
 
 if TYPE_CHECKING:
     from fastscore.suites.showing import Dialogue, DialogueView, Section
@@ -140,20 +140,36 @@ class AnalysisContents:
     captions: Mapping[str, tuple[str, str]] = field(default_factory=dict)
 
 
-Aggregate = Callable[..., pl.DataFrame]
-"""What adds up metrics: `fastscore.suites.summary.summarise_metrics`, or a function of the same
-arguments, while parts of a run are added up apart."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summarised:
+    """Metrics that a summary adds up together.
 
+    Parameters
+    ----------
+    metrics
+        What is summarised; each names its table, and its column by its id.
+    dialogues
+        Makes of table ``dialogues`` the one that is summarised. None: as it is.
+    groups
+        Label columns of table ``dialogues`` to group by; left out where no row has the label.
+    switched_off
+        Metrics that the options make null in every row, and the reason: it is counted without
+        being read.
+    sole_reasons
+        Metrics all nulls of which have one reason, whatever the options, and that reason.
+    by_parts
+        Whether parts of a run can be added up apart.
+    more
+        Makes further rows of the summary of these metrics; not for other groups.
+    """
 
-class _Summarise(Protocol):
-    def __call__(
-        self,
-        tables: Mapping[str, pl.LazyFrame],
-        options: Any,
-        *,
-        cluster: str | None = None,
-        aggregate: Aggregate,
-    ) -> pl.DataFrame: ...
+    metrics: Sequence[Metric]
+    dialogues: Callable[[pl.LazyFrame], pl.LazyFrame] | None = None
+    groups: Sequence[str] = ()
+    switched_off: Mapping[str, NullReason] = field(default_factory=dict)
+    sole_reasons: Mapping[str, NullReason] = field(default_factory=dict)
+    by_parts: bool = True
+    more: Callable[[pl.DataFrame], pl.DataFrame] | None = None
 
 
 F = TypeVar("F")
@@ -265,10 +281,8 @@ class Suite:
         ``(events, options)``: the distinct texts whose pseudo-perplexity `score` finds in the view.
         The model is the option that `names_masked_model`.
     summarise
-        ``(tables, options, *, cluster, aggregate)``: a summary in the schema of `suites.summary`.
-        The unit of intervals is the dialogue, or the column ``cluster``, which every table then
-        has. ``aggregate`` adds up metrics, by the arguments of `summarise_metrics`, always in the
-        same order. None: all metrics by `groups`.
+        ``(options, columns)``: what a summary adds up, a `Summarised` each. ``columns`` are those
+        of table ``dialogues`` that are needed beside `groups`. None: all metrics by `groups`.
     legacy_files
         ``(tables, inputs, options)``: the files of the published evaluation, by name.
     cases
@@ -317,7 +331,9 @@ class Suite:
     texts: LazyFunction[_Texts | None] = LazyFunction(None)
     long_texts: LazyFunction[_Texts | None] = LazyFunction(None)
     perplexity_texts: LazyFunction[_Texts | None] = LazyFunction(None)
-    summarise: LazyFunction[_Summarise | None] = LazyFunction(None)
+    summarise: LazyFunction[Callable[[Any, Sequence[str]], Sequence[Summarised]] | None] = (
+        LazyFunction(None)
+    )
     legacy_files: LazyFunction[
         Callable[[_Tables, tuple[str, ...], Any], dict[str, bytes]] | None
     ] = LazyFunction(None)
@@ -363,28 +379,11 @@ class Suite:
         """Whether scoring with these options needs an embedder."""
         return self.texts is not None and bool(getattr(options, "needs_vectors", True))
 
-    def summary(
-        self,
-        tables: _Tables,
-        options: Any,
-        *,
-        cluster: str | None = None,
-        aggregate: Aggregate | None = None,
-    ) -> pl.DataFrame:
-        """Summarise tables: by `summarise`, or all metrics by `groups`.
-
-        Default of `aggregate`: `summarise_metrics`.
-        """
-        if aggregate is None:
-            from fastscore.suites.summary import summarise_metrics  # late: it loads the statistics
-
-            aggregate = summarise_metrics
+    def summarised(self, options: Any, columns: Sequence[str] = ()) -> Sequence[Summarised]:
+        """Return what a summary adds up: by `summarise`, or all metrics by `groups`."""
         if self.summarise is not None:
-            return self.summarise(tables, options, cluster=cluster, aggregate=aggregate)
-        key = self.tables[0].dialogue_key
-        return aggregate(
-            tables, self.metrics, self.groups, suite=self.name, key=key, cluster=cluster
-        )
+            return self.summarise(options, columns)
+        return [Summarised(metrics=self.metrics, groups=self.groups)]
 
 
 def headline_metrics(metrics: Sequence[Metric]) -> tuple[Metric, ...]:

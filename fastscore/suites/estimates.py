@@ -5,14 +5,16 @@ scales (`Metric.scale_by`) are kept apart. The unit is that of the design.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import polars as pl
 
 from fastscore.errors import listed
 from fastscore.statistics.clustered import LEVEL, Estimate, clustered_mean
+from fastscore.suites.base import Suite
 from fastscore.suites.declarations import Metric
-from fastscore.suites.sums import Sums
+from fastscore.suites.sums import Sums, mean_of, sum_by_dialogue, together
 
 PartKey = tuple[str, str | int | bool | None]
 """A metric's id and the scale of a part of it."""
@@ -47,9 +49,9 @@ class Part:
     where: str
     scale: str | int | bool | None
     units: pl.DataFrame
-    bits: int
-    nulls: Mapping[str, int]
-    left_out: int
+    bits: int = 0
+    nulls: Mapping[str, int] = field(default_factory=dict)
+    left_out: int = 0
 
     @property
     def key(self) -> PartKey:
@@ -80,9 +82,35 @@ class Part:
         return replace(found, value=mean_of(total, n, self.bits) if n else None)
 
 
-def mean_of(total: int, count: int, bits: int) -> float:
-    """Return total * 2^-bits / count, rounded once."""
-    return total / (count << bits) if bits >= 0 else (total << -bits) / count
+def estimate_metrics(
+    suite: Suite,
+    tables: Mapping[str, pl.LazyFrame],
+    metrics: Sequence[Metric],
+    *,
+    options: Any,
+    labels: Sequence[str] = (),
+    cluster: str | None = None,
+) -> list[Part]:
+    """Return the parts of metrics of any tables that have a value, in the order of the metrics.
+
+    Parameters
+    ----------
+    suite, tables, labels
+        As in `sum_by_dialogue`.
+    metrics
+        Metrics of the suite.
+    options
+        Those that the tables were scored with.
+    cluster
+        The column of table ``dialogues`` that names the units. Default: those of the design.
+    """
+    design = replace(suite.design, unit=(cluster,)) if cluster else suite.design
+    found: list[Part] = []
+    asked = together(suite, tables, metrics, options, (*design.columns, *labels))
+    for chosen, of_metrics in asked:
+        found += estimate(sum_by_dialogue(suite, of_metrics, chosen, design=design, labels=labels))
+    places = {metric.id: place for place, metric in enumerate(metrics)}
+    return sorted(found, key=lambda part: places[part.metric.id])
 
 
 def estimate(sums: Sums, metrics: Sequence[Metric] | None = None) -> list[Part]:

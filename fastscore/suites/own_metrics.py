@@ -17,7 +17,7 @@ import polars as pl
 
 from fastscore.errors import UsageError, counted, did_you_mean
 from fastscore.extras import entry_points
-from fastscore.suites.base import Aggregate, Events, Suite
+from fastscore.suites.base import Events, Suite, Summarised
 from fastscore.suites.declarations import (
     NULL_REASONS,
     NULL_REASONS_DTYPE,
@@ -330,7 +330,7 @@ def with_metrics(suite: Suite, own: Sequence[OwnMetric]) -> Suite:
         "score": partial(_score, suite, tuple(own)),
     }
     if suite.summarise is not None:
-        changes["summarise"] = partial(_summarise, suite, tuple(own))
+        changes["summarise"] = partial(_summarised, suite, tuple(own))
     return Suite(**(vars(suite) | changes))
 
 
@@ -511,15 +511,8 @@ def _name(dialogues: pl.DataFrame, row: int) -> str:
     return f"{found['dialogue']!r} ({place})"
 
 
-def _summarise(
-    suite: Suite,
-    own: Sequence[OwnMetric],
-    tables: Mapping[str, pl.LazyFrame],
-    options: Any,
-    *,
-    cluster: str | None = None,
-    aggregate: Aggregate,
-) -> pl.DataFrame:
-    declared = [one.metric for one in own]
-    added = aggregate(tables, declared, suite.groups, suite=suite.name, cluster=cluster)
-    return pl.concat([suite.summary(tables, options, cluster=cluster, aggregate=aggregate), added])
+def _summarised(
+    suite: Suite, own: Sequence[OwnMetric], options: Any, columns: Sequence[str]
+) -> list[Summarised]:
+    added = Summarised(metrics=[one.metric for one in own], groups=suite.groups)
+    return [*suite.summarised(options, columns), added]

@@ -1,38 +1,41 @@
 """Summary statistics of committed tables, the same for any order of rows and any shards.
 
 Sums are exact (`fastscore.suites.sums`). Rows are added up once, by dialogue. The few sums of
-dialogues are then added up by each label. Intervals take the dialogue as the unit, or the column
-that is named in its place.
+dialogues are then added up by each label. Intervals take the unit of the suite's design, or the
+column that is named in its place.
+
+An engine adds up parts of a run apart, in two rounds: parts are measured (`measure_parts`), then
+added up on the grids of tables of all their sizes together (`add_up_parts`). Sums on these grids
+are exact, so no number depends on the split. Sums of parts are by the columns of dialogues and
+units, and are merged: rows of one dialogue in several parts are one unit.
 """
 
 import math
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import accumulate, count, pairwise
-from types import MappingProxyType
+from itertools import accumulate, count
 from typing import Any
 
-import numpy as np
 import polars as pl
 from fastscore_jit.threads import StoppablePool, raise_if_stopped
 
-from fastscore.statistics.clustered import (
-    LEAST_UNITS,
-    Estimate,
-    clustered_mean,
-    mean_of_units,
-)
+from fastscore.statistics.clustered import Estimate, clustered_means, mean_of_units
+from fastscore.suites.base import Suite, Summarised
 from fastscore.suites.columns import collected, hold_if_small
-from fastscore.suites.declarations import LABEL_TABLE, NULL_REASONS, Metric, NullReason
+from fastscore.suites.declarations import LABEL_TABLE, NULL_REASONS, Metric
 from fastscore.suites.sums import (
+    BETWEEN,
     TOTALS,
     Size,
     grids_of,
+    joint_size,
     list_reasons,
+    mean_of,
     merge_sums,
+    open_column,
+    scale_columns,
     size_of,
     sum_rows,
     summed_columns,
@@ -46,6 +49,8 @@ SUMMARY_SCHEMA: dict[str, pl.DataType] = {
     "n": pl.Int64(),
     "n_null": pl.Int64(),
     **{f"n_{reason}": pl.Int64() for reason in NULL_REASONS},
+    "n_fixed": pl.Int64(),
+    "units": pl.String(),
     "n_units": pl.Int64(),
     "mean": pl.Float64(),
     "sd": pl.Float64(),
@@ -55,17 +60,21 @@ SUMMARY_SCHEMA: dict[str, pl.DataType] = {
     "interval_reason": pl.String(),
     "minimum": pl.Float64(),
     "maximum": pl.Float64(),
+    "mean_all_rows": pl.Float64(),
     "micro_numerator": pl.Float64(),
     "micro_denominator": pl.Float64(),
     "micro": pl.Float64(),
 }
 """One row for each group, value of it and metric. ``group`` is ``all`` (``value`` null) or a label
-column. ``n`` counts values, ``n_null`` the other rows, split by reason. ``n_units`` counts the
-dialogues (or other units) that have a value. ``sd`` is the sample standard deviation (n - 1), null
-for fewer than two values. ``ci_low`` and ``ci_high`` are the 95 % confidence interval of the mean
-with these units (`fastscore.statistics.clustered`), ``degrees_of_freedom`` those of its t
-distribution. Where there is no interval, ``interval_reason`` is ``too_few_units`` or
-``zero_variance``. ``micro`` is the ratio of the two sums."""
+column. ``n`` counts the values that the definition leaves open, ``n_fixed`` those that it gives
+whatever the dialogue (`Metric.fixed_where`), ``n_null`` the other rows, split by reason. ``units``
+are the columns of the unit, ``n_units`` counts the units that have an open value. ``mean``, ``sd``
+(n - 1; null for fewer than two values), ``minimum`` and ``maximum`` are of open values. ``ci_low``
+and ``ci_high`` are the 95 % confidence interval of the mean with these units
+(`fastscore.statistics.clustered`), ``degrees_of_freedom`` those of its t distribution. Where there
+is no interval, ``interval_reason`` is ``too_few_units``, ``zero_variance``, or ``several_scales``:
+rows on several scales (`Metric.scale_by`) have no mean either. ``mean_all_rows`` is of all values,
+the fixed ones too, whatever their scale. ``micro`` is the ratio of the two sums."""
 
 ALL = "all"
 COLUMNS_AT_ONCE = 16
@@ -86,43 +95,56 @@ def overall_rows(summary: pl.DataFrame) -> dict[str, dict[str, Any]]:
     return {row["metric"]: row for row in rows}
 
 
-def summarise_metrics(
-    tables: Mapping[str, pl.LazyFrame],
-    metrics: Sequence[Metric],
-    groups: Sequence[str],
-    *,
-    suite: str,
-    key: Sequence[str] = ("dialogue",),
-    cluster: str | None = None,
-    switched_off: Mapping[str, NullReason] = MappingProxyType({}),
-    sole_reasons: Mapping[str, NullReason] = MappingProxyType({}),
-    added: "Mapping[str, Added] | None" = None,
-) -> pl.DataFrame:
-    """Summarise metrics over all rows, and by each label.
+Tables = Mapping[str, pl.LazyFrame]
+Sizes = Sequence[Mapping[str, Size]]
+"""The sizes of tables by name, for each `Summarised` of a suite."""
+
+
+@dataclass(frozen=True, slots=True)
+class Added:
+    """What the rows of a table or of parts of it add up to, by finer columns than a summary needs.
 
     Parameters
     ----------
+    sums
+        By `_Table.finest` what `sum_rows` returns, in several rows where rows were added up in
+        several parts.
+    reasons
+        By `_Table.finest_strata`, ``:metric`` and ``:reason`` how often it is listed, ``:n``.
+    size
+        The size of the whole table.
+    """
+
+    sums: pl.LazyFrame
+    reasons: pl.LazyFrame
+    size: Size
+
+
+def summarise(
+    suite: Suite,
+    tables: Tables,
+    options: Any,
+    *,
+    by: Sequence[str] = (),
+    cluster: str | None = None,
+    added: Sequence[Mapping[str, Added]] | None = None,
+) -> pl.DataFrame:
+    """Summarise tables of a suite over all rows, and by each label.
+
+    Parameters
+    ----------
+    suite, options
+        What scored them, and how.
     tables
         Lazy frames of the committed tables by name; read in a streaming fashion.
-    metrics
-        What to summarise; each names its table, and its column by its id.
-    groups
-        Label columns of table ``dialogues`` to group by; left out where no row has the label.
-    suite
-        The suite's name, for the first column.
-    key
-        The columns by which tables without labels join ``dialogues``. Rows with the same key are
-        one unit of the intervals, except that each row of ``dialogues`` is one.
+    by
+        Label columns of table ``dialogues``: their combinations are the groups, in place of the
+        suite's.
     cluster
-        A column of every table whose values are the units of the intervals instead.
-    switched_off
-        Metrics that the options make null in every row, and the reason:
-        it is counted without being read.
-    sole_reasons
-        Metrics all nulls of which have one reason, whatever the options, and that reason.
+        A column of table ``dialogues`` whose values are the units of intervals, in place of the
+        design's.
     added
-        By table, what the rows of all parts add up to, if they were added up before
-        (`fastscore.suites.partial_sums`).
+        By `Summarised` and table, what the rows of all parts add up to, if they were added up.
 
     Returns
     -------
@@ -130,125 +152,117 @@ def summarise_metrics(
         In `SUMMARY_SCHEMA`, ordered by group (``all`` first), value and metric as declared. Rows
         without the label have no row in that label's group.
     """
-    unlabelled = tables_of(tables, metrics, groups, key, cluster)
-    columns_at_once = COLUMNS_AT_ONCE
-    if cluster or set(unlabelled) - {LABEL_TABLE}:
-        columns_at_once = _columns_at_once(tables[LABEL_TABLE])
-    # one query of a small table does not fill the processors
-    at_once = len(unlabelled) if columns_at_once == COLUMNS_AT_ONCE else 1
-    with StoppablePool(max_workers=at_once + 1) as pool:
-        labels: Future[_Labels] | None = None
-        if not all(table.is_labelled for table in unlabelled.values()):
-            labels = pool.submit(_Labels.of_keys, tables[LABEL_TABLE], key, groups)
-
-        def summarise(name: str) -> pl.DataFrame:
-            table = replace(
-                unlabelled[name], labels=labels, added=None if added is None else added[name]
-            )
-            return _summarise_table(table, columns_at_once, switched_off, sole_reasons)
-
-        summaries = list(pool.map(summarise, unlabelled))
-    groups_in_order = pl.Enum([ALL, *groups])
-    metrics_in_order = pl.Enum([metric.id for metric in metrics])
-    return (
-        pl.concat([pl.DataFrame(schema=SUMMARY_SCHEMA), *summaries])
-        # the row of all rows is there even if there are none
-        .filter(pl.col("value").is_null() | (pl.col("n") + pl.col("n_null") > 0))
-        .with_columns(suite=pl.lit(suite))
-        .sort(
-            pl.col("group").cast(groups_in_order),
-            "value",
-            pl.col("metric").cast(metrics_in_order),
-        )
+    unit = (cluster,) if cluster else suite.design.unit
+    if by:
+        joined = pl.concat_str(pl.col(by).cast(pl.String), separator=BETWEEN)
+        named = tables[LABEL_TABLE].with_columns(joined.alias(BETWEEN.join(by)))
+        tables = {**tables, LABEL_TABLE: named}
+    groups = (BETWEEN.join(by),) if by else ()
+    asked = suite.summarised(options, (*groups, *unit))
+    summaries, parts = [], iter(added or ())
+    for one in asked:
+        of_parts = next(parts, None) if one.by_parts else None
+        own = replace(one, groups=groups, more=None) if by else one
+        of_tables = _tables_of(suite, tables, own, unit)
+        summary = _summarise_metrics(of_tables, tables[LABEL_TABLE], own, of_parts)
+        summaries.append(summary if own.more is None else pl.concat([summary, own.more(summary)]))
+    found = pl.concat(summaries).with_columns(
+        suite=pl.lit(suite.name), units=pl.lit(BETWEEN.join(unit))
     )
+    ids = [metric.id for one in asked for metric in one.metrics]
+    declared = [metric.id for metric in suite.metrics]
+    return _sorted(found, found["group"], declared if {*ids} <= {*declared} else ids)
 
 
-def _columns_at_once(dialogues: pl.LazyFrame) -> int:
-    """Return how many columns are summed by dialogue at once: fewer of very many dialogues."""
-    n_dialogues = int(collected(dialogues.select(pl.len())).item())
-    return max(1, min(COLUMNS_AT_ONCE, BYTES_AT_ONCE // (_UNIT_BYTES * max(1, n_dialogues))))
+def _sorted(summary: pl.DataFrame, groups: Iterable[str], metrics: Iterable[str]) -> pl.DataFrame:
+    """Sort by group, value and metric, in these orders."""
+    places = (
+        pl.col(name).replace_strict(
+            {one: place for place, one in enumerate(dict.fromkeys(names))},
+            return_dtype=pl.Int64,
+        )
+        for name, names in (("group", groups), ("metric", metrics))
+    )
+    group, metric = places
+    return summary.select(*SUMMARY_SCHEMA).sort(group, "value", metric, maintain_order=True)
 
 
-def _hash_of(columns: Sequence[str], seed: int) -> pl.Expr:
-    return pl.struct(columns).hash(seed)
+def measure_parts(suite: Suite, tables: Tables, options: Any) -> Sizes:
+    """Return the sizes of the tables of some parts."""
+    return [
+        {table.name: size_of(table.numbers(()), table.metrics) for table in of_one}
+        for of_one in _added_apart(suite, tables, options)
+    ]
 
 
-@dataclass(frozen=True, slots=True)
-class _Labels:
-    """The labels of dialogues.
-
-    Parameters
-    ----------
-    frame
-        ``:key``, the hash of each dialogue's key, and the labels.
-    seed
-        Of a hash that tells all keys apart.
-    """
-
-    frame: pl.DataFrame
-    seed: int
-
-    @classmethod
-    def of_keys(cls, table: pl.LazyFrame, key: Sequence[str], groups: Sequence[str]) -> "_Labels":
-        """Read the labels of each key: of several rows with one key, those of the first."""
-        found = collected(table.select(*dict.fromkeys((*key, *groups))))
-        found = found.unique(key, keep="first", maintain_order=True)
-        for seed in count():
-            frame = found.select(_hash_of(key, seed).alias(":key"), *groups)
-            if frame[":key"].n_unique() == frame.height:
-                break
-        return cls(frame, seed)
+def joint_sizes(measured: Sequence[Sizes]) -> Sizes:
+    """Return the sizes of the tables of all parts."""
+    return [
+        {name: joint_size([size[name] for size in sizes]) for name in sizes[0]}
+        for sizes in zip(*measured, strict=True)
+    ]
 
 
-@dataclass(frozen=True, slots=True)
-class Added:
-    """What the rows of a table add up to, by finer columns than a summary needs.
+def add_up_parts(
+    suite: Suite, tables: Tables, options: Any, sizes: Sizes
+) -> Sequence[Mapping[str, Added]]:
+    """Add up the tables of some parts on the grids of tables of these sizes."""
+    added = []
+    for of_one, of_tables in zip(_added_apart(suite, tables, options), sizes, strict=True):
+        sums = {}
+        for table in of_one:
+            size = of_tables[table.name]
+            grids, scales = grids_of(size, table.metrics), scale_columns(table.metrics)
+            found = sum_rows(table.numbers(table.finest), table.finest, grids, scales)
+            listed = list_reasons(table.rows, table.finest_strata, table.metrics)
+            # in an order of their own: the same rows give the same bytes
+            sums[table.name] = Added(
+                found.sort(table.finest or ":rows").lazy(),
+                collected(listed.sort(*table.finest_strata, ":metric", ":reason")).lazy(),
+                size,
+            )
+        added.append(sums)
+    return added
 
-    Parameters
-    ----------
-    size
-        The size of the whole table.
-    sums
-        By `Summarised.finest` what `sum_rows` returns, in several rows where rows were added up in
-        several parts.
-    reasons
-        By `Summarised.finest_strata`, ``:metric`` and ``:reason`` how often it is listed, ``:n``.
-    """
 
-    size: Size
-    sums: pl.LazyFrame
-    reasons: pl.LazyFrame
+def _added_apart(suite: Suite, tables: Tables, options: Any) -> "list[list[_Table]]":
+    asked = suite.summarised(options, suite.design.unit)
+    return [_tables_of(suite, tables, one, suite.design.unit) for one in asked if one.by_parts]
 
 
-@dataclass(frozen=True, slots=True)
-class Summarised:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Table:
     """A table to summarise.
 
     Parameters
     ----------
-    rows, metrics
-        The table and its metrics.
-    groups, key, cluster
-        As in `summarise_metrics`.
-    each_row
-        Whether each row is a unit of the intervals.
+    name, rows, metrics
+        The table, its rows and its metrics.
+    groups, key, unit
+        The labels, the columns that name a row's dialogue, and those that name its unit. Without
+        them the dialogue is the unit, and each row of table ``dialogues`` is one.
     is_labelled
-        Whether the table has the labels itself.
+        Whether the table has labels and units itself.
     labels
         The labels by key, for a table that does not have them itself.
     added
         What its rows add up to, if that is known.
     """
 
+    name: str
     rows: pl.LazyFrame
     metrics: Sequence[Metric]
     groups: Sequence[str]
     key: Sequence[str]
-    cluster: str | None
-    each_row: bool
+    unit: Sequence[str]
     is_labelled: bool
     labels: "Future[_Labels] | None" = None
     added: Added | None = None
+
+    @property
+    def each_row(self) -> bool:
+        """Whether each row is a unit of the intervals."""
+        return self.name == LABEL_TABLE and not self.unit
 
     @property
     def finest_strata(self) -> Sequence[str]:
@@ -258,86 +272,180 @@ class Summarised:
     @property
     def finest(self) -> list[str]:
         """The columns by which rows of some parts are added up."""
-        units = () if self.each_row else self.key
-        return list(dict.fromkeys((*self.finest_strata, *units)))
+        of_unit = () if self.each_row else (*self.key, *(self.unit if self.is_labelled else ()))
+        return list(dict.fromkeys((*self.finest_strata, *of_unit)))
 
     @property
     def strata(self) -> list[pl.Expr]:
         """The columns in the place of `finest_strata`: the labels, or a hash of the key."""
-        if self.labels is None or self.is_labelled:
+        if self.is_labelled or self.labels is None:
             return [pl.col(group) for group in self.groups]
         return [_hash_of(self.key, self.labels.result().seed).alias(":key")]
 
     @property
     def units(self) -> list[pl.Expr]:
         """The column that names the unit of each row."""
-        if self.each_row:
+        if self.each_row or not self.is_labelled:
             return []
-        if self.cluster or self.is_labelled:
-            return [_hash_of([self.cluster] if self.cluster else self.key, 0).alias(":unit")]
-        return [self.strata[0].alias(":unit")]
+        return [_unit_of(self.unit, self.key)]
+
+    def numbers(self, by: Iterable[str | pl.Expr]) -> pl.LazyFrame:
+        """Return the columns that are added up, beside others."""
+        columns = {**summed_columns(self.metrics), **scale_columns(self.metrics)}
+        named = (column.alias(name) for name, column in columns.items())
+        return self.rows.select(*by, *named)
 
     def labelled(self, rows: pl.LazyFrame) -> pl.LazyFrame:
         """Put the labels beside rows that have the key."""
-        if self.labels is None or self.is_labelled:
+        if self.is_labelled or self.labels is None:
             return rows
-        return rows.join(self.labels.result().frame.lazy(), on=":key", how="left")
+        known = self.labels.result().frame.lazy()
+        # what is in no table of dialogues is a unit of its own
+        unit = pl.col(":unit").fill_null(pl.col(":key"))
+        return rows.join(known, on=":key", how="left").with_columns(unit)
 
 
-def tables_of(
-    tables: Mapping[str, pl.LazyFrame],
-    metrics: Sequence[Metric],
-    groups: Sequence[str],
-    key: Sequence[str] = ("dialogue",),
-    cluster: str | None = None,
-) -> dict[str, Summarised]:
-    """Return the tables of these metrics, without labels from elsewhere."""
-    of_table: defaultdict[str, list[Metric]] = defaultdict(list)
-    for metric in metrics:
-        of_table[metric.table].append(metric)
-    return {
-        name: Summarised(
-            rows=tables[name],
-            metrics=of_metrics,
-            groups=groups,
-            key=key,
-            cluster=cluster,
-            each_row=name == LABEL_TABLE and not cluster,
-            is_labelled=set(groups) <= set(tables[name].collect_schema()),
+def _unit_of(unit: Sequence[str], key: Sequence[str]) -> pl.Expr:
+    """Return the hash of a row's unit: of its dialogue where all columns of the unit are null."""
+    own = _hash_of(key, 0)
+    if unit:
+        own = (
+            pl.when(pl.any_horizontal(pl.col(unit).is_not_null()))
+            .then(_hash_of(unit, 1))
+            .otherwise(own)
         )
-        for name, of_metrics in of_table.items()
-    }
+    return own.alias(":unit")
 
 
-def _summarise_table(
-    table: Summarised,
-    columns_at_once: int,
-    switched_off: Mapping[str, NullReason],
-    sole_reasons: Mapping[str, NullReason],
+def _hash_of(columns: Sequence[str], seed: int) -> pl.Expr:
+    return pl.struct(columns).hash(seed)
+
+
+@dataclass(frozen=True, slots=True)
+class _Labels:
+    """The labels and units of dialogues.
+
+    Parameters
+    ----------
+    frame
+        ``:key``, the hash of each dialogue's key, the labels and ``:unit``.
+    seed
+        Of a hash that tells all keys apart.
+    """
+
+    frame: pl.DataFrame
+    seed: int
+
+    @classmethod
+    def of_keys(
+        cls, table: pl.LazyFrame, key: Sequence[str], groups: Sequence[str], unit: Sequence[str]
+    ) -> "_Labels":
+        """Read the labels of each key: of several rows with one key, those of the first."""
+        found = collected(table.select(*dict.fromkeys((*key, *groups, *unit))))
+        found = found.unique(key, keep="first", maintain_order=True)
+        for seed in count():
+            hashed = _hash_of(key, seed).alias(":key")
+            of_unit = _unit_of(unit, key) if unit else hashed.alias(":unit")
+            frame = found.select(hashed, *groups, of_unit)
+            if frame[":key"].n_unique() == frame.height:
+                break
+        return cls(frame, seed)
+
+
+def _tables_of(
+    suite: Suite, tables: Tables, asked: Summarised, unit: Sequence[str]
+) -> list[_Table]:
+    """Return the tables of metrics, without labels from elsewhere."""
+    keys = {table.name: table.dialogue_key for table in suite.tables}
+    named = dict(tables)
+    if asked.dialogues is not None:
+        named[LABEL_TABLE] = asked.dialogues(tables[LABEL_TABLE])
+    found = []
+    for name in dict.fromkeys(metric.table for metric in asked.metrics):
+        columns = named[name].collect_schema()
+        found.append(
+            _Table(
+                name=name,
+                rows=named[name],
+                metrics=[metric for metric in asked.metrics if metric.table == name],
+                groups=asked.groups,
+                key=[column for column in keys[name] if column in columns],
+                unit=unit,
+                is_labelled={*asked.groups, *unit} <= set(columns),
+            )
+        )
+    return found
+
+
+def _summarise_metrics(
+    tables: Sequence[_Table],
+    dialogues: pl.LazyFrame,
+    asked: Summarised,
+    added: Mapping[str, Added] | None,
 ) -> pl.DataFrame:
+    columns_at_once = COLUMNS_AT_ONCE
+    if any(not table.each_row for table in tables):
+        columns_at_once = _columns_at_once(dialogues)
+    # one query of a small table does not fill the processors
+    at_once = len(tables) if columns_at_once == COLUMNS_AT_ONCE else 1
+    with StoppablePool(max_workers=at_once + 1) as pool:
+        labels: dict[tuple[str, ...], Future[_Labels]] = {}
+        for table in tables:
+            key = tuple(table.key)
+            if not table.is_labelled and key not in labels:
+                labels[key] = pool.submit(_Labels.of_keys, dialogues, key, table.groups, table.unit)
+
+        def summarise(table: _Table) -> pl.DataFrame:
+            of_key = labels.get(tuple(table.key))
+            of_parts = None if added is None else added[table.name]
+            return _summarise_table(
+                replace(table, labels=of_key, added=of_parts), columns_at_once, asked
+            )
+
+        summaries = list(pool.map(summarise, tables))
+    # the row of all rows is there even if there are none
+    has_rows = pl.col("value").is_null() | (pl.sum_horizontal("n", "n_fixed", "n_null") > 0)
+    found = pl.concat([pl.DataFrame(schema=SUMMARY_SCHEMA), *summaries]).filter(has_rows)
+    return _sorted(found, (ALL, *asked.groups), (metric.id for metric in asked.metrics))
+
+
+def _columns_at_once(dialogues: pl.LazyFrame) -> int:
+    """Return how many columns are summed by dialogue at once: fewer of very many dialogues."""
+    n_dialogues = int(collected(dialogues.select(pl.len())).item())
+    return max(1, min(COLUMNS_AT_ONCE, BYTES_AT_ONCE // (_UNIT_BYTES * max(1, n_dialogues))))
+
+
+def _summarise_table(table: _Table, columns_at_once: int, asked: Summarised) -> pl.DataFrame:
     size, add_up = _adding_up(table)
     grids = grids_of(size, table.metrics)
-    summaries = []
+    columns: dict[str, list[Any]] = {name: [] for name in _WITHOUT_REASONS}
     for metrics in _batches(table.metrics, columns_at_once):
         raise_if_stopped()
-        added = add_up({name: grids[name] for name in summed_columns(metrics)})
+        added = add_up(
+            {name: grids[name] for name in summed_columns(metrics)}, scale_columns(metrics)
+        )
         sums = collected(table.labelled(added.lazy()))
         del added
-        summaries += [
-            _summarise_group(group, sums, metrics, grids, table) for group in (ALL, *table.groups)
-        ]
-    summary = pl.concat(summaries)
-    return _with_reasons(summary, table, switched_off, sole_reasons)
+        for group in (ALL, *table.groups):
+            of_group = _of_group(group, sums, table)
+            for metric in metrics:
+                of_metric = _summarise_group(group, metric, of_group, grids, table)
+                for name, values in columns.items():
+                    found = of_metric.get(name)
+                    values += [None] * of_group.totals.height if found is None else found
+    summary = pl.DataFrame(columns, _WITHOUT_REASONS)
+    return _with_reasons(summary, table, asked)
 
 
-def _adding_up(table: Summarised) -> tuple[Size, Callable[[Mapping[str, int]], pl.DataFrame]]:
+def _adding_up(
+    table: _Table,
+) -> tuple[Size, Callable[[Mapping[str, int], Iterable[str]], pl.DataFrame]]:
     """Return the size of a table, and what adds up columns on their grids."""
     by = [*table.strata, *table.units]
     names = [one.meta.output_name() for one in by]
     if table.added is not None:
         return table.added.size, partial(merge_sums, table.added.sums.with_columns(by), names)
-    columns = pl.col(summed_columns(table.metrics)).cast(pl.Float64)
-    numbers = hold_if_small(table.rows.select(*by, columns))
+    numbers = hold_if_small(table.numbers(by))
     return size_of(numbers, table.metrics), partial(sum_rows, numbers, names)
 
 
@@ -352,14 +460,27 @@ def _batches(metrics: Sequence[Metric], at_once: int) -> Iterator[list[Metric]]:
     yield batch
 
 
-def _summarise_group(
-    group: str,
-    sums: pl.DataFrame,
-    metrics: Sequence[Metric],
-    grids: Mapping[str, int],
-    table: Summarised,
-) -> pl.DataFrame:
-    """Return for each metric a row for each value of a label, without the reasons of nulls."""
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """The sums of a batch of metrics by the values of a label.
+
+    Parameters
+    ----------
+    totals
+        By ``value`` the sums of all its rows.
+    units
+        By value and unit ``COLUMN:n`` and ``COLUMN:sum``, those of one value side by side. None if
+        each row is a unit.
+    bounds
+        Where the units of each value begin, and where the last one's end.
+    """
+
+    totals: pl.DataFrame
+    units: pl.DataFrame | None
+    bounds: Sequence[int]
+
+
+def _of_group(group: str, sums: pl.DataFrame, table: _Table) -> _Group:
     label = pl.lit(None) if group == ALL else pl.col(group)
     valued = sums.with_columns(label.cast(pl.String).alias("value"))
     if group == ALL:
@@ -367,48 +488,75 @@ def _summarise_group(
     else:
         valued = valued.drop_nulls("value")
         totals = valued.group_by("value").agg(TOTALS).sort("value")
-    units = None if table.each_row else _Units.of_sums(valued, totals["value"])
-    frames = []
-    for metric in metrics:
-        columns: dict[str, Any] = {
-            **dict.fromkeys(_WITHOUT_REASONS),
-            "group": group,
-            "metric": metric.id,
-            "value": totals["value"],
-            "n_null": totals[":rows"] - totals[f"{metric.id}:n"],
-            **_moments(metric, totals, grids),
-            **_micro(metric, totals, grids),
-        }
-        estimates = (
-            units.estimates(metric, grids)
-            if units
-            else [
-                mean_of_units(n, mean, sd, minimum=metric.minimum, maximum=metric.maximum)
-                for n, mean, sd in zip(columns["n"], columns["mean"], columns["sd"], strict=True)
-            ]
+    if table.each_row:
+        return _Group(totals, None, ())
+    units = valued.select("value", ":unit", pl.col(r"^.*:(n|sum)$"))
+    if not units.select("value", ":unit").is_unique().all():
+        units = units.group_by("value", ":unit").agg(pl.exclude("value", ":unit").sum())
+    if totals.height == 1:
+        return _Group(totals, units, [0, units.height])
+    units = units.sort("value")
+    sizes = units.group_by("value", maintain_order=True).len()["len"]
+    return _Group(totals, units, [0, *accumulate(sizes)])
+
+
+def _summarise_group(
+    group: str, metric: Metric, sums: _Group, grids: Mapping[str, int], table: _Table
+) -> dict[str, Sequence[Any]]:
+    """Return for each value of a label the statistics of a metric, without the reasons of nulls."""
+    totals, column = sums.totals, open_column(metric)
+    n, total, squares, rows, n_all, total_all = (
+        totals[name].to_list()
+        for name in (
+            *(f"{column}:{of}" for of in ("n", "sum", "squares")),
+            ":rows",
+            f"{metric.id}:n",
+            f"{metric.id}:sum",
         )
-        frames.append(pl.DataFrame({**columns, **_intervals(estimates)}, _WITHOUT_REASONS))
-    return pl.concat(frames)
-
-
-def _moments(
-    metric: Metric, totals: pl.DataFrame, grids: Mapping[str, int]
-) -> dict[str, Sequence[float | None]]:
-    """Return by value of a label the number, mean, deviation and extremes of a metric's values."""
-    sums = [totals[f"{metric.id}:{name}"].to_list() for name in ("n", "sum", "squares")]
-    bits = grids[metric.id]
-    each = list(zip(*sums, strict=True))
+    )
+    bits = grids[column]
+    ends: dict[str, Any] = {"minimum": metric.minimum, "maximum": metric.maximum}
+    mean = [mean_of(one, of, bits) if of else None for one, of in zip(total, n, strict=True)]
+    deviation = [
+        _deviation(one, square, of, bits) if of > 1 else None
+        for one, square, of in zip(total, squares, n, strict=True)
+    ]
+    if sums.units is None:
+        found = [mean_of_units(*one, **ends) for one in zip(n, mean, deviation, strict=True)]
+    else:
+        of_units = sums.units[f"{column}:sum"].cast(pl.Float64) * 2.0**-bits
+        counts = sums.units[f"{column}:n"]
+        found = clustered_means(of_units.to_numpy(), counts.to_numpy(), sums.bounds, **ends)
+    if metric.scale_by:
+        least, largest = (totals[f"{metric.id}:scale:{of}"] for of in ("least", "largest"))
+        several = (least != largest).fill_null(False)
+        for place in several.arg_true():
+            mean[place] = deviation[place] = None
+            found[place] = Estimate(None, n_units=found[place].n_units, reason="several_scales")
+    count_of = len(rows)
     return {
-        "n": sums[0],
-        "mean": [_scaled(total, n, bits) if n else None for n, total, _ in each],
-        "sd": [
-            _deviation(total, squares, n, bits) if n > 1 else None for n, total, squares in each
-        ],
+        "group": [group] * count_of,
+        "value": totals["value"].to_list(),
+        "metric": [metric.id] * count_of,
+        "n": n,
+        "n_null": [all_rows - of for all_rows, of in zip(rows, n_all, strict=True)],
+        "n_fixed": [of_all - of for of_all, of in zip(n_all, n, strict=True)],
+        "n_units": [one.n_units for one in found],
+        "mean": mean,
+        "sd": deviation,
+        "ci_low": [one.low for one in found],
+        "ci_high": [one.high for one in found],
+        "degrees_of_freedom": [one.degrees_of_freedom for one in found],
+        "interval_reason": [one.reason for one in found],
         # no zero is negative: which of two equal ones comes first is chance
         **{
-            name: [None if end is None else end + 0.0 for end in totals[f"{metric.id}:{name}"]]
-            for name in ("minimum", "maximum")
+            end: [None if one is None else one + 0.0 for one in totals[f"{column}:{end}"]]
+            for end in ends
         },
+        "mean_all_rows": [
+            mean_of(one, of, bits) if of else None for one, of in zip(total_all, n_all, strict=True)
+        ],
+        **_micro(metric, totals, grids),
     }
 
 
@@ -419,7 +567,7 @@ def _micro(
     if metric.numerator is None or metric.denominator is None:
         return {}
     numerators, denominators = (
-        [_scaled(total, 1, grids[column]) for total in totals[f"{column}:sum"].to_list()]
+        [mean_of(total, 1, grids[column]) for total in totals[f"{column}:sum"].to_list()]
         for column in (metric.numerator, metric.denominator)
     )
     ratios = [
@@ -433,82 +581,15 @@ def _micro(
     }
 
 
-def _scaled(total: int, count: int, bits: int) -> float:
-    """Return total * 2^-bits / count, rounded once."""
-    return total / (count << bits) if bits >= 0 else (total << -bits) / count
-
-
 def _deviation(total: int, squares: int, count: int, bits: int) -> float:
     """Return the sample standard deviation of whole numbers, multiples of 2^-bits."""
     variance = (count * squares - total * total) / (count * (count - 1))
     return math.ldexp(math.sqrt(variance), -bits)
 
 
-@dataclass(frozen=True, slots=True)
-class _Units:
-    """Sums by unit, those of one value of a label side by side.
-
-    Parameters
-    ----------
-    sums
-        For each unit ``METRIC:n`` and ``METRIC:sum``.
-    bounds
-        Where the units of each value begin, and where the last one's end.
-    """
-
-    sums: pl.DataFrame
-    bounds: Sequence[int]
-
-    @classmethod
-    def of_sums(cls, valued: pl.DataFrame, values: pl.Series) -> "_Units":
-        """Add up by value and unit what was summed by finer columns."""
-        sums = valued.select("value", ":unit", pl.col(r"^.*:(n|sum)$"))
-        if not sums[":unit"].is_unique().all():
-            sums = sums.group_by("value", ":unit").agg(pl.exclude("value", ":unit").sum())
-        if values.len() == 1:
-            return cls(sums, [0, sums.height])
-        ordered = sums.sort("value")
-        sizes = ordered.group_by("value", maintain_order=True).len()["len"]
-        return cls(ordered, [0, *accumulate(sizes)])
-
-    def estimates(self, metric: Metric, grids: Mapping[str, int]) -> list[Estimate]:
-        """Estimate a metric's mean for each value of the label."""
-        counts = self.sums[f"{metric.id}:n"].to_numpy()
-        exact = self.sums[f"{metric.id}:sum"].cast(pl.Float64)
-        sums = (exact * 2.0 ** -grids[metric.id]).to_numpy()
-        estimates = []
-        for begin, end in pairwise(self.bounds):
-            of_value = counts[begin:end]
-            n_units = int(np.count_nonzero(of_value))
-            estimates.append(
-                # of labels with very many values most have few units
-                Estimate(None, n_units=n_units, reason="too_few_units")
-                if n_units < LEAST_UNITS
-                else clustered_mean(
-                    sums[begin:end], of_value, minimum=metric.minimum, maximum=metric.maximum
-                )
-            )
-        return estimates
-
-
-def _intervals(estimates: Sequence[Estimate]) -> dict[str, list[Any]]:
-    return {
-        "n_units": [estimate.n_units for estimate in estimates],
-        "ci_low": [estimate.low for estimate in estimates],
-        "ci_high": [estimate.high for estimate in estimates],
-        "degrees_of_freedom": [estimate.degrees_of_freedom for estimate in estimates],
-        "interval_reason": [estimate.reason for estimate in estimates],
-    }
-
-
-def _with_reasons(
-    summary: pl.DataFrame,
-    table: Summarised,
-    switched_off: Mapping[str, NullReason],
-    sole_reasons: Mapping[str, NullReason],
-) -> pl.DataFrame:
+def _with_reasons(summary: pl.DataFrame, table: _Table, asked: Summarised) -> pl.DataFrame:
     """Count the reasons of nulls; the lists of rows are read unless every reason is known."""
-    known = _known_reasons(summary, switched_off, sole_reasons)
+    known = _known_reasons(summary, asked)
     if known is None:
         keys = ["group", "value", "metric"]
         counted = summary.join(_count_reasons(table), on=keys, how="left", nulls_equal=True)
@@ -522,23 +603,19 @@ def _with_reasons(
     return counted.select(*SUMMARY_SCHEMA)
 
 
-def _known_reasons(
-    summary: pl.DataFrame,
-    switched_off: Mapping[str, NullReason],
-    sole_reasons: Mapping[str, NullReason],
-) -> dict[str, str] | None:
+def _known_reasons(summary: pl.DataFrame, asked: Summarised) -> dict[str, str] | None:
     """Return the reason of every null by metric, if it is known without being read."""
     known: dict[str, str] = {}
     nulls = summary.filter(pl.col("group") == ALL, pl.col("n_null") > 0)
-    for metric, n in nulls.select("metric", "n").iter_rows():
-        reason = sole_reasons.get(metric) or (None if n else switched_off.get(metric))
+    for metric, n in nulls.select("metric", pl.col("n") + pl.col("n_fixed")).iter_rows():
+        reason = asked.sole_reasons.get(metric) or (None if n else asked.switched_off.get(metric))
         if reason is None:
             return None
         known[metric] = reason
     return known
 
 
-def _count_reasons(table: Summarised) -> pl.DataFrame:
+def _count_reasons(table: _Table) -> pl.DataFrame:
     """Count by group, value and metric how often each reason is listed."""
     labels = [pl.col(group).cast(pl.String) for group in table.groups]
     if table.added is None:

@@ -8,26 +8,26 @@ thousand million. The rounding error is of the order of a double's own last bits
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import polars as pl
 
 from fastscore.errors import UsageError, did_you_mean
 from fastscore.suites.base import Suite
 from fastscore.suites.columns import Rows, collected
-from fastscore.suites.declarations import LABEL_TABLE, Design, Metric
+from fastscore.suites.declarations import LABEL_TABLE, NULL_REASONS_DTYPE, Design, Metric
 
 _GRID_BITS = 62
 _SUM_BITS = 126
 _LOWEST_EXPONENT = -900
 TOTALS = (
     pl.col(r"^.*:(rows|n|sum|squares)$").sum(),
-    pl.col(r"^.*:minimum$").min(),
-    pl.col(r"^.*:maximum$").max(),
+    pl.col(r"^.*:(minimum|least)$").min(),
+    pl.col(r"^.*:(maximum|largest)$").max(),
 )
 """How the sums of rows (`sum_rows`) are added up again."""
-_KEPT = ("n", "sum", "squares", "minimum", "maximum")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +46,30 @@ class Size:
     largest: Mapping[str, float]
 
 
-def summed_columns(metrics: Iterable[Metric]) -> list[str]:
-    """Return the columns that are summed for metrics."""
-    columns = ((metric.id, metric.numerator, metric.denominator) for metric in metrics)
-    return list(dict.fromkeys(name for names in columns for name in names if name is not None))
+def summed_columns(metrics: Iterable[Metric]) -> dict[str, pl.Expr]:
+    """Return the columns that are summed for metrics, by name."""
+    columns: dict[str, pl.Expr] = {}
+    for metric in metrics:
+        for name in (metric.id, metric.numerator, metric.denominator):
+            if name is not None:
+                columns[name] = pl.col(name).cast(pl.Float64)
+        if metric.fixed_where:
+            columns[open_column(metric)] = defined_value(metric).cast(pl.Float64)
+    return columns
+
+
+def open_column(metric: Metric) -> str:
+    """Return the summed column of the values that a metric's definition leaves open."""
+    return f"{metric.id}:open" if metric.fixed_where else metric.id
+
+
+def scale_columns(metrics: Iterable[Metric]) -> dict[str, pl.Expr]:
+    """Return the scale of each open value, of metrics that have several."""
+    return {
+        f"{metric.id}:scale": pl.when(defined_value(metric).is_not_null()).then(metric.scale_by)
+        for metric in metrics
+        if metric.scale_by
+    }
 
 
 def choose_grids(rows: Rows, metrics: Sequence[Metric]) -> dict[str, int]:
@@ -63,12 +83,17 @@ def choose_grids(rows: Rows, metrics: Sequence[Metric]) -> dict[str, int]:
 def size_of(rows: Rows, metrics: Sequence[Metric]) -> Size:
     """Count rows, and find the largest magnitude of the columns without a declared range."""
     ranges = _largest_of_ranges(metrics)
-    unbounded = [column for column in summed_columns(metrics) if column not in ranges]
+    unbounded = [column for column in _magnitudes(metrics) if column not in ranges]
     found = collected(
-        rows.select(pl.len().alias("_rows"), pl.col(unbounded).cast(pl.Float64).abs().max())
+        rows.select(pl.len().alias(":rows"), pl.col(unbounded).cast(pl.Float64).abs().max())
     )
     largest = {column: found[column].item() or 0.0 for column in unbounded}
-    return Size(int(found["_rows"].item()), largest)
+    return Size(int(found[":rows"].item()), largest)
+
+
+def _magnitudes(metrics: Iterable[Metric]) -> list[str]:
+    """Return the columns whose magnitudes decide about grids: open values are among all values."""
+    return [name for name in summed_columns(metrics) if not name.endswith(":open")]
 
 
 def joint_size(sizes: Sequence[Size]) -> Size:
@@ -83,7 +108,7 @@ def grids_of(size: Size, metrics: Sequence[Metric]) -> dict[str, int]:
     largest = {**_largest_of_ranges(metrics), **size.largest}
     bits = min(_GRID_BITS, (_SUM_BITS - size.rows.bit_length()) // 2)
     return {
-        column: bits - max(math.frexp(largest[column])[1], _LOWEST_EXPONENT)
+        column: bits - max(math.frexp(largest[column.removesuffix(":open")])[1], _LOWEST_EXPONENT)
         for column in summed_columns(metrics)
     }
 
@@ -103,8 +128,18 @@ def fixed_point(column: str, bits: int) -> pl.Expr:
     return whole.cast(pl.Int128)
 
 
-def sum_rows(rows: Rows, by: Sequence[str], grids: Mapping[str, int]) -> pl.DataFrame:
-    """Return by these columns the number of rows, and for each column the sums of its values."""
+def mean_of(total: int, count: int, bits: int) -> float:
+    """Return total * 2^-bits / count, rounded once."""
+    return total / (count << bits) if bits >= 0 else (total << -bits) / count
+
+
+def sum_rows(
+    rows: Rows, by: Sequence[str], grids: Mapping[str, int], scales: Iterable[str] = ()
+) -> pl.DataFrame:
+    """Return by these columns the number of rows, and for each column the sums of its values.
+
+    Of `scales` the least and the largest are returned.
+    """
     sums = [pl.len().cast(pl.Int64).alias(":rows")]
     for column, bits in grids.items():
         whole, value = fixed_point(column, bits), pl.col(column)
@@ -114,6 +149,11 @@ def sum_rows(rows: Rows, by: Sequence[str], grids: Mapping[str, int]) -> pl.Data
             whole.pow(2).sum().alias(f"{column}:squares"),
             value.min().alias(f"{column}:minimum"),
             value.max().alias(f"{column}:maximum"),
+        ]
+    for column in scales:
+        sums += [
+            pl.col(column).min().alias(f"{column}:least"),
+            pl.col(column).max().alias(f"{column}:largest"),
         ]
     try:
         found = collected(rows.lazy().group_by(by).agg(sums) if by else rows.lazy().select(sums))
@@ -126,11 +166,18 @@ def sum_rows(rows: Rows, by: Sequence[str], grids: Mapping[str, int]) -> pl.Data
     return found
 
 
-def merge_sums(sums: pl.LazyFrame, by: Sequence[str], columns: Iterable[str]) -> pl.DataFrame:
+def merge_sums(
+    sums: pl.LazyFrame, by: Sequence[str], grids: Mapping[str, int], scales: Iterable[str] = ()
+) -> pl.DataFrame:
     """Add up sums of several tables, made by `sum_rows` by finer columns."""
-    kept = [":rows", *(f"{column}:{name}" for column in columns for name in _KEPT)]
+    kept = [":rows"]
+    kept += [f"{name}:{of}" for name in grids for of in ("n", "sum", "squares", *_ENDS)]
+    kept += [f"{name}:{of}" for name in scales for of in ("least", "largest")]
     of_columns = sums.select(*by, *kept)
     return collected(of_columns.group_by(by).agg(TOTALS) if by else of_columns.select(TOTALS))
+
+
+_ENDS = ("minimum", "maximum")
 
 
 def _check_values(rows: Rows, grids: Mapping[str, int]) -> None:
@@ -193,6 +240,30 @@ class Sums:
         return replace(self, frame=frame, nulls=nulls)
 
 
+def together(
+    suite: Suite,
+    tables: Mapping[str, pl.LazyFrame],
+    metrics: Sequence[Metric],
+    options: Any,
+    columns: Sequence[str],
+) -> Iterator[tuple[list[Metric], Mapping[str, pl.LazyFrame]]]:
+    """Yield the metrics that are added up together, and the tables that contain them.
+
+    A suite may merge dialogues for some metrics. ``columns`` are needed of table ``dialogues``.
+    """
+    made = {
+        metric.id: one.dialogues
+        for one in suite.summarised(options, columns)
+        for metric in one.metrics
+    }
+    groups: dict[Any, list[Metric]] = {}
+    for metric in metrics:
+        groups.setdefault((metric.table, made.get(metric.id)), []).append(metric)
+    for (_, make), chosen in groups.items():
+        dialogues = tables[LABEL_TABLE]
+        yield chosen, {**tables, LABEL_TABLE: dialogues if make is None else make(dialogues)}
+
+
 def sum_by_dialogue(
     suite: Suite,
     tables: Mapping[str, pl.LazyFrame],
@@ -224,7 +295,8 @@ def sum_by_dialogue(
     design = design or suite.design
     table = metrics[0].table
     places = dialogue_places(suite, tables[LABEL_TABLE], table, design, labels)
-    key = next(one.dialogue_key for one in suite.tables if one.name == table)
+    columns = tables[table].collect_schema()
+    key = _key_of(suite, table, columns)
     scales = dict.fromkeys(metric.scale_by for metric in metrics if metric.scale_by)
     named = places.drop(key).columns
     rows = (
@@ -232,10 +304,11 @@ def sum_by_dialogue(
         .join(places.lazy(), on=key, how="left", nulls_equal=True)
         .with_columns(pl.col(scale).alias(f"scale:{scale}") for scale in scales)
     )
-    present = rows.collect_schema().names()
+    if "null_reasons" not in columns:  # of dialogues that a suite merged
+        rows = rows.with_columns(null_reasons=pl.lit(None, NULL_REASONS_DTYPE))
     # an older run may lack a column by which values are fixed
     known = [
-        replace(metric, fixed_where=tuple(one for one in metric.fixed_where if one[0] in present))
+        replace(metric, fixed_where=tuple(one for one in metric.fixed_where if one[0] in columns))
         for metric in metrics
     ]
     bits = choose_grids(tables[table], known)
@@ -282,12 +355,13 @@ def dialogue_places(
 ) -> pl.DataFrame:
     """Return a table's key of each dialogue with ``id``, ``pair``, ``unit``, ``repeat``, labels."""
     require_labels(dialogues, [*design.columns, *labels])
-    keys = {one.name: one.dialogue_key for one in suite.tables}
+    schema = dialogues.collect_schema()
+    key = _key_of(suite, table, schema)
     repeat = pl.col(design.repeat) if design.repeat else pl.lit(None)
     return (
-        dialogues.with_columns(id=identity(keys[LABEL_TABLE]))
+        dialogues.with_columns(id=identity(_key_of(suite, LABEL_TABLE, schema)))
         .select(
-            *keys[table],
+            *key,
             "id",
             *(
                 name_of(columns).fill_null(pl.lit(ALONE) + pl.col("id")).alias(name)
@@ -296,9 +370,15 @@ def dialogue_places(
             repeat.cast(pl.String).alias("repeat"),
             *(pl.col(label).cast(pl.String).alias(f"label:{label}") for label in labels),
         )
-        .unique(keys[table], keep="first", maintain_order=True)
+        .unique(key, keep="first", maintain_order=True)
         .collect(engine="streaming")
     )
+
+
+def _key_of(suite: Suite, table: str, columns: Iterable[str]) -> list[str]:
+    """Return the columns that name a row's dialogue; a suite's merged dialogues have fewer."""
+    key = next(one.dialogue_key for one in suite.tables if one.name == table)
+    return [name for name in key if name in columns]
 
 
 def identity(key: Sequence[str]) -> pl.Expr:

@@ -20,7 +20,7 @@ from fastscore.results.findings import (
     findings_lines,
     list_findings,
 )
-from fastscore.results.groups import summarise_defined
+from fastscore.results.groups import notes_on_rows
 from fastscore.results.headlines import read_headlines
 from fastscore.results.report.write import _places
 from fastscore.results.runs import Run
@@ -46,10 +46,11 @@ def test_a_mean_is_that_of_the_rows_in_which_the_metric_is_defined(
         ("M4", "use_social_theory", "C4, C5"),
         ("M13", "multi_user", "C2, C3, C4, C5"),
     ):
-        values = dialogues.filter(flag)[id].drop_nulls().to_list()
+        rows = dialogues.filter(flag).drop_nulls(id)
+        values = rows[id].to_list()
         mean = math.fsum(values) / len(values)
         assert f", in condition {conditions}: {mean:.3f}" in told[id]
-        assert f", {len(values)} dialogue" in told[id]
+        assert f", {rows['scenario'].n_unique()} values of scenario" in told[id]
         assert dialogues.filter(~pl.col(flag))[id].unique().to_list() == [0.0]
     # the plan alone addresses preferences without synthesis: two definitions, two means
     means = dialogues.group_by("enable_synthesis").agg(pl.col("M8").mean())["M8"].to_list()
@@ -203,11 +204,11 @@ def test_ties_are_not_called_worst_and_best() -> None:
         ("group_travel", "condition", "enable_feedback", "M5"),
     ],
 )
-def test_a_summary_for_readers_leaves_out_what_a_definition_gives(
+def test_a_summary_leaves_out_what_a_definition_gives(
     suite: str, label: str, where: str, id: str, suite_runs: Mapping[str, Run]
 ) -> None:
     run = suite_runs[suite]
-    shown, notes = summarise_defined(load_suite(suite), run.lazy_tables, run.summary, [id])
+    shown, notes = run.summary, notes_on_rows(run, [run.suite.metric(id)], [label])
     rows = run.scan("dialogues").collect()
     open_rows = rows.filter(where).drop_nulls(id)
     whole = shown.row(
@@ -228,19 +229,15 @@ def test_a_summary_for_readers_leaves_out_what_a_definition_gives(
     assert [note.partition(":")[0] for note in notes] == [id]
 
 
-def test_a_summary_for_readers_pools_no_levels_and_changes_nothing_else(
+def test_a_summary_pools_no_levels(
     suite_runs: Mapping[str, Run],
 ) -> None:
     run = suite_runs["guest_simulation"]
-    ids = ["PAS", "DEI", "ORA"]
-    shown, notes = summarise_defined(
-        load_suite("guest_simulation"), run.lazy_tables, run.summary, ids
-    )
-    assert shown.select("group", "value", "metric").equals(
-        run.summary.select("group", "value", "metric")
-    )
-    dei = (pl.col("metric") == "DEI") & (pl.col("group") == "all")
-    assert shown.filter(dei)["mean"].to_list() == [None]
+    shown = [run.suite.metric(id) for id in ("PAS", "DEI", "ORA")]
+    notes = notes_on_rows(run, shown, ["experiment_level"])
+    dei = run.summary.filter(metric="DEI", group="all").row(0, named=True)
+    assert (dei["mean"], dei["interval_reason"]) == (None, "several_scales")
+    values = run.scan("dialogues").collect()["DEI"]
+    assert dei["mean_all_rows"] == pytest.approx(values.mean())
     assert any(note.startswith("DEI: its definition depends on experiment_level") for note in notes)
-    untouched = pl.col("metric") == "ORA"
-    assert shown.filter(untouched).equals(run.summary.filter(untouched))
+    assert not any(note.startswith("ORA") for note in notes)

@@ -15,10 +15,10 @@ from rich.console import Console
 
 import fastscore
 from fastscore.results.comparison import Comparison, headline, show_comparison
-from fastscore.results.groups import summarise_defined, summarise_run
+from fastscore.results.groups import label_columns, notes_on_rows, summarise_run
 from fastscore.results.runs import Run
 from fastscore.results.show import show_outcome, show_summary
-from fastscore.results.summary_table import choose_metrics, summary_records
+from fastscore.results.summary_table import choose_metrics, summary_records, unit_name
 from fastscore.suites.registry import load_suite
 from fastscore.terminal.grids import Column, Grid, fit_grid, latex, markdown, print_grid
 from tests.conftest import NIGHTLY
@@ -62,7 +62,8 @@ def test_summary_fits_and_shows_every_mean(
     assert all(cell_len(line) <= width for line in lines)
     text = "\n".join(lines)
     shown = choose_metrics(load_suite(suite), run.summary, [], everything=False)
-    summary, notes = summarise_defined(load_suite(suite), run.lazy_tables, run.summary, shown)
+    summary, metrics = run.summary, [run.suite.metric(id) for id in shown]
+    notes = notes_on_rows(run, metrics, label_columns(run, summary))
     assert set(lines) >= {note for note in notes if cell_len(note) <= width}
     whole = summary.filter(pl.col("group") == "all")
     for row in whole.filter(pl.col("metric").is_in(shown)).iter_rows(named=True):
@@ -72,7 +73,7 @@ def test_summary_fits_and_shows_every_mean(
         if row["interval_reason"] == "zero_variance" and row["mean"] < 10:
             assert f"{row['mean']:z.4f} [no variance]" in text
         if row["n"] and row["interval_reason"] == "too_few_units":
-            assert "[< 3 dialogues]" in text
+            assert f"[< 3 {unit_name(run.suite)}]" in text
         if row["n_null"] and not row["n"]:
             assert f"{row['n_null']:,} " in text
     # every word of every name stands, wrapped or not

@@ -3,7 +3,7 @@
 import io
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,16 +15,18 @@ from hypothesis import given, settings
 from fastscore.examples import example_names, example_options, write_example
 from fastscore.options import build_options
 from fastscore.results.runs import open_run
-from fastscore.suites.base import Aggregate
-from fastscore.suites.partial_sums import (
+from fastscore.suites.base import Suite
+from fastscore.suites.declarations import Design
+from fastscore.suites.registry import load_suite
+from fastscore.suites.summary import (
+    Added,
     add_up_parts,
     joint_sizes,
     measure_parts,
-    summary_of_sums,
+    summarise,
 )
-from fastscore.suites.registry import load_suite
-from fastscore.suites.summary import Added, summarise_metrics
 from tests.conftest import fastscore_command, often
+from tests.suites.summaries import suite_of
 from tests.suites.test_summary_intervals import (
     BOUNDED,
     DIALOGUES,
@@ -44,28 +46,28 @@ def as_bytes(frame: pl.DataFrame) -> bytes:
     return buffer.getvalue()
 
 
-def stored(frame: pl.DataFrame) -> pl.LazyFrame:
+def stored(frame: pl.LazyFrame) -> pl.LazyFrame:
     """Return a frame as it is read from a file that it was written to."""
-    return pl.read_parquet(as_bytes(frame)).lazy()
+    return pl.read_parquet(as_bytes(frame.collect())).lazy()
 
 
 def summarise_in_parts(
-    suite: Any, whole: Frames, parts: Sequence[Frames], options: Any
+    suite: Suite, whole: Frames, parts: Sequence[Frames], options: Any
 ) -> pl.DataFrame:
     sizes = joint_sizes([measure_parts(suite, part, options) for part in parts])
     sums = [add_up_parts(suite, part, options, sizes) for part in parts]
     added = [
         {
             name: Added(
-                size,
                 pl.concat([stored(one[number][name].sums) for one in sums]),
                 pl.concat([stored(one[number][name].reasons) for one in sums]),
+                size,
             )
             for name, size in of_tables.items()
         }
         for number, of_tables in enumerate(sizes)
     ]
-    return summary_of_sums(suite, whole, options, added)
+    return summarise(suite, whole, options, added=added)
 
 
 def split(frames: Frames, n_parts: int, seed: int) -> list[dict[str, pl.LazyFrame]]:
@@ -81,45 +83,41 @@ def split(frames: Frames, n_parts: int, seed: int) -> list[dict[str, pl.LazyFram
     return parts
 
 
-@dataclass(frozen=True)
-class Rated:
-    """A suite whose rows have one metric with a range and one without, and sums of two columns."""
+def rated(labels: Sequence[str] = LABELS, **declared: Any) -> Suite:
+    """Return a suite whose rows have one metric with a range and one without.
 
-    labels: Sequence[str] = LABELS
-
-    def summary(
-        self,
-        tables: Frames,
-        options: Any,
-        *,
-        cluster: str | None = None,
-        aggregate: Aggregate = summarise_metrics,
-    ) -> pl.DataFrame:
-        metrics = [
-            replace(BOUNDED, minimum=-1.0, numerator="top", denominator="n"),
-            replace(BOUNDED, id="top", minimum=None, maximum=None),
-        ]
-        return aggregate(tables, metrics, self.labels, suite="s", key=KEY, cluster=cluster)
+    It has sums of two columns, values that are fixed, and several scales.
+    """
+    metrics = [
+        replace(BOUNDED, minimum=-1.0, numerator="top", denominator="n"),
+        replace(BOUNDED, id="top", minimum=None, maximum=None),
+        replace(BOUNDED, id="open", minimum=-1.0, fixed_where=(("n", 1),), scale_by="n"),
+    ]
+    return suite_of(metrics, labels, key=KEY, **declared)
 
 
 @settings(max_examples=often(15, 300), deadline=None)
 @given(dialogues=DIALOGUES, rows=ROWS, n_parts=st.integers(1, 5), seed=st.integers(0, 99))
 @pytest.mark.parametrize("labels", [LABELS, ("kind",), ()], ids=["joined", "carried", "none"])
+@pytest.mark.parametrize("unit", [(), ("level",), ("level", "kind")], ids=len)
 def test_any_split_of_rows_gives_the_same_bytes(
     dialogues: list[Row],
     rows: list[Row],
     n_parts: int,
     seed: int,
     labels: Sequence[str],
+    unit: Sequence[str],
 ) -> None:
     whole = tables(dialogues, rows)
     whole["rows"] = whole["rows"].with_columns(
-        pl.lit(2).alias("n"), (pl.col("score") * 2.0**70).alias("top")
+        (pl.col("dialogue") % 3 + 1).alias("n"),
+        (pl.col("score") * 2.0**70).alias("top"),
+        pl.col("score").alias("open"),
     )
     if labels == ("kind",):
         whole["rows"] = whole["rows"].with_columns(kind=pl.col("file"))
-    suite = Rated(labels)
-    expected = suite.summary(whole, None)
+    suite = rated(labels, design=Design(pair=unit))
+    expected = summarise(suite, whole, None)
     parts = split(whole, n_parts, seed)
     found = summarise_in_parts(suite, whole, parts, None)
     assert as_bytes(found) == as_bytes(expected)
@@ -152,11 +150,12 @@ def test_sums_of_the_same_rows_have_the_same_bytes() -> None:
     rows = [("a", number % 3, number / 10) for number in range(9)]
     one = tables([], rows)
     other = tables([], rows[::-1])
-    suite = Rated(())
+    suite = rated(())
     bytes_of = []
     for frames in (one, other):
-        frames["rows"] = frames["rows"].with_columns(top=pl.col("score"), n=1)
-        sizes = measure_parts(suite, frames, None)  # type: ignore[arg-type]
-        (added,) = add_up_parts(suite, frames, None, sizes)  # type: ignore[arg-type]
-        bytes_of.append((as_bytes(added["rows"].sums), as_bytes(added["rows"].reasons)))
+        frames["rows"] = frames["rows"].with_columns(top=pl.col("score"), open=pl.col("score"), n=1)
+        sizes = measure_parts(suite, frames, None)
+        (added,) = add_up_parts(suite, frames, None, sizes)
+        sums = added["rows"]
+        bytes_of.append((as_bytes(sums.sums.collect()), as_bytes(sums.reasons.collect())))
     assert bytes_of[0] == bytes_of[1]

@@ -6,8 +6,8 @@ import polars as pl
 import pytest
 
 from fastscore.suites.declarations import NULL_REASONS_DTYPE, Metric
-from fastscore.suites.summary import summarise_metrics
 from fastscore.suites.sums import choose_grids, fixed_point
+from tests.suites.summaries import summarise_metrics
 
 SCORE = Metric(
     id="score",
@@ -39,7 +39,7 @@ def table(scores, reasons, miners=("a", "b")):
 
 def reasons_of(tables, **known):
     """Return by value of the label (None: all rows) how often each reason was counted."""
-    summary = summarise_metrics(tables, [SCORE], LABELS, suite="s", **known)
+    summary = summarise_metrics(tables, [SCORE], LABELS, **known)
     names = ("n_not_applicable", "n_missing_input", "n_bad_input", "n_no_vector")
     return {row["value"]: tuple(row[name] for name in names) for row in summary.to_dicts()}
 
@@ -128,7 +128,7 @@ def test_rows_are_in_the_order_of_values_and_then_of_metrics_as_declared():
         schema_overrides={"null_reasons": NULL_REASONS_DTYPE},
     )
     metrics = [SCORE, replace(SCORE, id="cost")]
-    summary = summarise_metrics({"dialogues": rows}, metrics, LABELS, suite="s")
+    summary = summarise_metrics({"dialogues": rows}, metrics, LABELS)
     assert summary.select("group", "value", "metric", "mean").rows() == [
         ("all", None, "score", 0.75),
         ("all", None, "cost", 1.5),
@@ -143,7 +143,7 @@ def test_a_micro_average_is_the_ratio_of_two_sums():
     parts = {"top": pl.Series([1.0, 2.0]), "bottom": pl.Series([4, 8])}
     rows = table([0.5, 1.0], ["", ""])["dialogues"].with_columns(**parts)
     metric = replace(SCORE, numerator="top", denominator="bottom")
-    summary = summarise_metrics({"dialogues": rows}, [metric], (), suite="s")
+    summary = summarise_metrics({"dialogues": rows}, [metric], ())
     assert summary.select("mean", "micro_numerator", "micro_denominator", "micro").rows() == [
         (0.75, 3.0, 12.0, 0.25)
     ]
@@ -153,7 +153,7 @@ def test_a_micro_average_is_the_ratio_of_two_sums():
 def test_one_sum_makes_no_ratio(named):
     rows = table([0.5, 1.0], ["", ""])["dialogues"].with_columns(part=1.0)
     metric = replace(SCORE, **{named: "part"})
-    summary = summarise_metrics({"dialogues": rows}, [metric], (), suite="s")
+    summary = summarise_metrics({"dialogues": rows}, [metric], ())
     assert summary.select("mean", "micro_numerator", "micro_denominator", "micro").rows() == [
         (0.75, None, None, None)
     ]
@@ -161,7 +161,7 @@ def test_one_sum_makes_no_ratio(named):
 
 def test_a_mean_of_large_numbers_is_divided_by_their_count():
     # 2^70 and 3 * 2^70: their mean is 2^71; the deviation of two is their difference by sqrt(2)
-    summary = summarise_metrics(table([2.0**70, 3 * 2.0**70], ["", ""]), [SCORE], (), suite="s")
+    summary = summarise_metrics(table([2.0**70, 3 * 2.0**70], ["", ""]), [SCORE], ())
     assert summary["mean"].to_list() == [2.0**71]
     assert summary["sd"].item() == pytest.approx(2.0**70.5, rel=1e-15)
 
@@ -179,7 +179,6 @@ def test_more_columns_than_are_read_at_once_are_all_summed():
         {"dialogues": rows},
         [replace(SCORE, id=name) for name in names],
         (),
-        suite="s",
     )
     assert summary["mean"].to_list() == [(place + 1) / 2 for place in range(40)]
     assert summary["n"].to_list() == [2] * 40
@@ -187,6 +186,6 @@ def test_more_columns_than_are_read_at_once_are_all_summed():
 
 def test_extremes_that_are_zero_have_no_sign():
     tables = table([-0.0, -1.0, -0.0, 1.0], [""] * 4, [*"aabb"])
-    summary = summarise_metrics(tables, [SCORE], LABELS, suite="s")
+    summary = summarise_metrics(tables, [SCORE], LABELS)
     assert [repr(one) for one in summary["maximum"].to_list()] == ["1.0", "0.0", "1.0"]
     assert [repr(one) for one in summary["minimum"].to_list()] == ["-1.0", "-1.0", "0.0"]

@@ -16,9 +16,9 @@ from scipy import stats
 from fastscore.suites import columns
 from fastscore.suites import summary as summaries
 from fastscore.suites.declarations import NULL_REASONS_DTYPE, Metric
-from fastscore.suites.summary import summarise_metrics
 from fastscore.suites.sums import choose_grids
 from tests.conftest import often
+from tests.suites.summaries import summarise_metrics
 from tests.suites.test_summary import SCORE as OF_DIALOGUES
 
 Row = tuple[Any, ...]
@@ -64,7 +64,7 @@ def tables(dialogues: Sequence[Row], rows: Sequence[Row]) -> dict[str, pl.LazyFr
 def summarise(
     dialogues: Sequence[Row], rows: Sequence[Row], metric: Metric = SCORE
 ) -> pl.DataFrame:
-    return summarise_metrics(tables(dialogues, rows), [metric], LABELS, suite="s", key=KEY)
+    return summarise_metrics(tables(dialogues, rows), [metric], LABELS, key=KEY)
 
 
 def members(dialogues: Sequence[Row], rows: Sequence[Row]) -> dict[tuple[str, Any], list[Row]]:
@@ -129,11 +129,11 @@ def test_a_summary_depends_neither_on_batches_nor_on_columns_at_once(
     frames["rows"] = frames["rows"].with_columns(
         pl.col("score").abs(), pl.lit(2).alias("n"), pl.col("score").alias("other")
     )
-    whole = summarise_metrics(frames, metrics, LABELS, suite="s", key=KEY)
+    whole = summarise_metrics(frames, metrics, LABELS, key=KEY)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(columns, "BATCH_ROWS", size)
         patch.setattr(summaries, "BYTES_AT_ONCE", 1)
-        parts = summarise_metrics(frames, metrics, LABELS, suite="s", key=KEY)
+        parts = summarise_metrics(frames, metrics, LABELS, key=KEY)
     assert parts.equals(whole, null_equal=True)
 
 
@@ -162,7 +162,7 @@ def test_rows_that_carry_labels_are_summarised_by_their_own(rows: list[Row]) -> 
     frames = tables([], [row[:3] for row in rows])
     kinds = pl.Series("kind", [row[3] for row in rows], dtype=pl.String)
     labelled = {"rows": frames["rows"].with_columns(kinds), "dialogues": frames["dialogues"]}
-    summary = summarise_metrics(labelled, [SCORE], ("kind",), suite="s", key=KEY)
+    summary = summarise_metrics(labelled, [SCORE], ("kind",), key=KEY)
     for row in summary.filter(group="kind").rows(named=True):
         of_kind = [one for one in rows if one[3] == row["value"]]
         assert row["n"] + row["n_null"] == len(of_kind)
@@ -220,7 +220,7 @@ def test_an_interval_of_unequal_dialogues_by_hand() -> None:
 def test_rows_of_the_label_table_are_units_of_their_own() -> None:
     scores = [0.1, 0.4, 0.4, 0.9]
     frames = {"dialogues": tables([], [("a", 0, score) for score in scores])["rows"]}
-    row = summarise_metrics(frames, [OF_DIALOGUES], (), suite="s").row(0, named=True)
+    row = summarise_metrics(frames, [OF_DIALOGUES], ()).row(0, named=True)
     low, high = stats.t.interval(0.95, 3, np.mean(scores), stats.sem(scores))
     assert (row["n_units"], row["degrees_of_freedom"], row["interval_reason"]) == (4, 3.0, None)
     assert (row["ci_low"], row["ci_high"]) == (pytest.approx(low), pytest.approx(high))
@@ -231,10 +231,9 @@ def test_a_column_makes_other_units() -> None:
     # of the user "u" are dialogues 0 and 1
     user = pl.col("dialogue").replace_strict({0: "u", 1: "u", 2: "v", 3: "w"})
     clustered = {name: frame.with_columns(user=user) for name, frame in frames.items()}
-    row = summarise_metrics(clustered, [SCORE], (), suite="s", key=KEY, cluster="user").row(
-        0, named=True
-    )
+    row = summarise_metrics(clustered, [SCORE], (), key=KEY, cluster="user").row(0, named=True)
     merged = summarise([], rows_of([1.0, 2.0, 3.0], [4.0], [5.0, 6.0])).row(0, named=True)
+    assert (row.pop("units"), merged.pop("units")) == ("user", "")
     assert row == merged
     assert row["n_units"] == 3
 

@@ -31,6 +31,7 @@ import polars as pl
 from fastscore.options import build_options
 from fastscore.results.runs import open_run
 from fastscore.suites.registry import load_suite
+from fastscore.suites.summary import summarise
 
 run, folder, parts = open_run(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3])
 suite = load_suite(run.manifest.suite)
@@ -38,7 +39,7 @@ tables = {
     table.name: pl.scan_parquet(sorted((folder / table.name).iterdir())[:parts], glob=False)
     for table in suite.tables
 }
-assert suite.summary(tables, build_options(suite.options, run.manifest.options)).height
+assert summarise(suite, tables, build_options(suite.options, run.manifest.options)).height
 with open("/proc/self/status") as status:
     print(next(int(line.split()[1]) * 1024 for line in status if line.startswith("VmHWM")))
 """

@@ -315,7 +315,7 @@ class Shown:
             and metric not in headlines.metrics
             and (metric.fixed_where or metric.scale_by)
         ]
-        more = defined_parts(suite, run.lazy_tables, others, labels=headlines.labels)
+        more = defined_parts(run, others, labels=headlines.labels)
         parts: dict[str, list[Part]] = {}
         for part in (*headlines.parts, *more):
             parts.setdefault(part.metric.id, []).append(part)

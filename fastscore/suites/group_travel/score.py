@@ -7,7 +7,7 @@ are. The second synthesises every slot and names a conflict, a reason and a stra
 whatever members want.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,7 @@ import numpy.typing as npt
 import polars as pl
 from fastscore_jit.threads import raise_if_stopped
 
-from fastscore.suites.base import Aggregate, Events
+from fastscore.suites.base import Events, Summarised
 from fastscore.suites.columns import find_nulls
 from fastscore.suites.group_travel import schema
 from fastscore.suites.group_travel.metrics import METRICS, SUMMARISED
@@ -49,7 +49,6 @@ from fastscore.suites.group_travel.similarity import (
     find_informative,
 )
 from fastscore.suites.group_travel.terms import CONDITIONS, load_lexicon
-from fastscore.suites.summary import SUMMARY_SCHEMA, summarise_metrics
 
 if TYPE_CHECKING:
     from fastscore.vectors.view import VectorView
@@ -205,44 +204,25 @@ def _score(counted: pl.DataFrame, has_vectors: bool) -> pl.DataFrame:
 
 CONDITION, GROUP_TYPE, BOTH = "condition", "group_type", "group_type_and_condition"
 DELTA = "condition_delta"
+_MEANS = ("mean", "mean_all_rows")
 
 
-def summarise_tables(
-    tables: Mapping[str, pl.LazyFrame],
-    options: GroupTravel,
-    *,
-    cluster: str | None = None,
-    aggregate: Aggregate = summarise_metrics,
-) -> pl.DataFrame:
-    """Summarise committed tables.
+def summarised(options: GroupTravel, columns: Sequence[str]) -> list[Summarised]:
+    """Summarise by condition; by group type and by condition within each where that is asked for.
 
-    Parameters
-    ----------
-    tables, options
-        The tables by name, and the options of the run.
-    cluster
-        A column of every table: the unit of intervals in place of the dialogue.
-    aggregate
-        What adds up metrics.
-
-    Returns
-    -------
-    pl.DataFrame
-        In the schema of `fastscore.suites.summary`, over all and by condition; by group type and
-        by condition within each (``family/C4``) where that is asked for. Beside M10 is shown how
-        often each of its channels fires, the sum in ``micro_numerator``. The group
-        ``condition_delta`` has in ``mean`` what a condition's mean is above the one before it
-        (``C2-C1`` to ``C5-C4``), and nothing else.
+    Beside M10 is shown how often each of its channels fires, the sum in ``micro_numerator``. The
+    group ``condition_delta`` has in ``mean`` and ``mean_all_rows`` what a condition's is above the
+    one before it (``C2-C1`` to ``C5-C4``), and nothing else.
     """
-    dialogues = tables["dialogues"].with_columns(
+    groups = (CONDITION, GROUP_TYPE, BOTH) if options.by_group_type else (CONDITION,)
+    return [Summarised(metrics=SUMMARISED, dialogues=_with_firings, groups=groups, more=_deltas)]
+
+
+def _with_firings(dialogues: pl.LazyFrame) -> pl.LazyFrame:
+    return dialogues.with_columns(
         pl.format("{}/{}", GROUP_TYPE, CONDITION).alias(BOTH),
         *(pl.col(channel.id).alias(str(channel.numerator)) for channel in FIRINGS),
     )
-    groups = (CONDITION, GROUP_TYPE, BOTH) if options.by_group_type else (CONDITION,)
-    summary = aggregate(
-        {"dialogues": dialogues}, SUMMARISED, groups, suite="group_travel", cluster=cluster
-    )
-    return pl.concat([summary, _deltas(summary)])
 
 
 def _deltas(summary: pl.DataFrame) -> pl.DataFrame:
@@ -255,27 +235,22 @@ def _deltas(summary: pl.DataFrame) -> pl.DataFrame:
             "after": names[1:],
         }
     )
-    means = summary.filter(pl.col("group") == CONDITION).select("value", "metric", "mean")
+    means = summary.filter(pl.col("group") == CONDITION).select("value", "metric", *_MEANS)
     return (
         pairs.join(means.rename({"value": "after"}), on="after", maintain_order="left_right")
         .join(
-            means.rename({"value": "before", "mean": "mean_before"}),
+            means.rename({"value": "before"}),
             on=["before", "metric"],
             maintain_order="left",
+            suffix=":before",
         )
         .select(
-            pl.lit("group_travel").alias("suite"),
             pl.lit(DELTA).alias("group"),
             "value",
             "metric",
-            (pl.col("mean") - pl.col("mean_before")).alias("mean"),
+            *(pl.col(mean) - pl.col(f"{mean}:before") for mean in _MEANS),
         )
-        .with_columns(
-            pl.lit(None, dtype=dtype).alias(name)
-            for name, dtype in SUMMARY_SCHEMA.items()
-            if name not in ("suite", "group", "value", "metric", "mean")
-        )
-        .select(*SUMMARY_SCHEMA)
+        .pipe(lambda deltas: pl.concat([summary.clear(), deltas], how="diagonal"))
     )
 
 

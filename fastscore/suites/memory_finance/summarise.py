@@ -6,14 +6,14 @@ Ratios without a denominator are 0.0 there.
 
 import json
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import PurePath
 from typing import Any
 
 import numpy as np
 import polars as pl
-from fastscore_jit.threads import StoppablePool
 
-from fastscore.suites.base import Aggregate
+from fastscore.suites.base import Summarised
 from fastscore.suites.columns import hold_if_small
 from fastscore.suites.declarations import Metric
 from fastscore.suites.grouping import factorize
@@ -23,7 +23,6 @@ from fastscore.suites.memory_finance.metrics import (
     EXPLANATION_METRICS,
     JUDGE_SCORE_1_5,
     MEMORY_SOURCES,
-    METRICS,
     PROFILE_METRICS,
     RATIOS,
     RECALL_METRICS,
@@ -34,7 +33,6 @@ from fastscore.suites.memory_finance.metrics import (
 )
 from fastscore.suites.memory_finance.options import MemoryFinance
 from fastscore.suites.memory_finance.schema import DEFAULT_TRACE_VERSION
-from fastscore.suites.summary import ALL, summarise_metrics
 
 _SUMMED = tuple(
     dict.fromkeys(
@@ -45,7 +43,8 @@ _SUMMED = tuple(
     )
 )
 _TURN_CASES = ("eligible_m1", "eligible_m3", "eligible_m4", "eligible_m5")
-_ID_HASH = pl.col("dialogue").hash().alias("id_hash")
+_ID = "dialog_id"
+_ID_HASH = pl.col(_ID).hash().alias("id_hash")
 _RATIOS = tuple(
     pl.when(pl.col(metric.denominator or "") > 0)
     .then(pl.col(metric.numerator or "") / pl.col(metric.denominator or ""))
@@ -54,58 +53,22 @@ _RATIOS = tuple(
 )
 
 
-def summarise_tables(
-    tables: Mapping[str, pl.LazyFrame],
-    options: MemoryFinance,
-    *,
-    cluster: str | None = None,
-    aggregate: Aggregate = summarise_metrics,
-) -> pl.DataFrame:
-    """Summarise committed tables.
+def summarised(options: MemoryFinance, columns: Sequence[str]) -> list[Summarised]:
+    """Summarise dialogues of one id as one in M1 and M3 to M5, as the published evaluation does.
 
-    Dialogues of one id count as one in M1 and M3 to M5, as in the published evaluation; a line
-    without an id is of the id "". M2 counts every line.
-
-    Parameters
-    ----------
-    tables, options
-        The tables by name, and the options of the run.
-    cluster
-        A column of every table: the unit of intervals in place of the dialogue.
-    aggregate
-        What adds up the metrics of lines. Those of ids need the lines of all parts.
-
-    Returns
-    -------
-    pl.DataFrame
-        In the schema of `fastscore.suites.summary`, over all and by each label of `GROUPS`.
+    A line without an id is of the id "". M2 counts every line. Ids need the lines of all parts.
     """
-    of_lines = [*PROFILE_METRICS, JUDGE_SCORE_1_5]
-    # asked for several times
-    columns = [metric.id for metric in PROFILE_METRICS]
-    columns += ["dialogue", *schema.GROUPS, *_SUMMED, "null_reasons"]
-    labels = (*schema.GROUPS, cluster) if cluster else schema.GROUPS
-    columns = list(dict.fromkeys((*columns, *labels)))
-    dialogues = hold_if_small(tables["dialogues"].select(columns)).lazy()
-    settings: dict[str, Any] = {
-        "groups": schema.GROUPS,
-        "suite": "memory_finance",
-        "cluster": cluster,
-        "sole_reasons": dict.fromkeys((ratio.id for ratio in RATIOS), "not_applicable"),
-    }
-    with StoppablePool(max_workers=1) as pool:
-        of_ids = pool.submit(
-            lambda: summarise_metrics(
-                {"dialogues": _merge_by_id(dialogues, labels)}, RATIOS, **settings
-            )
-        )
-        placed = {**tables, "dialogues": dialogues}
-        parts = aggregate(placed, of_lines, **settings), of_ids.result()
-    return pl.concat(parts).sort(
-        pl.col("group").cast(pl.Enum((ALL, *schema.GROUPS))),
-        "value",
-        pl.col("metric").cast(pl.Enum([metric.id for metric in METRICS])),
-    )
+    labels = tuple(dict.fromkeys((*schema.GROUPS, *columns)))
+    return [
+        Summarised(metrics=[*PROFILE_METRICS, JUDGE_SCORE_1_5], groups=schema.GROUPS),
+        Summarised(
+            metrics=RATIOS,
+            dialogues=partial(_merge_by_id, labels=labels),
+            groups=schema.GROUPS,
+            sole_reasons=dict.fromkeys((ratio.id for ratio in RATIOS), "not_applicable"),
+            by_parts=False,
+        ),
+    ]
 
 
 def count_cases(tables: Mapping[str, pl.LazyFrame]) -> pl.DataFrame:
@@ -145,21 +108,22 @@ def _merge_by_id(dialogues: pl.LazyFrame, labels: Sequence[str]) -> pl.LazyFrame
     """
     # integer hundredths: their sum is the same in any order
     hundredths = (pl.col("judge_score_sum") * 100).round().cast(pl.Int64)
-    rows = dialogues.select("dialogue", *labels, *_SUMMED).with_columns(
-        pl.col("dialogue").fill_null(""), judge_score_sum=hundredths
-    )
+    labels = [label for label in labels if label != _ID]
+    held = hold_if_small(dialogues.select(_ID, *labels, *_SUMMED)).lazy()
+    rows = held.with_columns(pl.col(_ID).fill_null(""), judge_score_sum=hundredths)
     repeated = _repeated_hashes(rows)
     if repeated.len():
         hashed, found = rows.with_columns(_ID_HASH), pl.LazyFrame(repeated)
         merged = (
             hashed.join(found, on=repeated.name, how="semi")
-            .group_by("dialogue")
+            .group_by(_ID)
             .agg(pl.col(*labels).min(), pl.col(*_SUMMED).sum())
             .collect(engine="streaming")
         )
         single = hashed.join(found, on=repeated.name, how="anti").select(merged.columns)
         rows = pl.concat([single, merged.lazy()])
-    return rows.with_columns(pl.col("judge_score_sum") / 100).with_columns(_RATIOS)
+    named = rows.with_columns(pl.col("judge_score_sum") / 100, dialogue=_ID)
+    return named.with_columns(_RATIOS)
 
 
 def _repeated_hashes(rows: pl.LazyFrame) -> pl.Series:

@@ -28,7 +28,7 @@ SUITE = Suite(
     tables=schema.TABLES,
     metrics=METRICS,
     groups=schema.GROUPS,
-    design=Design(pair=("dialogue",)),
+    design=Design(pair=("session_id",)),
     check="extraction:check_files",
     read="events:read_events",
     texts="events:texts_to_embed",

@@ -4,7 +4,7 @@ Every double is computed in the order of operations of the published script, so 
 is equal to it bit by bit; the semantic part is, for equal cosines.
 """
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,7 +13,7 @@ import polars as pl
 from fastscore_jit.arrays import Float64Array, Indices
 from fastscore_kernels import segment_first_argmax
 
-from fastscore.suites.base import Aggregate, Events
+from fastscore.suites.base import Events, Summarised
 from fastscore.suites.columns import find_nulls, switched_off
 from fastscore.suites.score_dialogue.metrics import (
     METRICS,
@@ -33,7 +33,6 @@ from fastscore.suites.score_dialogue.schema import (
     STEPS,
     UTTERANCES,
 )
-from fastscore.suites.summary import summarise_metrics
 
 if TYPE_CHECKING:
     from fastscore.vectors.view import VectorView
@@ -182,20 +181,8 @@ def _keep_where(present: npt.NDArray[np.bool_], values: pl.Series) -> pl.Series:
     return values.set(pl.Series(~present), None)
 
 
-def summarise_tables(
-    tables: Mapping[str, pl.LazyFrame],
-    options: ScoreDialogue,
-    *,
-    cluster: str | None = None,
-    aggregate: Aggregate = summarise_metrics,
-) -> pl.DataFrame:
-    """Summarise every metric that was asked for over all dialogues, by miner and challenge."""
+def summarised(options: ScoreDialogue, columns: Sequence[str]) -> list[Summarised]:
+    """Summarise every metric that was asked for."""
     asked = [one for one in METRICS if options.pppl_model or one.id not in _PERPLEXITY_IDS]
-    return aggregate(
-        tables,
-        asked,
-        GROUPS,
-        suite="score_dialogue",
-        cluster=cluster,
-        switched_off=switched_off(METRICS, run_facts(options)),
-    )
+    off = switched_off(METRICS, run_facts(options))
+    return [Summarised(metrics=asked, groups=GROUPS, switched_off=off)]

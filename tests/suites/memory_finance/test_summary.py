@@ -8,12 +8,13 @@ import pytest
 from fastscore.suites import columns
 from fastscore.suites.memory_finance import SUITE, MemoryFinance
 from fastscore.suites.memory_finance.summarise import legacy_summary
+from fastscore.suites.summary import summarise
 from tests.suites.memory_finance.tracing import dialog, score, turn
 
 
 def summary_rows(tables: dict[str, pl.DataFrame]) -> dict[tuple[str, Any, str], dict[str, Any]]:
     lazy = {name: table.lazy() for name, table in tables.items()}
-    frame = SUITE.summarise(lazy, MemoryFinance())
+    frame = summarise(SUITE, lazy, MemoryFinance())
     return {(row["group"], row["value"], row["metric"]): row for row in frame.to_dicts()}
 
 
@@ -153,8 +154,8 @@ def test_no_order_of_lines_changes_a_summary() -> None:
     tables = score(*lines)
     dialogues = tables["dialogues"]
     summaries = [
-        SUITE.summarise(
-            {"turns": tables["turns"].lazy(), "dialogues": shuffled.lazy()}, MemoryFinance()
+        summarise(
+            SUITE, {"turns": tables["turns"].lazy(), "dialogues": shuffled.lazy()}, MemoryFinance()
         )
         for shuffled in (dialogues, dialogues.reverse(), dialogues.sample(fraction=1, shuffle=True))
     ]

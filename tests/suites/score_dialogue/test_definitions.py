@@ -16,6 +16,7 @@ from fastscore.suites.declarations import REJECT_SCHEMA
 from fastscore.suites.score_dialogue import SUITE, ScoreDialogue
 from fastscore.suites.score_dialogue.events import MAXIMUM_STEPS, strip_text
 from fastscore.suites.score_dialogue.metrics import PYTHON_WHITESPACE, word_jaccard
+from fastscore.suites.summary import summarise
 from fastscore.vectors.view import VectorView
 from tests.suites.score_dialogue.comparing import score_frame
 from tests.suites.score_dialogue.raw_rows import raw_frame
@@ -363,7 +364,7 @@ def test_summary_groups_by_miner_and_challenge() -> None:
         for index, guess in enumerate(guesses):
             rows += [predicted(index, 0, guess, **labels), complete(index, "ab", **labels)]
     tables = {name: table.lazy() for name, table in score(*rows).items()}
-    summary = SUITE.summarise(tables, LEXICAL)
+    summary = summarise(SUITE, tables, LEXICAL)
     found = {(row["group"], row["value"], row["metric"]): row for row in summary.rows(named=True)}
     assert {(group, value) for group, value, _ in found} == {
         ("all", None),

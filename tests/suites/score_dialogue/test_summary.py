@@ -12,8 +12,9 @@ import pytest
 from hypothesis import given, settings
 
 from fastscore.suites.declarations import NULL_REASONS_DTYPE, Metric
-from fastscore.suites.summary import SUMMARY_SCHEMA, summarise_metrics
+from fastscore.suites.summary import SUMMARY_SCHEMA
 from fastscore.suites.sums import fixed_point
+from tests.suites.summaries import summarise_metrics
 
 METRIC = Metric(
     id="score",
@@ -65,7 +66,7 @@ def frames(rows: list[tuple[int, Any, float, int]]) -> dict[str, pl.LazyFrame]:
 
 
 def summarise(rows: list[tuple[int, Any, float, int]]) -> pl.DataFrame:
-    return summarise_metrics(frames(rows), [METRIC], ("miner_uid", "challenge_uid"), suite="s")
+    return summarise_metrics(frames(rows), [METRIC], ("miner_uid", "challenge_uid"))
 
 
 @settings(max_examples=50)
@@ -131,7 +132,7 @@ def test_rows_of_one_dialogue_are_one_unit_of_the_interval() -> None:
 def test_a_metric_may_have_one_bound_or_none(minimum: float | None, maximum: float | None) -> None:
     tables = frames([(0, 0.5, 1.0, 1), (1, 0.25, 1.0, 1)])
     metric = replace(METRIC, minimum=minimum, maximum=maximum)
-    assert summarise_metrics(tables, [metric], (), suite="s")["mean"].to_list() == [0.375]
+    assert summarise_metrics(tables, [metric], ())["mean"].to_list() == [0.375]
 
 
 def test_values_beyond_64_bits_are_added_up_exactly() -> None:
@@ -149,17 +150,13 @@ def test_reasons_of_what_is_switched_off_are_counted_without_being_read() -> Non
     tables = frames(SWITCHED_OFF)
     unread = {**tables, "rows": tables["rows"].drop("null_reasons")}
     labels = ("miner_uid", "challenge_uid")
-    counted = summarise_metrics(
-        unread, [METRIC], labels, suite="s", switched_off={"score": "missing_input"}
-    )
+    counted = summarise_metrics(unread, [METRIC], labels, switched_off={"score": "missing_input"})
     assert counted.equals(read, null_equal=True)
 
 
 def test_reasons_are_read_where_a_metric_is_not_null_in_every_row() -> None:
     rows = [*SWITCHED_OFF, (0, 0.5, 1.0, 1)]
-    summary = summarise_metrics(
-        frames(rows), [METRIC], (), suite="s", switched_off={"score": "bad_input"}
-    )
+    summary = summarise_metrics(frames(rows), [METRIC], (), switched_off={"score": "bad_input"})
     assert summary.select("n", "n_null", "n_missing_input", "n_bad_input").row(0) == (1, 7, 7, 0)
 
 
@@ -168,7 +165,7 @@ def test_what_is_no_number_is_refused_by_name() -> None:
         summarise([(0, math.nan, 1.0, 1), (1, 0.5, 1.0, 1), (2, None, 1.0, 1)])
     tables = frames([(0, math.inf, 1.0, 1)])
     with pytest.raises(ValueError, match="'score', far out of its declared range"):
-        summarise_metrics(tables, [replace(METRIC, minimum=0.0, maximum=1.0)], (), suite="s")
+        summarise_metrics(tables, [replace(METRIC, minimum=0.0, maximum=1.0)], ())
 
 
 def test_no_extreme_is_a_negative_zero() -> None:

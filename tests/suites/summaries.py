@@ -1,0 +1,54 @@
+"""Summaries of metrics in tables of tests, without a suite of their own."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import polars as pl
+
+from fastscore.suites.base import Suite, Summarised
+from fastscore.suites.declarations import Design, Metric, Source, Table
+from fastscore.suites.summary import summarise
+
+EACH = Design(pair=(), unit=())
+"""Each dialogue is a unit, whatever it is called."""
+
+
+def suite_of(
+    metrics: Sequence[Metric],
+    groups: Sequence[str],
+    *,
+    key: Sequence[str] = ("dialogue",),
+    design: Design = EACH,
+    **known: Any,
+) -> Suite:
+    """Return a suite of metrics whose rows are named by a key."""
+    asked = Summarised(metrics=metrics, groups=groups, **known)
+    names = dict.fromkeys(("dialogues", *(metric.table for metric in metrics)))
+    return Suite(
+        name="s",
+        package=__name__,
+        title="t",
+        version=1,
+        options=object,
+        source=Source(columns=()),
+        tables=tuple(
+            Table(name=name, grain="row", columns=(), dialogue_key=tuple(key)) for name in names
+        ),
+        metrics=tuple(metrics),
+        groups=tuple(groups),
+        design=design,
+        read=lambda raw, options: raw,  # type: ignore[arg-type,return-value]
+        score=lambda events, vectors, options: {},
+        summarise=lambda options, columns: [asked],
+    )
+
+
+def summarise_metrics(
+    tables: Mapping[str, pl.LazyFrame],
+    metrics: Sequence[Metric],
+    groups: Sequence[str],
+    cluster: str | None = None,
+    **declared: Any,
+) -> pl.DataFrame:
+    """Summarise metrics over all rows, and by each label."""
+    return summarise(suite_of(metrics, groups, **declared), tables, None, cluster=cluster)
