@@ -172,7 +172,7 @@ def _files(entries: list[Any], what: str) -> Iterator[HubFile]:
         parts = path.replace("\\", "/").split("/")
         _check(not {"", ".", ".."} & {*parts} and ":" not in parts[0] and "\0" not in path, what)
         _check(_fits(_HASH, hash), what)
-        yield HubFile(path, size, hash)
+        yield HubFile(path, size, str(hash))
 
 
 def _fits(pattern: re.Pattern[str], value: Any) -> bool:
