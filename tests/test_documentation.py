@@ -37,7 +37,6 @@ ELSEWHERE = {
     r"my-model|sentence_transformers": "weights of one's own",
     r"models verify|doctor --warm|kernels compile": "minutes",
     r"dialogue-17|\b(DIALOGUE|METRIC|RUN|TEXT|EXPERIMENT|old_scores)\b": "data of one's own",
-    "task_id": "repeated tasks of one's own",
     r"--device cuda|onnxruntime-gpu|\bdocker\b|rattler-build": "a GPU, or an image to build",
     r"--engine (dask|ray)|/shared/": "a cluster; engines have tests of their own",
     r"python -m benchmarks": "minutes of both cores, and peers that only benchmarks install",

@@ -48,36 +48,12 @@ from fastscore.suites.judged import (
     list_ratings,
 )
 from fastscore.terminal import result_console, write, write_line
-from fastscore.terminal.grids import (
-    Column,
-    Format,
-    Grid,
-    print_notes,
-    show_grids,
-)
+from fastscore.terminal.grids import Column, Format, Grid, print_notes, show_grids
 from fastscore.wording import parameter
 
 
 def read_judgements(file: str | Path, source: Source) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Read a judge's file.
-
-    Parameters
-    ----------
-    file
-        JSON Lines, JSON, CSV or Parquet, plain or compressed.
-    source
-        Its columns.
-
-    Returns
-    -------
-    tuple of pl.DataFrame
-        The rows, and the rejects in the schema of `REJECT_SCHEMA`.
-
-    Raises
-    ------
-    InputError
-        The file is not there or cannot be read.
-    """
+    """Read the rows of a judge's file, and its rejects in `REJECT_SCHEMA`."""
     with tempfile.TemporaryDirectory(prefix="fastscore-") as scratch:
         files = resolve_inputs([file], source.formats)
         plan = plan_shards(files, source, scratch=Path(scratch))
@@ -100,17 +76,8 @@ _IDENTITY: dict[str, pl.DataType] = {
 class JudgedRun(Run):
     """A run with a table ``judge``: its dialogues with the scores that a judge gave them.
 
-    Parameters
-    ----------
-    judged
-        A row a dialogue, in the order of table ``dialogues``: its labels, a column a metric and
-        ``null_reasons``.
-    judge_metrics
-        The scores, as metrics of that table.
-    judges
-        By whom they are, where the file says so.
-    notes
-        What of the file was refused.
+    ``judged`` has a row a dialogue, in the order of table ``dialogues``: its labels, a column a
+    metric and ``null_reasons``. ``judges`` are named by the file, ``notes`` say what was refused.
     """
 
     judged: pl.DataFrame = field(default_factory=pl.DataFrame)
@@ -129,29 +96,9 @@ def judge_runs(
     columns: Sequence[str] = (),
     scale: tuple[float, float] = (1.0, 5.0),
 ) -> list[JudgedRun]:
-    """Join judges' files to runs.
+    """Join judges' files to runs, one to each; every run has the scores that any of the files has.
 
-    Parameters
-    ----------
-    runs, files
-        Complete runs, and a judge's file for each.
-    columns
-        Names of columns with scores, beside the rubric's.
-    scale
-        The smallest and largest score; others are refused.
-
-    Returns
-    -------
-    list of JudgedRun
-        The runs, each with the scores that any of the files has; those that a run's own file
-        lacks are null: ``missing_input``, or ``bad_input`` where one was refused.
-
-    Raises
-    ------
-    UsageError
-        Not a file a run, an empty scale, or a file that judges no dialogue of its run.
-    InputError
-        A file is not there or cannot be read.
+    Scores that a run's own file lacks are null: ``missing_input``, or ``bad_input`` if refused.
     """
     if len(files) != len(runs):
         raise UsageError(
@@ -386,6 +333,8 @@ def agreement(
             f"several names, such as {names[0]} and {names[1]}: are they the same dialogues?"
         )
     tables: tuple[list[tuple[Any, ...]], ...] = ([], [], [])
+    whole = range(math.ceil(scale[0]), math.floor(scale[1]) + 1)
+    categories = sorted(VERDICTS.values()) if are_pairs else list(map(float, whole))
     for name in ratings["dimension"].unique(maintain_order=True):
         of_dimension = ratings.filter(pl.col("dimension") == name)
         # a row a thing: its dialogue, and a column of scores a rater
@@ -395,7 +344,6 @@ def agreement(
         if wide.width - 1 < 2:
             notes.append(f"{name}: only {wide.columns[1]} scored it; it is not compared.")
             continue
-        categories = _categories(scale, are_pairs=are_pairs)
         for table, rows in zip(tables, _compared(name, wide, categories), strict=True):
             table += rows
     pairs, alphas, coefficients = tables
@@ -531,13 +479,6 @@ def _shortest_names(files: pl.Series) -> pl.Series:
 
 def _scores(wide: pl.DataFrame, raters: Sequence[str]) -> Any:
     return wide.select(pl.col(raters).fill_null(np.nan)).to_numpy()
-
-
-def _categories(scale: tuple[float, float], *, are_pairs: bool) -> list[float]:
-    """Return the categories of scores: verdicts of pairs, else the whole numbers of the scale."""
-    if are_pairs:
-        return sorted(VERDICTS.values())
-    return [float(one) for one in range(math.ceil(scale[0]), math.floor(scale[1]) + 1)]
 
 
 def _compared(

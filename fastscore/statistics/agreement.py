@@ -133,24 +133,10 @@ def weighted_kappa(
 ) -> Coefficient:
     """Return Cohen's kappa of two raters with quadratic weights.
 
-    Parameters
-    ----------
-    first, second
-        Their ratings of the same things; NaN if there is none. Things without both are left out.
-        Ratings need not be whole numbers: the weight of a disagreement is its square.
-    clusters
-        A number for each thing, equal for things that are not independent; None if all are.
-
-    Returns
-    -------
-    Coefficient
-        1 minus the mean squared difference / the one expected if each rater gave the same ratings
-        independently.
-
-    Notes
-    -----
-    Cohen, Weighted kappa (Psychological Bulletin 70, 1968). On a scale of equal steps it is the
-    usual kappa with weights (i - j)^2.
+    1 minus the mean squared difference / the one expected if each rater gave the same ratings
+    independently. On a scale of equal steps it is the usual kappa with weights (i - j)^2 (Cohen,
+    Psychological Bulletin 70, 1968). Ratings need not be whole numbers. Things without both are
+    left out; `clusters` are those of `krippendorff_alpha`.
     """
     pairs = np.column_stack([np.asarray(one, np.float64) for one in (first, second)])
     usable = np.asarray(np.isfinite(pairs).all(axis=1))
@@ -550,14 +536,8 @@ def _is_complete(pairs: _Pairs) -> bool:
 def _exact_test(measure: Measure, first: Values, second: Values) -> tuple[float, float]:
     """Return the share of orders with as large a correlation, and the share with the largest.
 
-    Parameters
-    ----------
-    measure
-        rho or tau.
-    first, second
-        Shape (units, strata): a unit's values stay together, so that what its strata share is the
-        same in every order. Ties and sizes of strata do not change, and so neither does what the
-        correlation is divided by: sums of products are counted, which are exact.
+    A unit's values (units, strata) stay together. Ties and sizes of strata do not change, so what
+    the correlation is divided by does not either: sums of products are compared, which are exact.
     """
     units = len(first)
     orders = _all_orders(units)
@@ -612,13 +592,10 @@ def _kendall(pairs: _Pairs, part: Codes, parts: int) -> Values:
 
 
 def _comparisons(x: Values, y: Values, part: Codes, parts: int) -> Values:
-    """Compare all rows of one stratum with each other, in whole numbers.
+    """Compare all rows of one stratum in whole numbers: of all, then without each part.
 
-    Returns
-    -------
-    ndarray
-        Shape (3, 1 + parts): pairs of rows in the same order less those in opposite orders, pairs
-        that differ in x, and in y, all counted twice; of all rows, then without each part.
+    Rows are pairs in the same order less those in opposite orders, pairs that differ in x, and in
+    y, all counted twice.
     """
     from_part, inside = np.zeros((2, 3, parts))
     block = max(1, _BLOCK_VALUES // max(1, x.size))
@@ -649,11 +626,7 @@ def _repeated_comparisons(x: Values, y: Values, part: Codes, parts: int) -> Valu
 
 @dataclass(frozen=True, slots=True)
 class _RankPlan:
-    """Positions of values in ascending order within their strata: shape (n,) or (runs,).
-
-    ``run`` is each pair's run of equal values, and ``stratum`` each pair's stratum; ``first_run``
-    is each stratum's first run.
-    """
+    """Positions of values in ascending order within strata, with their runs of equal values."""
 
     order: Codes
     starts: Codes
