@@ -76,7 +76,7 @@ def pass_k(
     repeats
         The column that tells repeats of a task apart, such as the trial.
     task
-        The column of the tasks, which are the units of the intervals. Default: the dialogue's id.
+        The column of the tasks, which are the units of the intervals. Default: the suite's pairs.
     by
         A label column whose values are estimated by themselves.
     metrics

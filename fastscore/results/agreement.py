@@ -22,7 +22,6 @@ from fastscore.errors import InputError, UsageError, counted
 from fastscore.logs.inputs.files import resolve_inputs
 from fastscore.logs.plan.shards import plan_shards
 from fastscore.logs.read.rows import read_shard
-from fastscore.results.dialogue_sums import KEY, can_label
 from fastscore.results.metric_text import write_csv
 from fastscore.results.runs import Run
 from fastscore.statistics.agreement import (
@@ -47,9 +46,12 @@ from fastscore.suites.judged import (
     judge_source,
     list_ratings,
 )
+from fastscore.suites.sums import can_label
 from fastscore.terminal import result_console, write, write_line
 from fastscore.terminal.grids import Column, Format, Grid, print_notes, show_grids
 from fastscore.wording import parameter
+
+KEY = "dialogue"
 
 
 def read_judgements(file: str | Path, source: Source) -> tuple[pl.DataFrame, pl.DataFrame]:

@@ -11,12 +11,13 @@ from fastscore.extras import explained
 from fastscore.options import build_options
 from fastscore.paths import ANALYSIS, PAGE_MARK, check_output
 from fastscore.results.agreement import read_judgements
-from fastscore.results.groups import require_label
 from fastscore.results.metric_text import write_csv
 from fastscore.results.runs import Run, as_run
 from fastscore.run.commit import commit_bytes, commit_table
 from fastscore.suites.base import AnalysisContents, AnalysisSettings, CommittedRun
+from fastscore.suites.declarations import LABEL_TABLE
 from fastscore.suites.judged import check_scale, judge_source
+from fastscore.suites.sums import require_labels
 from fastscore.wording import command_text
 
 PAGE = "analysis.html"
@@ -109,7 +110,7 @@ def analyse(
     folder = Path(output) if output is not None else Path(f"{opened.path}-analysis")
     check_scale(judge_scale)
     check_output(folder, ANALYSIS, (PAGE, FIGURES_FOLDER, TABLES_FOLDER))
-    require_label(opened, cluster)
+    require_labels(opened.scan(LABEL_TABLE), [cluster], str(opened.path))
     suite = opened.suite
     if suite.analyse is None:
         raise UsageError(

@@ -30,7 +30,6 @@ from fastscore.results.comparison import (
     SIDES_SCHEMA,
     Comparison,
 )
-from fastscore.results.dialogue_sums import CLUSTER, KEY
 from fastscore.results.repeats import (
     PASS_SCHEMA,
     REPEATS_SCHEMA,
@@ -423,9 +422,7 @@ def _compare_sides(
     described = [_described(side, metrics) for side in sides]
     found.sides.extend(row for of_one in zip(*described, strict=True) for row in of_one)
     if how.design.repeat:
-        values = {
-            side.name: side.sums.frame.rename({"pair": KEY, "unit": CLUSTER}) for side in sides
-        }
+        values = {side.name: side.sums.frame for side in sides}
         for name, rows in values.items():
             found.repeats.extend(describe_repeats(sides[0].group, name, rows, metrics))
         passes, more = describe_passes(sides[0].group, values, metrics)

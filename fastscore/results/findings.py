@@ -15,11 +15,9 @@ import polars as pl
 from fastscore.errors import UsageError, listed
 from fastscore.results.compare import MOST_LEVELS, Inference, compare_runs
 from fastscore.results.comparison import design_text
-from fastscore.results.groups import Part
 from fastscore.results.headlines import (
     Headlines,
     baseline_text,
-    part_estimate,
 )
 from fastscore.results.metric_text import (
     counted,
@@ -36,6 +34,7 @@ from fastscore.statistics import ALPHA
 from fastscore.statistics.clustered import LEAST_UNITS, Estimate
 from fastscore.statistics.significance import holm
 from fastscore.suites.declarations import LABEL_TABLE, Metric
+from fastscore.suites.estimates import Part
 from fastscore.suites.summary import overall_rows
 from fastscore.terminal import plain
 
@@ -183,7 +182,7 @@ def list_findings(
         *(
             Finding(kind="mean", text=f"{_named(metric)}{text}.", metric=metric.id)
             for metric in headlines.metrics
-            if (text := _means(headlines, metric, whole[metric.id]))
+            if (text := _means(headlines, metric))
         ),
         *_nulls(headlines, whole),
         *_rejects(run),
@@ -211,12 +210,12 @@ def findings_lines(findings: Sequence[Finding], *, width: int = 80, lines: int =
     return [line for _, _, text in sorted(chosen) for line in text]
 
 
-def _means(headlines: Headlines, metric: Metric, record: Mapping[str, Any]) -> str:
+def _means(headlines: Headlines, metric: Metric) -> str:
     """Write the mean of each part with its interval, units, reading and baselines."""
     texts = []
     parts = headlines.of(metric.id)
     for part in parts:
-        estimate = part_estimate(part, record)
+        estimate = part.estimate
         band = reading_of(estimate.value, estimate.low, estimate.high, metric.bands)
         facts = [
             estimate_text(estimate),

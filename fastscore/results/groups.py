@@ -4,14 +4,12 @@ from collections.abc import Mapping, Sequence
 
 import polars as pl
 
-from fastscore.errors import UsageError, did_you_mean
+from fastscore.errors import UsageError
 from fastscore.results.runs import Run
 from fastscore.suites.declarations import LABEL_TABLE, Metric
-from fastscore.suites.estimates import UNIT as UNIT
-from fastscore.suites.estimates import Part as Part
-from fastscore.suites.estimates import estimate_metrics
+from fastscore.suites.estimates import Part, estimate_metrics
 from fastscore.suites.summary import ALL, summarise
-from fastscore.suites.sums import BETWEEN, can_label
+from fastscore.suites.sums import BETWEEN, require_labels
 from fastscore.wording import command_text
 
 MOST_GROUPS = 100
@@ -44,8 +42,8 @@ def summarise_run(run: Run, by: Sequence[str] = (), cluster: str | None = None) 
     columns = list(dict.fromkeys(by))
     own = run.summary
     is_own = len(columns) == 1 and columns[0] in set(own["group"]) - {ALL}
-    for column in (*([] if is_own else columns), *([cluster] if cluster else [])):
-        require_label(run, column)
+    asked = (*(() if is_own else columns), *((cluster,) if cluster else ()))
+    require_labels(run.scan(LABEL_TABLE), asked, str(run.path))
     if not columns or is_own:
         summary = (
             summarise(run.suite, run.lazy_tables, run.options, cluster=cluster) if cluster else own
@@ -55,20 +53,6 @@ def summarise_run(run: Run, by: Sequence[str] = (), cluster: str | None = None) 
     found = summarise(run.suite, run.lazy_tables, run.options, by=columns, cluster=cluster)
     place = pl.col("value").replace_strict(order, return_dtype=pl.Int64)
     return found.filter(pl.col("group") != ALL).sort(place, maintain_order=True)
-
-
-def require_label(run: Run, column: str) -> None:
-    """Refuse a column that table ``dialogues`` lacks, or that cannot name groups or units."""
-    schema = run.scan(LABEL_TABLE).collect_schema()
-    known = [name for name, dtype in schema.items() if can_label(dtype)]
-    if column not in known:
-        groups = set(run.summary["group"])
-        # counts are labels too, but seldom meant
-        likely = [name for name in known if name in groups or not schema[name].is_integer()]
-        raise UsageError(
-            f"{run.path}: table {LABEL_TABLE!r} has no labels {column!r}.",
-            did_you_mean(column, likely),
-        )
 
 
 def _levels(run: Run, columns: Sequence[str]) -> dict[str, int]:

@@ -193,11 +193,6 @@ def baseline_text(baselines: Iterable[Baseline]) -> str:
     return f"baseline{'s' * (len(scores) > 1)}: {', '.join(scores)}" if scores else ""
 
 
-def part_estimate(part: Part, record: Mapping[str, Any]) -> Estimate:
-    """Return the mean of a part: that of the summary, if it is of all rows."""
-    return part.estimate if part.where else estimate_of(record)
-
-
 def estimate_of(record: Mapping[str, Any]) -> Estimate:
     """Return the mean of a summary's row with its interval."""
     return Estimate(
@@ -229,11 +224,10 @@ def baseline_records(headlines: Headlines) -> list[dict[str, Any]]:
 
 def baseline_grid(headlines: Headlines) -> Grid:
     """Lay out the headline metrics that have baselines, with the score of each trivial agent."""
-    whole = overall_rows(headlines.summary)
     parts = [part for part in headlines.parts if headlines.baselines_of(part)]
     scores = [{one.agent: one.value for one in headlines.baselines_of(part)} for part in parts]
     agents = dict.fromkeys(agent for of_part in scores for agent in of_part)
-    estimates = [part_estimate(part, whole[part.metric.id]) for part in parts]
+    estimates = [part.estimate for part in parts]
     return Grid(
         f"trivial agents on the same log (units: {headlines.unit})",
         (

@@ -6,6 +6,7 @@ a task with n repeats, c of which pass, C(c, k) / C(n, k) estimates it without b
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import combinations
 from typing import Any
@@ -15,7 +16,6 @@ import numpy.typing as npt
 import polars as pl
 
 from fastscore.errors import UsageError, counted
-from fastscore.results.dialogue_sums import CLUSTER, KEY, LABEL, REPEAT, sum_by_dialogue
 from fastscore.results.metric_text import interval_text, number_text
 from fastscore.results.runs import Run
 from fastscore.statistics.clustered import (
@@ -26,7 +26,8 @@ from fastscore.statistics.clustered import (
     variance_components,
 )
 from fastscore.statistics.samples import Values
-from fastscore.suites.declarations import Metric
+from fastscore.suites.declarations import LABEL_TABLE, Metric
+from fastscore.suites.sums import ALONE, BETWEEN, require_labels, sum_by_dialogue
 from fastscore.terminal.grids import Column, Grid, column_of
 
 REPEATS_SCHEMA: dict[str, pl.DataType] = {
@@ -82,20 +83,23 @@ def describe_repeats(
 ) -> Iterator[dict[str, Any]]:
     """Part each metric's variance into that between dialogues, between repeats and the rest."""
     for metric in metrics:
-        rows = values.filter(pl.col(f"{metric.id}:n") > 0).drop_nulls(REPEAT)
+        rows = values.filter(pl.col(f"{metric.id}:n") > 0).drop_nulls("repeat")
         sum_, n = (pl.col(f"{metric.id}:{name}").sum() for name in ("sum", "n"))
-        cells = rows.group_by(KEY, REPEAT).agg(sum=sum_, n=n).sort(KEY, REPEAT)
+        cells = rows.group_by("pair", "repeat").agg(sum=sum_, n=n).sort("pair", "repeat")
         parts = variance_components(
             (cells["sum"] / cells["n"]).to_numpy(),
-            *(cells[name].rank("dense").to_numpy().astype(np.int64) - 1 for name in (KEY, REPEAT)),
+            *(
+                cells[name].rank("dense").to_numpy().astype(np.int64) - 1
+                for name in ("pair", "repeat")
+            ),
         )
         names = ("sd_dialogues", "sd_repeats", "sd_residual")
         yield {
             "group": group,
             "side": side,
             "metric": metric.id,
-            "n_dialogues": cells[KEY].n_unique(),
-            "n_repeats": cells[REPEAT].n_unique(),
+            "n_dialogues": cells["pair"].n_unique(),
+            "n_repeats": cells["repeat"].n_unique(),
             "mean": float(cells["sum"].to_numpy().sum() / cells["n"].to_numpy().sum())
             if cells.height
             else None,
@@ -116,7 +120,7 @@ def describe_passes(
     group
         The sides' group.
     sides
-        By name, the values of `sum_by_dialogue` with repeats.
+        By name, the frame of its `Sums`, with repeats.
     metrics
         Metrics of one table. Those with other values than 0 and 1, or with several rows of a task
         and repeat, have no pass^k.
@@ -138,7 +142,7 @@ def describe_passes(
                 estimate = clustered_mean(clusters.sums, clusters.counts, minimum=0, maximum=1)
                 rows.append({**place, **_row(k, frame.height, estimate)})
         for (a, first), (b, second) in combinations(found.items(), 2):
-            pairs = first.join(second, on=[KEY, CLUSTER], suffix="/b", maintain_order="left")
+            pairs = first.join(second, on=["pair", "unit"], suffix="/b", maintain_order="left")
             place = {"group": group, "side": b, "against": a, "metric": metric.id}
             if pairs.is_empty():
                 continue
@@ -162,6 +166,10 @@ def run_passes(
     metrics: Sequence[str] = (),
 ) -> tuple[pl.DataFrame, list[str]]:
     """Estimate pass^k of a run, with notes; see `fastscore.pass_k`."""
+    declared, labels = run.suite.design, [by] if by else []
+    tasks = (task,) if task else declared.pair
+    design = replace(declared, pair=tasks, unit=tasks, repeat=repeats)
+    require_labels(run.scan(LABEL_TABLE), [*design.columns, *labels], str(run.path))
     chosen = [
         metric
         for metric in run.suite.metrics
@@ -172,17 +180,18 @@ def run_passes(
     notes: list[str] = []
     for table in dict.fromkeys(metric.table for metric in chosen):
         of_table = [metric for metric in chosen if metric.table == table]
-        sums = sum_by_dialogue(run, of_table, key=task or KEY, by=by, repeats=repeats)
-        values = sums.values.drop_nulls([KEY, REPEAT])
-        for (label,), part in values.group_by(LABEL, maintain_order=True):
-            group = None if label is None else str(label)
+        sums = sum_by_dialogue(run.suite, run.lazy_tables, of_table, design=design, labels=labels)
+        values = sums.frame.filter(~pl.col("pair").str.starts_with(ALONE)).drop_nulls("repeat")
+        groups = values.partition_by(f"label:{by}", maintain_order=True) if by else [values]
+        for part in groups:
+            group: str | None = part[f"label:{by}"].to_list()[0] if by else None
             found, more = describe_passes(group, {str(run.path): part}, of_table)
             rows += found
             notes += more
     if not any(row["k"] > 1 for row in rows):
         raise UsageError(
-            f"{run.path}: no {task or 'dialogue'} has a metric of 0 or 1 with one value in each of "
-            f"two values of {repeats} or more, so there is no pass^2.",
+            f"{run.path}: no {BETWEEN.join(tasks)} has a metric of 0 or 1 with one value in each "
+            f"of two values of {repeats} or more, so there is no pass^2.",
             "Name the column of the tasks: task of pass_k, --cluster of summary.",
         )
     return pl.DataFrame(rows, PASS_SCHEMA), notes
@@ -191,13 +200,13 @@ def run_passes(
 def _tasks(values: pl.DataFrame, metric: Metric) -> pl.DataFrame | None:
     """Count the trials of each task, and those that pass; None if values are not 0 and 1."""
     n, zeros, ones = (pl.col(f"{metric.id}:{name}") for name in ("n", "at_minimum", "at_maximum"))
-    rows = values.filter(n > 0).drop_nulls(REPEAT)
+    rows = values.filter(n > 0).drop_nulls("repeat")
     if (metric.minimum, metric.maximum) != (0, 1) or rows.is_empty():
         return None
     if rows.select((n != 1).any() | (zeros + ones != n).any()).item():
         return None
-    tasks = rows.group_by(KEY, CLUSTER).agg(passed=ones.sum(), trials=n.sum())
-    return tasks.sort(KEY, CLUSTER)
+    tasks = rows.group_by("pair", "unit").agg(passed=ones.sum(), trials=n.sum())
+    return tasks.sort("pair", "unit")
 
 
 def _uneven(tasks: pl.DataFrame, metric: Metric, side: str) -> list[str]:
@@ -207,13 +216,13 @@ def _uneven(tasks: pl.DataFrame, metric: Metric, side: str) -> list[str]:
     few = tasks.filter(pl.col("trials") == least)
     return [
         f"{side}: {metric.id}: pass^k ends at k = {least}: {counted(few.height, 'tasks')} (such as "
-        f"{few[KEY][0]!r}) of {tasks.height:,} have {least} repeats with a value, others up to "
+        f"{few['pair'][0]!r}) of {tasks.height:,} have {least} repeats with a value, others up to "
         f"{most}"
     ]
 
 
 def _clusters(tasks: pl.DataFrame, values: Values) -> Clusters:
-    _, codes = np.unique(tasks[CLUSTER].cast(pl.String).to_numpy(), return_inverse=True)
+    _, codes = np.unique(tasks["unit"].cast(pl.String).to_numpy(), return_inverse=True)
     sums, counts = np.bincount(codes, values), np.bincount(codes).astype(np.float64)
     return Clusters(sums.astype(np.float64), counts)
 

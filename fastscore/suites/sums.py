@@ -398,17 +398,15 @@ def name_of(columns: Sequence[str]) -> pl.Expr:
 BETWEEN = " / "
 
 
-def require_labels(dialogues: pl.LazyFrame, columns: Sequence[str], run: str = "the run") -> None:
+def require_labels(dialogues: pl.LazyFrame, columns: Iterable[str], run: str = "the run") -> None:
     """Refuse columns that table ``dialogues`` lacks, or that cannot name groups or units."""
     schema = dialogues.collect_schema()
     known = [name for name, dtype in schema.items() if can_label(dtype)]
     for column in columns:
         if column not in known:
-            # counts are labels too, but seldom meant
-            likely = [name for name in known if not schema[name].is_integer()]
             raise UsageError(
                 f"{run}: table {LABEL_TABLE!r} has no labels {column!r}.",
-                did_you_mean(column, likely),
+                did_you_mean(column, known),
             )
 
 

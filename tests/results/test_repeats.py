@@ -129,7 +129,7 @@ def test_what_has_no_pass_k_is_refused(suite: Any) -> None:
     run = fastscore.score(REWARDS, suite)
     with pytest.raises(UsageError, match=r"no dialogue has a metric of 0 or 1 .* no pass\^2"):
         fastscore.pass_k(run, "trial")  # each dialogue has one trial
-    with pytest.raises(UsageError, match="no table has labels 'trail'"):
+    with pytest.raises(UsageError, match=r"no labels 'trail'.* Did you mean 'trial'"):
         fastscore.pass_k(run, "trail", task="task_id")
     with pytest.raises(UsageError, match="values of one label, not of trial, file"):
         show_summary(run, by=("trial", "file"), cluster="task_id", repeats="trial")

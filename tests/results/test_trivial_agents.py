@@ -13,11 +13,11 @@ from click.testing import CliRunner
 
 import fastscore
 from fastscore.cli import cli
-from fastscore.results.dialogue_sums import defined_value
 from fastscore.results.dialogues import Dialogues
 from fastscore.results.runs import Run
 from fastscore.suites.memory_finance.replies import load_lexicon
 from fastscore.suites.registry import load_suite, suite_names
+from fastscore.suites.sums import defined_value
 from tests.by_keywords import score_by_keywords
 
 Record = dict[str, Any]

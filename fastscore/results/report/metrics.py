@@ -19,13 +19,11 @@ from markupsafe import Markup
 
 from fastscore.extras import explained
 from fastscore.results.comparison import Comparison
-from fastscore.results.dialogue_sums import defined_value
-from fastscore.results.groups import Part, defined_parts
+from fastscore.results.groups import defined_parts
 from fastscore.results.headlines import (
     Headlines,
     baseline_text,
     estimate_of,
-    part_estimate,
 )
 from fastscore.results.metric_text import (
     bands_text,
@@ -42,8 +40,10 @@ from fastscore.results.summary_table import ARROWS, main_reason
 from fastscore.statistics.clustered import Estimate
 from fastscore.suites.base import Suite
 from fastscore.suites.declarations import Metric
+from fastscore.suites.estimates import Part
 from fastscore.suites.showing import Chart, Listing, Series
 from fastscore.suites.summary import ALL, overall_rows
+from fastscore.suites.sums import defined_value
 from fastscore.svg import drawing_settings, svg_of, with_new_letters, with_own_ids
 
 if TYPE_CHECKING:
@@ -365,7 +365,7 @@ def _side(metric: Metric, shown: Shown) -> Values:
         empty: Values = {"mean": None, "micro": None, "n": 0, "n_null": 0, "reason": ""}
         return {"run": name, "parts": [], **empty}
     parts = [
-        _part(metric, part.where, part_estimate(part, record), shown, part)
+        _part(metric, part.where, part.estimate, shown, part)
         for part in shown.parts.get(metric.id, ())
     ]
     is_split = any(part["where"] for part in parts)

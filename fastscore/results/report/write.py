@@ -26,9 +26,9 @@ from fastscore.results.compare import (
     pairs_in_common,
 )
 from fastscore.results.comparison import Comparison, headline, verdict_notes
-from fastscore.results.dialogue_sums import label_columns
 from fastscore.results.dialogues import Dialogues
 from fastscore.results.findings import list_findings
+from fastscore.results.groups import label_columns
 from fastscore.results.headlines import Headlines, read_headlines
 from fastscore.results.metric_text import counted
 from fastscore.results.report.metrics import (
