@@ -1,20 +1,15 @@
-"""Small runs to compare, of miners and of guests; sides that are made of their values."""
+"""Small runs to compare: of miners by their skill, of guests by their states."""
 
 import json
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import polars as pl
 
 import fastscore
-from fastscore.results.compare import Inference, Side, compare_sides
-from fastscore.results.comparison import Comparison
 from fastscore.results.runs import Run
-from fastscore.suites.declarations import Design, Metric
-from fastscore.suites.sums import Sums
 from tests.by_keywords import score_by_keywords
 
 WORDS = ["please", "book", "a", "table", "for", "two", "near", "the", "station"]
@@ -79,64 +74,3 @@ def guests(folder: Path, name: str, *conversations: tuple[str, int, list[float]]
     run = fastscore.score(folder / name / "logs", "guest_simulation", output=folder / name / "run")
     assert isinstance(run, Run)
     return run
-
-
-def metric(id: str = "share", **how: object) -> Metric:
-    facts = {"better": "higher", "minimum": 0.0, "maximum": 1.0, "headline": True} | how
-    return Metric(id=id, name=id, table="dialogues", formula="", null_rule="", source="", **facts)  # type: ignore[arg-type]
-
-
-BITS = 50
-
-
-def sums_of(
-    columns: Mapping[str, Sequence[float]],
-    pairs: Sequence[object] | None = None,
-    *,
-    counts: Sequence[int] | None = None,
-    repeats: Sequence[str] | None = None,
-    metrics: Sequence[Metric] = (),
-) -> Sums:
-    """Make the sums of dialogues with these values, NaN for null, and as many rows each."""
-    n = len(next(iter(columns.values())))
-    names = [str(name) for name in (range(n) if pairs is None else pairs)]
-    declared = tuple(metrics) or tuple(metric(id) for id in columns)
-    parts: dict[str, Any] = {
-        "id": [f"{name}#{place}" for place, name in enumerate(names)],
-        "pair": names,
-        "unit": names,
-        "repeat": repeats if repeats is not None else [None] * n,
-    }
-    nulls = []
-    for one in declared:
-        values = np.asarray(columns[one.id], np.float64)
-        known = ~np.isnan(values)
-        rows = known * (np.ones(n, np.int64) if counts is None else np.asarray(counts))
-        sums = np.where(known, values, 0.0) * rows
-        parts |= {
-            f"{one.id}:exact": [round(total * 2**BITS) for total in sums.tolist()],
-            f"{one.id}:sum": sums,
-            f"{one.id}:n": rows,
-            f"{one.id}:at_minimum": ((values == one.minimum) * rows).astype(np.int64),
-            f"{one.id}:at_maximum": ((values == one.maximum) * rows).astype(np.int64),
-            f"{one.id}:fixed": np.zeros(n, np.int64),
-            f"{one.id}:left_out": np.zeros(n, np.int64),
-        }
-        nulls += [(parts["id"][place], one.id, "bad_input", 1) for place in np.flatnonzero(~known)]
-    schema = {"id": pl.String, "metric": pl.String, "reason": pl.String, "n": pl.Int64}
-    return Sums(
-        metrics=declared,
-        design=Design(),
-        frame=pl.DataFrame(parts, schema_overrides={"repeat": pl.String}),
-        nulls=pl.DataFrame(nulls, schema=schema, orient="row"),
-        bits=dict.fromkeys((one.id for one in declared), BITS),
-        lacking={},
-    )
-
-
-def compared(sides: Mapping[str, Sums], repeats: str = "", **how: Any) -> Comparison:
-    """Compare sides by their pairs."""
-    metrics = next(iter(sides.values())).metrics
-    group = [Side(None, name, sums) for name, sums in sides.items()]
-    design = Design(repeat=repeats)
-    return compare_sides("", [group], metrics, Inference(design=design, **how))

@@ -11,6 +11,7 @@ from click.testing import CliRunner
 from scipy.stats import binom
 
 import fastscore
+from benchmarks.inference import compared, metric, sums_of
 from fastscore.cli import cli
 from fastscore.errors import UsageError
 from fastscore.results.findings import (
@@ -28,7 +29,7 @@ from fastscore.statistics.clustered import Estimate
 from fastscore.suites.lexicon_tables import lexicon_content
 from fastscore.suites.registry import load_suite
 from tests.conftest import often
-from tests.results.comparing import compared, metric, row_of, sums_of
+from tests.results.comparing import row_of
 
 
 def find(run: Run, cluster: str | None = None) -> list[Finding]:
