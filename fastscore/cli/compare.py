@@ -312,9 +312,9 @@ def _show_checks(found: Sequence["Check"], format: str) -> None:
 @scores_options()
 @option(
     "--cluster",
-    default="dialogue",
     metavar="COLUMN",
-    help="Unit of intervals and tests: a column of table dialogues, such as the user.",
+    help="Unit of intervals and tests: a column of table dialogues, such as the user. Default: the "
+    "suite's.",
 )
 def analyse_command(run: Path, output: Path | None, **how: Any) -> None:
     """Analyse RUN from its tables by its suite's own analysis: nothing is scored again."""

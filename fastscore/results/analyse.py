@@ -58,7 +58,7 @@ def analyse(
     judge: str | Path | None = None,
     judge_columns: Sequence[str] = (),
     judge_scale: tuple[float, float] = (1.0, 5.0),
-    cluster: str = "dialogue",
+    cluster: str | None = None,
 ) -> Analysis:
     """Analyse a run of a suite that has an analysis of its own.
 
@@ -77,7 +77,7 @@ def analyse(
         The smallest and largest score of the rubric; others are refused and listed.
     cluster
         The column of table ``dialogues`` whose values are the units of intervals and tests. Rows
-        without a value are units of their own.
+        without a value are units of their own. Default: the unit of the suite's design.
 
     Returns
     -------
@@ -110,8 +110,9 @@ def analyse(
     folder = Path(output) if output is not None else Path(f"{opened.path}-analysis")
     check_scale(judge_scale)
     check_output(folder, ANALYSIS, (PAGE, FIGURES_FOLDER, TABLES_FOLDER))
-    require_labels(opened.scan(LABEL_TABLE), [cluster], str(opened.path))
     suite = opened.suite
+    unit = suite.design.unit[0] if cluster is None else cluster
+    require_labels(opened.scan(LABEL_TABLE), [unit], str(opened.path))
     if suite.analyse is None:
         raise UsageError(
             f"{opened.path} is a run of {suite.name}, which has no analysis of its own.",
@@ -120,7 +121,7 @@ def analyse(
     settings = AnalysisSettings(
         judge_columns=tuple(judge_columns),
         judge_scale=judge_scale,
-        unit=cluster,
+        unit=unit,
     )
     judgements = None
     if judge is not None:

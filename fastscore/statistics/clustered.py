@@ -26,14 +26,13 @@ with the rest in the place of their intersection, which is too large for few rep
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from fastscore.statistics import ALPHA
 from fastscore.statistics.samples import Values, finite
-from fastscore.statistics.significance import gamma_ratio, noncentrality, t_below, t_inverse
+from fastscore.statistics.significance import gamma_ratio, noncentrality, t_inverse
 
 LEVEL = 0.95
 POWER = 0.8
@@ -300,14 +299,6 @@ def clustered_difference(
     return Estimate(value, low, high, error, degrees, n_units)
 
 
-def t_p_value(estimate: Estimate) -> float | None:
-    """Return the two-sided p of a difference of 0, by the t distribution of its interval."""
-    if estimate.value is None or not estimate.standard_error:
-        return None
-    t = abs(estimate.value) / estimate.standard_error
-    return 2 * t_below(cast("float", estimate.degrees_of_freedom), -t)
-
-
 def satterthwaite_degrees(shares: Values) -> float:
     """Return Bell and McCaffrey's degrees of freedom of a mean over clusters.
 
@@ -329,28 +320,6 @@ def satterthwaite_degrees(shares: Values) -> float:
 def t_quantile(degrees_of_freedom: float, level: float = LEVEL) -> float:
     """Return the quantile of t that leaves ``(1 - level) / 2`` above it."""
     return -t_inverse(degrees_of_freedom, (1.0 - level) / 2)
-
-
-def least_detectable(estimate: Estimate, *, alpha: float = ALPHA) -> float | None:
-    """Return the smallest true difference that such data would have shown.
-
-    Parameters
-    ----------
-    estimate
-        A difference with its standard error.
-    alpha
-        The two-sided level of the test, after any correction.
-
-    Returns
-    -------
-    float or None
-        ``(t(1 - alpha / 2) + t(POWER)) * standard_error``; None without a standard error.
-    """
-    if not estimate.standard_error or estimate.degrees_of_freedom is None:
-        return None
-    degrees = estimate.degrees_of_freedom
-    quantiles = t_quantile(degrees, 1 - alpha) + t_inverse(degrees, POWER)
-    return quantiles * estimate.standard_error
 
 
 def hedges_g(a: Clusters, b: Clusters, *, paired: bool) -> tuple[float, float, float] | None:

@@ -204,6 +204,20 @@ def test_planned_units_have_the_power_that_they_are_planned_for() -> None:
     assert pilot.units_needed(0.0, 0.05) is None
 
 
+def test_the_detectable_difference_has_the_power_it_names() -> None:
+    curve = difference_curve(units(*normal(30, 12)), units(*normal(30, 13)), shared=False, test="t")
+    for alpha in (0.05, 0.05 / 6):
+        least = curve.detectable(alpha)
+        assert least is not None
+        assert curve.error is not None
+        quantile = scipy.stats.t.ppf(1 - alpha / 2, curve.degrees)
+        power = scipy.stats.nct.sf(quantile, curve.degrees, least / curve.error)
+        assert power == pytest.approx(0.8, abs=0.01)
+    # five pairs cannot have an exact p below 2 / 32
+    few = difference_curve(units(*np.zeros(5)), units(*normal(5, 14)), shared=True)
+    assert few.detectable(0.05) is None
+
+
 def test_repeats_reduce_only_their_part_of_the_variance() -> None:
     generator = np.random.default_rng(8)
     cells = []

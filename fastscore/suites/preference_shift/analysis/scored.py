@@ -7,15 +7,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from fastscore.statistics.clustered import (
-    Clusters,
-    Estimate,
-    clustered_difference,
-    clustered_mean,
-    hedges_g,
-    least_detectable,
-    t_p_value,
-)
+from fastscore.statistics.clustered import LEVEL, Clusters, clustered_mean, hedges_g
+from fastscore.statistics.curves import Curve, difference_curve
 from fastscore.statistics.samples import Values
 from fastscore.statistics.significance import holm
 from fastscore.suites.preference_shift.metrics import DIALOGUE_METRICS
@@ -51,10 +44,11 @@ DIFFERENCE_SCHEMA: dict[str, pl.DataType] = {
     "reason": pl.String(),
 }
 """A mean difference of pairs over ``n_pair_units`` units: its 95 % interval, Hedges' g with its
-interval, and the t test that belongs to the interval. ``holm_p`` is p corrected by Holm's procedure
-for the ``family`` headline tests of the group, null for others. ``is_significant`` is whether it is
-below 0.05 and the interval excludes 0. ``detectable`` is the smallest true difference that such
-data show with a power of 80 %. ``reason`` is why there is no test."""
+interval, and the test that belongs to the interval, by the method of `difference_curve`. ``holm_p``
+is p corrected by Holm's procedure for the ``family`` headline tests of the group, null for others.
+``is_significant`` is whether it is below 0.05 and the interval excludes 0. ``detectable`` is the
+smallest true difference that such data show with a power of 80 %. ``reason`` is why there is no
+test."""
 
 
 def mean_intervals(
@@ -107,22 +101,24 @@ def paired_difference(
     """
     sums, counts = cluster_sums(frame.drop_nulls([first, second]), [first, second])
     of_first, of_second = map(Clusters, sums.T, counts.T)
-    found = clustered_difference(
-        of_second, of_first, shared=True, minimum=bounds[0], maximum=bounds[1]
+    curve = difference_curve(
+        of_second, of_first, shared=True, minimum=bounds[0], maximum=bounds[1], test="t"
     )
+    low, high = curve.interval(LEVEL)
     effect, effect_low, effect_high = hedges_g(of_second, of_first, paired=True) or [None] * 3
     return {
-        "n_pair_units": found.n_units,
-        "difference": found.value,
-        "difference_low": found.low,
-        "difference_high": found.high,
+        "n_pair_units": curve.n_units,
+        "difference": curve.value,
+        "difference_low": low,
+        "difference_high": high,
         "effect_g": effect,
         "effect_low": effect_low,
         "effect_high": effect_high,
-        "standard_error": found.standard_error,
-        "df": found.degrees_of_freedom,
-        "p": t_p_value(found),
-        "reason": found.reason,
+        "standard_error": curve.error,
+        "df": curve.degrees,
+        "p": curve.p_value(),
+        "reason": curve.reason,
+        "curve": curve,
     }
 
 
@@ -141,16 +137,14 @@ def with_corrected(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     for row, corrected in zip(rows, holm(p_values), strict=True):
         members = None if corrected is None else family
         ends = row.get("difference_low"), row.get("difference_high")
-        estimate = Estimate(
-            None, standard_error=row.get("standard_error"), degrees_of_freedom=row.get("df")
-        )
+        curve: Curve | None = row.get("curve")
         more = {
             "family": members,
             "holm_p": corrected,
             "is_significant": is_significant(corrected, *ends),
-            "detectable": least_detectable(estimate, alpha=ALPHA / (members or 1)),
+            "detectable": curve and curve.detectable(ALPHA / (members or 1)),
         }
-        found.append(row | more)
+        found.append({name: row[name] for name in row if name != "curve"} | more)
     return found
 
 
