@@ -129,7 +129,7 @@ def check_output(
         names = sorted(one.name for one in path.iterdir())
         strange = [name for name in names if not any(_is_own(name, each) for each in own)]
         if strange:
-            raise _refused(f"{path} holds {strange[0]}, which is no part of {kind}.")
+            raise _refused(f"{path} cannot take {kind}: it holds {strange[0]}.")
 
 
 def _is_own(name: str, own: str) -> bool:

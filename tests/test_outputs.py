@@ -121,9 +121,7 @@ def test_what_a_folder_holds(tmp_path):
     check_output(tmp_path / "new", "an analysis")
     check_output(tmp_path, "an analysis")
     (tmp_path / "page.html").write_text("<!doctype html><title>Mine</title>")
-    with pytest.raises(
-        RunConflictError, match=r"holds page\.html, which is no part of an analysis"
-    ):
+    with pytest.raises(RunConflictError, match=r"cannot take an analysis: it holds page\.html"):
         check_output(tmp_path, "an analysis", ("analysis.html",))
     with pytest.raises(RunConflictError, match="is not a report, so it is not overwritten"):
         check_output(tmp_path / "page.html", "a report", begins="fastscore")
@@ -135,5 +133,5 @@ def test_what_a_folder_holds(tmp_path):
     with pytest.raises(RunConflictError, match="holds a run, and judgements would overwrite it"):
         check_output(tmp_path, "judgements", ("*",))
     check_output(tmp_path, "a run")
-    with pytest.raises(RunConflictError, match=r"holds page\.html, which is no part of a run"):
+    with pytest.raises(RunConflictError, match=r"cannot take a run: it holds page\.html"):
         check_output(tmp_path, "a run", ("manifest.json",), alone=True)

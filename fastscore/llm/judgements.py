@@ -366,7 +366,6 @@ def run_judge(asked: Judging, reporter: Reporter, meter: Meter | None = None) ->
     if asked.rubric:  # its faults before any log is read
         check_repeats(load_rubric(asked.rubric), asked.repeats)
     client = None if asked.dry_run else ChatClient(asked.models, meter)
-    start = asked.files_from
     suite, dialogues, n_rejects = read_dialogues(asked.inputs, asked, reporter)
     rubric = rubric_of(asked.rubric, suite)
     check_repeats(rubric, asked.repeats)
@@ -381,7 +380,7 @@ def run_judge(asked: Judging, reporter: Reporter, meter: Meter | None = None) ->
     before = client.spent
     described = {
         "suite": suite,
-        "inputs": [os.path.relpath(one, start) if start else one for one in asked.inputs],
+        "inputs": names_of(asked, asked.inputs),
         "against": [],
         **describe_judge(asked, rubric, client),
         "repeats": asked.repeats,
@@ -425,6 +424,12 @@ def recorded(
             (asked.output / name).unlink(missing_ok=True)
         with spending_recorded(asked.output / MANIFEST, described, client.meter) as outcome:
             yield outcome
+
+
+def names_of(asked: Judging, inputs: Sequence[str]) -> list[str]:
+    """Return inputs as the output names them."""
+    start = asked.files_from
+    return [os.path.relpath(one, start) if start else one for one in inputs]
 
 
 def describe_judge(asked: Judging, rubric: Rubric, client: ChatClient) -> dict[str, Any]:

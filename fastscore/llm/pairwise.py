@@ -30,6 +30,7 @@ from fastscore.llm.judgements import (
     Judged,
     Judging,
     describe_judge,
+    names_of,
     read_dialogues,
     recorded,
     refuse_failures,
@@ -46,7 +47,7 @@ from fastscore.llm.requests import (
     read_prompts,
 )
 from fastscore.llm.rubrics import Rubric, load_rubric, rubric_of
-from fastscore.llm.spending import UnusableError
+from fastscore.llm.spending import Meter, UnusableError
 from fastscore.llm.transcripts import DATA, Transcript
 from fastscore.logs.inputs.column_map import column_map
 from fastscore.run.commit import commit_json, commit_lines
@@ -85,7 +86,9 @@ Answers = tuple[Structured[Verdict] | None, Structured[Verdict] | None]
 """The answers about one pair, with A shown first and with B; None if it was not asked."""
 
 
-def run_pairwise(asked: Judging, against: Sequence[str], reporter: Reporter) -> Judged:
+def run_pairwise(
+    asked: Judging, against: Sequence[str], reporter: Reporter, meter: Meter | None = None
+) -> Judged:
     """Judge side A, the inputs of `asked`, against side B.
 
     Raises
@@ -105,7 +108,7 @@ def run_pairwise(asked: Judging, against: Sequence[str], reporter: Reporter) -> 
             "once in each order.",
             "Leave out --repeats.",
         )
-    client = None if asked.dry_run else ChatClient(asked.models)
+    client = None if asked.dry_run else ChatClient(asked.models, meter)
     suite, side_a, _ = read_dialogues(asked.inputs, asked, reporter)
     suite_b, side_b, _ = read_dialogues(against, asked, reporter)
     if suite != suite_b:
@@ -116,10 +119,11 @@ def run_pairwise(asked: Judging, against: Sequence[str], reporter: Reporter) -> 
         requests = (pair_request(pair, first, rubric, asked) for pair in pairs for first in (A, B))
         answer = _TYPICAL_REASON + '"personalization": "1", ' * len(questions_of(rubric))
         return Judged(asked.output, expected=expect_requests(requests, asked.models, answer))
+    before = client.spent
     described = {
         "suite": suite,
-        "inputs": list(asked.inputs),
-        "against": list(against),
+        "inputs": names_of(asked, asked.inputs),
+        "against": names_of(asked, against),
         **describe_judge(asked, rubric, client),
         "only_in_a": len(side_a) - len(pairs),
         "only_in_b": len(side_b) - len(pairs),
@@ -135,7 +139,7 @@ def run_pairwise(asked: Judging, against: Sequence[str], reporter: Reporter) -> 
     failures = [found.failure for of_pair in answers for found in of_pair if found]
     first = next((failure for failure in failures if failure), None)
     refusal = refuse_failures(first, summary["pairs_failed"], len(pairs), asked, noun="pairs")
-    return Judged(asked.output, summary, client.spent, refusal=refusal)
+    return Judged(asked.output, summary, client.spent - before, refusal=refusal)
 
 
 def pair_up(side_a: Sequence[Transcript], side_b: Sequence[Transcript]) -> list[Pair]:

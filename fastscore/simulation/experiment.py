@@ -1,51 +1,67 @@
-"""An experiment: agents × sessions, simulated, judged, scored and reported on in one folder.
+"""An experiment: agents × seeds × sessions, simulated, judged, scored and reported in one folder.
 
 Every agent meets the same users. Each stage is finished on a rerun by its own means: shards with
-receipts, answers that are kept, the run's committed parts. The folder holds ``logs/AGENT``,
-``judgements``, ``scores`` (a run directory), ``comparison``, ``analysis``, ``report.html`` and the
-answers' file.
+receipts, answers that are kept, the run's committed parts. Several judges, or several seeds, have
+a folder each inside those of a single one. Judges' verdicts on pairs of agents are ranked, and
+compared with people's.
 """
 
 import dataclasses
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import combinations, product
 from pathlib import Path
 from typing import Any, get_type_hints
 
 import orjson
+import polars as pl
 
 from fastscore.errors import FastscoreError, RunConflictError, UsageError, did_you_mean
 from fastscore.llm.client import Expectation
 from fastscore.llm.judge import check_repeats, judge_request
-from fastscore.llm.judgements import JUDGEMENTS, Judging, run_judge
+from fastscore.llm.judgements import JUDGEMENTS, PAIRS, Judging, run_judge
+from fastscore.llm.pairwise import run_pairwise
 from fastscore.llm.requests import OPENAI, Answer, ChatRequest, ModelOptions, estimated_tokens
 from fastscore.llm.rubrics import load_rubric
 from fastscore.llm.spending import MANIFEST, Meter, Prices, parse_limit, spending_recorded
 from fastscore.llm.transcripts import Transcript
 from fastscore.options import read_toml
 from fastscore.paths import EXPERIMENT, check_output
+from fastscore.results.agreement import agreement
 from fastscore.results.analyse import analyse
 from fastscore.results.compare import compare
+from fastscore.results.pair_ranking import rank
 from fastscore.results.report.write import write_report
-from fastscore.run.commit import commit_json, commit_table
+from fastscore.results.runs import open_run
+from fastscore.run.commit import commit_bytes, commit_json, commit_table
 from fastscore.run.context import RunConfig
 from fastscore.run.drive import execute
 from fastscore.run.progress import Reporter
 from fastscore.simulation.agents import MARK, OFF_CATALOGUE, REFUSALS, ModelAgent, ModelPhrasing
 from fastscore.simulation.simulate import TEMPLATE, Simulation, World, open_world, simulate
+from fastscore.suites.registry import load_suite
 
-_TABLES = ("models", "judge", "score", "prices", "analysis")
+_TABLES = ("models", "people", "score", "prices", "analysis")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgePart:
-    """The table ``[judge]``: who judges by what, how often."""
+    """A table ``[judge]`` or ``[[judge]]``: who judges by what, how often, and in pairs too."""
 
     model: str
     rubric: str = "pepper"
     repeats: int = 1
     seed: int = 0
+    pairs: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PeoplePart:
+    """The table ``[people]``: files of people's scores of dialogues, and of verdicts on pairs."""
+
+    scores: str | None = None
+    pairs: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,34 +73,21 @@ class AnalysisPart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Experiment:
-    """An experiment.
-
-    Parameters
-    ----------
-    catalogue, agents, sessions, turns, seed, user, policy, off_catalogue, refusals
-        As for `fastscore simulate preference_shift`; every agent meets the same users. Paths are
-        from the file's folder.
-    models
-        How chat models are asked.
-    judge
-        Who judges; None for nobody.
-    score
-        Options of the suite, and ``embedder``.
-    prices, analysis
-        What tokens cost; the bootstrap.
-    """
+    """An experiment; its simulations are as `fastscore simulate preference_shift` has them."""
 
     catalogue: str
     agents: tuple[str, ...]
     sessions: int
     turns: int
     seed: int = 0
+    seeds: tuple[int, ...] = ()
     user: str = TEMPLATE
     policy: str | None = None
     off_catalogue: str = MARK
     refusals: str = MARK
     models: ModelOptions = field(default_factory=ModelOptions)
-    judge: JudgePart | None = None
+    judge: tuple[JudgePart, ...] = ()
+    people: PeoplePart = field(default_factory=PeoplePart)
     score: Mapping[str, Any] = field(default_factory=dict)
     prices: Prices = field(default_factory=Prices)
     analysis: AnalysisPart = field(default_factory=AnalysisPart)
@@ -92,9 +95,28 @@ class Experiment:
     @property
     def asks_models(self) -> bool:
         """Whether a chat model takes part."""
-        return self.judge is not None or any(
+        return bool(self.judge) or any(
             name.startswith("openai:") for name in (*self.agents, self.user)
         )
+
+    @property
+    def all_sessions(self) -> int:
+        """How many sessions each agent has, over all seeds."""
+        return self.sessions * max(1, len(self.seeds))
+
+    def place(self, of_all: str, judge: JudgePart) -> str:
+        """Return a folder of a judge: that of all, or one in it if there are several."""
+        several = len(self.judge) > 1
+        name = _folder_name(f"{judge.model}-{Path(judge.rubric).stem}")
+        return f"{of_all}/{name}" if several else of_all
+
+
+_KINDS: dict[str, type[Any]] = {
+    "models": ModelOptions,
+    "people": PeoplePart,
+    "prices": Prices,
+    "analysis": AnalysisPart,
+}
 
 
 def read_experiment(path: Path) -> Experiment:
@@ -106,19 +128,23 @@ def read_experiment(path: Path) -> Experiment:
         The file cannot be read, or a key or value in it is not as expected.
     """
     values = read_toml(path)
-    for name in _TABLES:
-        if name in values and not isinstance(values[name], dict):
-            raise UsageError(f"{path}: {name} is {values[name]!r:.60}, expected a table.")
+    judges = values.pop("judge", [])
     parts: dict[str, Any] = {name: values.pop(name) for name in _TABLES if name in values}
+    several = judges if isinstance(judges, list) else [judges]
+    for name, value in (*parts.items(), *(("judge", each) for each in several)):
+        if not isinstance(value, dict):
+            raise UsageError(f"{path}: {name} is {value!r:.60}, expected a table.")
     score = parts.pop("score", {})
-    kinds = {"models": ModelOptions, "judge": JudgePart, "prices": Prices, "analysis": AnalysisPart}
-    made = {name: _make(path, f"{name}.", kinds[name], part) for name, part in parts.items()}
+    made = {name: _make(path, f"{name}.", _KINDS[name], part) for name, part in parts.items()}
+    made["judge"] = tuple(_make(path, "judge.", JudgePart, each) for each in several)
     experiment: Experiment = _make(path, "", Experiment, values, score=score, **made)
     _check(path, experiment)
     folder = path.parent
+    people = dataclasses.asdict(experiment.people)
     return dataclasses.replace(
         experiment,
         models=dataclasses.replace(experiment.models, prices=experiment.prices),
+        people=PeoplePart(**{key: name and str(folder / name) for key, name in people.items()}),
         catalogue=str(folder / experiment.catalogue),
         policy=None if experiment.policy is None else str(folder / experiment.policy),
     )
@@ -127,7 +153,7 @@ def read_experiment(path: Path) -> Experiment:
 def _make(path: Path, key: str, kind: type[Any], values: Mapping[str, Any], **more: Any) -> Any:
     """Make a dataclass of a table; every name and type is checked."""
     fields = {each.name: each for each in dataclasses.fields(kind) if each.name not in more}
-    known = [name for name in fields if name not in (*_TABLES, "answers", "replay", "prices")]
+    known = [name for name in fields if name not in (*_TABLES, "judge", "answers", "replay")]
     types = get_type_hints(kind)
     given = {}
     for name, value in values.items():
@@ -146,10 +172,15 @@ def _make(path: Path, key: str, kind: type[Any], values: Mapping[str, Any], **mo
 
 def _typed(path: Path, key: str, value: Any, kind: str) -> Any:
     wanted: tuple[type, ...]
-    if "tuple[str" in kind:
-        if isinstance(value, list) and value and all(isinstance(each, str) for each in value):
+    if "tuple[" in kind:
+        of, noun = (str, "texts") if "tuple[str" in kind else (int, "whole numbers")
+        if isinstance(value, list) and value and all(type(each) is of for each in value):
             return tuple(value)
-        raise UsageError(f"{path}: {key} is {value!r:.60}, expected a list of texts.")
+        raise UsageError(f"{path}: {key} is {value!r:.60}, expected a list of {noun}.")
+    if "bool" in kind:
+        if isinstance(value, bool):
+            return value
+        raise UsageError(f"{path}: {key} is {value!r:.60}, expected true or false.")
     if "float" in kind and "str" in kind:
         wanted, expected = (int, float, str), "a number or a text"
     elif "float" in kind:
@@ -170,25 +201,25 @@ def _check(path: Path, experiment: Experiment) -> None:
         if getattr(experiment, name) < value:
             found = getattr(experiment, name)
             raise UsageError(f"{path}: {name} is {found}, expected at least {value}.")
-    if experiment.judge is not None:
-        if experiment.judge.repeats < 1:
+    for judge in experiment.judge:
+        if judge.repeats < 1:
             raise UsageError(f"{path}: judge.repeats is below 1.")
-        check_repeats(load_rubric(experiment.judge.rubric), experiment.judge.repeats)
+        check_repeats(load_rubric(judge.rubric), judge.repeats)
+    if any(seed < 0 for seed in experiment.seeds):
+        raise UsageError(f"{path}: seeds has {min(experiment.seeds)}, expected at least 0.")
     parse_limit(experiment.models.max_failures)
     for name, known in (("off_catalogue", OFF_CATALOGUE), ("refusals", REFUSALS)):
         if getattr(experiment, name) not in known:
             raise UsageError(f"{path}: {name} is none of {', '.join(known)}.")
-    if len(set(experiment.agents)) < len(experiment.agents):
-        raise UsageError(f"{path}: agents names one twice.")
+    judges = tuple(experiment.place("", judge) for judge in experiment.judge)
+    given = {"agents": experiment.agents, "seeds": experiment.seeds, "judge": judges}
+    for name, all_of in given.items():
+        if len(set(all_of)) < len(all_of):
+            raise UsageError(f"{path}: {name} names one twice.")
 
 
-LOGS, JUDGED, SCORES, COMPARISON, ANALYSIS = (
-    "logs",
-    "judgements",
-    "scores",
-    "comparison",
-    "analysis",
-)
+LOGS, JUDGED, VERDICTS, SCORES = "logs", "judgements", "pairs", "scores"
+COMPARISON, ANALYSIS, AGREEMENT, RANKING = "comparison", "analysis", "agreement", "ranking"
 ANSWERS, DESCRIPTION, SUMMARY = "answers.sqlite", "experiment.json", "summary.json"
 REPORT = "report.html"
 SUITE = "preference_shift"
@@ -210,25 +241,7 @@ def run_experiment(
     workers: int = 1,
     replay: bool = False,
 ) -> dict[str, Any]:
-    """Run an experiment, or what is left of it.
-
-    Parameters
-    ----------
-    experiment
-        What to do.
-    folder
-        Where to.
-    reporter
-        Shows the progress.
-    workers
-        Processes for what needs no model.
-    replay
-        Whether only answers that are kept are used.
-
-    Returns
-    -------
-    dict
-        What was done and spent, as ``summary.json`` has it.
+    """Run an experiment, or what is left of it; return what was done and spent.
 
     Raises
     ------
@@ -247,6 +260,7 @@ def run_experiment(
         refusal = _judge_dialogues(experiment, folder, options, meter, reporter)
         _score(experiment, folder, reporter, workers)
         _compare(experiment, folder)
+        _compare_raters(experiment, folder, reporter)
         pages = {
             "report": write_report([folder / SCORES], folder / REPORT),
             "analysis": _analyse(experiment, folder),
@@ -275,10 +289,11 @@ def _simulate_agents(
     reporter: Reporter,
     workers: int,
 ) -> None:
-    for agent in experiment.agents:
-        output = folder / LOGS / _folder_name(agent)
+    of_seeds = [(experiment.seed, ""), *((seed, f"{seed}-") for seed in experiment.seeds)]
+    for agent, (seed, ids) in product(experiment.agents, of_seeds[bool(experiment.seeds) :]):
+        output = folder / LOGS / _folder_name(agent) / (f"seed-{seed}" if ids else "")
         asked = _simulation(experiment, agent, output, options, workers)
-        done = simulate(asked, reporter, meter)
+        done = simulate(replace(asked, seed=seed, ids=ids), reporter, meter)
         if done.refusal is not None:
             raise done.refusal
         missing = f", {done.failed:,} sessions failed" if done.failed else ""
@@ -289,21 +304,34 @@ def _judge_dialogues(
     experiment: Experiment, folder: Path, options: ModelOptions, meter: Meter, reporter: Reporter
 ) -> FastscoreError | None:
     """Judge the logs; return the error if too many dialogues failed, to be raised at the end."""
-    if experiment.judge is None:
-        return None
-    judging = Judging(
-        inputs=(str(folder / LOGS),),
-        output=folder / JUDGED,
-        suite=SUITE,
-        models=options,
-        files_from=folder,
-        **dataclasses.asdict(experiment.judge),
-    )
-    judged = run_judge(judging, reporter, meter)
-    reporter.note(f"judged{_costs(experiment, meter)}")
-    if judged.refusal is not None:
+    refusals = []
+    for judge in experiment.judge:
+        judging = Judging(
+            inputs=(str(folder / LOGS),),
+            model=judge.model,
+            output=folder / experiment.place(JUDGED, judge),
+            suite=SUITE,
+            rubric=judge.rubric,
+            repeats=judge.repeats,
+            seed=judge.seed,
+            models=options,
+            files_from=folder,
+        )
+        refusals.append(run_judge(judging, reporter, meter).refusal)
+        for a, b in combinations(experiment.agents, 2) if judge.pairs else ():
+            one, other = (str(folder / LOGS / _folder_name(agent)) for agent in (a, b))
+            output = folder / _verdicts(experiment, judge, a, b)
+            in_pairs = replace(judging, inputs=(one,), repeats=1, output=output)
+            refusals.append(run_pairwise(in_pairs, (other,), reporter, meter).refusal)
+        reporter.note(f"judged by {judge.model}{_costs(experiment, meter)}")
+    first = next((refusal for refusal in refusals if refusal is not None), None)
+    if first is not None:
         reporter.note("Too many judgements failed. Scores and pages are written all the same.")
-    return judged.refusal
+    return first
+
+
+def _verdicts(experiment: Experiment, judge: JudgePart, a: str, b: str) -> str:
+    return f"{experiment.place(VERDICTS, judge)}/{_folder_name(a)}--{_folder_name(b)}"
 
 
 def _costs(experiment: Experiment, meter: Meter) -> str:
@@ -376,26 +404,94 @@ def _score(experiment: Experiment, folder: Path, reporter: Reporter, workers: in
 
 
 def _compare(experiment: Experiment, folder: Path) -> None:
-    """Compare the agents, paired by session, by what was scored and by the judge."""
-    if len(experiment.agents) < 2:
-        return
-    part, judged = experiment.analysis, _judged(experiment, folder)
-    found = compare(folder / SCORES, by="model", seed=part.seed, **judged)
-    for name in ("sides", "differences"):
-        frame = getattr(found, name)
-        commit_table(folder / COMPARISON / f"{name}.parquet", frame, {"fastscore.by": "model"})
+    """Compare the agents by what was scored and by each judge, in the design of the suite."""
+    part = experiment.analysis
+    for place, judged in _judged(experiment, folder, COMPARISON) if experiment.agents[1:] else ():
+        found = compare(folder / SCORES, by="model", seed=part.seed, **judged)
+        for name in ("sides", "differences"):
+            frame = getattr(found, name)
+            commit_table(folder / place / f"{name}.parquet", frame, {"fastscore.by": "model"})
+    if experiment.seeds:
+        of_dialogues = open_run(folder / SCORES).scan("dialogues").collect()
+        frame = means_by_seed(of_dialogues)
+        commit_table(folder / COMPARISON / "seeds.parquet", frame, {"fastscore.by": "model, seed"})
 
 
-def _judged(experiment: Experiment, folder: Path) -> dict[str, Any]:
-    """Return the judge's file and its scale, as comparison and analysis take them, if any."""
-    if experiment.judge is None or not (folder / JUDGED / JUDGEMENTS).stat().st_size:
-        return {}
-    rubric = load_rubric(experiment.judge.rubric)
-    return {"judge": folder / JUDGED / JUDGEMENTS, "judge_scale": (rubric.low, rubric.high)}
+def means_by_seed(dialogues: pl.DataFrame) -> pl.DataFrame:
+    """Return the means of a suite's metrics of dialogues, a row a model and seed."""
+    metrics = [metric.id for metric in load_suite(SUITE).metrics if metric.id in dialogues.columns]
+    numbers = [name for name in dict.fromkeys(metrics) if dialogues[name].dtype.is_numeric()]
+    seed = pl.col("dialogue").str.split("-").list.first().cast(pl.Int64).alias("seed")
+    return (
+        dialogues.group_by("model", seed)
+        .agg(pl.len(), pl.col(numbers).mean())
+        .sort("model", "seed")
+    )
+
+
+def _judged(
+    experiment: Experiment, folder: Path, of_all: str
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield a folder, file and scale of each judge with scores; one folder if there is none."""
+    has_any = False
+    for judge in experiment.judge:
+        path = folder / experiment.place(JUDGED, judge) / JUDGEMENTS
+        if path.stat().st_size:
+            has_any, rubric = True, load_rubric(judge.rubric)
+            scale = (rubric.low, rubric.high)
+            yield experiment.place(of_all, judge), {"judge": path, "judge_scale": scale}
+    if not has_any:
+        yield of_all, {}
 
 
 def _analyse(experiment: Experiment, folder: Path) -> Path:
-    return analyse(folder / SCORES, folder / ANALYSIS, **_judged(experiment, folder)).page
+    """Analyse the run with each judge; return the first page."""
+    pages = [
+        analyse(folder / SCORES, folder / place, **judged).page
+        for place, judged in _judged(experiment, folder, ANALYSIS)
+    ]
+    return pages[0]
+
+
+def _compare_raters(experiment: Experiment, folder: Path, reporter: Reporter) -> None:
+    """Compare judges with each other and with people, and rank agents by verdicts on pairs."""
+    of_judges = [
+        folder / experiment.place(JUDGED, judge) / JUDGEMENTS for judge in experiment.judge
+    ]
+    in_pairs = [judge for judge in experiment.judge if judge.pairs]
+    verdicts = [folder / experiment.place(VERDICTS, judge) / PAIRS for judge in in_pairs]
+    for judge, path in zip(in_pairs, verdicts, strict=True):
+        parts = (
+            folder / _verdicts(experiment, judge, a, b) / PAIRS
+            for a, b in combinations(experiment.agents, 2)
+        )
+        commit_bytes(path, b"".join(part.read_bytes() for part in parts))
+    rubrics = [load_rubric(judge.rubric) for judge in experiment.judge]
+    columns = tuple(dict.fromkeys(name for rubric in rubrics for name in rubric.questions))
+    scale = (
+        min((one.low for one in rubrics), default=1),
+        max((one.high for one in rubrics), default=5),
+    )
+    people = experiment.people
+    files: dict[str, list[Path]] = {
+        "scores": [*of_judges, *([Path(people.scores)] if people.scores else [])],
+        "pairs": [*verdicts, *([Path(people.pairs)] if people.pairs else [])],
+    }
+    for kind, several in files.items():
+        if len(several) < 2:
+            continue
+        try:
+            found = agreement(*several, columns=columns, scale=scale)
+        except UsageError as error:  # of rubrics without a common dimension
+            reporter.note(f"No agreement of {kind}: {error.message}")
+            continue
+        for name in ("pairs", "alphas", "coefficients"):
+            table = folder / AGREEMENT / kind / f"{name}.parquet"
+            commit_table(table, getattr(found, name), {"fastscore.raters": ", ".join(found.raters)})
+    if files["pairs"]:
+        ranked = rank(*files["pairs"], columns=columns)
+        for name in ("strengths", "differences"):
+            commit_table(folder / RANKING / f"{name}.parquet", getattr(ranked, name), {})
 
 
 class _Counting:
@@ -425,17 +521,20 @@ def expect(experiment: Experiment) -> Expectation:
     What is kept already is not taken off, what is asked again not added.
     """
     requests = prompt_tokens = completion_tokens = 0
+    sessions, others = experiment.all_sessions, len(experiment.agents) - 1
     for agent in experiment.agents:
         counting, log = _rehearse(experiment, agent)
-        requests += len(counting.requests) * experiment.sessions
-        prompt_tokens += sum(counting.requests) * experiment.sessions
+        requests += len(counting.requests) * sessions
+        prompt_tokens += sum(counting.requests) * sessions
         answers = len(counting.requests) * estimated_tokens(len(_TYPICAL_ANSWER))
-        completion_tokens += answers * experiment.sessions
-        if experiment.judge is not None:
-            judged = experiment.sessions * experiment.judge.repeats
-            requests += judged
-            prompt_tokens += judged * _judge_tokens(experiment.judge, experiment.models, log)
-            completion_tokens += judged * estimated_tokens(len(_TYPICAL_JUDGEMENT))
+        completion_tokens += answers * sessions
+        for judge in experiment.judge:
+            tokens = _judge_tokens(judge, experiment.models, log)
+            # a pair is two dialogues, and is shown twice
+            shown = sessions * (judge.repeats + others * judge.pairs)
+            requests += shown
+            prompt_tokens += tokens * sessions * (judge.repeats + 2 * others * judge.pairs)
+            completion_tokens += shown * estimated_tokens(len(_TYPICAL_JUDGEMENT))
     cost = experiment.prices.cost(prompt_tokens, completion_tokens)
     currency = experiment.prices.currency
     return Expectation(requests, 0, prompt_tokens, completion_tokens, cost, currency)
@@ -468,7 +567,7 @@ def _judge_tokens(part: JudgePart, models: ModelOptions, log: dict[str, Any]) ->
 
 def expectation_lines(experiment: Experiment, expectation: Expectation) -> Iterator[str]:
     """Say an expectation in words."""
-    dialogues = len(experiment.agents) * experiment.sessions
+    dialogues = len(experiment.agents) * experiment.all_sessions
     yield f"agents     {', '.join(experiment.agents)}"
     yield f"dialogues  {dialogues:,} of {experiment.turns:,} turns"
     yield from expectation.lines()

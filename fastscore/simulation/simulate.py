@@ -73,6 +73,7 @@ def converse(
     session: int,
     turns: int,
     phrase: Phrase | None = None,
+    ids: str = "",
 ) -> dict[str, Any]:
     """Let a planned user talk to an agent.
 
@@ -118,7 +119,7 @@ def converse(
             }
         )
     return {
-        "session_id": f"{session:05}",
+        "session_id": f"{ids}{session:05}",
         "model_name": agent.name,
         "true_genre": plan.true_genre,
         "conversation": conversation,
@@ -155,6 +156,8 @@ class Simulation:
         The folder of logs.
     policy
         The user's TOML file, or None for the built-in one.
+    ids
+        What sessions' ids begin with, so that those of several seeds differ.
     workers
         How many shards are simulated at once; with chat models, sessions are, as many as the
         models' concurrency.
@@ -173,6 +176,7 @@ class Simulation:
     seed: int
     output: Path
     policy: Path | None = None
+    ids: str = ""
     workers: int = 1
     overwrite: bool = False
 
@@ -204,6 +208,7 @@ class World:
             session=number,
             turns=asked.turns,
             phrase=self.phrase,
+            ids=asked.ids,
         )
         return orjson.dumps(log, option=orjson.OPT_APPEND_NEWLINE)
 
@@ -257,6 +262,7 @@ def fingerprint(world: World) -> dict[str, Any]:
         "user": world.phrase.identity if world.phrase else TEMPLATE,
         "turns": world.simulation.turns,
         "seed": world.simulation.seed,
+        **({"ids": world.simulation.ids} if world.simulation.ids else {}),
     }
 
 

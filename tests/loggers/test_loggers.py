@@ -86,7 +86,7 @@ def test_a_dataset_is_a_folder_with_a_card(run: Run, tmp_path: Path) -> None:
     stored = pl.read_parquet(tmp_path / "dataset" / "data" / "dialogues.parquet")
     assert stored["average_U_best_early"].mean() == pytest.approx(MEAN)
     assert not isinstance(stored["null_reasons"].explode().struct.field("reason").dtype, pl.Enum)
-    with pytest.raises(RunConflictError, match="is no part of a data set"):
+    with pytest.raises(RunConflictError, match="cannot take a data set: it holds"):
         push(run, tmp_path / "dataset")
 
 

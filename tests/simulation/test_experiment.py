@@ -204,7 +204,7 @@ def test_another_experiment_is_not_mixed_in(stub, tmp_path):
         run(written(tmp_path, stub, top='user = "openai:tiny"'), tmp_path / "run")
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.txt").write_text("")
-    with pytest.raises(RunConflictError, match="which is no part of an experiment"):
+    with pytest.raises(RunConflictError, match="cannot take an experiment: it holds"):
         run(written(tmp_path, stub), tmp_path / "mine")
 
 
@@ -228,6 +228,131 @@ def test_another_experiment_is_not_mixed_in(stub, tmp_path):
 def test_a_file_that_cannot_be_used_is_refused(stub, tmp_path, old, new, message):
     path = written(tmp_path, stub)
     path.write_text(path.read_text().replace(old, new, 1))
+    with pytest.raises(UsageError) as refused:
+        read_experiment(path)
+    assert message in f"{refused.value.message} {refused.value.hint}"
+
+
+PAPER = """
+catalogue = "{catalogue}"
+agents = ["offline", "openai:tiny", "openai:mini"]
+sessions = 3
+turns = 2
+seeds = [3, 4]
+[models]
+base_url = "{url}"
+timeout = 60.0
+[[judge]]
+model = "judge"
+pairs = true
+[[judge]]
+model = "strict"
+pairs = true
+{people}
+"""
+
+
+def paper_answer(body):
+    if body["model"] in ("tiny", "mini"):
+        return f"I am {body['model']}. How about that?"
+    text, names = body["messages"][1]["content"], ("proactiveness", "coherence", "personalization")
+    if "Conversation 2:" in text:  # mini is best, then tiny
+        ranks = [2 * ("I am mini" in part) + ("I am tiny" in part) for part in
+                 text.split("Conversation 2:")]  # fmt: skip
+        verdict = "tie" if ranks[0] == ranks[1] else "1" if ranks[0] > ranks[1] else "2"
+        return json.dumps({"reason": "so", **dict.fromkeys((*names, "overall"), verdict)})
+    size = len(text) // (1 if body["model"] == "judge" else 7)
+    return json.dumps({name: 1 + (size + k) % 5 for k, name in enumerate(names)})
+
+
+@pytest.mark.usefixtures("no_pages")
+def test_a_papers_experiment_is_one_file(stub, tmp_path):
+    stub.answer = paper_answer
+    path, folder = tmp_path / "paper.toml", tmp_path / "run"
+    path.write_text(PAPER.format(catalogue=SAMPLE, url=stub.url, people=""))
+    # two models of two turns, two judges of three agents, and of three pairs in two orders
+    n = 2 * 3
+    requests = 2 * n * 2 + 2 * 3 * n + 2 * 3 * n * 2
+    assert expect(read_experiment(path)).requests == requests
+    assert run(path, folder)["spent"]["requests"] == requests == len(stub.asked)
+
+    dialogues = pl.read_parquet(folder / "scores" / "dialogues" / "*.parquet")
+    ids = [f"{seed}-{session:05}" for seed in (3, 4) for session in range(3)]
+    assert sorted(dialogues["dialogue"].unique()) == ids
+    seeds = pl.read_parquet(folder / "comparison" / "seeds.parquet")
+    assert seeds.select("model", "seed", "len").rows() == [
+        (model, seed, 3) for model in ("mini", "offline", "tiny") for seed in (3, 4)
+    ]
+    for row in seeds.iter_rows(named=True):
+        of_seed = [
+            one["context_adaptation_score"] for one in dialogues.iter_rows(named=True)
+            if one["model"] == row["model"] and one["dialogue"].startswith(f"{row['seed']}-")
+        ]  # fmt: skip
+        assert row["context_adaptation_score"] == pytest.approx(sum(of_seed) / len(of_seed))
+    for judge in ("judge-pepper", "strict-pepper"):
+        differences = pl.read_parquet(folder / "comparison" / judge / "differences.parquet")
+        paired = differences.filter(design="paired", metric="judge.coherence")
+        assert paired["n_a"].to_list() == [6] * 3  # a user of a seed is a unit
+
+    strengths = pl.read_parquet(folder / "ranking" / "strengths.parquet")
+    overall = strengths.filter(dimension="overall").filter(pl.col("rater").str.starts_with("judge"))
+    assert overall.select("system", "wins", "ties", "losses").rows() == [
+        ("mini", 12, 0, 0), ("tiny", 6, 0, 6), ("offline", 0, 0, 12)
+    ]  # fmt: skip
+    between = pl.read_parquet(folder / "agreement" / "scores" / "pairs.parquet")
+    assert between.filter(dimension="coherence")["n"].to_list() == [18]
+    verdicts = pl.read_parquet(folder / "agreement" / "pairs" / "pairs.parquet")
+    assert verdicts.filter(dimension="overall")["n"].to_list() == [18]
+
+    # people who think as one judge does, in scores and in pairs
+    rows = [
+        json.loads(line)
+        for line in (folder / "judgements/judge-pepper/judgements.jsonl").read_text().splitlines()
+    ]
+    people = [
+        {"dialogue": row["dialogue"], "model": row["model"], "rater": "ann", **row["judge"]}
+        for row in rows
+    ]
+    pl.DataFrame(people).write_csv(tmp_path / "people.csv")
+    pairs = [
+        {"dialogue": one, "model_a": "offline", "model_b": "mini", "rater": "ann", "overall": "B"}
+        for one in ids
+    ]
+    pl.DataFrame(pairs).write_csv(tmp_path / "pairs.csv")
+    named = '[people]\nscores = "people.csv"\npairs = "pairs.csv"'
+    path.write_text(PAPER.format(catalogue=SAMPLE, url=stub.url, people=named))
+    run(path, tmp_path / "with_people")
+    agreed = pl.read_parquet(tmp_path / "with_people" / "agreement" / "scores" / "pairs.parquet")
+    ann = agreed.filter(dimension="coherence", second="ann").sort("first")
+    assert ann["n"].to_list() == [18, 18]
+    assert ann["kappa"][0] == pytest.approx(1.0)
+    strict = [
+        json.loads(line)["judge"]["coherence"]
+        for line in (folder / "judgements/strict-pepper/judgements.jsonl").read_text().splitlines()
+    ]
+    mine = [row["judge"]["coherence"] for row in rows]
+    apart = sum((a - b) ** 2 for a, b in zip(strict, mine, strict=True)) / 18
+    by_chance = sum((a - b) ** 2 for a in strict for b in mine) / 18**2
+    assert ann["kappa"][1] == pytest.approx(1 - apart / by_chance)
+    ranked = pl.read_parquet(tmp_path / "with_people" / "ranking" / "strengths.parquet")
+    assert ranked.filter(dimension="overall", rater="ann", system="mini")["wins"].to_list() == [6]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("seeds = [3, 4]", "seeds = [3, 3]", "seeds names one twice"),
+        ("seeds = [3, 4]", "seeds = [-1]", "seeds has -1, expected at least 0"),
+        ("seeds = [3, 4]", 'seeds = ["a"]', "expected a list of whole numbers"),
+        ('model = "strict"', 'model = "judge"', "judge names one twice"),
+        ("pairs = true", "pairs = 1", "judge.pairs is 1, expected true or false"),
+        ("[[judge]]", "[[judge]]\nmodl = 1\n[[judge]]", "unknown key judge.modl"),
+    ],
+)
+def test_parts_of_a_paper_that_cannot_be_used_are_refused(tmp_path, old, new, message):
+    path = tmp_path / "paper.toml"
+    text = PAPER.format(catalogue=SAMPLE, url="http://127.0.0.1:1/v1", people="")
+    path.write_text(text.replace(old, new, 1))
     with pytest.raises(UsageError) as refused:
         read_experiment(path)
     assert message in f"{refused.value.message} {refused.value.hint}"

@@ -96,7 +96,7 @@ def test_another_simulation_is_not_mixed_in(tmp_path):
 
 def test_a_folder_of_other_files_is_left_alone(tmp_path):
     (tmp_path / "mine.jsonl").write_text("{}\n")
-    with pytest.raises(RunConflictError, match="which is no part of a simulation"):
+    with pytest.raises(RunConflictError, match="cannot take a simulation: it holds"):
         run(asked(tmp_path, overwrite=True))
     assert [path.name for path in tmp_path.iterdir()] == ["mine.jsonl"]
 
