@@ -1,8 +1,17 @@
 """Text leaves for people and pipes in one place; nothing else of the product prints."""
 
 import ast
+import json
+import os
+import pty
 import re
+import subprocess
+import sys
+import threading
+import zipfile
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -101,3 +110,211 @@ def test_results_and_notes_have_streams_of_their_own(capfd: pytest.CaptureFixtur
 
 def test_what_a_terminal_would_obey_is_shown_as_an_escape() -> None:
     assert terminal.plain("a\x1b[2J\tb\u202e ü") == "a\\x1b[2J\\tb\\u202e ü"
+
+
+PAYLOAD = "\x1b]0;owned\x07\x1b[31m\x9b2J\x85\u202e\u2066\u200f\u061c\u2028"
+OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+COMMANDS = """
+score score_dialogue LOGS -o RUN --lex-weight 1 --max-rejects 0.9
+score score_dialogue LOGS -o RUN --lex-weight 1 --max-rejects 0.9
+score score_dialogue LOGS -o RUN --lex-weight 0.5
+score score_dialogue LOGS -o other --lex-weight 1 --max-rejects 0 --limit 3
+score score_dialogue LOGS/none -o RUN
+score score_dialogue LOGS -o RUN --P
+score P LOGS -o RUN
+inspect LOGS
+inspect P
+summary RUN
+summary RUN --format csv
+summary RUN --format json
+summary RUN --format markdown
+summary RUN --by miner_uid --format csv
+summary RUN --by P
+summary RUN --verify
+runs .
+compare RUN --by miner_uid
+compare RUN --by miner_uid --format csv
+compare RUN --by miner_uid --format json
+compare RUN RUN
+analyse RUN -o P
+report RUN -o page.html
+check RUN --min P=1
+check RUN --min U_best_early=0
+explain RUN --worst average_U_best_early
+explain RUN P
+migrate check RUN P
+agreement P
+agreement LOGS/aP.jsonl
+judge LOGS --suite score_dialogue --rubric pepper --model P --base-url URL -o judged
+judge RUN --model P --base-url URL -o judged
+annotate concepts LOGS/aP.jsonl --model P --base-url URL -o annotated.jsonl
+simulate preference_shift --catalogue P -o sessions
+experiment P
+layouts P
+metrics P
+example P
+models verify P
+models export P
+vectors verify P
+kernels list P
+doctor P
+catalogue build P
+completion P
+P
+"""
+AT_ONCE = """
+import json, sys
+from fastscore import cli
+from fastscore.terminal import prepare_streams
+prepare_streams()
+for words in json.load(open("commands.json")):
+    sys.argv = ["fastscore", *words]
+    try:
+        cli._run()
+    except SystemExit:
+        pass
+"""
+
+
+@contextmanager
+def refusing_server() -> Iterator[str]:
+    """Serve a chat model whose every answer is an error with the payload."""
+
+    class Refusal(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = json.dumps({"error": {"message": f"no {PAYLOAD}"}}).encode()
+            self.send_response(400)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Refusal) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/v1"
+        server.shutdown()
+
+
+def logs_with_payloads(folder: Path) -> None:
+    folder.mkdir()
+
+    def log(dialogue: str, miner: str) -> str:
+        base = {"dialogue_uid": dialogue + PAYLOAD, "miner_uid": miner, "utterance_index": 0}
+        rows = [
+            {**base, "event": "predicted", "step": 0, "prediction": f"a {PAYLOAD} b"},
+            {**base, "event": "utterance_complete", "ground_truth": f"a {PAYLOAD} c"},
+        ]
+        return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+
+    bad = f"not JSON {PAYLOAD}\n"
+    (folder / f"a{PAYLOAD}.jsonl").write_text(log("a", PAYLOAD) + log("b", "other") + bad)
+    (folder / f"b{PAYLOAD}.jsonl.xz").write_bytes(b"\xfd7zXZ\0rest")
+    (folder / f"c{PAYLOAD}.csv").write_text(f"{PAYLOAD},b\n1,2\n")
+    with zipfile.ZipFile(folder / f"d{PAYLOAD}.zip", "w") as archive:
+        archive.writestr(f"in{PAYLOAD}.jsonl", log("c", PAYLOAD))
+
+
+def shown_on_a_terminal(folder: Path, *, width: str) -> str:
+    """Run the commands of a folder on a pseudo-terminal and return what it gets."""
+    ours, theirs = pty.openpty()
+    environment = {**os.environ, "TERM": "dumb", "NO_COLOR": "1", "COLUMNS": width}
+    process = subprocess.Popen(
+        [sys.executable, "-c", AT_ONCE],
+        cwd=folder,
+        stdin=subprocess.DEVNULL,
+        stdout=theirs,
+        stderr=theirs,
+        env={**environment, "OPENAI_API_KEY": "none"},
+    )
+    os.close(theirs)
+    shown = b""
+    with suppress(OSError):  # the end of a pseudo-terminal
+        while block := os.read(ours, 1 << 16):
+            shown += block
+    os.close(ours)
+    assert process.wait() == 0, shown[-2000:]
+    return shown.decode()
+
+
+def test_nothing_that_a_terminal_obeys_is_written_to_one(tmp_path: Path) -> None:
+    logs_with_payloads(tmp_path / f"logs{PAYLOAD}")
+    with refusing_server() as url:
+        names = {"LOGS": f"logs{PAYLOAD}", "RUN": f"run{PAYLOAD}", "URL": url, "P": PAYLOAD}
+        commands = [
+            [re.sub(r"LOGS|RUN|URL|P", lambda name: names[name[0]], word) for word in line.split()]
+            for line in COMMANDS.strip().splitlines()
+        ]
+        (tmp_path / "commands.json").write_text(json.dumps(commands))
+        shown = shown_on_a_terminal(tmp_path, width="200")
+    assert "Traceback" not in shown
+    assert shown.count("\\x1b]0;owned\\x07") > 40
+    lines = [line for line in shown.split("\n") if OBEYED.search(line.removesuffix("\r"))]
+    assert lines == []
+
+
+def test_what_is_piped_is_as_it_is(tmp_path: Path) -> None:
+    logs_with_payloads(tmp_path / "logs")
+    for words in (
+        "score score_dialogue logs -o run --lex-weight 1 -q --max-rejects 0.9",
+        "summary run --by miner_uid --format csv",
+    ):
+        command = [sys.executable, "-m", "fastscore", *words.split()]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, check=False)
+    assert PAYLOAD in done.stdout.decode()
+
+
+@pytest.fixture(scope="module")
+def one_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("streams")
+    assert fastscore_to("example score_dialogue -o example", folder)[0] == 0
+    words = "score score_dialogue example/logs -o run --lex-weight 1 -q"
+    assert fastscore_to(words, folder)[0] == 0
+    return folder
+
+
+def fastscore_to(words: str, folder: Path, streams: str = "", **more: str) -> tuple[int, str, str]:
+    """Run the command by a shell that redirects streams; return its code, stdout and stderr."""
+    command = f"exec {sys.executable} -m fastscore {words} {streams}"
+    done = subprocess.run(
+        ["sh", "-c", command],
+        cwd=folder,
+        capture_output=True,
+        env={**os.environ, **more},
+        check=False,
+    )
+    return done.returncode, done.stdout.decode("latin-1"), done.stderr.decode("latin-1")
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "cp1252", "ascii"])
+def test_a_letter_that_a_stream_lacks_is_escaped(one_run: Path, encoding: str) -> None:
+    for words in ("metrics score_dialogue", "summary run --format markdown", "summary run"):
+        code, shown, said = fastscore_to(words, one_run, PYTHONIOENCODING=encoding)
+        assert (code, "Traceback" in said) == (0, False)
+    assert "\\u2191" in shown  # the arrow upwards
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no full device")
+@pytest.mark.parametrize("words", ["summary run", "summary run --format json", "metrics"])
+@pytest.mark.parametrize(
+    ("streams", "reason"),
+    [(">/dev/full", "No space left on device"), (">&-", "Bad file descriptor")],
+)
+def test_results_that_cannot_be_written_are_an_error(
+    one_run: Path, words: str, streams: str, reason: str
+) -> None:
+    code, _, said = fastscore_to(words, one_run, streams)
+    assert (code, said) == (4, f"Error: standard output cannot be written: {reason}.\n")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no full device")
+@pytest.mark.parametrize("streams", ["2>/dev/full", "2>&-", "2>&- <&-", "2>&1 >/dev/null | true"])
+def test_notes_that_cannot_be_written_end_no_work(one_run: Path, streams: str) -> None:
+    run = f"run{abs(hash(streams))}"
+    words = f"score score_dialogue example/logs -o {run} --lex-weight 1"
+    code, shown, _ = fastscore_to(words, one_run, streams)
+    assert code == 0
+    assert (one_run / run / "summary.json").exists()
+    assert "Traceback" not in shown

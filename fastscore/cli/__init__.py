@@ -1,8 +1,10 @@
 """The command line: a verb's module is loaded when the verb is used."""
 
 import atexit
+import errno
 import gc
 import importlib
+import io
 import os
 import signal
 import sys
@@ -16,7 +18,7 @@ from fastscore.cli.parameters import SuggestingGroup, with_words
 from fastscore.errors import EXIT_INCOMPLETE, EXIT_INTERRUPTED, FastscoreError
 from fastscore.extras import entry_points
 from fastscore.paths import check_path
-from fastscore.terminal import write_note
+from fastscore.terminal import drop, prepare_streams, write_note
 from fastscore.version import __version__
 from fastscore.wording import command_line_words
 
@@ -120,6 +122,7 @@ class _Interrupted(KeyboardInterrupt):
 
 _EXIT_CODES = {signal.SIGINT: EXIT_INTERRUPTED, signal.SIGTERM: EXIT_TERMINATED}
 _signal_codes: list[int] = []
+_NOT_WRITTEN = (errno.EBADF, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.ENOSPC)
 
 
 def _interrupt(number: int, frame: FrameType | None) -> NoReturn:
@@ -134,6 +137,8 @@ def _interrupt(number: int, frame: FrameType | None) -> NoReturn:
 def main() -> NoReturn:
     """Run the command line and exit with the documented code."""
     sys.unraisablehook = _tell_no_signal
+    os.environ["RUST_BACKTRACE"] = "0"  # a refusal is told in one sentence
+    prepare_streams()
     _hear(signal.SIGTERM)
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # a shell may ignore it
         _hear(signal.SIGINT)
@@ -176,8 +181,11 @@ def _run(*, ends_process: bool = False) -> int:
         for argument in sys.argv[1:]:
             check_path(argument)
         code = cli.main(standalone_mode=False, obj=ends_process)
+        sys.stdout.flush()
     except click.ClickException as error:
-        error.show()
+        shown = io.StringIO()
+        error.show(shown)
+        write_note(shown.getvalue().removesuffix("\n"))
         return error.exit_code
     except FastscoreError as error:
         if _signal_codes:
@@ -194,8 +202,14 @@ def _run(*, ends_process: bool = False) -> int:
         return EXIT_INCOMPLETE
     except BrokenPipeError:
         # whoever read has seen enough; python must not complain of it at exit
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        drop(sys.stdout)
         return 0
+    except OSError as error:
+        if error.filename is not None or error.errno not in _NOT_WRITTEN:
+            raise
+        drop(sys.stdout)
+        write_note(f"Error: standard output cannot be written: {error.strerror}.")
+        return EXIT_INCOMPLETE
     except BaseException as error:
         # a panic is no Exception: Rust makes one of what is raised while it calls Python
         if _signal_codes:

@@ -1,9 +1,13 @@
 """Finding suites by name through the entry-point group ``fastscore.suites``."""
 
+import contextlib
+import os
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.metadata import EntryPoint
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fastscore.errors import UsageError, did_you_mean
@@ -51,6 +55,22 @@ def suite_names() -> tuple[str, ...]:
     return tuple(sorted({*_entries(), *_declared_here}))
 
 
+_POLARS = re.compile(r"polars-\d")
+_started: list[str] = []
+_lost: list[str] = []
+
+
+def _note_threads() -> None:
+    """Note the threads of polars that have started, before a fork (Linux)."""
+    with contextlib.suppress(OSError):  # a thread may end meanwhile
+        names = (path.read_text() for path in Path("/proc/self/task").glob("*/comm"))
+        _started[:] = filter(_POLARS.match, names)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_note_threads, after_in_child=lambda: _lost.extend(_started))
+
+
 def load_suite(name: str, own: "Sequence[OwnMetric]" = ()) -> Suite:
     """Import a suite, and add metrics to it.
 
@@ -65,7 +85,13 @@ def load_suite(name: str, own: "Sequence[OwnMetric]" = ()) -> Suite:
     ------
     UsageError
         No suite has this name, two packages declare it, or its declaration cannot be used.
+        This process is a fork that would wait for threads of its parent for ever.
     """
+    if _lost:
+        raise UsageError(
+            "This process was forked after polars had started its threads, which no fork has.",
+            "Use multiprocessing.get_context('spawn') or 'forkserver'.",
+        )
     suite = _declared_here[name] if name in _declared_here else _installed(name)
     if not own:
         return suite

@@ -1,7 +1,12 @@
 """Output for people and pipes: results on stdout, everything else on stderr."""
 
+import contextlib
+import io
+import os
+import re
 import sys
-from typing import TYPE_CHECKING, NoReturn, TextIO
+from collections.abc import Iterable
+from typing import IO, TYPE_CHECKING, NoReturn, TextIO
 
 import click
 
@@ -11,31 +16,99 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 
+# Of control characters only line ends and tabs reach a terminal, and no mark of direction does.
+_UNSAFE = re.compile(
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]|\r(?!\n)"
+)
+
+
+def escaped(text: str) -> str:
+    """Return a text whose characters can neither control a terminal nor turn what it shows."""
+    return _UNSAFE.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+
+
+def _echo(text: str, stream: TextIO, *, end: str = "", colour: bool | None = None) -> None:
+    """Write to a stream: the only way out for text that rich does not lay out."""
+    text = escaped(text) if stream.isatty() else text
+    click.echo(text + end, file=stream, nl=False, color=colour)
+
+
 def write(text: str) -> None:
-    """Write a result to stdout, unchanged."""
-    click.echo(text, nl=False, color=True)
+    """Write a result to stdout, unchanged unless that is a terminal."""
+    _echo(text, sys.stdout, colour=True)
 
 
 def write_line(text: object = "") -> None:
     """Write a line of results to stdout, without colours in a pipe."""
-    click.echo(text)
+    _echo(str(text), sys.stdout, end="\n")
 
 
 def write_note(text: object, stream: TextIO | None = None) -> None:
     """Write a line that is not a result, to stderr unless a stream is given."""
-    click.echo(worded(str(text)), file=stream, err=True)
+    if stream is not None:
+        _echo(worded(str(text)), stream, end="\n")
+        return
+    try:
+        _echo(worded(str(text)), sys.stderr, end="\n")
+    except OSError:
+        drop(sys.stderr)  # a full disk, or a reader that has gone, ends no work
 
 
-def result_console() -> "Console":
-    """Return a console on stdout, as wide as the terminal or COLUMNS, without markup."""
+def drop(stream: IO[str]) -> None:
+    """Have a stream that cannot be written to end nowhere, at exit as well."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+def prepare_streams() -> None:
+    """Let no stream fail for what it lacks: a letter of its encoding, or a descriptor."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            # stdout must fail; files opened later must not get its number
+            is_read = number < 2
+            descriptor = os.open(os.devnull, os.O_RDONLY if is_read else os.O_WRONLY)
+            if descriptor != number:
+                os.dup2(descriptor, number)
+            setattr(sys, name, os.fdopen(number, "r" if number == 0 else "w", closefd=False))
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _console_type() -> "type[Console]":
     from rich.console import Console
+    from rich.segment import Segment
 
-    class ResultConsole(Console):
+    class SafeConsole(Console):
+        """A console whose texts are escaped on a terminal; its own controls are not."""
+
+        def _render_buffer(self, buffer: Iterable[Segment]) -> str:
+            if self.file.isatty():
+                buffer = [
+                    each if each.control else Segment(escaped(each.text), each.style)
+                    for each in buffer
+                ]
+            return super()._render_buffer(buffer)
+
+        def _write_buffer(self) -> None:
+            try:
+                super()._write_buffer()
+            except OSError:
+                if self.file is not sys.stderr:
+                    raise
+                del self._buffer[:]
+                drop(sys.stderr)
+
         def on_broken_pipe(self) -> NoReturn:
             """Leave a closed pipe to the command line: it is not an error."""
             raise BrokenPipeError
 
-    return ResultConsole(highlight=False, markup=False, emoji=False)
+    return SafeConsole
+
+
+def result_console() -> "Console":
+    """Return a console on stdout, as wide as the terminal or COLUMNS, without markup."""
+    return _console_type()(highlight=False, markup=False, emoji=False)
 
 
 def stderr_is_terminal() -> bool:
@@ -45,9 +118,7 @@ def stderr_is_terminal() -> bool:
 
 def note_console() -> "Console":
     """Return a console on stderr, for progress."""
-    from rich.console import Console
-
-    return Console(file=sys.stderr)
+    return _console_type()(file=sys.stderr)
 
 
 def plain(text: str) -> str:
