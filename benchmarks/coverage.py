@@ -1,9 +1,8 @@
-"""Coverage of confidence intervals and error rates of verdicts, by simulation.
+"""Coverage of confidence intervals of means and of rank correlations, by simulation.
 
 ``python -m benchmarks.coverage [--quick]`` draws samples with a known true mean. The functions of
-summaries, comparisons and checks compute intervals (95 %) and verdicts (5 %). The output is the
-coverage of the intervals and the error rate of the verdicts. Samples without an interval are
-counted, not scored. Standard errors of the rates are below .008 at full size.
+summaries compute their intervals (95 %). The output is the coverage. Samples without an interval
+are counted, not scored. Standard errors of the rates are below .008 at full size.
 
 Dialogues are drawn from distributions (skewed, zero-inflated, rare failures), from constructed
 rows (few clusters, unequal sizes) and, with replacement, from real logs that are scored first.
@@ -30,7 +29,6 @@ from benchmarks.figures import Figure, publish
 from fastscore.examples import write_example
 from fastscore.statistics.agreement import Correlation, clustered_kendall, clustered_spearman
 from fastscore.statistics.clustered import Clusters, clustered_mean
-from fastscore.statistics.curves import difference_curve
 from fastscore.statistics.samples import Values
 from fastscore.suites.registry import load_suite
 
@@ -380,29 +378,6 @@ def coverage(name: str, population: Population, simulations: int) -> Iterator[Ra
         yield Rate(name, n, held / kept if kept else math.nan, refused / simulations)
 
 
-def false_verdicts(
-    name: str, population: Population, simulations: int, *, paired: bool
-) -> Iterator[Rate]:
-    """Estimate how often two systems without a true difference get a verdict."""
-    low, high = population.bounds
-    for n in UNITS:
-        generator = np.random.default_rng(SEED + 1)
-        wrong = refused = 0
-        for _ in range(simulations):
-            a, b = (population.draw(generator, n) for _ in range(2))
-            if paired:  # half of the dialogues have equal values in both systems
-                same = generator.random(n) < 0.5
-                b = Clusters(np.where(same, a.sums, b.sums), np.where(same, a.counts, b.counts))
-            curve = difference_curve(a, b, shared=paired, minimum=low, maximum=high)
-            p, ends = curve.p_value(), curve.interval(0.95)
-            if p is None or (None in ends and curve.method != "sign"):
-                refused += 1
-            else:
-                excludes = ends[0] is None or ends[1] is None or ends[0] > 0 or ends[1] < 0
-                wrong += p < ALPHA and excludes
-        yield Rate(name, n, wrong / simulations, refused / simulations)
-
-
 def main() -> None:
     """Simulate, print tables and publish the figures."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -420,14 +395,6 @@ def main() -> None:
         rate for name, each in everything.items() for rate in coverage(name, each, simulations)
     ]
     _print("Coverage of intervals of means (nominal .95)", intervals, simulations, "coverage")
-    for design in ("independent", "paired"):
-        verdicts = [
-            rate
-            for name, each in everything.items()
-            for rate in false_verdicts(name, each, simulations, paired=design == "paired")
-        ]
-        title = f"False verdicts without a true difference, {design} (nominal at most .05)"
-        _print(title, verdicts, simulations, f"false verdicts, {design}")
     print_rates(simulations // 4, users=(8, 20))
 
 

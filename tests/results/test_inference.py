@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 from scipy import stats
 
-from benchmarks.inference import compared, metric, sums_of
+from benchmarks.inference import PAGE, compared, filled, metric, sums_of
 from fastscore.results.comparison import headline, verdict_notes
 from tests.conftest import often
 from tests.results.comparing import row_of
@@ -263,3 +263,8 @@ def test_skewed_drops_do_not_fail_a_gate_of_fifty_pairs() -> None:
             drops = compared(sides, limits=dict.fromkeys(still, 0.0)).drops
             failed += "failed" in drops["outcome"].to_list()
         assert failed / checks <= 0.06 + 3 * math.sqrt(0.06 * 0.94 / checks)
+
+
+def test_the_page_has_the_rates_of_the_record() -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    assert filled(text) == text

@@ -1,0 +1,114 @@
+"""One question has one answer: compare, report, check, summary and analyse show equal numbers."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import polars as pl
+import pytest
+
+import fastscore
+from fastscore.results.findings import compare_groups
+from fastscore.results.headlines import read_headlines
+from fastscore.results.report.metrics import Shown
+from fastscore.results.report.write import _comparisons
+from fastscore.results.runs import Run
+from tests.results.comparing import row_of
+from tests.results.conftest import SUITES, SuiteRuns
+
+SHOWN = ("difference", "low", "high", "p", "p_holm", "verdict", "n_units", "pair", "unit", "method")
+OF_MEAN = {"mean": "mean", "low": "ci_low", "high": "ci_high", "n_units": "n_units"}
+
+
+def labels_of(run: Run) -> list[str]:
+    return [group for group in run.summary["group"].unique(maintain_order=True) if group != "all"]
+
+
+def comparable(run: Run, label: str) -> bool:
+    rows = run.scan("dialogues")
+    if label not in rows.collect_schema():
+        return False
+    return rows.select(label).collect()[label].drop_nulls().n_unique() > 1
+
+
+@pytest.mark.parametrize("suite", SUITES)
+def test_groups_of_a_report_are_those_of_compare(suite: str, suite_runs: SuiteRuns) -> None:
+    """Every clearest pair of the findings is a row of compare, with its numbers and verdict."""
+    run = suite_runs[suite]
+    tested = compare_groups(run, read_headlines(run))
+    rows = {label: fastscore.compare(run, by=label).differences for label in tested.labels}
+    for one in tested.differing:
+        if one.clearest:
+            place = {name: one.clearest[name] for name in ("a", "b", "metric")}
+            row = row_of(rows[one.label], **place)
+            assert {name: row[name] for name in SHOWN} == {
+                name: one.clearest[name] for name in SHOWN
+            }
+    # what compare says of the groups with one test is in the report, if its page has one test
+    for label, found in rows.items():
+        clear = found.filter(pl.col("family") == "headline", pl.col("verdict") != "")
+        if tested.n == 1 and clear.height:
+            assert label in {one.label for one in tested.differing}
+
+
+@pytest.mark.parametrize("suite", SUITES)
+def test_two_runs_have_one_difference_in_compare_report_and_check(
+    suite: str, suite_runs: SuiteRuns
+) -> None:
+    base, new = suite_runs[suite], suite_runs.second(suite)
+    found = fastscore.compare(base, new).differences
+    shown = [Shown.of(name, one, read_headlines(one)) for name, one in (("a", base), ("b", new))]
+    (of_page,), _ = _comparisons(shown, {})[0].values(), None
+    for row in found.iter_rows(named=True):
+        other = row_of(of_page.differences, metric=row["metric"])
+        assert {name: row[name] for name in SHOWN} == {name: other[name] for name in SHOWN}
+    directed = {metric.id: 0.01 for metric in base.suite.metrics if metric.better != "neither"}
+    limits = {id: limit for id, limit in directed.items() if id in set(found["metric"])}
+    checked = fastscore.check(new, against=base, max_drop=limits)
+    sign = {m.id: 1.0 if m.better == "lower" else -1.0 for m in base.suite.metrics}
+    for id, one in zip(limits, [c for c in checked if " drop at most" in c.name], strict=True):
+        row = row_of(found, metric=id)
+        numbers = one.numbers
+        assert numbers["n_units"] == row["n_units"]
+        for end, own in (("drop", "difference"), ("low", "low"), ("high", "high")):
+            if sign[id] < 0 and end != "drop":
+                own = {"low": "high", "high": "low"}[own]
+            if row[own] is None:
+                assert numbers[end] is None
+            else:
+                assert numbers[end] == sign[id] * row[own]
+        assert one.outcome != "passed" or row["verdict"] != "worse" or (row["difference"] or 0) <= 1
+
+
+@pytest.mark.parametrize("suite", SUITES)
+def test_sides_of_a_comparison_are_the_summary_of_the_groups(
+    suite: str, suite_runs: SuiteRuns
+) -> None:
+    """Mean, ends, units and nulls of every metric at each level are those of the summary."""
+    run, n_equal = suite_runs[suite], 0
+    for label in labels_of(run):
+        if not comparable(run, label):
+            continue
+        summary = fastscore.summary(run, by=label)
+        for row in fastscore.compare(run, by=label).sides.iter_rows(named=True):
+            own = row_of(summary, metric=row["metric"], value=row["side"])
+            for side, of_summary in OF_MEAN.items():
+                assert row[side] == own[of_summary], (label, row["metric"], row["side"], side)
+            n_equal += 1
+    assert n_equal or suite == "memory_finance"
+
+
+def test_a_mean_of_the_analysis_is_that_of_the_summary(
+    suite_runs: SuiteRuns, tmp_path: Any
+) -> None:
+    run = suite_runs["preference_shift"]
+    pytest.importorskip("matplotlib")
+    tables = fastscore.analyse(run, tmp_path / "analysis").tables
+    overall: Mapping[str, dict[str, Any]] = {
+        row["metric"]: row for row in fastscore.summary(run).filter(group="all").to_dicts()
+    }
+    scores = tables["ablations"].filter(group="all")
+    for variant, metric in (("tas", "context_adaptation_score"), ("cas", "cas")):
+        row, own = row_of(scores, variant=variant), overall[metric]
+        assert row["mean"] == pytest.approx(own["mean"])
+        assert (row["low"], row["high"]) == pytest.approx((own["ci_low"], own["ci_high"]))
+        assert row["n_units"] == own["n_units"]
