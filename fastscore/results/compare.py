@@ -41,7 +41,6 @@ from fastscore.signature import deciding_differences
 from fastscore.statistics import ALPHA, significance
 from fastscore.statistics.clustered import (
     Clusters,
-    Estimate,
     hedges_g,
     repeated_difference,
 )
@@ -50,7 +49,7 @@ from fastscore.statistics.resampling import SEED, wild_omnibus
 from fastscore.statistics.significance import holm
 from fastscore.suites.base import families
 from fastscore.suites.declarations import LABEL_TABLE, NULL_REASONS, Design, Metric
-from fastscore.suites.estimates import estimate
+from fastscore.suites.estimates import estimate, joint_estimate
 from fastscore.suites.sums import Sums, dialogue_places, require_labels, sum_by_dialogue
 
 MOST_LEVELS = 100
@@ -888,8 +887,7 @@ def _described(side: Side, metrics: Sequence[Metric]) -> Iterator[dict[str, Any]
     """Count each metric's values and nulls on a side, with the mean over rows and its interval."""
     for metric in metrics:
         parts = estimate(side.sums, [metric])
-        # rows of several scales have no common mean
-        found = parts[0].estimate if len(parts) == 1 else Estimate(None)
+        found = joint_estimate(parts)
         of_metric = side.sums.nulls.filter(metric=metric.id)
         counts = dict(of_metric.group_by("reason").agg(pl.col("n").sum()).iter_rows())
         nulls = {f"n_{reason}": counts.get(reason, 0) for reason in NULL_REASONS}

@@ -43,7 +43,7 @@ def t_below(degrees_of_freedom: float, t: float) -> float:
     return above if t < 0 else 1.0 - above
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=1 << 16)
 def t_inverse(degrees_of_freedom: float, probability: float) -> float:
     """Return the value that Student's t is below with a probability between 0 and 1."""
     if probability == 0.5:

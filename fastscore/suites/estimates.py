@@ -126,6 +126,14 @@ def estimate(sums: Sums, metrics: Sequence[Metric] | None = None) -> list[Part]:
     return [part for metric in metrics or sums.metrics for part in _parts(metric, sums)]
 
 
+def joint_estimate(parts: Sequence[Part]) -> Estimate:
+    """Return a metric's estimate over all its parts: no mean if they are on several scales."""
+    if len(parts) == 1:
+        return parts[0].estimate
+    units = {unit for part in parts for unit in part.units[UNIT]}
+    return Estimate(None, n_units=len(units), reason="several_scales" if parts else "too_few_units")
+
+
 def _parts(metric: Metric, sums: Sums) -> list[Part]:
     """Keep apart what is on different scales, and name what was left out by its labels."""
     scale_by = f"scale:{metric.scale_by}"
