@@ -1,6 +1,8 @@
 """Workflows call targets of the Makefile, pin actions by hash, and pass the linter."""
 
 import itertools
+import json
+import os
 import re
 import shutil
 import subprocess
@@ -10,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from fastscore import example
 
 yaml = pytest.importorskip("yaml")
 
@@ -126,6 +130,56 @@ def test_the_linter_of_workflows_has_no_remarks() -> None:
         pytest.skip("actionlint is not installed")
     done = subprocess.run([linter, *WORKFLOWS], cwd=ROOT, capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (0, "")
+
+
+def weekly() -> str:
+    """The workflow of the page about checks."""
+    page = (ROOT / "docs" / "check.md").read_text(encoding="utf-8")
+    (found,) = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
+    return str(found)
+
+
+def test_the_weekly_workflow_of_the_page_is_valid(tmp_path: Path) -> None:
+    linter = Path(sys.executable).with_name("actionlint")
+    if not linter.is_file():
+        pytest.skip("actionlint is not installed")
+    (tmp_path / "weekly.yml").write_text(weekly())
+    done = subprocess.run([linter, tmp_path / "weekly.yml"], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, "")
+
+
+def test_the_weekly_workflow_of_the_page_works_as_plain_shell(tmp_path: Path) -> None:
+    steps = {
+        step["name"]: step["run"]
+        for step in yaml.safe_load(weekly())["jobs"]["scores"]["steps"]
+        if "run" in step
+    }
+    assert list(steps) == ["install", "score", "page", "check", "keep"]
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+
+    def week() -> list[int]:
+        shutil.rmtree(tmp_path / "run", ignore_errors=True)
+        codes = []
+        for name in ("score", "page", "check", "keep"):
+            shell = ["bash", "-e", "-c", steps[name]]
+            done = subprocess.run(shell, cwd=tmp_path, env={**os.environ, "PATH": path}, text=True)
+            codes.append(done.returncode)
+            if done.returncode:
+                break
+        return codes
+
+    example("score_dialogue", tmp_path)
+    assert week() == [0, 0, 0, 0]
+    kept = (tmp_path / "baseline" / "manifest.json").read_text()
+    assert (tmp_path / "report.html").exists()
+    log = tmp_path / "logs" / "dialogues.jsonl"
+    rows = [json.loads(line) for line in log.read_text().splitlines()]
+    for row in rows:  # a system that says nothing at its first three steps
+        if row["event"] == "predicted" and row["step"] < 3:
+            row["prediction"] = ""
+    log.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert week() == [0, 0, 1]
+    assert (tmp_path / "baseline" / "manifest.json").read_text() == kept
 
 
 @pytest.mark.parametrize("path", BUILT_FROM, ids=lambda path: path.name)

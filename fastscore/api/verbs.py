@@ -3,6 +3,7 @@
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
@@ -244,6 +245,7 @@ def report(
     pair_by: str | None = None,
     unpaired: bool = False,
     cluster: str | None = None,
+    texts: bool = True,
 ) -> Path:
     """Write one self-contained page about a run, or about several of a suite side by side.
 
@@ -255,6 +257,8 @@ def report(
         The HTML file.
     pair_by, unpaired, cluster
         As in `compare`.
+    texts
+        False leaves texts of the logs out of the page.
 
     Returns
     -------
@@ -265,7 +269,8 @@ def report(
     --------
     >>> fastscore.report("run", output="report.html")
     """
-    return write_report(runs, output, pair_by=pair_by, unpaired=unpaired, cluster=cluster)
+    design: dict[str, Any] = {"pair_by": pair_by, "unpaired": unpaired, "cluster": cluster}
+    return write_report(runs, output, texts=texts, **design)
 
 
 def metrics(*names: str) -> pl.DataFrame:

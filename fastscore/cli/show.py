@@ -172,8 +172,11 @@ def explain_command(
     help="Unit of confidence intervals and tests: a column of table dialogues, such as the user. "
     "Default: the suite's.",
 )
+@option("--no-texts", is_flag=True, help="Leave texts of the logs out of the page.")
 @option("-q", "--quiet", is_flag=True, help="Print no findings, the file's name alone.")
-def report_command(runs: tuple[Path, ...], output: Path, quiet: bool, **design: Any) -> None:
+def report_command(
+    runs: tuple[Path, ...], output: Path, no_texts: bool, quiet: bool, **design: Any
+) -> None:
     """Write a page about RUNS: one run, or several of a suite side by side.
 
     Prints the findings about one run in ten lines, and where the page is.
@@ -192,7 +195,7 @@ def report_command(runs: tuple[Path, ...], output: Path, quiet: bool, **design: 
     headlines = [read_headlines(run, cluster=design["cluster"]) for run in opened]
     with warnings.catch_warnings(record=True) as missing:
         warnings.simplefilter("always", LogsWarning)
-        path = write_report(opened, output, headlines=headlines, **design)
+        path = write_report(opened, output, texts=not no_texts, headlines=headlines, **design)
     if len(opened) == 1 and not quiet:
         width = min(80, result_console().width)
         for line in findings_lines(list_findings(opened[0], headlines[0], design), width=width):

@@ -1,5 +1,6 @@
 """A report as text: self-contained, with the findings, and no log text as markup."""
 
+import gzip
 import json
 import re
 import shutil
@@ -67,7 +68,48 @@ def fastscore_metrics(suite: str) -> Sequence[Any]:
     return load_suite(suite).metrics
 
 
-def test_texts_of_logs_are_never_markup(hostile: Run, tmp_path: Path) -> None:
+def spoken_texts(value: Any) -> list[str]:
+    """All texts of a parsed log that are more than a word or two."""
+    if isinstance(value, dict):
+        return [text for each in value.values() for text in spoken_texts(each)]
+    if isinstance(value, list):
+        return [text for each in value for text in spoken_texts(each)]
+    return [value] if isinstance(value, str) and len(value) > 30 and value.count(" ") > 3 else []
+
+
+@pytest.mark.parametrize("suite", SUITES)
+def test_a_page_without_texts_has_none(
+    suite: str, suite_runs: Mapping[str, Run], pages: Mapping[str, Path], tmp_path: Path
+) -> None:
+    run = suite_runs[suite]
+    said: list[str] = []
+    for about in run.manifest.inputs:
+        path = Path(about["name"])
+        if path.suffix == ".csv":
+            said += spoken_texts(pl.read_csv(path, infer_schema=False).rows(named=True))
+        else:
+            content = path.read_bytes()
+            packed = content.startswith(b"\x1f\x8b")
+            lines = (gzip.decompress(content) if packed else content).decode().splitlines()
+            said += [text for line in lines for text in spoken_texts(json.loads(line))]
+    with_texts = " ".join(Page(pages[suite].read_text(encoding="utf-8")).words)
+    assert sum(text in with_texts for text in said) > 3
+    text = write_report([run], tmp_path / "page.html", texts=False).read_text(encoding="utf-8")
+    words = " ".join(Page(text).words)
+    assert not [text for text in said if text in words]
+    assert "Texts of dialogues are left out" in words
+    assert not re.search(r"#dialogue=\w", text.split("<script")[0])
+
+
+def test_rejected_lines_of_a_page_without_texts_are_counted_alone(
+    hostile: Run, tmp_path: Path
+) -> None:
+    page = fastscore.report(hostile, output=tmp_path / "page.html", texts=False).read_text()
+    assert "predicted&lt;script" not in page
+    assert "not_json" in page
+
+
+def test_spoken_texts_logs_are_never_markup(hostile: Run, tmp_path: Path) -> None:
     page = Page(write_report([hostile, hostile], tmp_path / "page.html").read_text())
     assert len(page.of("script")) == 1
     assert not page.of("img")

@@ -53,7 +53,10 @@ REJECTS_SHOWN = 200
 
 
 def make_content(
-    runs: Sequence[Run], headlines: Sequence[Headlines], design: Mapping[str, Any]
+    runs: Sequence[Run],
+    headlines: Sequence[Headlines],
+    design: Mapping[str, Any],
+    texts: bool = True,
 ) -> Values:
     """Gather everything that the page of one run or several shows.
 
@@ -65,6 +68,8 @@ def make_content(
         Their headline metrics.
     design
         ``pair_by``, ``cluster`` and ``unpaired``, as in `compare`.
+    texts
+        Whether dialogues are shown, and what was found in rejected lines.
 
     Raises
     ------
@@ -96,10 +101,10 @@ def make_content(
         "sections": [
             section for one in shown for section in _sections(suite, one, charts, len(shown) > 1)
         ],
-        "dialogues": {one.name: dialogues_of(suite, one) for one in shown},
+        "dialogues": {one.name: dialogues_of(suite, one, texts) for one in shown},
         "turns_shown": TURNS_SHOWN,
         "nulls": [_nulls(one) for one in shown],
-        "rejects": [_rejects(one) for one in shown],
+        "rejects": [_rejects(one, texts) for one in shown],
         "null_reasons": NULL_REASONS,
     }
 
@@ -216,8 +221,10 @@ def _nulls(one: Shown) -> Values:
     return {"run": one.name, "rows": rows.to_dicts()}
 
 
-def _rejects(one: Shown) -> Values:
+def _rejects(one: Shown, texts: bool) -> Values:
     rejects = one.run.rejects
+    if not texts:
+        rejects = rejects.with_columns(found=pl.lit(""), raw=pl.lit(""))
     by_reason = rejects.group_by("reason").agg(n=pl.col("count").sum())
     return {
         "run": one.name,
@@ -237,6 +244,7 @@ def write_report(
     pair_by: str | None = None,
     unpaired: bool = False,
     cluster: str | None = None,
+    texts: bool = True,
     headlines: Sequence[Headlines] = (),
 ) -> Path:
     """Write a report on one run, or on several of a suite side by side.
@@ -249,6 +257,8 @@ def write_report(
         The HTML file, replaced where there is one.
     pair_by, unpaired, cluster
         As in `compare`.
+    texts
+        Whether the page has texts of the logs.
     headlines
         The headline metrics of the runs, if they were read before; then `cluster` is theirs.
 
@@ -275,11 +285,16 @@ def write_report(
     check_output(path, "a report", begins=PAGE_MARK)
     read = headlines or [read_headlines(run, cluster=cluster) for run in opened]
     design = {"pair_by": pair_by, "unpaired": unpaired, "cluster": cluster}
-    commit_bytes(path, render(opened, read, design).encode())
+    commit_bytes(path, render(opened, read, design, texts).encode())
     return path
 
 
-def render(runs: Sequence[Run], headlines: Sequence[Headlines], design: Mapping[str, Any]) -> str:
+def render(
+    runs: Sequence[Run],
+    headlines: Sequence[Headlines],
+    design: Mapping[str, Any],
+    texts: bool = True,
+) -> str:
     """Return the page's HTML."""
     environment = Environment(
         loader=PackageLoader(_PACKAGE, "templates"),
@@ -301,7 +316,7 @@ def render(runs: Sequence[Run], headlines: Sequence[Headlines], design: Mapping[
     )
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return environment.get_template("report.html").render(
-        **make_content(runs, headlines, design),
+        **make_content(runs, headlines, design, texts),
         style=Markup(style),
         script=Markup(script),
         script_hash=f"sha256-{digest}",
@@ -341,8 +356,11 @@ COLUMNS_LISTED = 8
 TURNS_SHOWN = 120
 
 
-def dialogues_of(suite: Suite, one: Shown) -> Values:
-    """Choose dialogues to list and to show: the worst, median and best of each metric."""
+def dialogues_of(suite: Suite, one: Shown, texts: bool = True) -> Values:
+    """Choose dialogues to list and to show: the worst, median and best of each metric.
+
+    Without texts, none is shown.
+    """
     dialogues = Dialogues(one.run)
     # those of which whole dialogues have values
     whole = overall_rows(one.run.summary.filter(pl.col("n") > 0))
@@ -359,8 +377,10 @@ def dialogues_of(suite: Suite, one: Shown) -> Values:
         .with_columns(dialogues.names["name"])
         .with_row_index("row")
     )
-    picks, by_metric = _picks(values, metrics)
+    picks, by_metric = _picks(values, metrics if texts else [])
     shown, note = _shown(suite, dialogues, values, picks)
+    if not texts:
+        note = "Texts of dialogues are left out, as asked for."
     return {
         "metrics": metrics,
         "columns": metrics[:COLUMNS_LISTED],
