@@ -60,7 +60,7 @@ def summary(
 
 def pass_k(
     run: Run | StrPath,
-    repeats: str,
+    repeats: str | None = None,
     *,
     task: str | None = None,
     by: str | None = None,
@@ -75,7 +75,7 @@ def pass_k(
     run
         A run, or its directory.
     repeats
-        The column that tells repeats of a task apart, such as the trial.
+        The column that tells repeats of a task apart, such as the trial. Default: the suite's.
     task
         The column of the tasks, which are the units of the intervals. Default: the suite's pairs.
     by
@@ -92,7 +92,7 @@ def pass_k(
     Raises
     ------
     UsageError
-        There is no such column, or no metric has several repeats of a task.
+        There is no such column, none is named, or no metric has several repeats of a task.
 
     Examples
     --------

@@ -159,7 +159,7 @@ def describe_passes(
 
 def run_passes(
     run: Run,
-    repeats: str,
+    repeats: str | None,
     *,
     task: str | None = None,
     by: str | None = None,
@@ -167,8 +167,13 @@ def run_passes(
 ) -> tuple[pl.DataFrame, list[str]]:
     """Estimate pass^k of a run, with notes; see `fastscore.pass_k`."""
     declared, labels = run.suite.design, [by] if by else []
-    tasks = (task,) if task else declared.pair
-    design = replace(declared, pair=tasks, unit=tasks, repeat=repeats)
+    tasks, repeat = (task,) if task else declared.pair, repeats or declared.repeat
+    if not repeat:
+        raise UsageError(
+            f"Suite {run.manifest.suite!r} does not say what tells repeats apart.",
+            "Name a column of table dialogues as repeats, such as the trial.",
+        )
+    design = replace(declared, pair=tasks, unit=tasks, repeat=repeat)
     require_labels(run.scan(LABEL_TABLE), [*design.columns, *labels], str(run.path))
     chosen = [
         metric
@@ -181,8 +186,9 @@ def run_passes(
     for table in dict.fromkeys(metric.table for metric in chosen):
         of_table = [metric for metric in chosen if metric.table == table]
         sums = sum_by_dialogue(run.suite, run.lazy_tables, of_table, design=design, labels=labels)
-        values = sums.frame.filter(~pl.col("pair").str.starts_with(ALONE)).drop_nulls("repeat")
-        groups = values.partition_by(f"label:{by}", maintain_order=True) if by else [values]
+        groups = [sums.frame]
+        if by:
+            groups = sums.frame.drop_nulls(f"label:{by}").partition_by(f"label:{by}")
         for part in groups:
             group: str | None = part[f"label:{by}"].to_list()[0] if by else None
             found, more = describe_passes(group, {str(run.path): part}, of_table)
@@ -191,7 +197,7 @@ def run_passes(
     if not any(row["k"] > 1 for row in rows):
         raise UsageError(
             f"{run.path}: no {BETWEEN.join(tasks)} has a metric of 0 or 1 with one value in each "
-            f"of two values of {repeats} or more, so there is no pass^2.",
+            f"of two values of {repeat} or more, so there is no pass^2.",
             "Name the column of the tasks: task of pass_k, --cluster of summary.",
         )
     return pl.DataFrame(rows, PASS_SCHEMA), notes
@@ -200,12 +206,14 @@ def run_passes(
 def _tasks(values: pl.DataFrame, metric: Metric) -> pl.DataFrame | None:
     """Count the trials of each task, and those that pass; None if values are not 0 and 1."""
     n, zeros, ones = (pl.col(f"{metric.id}:{name}") for name in ("n", "at_minimum", "at_maximum"))
-    rows = values.filter(n > 0).drop_nulls("repeat")
+    rows = values.filter((n > 0) & ~pl.col("pair").str.starts_with(ALONE)).drop_nulls("repeat")
     if (metric.minimum, metric.maximum) != (0, 1) or rows.is_empty():
         return None
-    if rows.select((n != 1).any() | (zeros + ones != n).any()).item():
+    # one value in each repeat: two models that meet a task are not two repeats of it
+    trials = rows.group_by("pair", "unit", "repeat").agg(zeros.sum(), ones.sum(), n.sum())
+    if trials.select((n != 1).any() | (zeros + ones != n).any()).item():
         return None
-    tasks = rows.group_by("pair", "unit").agg(passed=ones.sum(), trials=n.sum())
+    tasks = trials.group_by("pair", "unit").agg(passed=ones.sum(), trials=n.sum())
     return tasks.sort("pair", "unit")
 
 

@@ -15,6 +15,7 @@ from fastscore.suites.declarations import (
     NULL_REASONS_DTYPE,
     Column,
     ColumnKind,
+    Design,
     OutputColumn,
     Source,
     Table,
@@ -70,6 +71,7 @@ def suite(
     columns: Mapping[str, type | Column],
     metrics: Mapping[str, MetricFacts],
     dialogue: str | Sequence[str] = "dialogue",
+    repeat: str = "",
     version: int = 1,
     options: type[Any] | None = None,
 ) -> Callable[[Function], Suite]:
@@ -91,6 +93,9 @@ def suite(
         The column with the dialogue's id. Rows without an id belong to the dialogue of their file.
         Or several columns that name a dialogue together, such as task and trial. They are columns
         of the table ``dialogues`` too, so that `compare` takes them.
+    repeat
+        The one of those columns that tells repeats of a task apart: the others name the task, which
+        is the pair of comparisons and the unit of intervals.
     version
         Rises whenever a number may change. The signature also has a hash of the source.
     options
@@ -125,6 +130,11 @@ def suite(
             raise UsageError(f"{name!r} takes {', '.join(taken)}; expected rows or rows, options.")
         declared = tuple(declared_metric(function, id, **facts) for id, facts in metrics.items())
         key = (dialogue,) if isinstance(dialogue, str) else tuple(dialogue)
+        if repeat and (repeat not in key or len(key) < 2):
+            raise UsageError(
+                f"Suite {name!r}: repeat {repeat!r} is not one of several columns that name a "
+                f"dialogue: {', '.join(key)}."
+            )
         read = [
             _column(name, column, kind, required=column not in key or len(key) > 1)
             for column, kind in {**dict.fromkeys(key, str), **columns}.items()
@@ -144,6 +154,9 @@ def suite(
             source=Source(columns=tuple(read), dialogue_key=key),
             tables=(table,),
             metrics=declared,
+            design=Design(pair=tuple(one for one in key if one != repeat), repeat=repeat)
+            if repeat
+            else Design(),
             code=(f"{name}:{source_hash(function)}",),
             read=partial(_read, key),
             score=partial(_score, function, table, declared, labels, "options" in taken),

@@ -129,10 +129,76 @@ def test_what_has_no_pass_k_is_refused(suite: Any) -> None:
     run = fastscore.score(REWARDS, suite)
     with pytest.raises(UsageError, match=r"no dialogue has a metric of 0 or 1 .* no pass\^2"):
         fastscore.pass_k(run, "trial")  # each dialogue has one trial
+    with pytest.raises(UsageError, match="does not say what tells repeats apart"):
+        fastscore.pass_k(run)
     with pytest.raises(UsageError, match=r"no labels 'trail'.* Did you mean 'trial'"):
         fastscore.pass_k(run, "trail", task="task_id")
     with pytest.raises(UsageError, match="values of one label, not of trial, file"):
         show_summary(run, by=("trial", "file"), cluster="task_id", repeats="trial")
+
+
+def test_two_models_of_a_task_are_not_two_repeats(suite: Any) -> None:
+    @fastscore.suite(
+        columns={"passed": int},
+        dialogue=("task", "model", "trial"),
+        metrics={"passes": {"range": (0, 1), "better": "higher"}},
+    )
+    def by_models(rows: pl.LazyFrame) -> pl.LazyFrame:
+        """Whether a task is solved."""
+        return rows.group_by("dialogue_row").agg(passes=pl.col("passed").max())
+
+    rows = [
+        {"task": task, "model": model, "trial": trial, "passed": int(model == "m" or trial != "0")}
+        for task in "ab"
+        for model in "mn"
+        for trial in "0123"
+    ]
+    run = fastscore.score(rows, by_models)
+    with pytest.raises(UsageError, match="one value in each of two values of trial"):
+        fastscore.pass_k(run, "trial", task="task")
+    found = fastscore.pass_k(run, "trial", task="task", by="model")
+    assert found.filter(group="m")["pass_k"].to_list() == [1.0] * 4
+    assert found.filter(group="n")["pass_k"].to_list() == pytest.approx([0.75, 0.5, 0.25, 0])
+
+
+@pytest.mark.usefixtures("suite")
+def test_a_suite_declares_what_its_repeats_are() -> None:
+    @fastscore.suite(
+        columns={"passed": int},
+        dialogue=("task", "trial"),
+        repeat="trial",
+        metrics={"passes": {"range": (0, 1), "better": "higher"}},
+    )
+    def repeated(rows: pl.LazyFrame) -> pl.LazyFrame:
+        """Whether a task is solved."""
+        return rows.group_by("dialogue_row").agg(passes=pl.col("passed").max())
+
+    def run(*tasks: str) -> Any:
+        return fastscore.score(
+            [
+                {"task": str(task), "trial": str(trial), "passed": int(passed)}
+                for task, trials in enumerate(tasks)
+                for trial, passed in enumerate(trials)
+            ],
+            repeated,
+        )
+
+    tasks = ("110", "111", "000", "101")
+    base = run(*tasks)
+    assert fastscore.pass_k(base)["pass_k"].to_list() == pytest.approx(
+        [of_all_draws(tasks, k) for k in (1, 2, 3)]
+    )
+    row = fastscore.summary(base).row(by_predicate=pl.col("group") == "all", named=True)
+    assert row["n_units"] == 4
+    found = fastscore.compare(base, run("111", "111", "000", "100"))
+    assert found.unit == "task"
+    assert found.pass_k.drop_nulls("against")["n_tasks"].to_list() == [4] * 3
+    with pytest.raises(UsageError, match="repeat 'round' is not one of several columns"):
+
+        @fastscore.suite(columns={}, dialogue=("task", "trial"), repeat="round", metrics={})
+        def wrong(rows: pl.LazyFrame) -> pl.LazyFrame:
+            """Name a repeat that is no column."""
+            return rows
 
 
 def test_permutations_of_dialogues_do_not_test_new_repeats(suite: Any) -> None:
