@@ -20,6 +20,7 @@ if "free-threading" in sys.version:
 if TYPE_CHECKING:
     from fastscore import sets, text
     from fastscore.api.reading import inspect, scan
+    from fastscore.api.runs import Run, open_run
     from fastscore.api.scorer import Scorer
     from fastscore.api.scoring import score
     from fastscore.api.verbs import (
@@ -43,7 +44,6 @@ if TYPE_CHECKING:
     from fastscore.results.comparison import Comparison
     from fastscore.results.explaining import Explanations
     from fastscore.results.pair_ranking import PairRanking, rank
-    from fastscore.results.runs import Run, open_run
     from fastscore.suites.group_travel.options import GroupTravel
     from fastscore.suites.guest_simulation.options import GuestSimulation
     from fastscore.suites.memory_finance.options import MemoryFinance
@@ -69,7 +69,7 @@ _MODULE_OF = {
     "PairRanking": "fastscore.results.pair_ranking",
     "PreferenceShift": "fastscore.suites.preference_shift.options",
     "RejectsWarning": "fastscore.logs.score_input",
-    "Run": "fastscore.results.runs",
+    "Run": "fastscore.api.runs",
     "ScoreDialogue": "fastscore.suites.score_dialogue.options",
     "Scorer": "fastscore.api.scorer",
     "VectorStore": "fastscore.vectors.store",
@@ -85,7 +85,7 @@ _MODULE_OF = {
     "layouts": "fastscore.api.verbs",
     "metric": "fastscore.suites.own_metrics",
     "metrics": "fastscore.api.verbs",
-    "open_run": "fastscore.results.runs",
+    "open_run": "fastscore.api.runs",
     "pass_k": "fastscore.api.verbs",
     "rank": "fastscore.results.pair_ranking",
     "report": "fastscore.api.verbs",

@@ -95,3 +95,33 @@ def test_the_table_of_packages_is_the_graph_of_imports() -> None:
 def _package(module: str, packages: Collection[str]) -> str | None:
     """Return the package of the table that a module lies in."""
     return next((name for name in packages if f"{module}.".startswith(f"{name}.")), None)
+
+
+@pytest.mark.parametrize("package", ["results", "suites", "statistics", "api"])
+def test_no_files_of_a_package_import_each_other_in_a_circle(package: str) -> None:
+    """Tarjan's strongly connected components, over late imports too."""
+    graph = grimp.build_graph("fastscore", exclude_type_checking_imports=True, cache_dir=None)
+    modules = {name for name in graph.modules if name.startswith(f"fastscore.{package}.")}
+    order: dict[str, int] = {}
+    low: dict[str, int] = {}
+    stack: list[str] = []
+    circles = []
+
+    def visit(module: str) -> None:
+        order[module] = low[module] = len(order)
+        stack.append(module)
+        for imported in graph.find_modules_directly_imported_by(module) & modules:
+            if imported not in order:
+                visit(imported)
+                low[module] = min(low[module], low[imported])
+            elif imported in stack:
+                low[module] = min(low[module], order[imported])
+        if low[module] == order[module]:
+            start = stack.index(module)
+            circles.append(stack[start:])
+            del stack[start:]
+
+    for module in sorted(modules):
+        if module not in order:
+            visit(module)
+    assert [circle for circle in circles if len(circle) > 1] == []

@@ -97,12 +97,12 @@ def test_runs_in_memory_and_on_disk_are_alike(both: list[fastscore.Run], tmp_pat
 def test_scores_in_memory_are_compared(both: list[fastscore.Run], example: Any) -> None:
     stored, held = both
     other = fastscore.score(example.logs, LEXICAL)
-    found = fastscore.compare(held, other, metrics=[METRIC], samples=10)
+    found = fastscore.compare(held, other, metrics=[METRIC])
     assert found.differences["difference"].to_list() == [0.0]
     named = found.differences.select(pl.col(pl.String)).row(0)
     assert f"{example.logs} (2)" in named
-    assert held.compare(stored, metrics=[METRIC], samples=10).differences.height == 1
-    assert held.compare(by="miner_uid", metrics=[METRIC], samples=10).suite == "score_dialogue"
+    assert held.compare(stored, metrics=[METRIC]).differences.height == 1
+    assert held.compare(by="miner_uid", metrics=[METRIC]).suite == "score_dialogue"
 
 
 @pytest.mark.parametrize("form", [list, pl.DataFrame, iter])

@@ -18,6 +18,7 @@ from fastscore.api.arguments import (
     named_options,
 )
 from fastscore.api.reading import fitting_suite_named
+from fastscore.api.runs import Run, open_run
 from fastscore.errors import UsageError
 from fastscore.logs.inputs.column_map import column_map
 from fastscore.logs.inputs.files import Format
@@ -29,7 +30,7 @@ from fastscore.logs.read.chosen import Choice, choose, naming_source
 from fastscore.logs.read.rows import Part, join_parts
 from fastscore.logs.score_input import ScoreInput
 from fastscore.options import SuiteOptions, available_processors
-from fastscore.results.runs import Run, Scores, open_run
+from fastscore.results.runs import Scores
 from fastscore.run.commit import CUT_TEXTS, REJECTS
 from fastscore.run.context import (
     DEFAULT_EMBEDDER,

@@ -14,6 +14,7 @@ from fastscore.logs.inputs.layout import layout_names, layout_text
 from fastscore.results.checks import Check, read_limits
 from fastscore.results.checks import check as check_run
 from fastscore.results.explaining import Explanations, explain_run
+from fastscore.results.groups import summarise_run
 from fastscore.results.metric_text import find_metrics, metric_range
 from fastscore.results.repeats import run_passes
 from fastscore.results.report.write import write_report
@@ -55,7 +56,7 @@ def summary(
     >>> fastscore.summary("run", by="miner_uid", cluster="dialogue_uid")
     """
     columns = [name.strip() for name in by.split(",")] if isinstance(by, str) else by
-    return as_run(run).summarise(by=columns, cluster=cluster)
+    return summarise_run(as_run(run), columns, cluster)
 
 
 def pass_k(

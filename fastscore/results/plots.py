@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 from matplotlib.figure import Figure
 
+from fastscore.results.groups import summarise_run
 from fastscore.suites.summary import ALL
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ def plot_metric(run: "Run", metric: str, *, by: str | None = None) -> Picture:
         axis.set_xlabel(metric)
         axis.set_ylabel(about.table)
     else:
-        groups = run.summarise(by=[name.strip() for name in by.split(",")])
+        groups = summarise_run(run, [name.strip() for name in by.split(",")])
         rows = groups.filter(pl.col("metric") == metric, pl.col("group") != ALL).drop_nulls("mean")
         names = [name.replace("$", r"\$") for name in rows["value"]]
         reach = rows.select(

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import polars as pl
 
 from fastscore.errors import RunError, UsageError, did_you_mean
-from fastscore.extras import explained, require
+from fastscore.extras import require
 from fastscore.logs.score_input import ScoreInput
 from fastscore.options import available_processors, build_options
 from fastscore.run.commit import (
@@ -43,9 +43,6 @@ if TYPE_CHECKING:
     from pandas import DataFrame as PandasFrame
     from pyarrow import Table as ArrowTable
 
-    from fastscore.results.comparison import Comparison
-    from fastscore.results.explaining import Explanations
-    from fastscore.results.plots import Picture
     from fastscore.run.remote.copy import RunCopy
 
 Content = TypeVar("Content")
@@ -93,7 +90,6 @@ class Run:
     --------
     >>> run = fastscore.open_run("run")
     >>> run.scan("steps").select("U_step").mean().collect()
-    >>> run.summarise(by=["miner_uid"]).select("value", "metric", "mean").head(3)
     """
 
     path: Place
@@ -103,44 +99,6 @@ class Run:
     copy: "RunCopy | None" = None
     _verified: set[str] = field(default_factory=set, repr=False, compare=False)
     _committed_files: dict[str, Committed] = field(default_factory=dict, repr=False, compare=False)
-
-    def __repr__(self) -> str:
-        from fastscore.results.summary_table import overview
-
-        return overview(self)
-
-    def _repr_html_(self) -> str:
-        """Show what came out as a small table, in a notebook."""
-        from fastscore.results.summary_table import overview_html
-
-        return overview_html(self)
-
-    def plot(self, metric: str, *, by: str | None = None) -> "Picture":
-        """Draw the distribution of a metric, or its means by labels (`plots.plot_metric`)."""
-        with explained("A picture"):
-            from fastscore.results.plots import plot_metric
-
-        return plot_metric(self, metric, by=by)
-
-    def compare(self, *others: "Run | str | PathLike[str]", **how: Any) -> "Comparison":
-        """Compare with other runs, or the levels of this one; see `fastscore.compare`."""
-        from fastscore.results.compare import compare
-
-        return compare(self, *others, **how)
-
-    def explain(
-        self, dialogue: str | None = None, metric: str | None = None, **choice: Any
-    ) -> "Explanations":
-        """Explain why a number is what it is; see `fastscore.explain`."""
-        from fastscore.results.explaining import explain_run
-
-        return explain_run(self, dialogue, metric, **choice)
-
-    def report(self, output: str | PathLike[str] = "report.html", **design: Any) -> Path:
-        """Write a page about the run; see `fastscore.report`."""
-        from fastscore.results.report.write import write_report
-
-        return write_report([self], output, **design)
 
     def to_pandas(self, table: str = "dialogues") -> "PandasFrame":
         """Return a table as a pandas frame. This needs pandas and pyarrow."""
@@ -195,27 +153,6 @@ class Run:
             return summary
         self.require_declared()
         return summarise(self.suite, self.lazy_tables, self.options)
-
-    def summarise(self, *, by: Sequence[str] = (), cluster: str | None = None) -> pl.DataFrame:
-        """Return the summary with other groups or other units of its intervals.
-
-        Parameters
-        ----------
-        by
-            Label columns of the table ``dialogues``: their combinations are the groups, in place
-            of those of the run's own summary.
-        cluster
-            A column of the table ``dialogues``, for example the user: rows with the same value
-            are one unit of the intervals, in place of the dialogue.
-
-        Raises
-        ------
-        UsageError
-            No such column, or too many groups.
-        """
-        from fastscore.results.groups import summarise_run
-
-        return summarise_run(self, by, cluster)
 
     @property
     def summary_json(self) -> str:
@@ -434,26 +371,7 @@ def _damaged(path: Place) -> RunError:
 
 
 def open_run(path: str | PathLike[str], *, verify: bool = True) -> Run:
-    """Open a complete run.
-
-    Parameters
-    ----------
-    path
-        A run directory, or an address such as ``s3://bucket/run``.
-    verify
-        Whether each file is compared with the hash that was committed before it is first read.
-
-    Raises
-    ------
-    UsageError
-        There is no run in the folder or at the address.
-    RunError
-        The run is not complete, or its manifest is damaged.
-
-    Examples
-    --------
-    >>> fastscore.open_run("run").tables["dialogues"].columns
-    """
+    """Open a complete run; see `fastscore.open_run`, whose runs also have verbs."""
     if not isinstance(path, str | PathLike):
         raise UsageError(f"The run is of type {type(path).__name__}; expected a run directory.")
     folder = place_of(path)

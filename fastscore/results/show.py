@@ -16,7 +16,7 @@ import polars as pl
 from fastscore.errors import FastscoreError, InputError, UsageError
 from fastscore.options import build_options, option_values
 from fastscore.paths import PAGE_MARK, check_output
-from fastscore.results.groups import label_columns, notes_on_rows
+from fastscore.results.groups import label_columns, notes_on_rows, summarise_run
 from fastscore.results.headlines import baseline_grid, baseline_records, read_headlines
 from fastscore.results.metric_text import counted, write_csv
 from fastscore.results.repeats import PASS_SCHEMA, passes_grid, run_passes
@@ -97,7 +97,7 @@ def show_summary(
         write(run.summary_json)
         return
     suite = run.suite
-    summary = run.summarise(by=by, cluster=cluster)
+    summary = summarise_run(run, by, cluster)
     unit = unit_name(suite, cluster)
     ids = choose_metrics(suite, summary, metrics, everything=everything)
     passes, uneven = _passes(run, repeats, cluster, by, metrics)

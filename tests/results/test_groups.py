@@ -11,9 +11,10 @@ from click.testing import CliRunner
 from polars.testing import assert_frame_equal
 
 import fastscore
+from fastscore import open_run
 from fastscore.cli import cli
 from fastscore.results.plots import plot_metric
-from fastscore.results.runs import Run, open_run
+from fastscore.results.runs import Run
 from fastscore.statistics.clustered import clustered_mean
 from fastscore.suites.registry import load_suite
 from fastscore.suites.sums import defined_value

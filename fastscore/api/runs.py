@@ -1,0 +1,127 @@
+"""A run with the verbs of the package as its methods: what `open_run` and `score` return."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from fastscore.extras import explained
+from fastscore.results import runs
+
+if TYPE_CHECKING:
+    from fastscore.results.comparison import Comparison
+    from fastscore.results.explaining import Explanations
+    from fastscore.results.plots import Picture
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Run(runs.Run):
+    """A complete run: a run directory, or scores in memory.
+
+    Parameters
+    ----------
+    path
+        The run directory, or the address of a run in an object store. Of scores in memory: what
+        was scored, as messages name it.
+    manifest
+        The run's manifest.
+    verify
+        Whether each file is compared with its committed hash before it is first read.
+    scores
+        The scores in memory. None for a run directory.
+    copy
+        Of a run in an object store: its files that were fetched to the cache.
+
+    Examples
+    --------
+    >>> run = fastscore.open_run("run")
+    >>> run.scan("steps").select("U_step").mean().collect()
+    >>> run.summarise(by=["miner_uid"]).select("value", "metric", "mean").head(3)
+    """
+
+    def __repr__(self) -> str:
+        from fastscore.results.summary_table import overview
+
+        return overview(self)
+
+    def _repr_html_(self) -> str:
+        """Show what came out as a small table, in a notebook."""
+        from fastscore.results.summary_table import overview_html
+
+        return overview_html(self)
+
+    def plot(self, metric: str, *, by: str | None = None) -> "Picture":
+        """Draw the distribution of a metric, or its means by labels (`plots.plot_metric`)."""
+        with explained("A picture"):
+            from fastscore.results.plots import plot_metric
+
+        return plot_metric(self, metric, by=by)
+
+    def compare(self, *others: "Run | str | PathLike[str]", **how: Any) -> "Comparison":
+        """Compare with other runs, or the levels of this one; see `fastscore.compare`."""
+        from fastscore.results.compare import compare
+
+        return compare(self, *others, **how)
+
+    def explain(
+        self, dialogue: str | None = None, metric: str | None = None, **choice: Any
+    ) -> "Explanations":
+        """Explain why a number is what it is; see `fastscore.explain`."""
+        from fastscore.results.explaining import explain_run
+
+        return explain_run(self, dialogue, metric, **choice)
+
+    def report(self, output: str | PathLike[str] = "report.html", **design: Any) -> Path:
+        """Write a page about the run; see `fastscore.report`."""
+        from fastscore.results.report.write import write_report
+
+        return write_report([self], output, **design)
+
+    def summarise(self, *, by: Sequence[str] = (), cluster: str | None = None) -> pl.DataFrame:
+        """Return the summary with other groups or other units of its intervals.
+
+        Parameters
+        ----------
+        by
+            Label columns of the table ``dialogues``: their combinations are the groups, in place
+            of those of the run's own summary.
+        cluster
+            A column of the table ``dialogues``, for example the user: rows with the same value
+            are one unit of the intervals, in place of the dialogue.
+
+        Raises
+        ------
+        UsageError
+            No such column, or too many groups.
+        """
+        from fastscore.results.groups import summarise_run
+
+        return summarise_run(self, by, cluster)
+
+
+def open_run(path: str | PathLike[str], *, verify: bool = True) -> Run:
+    """Open a complete run.
+
+    Parameters
+    ----------
+    path
+        A run directory, or an address such as ``s3://bucket/run``.
+    verify
+        Whether each file is compared with the hash that was committed before it is first read.
+
+    Raises
+    ------
+    UsageError
+        There is no run in the folder or at the address.
+    RunError
+        The run is not complete, or its manifest is damaged.
+
+    Examples
+    --------
+    >>> fastscore.open_run("run").tables["dialogues"].columns
+    """
+    found = runs.open_run(path, verify=verify)
+    return Run(**{each.name: getattr(found, each.name) for each in fields(found)})
