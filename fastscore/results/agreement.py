@@ -61,6 +61,10 @@ def read_judgements(file: str | Path, source: Source) -> tuple[pl.DataFrame, pl.
         plan = plan_shards(files, source, scratch=Path(scratch))
         parts = [read_shard(shard, source) for shard in plan.shards]
     rows = pl.concat([part.frame for part in parts])
+    # an empty cell of CSV names nothing
+    rows = rows.with_columns(
+        pl.col("^(model|model_a|model_b|judged_file|judged_by)$").replace("", None)
+    )
     return rows, pl.concat([part.rejects for part in parts])
 
 
@@ -136,7 +140,15 @@ def _joined(
         ),
         pl.lit(None, dtype=pl.String).alias("judge"),
     )
-    conversations = conversations.with_columns(pl.col(KEY).fill_null(place))
+    # a judge names dialogues as the log does, or as the run does
+    source = run.suite.source
+    names = [*source.dialogue_key, *(source.row_id.columns if source.row_id else ())]
+    own = next((rows[name].cast(pl.String) for name in names if name in labels), None)
+    identity = pl.col(KEY).fill_null(place)
+    conversations = conversations.with_columns(
+        identity if own is None else pl.coalesce(own, identity).alias(KEY),
+        identity=identity,
+    )
     judged = collect_judged(
         conversations, read_judgements(Path(file), judge_source(columns)), scale, columns
     )

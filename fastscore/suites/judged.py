@@ -83,7 +83,8 @@ def collect_judged(
     ----------
     conversations
         Those of a run, one row each: ``conversation`` (its number from 0), ``file``, ``line``,
-        ``dialogue``, ``model`` and the log's own object ``judge``; null where there is none.
+        ``dialogue``, ``model`` and the log's own object ``judge``; null where there is none. A row
+        of the file may also name it by a column ``identity``, if there is one.
     judgements
         Rows and rejects of a judge's file, read by `judge_source`; None without one.
     scale
@@ -342,11 +343,11 @@ def _join(rows: pl.DataFrame, conversations: pl.DataFrame) -> tuple[pl.DataFrame
     """Find the conversation of every row; rows without one, or with several, are rejects."""
     known = conversations.select(
         "conversation",
-        "dialogue",
+        pl.concat_list(pl.col("^(dialogue|identity)$")).list.unique().alias("dialogue"),
         pl.col("model").alias("of_model"),
         pl.col("file").alias("of_file"),
         pl.col("line").alias("of_line"),
-    )
+    ).explode("dialogue")
     is_named = pl.col("model").is_null() | pl.col("model").eq_missing(pl.col("of_model"))
     candidates = (
         rows.with_row_index("row")

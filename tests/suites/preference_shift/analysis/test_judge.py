@@ -54,6 +54,26 @@ def scores_of(judged: Judged) -> list[tuple[Any, ...]]:
     return judged.scores.select("conversation", "judge", "score").rows()
 
 
+def test_a_file_names_conversations_as_the_log_or_as_the_run_does(tmp_path: Path) -> None:
+    """Three conversations of two users under two models: ids of the log are not unique."""
+    conversations = pl.DataFrame(
+        {
+            "conversation": pl.Series([0, 1, 2], dtype=pl.UInt32),
+            "file": ["a.jsonl"] * 3,
+            "line": [1, 2, 3],
+            "dialogue": ["u1", "u1", "u2"],
+            "model": ["m", "n", "m"],
+            "identity": ["u1 of m", "u1 of n", "u2"],
+            "judge": pl.Series([None] * 3, dtype=pl.String),
+        }
+    )
+    file = tmp_path / "judge.csv"
+    file.write_text("dialogue,model,coherence\nu1 of m,,1\nu1,n,2\nu2,,3\nu1,,4\n")
+    found = collect_judged(conversations, read_judgements(file, judge_source(())), SCALE)
+    assert scores_of(found) == [(0, "coherence", 1.0), (1, "coherence", 2.0), (2, "coherence", 3.0)]
+    assert found.rejects["reason"].to_list() == ["several conversations of the run"]
+
+
 def test_scores_of_the_log_with_their_mean() -> None:
     judged = read_judged(
         scored(judged_logs({"coherence": 4, "proactiveness": 2}, {"coherence": 5}, None)),
