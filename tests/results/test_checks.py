@@ -15,6 +15,7 @@ import pytest
 from scipy import stats
 
 import fastscore
+from fastscore import open_run
 from fastscore.errors import RunError, UsageError
 from fastscore.results.checks import (
     CheckLimits,
@@ -24,7 +25,7 @@ from fastscore.results.checks import (
 )
 from fastscore.results.compare import Inference
 from fastscore.results.compare import _drops as drops_between
-from fastscore.results.runs import Run, open_run
+from fastscore.results.runs import Run
 from fastscore.statistics.clustered import Clusters
 from fastscore.statistics.curves import Curve, difference_curve
 from fastscore.suites.declarations import Design

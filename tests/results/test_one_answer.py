@@ -16,12 +16,13 @@ import pytest
 from click.testing import CliRunner
 
 import fastscore
+from fastscore import open_run
 from fastscore.cli import cli
 from fastscore.examples import example_names, example_options, write_example
 from fastscore.results.checks import CheckLimits, check
 from fastscore.results.groups import defined_parts
 from fastscore.results.headlines import read_headlines
-from fastscore.results.runs import Run, open_run
+from fastscore.results.runs import Run
 from fastscore.results.show import list_runs
 from fastscore.results.summary_table import overview
 from fastscore.suites.summary import summarise

@@ -13,13 +13,14 @@ import polars as pl
 import pytest
 
 import fastscore
+from fastscore import open_run
 from fastscore.errors import RunError, UsageError
 from fastscore.results.dialogues import Dialogues
 from fastscore.results.findings import list_findings
 from fastscore.results.headlines import read_headlines
 from fastscore.results.report.metrics import Charts, shortened
 from fastscore.results.report.write import LONGEST_TEXT, _common_start, marked, write_report
-from fastscore.results.runs import Run, open_run
+from fastscore.results.runs import Run
 from fastscore.suites.showing import Mark
 from tests.results.conftest import SUITES
 from tests.results.pages import BREAKING_OUT, Page

@@ -16,9 +16,8 @@ from typing import Any, BinaryIO
 
 import pytest
 
-from fastscore import paths
+from fastscore import open_run, paths
 from fastscore.errors import RunError
-from fastscore.results.runs import open_run
 from tests.conftest import NIGHTLY, fastscore_command, often
 from tests.run.logs import write_logs
 from tests.run.running import contents, run_lexical, start_lexical

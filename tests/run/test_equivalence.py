@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 import zstandard
 
-from fastscore.results.runs import open_run
+from fastscore import open_run
 from tests.conftest import fastscore_command, often
 from tests.run.logs import write_logs
 from tests.run.running import run_lexical

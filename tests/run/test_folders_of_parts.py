@@ -5,7 +5,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from fastscore.results.runs import open_run
+from fastscore import open_run
 from fastscore.run import commit
 from fastscore.run.commit import part_name
 from tests.run.logs import write_logs

@@ -16,8 +16,8 @@ import orjson
 import polars as pl
 import pytest
 
+from fastscore import open_run
 from fastscore.errors import RunConflictError, RunError
-from fastscore.results.runs import open_run
 from fastscore.run.lock import check_writer, run_lock
 from tests.conftest import NIGHTLY, often
 from tests.run.logs import write_logs

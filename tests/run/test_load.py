@@ -73,7 +73,7 @@ import pyarrow
 from fastscore_jit.system import give_back_freed_memory
 from fastscore.examples import example_names, example_options, write_example
 from fastscore.cli import cli
-from fastscore.results.runs import open_run
+from fastscore import open_run
 
 folder, seconds = Path(sys.argv[1]), float(sys.argv[2])
 for suite in example_names():

@@ -9,11 +9,11 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from fastscore import open_run
 from fastscore.errors import RunConflictError
 from fastscore.examples import example_names, example_options, write_example
 from fastscore.logs.inputs.column_map import NO_MAP, ColumnMap, map_from, stored_map
 from fastscore.logs.inputs.layout import layout_map
-from fastscore.results.runs import open_run
 from fastscore.run.commit import commit_checked, read_checked
 from fastscore.run.context import RunConfig
 from fastscore.run.drive import execute, preview

@@ -12,8 +12,8 @@ import pytest
 import zstandard
 
 import fastscore
+from fastscore import open_run
 from fastscore.errors import InputError, RunConflictError, RunError, UsageError
-from fastscore.results.runs import open_run
 from fastscore.run.context import RunConfig, RunContext
 from fastscore.run.drive import execute, preview
 from fastscore.run.manifest import read_manifest

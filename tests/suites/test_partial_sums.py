@@ -12,9 +12,9 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 
+from fastscore import open_run
 from fastscore.examples import example_names, example_options, write_example
 from fastscore.options import build_options
-from fastscore.results.runs import open_run
 from fastscore.suites.base import Suite
 from fastscore.suites.declarations import Design
 from fastscore.suites.registry import load_suite

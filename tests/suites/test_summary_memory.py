@@ -29,7 +29,7 @@ import sys
 from pathlib import Path
 import polars as pl
 from fastscore.options import build_options
-from fastscore.results.runs import open_run
+from fastscore import open_run
 from fastscore.suites.registry import load_suite
 from fastscore.suites.summary import summarise
 

@@ -15,8 +15,8 @@ from typing import Any
 
 import polars as pl
 
+from fastscore import open_run
 from fastscore.examples import example_names, example_options, write_example
-from fastscore.results.runs import open_run
 from fastscore.suites.registry import load_suite
 from tests.conftest import fastscore_command, fastscore_process
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from fastscore import open_run
 from fastscore.results.dialogues import Dialogues
 from fastscore.results.explaining import explain
-from fastscore.results.runs import open_run
 from tests.conftest import fastscore_command
 from tests.suites.memory_finance.tracing import dialog, turn
 

@@ -3,7 +3,7 @@
 import gzip
 from pathlib import Path
 
-from fastscore.results.runs import open_run
+from fastscore import open_run
 from fastscore.run.context import RunConfig
 from fastscore.run.drive import execute
 from fastscore.run.progress import SilentReporter
