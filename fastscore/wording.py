@@ -134,12 +134,13 @@ class Flag(NamedTuple):
     Parameters
     ----------
     option
-        ``layout``, ``column`` or ``value``.
+        ``layout``, ``column``, ``value``, or an option of chats.
     words
-        The layout; the column and its path; the column, a word of it and what that means.
+        The layout; the column and its path; the column, a word of it and what that means; the value
+        of an option.
     """
 
-    option: Literal["layout", "column", "value"]
+    option: Literal["layout", "column", "value", "alternate", "sort_by", "dialogue", "without"]
     words: tuple[str, ...]
 
     @property
@@ -147,7 +148,7 @@ class Flag(NamedTuple):
         """The option of the command line and its value."""
         *columns, last = self.words
         value = "=".join((":".join(columns), last)) if columns else last
-        return f"--{self.option}", value
+        return f"--{self.option.replace('_', '-')}", value
 
 
 def layout_flag(name: str) -> Flag:
@@ -168,7 +169,8 @@ def value_flag(name: str, found: str, meant: str) -> Flag:
 def typed(flags: Iterable[Flag]) -> str:
     """Write options as they are typed in a shell, and as arguments of Python."""
     flags = tuple(flags)
-    arguments = [f'layout="{flag.words[0]}"' for flag in flags if flag.option == "layout"]
+    single = [flag for flag in flags if flag.option not in ("column", "value")]
+    arguments = [f'{flag.option}="{flag.words[0]}"' for flag in single]
     columns = {flag.words[0]: flag.words[1] for flag in flags if flag.option == "column"}
     values: dict[str, dict[str, str]] = {}
     for name, found, meant in (flag.words for flag in flags if flag.option == "value"):

@@ -48,7 +48,8 @@ def test_a_frames_bad_rows_are_rejects() -> None:
             "ground_truth": [None, None, "hello"],
         }
     )
-    scores = fastscore.score(frame, fastscore.ScoreDialogue(lex_weight=1.0))
+    with pytest.warns(fastscore.RejectsWarning, match="1 of 3 lines"):
+        scores = fastscore.score(frame, fastscore.ScoreDialogue(lex_weight=1.0), max_rejects=0.5)
     assert scores.rejects.select("file", "line", "field", "reason").rows() == [
         ("frame", 2, "utterance_index", "wrong_type")
     ]

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import polars as pl
 
@@ -23,10 +23,10 @@ from fastscore.api.arguments import (
     named_options,
 )
 from fastscore.errors import FastscoreError, UnmappedLogError, UsageError, listed
-from fastscore.logs.inputs.column_map import NO_MAP, ColumnMap, column_map, map_source
+from fastscore.logs.inputs.column_map import NO_MAP, ColumnMap, map_source
 from fastscore.logs.inputs.files import FORMAT_NAMES, STDIN, InputFile
 from fastscore.logs.inputs.found_keys import MOST_ROWS_SAMPLED
-from fastscore.logs.inputs.layout import as_toml, layout_map
+from fastscore.logs.inputs.layout import as_toml, given_map
 from fastscore.logs.read.rows import Part, join_parts, read_files
 from fastscore.logs.read.stored_columns import spool_stdin
 from fastscore.logs.samples.column_samples import RequiredColumn
@@ -221,6 +221,10 @@ def scan(
     columns: Mapping[str, str] | None = None,
     values: Mapping[str, Mapping[str, str]] | None = None,
     layout: str | None = None,
+    alternate: Literal["user", "assistant"] | None = None,
+    sort_by: str | None = None,
+    dialogue: str | None = None,
+    without: str | None = None,
     rejects: bool = False,
     workers: int | None = None,
 ) -> pl.LazyFrame:
@@ -242,6 +246,8 @@ def scan(
         The suite's values for the values of a text column: ``{"event": {"guess": "predicted"}}``.
     layout
         A named layout or the TOML file of one, as `score` takes.
+    alternate, sort_by, dialogue, without
+        As of `score`.
     rejects
         Scan the rejected lines instead: place, field, reason, found value.
     workers
@@ -272,7 +278,7 @@ def scan(
     check_mapping("columns", columns, {"prediction": "guess.text"})
     check_mapping("values", values, {"event": {"guess": "predicted"}})
     check_number("workers", workers)
-    moved = layout_map(layout, name) | column_map(columns, values)
+    moved = given_map(name, layout, columns, values, alternate, sort_by, dialogue, without)
     declared = map_source(load_suite(name).source, moved)
     given = ScoreInput.of(source)
     if STDIN in given.paths:

@@ -15,9 +15,8 @@ from fastscore.api.arguments import SuiteName, given_embedder, named_options
 from fastscore.api.scoring import StrPath
 from fastscore.errors import InputError, UsageError, did_you_mean
 from fastscore.extras import load
-from fastscore.logs.inputs.column_map import column_map
 from fastscore.logs.inputs.frames import as_frame
-from fastscore.logs.inputs.layout import layout_map
+from fastscore.logs.inputs.layout import given_map
 from fastscore.logs.integrity.rejects import describe_reject
 from fastscore.logs.read.chosen import dialogue_ids
 from fastscore.logs.read.rows import Part, join_parts
@@ -58,7 +57,8 @@ class Scorer:
         The suite's options, or its name.
     table
         The table that calls and streams return, or ``"rejects"``. Default: the suite's first.
-    metrics, embedder, precision, device, dim, store, columns, values, layout
+    metrics, embedder, precision, device, dim, store, columns, values, layout, alternate,
+    sort_by, dialogue, without
         As of `fastscore.score`.
     **options
         Options of the suite by name, if `suite` is its name: ``lex_weight=1.0``.
@@ -89,6 +89,10 @@ class Scorer:
         columns: Mapping[str, str] | None = None,
         values: Mapping[str, Mapping[str, str]] | None = None,
         layout: str | None = None,
+        alternate: Literal["user", "assistant"] | None = None,
+        sort_by: str | None = None,
+        dialogue: str | None = None,
+        without: str | None = None,
         **options: Any,
     ) -> None:
         name, given = named_options(suite)
@@ -105,7 +109,7 @@ class Scorer:
             **given_embedder(embedder, precision, device),
             dim=dim,
             store=None if store is None else Path(store),
-            columns=layout_map(layout, name) | column_map(columns, values),
+            columns=given_map(name, layout, columns, values, alternate, sort_by, dialogue, without),
             metrics=load_metrics(metrics, name),
         )
         self._screened = False

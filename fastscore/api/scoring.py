@@ -2,6 +2,7 @@
 
 import os
 import tempfile
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -20,15 +21,14 @@ from fastscore.api.arguments import (
 from fastscore.api.reading import fitting_suite_named
 from fastscore.api.runs import Run, open_run
 from fastscore.errors import UsageError
-from fastscore.logs.inputs.column_map import column_map
 from fastscore.logs.inputs.files import Format
 from fastscore.logs.inputs.frames import FRAME_NAME
-from fastscore.logs.inputs.layout import layout_map
+from fastscore.logs.inputs.layout import given_map
 from fastscore.logs.integrity.limits import DEFAULT_LIMITS, Limits
 from fastscore.logs.integrity.rejects import describe_reject
 from fastscore.logs.read.chosen import Choice, choose, naming_source
 from fastscore.logs.read.rows import Part, join_parts
-from fastscore.logs.score_input import ScoreInput
+from fastscore.logs.score_input import RejectsWarning, ScoreInput
 from fastscore.options import SuiteOptions, available_processors
 from fastscore.results.runs import Scores
 from fastscore.run.commit import CUT_TEXTS, REJECTS
@@ -45,7 +45,7 @@ from fastscore.run.engines.engine import LOCAL
 from fastscore.run.folder import describe_inputs, new_manifest
 from fastscore.run.inputs import NamedInputs, named_inputs, plan_inputs
 from fastscore.run.interrupt import own_stop_flag
-from fastscore.run.notes import note_run, unscored_error
+from fastscore.run.notes import lost_lines, note_run, refusal
 from fastscore.run.progress import OnProgress, Reporter, chosen_reporter
 from fastscore.run.scoring import ShardScores, compute_rows, compute_tables
 from fastscore.suites.base import Suite
@@ -81,6 +81,10 @@ def score(
     columns: Mapping[str, str] | None = None,
     values: Mapping[str, Mapping[str, str]] | None = None,
     layout: str | None = None,
+    alternate: Literal["user", "assistant"] | None = None,
+    sort_by: str | None = None,
+    dialogue: str | None = None,
+    without: str | None = None,
     strict: bool = False,
     overwrite: bool = False,
     format: Format | None = None,
@@ -126,8 +130,8 @@ def score(
     address
         The address of the engine's scheduler; None starts processes on this machine.
     max_rejects
-        The share of rejected lines above which a run raises; scored dialogues are still committed,
-        and `open_run` reads them.
+        The share of rejected lines above which scoring raises. The scored dialogues of a run are
+        still committed, and `open_run` reads them. Fewer rejects in memory give a `RejectsWarning`.
     max_memory
         Maximum memory of the process in MiB, in any stage of a run, or while reading without
         `output`. Default: three quarters of the machine's.
@@ -141,6 +145,15 @@ def score(
     layout
         A named layout (``"openai"``, ``"sharegpt"``) or the TOML file of one; `columns` and
         `values` win over it.
+    alternate
+        Who begins where no turn says who speaks: ``"user"`` or ``"assistant"``. Turns then take
+        turns.
+    sort_by
+        The key of a turn by which the turns of each dialogue are sorted.
+    dialogue
+        The key that names a dialogue. Documents with the same name are joined.
+    without
+        Names of tags, separated by commas, that are left out of texts: ``"think"``.
     strict
         Whether a metric that is null in every row because its column is missing is an error.
     overwrite
@@ -197,7 +210,7 @@ def score(
         address=address,
         max_rejects=max_rejects,
         overwrite=overwrite,
-        columns=layout_map(layout, name) | column_map(columns, values),
+        columns=given_map(name, layout, columns, values, alternate, sort_by, dialogue, without),
         strict=strict,
         format=format,
         choice=Choice(limit, sample, seed),
@@ -265,10 +278,17 @@ def score_in_memory(config: RunConfig, given: ScoreInput, reporter: Reporter) ->
     manifest.status, manifest.inputs, manifest.counts = "complete", inputs, counts
     manifest.tables = {name: {"rows": table.height, "parts": 1} for name, table in tables.items()}
     note_run(manifest, suite, options, declared, unknown, summary, records, dialogues)
-    first = None if rejects.is_empty() else describe_reject(rejects.row(0, named=True)) + "."
-    unscored = unscored_error(manifest, str(given), first, strict=config.strict)
-    if unscored is not None:
-        raise unscored
+    refused = refusal(config, manifest, rejects)
+    if refused is not None:
+        raise refused
+    n_lost, n_lines = lost_lines(manifest)
+    if n_lost:
+        first = describe_reject(rejects.row(0, named=True))
+        warnings.warn(
+            f"Not scored: {n_lost:,} of {n_lines:,} lines. {first}. All of them: run.rejects.",
+            RejectsWarning,
+            stacklevel=3,
+        )
     frames = {**tables, REJECTS: rejects, CUT_TEXTS: cut}
     return Run(Path(str(given)), manifest, scores=Scores(frames, summary, given))
 

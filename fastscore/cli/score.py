@@ -13,7 +13,14 @@ import click
 from fastscore.cli.parameters import PATH, HeadedCommand, HeadedOption, with_words
 from fastscore.errors import UsageError, did_you_mean
 from fastscore.examples import example_names, example_options
-from fastscore.logs.inputs.column_map import NO_MAP, ColumnMap, column_map, parse_map
+from fastscore.logs.inputs.column_map import (
+    CHAT_OPTIONS,
+    NO_MAP,
+    ColumnMap,
+    chat_options,
+    column_map,
+    parse_map,
+)
 from fastscore.logs.inputs.files import FORMAT_NAMES
 from fastscore.logs.inputs.layout import layout_map, layout_names
 from fastscore.logs.integrity.limits import DEFAULT_LIMITS, MEMORY_SHARE, Limits
@@ -196,6 +203,26 @@ _PLACES = (
         multiple=True,
         metavar="COLUMN:FROM=TO",
         help="Replace a value of the log, such as speaker:user=USER. Repeatable.",
+    ),
+    _where(
+        "--alternate",
+        type=click.Choice(("user", "assistant")),
+        help="Turns without a speaker take turns, and this one begins.",
+    ),
+    _where(
+        "--sort-by",
+        metavar="KEY",
+        help="Sort the turns of each dialogue by KEY: a time, or a number.",
+    ),
+    _where(
+        "--dialogue",
+        metavar="KEY",
+        help="KEY names the dialogue. Documents with the same name are joined.",
+    ),
+    _where(
+        "--without",
+        metavar="TAGS",
+        help="Leave out of texts what tags enclose, such as think. Separated by commas.",
     ),
     HeadedOption(
         ["--config"],
@@ -462,6 +489,7 @@ def _run_config(
     # flags win over the file, both over the layout
     columns = layout_map(take("layout"), suite.name) | configured_columns()
     columns |= parse_map(take("columns"), take("values"))
+    columns |= chat_options(**{name: take(name) for name in CHAT_OPTIONS})
     return RunConfig(
         suite=suite.name,
         inputs=inputs,

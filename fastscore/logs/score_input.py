@@ -7,7 +7,7 @@ used.
 
 import os
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set, ValuesView
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any
@@ -78,8 +78,14 @@ class ScoreInput:
         """
         if isinstance(source, str | os.PathLike):
             return cls(paths=(os.fspath(source),), format=format)
+        if hasattr(source, "read") and not _is_frame(source):
+            raise UsageError(
+                f"The source is an open file ({type(source).__name__}).",
+                "Give its path, or the rows that it contains (dicts).",
+            )
         if isinstance(source, Iterator) and not _is_frame(source):
             source = list(source)  # an iterator can be read only once
+        source = _as_sequence(source)
         if isinstance(source, Sequence) and not source:
             raise InputError(
                 f"The source is an empty {type(source).__name__}: there is nothing to read.",
@@ -91,14 +97,19 @@ class ScoreInput:
         rows = as_rows(source)
         if rows is not None:
             return cls(rows=rows)
-        try:
-            return cls(paths=tuple(os.fspath(path) for path in source), format=format)
-        except TypeError as error:
+        is_listed = isinstance(source, Sequence) and not isinstance(source, bytes | bytearray)
+        if not is_listed or not all(isinstance(each, str | os.PathLike) for each in source):
             items = f" of {type(source[0]).__name__}" if isinstance(source, Sequence) else ""
             raise UsageError(
                 f"The source is of type {type(source).__name__}{items}; expected a path, paths, a "
                 "frame or rows (dicts)."
-            ) from error
+            )
+        if str(source[0]).lstrip()[:1] in ("{", "["):
+            raise UsageError(
+                "The source is a list of JSON texts; expected a path, paths, a frame or rows.",
+                "Parse them: [json.loads(text) for text in source].",
+            )
+        return cls(paths=tuple(os.fspath(path) for path in source), format=format)
 
     @property
     def is_frame(self) -> bool:
@@ -240,6 +251,17 @@ def _read_objects(rows: Iterable[Any], source: Source) -> Iterator[Part]:
         frame = part.frame.with_columns(byte_offset=pl.lit(None, pl.Int64))
         rejects = [replace(reject, byte_offset=None) for reject in part.rejects]
         yield replace(part, frame=frame, rejects=rejects)
+
+
+def _as_sequence(source: Any) -> Any:
+    """Return arrays and series of structs, and other collections of objects, as lists."""
+    if _is_frame(source) and hasattr(source, "to_pylist") and not hasattr(source, "column_names"):
+        return source.to_pylist()
+    if isinstance(source, pl.Series):
+        return source.to_list()
+    if hasattr(source, "tolist") and not hasattr(source, "columns"):
+        return source.tolist()
+    return list(source) if isinstance(source, Set | ValuesView) else source
 
 
 def _is_frame(source: Any) -> bool:

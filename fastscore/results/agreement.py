@@ -10,7 +10,7 @@ import math
 import tempfile
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass, field, fields
-from itertools import combinations
+from itertools import combinations, islice
 from os import PathLike, fspath
 from pathlib import Path, PurePath
 from typing import Any
@@ -18,10 +18,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from fastscore.errors import InputError, UsageError, counted
+from fastscore.errors import InputError, UsageError, counted, listed
 from fastscore.logs.inputs.files import resolve_inputs
 from fastscore.logs.plan.shards import plan_shards
 from fastscore.logs.read.rows import read_shard
+from fastscore.logs.samples.records import records
 from fastscore.results.metric_text import write_csv
 from fastscore.results.runs import Run
 from fastscore.statistics.agreement import (
@@ -69,6 +70,7 @@ def read_judgements(file: str | Path, source: Source) -> tuple[pl.DataFrame, pl.
 
 
 JUDGE_TABLE = "judge"
+_ROWS_NAMED = 20
 _PREFIX = f"{JUDGE_TABLE}."
 _IDENTITY: dict[str, pl.DataType] = {
     "file": pl.String(),
@@ -410,12 +412,26 @@ def _ratings(
             f"({first['found']})."
         )
     if ratings.is_empty():
+        told = "".join(f" {note.removeprefix(f'{file}: ')}" for note in notes)
         raise InputError(
-            f"{file}: no score was found.",
-            "Scores are in an object 'judge', or in columns that "
+            f"{file}: no score was found.{told}{_texts_of(file, columns)}",
+            "Scores are numbers in an object 'judge', or in columns that "
             f"{parameter('judge_columns')} names.",
         )
     return ratings, notes
+
+
+def _texts_of(file: str, columns: Sequence[str]) -> str:
+    """Name the columns of a file that are not read, each with the first value that it has."""
+    known = {key.lower() for column in judge_source(columns).columns for key in column.keys}
+    firsts: dict[str, Any] = {}
+    for found in resolve_inputs([file], judge_source(columns).formats):
+        for row in islice(records(found), _ROWS_NAMED):
+            for name, value in row.items():
+                if name.lower() not in known and value not in (None, ""):
+                    firsts.setdefault(name, value)
+    named = [f"{name} ({value!r})" for name, value in firsts.items()]
+    return f" Columns that are not read: {listed(named)}." if named else ""
 
 
 def _with_raters(frames: Sequence[pl.DataFrame], files: Sequence[str]) -> pl.DataFrame:

@@ -12,17 +12,27 @@ import polars as pl
 from fastscore.logs.samples.column_samples import all_columns
 from fastscore.suites.base import Events, Nulls
 from fastscore.suites.columns import unknown_words
-from fastscore.suites.declarations import Column, Source
+from fastscore.suites.declarations import (
+    ODD_LETTERS,
+    REPEATED_ROWS,
+    THOUGHTS,
+    Column,
+    Source,
+)
 
 NULL, ASKED, EMPTY = "null:", "asked:", "empty:"
 """Before the path of a column, in counts: rows that lack it, rows that should have it, those of
 them that count as having an empty one."""
 JOINED_LINES, JOINED_DIALOGUES = "joined_lines", "joined_dialogues"
 """How many lines of rows share the name of a dialogue with another line, and how many names."""
-REPEATED_ROWS = "repeated_rows"
-"""How many messages equal an earlier row of their dialogue in every column that is read."""
 _LEAST_CHARACTERS = 20
 """Shorter messages, such as "Yes, please.", are said more than once."""
+_THOUGHT = r"(?i)<(think|thinking|thought|reasoning)>"
+_ODD_LETTER = (
+    "[\u0300-\u036f\u2018\u2019\u00a0\u202f]"
+    r"|\\u(03[0-6][0-9a-fA-F]|201[89]|00[aA]0|202[fF])"
+)
+"""Combining marks, curly apostrophes and spaces that do not break, also as JSON escapes them."""
 UNKNOWN_SCHEMA = {"column": pl.String, "word": pl.String, "rows": pl.Int64}
 """Words that a suite does not know: of which column, and in how many rows or objects."""
 MOST_NAMED = 100
@@ -77,7 +87,7 @@ def count_missing(frame: pl.DataFrame, source: Source, events: Events) -> RowCou
         counts[EMPTY + path] = found.null if as_empty else 0
         unknown += [(path, word, count) for word, count in found.unknown.items()]
     words = pl.DataFrame(unknown, schema=UNKNOWN_SCHEMA, orient="row")
-    counts |= _joined(frame, source) | _repeated(frame, source)
+    counts |= _joined(frame, source) | _repeated(frame, source) | _odd_texts(frame, source)
     return RowCounts(counts, words.sort("column", "word"))
 
 
@@ -133,6 +143,19 @@ def _repeated(frame: pl.DataFrame, source: Source) -> dict[str, int]:
     candidates = candidates.filter(pl.col(rows.text).str.len_chars() >= _LEAST_CHARACTERS)
     repeated = candidates.height - candidates.unique().height
     return {REPEATED_ROWS: repeated} if repeated else {}
+
+
+def _odd_texts(frame: pl.DataFrame, source: Source) -> dict[str, int]:
+    """Count the rows of chats with thoughts, or with letters that words are not compared by."""
+    rows = source.chat_rows
+    if rows is None:
+        return {}
+    texts = pl.col(rows.array or rows.text)
+    found = frame.select(
+        pl.when(texts.str.contains(pattern)).then(1).sum().alias(name)
+        for name, pattern in ((THOUGHTS, _THOUGHT), (ODD_LETTERS, _ODD_LETTER))
+    )
+    return {name: count for name, count in found.row(0, named=True).items() if count}
 
 
 @dataclass(frozen=True, slots=True)

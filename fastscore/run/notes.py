@@ -24,6 +24,7 @@ from fastscore.logs.inputs.found_keys import (
     nearest_words,
     role_flags,
 )
+from fastscore.logs.inputs.frames import FRAME_NAME
 from fastscore.logs.integrity.rejects import cut, describe_reject
 from fastscore.logs.read.lines import read_blocks
 from fastscore.logs.samples.column_samples import RequiredColumn, all_columns
@@ -34,7 +35,6 @@ from fastscore.run.manifest import Manifest
 from fastscore.run.missing import (
     JOINED_DIALOGUES,
     JOINED_LINES,
-    REPEATED_ROWS,
     NullCounts,
     take_null_counts,
 )
@@ -42,9 +42,9 @@ from fastscore.suites.base import Suite
 from fastscore.suites.chats import ChatRows
 from fastscore.suites.declarations import (
     ALL_METRICS,
+    NOTED_COUNTS,
     PAIRED_TURNS,
     PARTIAL_REJECTS,
-    REPLACED_ROWS,
     UNPAIRED_TURNS,
     Column,
     Source,
@@ -112,19 +112,12 @@ def _note_on_lines(counts: dict[str, int], source: Source) -> list[str]:
 
 
 def _note_on_rows(counts: dict[str, int]) -> list[str]:
-    """Say how many rows repeat another one, taking that out of the counts."""
-    repeated, replaced = counts.pop(REPEATED_ROWS, 0), counts.pop(REPLACED_ROWS, 0)
+    """Say what was counted of rows, taking that out of the counts."""
     notes = []
-    if repeated:
-        notes.append(
-            f"{counted(repeated, 'rows')} {'repeats' if repeated == 1 else 'repeat'} an earlier "
-            "row of the same dialogue in every column: such rows count twice"
-        )
-    if replaced:
-        notes.append(
-            f"{counted(replaced, 'rows')} {'is' if replaced == 1 else 'are'} replaced by a later "
-            "row for the same step or utterance: the last row counts"
-        )
+    for name, (noun, verbs, note) in NOTED_COUNTS.items():
+        count = counts.pop(name, 0)
+        if count:
+            notes.append(f"{counted(count, noun)} {verbs[count > 1]} {note}")
     return notes
 
 
@@ -338,7 +331,16 @@ def unscored_error(
     return None
 
 
-def refusal(config: RunConfig, manifest: Manifest) -> InputError | None:
+def lost_lines(manifest: Manifest) -> tuple[int, int]:
+    """Return how many lines of a run are rejects, and how many there are."""
+    counts = manifest.counts
+    rejects = counts.get("rejects", 0) - counts.get(PARTIAL_REJECTS, 0)
+    return rejects, counts.get("lines", 0) - counts.get("blank", 0)
+
+
+def refusal(
+    config: RunConfig, manifest: Manifest, first_reject: pl.DataFrame | None = None
+) -> InputError | None:
     """Make the error of a run that counts as refused, None of any other.
 
     Parameters
@@ -347,12 +349,17 @@ def refusal(config: RunConfig, manifest: Manifest) -> InputError | None:
         What was asked for.
     manifest
         The run's manifest, complete.
+    first_reject
+        Rejects of scores that are only in memory; those of a run are in its folder.
     """
     counts = manifest.counts
-    rejects = counts.get("rejects", 0) - counts.get(PARTIAL_REJECTS, 0)
-    lines = counts.get("lines", 0) - counts.get("blank", 0)
-    where = _first_reject(config.output, manifest) if counts.get("rejects") else None
-    first, *others = (entry["name"] for entry in manifest.inputs)
+    rejects, lines = lost_lines(manifest)
+    where = None
+    if first_reject is not None and first_reject.height:
+        where = f"{describe_reject(first_reject.row(0, named=True))}."
+    elif counts.get("rejects"):
+        where = _first_reject(config.output, manifest)
+    first, *others = [entry["name"] for entry in manifest.inputs] or [FRAME_NAME]
     inputs = f"{first} and {counted(len(others), 'more files')}" if others else str(first)
     unscored = unscored_error(manifest, inputs, where, strict=config.strict)
     if unscored is None and rejects > config.max_rejects * max(lines, 1):

@@ -14,6 +14,8 @@ USER_ROLE, ASSISTANT_ROLE, SYSTEM_ROLE, TOOL_ROLE = ROLES = ("user", "assistant"
 """Who speaks, in the words of layouts."""
 NOT_A_TURN = ""
 """The meaning of a word whose messages are left out."""
+BEFORE_REPLY = "reply"
+"""In `ChatLayout.alternate`: the turn before the first one with a speaker is the other one's."""
 ANY_OTHER = "*"
 """In `ChatLayout.roles`: every word that is not listed."""
 
@@ -47,6 +49,22 @@ class ChatLayout:
     replies
         The key of a turn's replies, if turns form a tree: every path from root to leaf is a
         dialogue.
+    parent, leaf
+        The key of the turn before, if the turns are an object by their ids, and where a dialogue
+        names its last one: that one's path is the dialogue. Without a name it is the last turn.
+    alternate
+        Who begins, if turns without a speaker take turns; `BEFORE_REPLY` counts from the first turn
+        that has one.
+    sort_by
+        The key of a turn by which the turns of a dialogue are sorted.
+    joined_by
+        Where a document names the dialogue of which it is a part, if documents are joined.
+    without
+        Names of tags that are left out of texts with what they contain: ``think``.
+    needs
+        Where a dialogue of this layout has a value: it has one at each of these places.
+    ignored
+        Keys of a dialogue that are left unread on purpose.
     """
 
     dialogues: Paths = ("",)
@@ -61,6 +79,14 @@ class ChatLayout:
     said_by: tuple[tuple[str, str], ...] = ()
     beside: tuple[tuple[str, str], ...] = ()
     replies: str = ""
+    parent: str = ""
+    leaf: Paths = ()
+    alternate: str = ""
+    sort_by: str = ""
+    joined_by: Paths = ()
+    without: Paths = ()
+    needs: tuple[Paths, ...] = ()
+    ignored: Paths = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -576,6 +576,55 @@ UNPAIRED_TURNS, PAIRED_TURNS = "unpaired_turns", "turns"
 REPLACED_ROWS = "replaced_rows"
 """The count of rows that a later row of the same dialogue replaces."""
 
+FLAGS_AS_TEXT = "flags_as_text"
+"""The count of texts such as "False" that the definition takes for true."""
+
+LATE_STEPS = "late_steps"
+"""The count of predictions for a step that their utterance does not have."""
+
+REPEATED_ROWS = "repeated_rows"
+"""The count of messages that equal an earlier row of their dialogue in every column."""
+
+THOUGHTS, ODD_LETTERS = "thoughts", "odd_letters"
+"""The counts of rows of chats with thoughts in tags, and with letters of which there are others."""
+
+NOTED_COUNTS = {
+    REPEATED_ROWS: (
+        "rows",
+        ("repeats", "repeat"),
+        "an earlier row of the same dialogue in every column: such rows count twice",
+    ),
+    REPLACED_ROWS: (
+        "rows",
+        ("is", "are"),
+        "replaced by a later row for the same step or utterance: the last row counts",
+    ),
+    FLAGS_AS_TEXT: (
+        "dialogues",
+        ("has", "have"),
+        "a valid_dialog that is a text such as 'False', which counts as true by the definition: "
+        "write it without quotes to leave the dialogue out",
+    ),
+    LATE_STEPS: (
+        "predictions",
+        ("is", "are"),
+        "unscored, as the utterance has no such step: steps count from 0, and there are as many "
+        "as the highest revealed step says, or else as there are predictions",
+    ),
+    THOUGHTS: (
+        "rows",
+        ("has", "have"),
+        "thoughts in tags such as <think>, which count as said",
+    ),
+    ODD_LETTERS: (
+        "rows",
+        ("has", "have"),
+        "curly apostrophes, no-break spaces or letters with separate accents (not in NFC), which "
+        "are compared with other texts as they are written",
+    ),
+}
+"""What a run notes of counts, which are then no counts of the run: a noun, its verbs, the rest."""
+
 ROW_SCHEMA: dict[str, pl.DataType] = {
     "file": pl.String(),
     "line": pl.Int64(),

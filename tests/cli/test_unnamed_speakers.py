@@ -98,22 +98,22 @@ def test_speakers_of_one_file_do_not_hide_those_of_another(tmp_path: Path) -> No
     assert run.scan("messages").collect().height == 2 * N_GUEST
 
 
-def test_turns_alternate_if_asked_or_if_nothing_names_speakers(tmp_path: Path) -> None:
-    path = written(tmp_path / "log.jsonl", chats("src"))
-    words = ["--layout", "openai", "--column", "role=", "--level", 1]
-    code, _, said = score("guest_simulation", tmp_path, path, *words)
-    assert code == 0, said
-    assert "no turn says who speaks in" in said
-    run = fastscore.open_run(tmp_path / "run")
-    assert run.scan("messages").collect().height == 6  # three a dialogue
-    (tmp_path / "second").mkdir()
+def test_turns_alternate_only_if_asked(tmp_path: Path) -> None:
     unnamed = [{"messages": [{"content": text} for _, text in SAID]}]
-    path = written(tmp_path / "second" / "log.jsonl", unnamed)
-    words = ["--layout", "openai", "--level", 1]
-    code, _, said = score("guest_simulation", tmp_path / "second", path, *words)
-    assert code == 0, said
-    assert f"no turn says who speaks in {path}: turns alternate, the user begins." in said
-    assert "type --column role=KEY" in said
+    for number, chat in enumerate((chats("src"), unnamed)):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        path = written(folder / "log.jsonl", chat)
+        words = ["--layout", "openai", "--level", 1]
+        code, _, said = score("guest_simulation", folder, path, *words)
+        assert code == 3
+        code, _, said = score("guest_simulation", folder, path, *words, "--alternate", "user")
+        assert code == 0, said
+        run = fastscore.open_run(folder / "run")
+        assert run.scan("messages").collect().height == 3 * len(chat)  # three a dialogue
+    code, _, said = score("guest_simulation", tmp_path, path, *words)
+    assert "--column role=KEY" in said
+    assert "type --alternate user." in said
 
 
 @pytest.mark.parametrize(

@@ -15,21 +15,31 @@ Simple layouts (an array of turns, texts that are strings) are not read here but
 through `chat_rows`, one by one.
 """
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from itertools import product
+from operator import itemgetter
+from typing import Any, TypeVar
 
-from fastscore.logs.inputs.column_map import role_words
+from fastscore.logs.inputs.column_map import ORDER, role_words
 from fastscore.logs.inputs.document_values import (
     dump_json,
     first_at,
     json_of,
     load_json,
+    order_of,
     text_of,
     value_at,
 )
-from fastscore.logs.inputs.found_keys import speaker_key
-from fastscore.suites.chats import ANY_OTHER, ASSISTANT_ROLE, NOT_A_TURN, USER_ROLE, ChatLayout
+from fastscore.suites.chats import (
+    ANY_OTHER,
+    ASSISTANT_ROLE,
+    BEFORE_REPLY,
+    NOT_A_TURN,
+    USER_ROLE,
+    ChatLayout,
+)
 from fastscore.suites.declarations import Chat, Column, Source
 
 _ALL = "*"
@@ -42,6 +52,7 @@ _ARRAYS = ("[{", "[[", "[(")
 _OTHER = {USER_ROLE: ASSISTANT_ROLE, ASSISTANT_ROLE: USER_ROLE}
 
 Json = dict[str, Any]
+T = TypeVar("T")
 _MOST_TABLES = 64
 _TABLES: "dict[int, tuple[Chat, Mapping[str, str], KeptKeys]]" = {}
 """By the identity of a chat, which is kept so that no other has it."""
@@ -96,14 +107,15 @@ def chat_rows(document: Any, chat: Chat, name: str) -> list[Any]:
         ]
     if isinstance(document, list) and not _are_turns(document, chat.layout):
         return _rows_of({}, None, chat) if document else []
-    found = list(_dialogues(document, chat.layout))
+    found = list(dialogues_of(document, chat.layout))
     rows: list[Any] = []
     for number, (key, dialogue) in enumerate(found, 1):
         own = f"{name}:{number}" if len(found) > 1 else name
+        each = list(threads(dialogue, chat.layout))
         # a dialogue of a row needs no name, unless several share the row
-        fallback = own if chat.native.dialogue_key or len(found) > 1 else None
-        beside = _beside(dialogue, document, key, chat, fallback)
-        for suffix, turns in _threads(dialogue, chat.layout):
+        is_named = chat.native.dialogue_key or len(found) > 1 or len(each) > 1
+        beside = _beside(dialogue, document, key, chat, own if is_named else None)
+        for suffix, turns in each:
             named = dict(beside)
             if suffix and named.get(chat.rows.id) is not None:
                 named[chat.rows.id] = f"{named[chat.rows.id]}:{suffix}"
@@ -141,9 +153,16 @@ def _turn_rows(document: Any, chat: Chat) -> list[Json]:
     """Return the row of a turn."""
     if isinstance(document, list):
         return [row for each in document for row in chat_rows(each, chat, "")]
-    turn = _turn(document, chat.layout, None)
+    turn = row_turn(document, chat.layout)
     beside = _beside(document, document, None, chat, None)
+    if chat.layout.sort_by:
+        beside[ORDER] = order_of(value_at(document, chat.layout.sort_by))
     return [beside | row if isinstance(row, dict) else row for row in _written(turn, chat)]
+
+
+def row_turn(document: Json, layout: ChatLayout) -> Turn:
+    """Return the turn that a row is."""
+    return _turn(document, layout, None)
 
 
 def plain_turns(text: str, chat: Chat) -> str | None:
@@ -158,7 +177,7 @@ def plain_turns(text: str, chat: Chat) -> str | None:
         return None
     speaker, said = chat.layout.speaker[0], chat.layout.text[0]
     written = []
-    for turn in _with_roles(turns, chat.layout):
+    for turn in turns:
         if _is_no_turn(turn, chat):
             continue
         row = dict(turn.found)
@@ -179,7 +198,16 @@ def _put(row: Json, path: str, value: Any) -> None:
     _put(inside, rest, value)
 
 
-def _dialogues(document: Any, layout: ChatLayout) -> Iterator[tuple[str | None, Any]]:
+def all_dialogues(document: Any, layout: ChatLayout) -> Iterator[Any]:
+    """Yield the dialogues of a document, also those of an array of documents."""
+    if isinstance(document, list) and _are_dialogues(document, layout):
+        for each in document:
+            yield from all_dialogues(each, layout)
+    elif isinstance(document, dict | list):
+        yield from (dialogue for _, dialogue in dialogues_of(document, layout))
+
+
+def dialogues_of(document: Any, layout: ChatLayout) -> Iterator[tuple[str | None, Any]]:
     """Yield the dialogues of a document, each with the key that it has there."""
     for place in layout.dialogues:
         found = list(_dialogues_at(document, place, layout))
@@ -230,6 +258,13 @@ def is_dialogue(document: Any, layout: ChatLayout) -> bool:
     )
 
 
+def holds_dialogues(document: Any, layout: ChatLayout) -> bool:
+    """Tell whether dialogues stand where a layout has them, also in one of an array's documents."""
+    if isinstance(document, list) and _are_dialogues(document, layout):
+        return any(holds_dialogues(each, layout) for each in document)
+    return isinstance(document, dict) and is_dialogue(document, layout)
+
+
 def is_array_of_turns(document: Any) -> bool:
     """Tell whether a document is an array of objects or of arrays; one of texts may be a turn."""
     return isinstance(document, list) and any(isinstance(each, list | dict) for each in document)
@@ -271,28 +306,16 @@ def counted_rows(record: Json, source: Source) -> Iterator[Json]:
     chat = source.chat
     if chat is None:
         raise TypeError("the source reads no chats")
-    for row in chat_rows(_document_of(record, source), chat, ""):
+    for row in chat_rows(document_of(record, source), chat, ""):
         if not isinstance(row, dict):
             continue
         yield row | {chat.rows.array: [row]} if source.joins_turns else row
 
 
-def _document_of(record: Json, source: Source) -> Any:
+def document_of(record: Json, source: Source) -> Any:
     """Return the document that is seen as a record: an array may be a row by itself."""
     name = array_name(source)
     return record[name] if name is not None and set(record) == {name} else record
-
-
-def names_no_speaker(record: Json, source: Source) -> bool:
-    """Tell whether a dialogue consists of objects none of which says who speaks."""
-    chat = source.chat
-    if chat is None or chat.layout.is_row_per_turn or chat.layout.replies:
-        return False
-    found = (
-        _turns(each, chat.layout)
-        for _, each in _dialogues(_document_of(record, source), chat.layout)
-    )
-    return any(turns and all(turn.role is None and turn.found for turn in turns) for turns in found)
 
 
 def counted_source(source: Source) -> Source:
@@ -317,69 +340,116 @@ def _has_turns(dialogue: Any, layout: ChatLayout) -> bool:
     if isinstance(dialogue, list):
         return True
     return isinstance(dialogue, dict) and any(
-        first_at(dialogue, paths) is not None for paths in layout.turns
+        _values(dialogue, path) for paths in layout.turns for path in paths
     )
 
 
-def _threads(dialogue: Any, layout: ChatLayout) -> Iterator[tuple[str, list[Turn] | None]]:
-    """Yield a dialogue's turns, or those of every path through its tree; None without any."""
-    if layout.replies:
+def threads(dialogue: Any, layout: ChatLayout) -> Iterator[tuple[str, list[Turn] | None]]:
+    """Yield a dialogue's turns, None without any; of trees and candidates each with its number."""
+    if layout.replies or layout.parent:
         root = first_at(dialogue, layout.turns[0])
-        paths = list(_paths(root, layout.replies)) if isinstance(root, dict) else []
-        for number, path in enumerate(paths, 1):
-            turns = [_turn(each, layout, None) for each in path]
-            yield str(number) if len(paths) > 1 else "", _with_roles(turns, layout)
-        if not paths:
-            yield "", None
-        return
-    found = _turns(dialogue, layout)
-    yield "", None if found is None else _with_roles(found, layout)
+        found = []
+        if isinstance(root, dict):
+            paths = _branch(root, dialogue, layout) if layout.parent else _paths(root, layout)
+            found = [[_turn(each, layout, None) for each in path] for path in paths]
+    else:
+        steps = list(_steps(dialogue, layout))
+        found = [turns for parts in product(*steps) if (turns := _joined(parts)) is not None]
+    for number, turns in enumerate(found, 1):
+        yield str(number) if len(found) > 1 else "", _in_order(turns, dialogue, layout)
+    if not found:
+        yield "", None
 
 
-def _paths(root: Json, replies: str) -> Iterator[list[Json]]:
+def _paths(root: Json, layout: ChatLayout) -> Iterator[list[Json]]:
     """Yield every path from a root to a leaf, in the order of the replies."""
     open_paths = [[root]]
     while open_paths:
         path = open_paths.pop()
-        below = path[-1].get(replies)
+        below = path[-1].get(layout.replies)
         inner = [each for each in below if isinstance(each, dict)] if below else []
         if not inner:
             yield path
         open_paths += [[*path, each] for each in reversed(inner)]
 
 
-def _turns(dialogue: Any, layout: ChatLayout) -> list[Turn] | None:
-    """Return a dialogue's turns, None if nothing is where they should be."""
+def _branch(nodes: Json, dialogue: Any, layout: ChatLayout) -> Iterator[list[Json]]:
+    """Yield the path to the last node of a dialogue: the one that it names, or that comes last."""
+    path: list[Json] = []
+    at = first_at(dialogue, layout.leaf)
+    at = next(reversed(nodes), None) if at not in nodes else at
+    while at in nodes and isinstance(nodes[at], dict) and len(path) < len(nodes):
+        path.append(nodes[at])
+        at = nodes[at].get(layout.parent)
+    yield path[::-1]
+
+
+def _steps(dialogue: Any, layout: ChatLayout) -> Iterator[list[list[Turn] | None]]:
+    """Yield for each place of turns what stands there, of candidates each."""
     if isinstance(dialogue, list):
-        return _listed_turns(dialogue, layout, None)
+        yield [_listed_turns(dialogue, layout, None)]
+        return
     said_by = dict(layout.said_by)
+    is_found = False
+    for paths in layout.turns:
+        for path in paths:
+            values = _values(dialogue, path)
+            if values:
+                is_found = True
+                yield [_listed_turns(value, layout, said_by.get(path)) for value in values]
+                break
+    if not is_found:
+        yield []
+
+
+def _values(dialogue: Any, path: str) -> list[Any]:
+    """Return the value at a path; of the elements of an array each, by their index."""
+    array, each, inner = path.partition(_EACH)
+    if not each:
+        value = value_at(dialogue, path)
+        return [] if value is None else [value]
+    elements = json_of(value_at(dialogue, array))
+    listed = [e for e in elements if isinstance(e, dict)] if isinstance(elements, list) else []
+    if all(isinstance(element.get("index"), int) for element in listed):
+        listed.sort(key=itemgetter("index"))
+    found = (value_at(element, inner.removeprefix(".")) for element in listed)
+    return [value for value in found if value is not None]
+
+
+def _joined(parts: Sequence[list[Turn] | None]) -> list[Turn] | None:
+    """Join turns that follow each other; None if one of the places has none."""
+    found: list[Turn] = []
+    for turns in parts:
+        if turns is None:
+            return None
+        found = followed_by(found, turns, _role_and_text)
+    return [replace(turn) for turn in found]
+
+
+def _in_order(turns: list[Turn], dialogue: Any, layout: ChatLayout) -> list[Turn]:
+    """Sort turns and name their speakers, as far as a layout says how."""
+    if layout.sort_by:
+        turns.sort(key=lambda turn: order_of(value_at(turn.found, layout.sort_by)))
     beside = {
         str(value): role
         for key, role in layout.beside
         if (value := value_at(dialogue, key)) is not None
     }
-    found: list[Turn] | None = None
-    for paths in layout.turns:
-        for path in paths:
-            value = value_at(dialogue, path)
-            if value is None:
-                continue
-            turns = _listed_turns(value, layout, said_by.get(path))
-            if turns is None:
-                return None
-            found = _followed_by(found or [], turns)
-            break
-    for turn in found or ():
+    for turn in turns:
         turn.role = beside.get(str(turn.role), turn.role)
-    return found
+    return _alternating(turns, layout)
 
 
-def _followed_by(turns: list[Turn], more: list[Turn]) -> list[Turn]:
-    """Add turns; some tools write the whole dialogue once more before its last reply."""
-    known = [(turn.role, turn.text) for turn in turns]
-    if known and [(turn.role, turn.text) for turn in more[: len(known)]] == known:
+def followed_by(turns: list[T], more: list[T], said: Callable[[T], Any]) -> list[T]:
+    """Add turns; what begins with all turns before is the whole dialogue once more."""
+    known = [said(turn) for turn in turns]
+    if known and [said(turn) for turn in more[: len(known)]] == known:
         return more
     return turns + more
+
+
+def _role_and_text(turn: Turn) -> tuple[Any, Any]:
+    return turn.role, turn.text
 
 
 def _listed_turns(value: Any, layout: ChatLayout, said_by: str | None) -> list[Turn] | None:
@@ -390,15 +460,17 @@ def _listed_turns(value: Any, layout: ChatLayout, said_by: str | None) -> list[T
             is_broken = said_by is None and value.lstrip().startswith(_ARRAYS)
             return None if is_broken else [Turn(said_by, value or None, {})]
     if isinstance(value, dict):
-        return [_turn(value, layout, said_by)]
+        return [_turn(each, layout, said_by) for each in _rows_of_lists(value, layout) or [value]]
     if not isinstance(value, list):
         return None
+    if not layout.speaker and _is_pair(value):
+        value = [value]
     if len(value) == 1 and isinstance(value[0], list) and not _is_pair(value[0]):
         return _listed_turns(value[0], layout, said_by)
     if value and all(_is_pair(each) for each in value) and not _has_places(layout):
         roles = (USER_ROLE, ASSISTANT_ROLE)
         return [
-            Turn(role, text or None, {})
+            Turn(role, text if isinstance(text, str) and text else None, {})
             for pair in value
             for role, text in zip(roles, pair, strict=True)
         ]
@@ -416,13 +488,34 @@ def _are_turns(values: Sequence[Any], layout: ChatLayout) -> bool:
     )
 
 
+def _rows_of_lists(value: Json, layout: ChatLayout) -> list[Json]:
+    """Return the turns that an object contains as lists of equal length; none of any other."""
+    lists = {key: each for key, each in value.items() if isinstance(each, list)}
+    keys = {next((k for k in paths if k in lists), "") for paths in (layout.speaker, layout.text)}
+    if "" in keys or len({len(lists[key]) for key in keys}) != 1:
+        return []
+    n_turns = len(lists[next(iter(keys))])
+    whole = {key: each for key, each in lists.items() if len(each) == n_turns}
+    return [dict(zip(whole, row, strict=True)) for row in zip(*whole.values(), strict=True)]
+
+
 def _is_pair(value: Any) -> bool:
-    """Tell whether a value is what a user said and the reply, as Gradio writes them."""
-    return (
-        isinstance(value, list)
-        and len(value) == _PAIR
-        and all(each is None or isinstance(each, str) for each in value)
-    )
+    """Tell whether a value is what a user said and the reply, as Gradio writes them.
+
+    An upload is an array or an object in the place of a text.
+    """
+    if not (isinstance(value, list) and len(value) == _PAIR):
+        return False
+    n_texts = sum(each is None or isinstance(each, str) for each in value)
+    uploads = [each for each in value if isinstance(each, list | dict)]
+    return n_texts > 0 and n_texts + len(uploads) == _PAIR and all(map(_is_upload, uploads))
+
+
+def _is_upload(value: Any) -> bool:
+    """Tell whether a value is a file that was uploaded: a path and a label, or an object of it."""
+    if isinstance(value, dict):
+        return any(key in value for key in ("path", "file", "url"))
+    return bool(value) and isinstance(value[0], str) and len(value) <= _PAIR
 
 
 def _has_places(layout: ChatLayout) -> bool:
@@ -443,24 +536,31 @@ def _turn(value: Any, layout: ChatLayout, said_by: str | None) -> Turn:
         role = None
     if isinstance(role, bool):
         role = str(role).lower()
-    return Turn(said_by if role is None else role, text_of(first_at(value, layout.text)), value)
+    text = text_of(first_at(value, layout.text))
+    if layout.without and isinstance(text, str):
+        text = _without_tags(text, layout.without)
+    return Turn(said_by if role is None else role, text, value)
 
 
-def _with_roles(turns: list[Turn], layout: ChatLayout) -> list[Turn]:
-    """Name the speakers of turns that take turns: no turn says who speaks, or only the last ones.
+def _without_tags(text: str, tags: Sequence[str]) -> str:
+    """Leave out what tags enclose; one may lack its beginning, or its end."""
+    for tag in tags:
+        name = re.escape(tag)
+        text = re.sub(rf"(?is)<{name}>.*?(</{name}>\s*|\Z)", "", text)
+        text = re.sub(rf"(?is)\A.*?</{name}>\s*", "", text)
+    return text
 
-    The last one before a turn with a role is the other speaker's; without any the user begins. None
-    is named if another key than the layout's probably says who speaks.
-    """
+
+def _alternating(turns: list[Turn], layout: ChatLayout) -> list[Turn]:
+    """Name the speakers of turns that take turns, if a layout says so."""
     named = next((place for place, turn in enumerate(turns) if turn.role is not None), len(turns))
-    if not named or any(turn.role is None for turn in turns[named:]):
+    if not layout.alternate or any(turn.role is None for turn in turns[named:]):
         return turns
-    unnamed = [turn.found for turn in turns[:named] if turn.found]
-    if layout.speaker and unnamed and speaker_key(unnamed, layout.text) is not None:
-        return turns
-    begins = USER_ROLE
-    if named < len(turns):
-        before = _OTHER.get(turns[named].role, USER_ROLE)
+    begins = layout.alternate
+    if begins == BEFORE_REPLY:
+        if named == len(turns) > 0:
+            return turns
+        before = _OTHER.get(turns[named].role, USER_ROLE) if turns else USER_ROLE
         begins = before if named % 2 else _OTHER[before]
     for place in range(named):
         turns[place].role = begins if place % 2 == 0 else _OTHER[begins]

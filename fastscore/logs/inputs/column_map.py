@@ -32,6 +32,12 @@ LEFT_OUT = NOT_A_TURN
 _TEXT_KEYS = ("content", "parts")
 """Where the texts of turns are, if neither the suite's names nor a map leads to one."""
 _CSV = "csv"
+REPLY = "reply"
+"""In a map, the place of the assistant's last turn, if the other turns are elsewhere."""
+CHAT_OPTIONS = ("alternate", "sort_by", "dialogue", "without")
+"""Options of any chats: who begins, what sorts turns, what names dialogues, tags left out."""
+ORDER = "order:"
+"""The column of what sorts rows that are turns. No suite declares such a name."""
 NOWHERE = "\0"
 """The path of a dialogue's name that is in no row: the file is the dialogue."""
 
@@ -52,16 +58,19 @@ class ColumnMap:
         Names of columns that stand there only in some logs: others were asked for.
     chat
         Where the parts of chats are, if the logs are chats; columns and values edit it.
+    chat_options
+        Fields of a `ChatLayout` that are given by themselves, and their values: `CHAT_OPTIONS`.
     """
 
     columns: tuple[tuple[str, str], ...] = ()
     values: tuple[tuple[str, str, str], ...] = ()
     optional: frozenset[str] = frozenset()
     chat: ChatLayout | None = None
+    chat_options: tuple[tuple[str, str], ...] = ()
 
     def __bool__(self) -> bool:
         """Whether anything stands elsewhere or is called otherwise."""
-        return bool(self.columns or self.values or self.chat)
+        return bool(self.columns or self.values or self.chat or self.chat_options)
 
     def __or__(self, other: "ColumnMap") -> "ColumnMap":
         """Return both maps; where they name the same, the other one's counts."""
@@ -72,6 +81,7 @@ class ColumnMap:
             tuple((*key, to) for key, to in values.items()),
             (self.optional - dict(other.columns).keys()) | other.optional,
             other.chat or self.chat,
+            tuple((dict(self.chat_options) | dict(other.chat_options)).items()),
         )
 
     @property
@@ -79,7 +89,9 @@ class ColumnMap:
         """What stands in a signature: nothing, where there is nothing."""
         columns = ",".join(f"{_plain(name)}={_plain(path)}" for name, path in self.columns)
         values = ",".join(":".join(map(_plain, value)) for value in self.values)
+        options = ",".join(f"{name}={_plain(value)}" for name, value in self.chat_options)
         named = {"layout": _digest(self.chat), "columns": columns, "values": values}
+        named |= {"chat": options}
         return tuple(f"{name}={text}" for name, text in named.items() if text)
 
 
@@ -91,7 +103,8 @@ def _digest(chat: ChatLayout | None) -> str:
     """Hash a layout by its content; nothing without one."""
     if chat is None:
         return ""
-    content = json.dumps(asdict(chat), sort_keys=True).encode()
+    read = {key: each for key, each in asdict(chat).items() if key not in ("needs", "ignored")}
+    content = json.dumps(read, sort_keys=True).encode()
     return hashlib.blake2b(content, digest_size=8).hexdigest()
 
 
@@ -107,12 +120,14 @@ def map_from(stored: Mapping[str, Any]) -> ColumnMap:
         values=_as_tuples(stored["values"]),
         optional=frozenset(stored["optional"]),
         chat=layout_from(stored["chat"]),
+        chat_options=_as_tuples(stored.get("chat_options", ())),
     )
 
 
 def map_from_signature(parts: Mapping[str, str], layout: Mapping[str, Any] | None) -> ColumnMap:
     """Return the map that the parts of a signature name, with a stored layout beside it."""
     columns = [pair.split("=") for pair in parts.get("columns", "").split(",") if pair]
+    options = [pair.split("=") for pair in parts.get("chat", "").split(",") if pair]
     values = [triple.split(":") for triple in parts.get("values", "").split(",") if triple]
     return ColumnMap(
         columns=tuple((unquote(name), unquote(path)) for name, path in columns),
@@ -120,6 +135,7 @@ def map_from_signature(parts: Mapping[str, str], layout: Mapping[str, Any] | Non
             (unquote(column), unquote(found), unquote(meant)) for column, found, meant in values
         ),
         chat=layout_from(layout),
+        chat_options=tuple((name, unquote(value)) for name, value in options),
     )
 
 
@@ -191,10 +207,29 @@ def map_of(flags: Sequence[Flag]) -> ColumnMap:
     """Return the map of columns and values that options make."""
     columns = (flag.words for flag in flags if flag.option == "column")
     values = (flag.words for flag in flags if flag.option == "value")
+    options = {flag.option: flag.words[0] for flag in flags if flag.option in CHAT_OPTIONS}
     return ColumnMap(
         tuple((name, path) for name, path in columns),
         tuple((name, found, meant) for name, found, meant in values),
+        chat_options=tuple(options.items()),
     )
+
+
+def chat_options(**given: str | None) -> ColumnMap:
+    """Return the map of options of chats, those that are given: `CHAT_OPTIONS`.
+
+    Raises
+    ------
+    UsageError
+        Turns that alternate begin with neither the user nor the assistant.
+    """
+    options = {name: value for name, value in given.items() if value is not None}
+    begins = options.get("alternate", USER_ROLE)
+    if begins not in (USER_ROLE, ASSISTANT_ROLE):
+        raise UsageError(
+            f"alternate is {begins!r}.", did_you_mean(begins, (USER_ROLE, ASSISTANT_ROLE))
+        )
+    return ColumnMap(chat_options=tuple(options.items()))
 
 
 def _split_flag(text: str, flag: str, expected: str) -> tuple[str, str]:
@@ -213,7 +248,11 @@ def map_source(source: Source, columns: ColumnMap) -> Source:
         A name that the source does not declare, a path that cannot lead to the column, or a layout
         of chats for a suite that does not score chats.
     """
-    chat = columns.chat or _own_layout(source, columns)
+    options = dict(columns.chat_options)
+    if options.keys() <= {"dialogue"} and options and source.chat_rows is None:
+        named = ColumnMap(((source.dialogue_key[0], options.pop("dialogue")),))
+        columns |= named
+    chat = columns.chat or _moved_layout(source, columns)
     asked = {name for name, path in columns.columns if path and name not in columns.optional}
     source = replace(source, asked_for=frozenset(asked))
     if chat is None:
@@ -224,16 +263,41 @@ def map_source(source: Source, columns: ColumnMap) -> Source:
             "The layout describes chats, and the suite does not score chats.",
             f"Map its columns with {parameter('columns')}.",
         )
-    chat, others = _edited(chat, rows, columns)
+    chat, others = _edited(_with_options(chat, options), rows, columns)
     native = _map_columns(source, _inside(others, rows))
     if chat.is_row_per_turn and rows.can_be_turns:
         native = _turn_source(native, rows)
+    elif chat.joined_by:
+        native = _of_several(native, rows)
+    if chat.is_row_per_turn and chat.sort_by:
+        native = replace(native, columns=(*native.columns, Column(name=ORDER, kind="json")))
     if _is_plain(chat, rows):
-        mapped = _map_columns(source, _compiled(chat, rows) | others)
+        formats = tuple(dict.fromkeys((*source.formats, _CSV)))
+        mapped = _map_columns(replace(source, formats=formats), _compiled(chat, rows) | others)
         read = Chat(layout=chat, rows=rows, native=native, is_plain=True)
         return replace(mapped, chat=read)
     read = Chat(layout=chat, rows=rows, native=native, is_plain=False)
     return replace(_shown(source, chat, rows, others), chat=read)
+
+
+def _with_options(chat: ChatLayout, options: Mapping[str, str]) -> ChatLayout:
+    """Edit a layout by the options of any chats."""
+    for name, value in options.items():
+        if name == "dialogue":
+            chat = replace(chat, id=((value,),), joined_by=(value,))
+        elif name == "without":
+            chat = replace(chat, without=(*chat.without, *value.split(",")))
+        elif name == "sort_by":
+            chat = replace(chat, sort_by=value)
+        else:
+            chat = replace(chat, alternate=value)
+    return chat
+
+
+def _of_several(source: Source, rows: ChatRows) -> Source:
+    """Return a source whose rows of one name are one dialogue."""
+    key = (rows.id, *(name for name in source.dialogue_key if name != rows.id))
+    return replace(source, dialogue_key=key, row_dialogues=())
 
 
 def _map_columns(source: Source, columns: ColumnMap) -> Source:
@@ -368,15 +432,10 @@ def _with_column(source: Source, changed: Column) -> Source:
     return replace(source, columns=columns)
 
 
-def _own_layout(source: Source, columns: ColumnMap) -> ChatLayout | None:
-    """Return the layout of a suite's own chats, if a map moves their turns or parts of them."""
+def own_layout(source: Source, *, in_array: bool = False) -> ChatLayout | None:
+    """Return the layout of a suite's own chats; None of a suite that does not score chats."""
     rows = source.chat_rows
     if rows is None:
-        return None
-    paths = dict(columns.columns)
-    moved = {rows.array, rows.speaker, rows.text} if rows.can_be_turns else {rows.array}
-    in_array = any(EACH in path for path in paths.values())
-    if not in_array and not {name.rpartition(EACH)[2] for name in paths} & (moved - {""}):
         return None
     items = source.column(rows.array).items if rows.array else source.columns
     speaker, text = (
@@ -384,9 +443,27 @@ def _own_layout(source: Source, columns: ColumnMap) -> ChatLayout | None:
     )
     return ChatLayout(
         turns=((rows.array,),) if rows.array else (),
+        is_row_per_turn=not rows.array and not in_array,
+        id=() if in_array else (source.column(rows.id).keys,),
         speaker=speaker.keys,
         text=(*text.keys, *(key for key in _TEXT_KEYS if key not in text.keys)),
     )
+
+
+def _moved_layout(source: Source, columns: ColumnMap) -> ChatLayout | None:
+    """Return the layout of a suite's own chats, if a map moves their turns or parts of them."""
+    rows = source.chat_rows
+    if rows is None:
+        return None
+    paths = dict(columns.columns)
+    moved = {rows.array, rows.speaker, rows.text} if rows.can_be_turns else {rows.array}
+    moved |= {REPLY}
+    in_array = any(EACH in path for path in paths.values())
+    is_moved = in_array or {name.rpartition(EACH)[2] for name in paths} & (moved - {""})
+    if not (is_moved or columns.chat_options):
+        return None
+    own = own_layout(source, in_array=in_array)
+    return own and (replace(own, id=()) if rows.array else own)
 
 
 def _edited(chat: ChatLayout, rows: ChatRows, columns: ColumnMap) -> tuple[ChatLayout, ColumnMap]:
@@ -394,8 +471,9 @@ def _edited(chat: ChatLayout, rows: ChatRows, columns: ColumnMap) -> tuple[ChatL
     others = []
     arrays: dict[str, str] = {}
     for full_name, full_path in columns.columns:
-        if not full_path and full_name.rpartition(EACH)[2] == rows.speaker:
-            chat = replace(chat, speaker=())
+        if full_name == REPLY:
+            said_by = (*chat.said_by, (full_path, ASSISTANT_ROLE))
+            chat = replace(chat, turns=(*chat.turns, (full_path,)), said_by=said_by)
             continue
         array, each, path = _checked_path(full_name, full_path)
         name = full_name.rpartition(EACH)[2]
@@ -475,6 +553,7 @@ def _is_plain(chat: ChatLayout, rows: ChatRows) -> bool:
     return (
         chat.dialogues == ("",)
         and not (chat.is_row_per_turn or chat.said_by or chat.beside or chat.replies or names_all)
+        and not (chat.parent or chat.alternate or chat.sort_by or chat.joined_by or chat.without)
         and len(chat.turns) == 1
         and len(chat.turns[0]) == 1
         and len(chat.id) <= 1
@@ -526,15 +605,17 @@ def _shown(source: Source, chat: ChatLayout, rows: ChatRows, others: ColumnMap) 
         paths |= {rows.array: chat.turns[0]}
     if len(chat.id) == 1:
         paths |= {rows.id: chat.id[0]}
+    source = replace(source, formats=tuple(dict.fromkeys((*source.formats, _CSV))))
     source = _map_columns(source, _inside(others, rows))
     columns = tuple(_at_paths(column, paths) for column in source.columns)
     source = replace(source, columns=columns)
-    if not rows.array and not chat.is_row_per_turn:
+    if not rows.array and not chat.is_row_per_turn and not chat.joined_by:
         source = replace(source, row_dialogues=source.formats)
+    if chat.joined_by and not chat.is_row_per_turn:
+        source = _of_several(source, rows)
     if not (chat.is_row_per_turn and rows.can_be_turns):
         return source
-    formats = tuple(dict.fromkeys((_CSV, *source.formats)))
-    return replace(source, formats=formats, dialogue_key=(rows.id,), row_dialogues=())
+    return replace(source, dialogue_key=(rows.id,), row_dialogues=())
 
 
 def _at_paths(column: Column, paths: Mapping[str, tuple[str, ...]]) -> Column:

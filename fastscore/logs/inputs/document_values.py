@@ -3,6 +3,7 @@
 import json
 from collections.abc import Sequence
 from contextlib import suppress
+from datetime import UTC, datetime
 from typing import Any
 
 import orjson
@@ -21,7 +22,9 @@ def text_of(content: Any) -> Any:
         return content
     if isinstance(content, list):
         texts = [text for part in content if (text := _text_of_part(part)) is not None]
-        return "\n".join(texts) if texts else None
+        # texts beside objects are one text with links and mentions, as Telegram writes it
+        is_one = {str, dict} <= {type(part) for part in content}
+        return ("" if is_one else "\n").join(texts) if texts else None
     if isinstance(content, dict):
         return _text_of_part(content)
     return content
@@ -75,6 +78,22 @@ def first_at(value: Any, paths: Sequence[str]) -> Any:
         if found is not None:
             return found
     return None
+
+
+def order_of(value: Any) -> tuple[int, float | str]:
+    """Return what a time or a number is sorted by; what is neither comes first."""
+    if isinstance(value, dict) and len(value) == 1:
+        value = next(iter(value.values()))  # {"$date": ...}
+    if isinstance(value, bool) or value is None:
+        return 0, 0.0
+    if isinstance(value, int | float):
+        return 1, float(value)
+    with suppress(ValueError):
+        return 1, float(value)
+    with suppress(ValueError, TypeError):
+        moment = datetime.fromisoformat(value)
+        return 2, (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+    return 0, 0.0
 
 
 def json_of(value: Any) -> Any:

@@ -357,7 +357,8 @@ def _look_at_object(
 
 
 def _is_archive(path: str) -> bool:
-    return path.lower().endswith(ARCHIVE_SUFFIX)
+    # logs of inspect_ai are archives of samples
+    return path.lower().endswith((ARCHIVE_SUFFIX, ".eval"))
 
 
 def _member_of(path: str, files: Sequence[InputFile]) -> InputFile:

@@ -118,8 +118,21 @@ def is_text(head: bytes) -> bool:
     return True
 
 
+_WHATSAPP = re.compile(
+    rb"(\xef\xbb\xbf|\xe2\x80\x8e)?"
+    rb"(\[\d{1,4}[./-]\d{1,2}[./-]\d{2,4},? \d{1,2}[:.]\d{2}[^\]\n]*\]|"
+    rb"\d{1,4}[./-]\d{1,2}[./-]\d{2,4},? \d{1,2}[:.]\d{2}[^\n]{0,12} -) [^\n]*"
+)
+
+
 def content_of(head: bytes) -> Content:
     """Tell what a file is by its first `HEAD_BYTES`."""
+    if _WHATSAPP.match(head):
+        return Content(
+            other="a chat as WhatsApp exports it",
+            advice="Write its messages as CSV with the columns conversation_id, created_at, "
+            "speaker and text.",
+        )
     if head[:1] in (b"{", b"[") and b"\x00" not in head:
         return _TEXT
     for magic, compression in _COMPRESSIONS:

@@ -358,6 +358,22 @@ def _side(path: str) -> int:
     return -1 if any(map(_PREDICTION.fullmatch, words)) else 0
 
 
+_REPLY = re.compile(
+    r"(resp|response|reply|replie|answer|output|completion|choice|candidate|chosen|pred|predict|"
+    r"prediction|predicted|generated|generation|hypothesis)s?"
+)
+
+
+def is_of_reference(name: str) -> bool:
+    """Tell whether a key is called as what a reply is compared with."""
+    return _side(name) > 0
+
+
+def is_of_reply(path: str) -> bool:
+    """Tell whether a key, or one above it, is called as what a model wrote."""
+    return any(_REPLY.fullmatch(word.casefold()) for word in _WORDS.findall(path))
+
+
 def nearest_words(name: str, words: Iterable[str], known: Collection[str]) -> list[Flag]:
     """Return the flags to type for words of a column that probably stand for known ones."""
     flags = []
@@ -414,12 +430,11 @@ def _scalars(turn: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 def _rank(path: str, words: Sequence[str]) -> int:
     """Return how surely the values of a path are speakers; 0 if they are none."""
     distinct = set(words)
-    if len(distinct) > _MOST_SPEAKERS:
+    if not _SPEAKERS <= len(distinct) <= _MOST_SPEAKERS:
         return 0
-    meanings = set(role_meanings(distinct).values())
-    if USER_ROLE in meanings or (ASSISTANT_ROLE in meanings and len(distinct) > 1):
+    if {USER_ROLE, ASSISTANT_ROLE} & set(role_meanings(distinct).values()):
         return 3
-    if not _SPEAKERS <= len(distinct) <= max(_SPEAKERS, len(words) // 2):
+    if len(distinct) > max(_SPEAKERS, len(words) // 2):
         return 0
     if name_similarity("speaker", path.rpartition(".")[2]):
         return 2

@@ -17,10 +17,17 @@ from typing import Any
 
 from fastscore.errors import UsageError, did_you_mean
 from fastscore.extras import entry_points
-from fastscore.logs.inputs.column_map import NO_MAP, ColumnMap, column_map
+from fastscore.logs.inputs.column_map import NO_MAP, ColumnMap, chat_options, column_map
 from fastscore.logs.inputs.document_values import dump_json, load_json
 from fastscore.options import TEXT_BYTES, parse_toml, read_option_file
-from fastscore.suites.chats import NOT_A_TURN, ROLES, ChatLayout
+from fastscore.suites.chats import (
+    ASSISTANT_ROLE,
+    BEFORE_REPLY,
+    NOT_A_TURN,
+    ROLES,
+    USER_ROLE,
+    ChatLayout,
+)
 from fastscore.wording import parameter
 
 GROUP = "fastscore.layouts"
@@ -28,10 +35,22 @@ SUFFIX = ".toml"
 _TABLES = ("columns", "values")
 _CHAT = "chat"
 _WORDS = ("roles", "said_by", "beside")
-_STEPS = ("id", "turns")
-_PATHS = ("dialogues", "model", "condition", "speaker", "text")
-_ROW_PER_TURN, _REPLIES = "is_row_per_turn", "replies"
-_CHAT_KEYS = (*_PATHS, *_STEPS, *_WORDS, _ROW_PER_TURN, _REPLIES)
+_STEPS = ("id", "turns", "needs")
+_PATHS = (
+    "dialogues",
+    "model",
+    "condition",
+    "speaker",
+    "text",
+    "leaf",
+    "joined_by",
+    "without",
+    "ignored",
+)
+_ROW_PER_TURN = "is_row_per_turn"
+_KEYS = ("replies", "parent", "alternate", "sort_by")
+_BEGIN = (USER_ROLE, ASSISTANT_ROLE, BEFORE_REPLY)
+_CHAT_KEYS = (*_PATHS, *_STEPS, *_WORDS, _ROW_PER_TURN, *_KEYS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +125,21 @@ def layout_map(name: str | None, suite: str) -> ColumnMap:
     return load_layout(name).of(suite) if name else NO_MAP
 
 
+def given_map(
+    suite: str,
+    layout: str | None,
+    columns: Mapping[str, str] | None,
+    values: Mapping[str, Mapping[str, str]] | None,
+    alternate: str | None,
+    sort_by: str | None,
+    dialogue: str | None,
+    without: str | None,
+) -> ColumnMap:
+    """Return the map that a caller gives: columns and values win over a layout."""
+    options = chat_options(alternate=alternate, sort_by=sort_by, dialogue=dialogue, without=without)
+    return layout_map(layout, suite) | column_map(columns, values) | options
+
+
 @cache
 def _places() -> Mapping[str, Traversable]:
     bundled = files(__package__).joinpath("layouts")
@@ -177,6 +211,9 @@ def _chat(place: Traversable, table: Any) -> ChatLayout:
     roles = found.get("roles", ())
     if not found.get("turns") and not found.get(_ROW_PER_TURN):
         raise UsageError(f"{place}: chat has no turns, nor is_row_per_turn = true.")
+    begins = found.get("alternate", "")
+    if begins not in ("", *_BEGIN):
+        raise UsageError(f"{place}: alternate is {begins!r}.", did_you_mean(begins, _BEGIN))
     for _, meant in (*found.get("said_by", ()), *found.get("beside", ())):
         if meant not in ROLES:
             raise UsageError(f"{place}: there is no role {meant!r}.", did_you_mean(meant, ROLES))
@@ -189,7 +226,7 @@ def _chat_value(key: str, value: Any) -> Any:
     """Return the value of a key of chats as `ChatLayout` has it; None if it has another type."""
     if key == _ROW_PER_TURN:
         return value if isinstance(value, bool) else None
-    if key == _REPLIES:
+    if key in _KEYS:
         return value if isinstance(value, str) else None
     if key in _WORDS:
         is_table = isinstance(value, Mapping) and all(isinstance(v, str) for v in value.values())
@@ -214,7 +251,7 @@ def _paths(value: Any) -> tuple[str, ...] | None:
 def _expected(key: str) -> str:
     if key == _ROW_PER_TURN:
         return "true or false"
-    if key == _REPLIES:
+    if key in _KEYS:
         return "a key"
     return "a table of words" if key in _WORDS else "a path, or a list of paths"
 
@@ -282,8 +319,7 @@ def _chat_lines(chat: ChatLayout) -> Iterator[str]:
             yield f"{key} = {_toml(value)}"
     if chat.is_row_per_turn:
         yield f"{_ROW_PER_TURN} = true"
-    if chat.replies:
-        yield f"{_REPLIES} = {_toml(chat.replies)}"
+    yield from (f"{key} = {_toml(value)}" for key in _KEYS if (value := getattr(chat, key)))
     for key in _WORDS:
         words = getattr(chat, key)
         if words:

@@ -5,13 +5,14 @@ Each document is converted separately. Its rows have its file, line and byte off
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
 import polars as pl
 
-from fastscore.logs.inputs.chats import chat_rows
-from fastscore.logs.inputs.column_map import EACH
+from fastscore.logs.inputs.chats import chat_rows, followed_by
+from fastscore.logs.inputs.column_map import EACH, ORDER
 from fastscore.logs.inputs.document_values import dump_json, json_of, load_json
 from fastscore.logs.inputs.files import Format
 from fastscore.logs.read.lines import BOM, Lines
@@ -112,6 +113,7 @@ def document_source(source: Source) -> Source:
     paths = [path for paths in (*layout.id, *layout.turns) for path in paths]
     paths += [*layout.model, *layout.condition, *(key for key, _ in layout.beside)]
     paths += [place.removesuffix("[]").removesuffix("*") for place in layout.dialogues]
+    paths += [*layout.leaf, *([layout.sort_by] if layout.sort_by else [])]
     if layout.is_row_per_turn:
         paths += [*layout.speaker, *layout.text]
     paths += [key for column in native.columns for key in column.keys]
@@ -187,6 +189,48 @@ def joined_turns(frame: pl.DataFrame, source: Source) -> pl.DataFrame:
         .with_columns(pl.format("[{}]", rows.array).alias(rows.array))
         .select(*ROW_SCHEMA, *(column.name for column in source.columns))
     )
+
+
+def sorted_turns(frame: pl.DataFrame, source: Source) -> pl.DataFrame:
+    """Sort the rows of each dialogue by what says their order; dialogues stay where they begin."""
+    if source.chat is None or ORDER not in frame.columns:
+        return frame
+    row, dialogue = pl.int_range(pl.len()), ("file", source.chat.rows.id)
+    order = frame[ORDER].str.json_decode(pl.List(pl.Float64))
+    return (
+        frame.with_columns(order, first=row.first().over(dialogue))
+        .sort("first", ORDER, maintain_order=True)
+        .drop(ORDER, "first")
+    )
+
+
+def joined_documents(frame: pl.DataFrame, source: Source) -> pl.DataFrame:
+    """Join the documents of each dialogue; one that begins with all turns before replaces them."""
+    chat = source.chat
+    if chat is None or not chat.layout.joined_by or chat.layout.is_row_per_turn:
+        return frame
+    keys, rows = ["file", *source.dialogue_key], chat.rows
+    frame = frame.with_row_index("row")
+    kept: list[int] = []
+    written: dict[int, str] = {}
+    for _, group in frame.group_by(keys, maintain_order=True):
+        if rows.array:
+            turns: list[Any] = []
+            for text in group[rows.array]:
+                turns = followed_by(turns, load_json(text or "[]"), dump_json)
+            written[group["row"][0]] = dump_json(turns).decode()
+            continue
+        lines = group.group_by("line", "byte_offset", maintain_order=True)
+        numbered: list[tuple[int, Any, Any]] = []
+        for _, line in lines:
+            said = line.select("row", rows.speaker, rows.text).rows()
+            numbered = followed_by(numbered, said, itemgetter(1, 2))
+        kept += [row for row, *_ in numbered]
+    frame = frame.filter(pl.col("row").is_in([*kept, *written]))
+    if rows.array:
+        arrays = pl.col("row").replace_strict(written, return_dtype=pl.String)
+        frame = frame.with_columns(arrays.alias(rows.array))
+    return frame.drop("row")
 
 
 def _message_parts(text: str) -> Any:

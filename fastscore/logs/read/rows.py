@@ -52,9 +52,11 @@ from fastscore.logs.read.batches import (
 from fastscore.logs.read.chat_lines import (
     chat_lines,
     document_lines,
+    joined_documents,
     joined_turns,
     line_source,
     reads_documents,
+    sorted_turns,
 )
 from fastscore.logs.read.columns import EXPECTED, KINDS, Converted, convert_columns
 from fastscore.logs.read.csv_records import read_records
@@ -146,6 +148,7 @@ def join_parts(parts: Iterable[Part], source: Source) -> Rows:
     rejects = [reject for part in parts for reject in part.rejects] + of_files.more()
     frame = _concatenated(frames) if frames else pl.DataFrame(schema=part_schema(source))
     n_rows = frame.height
+    frame = joined_documents(sorted_turns(frame, source), source)
     if source.joins_turns:
         frame = joined_turns(frame, source)
     counts = {

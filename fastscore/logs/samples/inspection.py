@@ -26,9 +26,8 @@ from fastscore.logs.integrity.rejects import cut
 from fastscore.logs.samples.column_samples import RequiredColumn, all_columns
 from fastscore.logs.samples.records import beginning_of, records
 from fastscore.logs.samples.screening import UnknownWordsError, screen
-from fastscore.logs.samples.suggestions import ROW_PER_TURN
 from fastscore.suites.declarations import ALL_METRICS, Source
-from fastscore.wording import TYPE, Flag, layout_flag, typed
+from fastscore.wording import TYPE, Flag, typed
 
 EXAMPLE_CHARACTERS = 60
 ARRAY = "array"
@@ -241,9 +240,11 @@ def _fit(file: InputFile, found: FoundKeys, suite: str, source: Source, try_read
     rows = source.chat_rows
     columns = NO_MAP
     flags: tuple[Flag, ...] = ()
-    if file.format == "csv" and rows is not None and rows.can_be_turns:
-        columns, flags = layout_map(ROW_PER_TURN, suite), (layout_flag(ROW_PER_TURN),)
-    file = _as_read(file, map_source(source, columns))
+    own_formats = source.formats
+    if rows is not None:
+        # any format is read by a layout
+        source = replace(source, formats=tuple(dict.fromkeys((*own_formats, file.format))))
+    file = _as_read(file, source)
     if not found.rows:
         raise InputError(f"{file.path}: no row was found.")
     for _ in range(_ROUNDS):
@@ -255,6 +256,8 @@ def _fit(file: InputFile, found: FoundKeys, suite: str, source: Source, try_read
             flags = (*flags, *error.flags)
             columns = columns | _map_of(error.flags, suite)
         else:
+            if file.format not in own_formats and not columns:
+                raise InputError(f"{file.path!r} is a CSV file, which this suite does not read.")
             trial = try_reading(file, suite, columns)
             if not trial.n_scored:
                 raise InputError(trial.fault or "nothing of the first rows would be scored")

@@ -13,7 +13,6 @@ from itertools import islice, pairwise
 from typing import Any
 
 from fastscore.errors import InputError, UnmappedLogError, counted, listed
-from fastscore.logs.inputs.chats import names_no_speaker
 from fastscore.logs.inputs.files import STDIN, InputFile
 from fastscore.logs.inputs.found_keys import (
     KINDS,
@@ -30,6 +29,7 @@ from fastscore.logs.inputs.found_keys import (
 )
 from fastscore.logs.integrity.rejects import cut
 from fastscore.logs.read.json_documents import first_text
+from fastscore.logs.samples.chat_rules import chat_error, chat_notes, foreign_rows
 from fastscore.logs.samples.column_samples import (
     ColumnSample,
     FileSample,
@@ -51,7 +51,7 @@ from fastscore.logs.samples.suggestions import (
 )
 from fastscore.suites.chats import USER_ROLE
 from fastscore.suites.declarations import Source
-from fastscore.wording import Flag, column_flag, command_text, layout_flag, typed, value_flag
+from fastscore.wording import Flag, column_flag, command_text, typed, value_flag
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +124,11 @@ def screen(
     for seen in kept:
         check_ids(suite, source, seen)
     notes = [_left_note(suite, left)] if left else []
-    notes += _alternating_notes(source, kept)
+    notes += [
+        f"{seen.file.path}: {note}"
+        for seen in kept
+        for note in chat_notes(source, islice(seen.read(), ROWS_SAMPLED))
+    ]
     aside = {seen.file.path for seen in left}
     stays = tuple(file for file in files if file.path not in aside)
     notes += _pooled_notes(stays, kept)
@@ -145,6 +149,10 @@ def _check_together(suite: str, source: Source, kept: Sequence[FileSample]) -> N
     kept = [seen for seen in kept if seen.rows] or kept
     if lacking:
         raise lacking_error(suite, source, lacking, kept)
+    for seen in kept:
+        contradiction = chat_error(seen.file.path, source, seen.read())
+        if contradiction is not None:
+            raise contradiction
     for need, counts in samples.items():
         shown = (suite, source, need, counts, kept)
         error = words_error(*shown) or speakers_error(*shown)
@@ -174,23 +182,6 @@ def _left_note(suite: str, left: Sequence[FileSample]) -> str:
         names[place] += f" ({why})"
     what = "1 file is no log" if len(left) == 1 else f"{len(left):,} files are no logs"
     return f"left aside, as {what} of {suite}: {listed(names, SHOWN, '; ')}"
-
-
-def _alternating_notes(source: Source, kept: Sequence[FileSample]) -> list[str]:
-    """Name the files in which no turn says who speaks, so that turns alternate."""
-    if source.chat is None:
-        return []
-    named = [
-        seen.file.path
-        for seen in kept
-        if any(names_no_speaker(row, source) for row in islice(seen.read(), ROWS_SAMPLED))
-    ]
-    if not named:
-        return []
-    return [
-        f"no turn says who speaks in {listed(named, SHOWN)}: turns alternate, the user begins. If "
-        f"a key names the speaker, type {typed([column_flag(source.chat.rows.speaker, 'KEY')])}"
-    ]
 
 
 def _pooled_notes(files: Sequence[InputFile], kept: Sequence[FileSample]) -> list[str]:
@@ -314,10 +305,10 @@ def foreign_error(suite: str, source: Source, foreign: Sequence[FileSample]) -> 
     if lacking:
         return lacking_error(suite, source, lacking[0].lacking, lacking)
     first = foreign[0]
-    layout = layout_of_arrays(suite, source, first) if beginning(first).startswith("[") else None
+    flags = layout_of_arrays(suite, source, first) if beginning(first).startswith("[") else []
     return UnmappedLogError(
         f"{_named(foreign)}: {describe_no_row(first)}.",
-        [layout_flag(layout)] if layout else [],
+        flags,
         unless=_what_is_read(first),
     )
 
@@ -328,7 +319,24 @@ def describe_no_row(seen: FileSample) -> str:
     return f"{what}; it begins with {beginning(seen)!r}"
 
 
+_FOREIGN_LINES = (
+    (
+        re.compile(r"\s*[\[{(]+\s*'"),
+        "It is Python's repr, with single quotes: write each row by json.dumps.",
+    ),
+    (
+        re.compile(r"[^\[{\"]{3,}\{\s*\""),
+        "A log prefix stands before the JSON: `sed 's/^[^{]*//'` leaves it out.",
+    ),
+)
+"""How lines begin that are no JSON, and how they are converted."""
+
+
 def _what_is_read(seen: FileSample) -> str:
+    begins = first_text(seen.file.location, seen.file.compression).decode(errors="replace")
+    for pattern, advice in _FOREIGN_LINES:
+        if pattern.match(begins):
+            return advice
     if seen.file.format == "json":
         return "A JSON document holds an object, or an array of them."
     if beginning(seen).startswith("[{"):
@@ -352,8 +360,11 @@ class MissingColumnsError(UnmappedLogError):
 
 def lacking_error(
     suite: str, source: Source, lacking: Sequence[RequiredColumn], seen: Sequence[FileSample]
-) -> MissingColumnsError:
+) -> UnmappedLogError:
     """Make the error of rows that lack what all metrics need, or what was asked for."""
+    of_others = foreign_rows(seen[0].file.path, seen[0].read())
+    if of_others is not None:
+        return of_others
     found = count_keys(seen[0].read())
     mark_speakers(found, seen[0].read())
     advice = suggested(source, lacking, found)
@@ -379,11 +390,20 @@ def lacking_error(
     error = MissingColumnsError(
         "\n".join(lines),
         flags_to_type(suite, source, lacking, advice, found, seen[0]),
-        unless=f"Name its key: {typed([column_flag(lacking[0].name, 'KEY')])}. "
-        f"{command_text('inspect')} lists the keys of a log and the suites that it fits.",
+        unless=_key_to_name(source, lacking[0]),
     )
     error.absent = absent
     return error
+
+
+def _key_to_name(source: Source, need: RequiredColumn) -> str:
+    """Ask for the key of what is lacking, of speakers also whether they alternate."""
+    named = f"Name its key: {typed([column_flag(need.name, 'KEY')])}. "
+    rows = source.chat_rows
+    if source.chat is not None and rows is not None and need.name == rows.speaker:
+        alternate = typed([Flag("alternate", (USER_ROLE,))])
+        return f"{named}If turns alternate and the user begins, type {alternate}."
+    return f"{named}{command_text('inspect')} lists the keys of a log and the suites that it fits."
 
 
 def words_error(
@@ -438,7 +458,7 @@ def _question(source: Source, need: RequiredColumn, counts: ColumnSample, meant:
     if source.chat is None and need.holder is not None:
         # in the suite's own arrays only texts are words
         example.insert(0, column_flag(need.name, need.name))
-    return f"Say what they mean, for example {typed(example)}."
+    return f"Say who is who, in this way or the other way round, for example {typed(example)}."
 
 
 def word_flags(

@@ -2,13 +2,15 @@
 
 import re
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import islice
-from operator import itemgetter
+from operator import attrgetter
+from typing import Any
 
+from fastscore.errors import UnmappedLogError
 from fastscore.logs.inputs.chats import BARE, counted_rows, is_array_of_turns
-from fastscore.logs.inputs.column_map import EACH, NO_MAP, ColumnMap, map_source
-from fastscore.logs.inputs.document_values import json_of
+from fastscore.logs.inputs.column_map import EACH, NO_MAP, REPLY, ColumnMap, map_source
 from fastscore.logs.inputs.files import STDIN, InputFile
 from fastscore.logs.inputs.found_keys import (
     ANY_KEY,
@@ -20,20 +22,19 @@ from fastscore.logs.inputs.found_keys import (
     nearest_key,
 )
 from fastscore.logs.inputs.layout import layout_names, load_layout
+from fastscore.logs.samples.chat_rules import first_unread, has_keys_of, reads_alike
 from fastscore.logs.samples.column_samples import (
     FileSample,
     Known,
     RequiredColumn,
-    arrays_of,
     sample_file,
-    stored,
 )
 from fastscore.logs.samples.records import read_records, records
 from fastscore.suites.declarations import Column, Source
-from fastscore.wording import Flag, column_flag, layout_flag
+from fastscore.wording import Flag, column_flag, layout_flag, typed
 
 _ARRAYS_TRIED = 20
-_FEWEST_VALUES = 3
+_FEWEST_VALUES = 2
 _DIGITS = re.compile(r"\d+")
 ROW_PER_TURN = "turns"
 """The layout of rows that are turns."""
@@ -89,7 +90,7 @@ def _suggested(
 def _own_arrays(found: FoundKeys) -> list[str]:
     """Return the arrays that are no values of a map: one of several dialogues by their ids.
 
-    A map has three values or more whose objects have the same keys, or names that differ in digits.
+    Several whose objects have the same keys are dialogues each, or sides of one.
     """
     by_shape: dict[tuple[str, frozenset[str]], list[str]] = {}
     for path in found.arrays:
@@ -134,14 +135,10 @@ def flags_to_type(
     seen: FileSample,
 ) -> list[Flag]:
     """Return what to type: a layout that fits, else columns; nothing if none is near."""
-    has_own_array = any(c.items for c in source.columns) and not any(
-        need.column.items for need in lacking
-    )
-    records = list(islice(seen.read(), ROWS_SAMPLED))
-    if source.chat is None and (not has_own_array or not _are_turns(records, source)):
-        layout = fitting_layout(records, suite, source, seen)
-        if layout is not None:
-            return [layout_flag(layout)]
+    if source.chat is None:
+        flags = fitting_layout(list(islice(seen.read(), ROWS_SAMPLED)), suite, source, seen)
+        if flags:
+            return flags
     flags = [column_flag(need.name, advice[need.place]) for need in lacking if need.place in advice]
     held = [need.holder for need in lacking if need.column.items or need.holder]
     if held and advice:
@@ -149,64 +146,90 @@ def flags_to_type(
     return list(dict.fromkeys(flags))
 
 
-def _are_turns(records: Sequence[Record], source: Source) -> bool:
-    """Tell whether the suite's own array contains objects that are turns.
-
-    Others are lists, texts, or objects that contain arrays of objects as dialogues do.
-    """
-    arrays = [
-        json_of(stored(record, column)[1]) for record in records for column in arrays_of(source)
-    ]
-    firsts = [array[0] for array in arrays if isinstance(array, list) and array]
-    values = (value for first in firsts if isinstance(first, dict) for value in first.values())
-    is_bare = all(set(record) == {source.array_column} for record in records)
-    if is_bare and any(
-        isinstance(each, list) and each and isinstance(each[0], dict) for each in values
-    ):
-        return False
-    return not firsts or any(isinstance(first, dict) for first in firsts)
-
-
-def layout_of_arrays(suite: str, source: Source, seen: FileSample) -> str | None:
-    """Return the layout that reads the arrays of a file in which no object is; None without one."""
+def layout_of_arrays(suite: str, source: Source, seen: FileSample) -> list[Flag]:
+    """Return the flags of the layout that reads the arrays of a file in which no object is."""
     if source.chat_rows is None or source.chat is not None:
-        return None
+        return []
     rows = records(seen.file, BARE, holds_rows=is_array_of_turns)
     return fitting_layout(list(islice(rows, ROWS_SAMPLED)), suite, source, seen)
 
 
 def fitting_layout(
     records: Sequence[Record], suite: str, source: Source, seen: FileSample
-) -> str | None:
-    """Return the name of the layout by which a file has all that is needed; None without one.
+) -> list[Flag]:
+    """Return the flags of the layout that a file is in; none without one, or of several.
 
-    The best finds most turns of known speakers in the first records, then has fewest speakers that
-    it does not know, then is the simplest.
+    A file is in a layout if a dialogue of its first rows has the layout's own keys, some speakers
+    are known, and no reply is left unread. Of layouts that read the same the simplest is taken.
     """
-    ranked = []
+    found = list(_layouts_of(records, suite, source))
+    complete = [each for each in found if not each.unread]
+    fits = [each for each in complete or found if _has_all(each.source, seen)]
+    # what another layout takes for parts of one dialogue are no dialogues by their keys
+    fits = [each for each in fits if not each.is_inside] or fits
+    if not fits:
+        return []
+    best = min(fits, key=attrgetter("rank"))
+    others = [each.name for each in fits if not reads_alike(best.source, each.source, records)]
+    if others:
+        raise UnmappedLogError(
+            f"{seen.file.path}: it is in several layouts, which read it in different ways: "
+            f"{', '.join(sorted((best.name, *others)))}.",
+            [],
+            unless=f"Type one of them, for example {typed([layout_flag(best.name)])}.",
+        )
+    reply = [column_flag(REPLY, best.unread)] if best.unread else []
+    return [layout_flag(best.name), *reply]
+
+
+@dataclass(frozen=True, slots=True)
+class _Fit:
+    """A layout whose keys a file has: the source by it, a reply that it leaves unread, its rank.
+
+    ``is_inside`` tells whether the dialogues are inside a document that is none.
+    """
+
+    name: str
+    source: Source
+    unread: str
+    is_inside: bool
+    rank: tuple[Any, ...]
+
+
+def _layouts_of(records: Sequence[Record], suite: str, source: Source) -> Iterator[_Fit]:
+    """Yield the layouts whose keys stand in records."""
+    rows = source.chat_rows
     holds_arrays = any(set(record) <= {BARE, source.array_column} for record in records)
     for name in layout_names():
         layout = load_layout(name)
-        if layout.chat is None or source.chat_rows is None:
+        chat = layout.chat
+        if chat is None or rows is None or not chat.needs:
             continue
-        if layout.chat.is_row_per_turn and (holds_arrays or not source.chat_rows.can_be_turns):
+        if chat.is_row_per_turn and (holds_arrays or not rows.can_be_turns):
             continue
         mapped = map_source(source, layout.of(suite))
         is_compiled = mapped.chat is not None and mapped.chat.is_plain
-        if is_compiled and holds_arrays and not source.chat_rows.array:
+        if is_compiled and holds_arrays and not rows.array:
             continue  # paths begin at keys
-        n_known, n_unknown = _count_turns(records, mapped)
-        if n_known:
-            chat = layout.chat
-            steps = (*chat.turns, *chat.id, chat.speaker, chat.text, chat.dialogues)
-            is_of_texts = not chat.speaker and not chat.text
-            simplicity = (not is_of_texts, not is_compiled, sum(map(len, steps)))
-            ranked.append(((-n_known, n_unknown, simplicity, name), mapped))
+        own = [record for record in records if has_keys_of(record, mapped)]
+        unread = first_unread(own, mapped)
+        if unread:
+            columns = layout.of(suite) | ColumnMap(((REPLY, unread),))
+            mapped = map_source(source, columns)
+        n_known, n_unknown = _count_turns(own, mapped)
+        if not n_known:
+            continue
+        steps = (*chat.turns, *chat.id, chat.speaker, chat.text, chat.dialogues)
+        is_of_texts = not chat.speaker and not chat.text
+        rank = (n_unknown, not is_of_texts, not is_compiled, sum(map(len, steps)), name)
+        yield _Fit(name, mapped, unread, "" not in chat.dialogues, rank)
+
+
+def _has_all(source: Source, seen: FileSample) -> bool:
+    """Tell whether everything that is needed has a value; words may still have to be mapped."""
     read = None if seen.file.size else seen.read
-    for (*_, name), mapped in sorted(ranked, key=itemgetter(0)):
-        if sample_file(seen.file, mapped, Known(), read).has_all:
-            return name
-    return None
+    sample = sample_file(seen.file, source, Known(), read)
+    return sample.rows > 0 and not sample.open
 
 
 def row_per_turn(files: Sequence[InputFile], suite: str, source: Source) -> ColumnMap:

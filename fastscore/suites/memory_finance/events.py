@@ -21,6 +21,7 @@ from fastscore_readers.json.tokens import ABSENT, ARRAY, OBJECT
 
 from fastscore.suites.base import Events, Nulls
 from fastscore.suites.columns import unknown_words
+from fastscore.suites.declarations import FLAGS_AS_TEXT
 from fastscore.suites.grouping import counts_of, factorize_columns
 from fastscore.suites.json_values import (
     JsonPlaces,
@@ -49,6 +50,8 @@ from fastscore.suites.memory_finance.schema import (
 )
 
 Meaning = TypeVar("Meaning")
+_FALSE_WORDS = ("false", "no", "n", "0", "none", "null")
+"""Texts that mean the opposite of what the definition takes them for."""
 
 
 def of_labels(
@@ -161,7 +164,7 @@ def read_events(raw: pl.DataFrame, options: MemoryFinance) -> Events:
     return Events(
         frames,
         rejects,
-        _counts(frames),
+        _counts(frames, raw),
         _nulls(frames),
         nulls_are_empty=as_empty,
         n_units=frames["turns"].height,
@@ -192,8 +195,12 @@ def turns_of_status(frames: Frames, status: str | None) -> Mask:
     return found
 
 
-def _counts(frames: dict[str, pl.DataFrame]) -> dict[str, int]:
-    return {"dialogues": frames["dialogues"].height, "turns": frames["turns"].height}
+def _counts(frames: dict[str, pl.DataFrame], raw: pl.DataFrame) -> dict[str, int]:
+    counts = {"dialogues": frames["dialogues"].height, "turns": frames["turns"].height}
+    spelled = raw["valid_dialog"].str.strip_chars(' "').str.to_lowercase()
+    is_text = raw["valid_dialog"].str.starts_with('"')
+    n_as_text = int((is_text & spelled.is_in(_FALSE_WORDS)).sum())
+    return counts | ({FLAGS_AS_TEXT: n_as_text} if n_as_text else {})
 
 
 def _read(raw: pl.DataFrame, options: MemoryFinance) -> tuple[dict[str, pl.DataFrame], Problems]:

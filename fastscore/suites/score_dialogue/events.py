@@ -19,7 +19,12 @@ from fastscore_kernels import outer_whitespace, string_changes
 
 from fastscore.suites.base import Events
 from fastscore.suites.columns import filled
-from fastscore.suites.declarations import REJECT_SCHEMA, REPLACED_ROWS, empty_rejects
+from fastscore.suites.declarations import (
+    LATE_STEPS,
+    REJECT_SCHEMA,
+    REPLACED_ROWS,
+    empty_rejects,
+)
 from fastscore.suites.grouping import offsets_of
 from fastscore.suites.score_dialogue.metrics import PYTHON_WHITESPACE
 from fastscore.suites.score_dialogue.options import ScoreDialogue
@@ -101,7 +106,7 @@ def read_events(raw: pl.DataFrame, options: ScoreDialogue) -> Events:
         frames={"dialogues": dialogues, "utterances": utterances, "steps": steps},
         rejects=rejects,
         counts=_row_counts(rows, raw.height - rejects.height)
-        | ({REPLACED_ROWS: n_replaced} if n_replaced else {}),
+        | _counts_of_unused(rows, completed, total_steps, n_replaced),
         # the published script takes a text that is null for an empty one
         nulls_are_empty=True,
     )
@@ -176,6 +181,17 @@ def _row_counts(rows: _Rows, n_accepted: int) -> dict[str, int]:
     }
     n_rows = rows.frame.height
     return {"ignored": n_accepted - n_rows, **counts, "other": n_rows - sum(counts.values())}
+
+
+def _counts_of_unused(
+    rows: _Rows, completed: Indices, total_steps: Indices, n_replaced: int
+) -> dict[str, int]:
+    """Count the rows that were replaced, and the predictions for steps that there are not."""
+    n_steps = np.full(len(rows.index_of_utterance), np.iinfo(np.int64).max)
+    n_steps[completed] = total_steps
+    n_late = int((rows.is_predicted & (rows.step >= n_steps[rows.utterance])).sum())
+    counts = {REPLACED_ROWS: n_replaced, LATE_STEPS: n_late}
+    return {name: count for name, count in counts.items() if count}
 
 
 def _dialogue_counts(

@@ -34,6 +34,28 @@ def _parts(text: str, key: str = "text") -> list[dict[str, str]]:
 
 
 OPENAI = _messages(("user", ASK), ("assistant", FROM), ("user", YEARS), ("assistant", HEAT))
+
+
+def _said(user: str, assistant: str) -> list[tuple[str, Any]]:
+    return [(user, ASK), (assistant, FROM), (user, YEARS), (assistant, HEAT)]
+
+
+MAPPING: dict[str, Any] = {
+    "0": {"id": "0", "parent": None, "message": None},
+    "old": {
+        "id": "old",
+        "parent": "1",
+        "message": {"author": {"role": "assistant"}, "content": {"parts": ["Watch Her."]}},
+    },
+    **{
+        str(place): {
+            "id": str(place),
+            "parent": str(place - 1),
+            "message": {"author": {"role": who}, "content": {"parts": [text]}},
+        }
+        for place, (who, text) in enumerate(_said("user", "assistant"), 1)
+    },
+}
 SPAN = {
     "gen_ai.conversation.id": "d",
     "gen_ai.input.messages": json.dumps(
@@ -200,6 +222,83 @@ DOCUMENTS: dict[str, tuple[list[Any], list[tuple[str | None, list[tuple[str, str
             {"data": {"conversations": [{"id": "e", "turns": OPENAI}]}},
         ],
         [(name, FOUR) for name in "abcde"],
+    ),
+    "botium": (
+        [
+            {
+                "header": {"name": "d"},
+                "conversation": [
+                    {"sender": "begin", "messageText": ""},
+                    *_messages(*_said("me", "bot"), keys=("sender", "messageText")),
+                ],
+            }
+        ],
+        [("d", FOUR)],
+    ),
+    "chatgpt": ([{"conversation_id": "d", "current_node": "4", "mapping": MAPPING}], [("d", FOUR)]),
+    "claude": (
+        [
+            {
+                "uuid": "d",
+                "chat_messages": _messages(*_said("human", "assistant"), keys=("sender", "text")),
+            }
+        ],
+        [("d", FOUR)],
+    ),
+    "claude-code": (
+        [{"type": "summary", "summary": "Films", "sessionId": "d"}]
+        + [{"sessionId": "d", "message": each} for each in OPENAI],
+        [("d", FOUR)],
+    ),
+    "label-studio": (
+        [
+            {
+                "id": 7,
+                "annotations": [],
+                "data": {"dialogue": _messages(*_said("user", "bot"), keys=("author", "text"))},
+            }
+        ],
+        [("7", FOUR)],
+    ),
+    "otel-events": (
+        [
+            {
+                "traceId": "d",
+                "events": [
+                    {
+                        "name": f"gen_ai.{name}",
+                        "attributes": {"content": text}
+                        if name == "user.message"
+                        else {"message": json.dumps({"role": "assistant", "content": text})},
+                    }
+                    for name, text in _said("user.message", "choice")
+                ],
+            }
+        ],
+        [("d", FOUR)],
+    ),
+    "otel-log-events": (
+        [
+            {
+                "trace_id": "d",
+                "event_name": f"gen_ai.{name}",
+                "body": {"content": text}
+                if name == "user.message"
+                else {"message": {"content": text}},
+            }
+            for name, text in _said("user.message", "choice")
+        ],
+        [("d", FOUR)],
+    ),
+    "tau-bench": ([{"task_id": 3, "trial": 1, "reward": 1.0, "traj": OPENAI}], [("3:1", FOUR)]),
+    "tau2-bench": (
+        [
+            {
+                "info": {"agent_info": {"llm": "m"}},
+                "simulations": [{"task_id": "3", "trial": n, "messages": OPENAI} for n in (0, 1)],
+            }
+        ],
+        [("3:0", FOUR), ("3:1", FOUR)],
     ),
     "openai-batch": (
         [

@@ -215,14 +215,81 @@ def context_response(each: Any) -> Iterator[Dialogue]:
     yield each.get("id"), [((U, S)[place % 2], text) for place, text in enumerate(texts)]
 
 
+def of_rows(key: str, message: str, words: dict[str, str]) -> Callable[[Any], Iterator[Dialogue]]:
+    """Return a reader of rows that are messages of sessions."""
+
+    def read(each: Any) -> Iterator[Dialogue]:
+        held = each.get(message) or {}
+        who = words.get(held.get("role") or each.get("event_name", ""))
+        said = joined(held.get("content") or held.get("message", {}).get("content"))
+        if said:
+            yield each[key], [(who, said)]
+
+    return read
+
+
+def chatgpt(each: Any) -> Iterator[Dialogue]:
+    path, at = [], each["current_node"]
+    while at is not None:
+        node = each["mapping"][at]
+        path.append(node["message"] or {"author": {"role": ""}, "content": {"parts": []}})
+        at = node["parent"]
+    words = {"user": U, "assistant": S}
+    said = [(words.get(m["author"]["role"]), "".join(m["content"]["parts"])) for m in path[::-1]]
+    yield each["conversation_id"], [(who, text) for who, text in said if who and text]
+
+
+def claude(each: Any) -> Iterator[Dialogue]:
+    yield (
+        each["uuid"],
+        of_roles(each["chat_messages"], "sender", "text", {"human": U, "assistant": S}),
+    )
+
+
+def label_studio(each: Any) -> Iterator[Dialogue]:
+    yield (
+        str(each["id"]),
+        of_roles(each["data"]["dialogue"], "author", "text", {"user": U, "bot": S}),
+    )
+
+
+def botium(each: Any) -> Iterator[Dialogue]:
+    words = {"me": U, "bot": S}
+    said = of_roles(each["conversation"], "sender", "messageText", words)
+    yield each["header"]["name"], said
+
+
+def tau_bench(each: Any) -> Iterator[Dialogue]:
+    yield f"{each['task_id']}:{each['trial']}", chat(each["traj"])
+
+
+def tau2_bench(each: Any) -> Iterator[Dialogue]:
+    for run in each["simulations"]:
+        yield f"{run['task_id']}:{run['trial']}", chat(run["messages"])
+
+
+def otel_events(each: Any) -> Iterator[Dialogue]:
+    said = []
+    for event in each["events"]:
+        held = event["attributes"]
+        text = held.get("content") or json.loads(held.get("message", "{}")).get("content")
+        said.append(({"gen_ai.user.message": U, "gen_ai.choice": S}.get(event["name"]), text))
+    yield each["traceId"], [(who, text) for who, text in said if who]
+
+
 READERS: dict[str, Callable[[Any], Iterator[Dialogue]]] = {
     "anthropic": anthropic,
+    "botium": botium,
+    "chatgpt": chatgpt,
+    "claude": claude,
+    "claude-code": of_rows("sessionId", "message", {"user": U, "assistant": S}),
     "context-response": context_response,
     "convokit": turns,
     "dialoguekit": dialoguekit,
     "gemini": gemini,
     "hf-messages": hf_messages,
     "inspect": inspect,
+    "label-studio": label_studio,
     "langfuse": langfuse,
     "langsmith": langsmith,
     "lm-eval": lm_eval,
@@ -231,13 +298,19 @@ READERS: dict[str, Callable[[Any], Iterator[Dialogue]]] = {
     "openai": openai,
     "openai-batch": openai_batch,
     "openassistant": openassistant,
+    "otel-events": otel_events,
     "otel-genai": otel_genai,
+    "otel-log-events": of_rows(
+        "trace_id", "body", {"gen_ai.user.message": U, "gen_ai.choice": S, "assistant": S}
+    ),
     "pairs": pairs,
     "rasa": rasa,
     "redial": redial,
     "sgd": sgd,
     "sharegpt": sharegpt,
     "taskmaster": taskmaster,
+    "tau-bench": tau_bench,
+    "tau2-bench": tau2_bench,
     "turns": turns,
 }
 
@@ -294,9 +367,9 @@ def test_scores_are_those_of_the_turns_that_plain_python_reads(
     catalogue.write_text(json.dumps(CATALOGUE))
     suite = fastscore.PreferenceShift(catalogue=str(catalogue), segments="metadata")
     logs = conversations(read_plainly(name, documents))
-    found = fastscore.score(path, suite, layout=name, embedder=None)
+    found = fastscore.score(path, suite, layout=name, embedder=None, max_rejects=1.0)
     own = fastscore.score(logs, suite, embedder=None)
-    places = ("file", "line", "byte_offset", "dialogue", "model")
+    places = ("file", "line", "byte_offset", "dialogue", "session_id", "model")
     for table, frame in own.tables.items():
         other = found.tables[table]
         assert frame.drop(places, strict=False).equals(other.drop(places, strict=False)), table
@@ -331,7 +404,7 @@ def test_rows_of_messages_are_scored_as_frames_of_the_same_rows(name: str, tmp_p
         for who, text in said
     ]
     suite = fastscore.GuestSimulation(level=1)
-    found = fastscore.score(path, suite, layout=name, embedder=None)
+    found = fastscore.score(path, suite, layout=name, embedder=None, max_rejects=1.0)
     own = fastscore.score(pl.DataFrame(rows), suite, embedder=None)
     for table in ("dialogues", "messages"):
         left, right = found.tables[table], own.tables[table]
@@ -341,6 +414,6 @@ def test_rows_of_messages_are_scored_as_frames_of_the_same_rows(name: str, tmp_p
         if name in ("openai", "anthropic"):  # prompts and tools' messages are rows too
             places += ("n_messages", "message_index")
         if name in UNNAMED:
-            places += ("test_case",)
+            places += ("test_case", "conversation_id")
         left, right = (each.drop(places, strict=False) for each in (left, right))
         assert left.equals(right), table

@@ -1,0 +1,355 @@
+"""Kinds of logs that other tools write: read by what they say of themselves, or asked for."""
+
+import csv
+import io
+import json
+import warnings
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+import fastscore
+from fastscore.errors import FastscoreError, InputError, UsageError
+
+ASKED = ["A drama, please.", "Rather a comedy.", "With Al Pacino."]
+REPLIES = ["Watch Heat.", "Watch Clueless.", "Heat has Al Pacino."]
+PAIRS = list(zip(ASKED, REPLIES, strict=True))
+
+
+def chat(n_pairs: int = 3, speaker: str = "role", text: str = "content", **words: str) -> list[Any]:
+    """Return turns, with other words for user and assistant."""
+    user, assistant = words.get("user", "user"), words.get("assistant", "assistant")
+    return [
+        {speaker: who, text: said}
+        for pair in PAIRS[:n_pairs]
+        for who, said in zip((user, assistant), pair, strict=True)
+    ]
+
+
+@pytest.fixture
+def options(tmp_path: Path) -> fastscore.PreferenceShift:
+    catalogue = tmp_path / "catalogue.json"
+    catalogue.write_text(json.dumps([{"name": "Heat", "genre": ["drama"]}]))
+    return fastscore.PreferenceShift(catalogue=str(catalogue), segments="metadata")
+
+
+def write(path: Path, rows: list[Any]) -> Path:
+    if path.suffix == ".json":
+        path.write_text(json.dumps(rows))
+    elif path.suffix == ".csv":
+        text = io.StringIO()
+        table = csv.DictWriter(text, rows[0])
+        table.writeheader()
+        table.writerows(rows)
+        path.write_text(text.getvalue())
+    else:
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def pairs(path: Path, options: Any, **reading: Any) -> list[tuple[str, str]]:
+    run = fastscore.score(path, options, embedder=None, max_rejects=1.0, **reading)
+    return run.tables["turns"].select("user_text", "system_text").rows()
+
+
+def proposed(path: Path, suite: str = "preference_shift") -> list[str]:
+    """Return the flags that inspect proposes."""
+    (file,) = fastscore.inspect(path).files
+    return [word for fit in file.fits if fit.suite == suite for word in fit.flags]
+
+
+def reading(flags: list[str]) -> dict[str, Any]:
+    """Return the arguments that flags are in Python."""
+    found: dict[str, Any] = {}
+    for flag, word in zip(flags[::2], flags[1::2], strict=True):
+        if flag == "--column":
+            found.setdefault("columns", {}).update([word.split("=", 1)])
+        elif flag == "--value":
+            name, words = word.split(":", 1)
+            table = found.setdefault("values", {}).setdefault(name, {})
+            table.update([words.split("=", 1)])
+        else:
+            found[flag.removeprefix("--").replace("-", "_")] = word
+    return found
+
+
+TIMED = [
+    {**turn, "created_at": f"2025-01-01T00:{minute:02}:00Z"} for minute, turn in enumerate(chat())
+]
+EVENTS = [
+    {"name": "gen_ai.user.message", "attributes": {"content": ASKED[0]}},
+    {"name": "gen_ai.choice", "attributes": {"message": json.dumps(chat(1)[1])}},
+]
+NODES = {
+    "root": {"id": "root", "parent": None, "message": None},
+    **{
+        str(place): {
+            "id": str(place),
+            "parent": str(place - 1) if place else "root",
+            "message": {
+                "author": {"role": turn["role"]},
+                "content": {"content_type": "text", "parts": [turn["content"]]},
+            },
+        }
+        for place, turn in enumerate(chat())
+    },
+    "other": {
+        "id": "other",
+        "parent": "0",
+        "message": {"author": {"role": "assistant"}, "content": {"parts": ["Watch Her."]}},
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "document", "flags"),
+    [
+        ("tau.json", {"task_id": 1, "trial": 0, "traj": chat()}, ["--layout", "tau-bench"]),
+        (
+            "tau2.jsonl",
+            {"info": {}, "simulations": [{"task_id": "1", "trial": 0, "messages": chat()}]},
+            ["--layout", "tau2-bench"],
+        ),
+        (
+            "chatgpt.json",
+            {"conversation_id": "c", "current_node": "5", "mapping": NODES},
+            ["--layout", "chatgpt"],
+        ),
+        (
+            "claude.json",
+            {"uuid": "c", "chat_messages": chat(speaker="sender", text="text", user="human")},
+            ["--layout", "claude"],
+        ),
+        (
+            "label.json",
+            {"id": 1, "data": {"dialogue": chat(speaker="author", text="text", assistant="bot")}},
+            ["--layout", "label-studio"],
+        ),
+        (
+            "botium.jsonl",
+            {
+                "header": {"name": "c"},
+                "conversation": chat(
+                    speaker="sender", text="messageText", user="me", assistant="bot"
+                ),
+            },
+            ["--layout", "botium"],
+        ),
+        (
+            "preferences.jsonl",
+            {
+                "prompt": chat()[:-1],
+                "chosen": chat()[-1:],
+                "rejected": [{"role": "assistant", "content": "Watch Her."}],
+            },
+            ["--layout", "hf-messages"],
+        ),
+        ("lists.jsonl", {"messages": {"role": [t["role"] for t in chat()],
+                                      "content": [t["content"] for t in chat()]}},
+         ["--layout", "openai"]),
+        ("choices.jsonl", {"messages": chat()[:-1], "choices": [{"message": chat()[-1]}]},
+         ["--layout", "openai-batch"]),
+        ("message.jsonl", {"messages": chat()[:-1], "message": chat()[-1]},
+         ["--layout", "openai", "--column", "reply=message"]),
+        ("output.jsonl", {"messages": chat()[:-1], "model_output": REPLIES[-1]},
+         ["--layout", "openai", "--column", "reply=model_output"]),
+        ("context.jsonl", {"context": [t["content"] for t in chat()[:-1]], "resp": REPLIES[-1]},
+         ["--layout", "context-response", "--column", "reply=resp"]),
+    ],
+)  # fmt: skip
+def test_a_log_is_read_by_its_own_keys(
+    name: str, document: Any, flags: list[str], options: Any, tmp_path: Path
+) -> None:
+    path = write(tmp_path / name, [document])
+    assert proposed(path) == flags
+    assert pairs(path, options, **reading(flags)) == PAIRS
+
+
+def test_rows_of_sessions_are_joined(options: Any, tmp_path: Path) -> None:
+    rows = [{"type": "summary", "summary": "Films"}] + [
+        {"type": turn["role"], "sessionId": "s", "message": turn, "timestamp": place}
+        for place, turn in enumerate(chat())
+    ]
+    path = write(tmp_path / "log.jsonl", rows)
+    assert proposed(path) == ["--layout", "claude-code"]
+    assert pairs(path, options, layout="claude-code") == PAIRS
+
+
+def test_events_of_spans_are_turns(options: Any, tmp_path: Path) -> None:
+    path = write(tmp_path / "log.jsonl", [{"traceId": "t", "events": EVENTS}])
+    assert proposed(path) == ["--layout", "otel-events"]
+    assert pairs(path, options, layout="otel-events") == PAIRS[:1]
+
+
+def test_words_of_a_dialogue_decide_its_roles(options: Any, tmp_path: Path) -> None:
+    """`agent` is a guest of guest_simulation, but not beside a user."""
+    path = write(tmp_path / "log.jsonl", [{"messages": chat(assistant="agent")}])
+    for suite, word in (("guest_simulation", "assistant"), ("preference_shift", "SYSTEM")):
+        flags = proposed(path, suite)
+        assert flags[:3] == ["--layout", "openai", "--value"]
+        assert flags[3].endswith(f":agent={word}")
+    with pytest.raises(InputError, match="does not name 'agent'"):
+        fastscore.score(path, "guest_simulation", layout="openai")
+
+
+def test_turns_take_turns_only_if_asked(options: Any, tmp_path: Path) -> None:
+    path = write(tmp_path / "log.jsonl", [{"messages": [turn["content"] for turn in chat()]}])
+    with pytest.raises(InputError, match="alternate"):
+        fastscore.score(path, options, embedder=None, layout="openai")
+    assert pairs(path, options, layout="openai", alternate="user") == PAIRS
+    with pytest.raises(UsageError, match="alternate is 'bot'"):
+        pairs(path, options, layout="openai", alternate="bot")
+
+
+@pytest.mark.parametrize("suffix", [".jsonl", ".csv"])
+def test_rows_that_run_backwards_are_sorted_or_refused(
+    suffix: str, options: Any, tmp_path: Path
+) -> None:
+    rows = [{"conversation_id": "c", **turn} for turn in TIMED]
+    path = write(tmp_path / f"log{suffix}", rows[::-1])
+    with pytest.raises(InputError, match="created_at is '2025-01-01T00:04:00Z' after") as error:
+        pairs(path, options, layout="turns", values=reading(WORDS)["values"])
+    assert 'sort_by="created_at"' in str(error.value)
+    said = {"layout": "turns", "values": reading(WORDS)["values"], "sort_by": "created_at"}
+    assert pairs(path, options, **said) == PAIRS
+    assert pairs(write(path, rows), options, **(said | {"sort_by": None})) == PAIRS
+
+
+WORDS = ["--value", "speaker:user=USER", "--value", "speaker:assistant=SYSTEM"]
+
+
+@pytest.mark.parametrize("keys", [("created_at", 0), ("turn", 1), ("timestamp_ms", 1700000000000)])
+def test_messages_that_run_backwards_are_sorted(
+    keys: tuple[str, int], options: Any, tmp_path: Path
+) -> None:
+    key, first = keys
+    turns = [{**turn, key: first + place} for place, turn in enumerate(chat())]
+    path = write(tmp_path / "log.jsonl", [{"messages": turns[::-1]}])
+    with pytest.raises(InputError, match=f"not in order: {key} is"):
+        pairs(path, options, layout="openai")
+    assert pairs(path, options, layout="openai", sort_by=key) == PAIRS
+
+
+def test_traces_that_repeat_the_turns_before_are_joined(options: Any, tmp_path: Path) -> None:
+    rows = [
+        {
+            "id": str(n),
+            "sessionId": "s",
+            "input": {"messages": chat()[: 2 * n + 1]},
+            "output": chat()[2 * n + 1],
+        }
+        for n in range(3)
+    ]
+    path = write(tmp_path / "log.jsonl", rows)
+    with pytest.raises(InputError, match="2 of the first 3 dialogues are beginnings") as error:
+        pairs(path, options, layout="langfuse")
+    assert 'dialogue="sessionId"' in str(error.value)
+    assert pairs(path, options, layout="langfuse", dialogue="sessionId") == PAIRS
+    run = fastscore.score(path, "guest_simulation", layout="langfuse", dialogue="sessionId")
+    assert run.tables["messages"].height == 3
+    # traces without their history follow each other
+    alone = [row | {"input": {"messages": chat()[2 * n : 2 * n + 1]}} for n, row in enumerate(rows)]
+    assert pairs(write(path, alone), options, layout="langfuse", dialogue="sessionId") == PAIRS
+
+
+def test_candidates_are_dialogues_by_their_index(options: Any, tmp_path: Path) -> None:
+    choices = [{"index": n, "message": chat(1)[1] | {"content": f"No. {n}"}} for n in (1, 0)]
+    row = {"custom_id": "r", "body": {"messages": chat(1)[:1]}, "response": {"body": {}}}
+    row["response"]["body"]["choices"] = choices
+    path = write(tmp_path / "log.jsonl", [row])
+    run = fastscore.score(path, options, embedder=None, layout="openai-batch")
+    assert run.tables["turns"]["system_text"].to_list() == ["No. 0", "No. 1"]
+    assert run.tables["dialogues"].height == 2
+
+
+def test_thoughts_are_counted_or_left_out(options: Any, tmp_path: Path) -> None:
+    turns = chat(1)
+    turns[1]["content"] = f"<think>\nClueless?\n</think>\n\n{REPLIES[0]}"
+    path = write(tmp_path / "log.jsonl", [{"messages": turns}])
+    run = fastscore.score(path, options, embedder=None, layout="openai")
+    assert any("1 row has thoughts in tags such as <think>" in note for note in run.notes)
+    assert pairs(path, options, layout="openai", without="think") == PAIRS[:1]
+
+
+def test_letters_that_are_written_in_another_way_are_counted(options: Any, tmp_path: Path) -> None:
+    turns = chat(1)
+    turns[0]["content"] = "Schindler\u2019s List"
+    path = write(tmp_path / "log.jsonl", [{"messages": turns}, {"messages": chat(1)}])
+    run = fastscore.score(path, options, embedder=None, layout="openai")
+    assert any(note.startswith("1 row has curly apostrophes") for note in run.notes)
+
+
+def test_cells_of_lists_are_read_as_json_and_named_as_python(options: Any, tmp_path: Path) -> None:
+    path = write(tmp_path / "log.csv", [{"id": "d", "messages": json.dumps(chat())}])
+    assert proposed(path) == ["--layout", "openai"]
+    assert pairs(path, options, layout="openai") == PAIRS
+    path = write(tmp_path / "repr.csv", [{"id": "d", "messages": repr(chat())}])
+    with pytest.raises(InputError, match="as Python prints it, with single quotes"):
+        pairs(path, options, layout="openai")
+
+
+def test_an_upload_in_a_pair_has_no_text(options: Any, tmp_path: Path) -> None:
+    document = [list(PAIRS[0]), [["/uploads/f.png", None], None], list(PAIRS[1])]
+    path = write(tmp_path / "log.jsonl", [document])
+    assert pairs(path, options, layout="pairs") == PAIRS[:2]
+
+
+def test_parts_of_one_text_are_not_lines(options: Any, tmp_path: Path) -> None:
+    """Telegram writes a text with a link as texts and objects."""
+    turns = chat(1)
+    turns[0]["content"] = ["A ", {"type": "bold", "text": "drama"}, ", please."]
+    path = write(tmp_path / "log.jsonl", [{"messages": turns}])
+    assert pairs(path, options, layout="openai") == PAIRS[:1]
+
+
+def test_rejects_in_memory_are_refused_or_warned_of(options: Any, tmp_path: Path) -> None:
+    path = write(tmp_path / "log.jsonl", [{"id": str(n), "messages": chat()} for n in range(3)])
+    path.write_text(path.read_text() + '{"id": "cut", "mess')
+    with pytest.raises(InputError, match="1 of 4 lines is a reject"):
+        fastscore.score(path, options, embedder=None, layout="openai")
+    with pytest.warns(fastscore.RejectsWarning, match="Not scored: 1 of 4 lines"):
+        fastscore.score(path, options, embedder=None, layout="openai", max_rejects=0.5)
+
+
+def test_objects_in_memory_are_read_or_refused_in_one_sentence(
+    options: Any, tmp_path: Path
+) -> None:
+    rows = [{"id": "d", "messages": chat()}]
+    structs = pl.DataFrame(rows).to_struct("rows")
+    for source in (rows, iter(rows), structs, structs.to_arrow(), {"a": rows[0]}.values()):
+        run = fastscore.score(source, options, embedder=None, layout="openai")
+        assert run.tables["turns"].height == 3
+    path = write(tmp_path / "log.jsonl", rows)
+    for mode in ("r", "rb"):
+        with path.open(mode) as file, pytest.raises(UsageError, match="is an open file"):
+            fastscore.score(file, options, embedder=None, layout="openai")
+    for wrong in ([b"x"], [json.dumps(rows[0])], 3, b"log.jsonl"):
+        with pytest.raises(FastscoreError):
+            fastscore.score(wrong, options, embedder=None, layout="openai")
+
+
+def test_flags_as_text_are_counted(tmp_path: Path) -> None:
+    turn = {"turn_pair_id": 1, "turn_status": "ok", "pred_assistant_text": "Yes."}
+    rows = [
+        {"dialog_id": str(flag), "valid_dialog": flag, "turns": [turn]} for flag in (True, "False")
+    ]
+    path = write(tmp_path / "log.jsonl", rows)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        run = fastscore.score(path, "memory_finance", max_rejects=1.0)
+    assert any("1 dialogue has a valid_dialog that is a text" in note for note in run.notes)
+
+
+def test_predictions_for_steps_that_there_are_not_are_counted() -> None:
+    rows: list[dict[str, Any]] = [
+        {"event": "predicted", "utterance_index": 0, "step": step, "prediction": "a film"}
+        for step in (1, 2)
+    ]
+    rows.append({"event": "utterance_complete", "utterance_index": 0, "ground_truth": "a film"})
+    for row in rows:
+        row["dialogue_uid"] = "d"
+    options = fastscore.ScoreDialogue(lex_weight=1.0)
+    run = fastscore.score(rows, options, embedder=None)
+    assert any(note.startswith("1 prediction is unscored") for note in run.notes)
