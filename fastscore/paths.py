@@ -45,6 +45,12 @@ def cache_root() -> Path:
         ) from error
 
 
+def stays_below(path: str) -> bool:
+    """Return whether a relative path stays below its folder, on every system."""
+    parts = path.replace("\\", "/").split("/")
+    return bool(parts[0]) and ":" not in parts[0] and ".." not in parts
+
+
 def is_utf8(path: str | os.PathLike[str]) -> bool:
     """Return whether a path is UTF-8, as required in tables, manifests and messages."""
     try:

@@ -23,7 +23,7 @@ from fastscore_jit.system import sync_folder
 
 from fastscore.content_hash import hash_bytes, hash_file
 from fastscore.errors import RunError
-from fastscore.paths import committed, explain, is_temporary
+from fastscore.paths import committed, explain, is_temporary, stays_below
 from fastscore.run.missing import UNKNOWN_SCHEMA
 
 ROW_GROUP_ROWS = 131_072
@@ -278,11 +278,13 @@ def save_receipt(folder: Path, receipt: Receipt) -> None:
 
 
 def load_receipt(path: Path) -> Receipt | None:
-    """Read a receipt; None where it is absent, damaged or edited."""
+    """Read a receipt; None where it is absent, damaged or edited, or names files elsewhere."""
     try:
         content = read_checked(path)
         outputs = tuple(Committed(**output) for output in content.pop("outputs"))
         names = tuple(content.pop("names", ()))
+        if not all(stays_below(output.path) for output in outputs):
+            return None
         return Receipt(**content, outputs=outputs, names=names)
     except (OSError, AlteredFileError, KeyError, TypeError):
         return None

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from fastscore.errors import RunError
 from fastscore.logs.inputs.column_map import map_from_signature, stored_map
+from fastscore.paths import stays_below
 from fastscore.run.commit import AlteredFileError, commit_checked, read_checked
 from fastscore.signature import signature_parts
 from fastscore.wording import SCORE_SAME_AGAIN, both, parameter, spellings
@@ -140,6 +141,8 @@ def read_manifest(run: Path) -> Manifest | None:
             "Read it with the fastscore that wrote it, or start anew with "
             f"{parameter('overwrite', True)}.",
         )
+    if not all(map(stays_below, content.get("tables", ()))):
+        raise RunError(f"{path}: a table is not below the run.", "Use no run that was edited.")
     if "column_map" not in content:  # releases before had the map only in the signature
         parts, layout = signature_parts(content.get("signature", "")), content.pop("layout", None)
         content["column_map"] = stored_map(map_from_signature(parts, layout))

@@ -18,6 +18,7 @@ import pytest
 
 from fastscore import open_run
 from fastscore.errors import RunConflictError, RunError
+from fastscore.run.commit import commit_checked, load_receipt, read_checked
 from fastscore.run.lock import check_writer, run_lock
 from tests.conftest import NIGHTLY, often
 from tests.run.logs import write_logs
@@ -324,3 +325,32 @@ def test_a_stopped_writer_that_comes_back_is_refused(logs: list[Path], tmp_path:
     assert message.startswith("3 ")
     assert "commits nothing more" in message
     assert contents(run) == before
+
+
+@pytest.mark.parametrize("path", ["steps/../../other.parquet", "/etc/passwd", "..\\other.parquet"])
+def test_a_receipt_whose_paths_leave_the_run_is_none(run: Path, path: str) -> None:
+    """Whoever edits a receipt makes its checksum anew."""
+    receipt = min((run / "receipts").glob("score-*.json"))
+    content = read_checked(receipt)
+    content["outputs"][0]["path"] = path
+    commit_checked(receipt, content)
+    assert load_receipt(receipt) is None
+    with pytest.raises(RunError):
+        open_run(run).tables["steps"]
+
+
+def test_a_manifest_whose_tables_leave_the_run_is_refused(
+    logs: list[Path], run: Path, tmp_path: Path
+) -> None:
+    """Parts of shards that are no longer planned are removed, below the tables of the manifest."""
+    others = tmp_path / "others"
+    others.mkdir()
+    (others / "part-00099.parquet").write_bytes(b"mine")
+    content = read_checked(run / "manifest.json")
+    content["tables"][str(others)] = {}
+    content["status"] = "incomplete"
+    commit_checked(run / "manifest.json", content)
+    for action in (lambda: open_run(run), lambda: run_lexical(logs[:1], run)):
+        with pytest.raises(RunError, match="a table is not below the run"):
+            action()
+    assert (others / "part-00099.parquet").read_bytes() == b"mine"

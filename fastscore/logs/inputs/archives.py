@@ -15,6 +15,7 @@ from functools import lru_cache
 
 from fastscore.errors import InputError
 from fastscore.logs.objects import open_file, size_of
+from fastscore.paths import stays_below
 from fastscore.unpacked import (
     SUFFIXES,
     Compression,
@@ -92,8 +93,7 @@ def list_members(path: str) -> tuple[Member, ...]:
 
 def _fault(name: str, before: Collection[str]) -> str:
     """Say why a member is not read, after those before it; empty if it is."""
-    parts = name.replace("\\", "/").split("/")
-    if not parts[0] or ":" in parts[0] or ".." in parts:
+    if not stays_below(name):
         return "a name that leaves the archive"
     if name in before:
         return "twice"

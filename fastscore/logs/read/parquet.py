@@ -206,7 +206,7 @@ _FIXED = {_BYTE: 1, _DOUBLE: 8, _UUID: 16}
 _SCHEMA, _ALL_ROWS, _ROW_GROUPS, _CHILDREN = 2, 3, 4, 5
 _COLUMNS, _ROWS, _META_DATA, _PATH, _VALUES, _UNPACKED = 1, 3, 3, 3, 5, 6
 """The numbers of the fields that are read."""
-_MOST_DEEP = 100
+_MOST_DEEP, _MOST_GROUPS = 100, 1 << 15
 _MOST_VARINT = 10
 _VALUE_BYTES = 16
 """Memory of a value, however small it is stored."""
@@ -254,7 +254,10 @@ def _sizes(file: IO[bytes], wanted: frozenset[bytes] | None) -> list[tuple[int, 
             elif number == _ALL_ROWS:
                 told = footer.integer()
             elif number == _ROW_GROUPS:
-                groups += [_group(footer, wanted) for _ in footer.items()]
+                items = footer.items()
+                if len(items) > _MOST_GROUPS:
+                    raise OSError(f"it has {len(items):,} row groups, more than {_MOST_GROUPS:,}")
+                groups += [_group(footer, wanted) for _ in items]
             else:
                 footer.skip(kind)
     except (IndexError, RecursionError) as error:

@@ -117,6 +117,10 @@ def telling(rows: int) -> bytes:
         (with_footer(b"\x15\x02\x19\xfc" + varint(1 << 60) + bytes(10)), "footer is damaged"),
         (with_footer(b"\x15" + b"\x80" * 5_000_000 + b"\x01\0"), "footer is damaged"),
         (with_footer(b"\x15\x02\x5b" + varint(1 << 60) + b"\x88" + bytes(9)), "footer is damaged"),
+        (
+            with_footer(b"\x15\x02\x39\xfc" + varint(40_000) + bytes(40_001)),
+            "has 40,000 row groups, more than 32,768",
+        ),
         (telling(100), "tells 100 rows, its row groups 1,656"),
         (telling(2000), "tells 2,000 rows, its row groups 1,656"),
     ],
