@@ -19,8 +19,9 @@ from fastscore.options import available_processors
 from fastscore.terminal import write_line, write_note
 
 if TYPE_CHECKING:
-    from fastscore.llm.annotate import Annotated, Annotating
+    from fastscore.llm.annotate import Annotated
     from fastscore.llm.client import Expectation
+    from fastscore.llm.transcripts import AskingAboutLogs
 
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -352,10 +353,11 @@ def annotate_concepts_command(
 
     `fastscore score preference_shift LOGS --extract llm --annotations FILE` takes the file.
     """
-    from fastscore.llm.annotate import Annotating, annotate_concepts
+    from fastscore.llm.annotate import annotate_concepts
+    from fastscore.llm.transcripts import AskingAboutLogs
     from fastscore.run.progress import reporter
 
-    asked = Annotating(**with_model_options(given))
+    asked = AskingAboutLogs(**with_model_options(given))
     done = annotate_concepts(asked, catalogue, reporter(quiet=quiet), merge_speakers=merge_speakers)
     _report_annotations(done, asked, quiet=quiet)
 
@@ -379,10 +381,11 @@ def annotate_states_command(level: int, quiet: bool, **given: Any) -> None:
 
     `fastscore score guest_simulation LOGS --states llm --states-from FOLDER` takes the files.
     """
-    from fastscore.llm.annotate import Annotating, annotate_states
+    from fastscore.llm.annotate import annotate_states
+    from fastscore.llm.transcripts import AskingAboutLogs
     from fastscore.run.progress import reporter
 
-    asked = Annotating(**with_model_options(given))
+    asked = AskingAboutLogs(**with_model_options(given))
     done = annotate_states(asked, reporter(quiet=quiet), level=level)
     _report_annotations(done, asked, quiet=quiet)
 
@@ -392,7 +395,7 @@ def _show_expectation(expected: "Expectation") -> None:
         write_line(line)
 
 
-def _report_annotations(done: "Annotated", asked: "Annotating", *, quiet: bool) -> None:
+def _report_annotations(done: "Annotated", asked: "AskingAboutLogs", *, quiet: bool) -> None:
     if done.expected is not None:
         _show_expectation(done.expected)
         return

@@ -1,4 +1,4 @@
-"""Annotating logs by a chat model: what the scoring of a suite then reads from a file.
+"""AskingAboutLogs logs by a chat model: what the scoring of a suite then reads from a file.
 
 Nothing that scores asks a model. So a model's reading is a step of its own, which writes a file
 that is an input like others, with its hash in the signature: concepts of texts for
@@ -32,7 +32,6 @@ from fastscore.llm.requests import (
     SYSTEM,
     USER,
     Messages,
-    ModelOptions,
     StrPath,
     model_options,
     object_schema,
@@ -48,8 +47,8 @@ from fastscore.llm.spending import (
     spending_recorded,
     too_many,
 )
-from fastscore.llm.transcripts import DATA, quoted
-from fastscore.logs.inputs.column_map import NO_MAP, ColumnMap, column_map, map_source
+from fastscore.llm.transcripts import DATA, AskingAboutLogs, quoted
+from fastscore.logs.inputs.column_map import column_map, map_source
 from fastscore.logs.inputs.layout import layout_map
 from fastscore.logs.read.rows import join_parts
 from fastscore.logs.score_input import ScoreInput
@@ -74,39 +73,11 @@ Read = TypeVar("Read")
 PROMPTS, _ = read_prompts(__package__, "annotations.toml")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Annotating:
-    """What is annotated: logs, by whom, where to.
-
-    `overwrite` replaces another model's annotations, `dry_run` asks nothing.
-    """
-
-    inputs: tuple[str, ...]
-    model: str
-    output: Path
-    layout: str | None = None
-    columns: ColumnMap = NO_MAP
-    models: ModelOptions = field(default_factory=ModelOptions)
-    seed: int = 0
-    overwrite: bool = False
-    dry_run: bool = False
-
-
 @dataclass(frozen=True, slots=True)
 class Annotated:
-    """The result of annotating.
+    """The result of annotating: the output, numbers of annotations, and what the call spent.
 
-    Attributes
-    ----------
-    output
-        The file or folder of annotations.
-    read, failed, not_asked
-        Numbers of annotations that were read, failed, or were not asked for after too many
-        failures.
-    spent
-        Requests and tokens of this call.
-    expected
-        With ``dry_run``: what would be asked. Nothing else is there then.
+    With ``dry_run`` there is only what would be asked, under `expected`.
     """
 
     output: Path
@@ -119,18 +90,13 @@ class Annotated:
 
 
 def annotate_concepts(
-    asked: Annotating, catalogue: str, reporter: Reporter, *, merge_speakers: bool = False
+    asked: AskingAboutLogs, catalogue: str, reporter: Reporter, *, merge_speakers: bool = False
 ) -> Annotated:
     """Write the concepts of all texts of logs of preference_shift, a line a distinct text.
 
     A line has ``text`` and ``concepts``, lists of values by field as the model wrote them. If no
     answer could be used, the lists are empty, and ``failure``, ``reason`` and ``answer`` are given.
     A text that was not asked about, after too many failures, has no line: scoring refuses the file.
-
-    Raises
-    ------
-    InputError
-        No conversation can be read.
     """
     given = {"catalogue": catalogue, "merge_speakers": merge_speakers}
     options = build_options(PreferenceShift, given)
@@ -189,15 +155,10 @@ def _concepts(found: dict[str, Any], fields: Sequence[str]) -> dict[str, list[st
     return concepts
 
 
-def annotate_states(asked: Annotating, reporter: Reporter, *, level: int = 0) -> Annotated:
+def annotate_states(asked: AskingAboutLogs, reporter: Reporter, *, level: int = 0) -> Annotated:
     """Write the states of guests, a file a conversation as published, below a folder.
 
     A message of which no answer could be used has no row.
-
-    Raises
-    ------
-    InputError
-        No guest says anything.
     """
     options = build_options(GuestSimulation, {"level": level})
     rows, labels = by_conversation(_rows(asked, "guest_simulation", reporter), options)
@@ -281,7 +242,7 @@ def _write_states(
         commit_bytes(path, text.getvalue().encode())
 
 
-def _rows(asked: Annotating, suite: SuiteName, reporter: Reporter) -> pl.DataFrame:
+def _rows(asked: AskingAboutLogs, suite: SuiteName, reporter: Reporter) -> pl.DataFrame:
     source = map_source(load_suite(suite).source, layout_map(asked.layout, suite) | asked.columns)
     given, _ = ScoreInput.of(list(asked.inputs)).logs(source, suite)
     read = join_parts(given.read(source), source)
@@ -291,7 +252,7 @@ def _rows(asked: Annotating, suite: SuiteName, reporter: Reporter) -> pl.DataFra
 
 
 def _annotate(
-    asked: Annotating,
+    asked: AskingAboutLogs,
     what: str,
     manifest: Path,
     messages: Sequence[Messages],
@@ -418,7 +379,7 @@ def annotate(
     ...     catalogue="shifts/catalogue.jsonl", dry_run=True,
     ... ).expected
     """
-    asked = Annotating(
+    asked = AskingAboutLogs(
         inputs=paths_of(logs),
         model=model,
         output=Path(output),

@@ -1,14 +1,12 @@
 """A client of chat models, and answers that must have a structure.
 
 Safe from several threads, which are how requests run at once. Equal requests that meet are sent
-once. The package `openai` sends a request again after a failure that may pass (429, 408, 409, 5xx,
-a time-out, a broken connection) and waits as the server's Retry-After asks. Every request that it
-sends is counted and held to the budget first. Keys come from the environment and are redacted from
-everything that a server sends.
+once. The package `openai` retries and waits as the server's Retry-After asks. Every request that it
+sends is counted and held to the budget first.
 
-Answers to one sample come in rounds of `MOST_ANSWERS`. Within a round the model is told why its
-last answer was not usable. A round that brought nothing is the sample's failure. The next run of
-the same command finds that round among the kept answers and begins another one, with other seeds.
+Answers to one sample come in rounds of `MOST_ANSWERS`, in which the model is told why its last
+answer was not usable. A round that brought nothing is the sample's failure; the next run of the
+same command begins another one, with other seeds.
 """
 
 import dataclasses
@@ -84,18 +82,7 @@ _PATIENCE = 60.0
 
 
 class AnswerStore:
-    """A file of answers.
-
-    Parameters
-    ----------
-    path
-        The file. It is created if it is missing.
-
-    Raises
-    ------
-    RunError
-        The file cannot be written, or is not a store of answers.
-    """
+    """A file of answers, created if it is missing; raises `RunError` if it cannot be one."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -196,26 +183,15 @@ class Asks(Protocol):
         """How models are asked."""
 
     def ask(self, request: ChatRequest) -> Answer:
-        """Return the answer to a request."""
+        """Return the answer to a request.
+
+        Raises `SampleError` if this request alone failed, `BudgetError`, `ModelServerError` if none
+        can succeed, or `ClosedError`.
+        """
 
 
 class ChatClient:
-    """Asks a server with the usual protocol.
-
-    Parameters
-    ----------
-    options
-        How to ask.
-    meter
-        Counts what is spent, with its own budget; None for that of the options.
-
-    Raises
-    ------
-    UsageError
-        No server is named, an option cannot be used, or the package `openai` is not installed.
-    RunError
-        The answers' file cannot be used.
-    """
+    """Asks a server with the usual protocol, within the budget of its options or of a meter."""
 
     def __init__(self, options: ModelOptions, meter: Meter | None = None) -> None:
         self.options = options.resolved()
@@ -239,19 +215,7 @@ class ChatClient:
         return self.store.get(request.key(self.options.endpoint)) is not None
 
     def ask(self, request: ChatRequest) -> Answer:
-        """Return the answer to a request.
-
-        Raises
-        ------
-        SampleError
-            This request failed; another one may succeed.
-        BudgetError
-            The budget does not cover the request.
-        ModelServerError
-            No request can succeed at this server.
-        ClosedError
-            The client was closed.
-        """
+        """Return the answer to a request."""
         key = request.key(self.options.endpoint)
         while True:
             with self._lock:
@@ -407,7 +371,7 @@ class ChatClient:
         sender = MeteredClient(timeout=options.timeout, follow_redirects=False)
         for transport in (sender._transport, *sender._mounts.values()):
             if (pool := getattr(transport, "_pool", None)) is not None:
-                pool._network_backend = _TimedBackend(pool._network_backend, under_way)
+                pool._network_backend = _Timed(pool._network_backend, under_way)
         return openai.OpenAI(
             # a server on one's own machine asks for no key, but the package wants one
             api_key=self._key or "none",
@@ -493,44 +457,30 @@ def _read_whole(response: "httpx2.Response", request: "httpx2.Request") -> "http
 _FRAMING = ("content-encoding", "content-length", "transfer-encoding")
 
 
-class _TimedStream:
-    """A connection whose reads and writes end with the deadline of the request that uses it."""
+class _Timed:
+    """What opens connections, or one, whose reads and writes end with the request's deadline.
 
-    def __init__(self, stream: Any, under_way: threading.local) -> None:
-        self._stream, self._under_way = stream, under_way
-        self.close, self.get_extra_info = stream.close, stream.get_extra_info
+    A server that drips bytes has no more time than others.
+    """
 
-    def read(self, max_bytes: int, timeout: float | None = None) -> Any:
-        return self._stream.read(max_bytes, self._left())
+    def __init__(self, inner: Any, under_way: threading.local) -> None:
+        self._inner, self._under_way = inner, under_way
 
-    def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        self._stream.write(buffer, self._left())
-
-    def start_tls(self, *given: Any, **named: Any) -> "_TimedStream":
-        return _TimedStream(self._stream.start_tls(*given, **named), self._under_way)
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._inner, name)
+        if name in ("connect_tcp", "connect_unix_socket", "start_tls"):
+            return lambda *given, **named: _Timed(found(*given, **named), self._under_way)
+        if name in ("read", "write"):
+            return lambda given, timeout=None: found(given, self._left())
+        return found
 
     def _left(self) -> float:
-        """Return the seconds that are left: a server that drips bytes has no more than others."""
         import httpcore2
 
         left = float(self._under_way.deadline) - time.monotonic()
         if left <= 0:
             raise httpcore2.ReadTimeout
         return left
-
-
-class _TimedBackend:
-    """Opens such connections."""
-
-    def __init__(self, backend: Any, under_way: threading.local) -> None:
-        self._backend, self._under_way = backend, under_way
-        self.sleep = backend.sleep
-
-    def connect_tcp(self, *given: Any, **named: Any) -> _TimedStream:
-        return _TimedStream(self._backend.connect_tcp(*given, **named), self._under_way)
-
-    def connect_unix_socket(self, *given: Any, **named: Any) -> _TimedStream:
-        return _TimedStream(self._backend.connect_unix_socket(*given, **named), self._under_way)
 
 
 MOST_ANSWERS = 3
@@ -541,17 +491,7 @@ Read = TypeVar("Read")
 
 @dataclass(frozen=True, slots=True)
 class Structured(Generic[Read]):
-    """The result for one sample.
-
-    Parameters
-    ----------
-    value
-        What was read; None if the sample failed.
-    failure
-        Why it failed; None if it did not.
-    attempts
-        How many answers there were.
-    """
+    """The result for one sample: what was read, or why it failed, after how many answers."""
 
     value: Read | None
     failure: Failure | None
@@ -567,15 +507,6 @@ def ask_until_read(
     """Ask for a JSON object until one can be used, at most `MOST_ANSWERS` times.
 
     Answers that are kept from earlier runs are read first and are not counted.
-
-    Parameters
-    ----------
-    client, request
-        Who asks what.
-    read
-        Reads the object; raises `UnusableError`.
-    again
-        What a model is told after an answer with this fault.
     """
     attempts, failure, is_new = 0, None, False
     while not is_new:
@@ -602,13 +533,7 @@ def ask_until_read(
 
 
 def read_object(answer: Answer) -> dict[str, Any]:
-    """Read an answer that holds one JSON object.
-
-    Raises
-    ------
-    UnusableError
-        It does not.
-    """
+    """Read an answer that holds one JSON object."""
     if answer.refused:
         raise UnusableError("refused", REFUSED)
     if answer.cut_off:
@@ -665,19 +590,8 @@ def ask_each(
 ) -> list[Structured[Read] | None]:
     """Ask for every task, in threads, until more samples failed than may.
 
-    Parameters
-    ----------
-    client, tasks, ask
-        Who asks what, and how.
-    reporter, stage, noun
-        Where the progress is shown, and what a task is called there.
-    sample_of
-        The sample that a task, by its number, belongs to.
-
-    Returns
-    -------
-    list of Structured or None
-        A result for each task; None if it was not asked for after too many failures.
+    `sample_of` gives the sample that a task, by its number, belongs to. A task that was not asked
+    for has None.
     """
     n_samples = len({sample_of(number) for number in range(len(tasks))})
     allowed = client.options.failure_limit.allowed(n_samples)

@@ -46,17 +46,10 @@ FAILURE_SCHEMA: dict[str, pl.DataType] = {
 
 @dataclass(frozen=True, slots=True)
 class Judgements:
-    """The scores of a judge.
+    """The scores of a judge, in `SCORE_SCHEMA` and `FAILURE_SCHEMA`, in the order of the dialogues.
 
-    Parameters
-    ----------
-    scores, failures
-        In `SCORE_SCHEMA` and `FAILURE_SCHEMA`, in the order of the dialogues.
-    not_asked
-        The numbers of dialogues that were not asked about, wholly or in part, because too many
-        others had failed.
-    first_failure
-        The first failure; None without any.
+    `not_asked` are numbers of dialogues that were not asked about, wholly or in part, because too
+    many others had failed.
     """
 
     scores: pl.DataFrame
@@ -71,13 +64,7 @@ class Judgements:
 
 
 def check_repeats(rubric: Rubric, repeats: int) -> None:
-    """Refuse repeats that show some orders of the dimensions more often than others.
-
-    Raises
-    ------
-    UsageError
-        The repeats are neither one nor a multiple of the number of orders.
-    """
+    """Refuse repeats that show some orders of the dimensions more often than others."""
     orders = len(rubric.questions)
     if repeats == 1 or repeats % orders == 0:
         return
@@ -197,13 +184,7 @@ def _slots(rubric: Rubric, dimensions: Sequence[str]) -> dict[str, Any]:
 
 
 def checked_scores(found: dict[str, Any], rubric: Rubric) -> dict[str, int]:
-    """Return an answer's scores.
-
-    Raises
-    ------
-    UnusableError
-        It has not exactly the rubric's members, each a whole number inside the scale.
-    """
+    """Return an answer's scores."""
     for name in rubric.questions:
         if name not in found:
             raise UnusableError(f"without {name!r}")

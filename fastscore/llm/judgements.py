@@ -22,7 +22,7 @@ from fastscore.content_hash import hash_bytes
 from fastscore.errors import counted
 from fastscore.llm.client import ChatClient, Expectation, expect_requests
 from fastscore.llm.judge import Judgements, check_repeats, judge_dialogues, judge_request
-from fastscore.llm.requests import OPENAI, ModelOptions
+from fastscore.llm.requests import OPENAI
 from fastscore.llm.rubrics import Rubric, load_rubric, rubric_of
 from fastscore.llm.spending import (
     MANIFEST,
@@ -33,8 +33,13 @@ from fastscore.llm.spending import (
     spending_recorded,
     too_many,
 )
-from fastscore.llm.transcripts import DATA, Transcript, find_logs, read_transcripts
-from fastscore.logs.inputs.column_map import NO_MAP, ColumnMap
+from fastscore.llm.transcripts import (
+    DATA,
+    AskingAboutLogs,
+    Transcript,
+    find_logs,
+    read_transcripts,
+)
 from fastscore.paths import JUDGEMENTS as OUTPUT
 from fastscore.paths import check_output
 from fastscore.run.commit import commit_json, commit_lines, commit_table
@@ -70,15 +75,6 @@ def write_judgements(
 
     A dialogue is scored if all of its repeats were read. Means over fewer would weigh the orders of
     the dimensions unequally.
-
-    Parameters
-    ----------
-    folder
-        The folder; files of the same names are replaced.
-    transcripts, judgements, rubric
-        What was judged, how, and by what.
-    described
-        What else the summary contains: model, endpoint, repeats, seed, suite.
     """
     places = place_rows(transcripts)
     incomplete = list(judgements.failed | judgements.not_asked)
@@ -151,25 +147,7 @@ def _means(repeats: pl.DataFrame, rubric: Rubric, judged_by: str) -> list[dict[s
 
 
 def summarise(repeats: pl.DataFrame, rubric: Rubric, n_repeats: int) -> dict[str, Any]:
-    """Describe how a judge scored and how far its scores can be trusted.
-
-    Parameters
-    ----------
-    repeats
-        The scores of dialogues of which all repeats were read.
-    rubric, n_repeats
-        What was judged, how often.
-
-    Returns
-    -------
-    dict
-        By dimension: mean with its 95 % interval over dialogues, Krippendorff's alpha of the
-        repeats with ordinal and interval distance, the share of dialogues whose repeats all agree,
-        the mean deviation of scores asked at each position from their dialogue's mean, and
-        Spearman's rho of the score and the dialogue's length in words. What is null has its reason
-        under ``nulls``. If logs name several models, also means by model and paired differences
-        over dialogues of the same id.
-    """
+    """Describe how a judge scored and how far its scores can be trusted."""
     return {
         "dimensions": {
             name: _dimension(repeats.filter(pl.col("dimension") == name), rubric, n_repeats)
@@ -305,43 +283,23 @@ def _difference(name: str, first: str, second: str, pairs: pl.DataFrame) -> dict
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Judging:
-    """What is judged: logs or one run directory, by whom, by which rubric, how often, where to.
+class Judging(AskingAboutLogs):
+    """What is judged, by which rubric, how often; without a rubric by that of the suite.
 
-    Without a rubric that of the suite is taken. The output names files as they are given, or from
-    the folder `files_from`. `overwrite` replaces another judge's files, `dry_run` asks nothing.
+    The output names files as they are given, or from the folder `files_from`.
     """
 
-    inputs: tuple[str, ...]
-    model: str
-    output: Path
     suite: str | None = None
-    layout: str | None = None
-    columns: ColumnMap = NO_MAP
     rubric: str = ""
     repeats: int = 1
-    seed: int = 0
-    models: ModelOptions = field(default_factory=ModelOptions)
     files_from: Path | None = None
-    overwrite: bool = False
-    dry_run: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """The results of a judge.
+    """The results of a judge: its folder, ``summary.json``, and what the call spent.
 
-    Attributes
-    ----------
-    folder
-        The folder of all files.
-    summary
-        The content of ``summary.json``: means with confidence intervals, agreement of repeats, or
-        win rates of pairs.
-    spent
-        Requests and tokens of this call.
-    expected
-        With ``dry_run``: what would be asked. Nothing else is there then.
+    With ``dry_run`` there is only what would be asked, under `expected`.
     """
 
     folder: Path
@@ -352,17 +310,7 @@ class Judged:
 
 
 def run_judge(asked: Judging, reporter: Reporter, meter: Meter | None = None) -> Judged:
-    """Judge logs.
-
-    Raises
-    ------
-    InputError
-        No dialogue can be read.
-    UsageError
-        The suite or the rubric is unknown, the repeats are not balanced, or no server is named.
-    ModelServerError
-        The server cannot be reached or refuses every request.
-    """
+    """Judge logs."""
     if asked.rubric:  # its faults before any log is read
         check_repeats(load_rubric(asked.rubric), asked.repeats)
     client = None if asked.dry_run else ChatClient(asked.models, meter)
@@ -449,8 +397,7 @@ def read_dialogues(
 ) -> tuple[str, list[Transcript], int]:
     """Read logs; return their suite, their dialogues, and how many rows belong to none."""
     logs = find_logs(inputs, asked.suite, asked.layout, asked.columns)
-    found = read_transcripts(logs)
-    dialogues, rejects = list(found.dialogues), found.rejects
+    dialogues, rejects = read_transcripts(logs)
     if rejects.height:
         first = rejects.row(0, named=True)
         reporter.note(

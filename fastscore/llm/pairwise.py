@@ -89,17 +89,7 @@ Answers = tuple[Structured[Verdict] | None, Structured[Verdict] | None]
 def run_pairwise(
     asked: Judging, against: Sequence[str], reporter: Reporter, meter: Meter | None = None
 ) -> Judged:
-    """Judge side A, the inputs of `asked`, against side B.
-
-    Raises
-    ------
-    InputError
-        No dialogue can be read.
-    UsageError
-        The sides share no dialogue, an id is not unique, or an option cannot be used.
-    ModelServerError
-        The server cannot be reached or refuses every request.
-    """
+    """Judge side A, the inputs of `asked`, against side B."""
     if asked.rubric:  # its faults before any log is read
         load_rubric(asked.rubric)
     if asked.repeats != 1:
@@ -143,13 +133,7 @@ def run_pairwise(
 
 
 def pair_up(side_a: Sequence[Transcript], side_b: Sequence[Transcript]) -> list[Pair]:
-    """Return the dialogues that both sides have, in the order of side A.
-
-    Raises
-    ------
-    UsageError
-        An id is not unique in its side, or no dialogue is in both.
-    """
+    """Return the dialogues that both sides have, in the order of side A."""
     for name, side in ((A, side_a), (B, side_b)):
         ids = sorted(each.dialogue for each in side)
         twice = next((one for one, other in neighbours(ids) if one == other), None)
@@ -225,13 +209,7 @@ def pair_request(pair: Pair, first: str, rubric: Rubric, asked: Judging) -> Chat
 
 
 def read_verdict(found: Mapping[str, Any], members: Sequence[str], first: str) -> Verdict:
-    """Read an answer; ``first`` is the side that was shown first.
-
-    Raises
-    ------
-    UnusableError
-        It has not exactly a reason and the members, each "1", "2" or "tie".
-    """
+    """Read an answer; ``first`` is the side that was shown first."""
     for name in (REASON, *members):
         if name not in found:
             raise UnusableError(f"without {name!r}")
@@ -338,17 +316,7 @@ def _failure_lines(pair: Pair, of_pair: Answers) -> list[dict[str, Any]]:
 
 
 def summarise_pairs(name: str, lines: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Describe one dimension of judged pairs.
-
-    Returns
-    -------
-    dict
-        ``wins`` of A, ``losses`` and ``ties``; ``win_rate``, (wins + ties / 2) / pairs, with its
-        95 % confidence interval; ``p`` of the exact sign test of wins against losses;
-        ``consistency``, the share of pairs with the same answer in both orders; ``prefers_first``
-        and ``prefers_second``, the shares of pairs in which the judge preferred whatever was shown
-        there. What is null has its reason under ``nulls``.
-    """
+    """Describe one dimension of judged pairs."""
     verdicts = [line["verdict"][name] for line in lines]
     wins, losses = verdicts.count(A), verdicts.count(B)
     rate = clustered_mean(

@@ -98,13 +98,7 @@ def is_refusal(text: str) -> bool:
 
 
 def find_object(text: str) -> dict[str, Any]:
-    """Find the JSON object in an answer; reasoning before it, fences and text are passed over.
-
-    Raises
-    ------
-    UnusableError
-        There is none, there are several that differ, or a member is given twice.
-    """
+    """Find the JSON object in an answer; reasoning before it, fences and text are passed over."""
     content = _after_reasoning(text)
     if not content:
         raise UnusableError("nothing beside reasoning" if text.strip() else "empty")
@@ -166,22 +160,10 @@ Response = tuple[dict[str, Any], dict[str, Any]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatRequest:
-    """A request for one answer.
+    """A request for one answer; what is None is left to the server.
 
-    Parameters
-    ----------
-    model
-        The model's name at its server.
-    messages
-        Pairs of a role and a text.
-    temperature, seed, max_tokens
-        Passed on; None leaves it to the server.
-    schema
-        The JSON schema that the answer must have, if it must have one.
-    structured
-        How a server is asked for the schema, one of `STRUCTURED`.
-    attempt
-        0 the first time; an answer of no use is asked for again by the next number.
+    The answer has the JSON schema, which servers are asked for as one of `STRUCTURED`. An answer of
+    no use is asked for again by the next attempt.
     """
 
     model: str
@@ -226,20 +208,9 @@ def _response_format(structured: str, schema: dict[str, Any]) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """An answer.
+    """An answer, reasoning included; `refused` is the protocol's own mark.
 
-    Parameters
-    ----------
-    text
-        What the model answered, reasoning included; empty if it answered nothing.
-    refused
-        Whether it declined, by the protocol's own mark.
-    finish_reason
-        Why it ended, as the server says.
-    prompt_tokens, completion_tokens
-        Tokens sent and received; estimated at four characters a token if the server does not say.
-    seconds
-        How long the server took.
+    Tokens are estimated at four characters a token if the server does not say.
     """
 
     text: str
@@ -285,13 +256,7 @@ def read_answer(response: Response, request: ChatRequest, seconds: float) -> Ans
 
 
 def parse_response(content: bytes) -> Response:
-    """Return what a response says.
-
-    Raises
-    ------
-    ValueError
-        The response is not the protocol's; says why.
-    """
+    """Return what a response says."""
     try:
         parsed = orjson.loads(content)
         choice, usage = parsed["choices"][0], parsed.get("usage") or {}
@@ -339,35 +304,10 @@ URL_VARIABLES = ("FASTSCORE_BASE_URL", "OPENAI_BASE_URL")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelOptions:
-    """How models are asked.
+    """How models are asked, as the options of commands have it.
 
-    Parameters
-    ----------
-    base_url
-        The server's address; None for that of `URL_VARIABLES`.
-    temperature
-        Passed on; None leaves it to the server.
-    answer_tokens
-        The most tokens of an answer.
-    structured
-        How a server is asked for JSON of a schema: ``json-schema`` as most take it, ``json-object``
-        as llama.cpp's Python server does, ``none`` for the prompt only.
-    concurrency
-        The most requests at once.
-    timeout
-        Seconds that a request may take.
-    retries
-        How often a request is sent again after a failure that may pass.
-    max_failures
-        The most samples that may fail: a count, or a share as ``"5%"`` or 0.05.
-    max_requests, max_tokens, max_cost
-        The budget; None for no limit. What is sent again counts, what is kept does not.
-    prices
-        What a million tokens cost.
-    answers
-        The file that keeps answers; None for the one in the cache.
-    replay
-        Whether only answers that are kept are used: no connection is opened.
+    None leaves it to the server, or is no limit. The address is otherwise that of `URL_VARIABLES`,
+    the answers' file one in the cache. `max_failures` is a count, or a share as ``"5%"`` or 0.05.
     """
 
     base_url: str | None = None
@@ -386,13 +326,7 @@ class ModelOptions:
     replay: bool = False
 
     def resolved(self) -> "ModelOptions":
-        """Return the options with the server's address and the answers' file filled in.
-
-        Raises
-        ------
-        UsageError
-            No server is named, or an option cannot be used.
-        """
+        """Return the options with the server's address and the answers' file filled in."""
         if self.structured not in STRUCTURED:
             raise UsageError(
                 f"Unknown structured {self.structured!r}.",
@@ -488,13 +422,7 @@ def paths_of(given: StrPath | Sequence[StrPath]) -> tuple[str, ...]:
 
 
 def model_options(given: Mapping[str, Any]) -> ModelOptions:
-    """Make options of keyword arguments; prices are of a million tokens sent, and received.
-
-    Raises
-    ------
-    UsageError
-        A name is not known.
-    """
+    """Make options of keyword arguments; prices are of a million tokens sent, and received."""
     known = [each.name for each in fields(ModelOptions)]
     for name in given:
         if name not in known:

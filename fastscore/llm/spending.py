@@ -97,13 +97,7 @@ class FailureLimit:
 
 
 def parse_limit(given: str | float) -> FailureLimit:
-    """Read ``--max-failures``: a count (``10``) or a share (``0.05`` or ``5%``).
-
-    Raises
-    ------
-    UsageError
-        It is neither.
-    """
+    """Read ``--max-failures``: a count (``10``) or a share (``0.05`` or ``5%``)."""
     text = str(given).strip()
     try:
         if text.isdecimal():
@@ -264,11 +258,6 @@ class Meter:
         """Count a request that is about to be sent.
 
         Waits if the budget covers it once requests under way have ended.
-
-        Raises
-        ------
-        BudgetError
-            The request may exceed the budget.
         """
         with self._changed:
             while (exceeded := self._exceeded(bound, self._reserved)) and self._reserved:
@@ -359,11 +348,6 @@ def spending_recorded(
     """Add what is spent in a block to a manifest, however the block ends, and by kill -9 too.
 
     Yields the outcome, for the block to fill in: its status is ``incomplete`` until then.
-
-    Raises
-    ------
-    RunConflictError
-        The manifest is of something else than what is described.
     """
     earlier = _read(path)
     differing = [

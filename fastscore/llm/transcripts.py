@@ -17,6 +17,7 @@ import polars as pl
 from fastscore.api.reading import inspect
 from fastscore.content_hash import hash_bytes
 from fastscore.errors import InputError, UsageError, did_you_mean
+from fastscore.llm.requests import ModelOptions
 from fastscore.logs.inputs.column_map import NO_MAP, ColumnMap, map_from, map_source
 from fastscore.logs.inputs.layout import layout_map
 from fastscore.logs.read.rows import join_parts
@@ -45,14 +46,6 @@ class Transcript:
 
 
 @dataclass(frozen=True, slots=True)
-class Transcripts:
-    """The dialogues of logs, in order, and the rejects that are no part of them."""
-
-    dialogues: tuple[Transcript, ...]
-    rejects: pl.DataFrame
-
-
-@dataclass(frozen=True, slots=True)
 class Logs:
     """Logs whose dialogues are read, of a suite or of `CHATS`.
 
@@ -63,6 +56,24 @@ class Logs:
     suite: str
     columns: ColumnMap = NO_MAP
     options: Options = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskingAboutLogs:
+    """Which logs, or run, a model is asked about, and where the results go.
+
+    `overwrite` replaces what another model said, `dry_run` asks nothing.
+    """
+
+    inputs: tuple[str, ...]
+    model: str
+    output: Path
+    layout: str | None = None
+    columns: ColumnMap = NO_MAP
+    models: ModelOptions = field(default_factory=ModelOptions)
+    seed: int = 0
+    overwrite: bool = False
+    dry_run: bool = False
 
 
 CHATS = "chats"
@@ -118,15 +129,7 @@ def find_logs(
     layout: str | None = None,
     columns: ColumnMap = NO_MAP,
 ) -> Logs:
-    """Find logs, and the suite whose logs they are; chats of any kind need none.
-
-    Raises
-    ------
-    InputError
-        Nothing is there, or a log of the run is gone.
-    UsageError
-        The suite or the layout is unknown, or nothing reads the logs.
-    """
+    """Find logs, and the suite whose logs they are; chats of any kind need none."""
     folders = [one for one in inputs if (Path(one) / MANIFEST_NAME).is_file()]
     if folders:
         return _logs_of_run(inputs, suite)
@@ -176,14 +179,8 @@ def _only_reader(inputs: Sequence[str]) -> tuple[str | None, str | None]:
     )
 
 
-def read_transcripts(logs: Logs) -> Transcripts:
-    """Read the dialogues of logs.
-
-    Raises
-    ------
-    InputError
-        Nothing can be read.
-    """
+def read_transcripts(logs: Logs) -> tuple[list[Transcript], pl.DataFrame]:
+    """Read the dialogues of logs, in order, and the rejects that are no part of them."""
     suite = None if logs.suite == CHATS else load_suite(logs.suite)
     source = map_source(_CHATS if suite is None else suite.source, logs.columns)
     given = ScoreInput.of(list(logs.inputs))
@@ -192,14 +189,14 @@ def read_transcripts(logs: Logs) -> Transcripts:
     read = join_parts(given.read(source), source)
     turns = _chat_turns if suite is None else suite.turns
     assert turns is not None
-    dialogues = tuple(_of_turns(turns(read.frame, logs.options)))
+    dialogues = list(_of_turns(turns(read.frame, logs.options)))
     if not dialogues:
         shown = ", ".join(map(str, logs.inputs))
         raise InputError(
             f"{shown}: no dialogue of {logs.suite} says anything.",
             "Name where chats are with --layout, or with --column and --value.",
         )
-    return Transcripts(dialogues, read.rejects)
+    return dialogues, read.rejects
 
 
 def _chat_turns(raw: pl.DataFrame, options: Options) -> pl.DataFrame:

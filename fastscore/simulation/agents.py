@@ -51,18 +51,9 @@ Turn = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What an agent answers.
+    """What an agent answers: words, constraints that it understood, titles that it chose from.
 
-    Parameters
-    ----------
-    text
-        The words.
-    constraints
-        What it takes the user to want, lists of values by field.
-    titles
-        What it chose from, at most `SHOWN` titles.
-    notes
-        What else the log's turn should say, by key.
+    `notes` are further keys of the log's turn.
     """
 
     text: str
@@ -169,20 +160,7 @@ class CallableAgent:
 
 
 def local_agent(name: str, retrieval: Retrieval) -> Agent:
-    """Return an agent that needs no chat model.
-
-    Parameters
-    ----------
-    name
-        ``offline``, ``python:module.object`` or the name of an entry point.
-    retrieval
-        The catalogue that ``offline`` recommends from.
-
-    Raises
-    ------
-    UsageError
-        The name is not known, or what it names cannot be imported or called.
-    """
+    """Return an agent that needs no chat model."""
     if name == OFFLINE:
         return OfflineAgent(retrieval)
     if name.startswith(PYTHON):
@@ -243,17 +221,8 @@ _YEAR_AFTER = re.compile(r"\s*\((?:1[89]|20)\d\d\)$")
 class ModelAgent:
     """A chat model that recommends from what is retrieved.
 
-    Parameters
-    ----------
-    model
-        The model's name at its server.
-    retrieval, client
-        What it chooses from, and how it is asked.
-    off_catalogue
-        One of `OFF_CATALOGUE`: titles that the catalogue lacks are listed in the log's turn under
-        ``unknown_titles``, or first asked about again, or not looked for.
-    refusals
-        One of `REFUSALS`.
+    Titles that the catalogue lacks are treated by one of `OFF_CATALOGUE`: listed in the log's turn,
+    or first asked about again, or not looked for. Refusals are treated by one of `REFUSALS`.
     """
 
     model: str

@@ -120,13 +120,7 @@ _KINDS: dict[str, type[Any]] = {
 
 
 def read_experiment(path: Path) -> Experiment:
-    """Read an experiment's file.
-
-    Raises
-    ------
-    UsageError
-        The file cannot be read, or a key or value in it is not as expected.
-    """
+    """Read an experiment's file."""
     values = read_toml(path)
     judges = values.pop("judge", [])
     parts: dict[str, Any] = {name: values.pop(name) for name in _TABLES if name in values}
@@ -241,15 +235,7 @@ def run_experiment(
     workers: int = 1,
     replay: bool = False,
 ) -> dict[str, Any]:
-    """Run an experiment, or what is left of it; return what was done and spent.
-
-    Raises
-    ------
-    RunConflictError
-        The folder holds another experiment.
-    FastscoreError
-        A stage cannot go on; the same command does later.
-    """
+    """Run an experiment, or what is left of it; return what was done and spent."""
     _check_folder(experiment, folder)
     options = replace(experiment.models, answers=folder / ANSWERS, replay=replay)
     meter = Meter(options.limits)  # one budget for all stages
@@ -371,16 +357,11 @@ def _check_folder(experiment: Experiment, folder: Path) -> None:
 def _simulation(
     experiment: Experiment, agent: str, output: Path, models: ModelOptions, workers: int
 ) -> Simulation:
+    same = ("catalogue", "user", "off_catalogue", "refusals", "sessions", "turns", "seed")
     return Simulation(
-        catalogue=experiment.catalogue,
+        **{name: getattr(experiment, name) for name in same},
         agent=agent,
-        user=experiment.user,
         models=models,
-        off_catalogue=experiment.off_catalogue,
-        refusals=experiment.refusals,
-        sessions=experiment.sessions,
-        turns=experiment.turns,
-        seed=experiment.seed,
         output=output,
         policy=None if experiment.policy is None else Path(experiment.policy),
         workers=workers,

@@ -40,16 +40,9 @@ _BLOCK = 256
 
 
 class Draws:
-    """A stream of uniform numbers in [0, 1) and what is chosen by them.
+    """A stream of uniform numbers in [0, 1) of a session, and what is chosen by them.
 
-    Parameters
-    ----------
-    seed
-        The simulation's seed, 0 to 2**63 - 1.
-    session
-        The session's number from 0.
-    purpose
-        `USER`, `AGENT` or `PHRASING`.
+    The purpose is `USER`, `AGENT` or `PHRASING`.
     """
 
     __slots__ = ("_generator", "_left")
@@ -101,17 +94,7 @@ Rows = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """An item of the catalogue.
-
-    Parameters
-    ----------
-    title
-        Its name, or its key in the catalogue.
-    plot
-        Its plot; empty without one.
-    values
-        Its values by field as they are written, each once.
-    """
+    """An item of the catalogue: its name or key, and its values by field, each once."""
 
     title: str
     plot: str
@@ -122,16 +105,8 @@ class Item:
 class Retrieval:
     """A catalogue that can be asked.
 
-    Parameters
-    ----------
-    digest
-        The catalogue's hash.
-    items
-        Its items by row.
-    surfaces
-        By field, its values as first written, in order of first appearance.
-    index
-        By field and normalised value, the rows that have it, in order, repeats kept.
+    `surfaces` are values by field as first written, in order of first appearance; `index` finds
+    the rows of items by field and normalised value.
     """
 
     digest: str
@@ -150,15 +125,7 @@ class Retrieval:
         return tuple(genre for genre, rows in entries if len(rows) >= 3 and len(genre) > 2)
 
     def find_attributes(self, text: str, *, words: bool = False) -> dict[str, str]:
-        """Return by field the value that appears first of those in a text.
-
-        Parameters
-        ----------
-        text
-            Where to look.
-        words
-            Whether a value must not begin or end inside a word.
-        """
+        """Return by field the value that appears first of those in a text."""
         lowered = text.lower()
         best: dict[str, int] = {}
         for pattern, start, end in self._automaton.find_matches_as_indexes(
@@ -239,17 +206,7 @@ class Retrieval:
         return self.index.get(NAME, {}).get(FALLBACK, ())[:1]
 
     def recommend(self, constraints: Constraints, draws: Draws, limit: int = 30) -> list[int]:
-        """Return rows that fit constraints, shuffled.
-
-        Parameters
-        ----------
-        constraints
-            One value or several by field; unknown fields and blank values count for nothing.
-        draws
-            What shuffles.
-        limit
-            The most rows, from 1 to 50.
-        """
+        """Return rows that fit constraints, shuffled."""
         return draws.sample(self.fitting(constraints), min(max(limit, 1), MOST_RECOMMENDED))
 
     def titles(self, rows: Iterable[int]) -> list[str]:
@@ -270,13 +227,7 @@ def clean_constraints(constraints: Constraints) -> dict[str, tuple[str, ...]]:
 
 
 def load_retrieval(path: str) -> Retrieval:
-    """Read a catalogue's file.
-
-    Raises
-    ------
-    UsageError
-        The file cannot be read, or is no catalogue.
-    """
+    """Read a catalogue's file."""
     from ahocorasick_rs import AhoCorasick, MatchKind
 
     catalogue = load_catalogue(path)

@@ -75,26 +75,7 @@ def converse(
     phrase: Phrase | None = None,
     ids: str = "",
 ) -> dict[str, Any]:
-    """Let a planned user talk to an agent.
-
-    Parameters
-    ----------
-    retrieval, policy
-        The catalogue, whose titles the user also recognises in answers, and the user's policy.
-    agent
-        Who answers.
-    seed, session
-        Which session.
-    turns
-        How many turns the user has.
-    phrase
-        Rewords what the user says; states, shifts and constraints stay as planned.
-
-    Returns
-    -------
-    dict
-        A log in the published schema.
-    """
+    """Let a planned user talk to an agent."""
     plan = plan_user(retrieval, policy, seed=seed, session=session, turns=turns)
     phrasing = Draws(seed, session, PHRASING)
     respond = agent.open(Draws(seed, session, AGENT))
@@ -134,35 +115,11 @@ VERSION = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Simulation:
-    """What is simulated.
+    """What is simulated, as the options of the command have it.
 
-    Parameters
-    ----------
-    catalogue
-        The file of items.
-    agent
-        ``offline``, ``openai:MODEL``, ``python:module.object`` or an entry point's name.
-    user
-        ``template``, or ``openai:MODEL`` to reword the template's texts.
-    models
-        How chat models are asked.
-    off_catalogue, refusals
-        What is done about a model's titles that the catalogue lacks, and about its refusals.
-    sessions, turns
-        How many sessions of how many pairs of turns.
-    seed
-        Session i of one seed is the same user whatever the agent.
-    output
-        The folder of logs.
-    policy
-        The user's TOML file, or None for the built-in one.
-    ids
-        What sessions' ids begin with, so that those of several seeds differ.
-    workers
-        How many shards are simulated at once; with chat models, sessions are, as many as the
-        models' concurrency.
-    overwrite
-        Whether another simulation's logs in `output` are replaced.
+    Session i of one seed is the same user whatever the agent. `ids` is what sessions' ids begin
+    with, so that those of several seeds differ. With chat models as many sessions run at once as
+    the models' concurrency, otherwise `workers` shards.
     """
 
     catalogue: str
@@ -214,20 +171,7 @@ class World:
 
 
 def open_world(simulation: Simulation, meter: Meter | None = None) -> World:
-    """Load what a simulation needs.
-
-    Parameters
-    ----------
-    simulation
-        What is simulated.
-    meter
-        Counts what chat models are asked, with its own budget; None for that of the options.
-
-    Raises
-    ------
-    UsageError
-        The catalogue, the policy or the agent cannot be used.
-    """
+    """Load what a simulation needs."""
     retrieval = load_retrieval(simulation.catalogue)
     if not retrieval.index.get(GENRE):
         raise UsageError(
@@ -273,20 +217,9 @@ SESSIONS_A_SHARD = 50
 
 @dataclass(frozen=True, slots=True)
 class Simulated:
-    """The result of a simulation.
+    """The result: shards that were complete before, and what was made now.
 
-    Parameters
-    ----------
-    kept
-        Shards that were complete before.
-    shards, sessions, turns
-        What was made now.
-    failed, refused
-        Sessions that failed, and are missing from their shards; turns that a model declined.
-    spent
-        What chat models were asked; None without any.
-    refusal
-        The error if more sessions failed than may.
+    Failed sessions are missing from their shards. Refused turns are those of all shards.
     """
 
     kept: int
@@ -313,26 +246,7 @@ class _Shard:
 
 
 def simulate(simulation: Simulation, reporter: Reporter, meter: Meter | None = None) -> Simulated:
-    """Simulate what is not there yet.
-
-    Parameters
-    ----------
-    simulation
-        What to simulate, and where to.
-    reporter
-        Shows the progress.
-    meter
-        Counts what chat models are asked, with its own budget; None for that of the options.
-
-    Raises
-    ------
-    UsageError
-        An argument cannot be used, or no server is named.
-    RunConflictError
-        The folder holds other logs, or another process writes there.
-    RunError
-        A log cannot be written, or an agent failed.
-    """
+    """Simulate what is not there yet."""
     world = open_world(simulation, meter)
     folder, state = simulation.output, simulation.output / STATE
     described = fingerprint(world)

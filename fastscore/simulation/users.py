@@ -31,29 +31,10 @@ _PHRASE_KINDS = ("initial", "more", "contradiction", "reactions", "same")
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """A user's policy.
+    """A user's policy: probabilities, limits of what is considered by purpose, and phrases.
 
-    Parameters
-    ----------
-    digest
-        The hash of the file's bytes.
-    rates
-        Probabilities by name.
-    forced_shift
-        The turn from which the first shift waits no longer.
-    limits
-        The most recommendations or keywords that are considered, by purpose.
-    fields, order, bridges
-        Fields that can be in focus, the order in which a shift considers them, and those whose
-        values lead from one focus to the next.
-    follows_system
-        Whether details are asked about what the system named.
-    unknown
-        What they are asked about where there is no title at all.
-    phrases
-        What is said, by occasion.
-    details, shift
-        What is said, by topic and by the field of the new focus.
+    `forced_shift` is the turn from which the first shift waits no longer. A shift considers
+    `fields` in `order`; values of `bridges` lead from one focus to the next.
     """
 
     digest: str
@@ -71,13 +52,7 @@ class Policy:
 
 
 def load_policy(path: Path | None = None) -> Policy:
-    """Read a policy; the built-in one where no file is named.
-
-    Raises
-    ------
-    UsageError
-        The file cannot be read, is not TOML, or a value in it is not as expected.
-    """
+    """Read a policy; the built-in one where no file is named."""
     source = str(path) if path else "the built-in user.toml"
     try:
         built_in = files(__package__).joinpath("user.toml")
@@ -149,18 +124,10 @@ _SLOT = re.compile(r"\{(genre|focus|bridge)\}")
 
 @dataclass(frozen=True, slots=True)
 class UserTurn:
-    """What a user will say.
+    """What a user will say, and its metadata as logs have them.
 
-    Parameters
-    ----------
-    phrase
-        The words; ``{reference}`` in them is replaced by a title.
-    meta
-        The turn's metadata as logs have them.
-    draw
-        Chooses among the titles that a system named, from 0 to below 1.
-    otherwise
-        The replacement if the system named no title.
+    ``{reference}`` in the phrase becomes a title that the system named, chosen by `draw` (from 0 to
+    below 1), or else `otherwise`.
     """
 
     phrase: str
@@ -178,15 +145,7 @@ class UserTurn:
 
 @dataclass(frozen=True, slots=True)
 class UserPlan:
-    """A user's side of a conversation.
-
-    Parameters
-    ----------
-    true_genre
-        The genre that the user really likes.
-    turns
-        Its turns.
-    """
+    """A user's side of a conversation, and the genre that the user really likes."""
 
     true_genre: str
     turns: tuple[UserTurn, ...]
@@ -201,17 +160,7 @@ class UserPlan:
 def plan_user(
     retrieval: Retrieval, policy: Policy, *, seed: int, session: int, turns: int
 ) -> UserPlan:
-    """Plan a user's turns.
-
-    Parameters
-    ----------
-    retrieval, policy
-        What there is to want, and how a user comes to want it.
-    seed, session
-        Which user.
-    turns
-        How many turns; a longer plan begins as a shorter one does.
-    """
+    """Plan a user's turns."""
     user = _User(retrieval, policy, Draws(seed, session, USER))
     planned = tuple(user.turn(number) for number in range(1, turns + 1))
     return UserPlan(user.true_genre, planned)

@@ -5,8 +5,9 @@ import pytest
 
 import fastscore
 from fastscore.errors import UsageError
-from fastscore.llm.annotate import Annotating, annotate_concepts, annotate_states
+from fastscore.llm.annotate import annotate_concepts, annotate_states
 from fastscore.llm.requests import ModelOptions
+from fastscore.llm.transcripts import AskingAboutLogs
 from fastscore.run.progress import SilentReporter
 from tests.by_keywords import score_by_keywords
 from tests.llm.stub_server import PATIENCE, Stub, serving
@@ -51,7 +52,9 @@ def shifting(tmp_path):
 def asked(stub, folder, logs, output, **options):
     answers = folder / "answers.sqlite"
     models = ModelOptions(base_url=stub.url, answers=answers, timeout=PATIENCE, **options)
-    return Annotating(inputs=(str(logs),), model="reader", output=folder / output, models=models)
+    return AskingAboutLogs(
+        inputs=(str(logs),), model="reader", output=folder / output, models=models
+    )
 
 
 READ = {

@@ -19,7 +19,7 @@ from tests.by_keywords import score_by_keywords
 def transcripts_of(folder, name, *rows):
     path = folder / f"{name}.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return read_transcripts(find_logs([str(path)], name)).dialogues
+    return read_transcripts(find_logs([str(path)], name))[0]
 
 
 def test_logs_of_one_row_a_dialogue_have_transcripts(tmp_path):
@@ -97,7 +97,7 @@ def test_dialogues_have_the_ids_and_places_of_the_suites_tables(suite, tmp_path)
     scores = score_by_keywords(str(tmp_path / "logs"), suite, embedder=None, **options)
     dialogues = scores.tables["dialogues"]
     columns = [name for name in ("dialogue", "model", "file", "line") if name in dialogues.columns]
-    found = read_transcripts(find_logs([str(tmp_path / "logs")], suite)).dialogues
+    found = read_transcripts(find_logs([str(tmp_path / "logs")], suite))[0]
     assert sorted(dialogues.select(columns).rows()) == sorted(
         tuple(getattr(each, name) for name in columns) for each in found
     )
@@ -121,7 +121,7 @@ def test_the_suite_is_the_runs_or_the_only_one_that_reads_the_logs(tmp_path):
     found = find_logs([str(tmp_path / "run")])
     assert (found.suite, found.inputs) == ("score_dialogue", (str(moved),))
     scored = fastscore.open_run(tmp_path / "run").scan("dialogues").collect()["dialogue"]
-    said = read_transcripts(found).dialogues
+    said = read_transcripts(found)[0]
     assert sorted(each.dialogue for each in said) == sorted(scored)
     with pytest.raises(UsageError, match="a run of score_dialogue, not of memory_finance"):
         find_logs([str(tmp_path / "run")], "memory_finance")
@@ -144,7 +144,7 @@ def test_any_suite_that_returns_turns_can_be_judged(tmp_path, monkeypatch):
     for place in ("fastscore.llm.transcripts", "fastscore.suites.registry"):
         monkeypatch.setattr(f"{place}.load_suite", lambda name: new)
     monkeypatch.setattr("fastscore.llm.transcripts.suite_names", lambda: ("new",))
-    found = read_transcripts(find_logs([str(log)], "new")).dialogues
+    found = read_transcripts(find_logs([str(log)], "new"))[0]
     assert [(each.dialogue, each.line, each.turns) for each in found] == [
         ("b", 1, (("me", "hi"),)),
         ("a", 2, (("me", "so"),)),
@@ -171,7 +171,7 @@ def test_logs_of_a_run_are_read_by_its_layout(tmp_path):
     log.write_text(json.dumps({"id": "c", "conversations": chat}) + "\n")
     with pytest.raises(InputError, match="every metric of guest_simulation is null"):
         fastscore.score(log, "guest_simulation", layout="sharegpt", output=tmp_path / "run")
-    (found,) = read_transcripts(find_logs([str(tmp_path / "run")])).dialogues
+    (found,) = read_transcripts(find_logs([str(tmp_path / "run")]))[0]
     assert found.dialogue == "c"
     assert [text for _, text in found.turns] == ["a pizza", "sure"]
 

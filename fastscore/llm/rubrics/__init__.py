@@ -34,22 +34,10 @@ _SHOWN = ("last_turns", "characters", "highlights", "highlighted_speakers")
 
 @dataclass(frozen=True)
 class Rubric:
-    """What a judge scores, and what it is shown.
+    """What a judge scores, by questions in order, and what it is shown.
 
-    Parameters
-    ----------
-    name, title, digest
-        What it is called, what it is about, and the hash of its file.
-    low, high
-        The smallest and largest score, whole numbers.
-    questions
-        The question of each dimension, by name, in order.
-    prompts
-        The texts ``system``, ``user`` and ``again``.
-    last_turns, characters
-        The most turns from the end (0 for all) and the most characters of one that are shown.
-    highlights, speakers
-        Which turns of which speakers are shown apart.
+    At most `last_turns` from the end (0 for all) with `characters` of each; turns of some speakers
+    with highlights are shown apart, too.
     """
 
     name: str
@@ -88,18 +76,7 @@ def rubric_names() -> tuple[str, ...]:
 
 
 def load_rubric(name: str) -> Rubric:
-    """Read a rubric.
-
-    Parameters
-    ----------
-    name
-        The name of a bundled one, or a TOML file.
-
-    Raises
-    ------
-    UsageError
-        The rubric is unknown, or a value in its file is not as expected.
-    """
+    """Read a rubric."""
     path = Path(name)
     if name in rubric_names():
         content = files(__package__).joinpath(f"{name}.toml").read_bytes()
@@ -113,9 +90,13 @@ def load_rubric(name: str) -> Rubric:
             f"Unknown rubric {name!r}.", did_you_mean(name, rubric_names()) + " Or a file."
         )
     source = f"--rubric {name}"
-    return _parse(
-        TomlTable(source, "", parse_toml(content, source)), path.stem, hash_bytes(content)
-    )
+    found = parse_toml(content, source)
+    if missing := {"scale", "prompt", "shown"} - found.keys():
+        usual = files(__package__).joinpath(f"{ASSISTANT}.toml").read_bytes()
+        tables = parse_toml(usual, source)
+        found |= {each: tables[each] for each in missing}
+        content += usual
+    return _parse(TomlTable(source, "", found), path.stem, hash_bytes(content))
 
 
 def _parse(top: TomlTable, name: str, digest: str) -> Rubric:
