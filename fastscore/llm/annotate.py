@@ -33,6 +33,7 @@ from fastscore.llm.requests import (
     USER,
     Messages,
     StrPath,
+    check_members,
     model_options,
     object_schema,
     paths_of,
@@ -149,9 +150,7 @@ def _concepts(found: dict[str, Any], fields: Sequence[str]) -> dict[str, list[st
         if not isinstance(listed, list) or not all(isinstance(each, str) for each in listed):
             raise UnusableError(f"{name} is no list of strings")
         concepts[name] = listed
-    for name in found:
-        if name not in fields:
-            raise UnusableError(f"with {name!r:.40}, which nobody asked for")
+    check_members(found | concepts, fields)  # a field that is left out is empty
     return concepts
 
 

@@ -114,9 +114,6 @@ class AnswerStore:
             orjson.dumps(dataclasses.asdict(answer)).decode(),
         )
 
-    def __len__(self) -> int:
-        return int(self._execute("SELECT count(*) FROM answers")[0][0])
-
     def close(self) -> None:
         """Close the file."""
         with self._lock:

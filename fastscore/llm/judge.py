@@ -15,7 +15,7 @@ import polars as pl
 
 from fastscore.errors import UsageError
 from fastscore.llm.client import ChatClient, Structured, ask_each, ask_until_read
-from fastscore.llm.requests import SYSTEM, USER, ChatRequest, ModelOptions
+from fastscore.llm.requests import SYSTEM, USER, ChatRequest, ModelOptions, check_members
 from fastscore.llm.rubrics import Rubric
 from fastscore.llm.spending import Failure, UnusableError
 from fastscore.llm.transcripts import DATA, Transcript, quoted
@@ -185,15 +185,11 @@ def _slots(rubric: Rubric, dimensions: Sequence[str]) -> dict[str, Any]:
 
 def checked_scores(found: dict[str, Any], rubric: Rubric) -> dict[str, int]:
     """Return an answer's scores."""
+    check_members(found, rubric.questions)
     for name in rubric.questions:
-        if name not in found:
-            raise UnusableError(f"without {name!r}")
         if type(found[name]) is not int:
             value = orjson.dumps(found[name]).decode()
             raise UnusableError(f"{name} is {value:.40}, no whole number")
         if not rubric.low <= found[name] <= rubric.high:
             raise UnusableError(f"{name} is {found[name]}, out of range")
-    for name in found:
-        if name not in rubric.questions:
-            raise UnusableError(f"with {name!r:.40}, which nobody asked for")
     return found

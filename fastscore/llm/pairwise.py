@@ -41,6 +41,7 @@ from fastscore.llm.requests import (
     USER,
     ChatRequest,
     StrPath,
+    check_members,
     model_options,
     object_schema,
     paths_of,
@@ -210,12 +211,7 @@ def pair_request(pair: Pair, first: str, rubric: Rubric, asked: Judging) -> Chat
 
 def read_verdict(found: Mapping[str, Any], members: Sequence[str], first: str) -> Verdict:
     """Read an answer; ``first`` is the side that was shown first."""
-    for name in (REASON, *members):
-        if name not in found:
-            raise UnusableError(f"without {name!r}")
-    for name in found:
-        if name not in (REASON, *members):
-            raise UnusableError(f"with {name!r:.40}, which nobody asked for")
+    check_members(found, (REASON, *members))
     if not isinstance(found[REASON], str):
         raise UnusableError(f"{REASON} is {found[REASON]!r:.40}, no text")
     sides = {}

@@ -5,7 +5,7 @@ import os
 import re
 import tomllib
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from hashlib import blake2b
 from importlib.resources import files
@@ -123,6 +123,17 @@ def find_object(text: str) -> dict[str, Any]:
     except orjson.JSONEncodeError as error:
         raise UnusableError(f"an object that cannot be kept: {error}") from error
     return found
+
+
+def check_members(found: Mapping[str, Any], names: Iterable[str]) -> None:
+    """Refuse an answer that has not exactly these members."""
+    known = dict.fromkeys(names)
+    for name in known:
+        if name not in found:
+            raise UnusableError(f"without {name!r}")
+    for name in found:
+        if name not in known:
+            raise UnusableError(f"with {name!r:.40}, which nobody asked for")
 
 
 def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -164,28 +164,25 @@ def _make(path: Path, key: str, kind: type[Any], values: Mapping[str, Any], **mo
     return kind(**given, **more)
 
 
+_TYPES: tuple[tuple[tuple[str, ...], tuple[type, ...], str], ...] = (
+    (("tuple[str",), (str,), "a list of texts"),
+    (("tuple[int",), (int,), "a list of whole numbers"),
+    (("bool",), (bool,), "true or false"),
+    (("float", "str"), (int, float, str), "a number or a text"),
+    (("float",), (int, float), "a number"),
+    (("int",), (int,), "a whole number"),
+    ((), (str,), "a text"),
+)
+"""Words in a field's annotation, and what its value is then: the first that fits."""
+
+
 def _typed(path: Path, key: str, value: Any, kind: str) -> Any:
-    wanted: tuple[type, ...]
-    if "tuple[" in kind:
-        of, noun = (str, "texts") if "tuple[str" in kind else (int, "whole numbers")
-        if isinstance(value, list) and value and all(type(each) is of for each in value):
-            return tuple(value)
-        raise UsageError(f"{path}: {key} is {value!r:.60}, expected a list of {noun}.")
-    if "bool" in kind:
-        if isinstance(value, bool):
-            return value
-        raise UsageError(f"{path}: {key} is {value!r:.60}, expected true or false.")
-    if "float" in kind and "str" in kind:
-        wanted, expected = (int, float, str), "a number or a text"
-    elif "float" in kind:
-        wanted, expected = (int, float), "a number"
-    elif "int" in kind:
-        wanted, expected = (int,), "a whole number"
-    else:
-        wanted, expected = (str,), "a text"
-    if isinstance(value, bool) or not isinstance(value, wanted):
+    types, expected = next(rest for words, *rest in _TYPES if all(word in kind for word in words))
+    is_list = "tuple[" in kind
+    found = value if is_list else [value]
+    if not isinstance(found, list) or not found or not all(type(one) in types for one in found):
         raise UsageError(f"{path}: {key} is {value!r:.60}, expected {expected}.")
-    return value
+    return tuple(found) if is_list else value
 
 
 def _check(path: Path, experiment: Experiment) -> None:

@@ -481,6 +481,9 @@ def read_source(source: Path) -> tuple[dict[str, Any], dict[str, Any]]:
         config = json.loads((source / "config.json").read_text(encoding="utf-8"))
     except (ValueError, TypeError, RecursionError) as error:
         raise UnsupportedModelError(f"The model in {source} cannot be read: {error}.") from error
+    if not isinstance(config, dict):
+        place = source / "config.json"
+        raise UnsupportedModelError(f"{place} holds {config!r:.60}, expected an object.")
     return config, _read_weights(source)
 
 

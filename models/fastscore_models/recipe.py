@@ -359,8 +359,8 @@ def read_layout(folder: Path, name: str) -> tuple[Recipe, Path]:
 
 
 def _transformer(place: Path, pooling_place: Path) -> dict[str, Any]:
-    config = _read(place / "config.json")
-    pooling = _read(pooling_place / "config.json")
+    config = _read_object(place / "config.json")
+    pooling = _read_object(pooling_place / "config.json")
     flags = [key for key, value in pooling.items() if key.startswith("pooling_mode_") and value]
     modes = flags or [f"pooling_mode_{pooling.get('pooling_mode')}"]
     known = {
@@ -374,7 +374,7 @@ def _transformer(place: Path, pooling_place: Path) -> dict[str, Any]:
             f"{pooling_place / 'config.json'} pools by {', '.join(modes)}.",
             "An export takes the mean of all tokens, or the first token.",
         )
-    limit = _read(place / "sentence_bert_config.json", {}).get("max_seq_length")
+    limit = _read_object(place / "sentence_bert_config.json", {}).get("max_seq_length")
     positions = max_positions(config)
     return {
         "pooling": known[modes[0]],
@@ -425,6 +425,13 @@ def static_tensor(names: list[str]) -> str:
 def without_special_tokens(tokenizer: bytes) -> bytes:
     """Return a tokenizer that adds no special tokens, as static embeddings expect."""
     return json.dumps(json.loads(tokenizer) | {"post_processor": None}).encode()
+
+
+def _read_object(path: Path, otherwise: Any = None) -> dict[str, Any]:
+    found = _read(path, otherwise)
+    if not isinstance(found, dict):
+        raise UnsupportedModelError(f"{path} holds {found!r:.60}, expected an object.")
+    return found
 
 
 def _read(path: Path, otherwise: Any = None) -> Any:

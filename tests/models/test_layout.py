@@ -19,6 +19,7 @@ from fastscore_models import (
     export_layout,
     find_exported,
 )
+from fastscore_models.export import read_source
 from fastscore_models.fetching import fetch
 from fastscore_models.recipe import read_layout
 from safetensors.numpy import save_file
@@ -96,6 +97,20 @@ def test_modules_that_cannot_be_exported_are_named(tmp_path: Path, tiny_folder: 
     folder = write_layout(tmp_path / "largest", tiny_folder, pooling=flag)
     with pytest.raises(UnsupportedModelError, match="pooling_mode_max_tokens"):
         read_layout(folder, "largest")
+
+
+@pytest.mark.parametrize(
+    "name", ["config.json", "1_Pooling/config.json", "sentence_bert_config.json"]
+)
+def test_a_file_that_holds_no_object_is_named(tmp_path: Path, tiny_folder: Path, name: str) -> None:
+    flag = "pooling_mode_mean_tokens"
+    folder = write_layout(tmp_path / "listed", tiny_folder, pooling=flag)
+    write_json(folder / name, [1])
+    with pytest.raises(UnsupportedModelError, match=rf"{name} holds \[1\], expected an object"):
+        read_layout(folder, "listed")
+    if name == "config.json":
+        with pytest.raises(UnsupportedModelError, match=rf"{name} holds \[1\]"):
+            read_source(folder)
 
 
 def test_a_folder_without_modules_is_no_model_of_the_hub(tmp_path: Path, tiny_folder: Path) -> None:

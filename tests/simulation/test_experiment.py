@@ -33,7 +33,7 @@ repeats = 3
 prompt = 2.0
 completion = 10.0
 [analysis]
-samples = 20
+seed = 0
 """
 
 
