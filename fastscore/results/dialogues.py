@@ -23,9 +23,8 @@ from fastscore.results.runs import Run
 from fastscore.run.context import RunConfig, RunContext, run_context
 from fastscore.run.scoring import TextsToEmbed, vectors_of
 from fastscore.signature import deciding_differences
-from fastscore.suites.base import Suite
+from fastscore.suites.base import Dialogue, Suite
 from fastscore.suites.declarations import LABEL_TABLE, Source
-from fastscore.suites.showing import Dialogue
 from fastscore.wording import parameter
 
 NAMES_LISTED = 8

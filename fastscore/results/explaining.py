@@ -4,7 +4,10 @@ import dataclasses
 import io
 import json
 import random
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
 
 import polars as pl
 from rich.console import Console
@@ -15,14 +18,15 @@ from fastscore.errors import RunError, UsageError
 from fastscore.results.dialogues import Dialogues
 from fastscore.results.metric_text import decimals_for, number_text
 from fastscore.results.runs import Run
+from fastscore.suites.base import Dialogue
 from fastscore.suites.declarations import LABEL_TABLE, Metric
 from fastscore.suites.showing import (
-    Dialogue,
     Evidence,
+    EvidenceRows,
     Explanation,
     Mark,
     Number,
-    derive,
+    Row,
     marked_parts,
 )
 from fastscore.terminal import plain
@@ -331,3 +335,118 @@ def _with_marks(text: str, marks: Sequence[Mark]) -> Text:
     if stop < len(text):
         shown.append(f" ... {len(text) - stop:,} more characters")
     return shown
+
+
+_PLACE_COLUMNS = ("file", "dialogue", "dialogue_row", "null_reasons")
+"""Columns that name the dialogue of a row, or say nothing of its values."""
+
+
+def derive(dialogue: Dialogue, metric: Metric, row: Row, options: Any) -> Explanation:
+    """Show how a metric's value in a row of its table came about, by what the metric declares.
+
+    Nothing is computed again but numerator / denominator: the evidence is what the tables have.
+    """
+    found = tuple(piece for of in metric.evidence for piece in _pieces(dialogue, row, of, options))
+    switches = tuple(
+        Evidence(what=_spaced(name), found=_shown(value))
+        for name, value in metric.fixed_where
+        if row[name] == value
+    )
+    written = metric.derivation
+    if not isinstance(written, str):
+        written = written(row, options)
+    evidence = (*switches, *found) or (Evidence(what=metric.name.lower(), found=0),)
+    value = row[metric.id]
+    derived = partial(Explanation, metric=metric.id, value=value, evidence=evidence)
+    above, below = metric.ratio or (metric.numerator, metric.denominator)
+    if above is None or below is None:
+        return derived(working=_filled(written, row, found), result=value)
+    numerator, denominator = row[above], row[below]
+    if not denominator:
+        because = [f"{piece.what} is {piece.found}" for piece in switches]
+        return derived(working=", ".join([f"{value:g}", *because]), result=value)
+    return derived(
+        working=_filled(written or f"{{{above}}} / {{{below}}}", row, found),
+        result=numerator / denominator,
+        numerator=numerator,
+        denominator=denominator,
+    )
+
+
+def _filled(template: str, row: Row, evidence: Sequence[Evidence]) -> str:
+    """Write values into a formula: those of all rows of the evidence, else of the row."""
+    lists: dict[str, list[str]] = {}
+    for piece in evidence:
+        for name, value in piece.values.items():
+            lists.setdefault(name, []).append(_shown(value))
+    values = defaultdict(lambda: "nothing", {name: _shown(value) for name, value in row.items()})
+    return template.format_map(values | {name: ", ".join(shown) for name, shown in lists.items()})
+
+
+def _pieces(dialogue: Dialogue, row: Row, of: EvidenceRows, options: Any) -> Iterator[Evidence]:
+    if of.only_with is not None and getattr(options, of.only_with[0]) != of.only_with[1]:
+        return
+    if not of.table and not of.within:
+        evidence = partial(Evidence, **_text_of(of, row))
+        for name in of.columns:
+            yield evidence(what=_spaced(name), found=_shown(row[name]), values={name: row[name]})
+        if not of.columns:
+            yield evidence(what=_spaced(of.text))
+        return
+    for one in _evident_rows(dialogue, row, of, options):
+        names = of.columns
+        if not names and not of.text:
+            names = tuple(name for name, value in one.items() if value is not None)
+        values = {name: one[name] for name in names}
+        named = [_named(name, one[name]) for name in of.names if one[name] not in (None, "")]
+        yield Evidence(
+            what=", ".join(named) or _spaced(of.table or of.within),
+            found=", ".join(f"{_spaced(name)} {_shown(value)}" for name, value in values.items()),
+            values=values,
+            **_text_of(of, one),
+        )
+
+
+def _text_of(of: EvidenceRows, row: Row) -> dict[str, Any]:
+    """Return the text of a row with its marks, if evidence has a text."""
+    text = row[of.text] if of.text else ""
+    return {"text": text, "marks": tuple(of.marks(row)) if of.marks else ()} if text else {}
+
+
+def _evident_rows(dialogue: Dialogue, row: Row, of: EvidenceRows, options: Any) -> Iterator[Row]:
+    if of.within:
+        yield from (one for one in row[of.within] or () if one[of.columns[0]] is not None)
+        return
+    frames = {} if dialogue.events is None else dialogue.events.frames
+    frame = dialogue.tables.get(of.table, frames.get(of.table))
+    if of.table == "log":
+        frame = dialogue.raw
+    if frame is None:
+        return
+    if of.where is not None:
+        frame = frame.filter(of.where(row, options) if callable(of.where) else of.where)
+    for name in of.same:
+        frame = frame.filter(pl.col(name).eq_missing(row[name]))
+    if of.columns:
+        frame = frame.drop_nulls(of.columns[:1])
+    elif not of.text:
+        frame = frame.drop(_PLACE_COLUMNS, strict=False)
+    yield from frame.iter_rows(named=True)
+
+
+def _named(name: str, value: object) -> str:
+    return f"{_spaced(name)} {value}" if isinstance(value, int) else str(value)
+
+
+def _spaced(name: str) -> str:
+    return name.replace("_", " ")
+
+
+def _shown(value: object) -> str:
+    if value is None:
+        return "none"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list):
+        return ", ".join(map(str, value)) or "none"
+    return f"{value:.4f}" if isinstance(value, float) else str(value)

@@ -16,7 +16,7 @@ from fastscore.errors import UsageError, did_you_mean
 from fastscore.suites.declarations import Design, Metric, NullReason, Source, Table
 
 if TYPE_CHECKING:
-    from fastscore.suites.showing import Dialogue, DialogueView, Section
+    from fastscore.suites.showing import DialogueView, Section
     from fastscore.vectors.view import VectorView
 
 
@@ -75,6 +75,26 @@ class Nulls:
     null: int
     asked: int
     unknown: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dialogue:
+    """One dialogue with all that is known of it.
+
+    Parameters
+    ----------
+    raw
+        Its rows of the log, as the suite's source declares them; None where they were not read.
+    events
+        What the suite makes of those rows; None with them.
+    tables
+        Its rows of every table; of a dialogue that was scored again, all that the suite's
+        `evidence` returns.
+    """
+
+    tables: Mapping[str, pl.DataFrame]
+    raw: pl.DataFrame | None = None
+    events: Events | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -339,7 +359,7 @@ class Suite:
     ] = LazyFunction(None)
     cases: LazyFunction[Callable[[_Tables], pl.DataFrame] | None] = LazyFunction(None)
     notes: LazyFunction[Callable[[pl.LazyFrame, Any], list[str]] | None] = LazyFunction(None)
-    show: LazyFunction[Callable[["Dialogue"], "DialogueView"] | None] = LazyFunction(None)
+    show: LazyFunction[Callable[[Dialogue], "DialogueView"] | None] = LazyFunction(None)
     evidence: LazyFunction[_Score | None] = LazyFunction(None)
     turns: LazyFunction[Callable[[pl.DataFrame, Mapping[str, Any]], pl.DataFrame] | None] = (
         LazyFunction(None)

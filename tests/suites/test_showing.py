@@ -6,8 +6,10 @@ from typing import Any
 import polars as pl
 import pytest
 
+from fastscore.results.explaining import derive
+from fastscore.suites.base import Dialogue
 from fastscore.suites.declarations import Metric
-from fastscore.suites.showing import Dialogue, EvidenceRows, Explanation, derive, occurrences
+from fastscore.suites.showing import EvidenceRows, Explanation, occurrences
 
 TURNS = pl.DataFrame(
     {

@@ -43,9 +43,9 @@ from fastscore.results.report.metrics import (
 )
 from fastscore.results.runs import Run, as_runs, common_suite
 from fastscore.run.commit import commit_bytes
-from fastscore.suites.base import CommittedRun, Suite
+from fastscore.suites.base import CommittedRun, Dialogue, Suite
 from fastscore.suites.declarations import LABEL_TABLE, NULL_REASONS, Metric
-from fastscore.suites.showing import Dialogue, Mark, marked_parts
+from fastscore.suites.showing import Mark, marked_parts
 from fastscore.suites.summary import ALL, overall_rows
 from fastscore.version import __version__
 

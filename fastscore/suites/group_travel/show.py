@@ -6,20 +6,11 @@ from typing import Any
 import polars as pl
 
 from fastscore.options import build_options
-from fastscore.suites.base import CommittedRun
+from fastscore.suites.base import CommittedRun, Dialogue
 from fastscore.suites.group_travel.events import read_events
 from fastscore.suites.group_travel.metrics.satisfaction import CHANNELS
 from fastscore.suites.group_travel.options import GroupTravel
-from fastscore.suites.showing import (
-    Chart,
-    Dialogue,
-    DialogueView,
-    Listing,
-    Section,
-    Series,
-    Turn,
-    spoken,
-)
+from fastscore.suites.showing import Chart, DialogueView, Listing, Section, Series, Turn, spoken
 
 
 def show_dialogue(dialogue: Dialogue) -> DialogueView:

@@ -6,14 +6,14 @@ from typing import Any
 import polars as pl
 
 from fastscore.options import build_options
-from fastscore.suites.base import CommittedRun
+from fastscore.suites.base import CommittedRun, Dialogue
 from fastscore.suites.guest_simulation.events import read_events
 from fastscore.suites.guest_simulation.options import (
     MATCH_COLUMNS,
     STATE_COLUMNS,
     GuestSimulation,
 )
-from fastscore.suites.showing import Chart, Dialogue, DialogueView, Section, Series, Turn, spoken
+from fastscore.suites.showing import Chart, DialogueView, Section, Series, Turn, spoken
 
 COMPONENTS = dict(zip(STATE_COLUMNS, MATCH_COLUMNS, strict=True))
 _LATEST_MESSAGE = 20

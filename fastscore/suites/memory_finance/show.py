@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 from fastscore_jit.arrays import Indices
 
-from fastscore.suites.base import CommittedRun, Events
+from fastscore.suites.base import CommittedRun, Dialogue, Events
 from fastscore.suites.memory_finance.events import Frames
 from fastscore.suites.memory_finance.options import MemoryFinance
 from fastscore.suites.memory_finance.replies import (
@@ -24,16 +24,7 @@ from fastscore.suites.memory_finance.score import (
     count_lists,
     score_events,
 )
-from fastscore.suites.showing import (
-    Dialogue,
-    DialogueView,
-    Listing,
-    Row,
-    Section,
-    Turn,
-    occurrences,
-    spoken,
-)
+from fastscore.suites.showing import DialogueView, Listing, Row, Section, Turn, occurrences, spoken
 
 if TYPE_CHECKING:
     from fastscore.vectors.view import VectorView

@@ -8,7 +8,7 @@ import polars as pl
 from fastscore_kernels import ngram_copy_ratio
 
 from fastscore.extras import explained
-from fastscore.suites.base import AnalysisSettings, CommittedRun, Events
+from fastscore.suites.base import AnalysisSettings, CommittedRun, Dialogue, Events
 from fastscore.suites.json_values import Problems
 from fastscore.suites.preference_shift.events import name_dialogues, read_turns
 from fastscore.suites.preference_shift.extraction import prepared_matcher
@@ -16,15 +16,7 @@ from fastscore.suites.preference_shift.metrics.turns import mark_concepts
 from fastscore.suites.preference_shift.options import PreferenceShift
 from fastscore.suites.preference_shift.recovery import answers_after_shifts, compare_answers
 from fastscore.suites.preference_shift.score import score_with_counts
-from fastscore.suites.showing import (
-    Dialogue,
-    DialogueView,
-    Drawing,
-    Listing,
-    Section,
-    Turn,
-    spoken,
-)
+from fastscore.suites.showing import DialogueView, Drawing, Listing, Section, Turn, spoken
 
 if TYPE_CHECKING:
     from fastscore.vectors.view import VectorView

@@ -7,14 +7,13 @@ import polars as pl
 
 from fastscore.options import build_options
 from fastscore.statistics.clustered import clustered_mean
-from fastscore.suites.base import CommittedRun, Events
+from fastscore.suites.base import CommittedRun, Dialogue, Events
 from fastscore.suites.score_dialogue.events import read_events
 from fastscore.suites.score_dialogue.metrics import METRICS
 from fastscore.suites.score_dialogue.options import ScoreDialogue
 from fastscore.suites.score_dialogue.score import score_events
 from fastscore.suites.showing import (
     Chart,
-    Dialogue,
     DialogueView,
     Section,
     Series,
