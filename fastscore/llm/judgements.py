@@ -94,7 +94,9 @@ def write_judgements(
     }
     signature = orjson.dumps(summary).decode()
     commit_table(folder / REPEATS, repeats.drop("row"), {"fastscore.judge": signature})
-    commit_lines(folder / FAILURES, failures.drop("row", "words", "turns").iter_rows(named=True))
+    commit_lines(
+        folder / FAILURES, failures.drop("row", "unit", "words", "turns").iter_rows(named=True)
+    )
     digest = hash_bytes(f"{rubric.digest} {DATA}".encode())
     judged_by = f"{described['model']} by {rubric.name} {digest[:12]}"
     commit_lines(folder / JUDGEMENTS, _means(complete, rubric, judged_by))
@@ -111,6 +113,7 @@ def place_rows(transcripts: Sequence[Transcript]) -> pl.DataFrame:
                 each.file,
                 each.line,
                 each.dialogue,
+                each.unit,
                 each.model,
                 sum(len(text.split()) for _, text in each.turns),
                 len(each.turns),
@@ -122,6 +125,7 @@ def place_rows(transcripts: Sequence[Transcript]) -> pl.DataFrame:
             "file": pl.String,
             "line": pl.Int64,
             "dialogue": pl.String,
+            "unit": pl.String,
             "model": pl.String,
             "words": pl.Int64,
             "turns": pl.Int64,
@@ -158,10 +162,10 @@ def summarise(repeats: pl.DataFrame, rubric: Rubric, n_repeats: int) -> dict[str
 
 
 def _dimension(scores: pl.DataFrame, rubric: Rubric, n_repeats: int) -> dict[str, Any]:
-    # dialogues of one id are not independent: a user met by several models, a case at each level
+    # dialogues of a unit are not independent: a user met by several models, a case at each level
     means = (
         scores.group_by("row", maintain_order=True)
-        .agg(pl.col("score").mean(), pl.col("dialogue").first().alias("unit"), *_OF_DIALOGUE)
+        .agg(pl.col("score").mean(), pl.col("unit").first(), *_OF_DIALOGUE)
         .sort("row")
     )
     wide = scores.sort("row").pivot("repeat", index="row", values="score", sort_columns=True)

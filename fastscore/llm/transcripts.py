@@ -36,13 +36,17 @@ Options = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Transcript:
-    """A dialogue as a judge reads it: its ids in a run, where it begins, who says what."""
+    """A dialogue as a judge reads it: its ids in a run, where it begins, who says what.
+
+    ``unit`` is what the suite's design takes for a unit of intervals.
+    """
 
     dialogue: str
     model: str | None
     file: str
     line: int
     turns: tuple[Speech, ...]
+    unit: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,9 +228,8 @@ def _of_turns(turns: pl.DataFrame) -> Iterator[Transcript]:
             if row["text"] and row["text"].strip()
         )
         if speech:
-            yield Transcript(
-                first["dialogue"], first["model"], first["file"], first["line"], speech
-            )
+            place = first["file"], first["line"]
+            yield Transcript(first["dialogue"], first["model"], *place, speech, first["unit"])
 
 
 def _can_be_judged(suite: str) -> bool:

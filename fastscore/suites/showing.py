@@ -85,16 +85,20 @@ SPOKEN_TURNS = {
     "number": pl.Int64(),
     "dialogue": pl.String(),
     "model": pl.String(),
+    "unit": pl.String(),
     "file": pl.String(),
     "line": pl.Int64(),
     "speaker": pl.String(),
     "text": pl.String(),
 }
 """Turns as a judge reads them, those of one dialogue after those of another: the dialogue's number,
-the ids by which a run knows it and where it begins; who speaks, and what is said."""
+the ids by which a run knows it, what the suite's design takes for a unit, and where it begins; who
+speaks, and what is said."""
 
 
-def spoken(turns: pl.DataFrame, dialogues: pl.DataFrame) -> pl.DataFrame:
+def spoken(
+    turns: pl.DataFrame, dialogues: pl.DataFrame, unit: Sequence[str] = ("dialogue",)
+) -> pl.DataFrame:
     """Name the dialogues of turns in `SPOKEN_TURNS`.
 
     Parameters
@@ -103,11 +107,16 @@ def spoken(turns: pl.DataFrame, dialogues: pl.DataFrame) -> pl.DataFrame:
         ``dialogue_row``, ``speaker`` and ``text``, in the order of each dialogue.
     dialogues
         ``dialogue``, ``file`` and ``line`` by row; ``model`` where logs name one.
+    unit
+        The columns of `dialogues` that name the units of the suite's design.
     """
     named = dialogues.with_columns(
         number=pl.int_range(pl.len()),
         model="model" if "model" in dialogues.columns else pl.lit(None),
-    ).select("number", "dialogue", "model", "file", "line")
+        unit=pl.when(pl.any_horizontal(pl.col(unit).is_not_null()))
+        .then(pl.concat_str(pl.col(unit).cast(pl.String).fill_null(""), separator=" / "))
+        .otherwise("dialogue"),
+    ).select("number", "dialogue", "model", "unit", "file", "line")
     ordered = turns.select(
         pl.col("dialogue_row").cast(pl.Int64).alias("number"), "speaker", "text"
     ).sort("number", maintain_order=True)

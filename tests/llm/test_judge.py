@@ -442,8 +442,14 @@ def test_dialogues_of_one_id_are_one_unit_and_rho_is_spearmans():
     """Four cases at five levels, as in guest_simulation: without models, 20 dialogues of 4 ids."""
     means = {"a": 1.6, "b": 3.0, "c": 3.2, "d": 4.4}
     rows = [
-        {"row": 5 * at + level, "dialogue": id, "model": None, "dimension": "wit", "repeat": 0}
-        | {"position": 0, "score": mean + 0.2 * (level - 2), "words": 40 * level + (7 * at) % 5}
+        {"row": 5 * at + level, "dialogue": f"{id}{level}", "unit": id, "model": None}
+        | {
+            "dimension": "wit",
+            "repeat": 0,
+            "position": 0,
+            "score": mean + 0.2 * (level - 2),
+            "words": 40 * level + (7 * at) % 5,
+        }
         for at, (id, mean) in enumerate(means.items())
         for level in range(5)
     ]

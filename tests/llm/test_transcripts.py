@@ -13,6 +13,7 @@ from fastscore.llm.transcripts import find_logs, read_transcripts
 from fastscore.suites.declarations import Column, Source
 from fastscore.suites.registry import load_suite
 from fastscore.suites.showing import spoken
+from fastscore.suites.sums import name_of
 from tests.by_keywords import score_by_keywords
 
 
@@ -101,6 +102,9 @@ def test_dialogues_have_the_ids_and_places_of_the_suites_tables(suite, tmp_path)
     assert sorted(dialogues.select(columns).rows()) == sorted(
         tuple(getattr(each, name) for name in columns) for each in found
     )
+    # a judge's intervals have the units of the suite's design
+    units = dialogues.select(name_of(load_suite(suite).design.unit)).to_series()
+    assert sorted(each.unit for each in found) == units.sort().to_list()
 
 
 def test_the_suite_is_the_runs_or_the_only_one_that_reads_the_logs(tmp_path):
@@ -160,8 +164,8 @@ def test_turns_that_are_no_objects_are_not_spoken():
     )
     found = load_suite("memory_finance").turns(raw, {})
     assert found.rows() == [
-        (0, "f:3", None, "f", 3, "x", "hi"),
-        (0, "f:3", None, "f", 3, "y", None),
+        (0, "f:3", None, "f:3", "f", 3, "x", "hi"),
+        (0, "f:3", None, "f:3", "f", 3, "y", None),
     ]
 
 

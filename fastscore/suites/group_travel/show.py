@@ -109,4 +109,4 @@ def spoken_turns(raw: pl.DataFrame, options: Mapping[str, Any]) -> pl.DataFrame:
         .otherwise("member")
     )
     turns = frames["turns"].select("dialogue_row", speaker=speaker, text="utterance")
-    return spoken(turns, frames["dialogues"])
+    return spoken(turns, frames["dialogues"], unit=("scenario",))

@@ -107,4 +107,4 @@ def spoken_turns(raw: pl.DataFrame, options: Mapping[str, Any]) -> pl.DataFrame:
             text="content",
         )
     )
-    return spoken(turns, conversations)
+    return spoken(turns, conversations, unit=("test_case",))

@@ -178,6 +178,5 @@ def spoken_turns(raw: pl.DataFrame, options: Mapping[str, Any]) -> pl.DataFrame:
     ).sort("dialogue_row", "utterance_index", "step", nulls_last=True)
     lines = turns.group_by("dialogue_row").agg(pl.col("line").min())
     dialogues = frames["dialogues"].with_row_index("dialogue_row").cast({"dialogue_row": pl.Int64})
-    return spoken(
-        turns, dialogues.join(lines, on="dialogue_row", how="left", maintain_order="left")
-    )
+    placed = dialogues.join(lines, on="dialogue_row", how="left", maintain_order="left")
+    return spoken(turns, placed, unit=("dialogue_uid", "challenge_uid"))
