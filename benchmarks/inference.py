@@ -17,8 +17,8 @@ import numpy.typing as npt
 import polars as pl
 from scipy import stats
 
-from fastscore.results.compare import Inference, Side, compare_sides
 from fastscore.results.comparison import Comparison
+from fastscore.results.differences import Inference, Side, compare_sides
 from fastscore.statistics.clustered import clustered_mean
 from fastscore.suites.declarations import Design, Metric
 from fastscore.suites.estimates import estimate

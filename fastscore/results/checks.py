@@ -8,8 +8,9 @@ from typing import Any, Literal
 
 from fastscore.errors import RunError, UsageError, did_you_mean, listed
 from fastscore.options import read_toml
-from fastscore.results.compare import Inference, choose_metrics, compare_runs, lost_pairs
+from fastscore.results.compare import choose_metrics, compare_runs, lost_pairs
 from fastscore.results.comparison import Comparison, design_text
+from fastscore.results.differences import Inference
 from fastscore.results.metric_text import counted, interval_text, number_text, p_text
 from fastscore.results.runs import Run
 from fastscore.statistics import ALPHA

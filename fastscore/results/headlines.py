@@ -11,7 +11,8 @@ from fastscore.results.groups import defined_parts, label_columns, summarise_run
 from fastscore.results.metric_text import decimals_for, estimate_text, number_text
 from fastscore.results.runs import Run
 from fastscore.results.summary_table import DIALOGUES, unit_name
-from fastscore.statistics.clustered import Clusters, Estimate, clustered_difference
+from fastscore.statistics.clustered import Clusters, Estimate
+from fastscore.statistics.curves import difference_curve
 from fastscore.suites.base import headline_metrics
 from fastscore.suites.declarations import LABEL_TABLE, Metric
 from fastscore.suites.estimates import UNIT, Part, PartKey
@@ -103,8 +104,8 @@ def _compare(agent: str, own: Part, other: Part) -> Baseline:
     of_agent = Clusters(pairs["sum"].to_numpy(), pairs["n"].to_numpy())
     of_run = Clusters(pairs["sum/own"].to_numpy(), pairs["n/own"].to_numpy())
     ends: dict[str, Any] = {"minimum": own.metric.minimum, "maximum": own.metric.maximum}
-    difference = clustered_difference(of_agent, of_run, shared=True, **ends)
-    return Baseline(agent, of_agent.mean, of_run.mean, difference)
+    curve = difference_curve(of_agent, of_run, shared=True, test="t", **ends)
+    return Baseline(agent, of_agent.mean, of_run.mean, curve.estimate)
 
 
 @dataclass(frozen=True, slots=True)

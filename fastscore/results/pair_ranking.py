@@ -13,7 +13,7 @@ import polars as pl
 
 from fastscore.errors import UsageError
 from fastscore.results.agreement import read_ratings, with_keys
-from fastscore.results.compare import letter_groups
+from fastscore.results.differences import letter_groups
 from fastscore.results.metric_text import NONE, interval_text, write_csv
 from fastscore.statistics import ALPHA
 from fastscore.statistics.bradley_terry import BradleyTerry, bradley_terry

@@ -21,10 +21,10 @@ from fastscore.results.runs import Run
 from fastscore.statistics.clustered import (
     Clusters,
     Estimate,
-    clustered_difference,
     clustered_mean,
     variance_components,
 )
+from fastscore.statistics.curves import difference_curve
 from fastscore.statistics.samples import Values
 from fastscore.suites.declarations import LABEL_TABLE, Metric
 from fastscore.suites.sums import ALONE, BETWEEN, require_labels, sum_by_dialogue
@@ -150,10 +150,9 @@ def describe_passes(
                 pass_k(pairs[f"passed{end}"], pairs[f"trials{end}"]).T for end in ("", "/b")
             )
             for k, (x, y) in enumerate(zip(of_a, of_b, strict=False), 1):
-                estimate = clustered_difference(
-                    _clusters(pairs, x), _clusters(pairs, y), shared=True, minimum=0, maximum=1
-                )
-                rows.append({**place, **_row(k, pairs.height, estimate)})
+                one, two = _clusters(pairs, x), _clusters(pairs, y)
+                curve = difference_curve(one, two, shared=True, minimum=0, maximum=1, test="t")
+                rows.append({**place, **_row(k, pairs.height, curve.estimate)})
     return rows, notes
 
 

@@ -278,8 +278,8 @@ def clustered_difference(
     -------
     Estimate
         `n_units` is the number of shared clusters, or that of the smaller side. No interval for
-        fewer than three (``too_few_units``) or without any variation (``zero_variance``), except
-        that sides at different ends of the range have Newcombe's interval (1998, method 10).
+        fewer than three (``too_few_units``) or without any variation (``zero_variance``):
+        `fastscore.statistics.curves` has methods for these.
     """
     n_units = _units(a, b, shared=shared)
     if not a.counts.sum() or not b.counts.sum():
@@ -289,7 +289,7 @@ def clustered_difference(
         return Estimate(value, n_units=n_units, reason="too_few_units")
     variance, degrees = _difference_variance(a, b, shared=shared)
     if variance == 0.0:
-        return _difference_of_constants(a, b, value, n_units, (minimum, maximum), level)
+        return Estimate(value, None, None, 0.0, None, n_units, "zero_variance")
     error = math.sqrt(variance)
     half = t_quantile(degrees, level) * error
     low, high = value - half, value + half
@@ -409,32 +409,6 @@ def _half_bounded(
 
 def _jackknife(deletions: Values, n_units: int) -> float:
     return float((deletions**2).sum()) * (n_units - 1) / n_units
-
-
-def _difference_of_constants(
-    a: Clusters,
-    b: Clusters,
-    value: float,
-    n_units: int,
-    bounds: tuple[float | None, float | None],
-    level: float,
-) -> Estimate:
-    """Return the interval if no unit of a side differs: Newcombe's, if both sides have one."""
-    sides = [
-        clustered_mean(side.sums, side.counts, minimum=bounds[0], maximum=bounds[1], level=level)
-        for side in (a, b)
-    ]
-    reaches = [
-        None
-        if side.low is None or side.value is None
-        else (side.value - side.low, side.high - side.value)  # type: ignore[operator]
-        for side in sides
-    ]
-    if value == 0.0 or reaches[0] is None or reaches[1] is None:
-        return Estimate(value, None, None, 0.0, None, n_units, "zero_variance")
-    (below_a, above_a), (below_b, above_b) = reaches[0], reaches[1]
-    low, high = value - math.hypot(below_b, above_a), value + math.hypot(above_b, below_a)
-    return Estimate(value, low, high, 0.0, None, n_units)
 
 
 def _one_minus(shares: Values) -> Values:

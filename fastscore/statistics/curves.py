@@ -28,9 +28,11 @@ import numpy.typing as npt
 
 from fastscore.statistics.clustered import (
     LEAST_UNITS,
+    LEVEL,
     POWER,
     Clusters,
     Estimate,
+    EstimateReason,
     clustered_difference,
     clustered_mean,
     t_quantile,
@@ -121,6 +123,14 @@ class Curve:
         if self.width is None:
             return low, high
         return max(low, -self.width), min(high, self.width)
+
+    @property
+    def estimate(self) -> Estimate:
+        """The difference with its 95 % interval."""
+        low, high = self.interval(LEVEL)
+        degrees, n = self.degrees, self.n_units
+        reason = cast("EstimateReason | None", self.reason)
+        return Estimate(self.value, low, high, self.error, degrees, n, reason)
 
     def p_value(self) -> float | None:
         """Return the two-sided p of no difference; None if nothing was seen to differ."""

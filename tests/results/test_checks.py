@@ -23,8 +23,8 @@ from fastscore.results.checks import (
     github_lines,
     junit,
 )
-from fastscore.results.compare import Inference
-from fastscore.results.compare import _drops as drops_between
+from fastscore.results.differences import Inference
+from fastscore.results.differences import _drops as drops_between
 from fastscore.results.runs import Run
 from fastscore.statistics.clustered import Clusters
 from fastscore.statistics.curves import Curve, difference_curve

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 import fastscore
-from fastscore.results.compare import letter_groups
 from fastscore.results.comparison import paper_grids
+from fastscore.results.differences import letter_groups
 from fastscore.results.runs import Run
 from fastscore.terminal.grids import latex
 from tests.conftest import fastscore_command

@@ -19,7 +19,6 @@ from fastscore.errors import FastscoreError, InputError, UsageError
 from fastscore.logs.score_input import LogsWarning
 from fastscore.paths import PAGE_MARK, check_output
 from fastscore.results.compare import (
-    Inference,
     check_signatures,
     choose_metrics,
     compare_runs,
@@ -27,6 +26,7 @@ from fastscore.results.compare import (
 )
 from fastscore.results.comparison import Comparison, headline, verdict_notes
 from fastscore.results.dialogues import Dialogues
+from fastscore.results.differences import Inference
 from fastscore.results.findings import list_findings
 from fastscore.results.groups import label_columns
 from fastscore.results.headlines import Headlines, read_headlines

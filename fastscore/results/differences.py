@@ -1,0 +1,824 @@
+"""Differences of sides, with their tests, a family and a ranking: all numbers of every verdict.
+
+A mean is that over a metric's rows, as the summary has it. The difference, its interval, p-values
+and effect size are all of that mean, in one design: what a pair is, and what the unit is.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from functools import reduce
+from itertools import combinations
+from string import ascii_lowercase
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from fastscore.errors import UsageError, counted
+from fastscore.results.comparison import (
+    DIFFERENCES_SCHEMA,
+    DROPS_SCHEMA,
+    OMNIBUS_SCHEMA,
+    PUBLISHED_SCHEMA,
+    RANKING_SCHEMA,
+    SIDES_SCHEMA,
+    Comparison,
+)
+from fastscore.results.repeats import (
+    PASS_SCHEMA,
+    REPEATS_SCHEMA,
+    describe_passes,
+    describe_repeats,
+)
+from fastscore.statistics import ALPHA, significance
+from fastscore.statistics.clustered import (
+    Clusters,
+    hedges_g,
+    repeated_difference,
+)
+from fastscore.statistics.curves import GRID, Curve, Test, difference_curve, sign_test
+from fastscore.statistics.resampling import SEED, wild_omnibus
+from fastscore.statistics.significance import holm
+from fastscore.suites.base import families
+from fastscore.suites.declarations import NULL_REASONS, Design, Metric
+from fastscore.suites.estimates import estimate, joint_estimate
+from fastscore.suites.sums import Sums
+
+DIALOGUE = "dialogue"
+LEAST_SYSTEMS = 3
+_SAME = 1e-12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inference:
+    """How sides are compared: the design, the levels, the tests.
+
+    Parameters
+    ----------
+    design
+        The suite's, with a user's changes to it.
+    pattern
+        A regular expression whose one group finds the pair's name in the dialogue id.
+    by, levels
+        The column of the levels, and the levels that count; all if empty.
+    paired, complete, clustered
+        Whether equal pairs are paired, whether only those count that all sides have, and whether
+        the units were asked for.
+    test, alpha, seed, margin, plan
+        As in `compare`.
+    limits, margins
+        By metric, how much worse the second side may be, and the margin in place of `margin`.
+    contrasts
+        ``all`` pairs of sides, or each with the ``first``.
+    omnibus
+        Whether all sides together are tested.
+    """
+
+    design: Design
+    pattern: str | None = None
+    by: str | None = None
+    levels: tuple[str, ...] = ()
+    paired: bool = True
+    complete: bool = False
+    clustered: bool = False
+    test: Test = "auto"
+    alpha: float = ALPHA
+    seed: int = SEED
+    margin: float | None = None
+    plan: float | None = None
+    limits: Mapping[str, float] | None = None
+    margins: Mapping[str, float] = field(default_factory=dict)
+    contrasts: str = "all"
+    omnibus: bool = False
+
+    @classmethod
+    def of(
+        cls,
+        design: Design,
+        by: str | None = None,
+        levels: Sequence[str] = (),
+        pair_by: str | None = None,
+        cluster: str | None = None,
+        repeats: str | None = None,
+        **how: Any,
+    ) -> "Inference":
+        """Change a suite's design as it is asked for.
+
+        Raises
+        ------
+        UsageError
+            Levels of no column, or a pattern that is no regular expression with one group.
+        """
+        if levels and by is None:
+            raise UsageError("Levels are values of a column.", "Name the column with by.")
+        pattern = pair_by if pair_by is not None and "(" in pair_by else None
+        if pattern is not None:
+            _check_pattern(pattern)
+            pair: tuple[str, ...] = (DIALOGUE,)
+        else:
+            pair = design.pair if pair_by is None else tuple(pair_by.split(","))
+        unit = pair if design.unit == design.pair else design.unit
+        return cls(
+            design=Design(
+                pair=pair,
+                unit=unit if cluster is None else tuple(cluster.split(",")),
+                repeat=repeats or design.repeat,
+            ),
+            pattern=pattern,
+            by=by,
+            levels=tuple(levels),
+            clustered=cluster is not None,
+            **how,
+        )
+
+    @property
+    def pair(self) -> str:
+        """What pairs have in common, in words."""
+        return (
+            "+".join(self.design.pair) if self.pattern is None else f"{DIALOGUE} ~ {self.pattern}"
+        )
+
+    @property
+    def unit(self) -> str:
+        """The units, in words."""
+        return self.pair if self.design.unit == self.design.pair else "+".join(self.design.unit)
+
+    @property
+    def shares_units(self) -> bool:
+        """Whether a unit that both sides have has one error for both."""
+        return self.paired or self.clustered or self.design.unit != self.design.pair
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Side:
+    """One side of a comparison by one table: a group that it belongs to, its name, its sums."""
+
+    group: str | None
+    name: str
+    sums: Sums
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The rows of a comparison's tables as they are found; a difference with its curve."""
+
+    differences: list[tuple[dict[str, Any], Curve]]
+    sides: list[dict[str, Any]]
+    published: list[dict[str, Any]]
+    repeats: list[dict[str, Any]]
+    pass_k: list[dict[str, Any]]
+    omnibus: list[dict[str, Any]]
+
+
+def compare_sides(
+    suite: str, groups: Sequence[Sequence[Side]], metrics: Sequence[Metric], how: Inference
+) -> Comparison:
+    """Compare sides that are summed already, of one table."""
+    found, notes = Found([], [], [], [], [], []), list[str]()
+    for sides in groups:
+        add_sides(found, sides, metrics, how, notes, published=False)
+    return concluded(found, metrics, how, suite, notes, ())
+
+
+def concluded(
+    found: Found,
+    metrics: Sequence[Metric],
+    how: Inference,
+    suite: str,
+    notes: Sequence[str],
+    differing: Sequence[str],
+) -> Comparison:
+    """Correct the p-values of a family, decide, rank."""
+    rows = _decide(found.differences, metrics, how)
+    drops = [] if how.limits is None else _drops(found.differences, metrics, how)
+    ranking, more = _ranked(rows, metrics)
+    corrected = holm([row["p"] for row in found.omnibus])
+    omnibus = [row | {"p_holm": p} for row, p in zip(found.omnibus, corrected, strict=True)]
+    return Comparison(
+        suite=suite,
+        sides=pl.DataFrame(found.sides, SIDES_SCHEMA),
+        differences=pl.DataFrame(rows, DIFFERENCES_SCHEMA),
+        ranking=pl.DataFrame(ranking, RANKING_SCHEMA),
+        notes=tuple(dict.fromkeys([*notes, *_too_small(found.differences, rows, how), *more])),
+        differing=tuple(differing),
+        unit=how.unit,
+        alpha=how.alpha,
+        metrics=tuple(metrics),
+        published=pl.DataFrame(found.published, PUBLISHED_SCHEMA),
+        repeats=pl.DataFrame(found.repeats, REPEATS_SCHEMA),
+        pass_k=pl.DataFrame(found.pass_k, PASS_SCHEMA),
+        drops=pl.DataFrame(drops, DROPS_SCHEMA),
+        omnibus=pl.DataFrame(omnibus, OMNIBUS_SCHEMA),
+    )
+
+
+def add_sides(
+    found: Found,
+    sides: Sequence[Side],
+    metrics: Sequence[Metric],
+    how: Inference,
+    notes: list[str],
+    *,
+    published: bool,
+) -> None:
+    """Compare the sides of one group with each other."""
+    if not how.shares_units:
+        sides = [_independent(side, place) for place, side in enumerate(sides)]
+    independent: list[str] = []
+    pairs = list(combinations(sides, 2))
+    if how.contrasts == "first":
+        pairs = [(sides[0], other) for other in sides[1:]]
+    of_metric: dict[str, list[Curve]] = {metric.id: [] for metric in metrics}
+    for a, b in pairs:
+        paired, more = _choose_design(a, b, how)
+        (notes if paired else independent).extend(more)
+        for metric in metrics:
+            row, curve = _difference(a, b, metric, how, sides, paired=paired)
+            found.differences.append((row, curve))
+            of_metric[metric.id].append(curve)
+        if published:
+            found.published.extend(_published(a, b, metrics))
+    if independent:
+        n_others = len(independent) - 1
+        verb = "is" if n_others == 1 else "are"
+        others = f". So {verb} {counted(n_others, 'more pairs')}" if n_others else ""
+        notes.append(independent[0] + others)
+    described = [_described(side, metrics) for side in sides]
+    found.sides.extend(row for of_one in zip(*described, strict=True) for row in of_one)
+    if how.design.repeat:
+        values = {side.name: side.sums.frame for side in sides}
+        for name, rows in values.items():
+            found.repeats.extend(describe_repeats(sides[0].group, name, rows, metrics))
+        passes, more = describe_passes(sides[0].group, values, metrics)
+        found.pass_k.extend(passes)
+        notes.extend(more)
+    if how.omnibus:
+        for metric in metrics:
+            p = _omnibus(of_metric[metric.id], sides, metric, how)
+            found.omnibus.append({"group": sides[0].group, "metric": metric.id, "p": p})
+
+
+def _choose_design(a: Side, b: Side, how: Inference) -> tuple[bool, list[str]]:
+    """Return whether two sides are compared by pairs, and what a reader must know of it.
+
+    Raises
+    ------
+    UsageError
+        Two runs that have no pair in common.
+    """
+    if not how.paired:
+        return False, []
+    pairs = [side.sums.frame["pair"].unique() for side in (a, b)]
+    n_paired = int(pairs[0].is_in(pairs[1].implode()).sum())
+    are_levels = how.by is not None and a.group is None
+    least = min(map(len, pairs))
+    if are_levels and 2 * n_paired < least:
+        return False, [
+            f"{a.name} and {b.name} are independent samples: {n_paired:,} of "
+            f"{counted(least, 'values')} of {how.pair} have a partner ({a.name} has "
+            f"{_example(a)}, {b.name} {_example(b)}). pair_by names columns that they share"
+        ]
+    if not n_paired:
+        raise no_pairs(how, a.name, pairs[0], b.name, pairs[1])
+    notes = []
+    for side, own, other in ((a, pairs[0], b), (b, pairs[1], a)):
+        where = f"{how.by} {side.name}" if are_levels else side.name
+        group = "" if side.group is None else f" with {how.by} {side.group}"
+        at = f" at {other.name}" if are_levels else ""
+        alone = len(own) - n_paired
+        if alone:
+            notes.append(f"{counted(alone, 'dialogues')} of {where}{group} without a partner{at}")
+        several = side.sums.frame.unique(["id", "pair"]).group_by("pair").len()
+        n_several = several.filter(pl.col("len") > 1).height
+        if n_several:
+            notes.append(
+                f"{counted(n_several, 'values')} of {how.pair} in {where}{group} with several "
+                "dialogues each, whose rows are pooled"
+            )
+    return True, notes
+
+
+def no_pairs(how: Inference, a: str, of_a: pl.Series, b: str, of_b: pl.Series) -> UsageError:
+    """Say that two sides have no pair in common, with an example of each."""
+    return UsageError(
+        f"No {how.pair} of {a} (such as {of_a.min()!r}) is in {b} (such as {of_b.min()!r}).",
+        "Name columns that both share with pair_by, or compare independent samples with "
+        "unpaired=True.",
+    )
+
+
+def _example(side: Side) -> str:
+    return repr(side.sums.frame["pair"].sort().first())
+
+
+def _independent(side: Side, place: int) -> Side:
+    """Return a side whose units are no other side's, whatever they are called."""
+    own = pl.format("{}/{}", pl.lit(place), pl.col("unit"))
+    return replace(side, sums=replace(side.sums, frame=side.sums.frame.with_columns(unit=own)))
+
+
+def _difference(
+    a: Side, b: Side, metric: Metric, how: Inference, sides: Sequence[Side], *, paired: bool
+) -> tuple[dict[str, Any], Curve]:
+    """Compare two sides in one metric: the sample, the curve, and what a verdict needs beside."""
+    rows = [_with_value(side, metric) for side in (a, b)]
+    if paired:
+        # a pair counts if both sides, or all sides, have a value
+        counted_sides = [_with_value(side, metric) for side in sides] if how.complete else rows
+        kept = reduce(lambda left, right: left.join(right, on="pair", how="semi"), counted_sides)
+        lost = _lost_in_pairs(a, b, metric)
+        n_base = rows[0]["pair"].n_unique()
+        rows = [side.join(kept, on="pair", how="semi") for side in rows]
+    else:
+        lost = [_lost(side, metric) for side in (a, b)]
+        n_base = rows[0]["id"].n_unique()
+    (x, y), shared = _aligned(rows[0], rows[1], metric, may_share=how.shares_units)
+    ends: dict[str, Any] = {"minimum": metric.minimum, "maximum": metric.maximum}
+    repeated = None
+    if how.design.repeat:
+        cells = [_cells(side, metric) for side in rows]
+        repeated = repeated_difference(cells[0], cells[1], **ends) if all(map(len, rows)) else None
+    curve = difference_curve(
+        x, y, shared=shared, test=how.test, seed=how.seed, repeated=repeated, **ends
+    )
+    scales = [_scales(side, metric) for side in rows]
+    is_defined = all(scales) and scales[0] != scales[1]
+    higher, lower, uneven = _pair_signs(x, y, curve) if paired and shared else (None, None, 0.0)
+    effect = None if curve.method == "none" else hedges_g(x, y, paired=shared and paired)
+    g, g_low, g_high = effect or (None, None, None)
+    n = [side["pair" if paired else "id"].n_unique() for side in rows]
+    row = {
+        "group": a.group,
+        "a": a.name,
+        "b": b.name,
+        "metric": metric.id,
+        "design": "paired" if paired else "independent",
+        "pair": how.pair if paired else None,
+        "unit": how.unit,
+        "n_a": n[0],
+        "n_b": n[1],
+        "n_units": curve.n_units,
+        "n_base": n_base,
+        "null_a": lost[0],
+        "null_b": lost[1],
+        "mean_a": x.mean if x.counts.sum() else None,
+        "mean_b": y.mean if y.counts.sum() else None,
+        "difference": curve.value,
+        "standard_error": curve.error,
+        "degrees_of_freedom": curve.degrees,
+        "method": curve.method,
+        "test": None if is_defined else curve.test,
+        "p": None if is_defined else curve.p_value(),
+        "p_skewed": None if is_defined else curve.p_skewed(),
+        "higher": higher,
+        "lower": lower,
+        "p_sign": None if higher is None or lower is None else sign_test(higher, lower),
+        "uneven": uneven,
+        "effect": g,
+        "effect_low": g_low,
+        "effect_high": g_high,
+        "n_repeats": min(side["repeat"].n_unique() for side in rows) if how.design.repeat else None,
+        "reason": curve.reason or ("by_definition" if is_defined else None),
+    }
+    return row, curve
+
+
+def _pair_signs(x: Clusters, y: Clusters, curve: Curve) -> tuple[int, int, float]:
+    """Count the units that are higher and lower, and the part of the difference that is uneven.
+
+    A unit with more rows on one side weighs differently in both means. What is left if each unit's
+    difference has one weight, its rows on both sides, is the difference of its values.
+    """
+    both = (x.counts > 0) & (y.counts > 0)
+    if not both.any() or curve.value is None:
+        return 0, 0, 0.0
+    gaps = y.sums[both] / y.counts[both] - x.sums[both] / x.counts[both]
+    weights = (x.counts + y.counts)[both]
+    largest = max(float(np.abs(x.sums).max()), float(np.abs(y.sums).max()), 1e-300)
+    higher, lower = int((gaps > GRID * largest).sum()), int((gaps < -GRID * largest).sum())
+    uneven = curve.value - float((gaps * weights).sum() / weights.sum())
+    return higher, lower, 0.0 if abs(uneven) < 1e-9 * largest else uneven
+
+
+def _with_value(side: Side, metric: Metric) -> pl.DataFrame:
+    return side.sums.frame.filter(pl.col(f"{metric.id}:n") > 0)
+
+
+def _lost(side: Side, metric: Metric) -> int:
+    """Count the dialogues whose every row is null."""
+    rows = side.sums.frame.group_by("id").agg(pl.col(f"{metric.id}:n", f"{metric.id}:fixed").sum())
+    return rows.filter(pl.col(f"{metric.id}:n") + pl.col(f"{metric.id}:fixed") == 0).height
+
+
+def _lost_in_pairs(a: Side, b: Side, metric: Metric) -> list[int]:
+    """Count the pairs that are on both sides and have a value on the other side only."""
+    own, other = (_with_value(side, metric)["pair"].unique() for side in (a, b))
+    return [
+        int((values.is_in(side.sums.frame["pair"].implode()) & ~values.is_in(has.implode())).sum())
+        for values, side, has in ((other, a, own), (own, b, other))
+    ]
+
+
+def _scales(rows: pl.DataFrame, metric: Metric) -> set[Any]:
+    return set(rows[f"scale:{metric.scale_by}"]) if metric.scale_by else set()
+
+
+def _sums_by(rows: pl.DataFrame, metric: Metric, *by: str) -> pl.DataFrame:
+    """Return by these columns, in their order, the sum of a metric's values and their number."""
+    sum_, n = pl.col(f"{metric.id}:sum").sum(), pl.col(f"{metric.id}:n").sum()
+    return rows.group_by(by).agg(sum=sum_, n=n.cast(pl.Float64)).sort(by)
+
+
+def _aligned(
+    first: pl.DataFrame, second: pl.DataFrame, metric: Metric, *, may_share: bool
+) -> tuple[tuple[Clusters, Clusters], bool]:
+    """Return both sides by unit, and whether they share units, position by position then."""
+    a, b = (_sums_by(rows, metric, "unit") for rows in (first, second))
+    both = a.join(b, on="unit", how="full", coalesce=True, suffix="/b").sort("unit")
+    both = both.with_columns(pl.exclude("unit").fill_null(0.0))
+    x, y = _clusters(both), _clusters(both.select(sum="sum/b", n="n/b"))
+    if may_share and bool(((x.counts > 0) & (y.counts > 0)).any()):
+        return (x, y), True
+    x, y = (Clusters(side.sums[side.counts > 0], side.counts[side.counts > 0]) for side in (x, y))
+    return (x, y), False
+
+
+def _clusters(sums: pl.DataFrame) -> Clusters:
+    return Clusters(sums["sum"].to_numpy(), sums["n"].to_numpy())
+
+
+def _cells(rows: pl.DataFrame, metric: Metric) -> Mapping[str, Any]:
+    """Return sums and counts by unit and repeat."""
+    cells = _sums_by(rows.drop_nulls("repeat"), metric, "unit", "repeat")
+    names = {"sums": "sum", "counts": "n", "clusters": "unit", "repeats": "repeat"}
+    return {name: cells[column].to_numpy() for name, column in names.items()}
+
+
+def _omnibus(
+    curves: Sequence[Curve], sides: Sequence[Side], metric: Metric, how: Inference
+) -> float | None:
+    """Return the larger of two p-values of "all sides have one mean".
+
+    The smallest of the pairs times their number trusts each pair's own method; the wild bootstrap
+    of the largest t keeps its level for many groups of unequal size. Both are needed.
+    """
+    scales = {frozenset(_scales(_with_value(side, metric), metric)) for side in sides}
+    if len(scales - {frozenset()}) > 1:
+        return None
+    p_values = [p for curve in curves if (p := curve.p_value()) is not None]
+    if not p_values:
+        return None
+    smallest = min(1.0, min(p_values) * len(p_values))
+    if len(sides) == 2 or smallest >= how.alpha:
+        return smallest
+    parts = [_sums_by(_with_value(side, metric), metric, "unit") for side in sides]
+    units = pl.concat([part.select("unit") for part in parts]).unique().sort("unit")
+    columns = [
+        units.join(part, on="unit", how="left", maintain_order="left").fill_null(0.0)
+        for part in parts
+    ]
+    sums, counts = (
+        np.column_stack([column[name].to_numpy() for column in columns]) for name in ("sum", "n")
+    )
+    return max(smallest, wild_omnibus(sums, counts, seed=how.seed) or 0.0)
+
+
+def _decide(
+    found: Sequence[tuple[dict[str, Any], Curve]], metrics: Sequence[Metric], how: Inference
+) -> list[dict[str, Any]]:
+    """Correct the p-values, and conclude which differences have a verdict.
+
+    A family's tests are those of its distinct metrics in all groups and pairs of sides. A copy of
+    another metric is no test of the family: if its own p differs, it is multiplied by the family's
+    size (Bonferroni).
+    """
+    better = {metric.id: metric.better for metric in metrics}
+    tested = [curve if row["reason"] != "by_definition" else None for row, curve in found]
+    p_values = {"p_holm": [row["p"] for row, _ in found]}
+    margins = [how.margins.get(row["metric"], how.margin) for row, _ in found]
+    p_values["p_equal"] = [
+        None if curve is None or margin is None else curve.p_equal(margin)
+        for curve, margin in zip(tested, margins, strict=True)
+    ]
+    p_values["p_no_worse"] = [
+        None
+        if curve is None or margin is None or better[row["metric"]] == "neither"
+        else _benefit(curve, better[row["metric"]]).p_above(-margin)
+        for (row, _), curve, margin in zip(found, tested, margins, strict=True)
+    ]
+    of_family = [families(metrics)[row["metric"]][0] for row, _ in found]
+    sizes = _family_sizes(found, metrics)
+    corrected = {name: _corrected(found, metrics, values) for name, values in p_values.items()}
+    rows = []
+    for place, (row, curve) in enumerate(found):
+        size = sizes[of_family[place]]
+        low, high = curve.interval(1 - how.alpha)
+        p = corrected["p_holm"][place]
+        excludes = curve.method == "sign" if low is None or high is None else low > 0 or high < 0
+        significant = None if p is None else p < how.alpha and excludes
+        value = row["difference"]
+        # more rows of some units on one side are no change of what the units have
+        is_even = value is not None and abs(row["uneven"]) <= abs(value - row["uneven"])
+        verdict = ""
+        if significant and value and is_even:
+            direction = "higher" if value > 0 else "lower"
+            good = better[row["metric"]]
+            verdict = direction if good == "neither" else "better" if good == direction else "worse"
+        level = how.alpha / max(size, 1)
+        rows.append(
+            row
+            | {name: values[place] for name, values in corrected.items()}
+            | {
+                "low": low,
+                "high": high,
+                "family": of_family[place],
+                "family_size": size,
+                "alpha": how.alpha,
+                "significant": significant,
+                "verdict": verdict,
+                "detectable": curve.detectable(level),
+                "margin": margins[place],
+                "plan": how.plan,
+                "units_needed": None if how.plan is None else curve.units_needed(how.plan, level),
+                "repeats_needed": None
+                if how.plan is None or not row["n_repeats"]
+                else curve.repeats_needed(how.plan, level, row["n_repeats"]),
+            }
+        )
+    return rows
+
+
+def _benefit(curve: Curve, better: str) -> Curve:
+    """Return the curve of how much better the second side is."""
+    return curve.opposite() if better == "lower" else curve
+
+
+def _family_sizes(
+    found: Sequence[tuple[dict[str, Any], Curve]], metrics: Sequence[Metric]
+) -> dict[str, int]:
+    tests = families(metrics)
+    sizes: dict[str, int] = dict.fromkeys((name for name, _ in tests.values()), 0)
+    for row, _ in found:
+        name, original = tests[row["metric"]]
+        sizes[name] += original == row["metric"] and row["p"] is not None
+    return sizes
+
+
+def _corrected(
+    found: Sequence[tuple[dict[str, Any], Curve]],
+    metrics: Sequence[Metric],
+    p_values: Sequence[float | None],
+) -> list[float | None]:
+    """Return Holm's p-values family by family."""
+    tests = families(metrics)
+    place_of = {
+        tuple(row[name] for name in ("group", "a", "b", "metric")): place
+        for place, (row, _) in enumerate(found)
+    }
+    members: dict[str, list[int]] = {}
+    for place, (row, _) in enumerate(found):
+        name, original = tests[row["metric"]]
+        if original == row["metric"]:
+            members.setdefault(name, []).append(place)
+    corrected: dict[int, float | None] = {}
+    for places in members.values():
+        of_family = holm([p_values[place] for place in places])
+        corrected |= zip(places, of_family, strict=True)
+    result: list[float | None] = []
+    for place, (row, _) in enumerate(found):
+        name, original = tests[row["metric"]]
+        first = place_of.get((row["group"], row["a"], row["b"], original))
+        p, of_first = p_values[place], None if first is None else p_values[first]
+        if p is None or (of_first is not None and abs(p - of_first) <= _SAME):
+            result.append(None if p is None or first is None else corrected[first])
+        else:
+            size = sum(p_values[member] is not None for member in members.get(name, ()))
+            result.append(min(1.0, p * max(size, 1)))
+    return result
+
+
+def _drops(
+    found: Sequence[tuple[dict[str, Any], Curve]], metrics: Sequence[Metric], how: Inference
+) -> list[dict[str, Any]]:
+    """Test how much worse the second side is against limits, as one family of one-sided tests."""
+    better = {metric.id: metric.better for metric in metrics}
+    limits = how.limits or {}
+    rows = []
+    for row, curve in found:
+        if row["metric"] not in limits:
+            continue
+        worse = _benefit(curve, better[row["metric"]]).opposite()
+        low, high = worse.interval(1 - how.alpha)
+        limit = limits[row["metric"]]
+        kept = ("metric", "a", "b", "n_a", "n_units", "mean_a", "mean_b", "null_b")
+        rows.append(
+            {name: row[name] for name in kept}
+            | {"drop": worse.value, "low": low, "high": high, "limit": limit}
+            | {"p": worse.p_above_skewed(limit)}
+        )
+    for row, p in zip(rows, holm([row["p"] for row in rows]), strict=True):
+        end = row["drop"] if row["high"] is None else row["high"]
+        within = end is not None and end <= row["limit"] + GRID * max(1.0, abs(row["limit"]))
+        row["p_holm"] = p
+        row["outcome"] = "undecided"
+        if row["drop"] is None or (p is not None and p < how.alpha):
+            row["outcome"] = "failed"
+        elif p is not None and within:
+            row["outcome"] = "passed"
+    return rows
+
+
+def _too_small(
+    found: Sequence[tuple[dict[str, Any], Curve]], rows: Sequence[Mapping[str, Any]], how: Inference
+) -> list[str]:
+    """Note families in which no p could have been small enough, by the number of units."""
+    notes = []
+    for family in dict.fromkeys(row["family"] for row in rows):
+        curves = [
+            curve
+            for (_, curve), row in zip(found, rows, strict=True)
+            if row["family"] == family and row["p"] is not None
+        ]
+        size = next(row["family_size"] for row in rows if row["family"] == family)
+        if not curves or not all(curve.least_p for curve in curves):
+            continue
+        least = min(curve.least_p for curve in curves)
+        if least * size >= how.alpha:
+            notes.append(
+                f"{family} metrics: {counted(max(curve.n_units for curve in curves), 'units')} "
+                f"cannot give a corrected p below {how.alpha:g}: the smallest p is {least:.2g}, "
+                f"times {counted(size, 'tests')}. More units are needed"
+            )
+    return notes
+
+
+def _ranked(
+    rows: Sequence[Mapping[str, Any]], metrics: Sequence[Metric]
+) -> tuple[list[dict[str, Any]], list[str]]:
+    """Rank three systems or more by their mean difference from the others.
+
+    These are the differences that were tested, so that a place and a verdict have one sample each.
+    A ranking that a verdict contradicts is none: then pairs have different dialogues. Bounds of a
+    place count the verdicts: at least as many systems are better, or worse.
+    """
+    ranking: list[dict[str, Any]] = []
+    notes = []
+    for group in dict.fromkeys(row["group"] for row in rows):
+        for metric in metrics:
+            own = [
+                row
+                for row in rows
+                if (row["group"], row["metric"]) == (group, metric.id)
+                and row["difference"] is not None
+                and row["reason"] != "by_definition"
+            ]
+            systems = list(dict.fromkeys(name for row in own for name in (row["a"], row["b"])))
+            n_pairs = len(systems) * (len(systems) - 1) // 2
+            if len(systems) < LEAST_SYSTEMS or metric.better == "neither" or len(own) < n_pairs:
+                continue
+            found = _places(group, metric, own, systems)
+            if found:
+                ranking += found
+            else:
+                notes.append(
+                    f"{metric.id}: not ranked, the verdicts of pairs with different dialogues "
+                    "have no common order. complete=True compares on the dialogues that all have"
+                )
+    return ranking, notes
+
+
+def _places(
+    group: str | None, metric: Metric, rows: Sequence[Mapping[str, Any]], systems: Sequence[str]
+) -> list[dict[str, Any]]:
+    """Return the ranking of one metric; no row if a verdict contradicts it."""
+    sign = -1.0 if metric.better == "lower" else 1.0
+    lead = {(row["b"], row["a"]): sign * row["difference"] for row in rows}
+    lead |= {(a, b): -value for (b, a), value in lead.items()}
+    score = {
+        name: sum(lead[name, other] for other in systems if other != name) / (len(systems) - 1)
+        for name in systems
+    }
+    ordered = sorted(systems, key=lambda name: (-score[name], name))
+    wins = {
+        (row["b"], row["a"]) if sign * row["difference"] > 0 else (row["a"], row["b"])
+        for row in rows
+        if row["verdict"]
+    }
+    if any(score[winner] < score[loser] for winner, loser in wins):
+        return []
+    differ = {pair: pair in wins for pair in combinations(ordered, 2)}
+    letters = letter_groups(ordered, differ)
+    samples = {row["n_a"] for row in rows} | {row["n_b"] for row in rows}
+    paired = {row["design"] for row in rows} == {"paired"}
+    sample = "own dialogues"
+    if paired:
+        sample = f"{samples.pop():,} pairs of all" if len(samples) == 1 else "each two's pairs"
+    return [
+        {
+            "group": group,
+            "metric": metric.id,
+            "place": 1 + sum(score[other] > score[name] + _SAME for other in systems),
+            "system": name,
+            "mean_difference": sign * score[name],
+            "sample": sample,
+            "place_low": 1 + sum((other, name) in wins for other in systems),
+            "place_high": len(systems) - sum((name, other) in wins for other in systems),
+            "letters": letter,
+            "is_best": bool(set(letters[0]) & set(letter)),
+        }
+        for name, letter in zip(ordered, letters, strict=True)
+    ]
+
+
+def letter_groups(ordered: Sequence[str], differ: Mapping[tuple[str, str], bool]) -> list[str]:
+    """Return letters for systems in their order: those that share one cannot be told apart.
+
+    Parameters
+    ----------
+    ordered
+        The systems, best first.
+    differ
+        By two systems, in their order, whether they differ significantly.
+    """
+    n = len(ordered)
+    groups: list[set[int]] = []
+    for start in range(n):
+        members = {start}
+        for other in range(start + 1, n):  # after all members, so pairs are in their order
+            if not any(differ.get((ordered[i], ordered[other]), False) for i in members):
+                members.add(other)
+        if not any(members <= group for group in groups):
+            groups.append(members)
+    # every pair that cannot be told apart shares a group
+    for i, j in combinations(range(n), 2):
+        alike = not differ.get((ordered[i], ordered[j]), False)
+        if alike and not any({i, j} <= group for group in groups):
+            groups.append({i, j})
+    groups = [group for group in groups if not any(group < other for other in groups)]
+    groups.sort(key=lambda group: (min(group), max(group)))
+    letters = len(ascii_lowercase)
+    names = [
+        ascii_lowercase[number % letters] + "'" * (number // letters)
+        for number in range(len(groups))
+    ]
+    return [
+        "".join(name for name, group in zip(names, groups, strict=True) if place in group)
+        for place in range(n)
+    ]
+
+
+def _described(side: Side, metrics: Sequence[Metric]) -> Iterator[dict[str, Any]]:
+    """Count each metric's values and nulls on a side, with the mean over rows and its interval."""
+    for metric in metrics:
+        parts = estimate(side.sums, [metric])
+        found = joint_estimate(parts)
+        of_metric = side.sums.nulls.filter(metric=metric.id)
+        counts = dict(of_metric.group_by("reason").agg(pl.col("n").sum()).iter_rows())
+        nulls = {f"n_{reason}": counts.get(reason, 0) for reason in NULL_REASONS}
+        yield {
+            "group": side.group,
+            "side": side.name,
+            "metric": metric.id,
+            "n": sum(part.n for part in parts),
+            "n_null": sum(nulls.values()),
+            **nulls,
+            "n_dialogues": _with_value(side, metric)["id"].n_unique(),
+            "mean": found.value,
+            **asdict(found),
+        }
+
+
+def _published(a: Side, b: Side, metrics: Sequence[Metric]) -> Iterator[dict[str, Any]]:
+    """Compute the statistics of the public guest_simulation code, one value a dialogue."""
+    for metric in metrics:
+        values = []
+        row: dict[str, Any] = {"group": a.group, "a": a.name, "b": b.name, "metric": metric.id}
+        for name, side in (("a", a), ("b", b)):
+            dialogues = _sums_by(_with_value(side, metric), metric, "id")
+            values.append((dialogues["sum"] / dialogues["n"]).to_numpy())
+            columns = (f"mean_{name}", f"normal_low_{name}", f"normal_high_{name}")
+            row |= zip(columns, significance.published_interval(values[-1]), strict=True)
+            row[f"n_{name}"] = dialogues.height
+        x, y = values
+        for name, test in (("student", significance.student_t), ("welch", significance.welch_t)):
+            found = test(y, x)
+            row |= {f"{name}_t": found.statistic, f"{name}_p": found.p_value}
+        ranks = significance.mann_whitney_u(y, x)
+        yield row | {
+            "cohens_d": significance.cohens_d(y, x),
+            "mann_whitney_u": ranks.statistic,
+            "mann_whitney_p": ranks.p_value,
+        }
+
+
+def _check_pattern(pattern: str) -> None:
+    try:
+        groups = re.compile(pattern).groups
+    except re.error as error:
+        raise UsageError(f"pair_by {pattern!r} is no regular expression: {error}.") from error
+    if groups != 1:
+        raise UsageError(
+            f"pair_by {pattern!r} has {groups} groups, expected one.",
+            "Write other parentheses as (?:...).",
+        )
