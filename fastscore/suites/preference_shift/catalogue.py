@@ -13,6 +13,7 @@ import hashlib
 import io
 import json
 import math
+import os
 import re
 import shutil
 import tempfile
@@ -24,6 +25,7 @@ from typing import Any
 
 import orjson
 import polars as pl
+from fastscore_jit.system import make_private_folder, open_private
 from fastscore_jit.threads import raise_if_stopped
 
 from fastscore.content_hash import hash_bytes
@@ -351,16 +353,21 @@ def catalogue_folder(digest: str) -> Path:
 def _cached(digest: str) -> Catalogue | None:
     folder = catalogue_folder(digest)
     try:
-        written = [(folder / name).read_bytes() for name in (_ITEMS, _TERMS)]
-        if (folder / _HASHES).read_bytes() != _hashes(written):
+        *written, hashes = (_read_private(folder / name) for name in (_ITEMS, _TERMS, _HASHES))
+        if hashes != _hashes(written):
             return None  # damaged: it is compiled again
         items, terms = map(pl.read_parquet, written)
         unusable = json.loads(pl.read_parquet_metadata(io.BytesIO(written[1]))[_UNUSABLE])
     except (OSError, pl.exceptions.PolarsError, KeyError, ValueError):
-        return None  # not compiled yet
+        return None  # not compiled yet, or others could have written it
     if items.schema != _ITEM_SCHEMA or terms.schema != _TERM_SCHEMA:
         return None
     return Catalogue(digest, items, terms, unusable)
+
+
+def _read_private(path: Path) -> bytes:
+    with os.fdopen(open_private(path), "rb") as file:
+        return file.read()
 
 
 def _compiled(path: str, content: bytes, digest: str) -> Catalogue:
@@ -373,7 +380,7 @@ def _compiled(path: str, content: bytes, digest: str) -> Catalogue:
 def _save(catalogue: Catalogue) -> None:
     """Write the files under another name, then rename: readers see all or nothing."""
     folder = catalogue_folder(catalogue.digest)
-    folder.parent.mkdir(parents=True, exist_ok=True)
+    make_private_folder(folder.parent)
     made = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
     try:
         catalogue.items.write_parquet(made / _ITEMS)
@@ -381,6 +388,8 @@ def _save(catalogue: Catalogue) -> None:
         catalogue.terms.write_parquet(made / _TERMS, metadata={_UNUSABLE: unusable})
         written = [(made / name).read_bytes() for name in (_ITEMS, _TERMS)]
         (made / _HASHES).write_bytes(_hashes(written))
+        for path in made.iterdir():
+            path.chmod(path.stat().st_mode & ~0o022)
         if folder.exists():
             shutil.rmtree(folder)
         made.rename(folder)

@@ -5,6 +5,7 @@ import gzip
 import io
 import json
 import math
+import os
 import random
 import re
 from pathlib import Path
@@ -241,6 +242,33 @@ def test_no_flipped_bit_of_the_cache_is_taken_for_true(
         assert again.terms.equals(first.terms), file
         assert again.items.equals(first.items), file
         assert {file: file.read_bytes() for file in kept} == kept, file
+
+
+@pytest.mark.skipif(not hasattr(os, "getuid"), reason="there are no user ids")
+@pytest.mark.parametrize("shared", ["file", "folder"])
+def test_a_compiled_catalogue_that_others_could_have_written_is_compiled_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shared: str
+) -> None:
+    before = os.umask(0o002)
+    try:
+        path = write_catalogue(tmp_path)
+        first = load_catalogue(path)
+    finally:
+        os.umask(before)
+    folder = catalogue_folder(first.digest)
+    compiled: list[str] = []
+    monkeypatch.setattr(
+        catalogues, "read_records", lambda path, content: compiled.append(path) or iter(())
+    )
+    monkeypatch.setattr(catalogues, "_recent", {})
+    assert load_catalogue(path).terms.equals(first.terms)
+    assert not compiled
+    place = min(folder.iterdir()) if shared == "file" else folder.parent
+    place.chmod(place.stat().st_mode | 0o020)
+    monkeypatch.setattr(catalogues, "_recent", {})
+    load_catalogue(path)
+    assert compiled == [path]
+    folder.parent.chmod(0o755)
 
 
 def test_another_content_is_another_catalogue(tmp_path: Path) -> None:
