@@ -205,20 +205,9 @@ def categorical_agreement(
 ) -> dict[str, Coefficient]:
     """Return percent agreement, Fleiss' kappa, and Gwet's AC1 and AC2 with quadratic weights.
 
-    Parameters
-    ----------
-    ratings
-        As for `krippendorff_alpha`. Things with one rating count in the shares of categories.
-    categories
-        All categories in ascending order, rated or not. Default: those that are rated.
-    clusters
-        As for `krippendorff_alpha`.
-
-    Returns
-    -------
-    dict
-        By the names in `CATEGORICAL`. Of ratings between the categories only the percent agreement,
-        the share of equal pairs of ratings of a thing, has a value.
+    `ratings` and `clusters` are those of `krippendorff_alpha`. Things with one rating count in the
+    shares of categories. `categories` ascend, rated or not. Default: those that are rated. Of
+    ratings between categories only the percent agreement, with Wilson's interval, has a value.
 
     Notes
     -----
@@ -226,7 +215,6 @@ def categorical_agreement(
     shares s_k of q categories and weights w, p_e is sum s_k^2 (Fleiss 1971) and
     sum w / (q (q - 1)) sum s_k (1 - s_k) (Gwet 2008; with weights and missing ratings, Gwet 2014).
     AC1 has the weight 1 for equal ratings, AC2 also 1 - (difference / range)^2 for others.
-    The interval of the percent agreement is Wilson's, as of a mean.
     """
     values = np.asarray(ratings, np.float64)
     rated = np.isfinite(values)
@@ -403,18 +391,8 @@ def clustered_kendall(
 def detectable_correlation(found: Correlation, *, alpha: float = 1 - LEVEL) -> float | None:
     """Return the smallest correlation that a test of this spread detects with a power of 80 %.
 
-    Parameters
-    ----------
-    found
-        A correlation with a standard error.
-    alpha
-        The level of the test: 0.05 divided by the family's size if it is corrected.
-
-    Returns
-    -------
-    float or None
-        tanh((t(1 - alpha/2) + t(0.8)) * error); None without a standard error, or if no p below
-        alpha is possible.
+    That is tanh((t(1 - alpha/2) + t(0.8)) * error); None without a standard error, or if no p
+    below `alpha`, the corrected level, is possible.
     """
     if found.error is None or (found.smallest_p or 0.0) > alpha:
         return None
