@@ -31,7 +31,7 @@ from fastscore.wording import parameter
 TEST_CASE_ROW = ("system", "test_case_info")
 EXITS = tuple(map("".join, product("eE", "xX", "iI", "tT")))
 
-_LABELS = ["file", "line", "conversation_id", "experiment_level", "test_case"]
+_LABELS = ["file", "line", "conversation_id", "experiment_level", "test_case", "model"]
 _FOLDER_LEVEL = r"(?i)^(?:.*[/\\])?exp([0-9]{1,9})[/\\]"
 _SUFFIXES = r"(?i)\.(?:csv|json|jsonl|ndjson|parquet)(?:\.(?:gz|zst))?$"
 _TEST_CASE = r"_log_(.+_test_case_number_[0-9]+)$"
@@ -107,8 +107,8 @@ def by_conversation(raw: pl.DataFrame, options: GuestSimulation) -> tuple[Rows, 
     if len(firsts) != len(begins):
         place = np.argsort(conversation, kind="stable")
         raw, conversation = raw[place], conversation[place]
-    test_case = _first_values(heads["test_case"], of_head)
-    labels = _labels(heads[firsts].with_columns(test_case), options)
+    of_any_row = [_first_values(heads[name], of_head) for name in ("test_case", "model")]
+    labels = _labels(heads[firsts].with_columns(of_any_row), options)
     return _with_speakers(raw, place, conversation), labels
 
 
@@ -174,6 +174,7 @@ def _labels(heads: pl.DataFrame, options: GuestSimulation) -> pl.DataFrame:
             "conversation_id": names,
             "experiment_level": level,
             "test_case": _or_else(_or_else(heads["test_case"], in_name), names),
+            "model": heads["model"],
         }
     )
 

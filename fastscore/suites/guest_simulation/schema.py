@@ -68,6 +68,7 @@ SOURCE = Source(
             given_by=("level", "a folder exp1 to exp5"),
         ),
         _text("test_case", "Names the test case, the same at every level."),
+        _text("model", "The model of the conversation: a label.", "model_name"),
         _text("message_id", "Names the message."),
         _text(
             "role",
@@ -112,6 +113,7 @@ SOURCE = Source(
             ("tool", "tool"),
         ),
         of_turn=("message_id", "name", "tool_calls"),
+        model="model",
     ),
 )
 
@@ -188,6 +190,7 @@ DIALOGUES = Table(
         *_PLACE,
         column("conversation_id", TEXT, "The log's id. Default: the stem of its file."),
         column("test_case", TEXT, "The test case, the same at every level."),
+        column("model", TEXT, "The log's model.", nullable=True),
         column("persona", TEXT, "The persona's full name.", nullable=True),
         column("state_source", pl.Enum(STATE_SOURCES), "Source of the conversation's states."),
         column(
