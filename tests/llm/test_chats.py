@@ -161,3 +161,12 @@ def test_bundled_rubrics_can_be_used(name):
     assert ("recommend" in json.dumps([rubric.title, *rubric.prompts.values()])) == (
         name == "pepper"
     )
+
+
+def test_a_rubric_of_a_title_and_dimensions_is_enough(tmp_path):
+    file = tmp_path / "wit.toml"
+    file.write_text('title = "Wit"\n[[dimension]]\nname = "wit"\nquestion = "Is it funny?"\n')
+    rubric, usual = load_rubric(str(file)), load_rubric("assistant")
+    assert (rubric.low, rubric.high, rubric.prompts) == (usual.low, usual.high, usual.prompts)
+    assert dict(rubric.questions) == {"wit": "Is it funny?"}
+    assert len({rubric.digest, usual.digest, load_rubric("finance").digest}) == 3
