@@ -27,7 +27,7 @@ from fastscore.logs.inputs.column_map import NO_MAP, ColumnMap, map_source
 from fastscore.logs.inputs.files import FORMAT_NAMES, STDIN, InputFile
 from fastscore.logs.inputs.found_keys import MOST_ROWS_SAMPLED
 from fastscore.logs.inputs.layout import as_toml, given_map
-from fastscore.logs.read.rows import Part, join_parts, read_files
+from fastscore.logs.read.rows import Part, Rows, join_parts, read_files
 from fastscore.logs.read.stored_columns import spool_stdin
 from fastscore.logs.samples.column_samples import RequiredColumn
 from fastscore.logs.samples.inspection import (
@@ -47,10 +47,12 @@ from fastscore.options import (
     list_alternatives,
 )
 from fastscore.results.metric_text import counted
-from fastscore.run.context import RunConfig
+from fastscore.run.context import RunConfig, run_context
+from fastscore.run.scoring import compute_rows
 from fastscore.suites.base import Suite
 from fastscore.suites.declarations import REJECT_SCHEMA
 from fastscore.suites.registry import load_suite, suite_names
+from fastscore.suites.summary import ALL, summarise
 from fastscore.terminal import plain
 from fastscore.terminal.grids import Column, Grid, print_grid
 from fastscore.wording import both, command_text, parameter, worded
@@ -141,9 +143,18 @@ def show_inspection(
         for path, reason in inspection.others.items():
             console.print(f"  {plain(path)}: {reason}", soft_wrap=True)
         console.print()
+    if any(fit.flags for each in inspection.files for fit in each.fits):
+        console.print(worded(_MEANING), soft_wrap=True)
     console.print("Type:" if typed else "No suite can read any of it.")
     for command in typed.values():
         console.print(f"  {plain(command)}", soft_wrap=True)
+
+
+_MEANING = (
+    "A suite that reads a log is not always about it: its metrics mean what its definition says. "
+    f"{command_text('judge')} and metrics of your own ({parameter('metrics', 'FILE')}) score any "
+    "chat."
+)
 
 
 def _answer(inspection: Inspection, typed: Mapping[str, str]) -> Iterator[str]:
@@ -340,9 +351,27 @@ def _try_reading(file: InputFile, suite_name: str, columns: ColumnMap) -> Trial:
         for field in dataclasses.fields(suite.options)
         if field.metadata.get("required")
     }
-    events = suite.read(rows.frame.head(MOST_ROWS_SAMPLED), build_options(suite.options, required))
+    rows = replace(rows, frame=rows.frame.head(MOST_ROWS_SAMPLED))
+    events = suite.read(rows.frame, build_options(suite.options, required))
+    if events.n_scored and not required and _is_null_everywhere(suite, columns, rows, file.path):
+        return Trial(0, rows.rejects.height, "every metric of the first rows would be null")
     rejects = pl.concat([rows.rejects.select(*REJECT_SCHEMA), events.rejects])
     return Trial(events.n_scored, rejects.height, _fault(rejects))
+
+
+def _is_null_everywhere(suite: Suite, columns: ColumnMap, rows: Rows, file: str) -> bool:
+    """Score the first rows, and tell whether every metric of them is null."""
+    config = RunConfig(
+        suite=suite.name, inputs=(), output=Path(), options={}, embedder=None, columns=columns
+    )
+    options = build_options(suite.options, {})
+    if suite.needs_vectors(options) and not suite.runs_without_embedder:
+        return False
+    loaded = run_context(config, suite, options, None).load()
+    scored = compute_rows(loaded, rows, [file])
+    tables = {name: table.lazy() for name, table in scored.tables.items()}
+    whole = summarise(suite, tables, options).filter(pl.col("group") == ALL)
+    return whole.height > 0 and not (whole["n"] > 0).any()
 
 
 def _fault(rejects: pl.DataFrame) -> str:

@@ -91,7 +91,7 @@ def order_of(value: Any) -> tuple[int, float | str]:
     with suppress(ValueError):
         return 1, float(value)
     with suppress(ValueError, TypeError):
-        moment = datetime.fromisoformat(value)
+        moment = datetime.fromisoformat(value.replace("/", "-"))
         return 2, (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
     return 0, 0.0
 

@@ -23,6 +23,7 @@ from fastscore.logs.inputs.chats import (
 from fastscore.logs.inputs.column_map import LEFT_OUT, REPLY, own_layout, role_words
 from fastscore.logs.inputs.document_values import first_at, json_of, order_of, text_of, value_at
 from fastscore.logs.inputs.found_keys import (
+    MOST_ROWS_SAMPLED,
     ROWS_SAMPLED,
     Record,
     is_of_reference,
@@ -39,12 +40,14 @@ _SHOWN_CHARACTERS = 40
 _FEWEST_REPEATED, _MANY_REPEATED = 2, 4
 """How many turns dialogues share that one continues, with a key of both and without one."""
 _TIME = re.compile(
-    r"(.*[_. -])?(time|timestamp|datetime|date|ts)([_ -]?(ms|s|us|ns|utc))?|"
-    r"(created|sent)([_ ]?at)?|.*(Time|Timestamp|Date|At)(Ms)?",
+    r"(.*[_. -])?(date|ts)([_ -]?(ms|s|us|ns|utc))?|.*(time|timestamp)([_ -]?(ms|s|us|ns|utc))?|"
+    r"(.*[_. -])?(created|sent)([_ ]?at)?",
+    re.IGNORECASE,
 )
 _STEP = re.compile(
     r"((turn|message|msg|utterance|step)[_ ]?)?(index|idx|number|no|num|position|seq|order)|"
     r"(turn|step|utterance)([_ ]?id)?|(turn|message|step)(Index|Idx|Number)",
+    re.IGNORECASE,
 )
 _OF_PYTHON = re.compile(r"\s*(\[\s*)?[\[{(]\s*'")
 _SLACK = {"type", "user", "text", "ts"}
@@ -123,7 +126,7 @@ def chat_error(file: str, source: Source, records: Iterable[Record]) -> Unmapped
     layout = source.chat.layout if source.chat else own_layout(source)
     if layout is None:
         return None
-    records = islice(records, ROWS_SAMPLED)
+    records = islice(records, MOST_ROWS_SAMPLED if layout.is_row_per_turn else ROWS_SAMPLED)
     sample = _Sample(file, source, layout, sampled_dialogues(records, source))
     # a suite's own rows say by themselves what they are
     rules = RULES if source.chat else (_falling_order,)
@@ -397,13 +400,14 @@ def chat_notes(source: Source, records: Iterable[Record]) -> list[str]:
     notes = []
     if n_several:
         notes.append(
-            f"{counted(n_several, 'documents')} of the first rows have several candidates "
-            "(choices, or paths of a tree): each is a dialogue, its number follows the id"
+            f"{counted(n_several, 'documents')} of the first rows "
+            f"{'has' if n_several == 1 else 'have'} several candidates (choices, or paths of a "
+            "tree): each is a dialogue, and its number follows the id"
         )
     if n_left:
         notes.append(
-            f"{counted(n_left, 'branches')} of the first rows are left out: of a conversation with "
-            "edits, the branch of its last message is read"
+            f"{counted(n_left, 'edits')} of the first rows {'is' if n_left == 1 else 'are'} left "
+            "out: of a conversation with branches, the one of its last message is read"
         )
     return notes
 

@@ -353,3 +353,53 @@ def test_predictions_for_steps_that_there_are_not_are_counted() -> None:
     options = fastscore.ScoreDialogue(lex_weight=1.0)
     run = fastscore.score(rows, options, embedder=None)
     assert any(note.startswith("1 prediction is unscored") for note in run.notes)
+
+
+def test_a_command_of_which_every_metric_is_null_is_not_proposed(tmp_path: Path) -> None:
+    path = write(tmp_path / "log.jsonl", [{"messages": chat(1)}])
+    (file,) = fastscore.inspect(path).files
+    assert "every metric of the first rows would be null" in file.unfit["guest_simulation"]
+    path = write(path, [{"messages": chat()}])
+    assert proposed(path, "guest_simulation") == ["--layout", "openai"]
+
+
+def test_system_is_a_reply_where_no_assistant_speaks(options: Any, tmp_path: Path) -> None:
+    path = write(tmp_path / "log.jsonl", [{"messages": chat(assistant="system")}])
+    flags = ["--layout", "openai", "--value", "speaker:system=SYSTEM"]
+    assert proposed(path) == flags
+    assert pairs(path, options, **reading(flags)) == PAIRS
+    prompt = {"role": "system", "content": "Recommend films."}
+    path = write(path, [{"messages": [prompt, *chat()]}, {"messages": chat(assistant="system")}])
+    with pytest.raises(InputError, match="It is a prompt in others"):
+        pairs(path, options, layout="openai")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("log.jsonl", '2025-01-01 INFO {"messages": []}', "A log prefix stands before the JSON"),
+        ("log.jsonl", "{'messages': []}", "Python's repr"),
+        ("log.txt", "[12/31/20, 10:00:00 AM] Ann: hi", "a chat as WhatsApp exports it"),
+        ("log.txt", "31.12.20, 10:00 - Ann: hi", "a chat as WhatsApp exports it"),
+        (
+            "log.json",
+            json.dumps([{"type": "message", "user": "U", "text": "hi", "ts": "1"}]),
+            "a channel as Slack exports it",
+        ),
+    ],
+)
+def test_what_must_be_converted_is_named(
+    name: str, text: str, said: str, options: Any, tmp_path: Path
+) -> None:
+    path = tmp_path / name
+    path.write_text(text + "\n")
+    with pytest.raises(InputError) as error:
+        fastscore.score(path, options, embedder=None)
+    assert said in str(error.value)
+
+
+def test_two_layouts_that_read_a_log_in_different_ways_are_named(tmp_path: Path) -> None:
+    other = chat(2, "from", "value", user="human", assistant="gpt")
+    path = write(tmp_path / "log.jsonl", [{"messages": chat(), "conversations": other}])
+    (file,) = fastscore.inspect(path).files
+    assert file.unfit["preference_shift"].endswith("different ways: openai, sharegpt.")
