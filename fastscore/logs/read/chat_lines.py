@@ -195,7 +195,7 @@ def sorted_turns(frame: pl.DataFrame, source: Source) -> pl.DataFrame:
     """Sort the rows of each dialogue by what says their order; dialogues stay where they begin."""
     if source.chat is None or ORDER not in frame.columns:
         return frame
-    row, dialogue = pl.int_range(pl.len()), ("file", source.chat.rows.id)
+    row, dialogue = pl.int_range(pl.len()), ("file", *source.dialogue_key)
     order = frame[ORDER].str.json_decode(pl.List(pl.Float64))
     return (
         frame.with_columns(order, first=row.first().over(dialogue))

@@ -90,8 +90,11 @@ def sampled_dialogues(records: Iterable[Record], source: Source) -> list[Sampled
     found: list[SampledDialogue] = []
     if layout.is_row_per_turn:
         by_name: dict[Any, SampledDialogue] = {}
+        native = source.chat.native if source.chat else source
+        id_column = source.chat_rows.id if source.chat_rows else ""
+        others = [native.column(key).keys for key in native.dialogue_key if key != id_column]
         for record in records:
-            name = tuple(str(first_at(record, paths)) for paths in layout.id)
+            name = tuple(str(first_at(record, paths)) for paths in (*layout.id, *others))
             dialogue = by_name.setdefault(name, SampledDialogue(record, name=":".join(name)))
             dialogue.turns.append(row_turn(record, layout))
         return list(by_name.values())

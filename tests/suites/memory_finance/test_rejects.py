@@ -135,6 +135,7 @@ def test_a_frame_may_hold_json_of_several_lines_or_none_at_all() -> None:
         pl.DataFrame({"dialog_id": list("abcdef"), "run_id": "r", **cells}),
         "memory_finance",
         embedder=None,
+        max_rejects=0.5,
     )
     assert scores.tables["turns"]["line"].to_list() == [1, 2, 6]
     assert scores.tables["dialogues"]["eligible_m2"].to_list() == [True] * 3
