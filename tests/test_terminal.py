@@ -318,3 +318,15 @@ def test_notes_that_cannot_be_written_end_no_work(one_run: Path, streams: str) -
     assert code == 0
     assert (one_run / run / "summary.json").exists()
     assert "Traceback" not in shown
+
+
+def test_a_panic_of_polars_prints_no_backtrace(tmp_path: Path) -> None:
+    """Rust reads the variable when it panics first."""
+    program = (
+        "import atexit, os; from fastscore.cli import main;"
+        "atexit.register(lambda: print(os.environ['RUST_BACKTRACE'])); main()"
+    )
+    environment = {**os.environ, "RUST_BACKTRACE": "1"}
+    command = [sys.executable, "-c", program, "--version"]
+    shown = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    assert shown.stdout.splitlines()[-1] == "0"
