@@ -33,7 +33,8 @@ MISSING = {"darwin": set(), "win32": {"fcntl", "resource", "termios", "pwd", "gr
 # they ask for the system as they are imported
 OF_OTHERS = (
     *("click", "jinja2", "multiprocessing.synchronize", "numpy", "orjson", "polars", "pyarrow.ipc"),
-    *("pyarrow.parquet", "rich.console", "rich.progress", "subprocess", "zstandard"),
+    *("pyarrow.parquet", "rich.console", "rich.progress", "subprocess", "urllib.request"),
+    "zstandard",
 )
 
 

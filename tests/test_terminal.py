@@ -250,6 +250,7 @@ def test_nothing_that_a_terminal_obeys_is_written_to_one(tmp_path: Path) -> None
         (tmp_path / "commands.json").write_text(json.dumps(commands))
         shown = shown_on_a_terminal(tmp_path, width="200")
     assert "Traceback" not in shown
+    assert "no longer there" not in shown  # a member of an archive is
     assert shown.count("\\x1b]0;owned\\x07") > 40
     lines = [line for line in shown.split("\n") if OBEYED.search(line.removesuffix("\r"))]
     assert lines == []

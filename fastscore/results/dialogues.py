@@ -12,6 +12,7 @@ import polars as pl
 
 from fastscore.errors import InputError, UsageError, counted
 from fastscore.logs.file_ranges import Shard
+from fastscore.logs.inputs.archives import split_member
 from fastscore.logs.inputs.column_map import map_from
 from fastscore.logs.inputs.files import STDIN, InputFile, resolve_inputs
 from fastscore.logs.inputs.frames import FRAME_NAME
@@ -338,7 +339,7 @@ def place_of_log(about: Mapping[str, Any]) -> str:
     """
     name = str(about["name"])
     for place in (about.get("path", ""), name):
-        if place and (is_remote(place) or Path(place).exists()):
+        if place and (is_remote(place) or Path(place).exists() or split_member(place)):
             return place
     raise _log_is_gone(name)
 

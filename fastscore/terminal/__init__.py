@@ -27,8 +27,10 @@ def escaped(text: str) -> str:
     return _UNSAFE.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
-def _echo(text: str, stream: TextIO, *, end: str = "", colour: bool | None = None) -> None:
+def _echo(text: str, stream: TextIO | None, *, end: str = "", colour: bool | None = None) -> None:
     """Write to a stream: the only way out for text that rich does not lay out."""
+    if stream is None:  # Python without a console
+        return
     text = escaped(text) if stream.isatty() else text
     click.echo(text + end, file=stream, nl=False, color=colour)
 
@@ -113,7 +115,7 @@ def result_console() -> "Console":
 
 def stderr_is_terminal() -> bool:
     """Return whether stderr is a terminal."""
-    return sys.stderr.isatty()
+    return bool(sys.stderr) and sys.stderr.isatty()
 
 
 def note_console() -> "Console":
