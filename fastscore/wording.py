@@ -13,11 +13,13 @@ IN_PYTHON = frozenset(
     [
         "agreement",
         "analyse",
+        "annotate",
         "check",
         "compare",
         "example",
         "explain",
         "inspect",
+        "judge",
         "layouts",
         "metrics",
         "rank",

@@ -35,9 +35,7 @@ SHELL_ONLY = {
     "kernels": "about the installation",
     "models": "about the installation",
     "vectors": "about the installation",
-    "annotate": "asks a chat model",
     "experiment": "asks a chat model",
-    "judge": "asks a chat model",
     "simulate": "asks a chat model",
     "migrate": "a group of one command",
 }
