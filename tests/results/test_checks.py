@@ -31,7 +31,7 @@ from fastscore.statistics.curves import Curve, difference_curve
 from fastscore.suites.declarations import Design
 from fastscore.suites.registry import load_suite
 from tests.conftest import fastscore_command, often
-from tests.results.comparing import row_of, scored
+from tests.results.comparing import miner_rows, row_of, scored
 from tests.results.conftest import SuiteRuns
 
 
@@ -334,3 +334,43 @@ def test_a_bound_leaves_out_rows_in_which_the_definition_gives_the_value(
     assert 0 < rows.len() < run.scan("dialogues").select("M5").collect()["M5"].drop_nulls().len()
     (found,) = check(run, CheckLimits(minimum={"M5": 0.0}))
     assert float(found.found) == pytest.approx(rows.mean(), rel=1e-5)
+
+
+@pytest.mark.parametrize(("missing", "outcome"), [(1, "failed"), (2, "passed"), (0.1, "failed")])
+def test_dialogues_that_are_null_here_only_count_as_missing(
+    twelve: dict[str, Run], tmp_path: Path, missing: float, outcome: str
+) -> None:
+    """Two of eleven dialogues have lost their steps, and so the metric."""
+    lost = ("d05", "d06")
+    rows = [
+        row
+        for row in miner_rows("m", 0.6, range(12))
+        if row["event"] != "predicted" or row["dialogue_uid"] not in lost
+    ]
+    log = tmp_path / "log.jsonl"
+    log.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    new = fastscore.score(log, fastscore.ScoreDialogue(lex_weight=1.0), embedder="none")
+    drop, null, absent = fastscore.check(
+        new,
+        against=twelve["base"],
+        max_drop={"average_U_best_early": 0.5},
+        max_missing=missing,
+        allow_different_signatures=True,
+    )
+    assert (null.name, null.found) == (
+        "average_U_best_early null here only at most",
+        "2 of 11 (18.18%)",
+    )
+    assert (drop.outcome, null.outcome, absent.outcome) == ("passed", outcome, "passed")
+
+
+def test_margins_are_shown_or_fail(twelve: dict[str, Run]) -> None:
+    base, new = twelve["base"], twelve["new"]
+    metric = "average_U_best_early"
+    shown, equal, _ = fastscore.check(
+        new, against=base, no_worse={metric: 0.5}, equal_within={metric: 0.001}
+    )
+    row = row_of(fastscore.compare(base, new, metrics=[metric], margin=0.5).differences)
+    assert row["p_no_worse"] < 0.05
+    assert (shown.name, shown.outcome) == (f"{metric} no worse within", "passed")
+    assert (equal.name, equal.outcome) == (f"{metric} equal within", "failed")
