@@ -50,20 +50,21 @@ def test_groups_of_a_report_are_those_of_compare(suite: str, suite_runs: SuiteRu
             assert label in {one.label for one in tested.differing}
 
 
+@pytest.mark.parametrize("design", [{}, {"unpaired": True}])
 @pytest.mark.parametrize("suite", SUITES)
 def test_two_runs_have_one_difference_in_compare_report_and_check(
-    suite: str, suite_runs: SuiteRuns
+    suite: str, design: dict[str, Any], suite_runs: SuiteRuns
 ) -> None:
     base, new = suite_runs[suite], suite_runs.second(suite)
-    found = fastscore.compare(base, new).differences
+    found = fastscore.compare(base, new, **design).differences
     shown = [Shown.of(name, one, read_headlines(one)) for name, one in (("a", base), ("b", new))]
-    (of_page,), _ = _comparisons(shown, {})[0].values(), None
+    (of_page,) = _comparisons(shown, design)[0].values()
     for row in found.iter_rows(named=True):
         other = row_of(of_page.differences, metric=row["metric"])
         assert {name: row[name] for name in SHOWN} == {name: other[name] for name in SHOWN}
     directed = {metric.id: 0.01 for metric in base.suite.metrics if metric.better != "neither"}
     limits = {id: limit for id, limit in directed.items() if id in set(found["metric"])}
-    checked = fastscore.check(new, against=base, max_drop=limits)
+    checked = fastscore.check(new, against=base, max_drop=limits, **design)
     sign = {m.id: 1.0 if m.better == "lower" else -1.0 for m in base.suite.metrics}
     for id, one in zip(limits, [c for c in checked if " drop at most" in c.name], strict=True):
         row = row_of(found, metric=id)
