@@ -33,6 +33,7 @@ from fastscore.run.context import (
 from fastscore.run.scoring import ShardScores, compute_rows
 from fastscore.suites.base import Suite
 from fastscore.suites.declarations import REJECTS_TABLE, Source
+from fastscore.suites.identity import NOTHING, RunNames
 from fastscore.suites.own_metrics import OwnMetric, load_metrics
 from fastscore.suites.registry import is_installed
 
@@ -233,7 +234,9 @@ class Scorer:
         return read_frame(frame, source, first_line=first_line, has_places=True)
 
     def _score(self, parts: Sequence[Part]) -> ShardScores:
-        rows = join_parts(parts, self._loaded.source)
+        # a name must not depend on what else is in a batch
+        as_given = {path: path for part in parts for path in part.frame["file"].unique()}
+        rows = join_parts(parts, self._loaded.source, RunNames(NOTHING, as_given))
         files = pl.concat([rows.frame["file"], rows.rejects["file"]]).unique(maintain_order=True)
         return compute_rows(self._loaded, rows, files.to_list())
 
@@ -295,7 +298,7 @@ def _runs(part: Part, source: Source) -> tuple[list[int], list[bytes]]:
     rows = part.frame.select(begins | (pl.int_range(pl.len()) == 0)).to_series().arg_true()
     if rows.is_empty():
         return [], []
-    ids = dialogue_ids(part.frame[rows], source, part.format, None)
+    ids = dialogue_ids(part.frame[rows], source, part.format)
     changes = np.append(True, (ids[1:] != ids[:-1]).any(axis=1))
     return rows.filter(changes).to_list(), [id.tobytes() for id in ids[changes]]
 

@@ -3,7 +3,7 @@
 import os
 import tempfile
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -26,8 +26,8 @@ from fastscore.logs.inputs.frames import FRAME_NAME
 from fastscore.logs.inputs.layout import given_map
 from fastscore.logs.integrity.limits import DEFAULT_LIMITS, Limits
 from fastscore.logs.integrity.rejects import describe_reject
-from fastscore.logs.read.chosen import Choice, choose, naming_source
-from fastscore.logs.read.rows import Part, join_parts
+from fastscore.logs.read.chosen import Choice, choose_among, naming_source, take_first
+from fastscore.logs.read.rows import Rows, join_parts
 from fastscore.logs.score_input import RejectsWarning, ScoreInput
 from fastscore.options import SuiteOptions, available_processors
 from fastscore.results.runs import Scores
@@ -50,6 +50,7 @@ from fastscore.run.progress import OnProgress, Reporter, chosen_reporter
 from fastscore.run.scoring import ShardScores, compute_rows, compute_tables
 from fastscore.suites.base import Suite
 from fastscore.suites.declarations import Source
+from fastscore.suites.identity import RunNames
 from fastscore.suites.own_metrics import OwnMetric, load_metrics
 from fastscore.suites.registry import is_installed
 from fastscore.suites.summary import summarise
@@ -255,7 +256,7 @@ def score_in_memory(config: RunConfig, given: ScoreInput, reporter: Reporter) ->
     inputs: list[dict[str, Any]] = []
     if given.is_frame:
         given.screen(declared, suite.name)
-        rows = join_parts(_chosen(given, declared, config.choice), declared)
+        rows = _rows_in_memory(given, declared, config.choice)
         with reporter.stage("score", 1) as progress:
             parts = [compute_rows(context.load(), rows, [FRAME_NAME])]
             progress.advance({"rows": parts[0].counts["rows"]})
@@ -297,12 +298,17 @@ def _joined(parts: Sequence[ShardScores], name: str, schema: Mapping[str, Any]) 
     return pl.concat([pl.DataFrame(schema=schema), *(part.tables[name] for part in parts)])
 
 
-def _chosen(given: ScoreInput, source: Source, choice: Choice) -> Iterator[Part]:
+def _rows_in_memory(given: ScoreInput, source: Source, choice: Choice) -> Rows:
     parts = given.read(source)
-    if not choice:
-        return parts
-    chosen = choose(given.read(naming_source(source, choice)), source, choice).chosen
-    return (chosen.kept(part, source) for part in parts)
+    if choice.limit is not None:
+        naming = given.read(naming_source(source, of_places=True))
+        first = take_first(naming, source, choice.limit).chosen
+        parts = (first.kept(part, source) for part in parts)
+    if choice.sample is None:
+        return join_parts(parts, source, RunNames())
+    return join_parts(
+        parts, source, RunNames(), lambda names: choose_among(names, choice).sampled(names)
+    )
 
 
 def _scored_shards(
@@ -312,7 +318,9 @@ def _scored_shards(
     with tempfile.TemporaryDirectory(prefix="fastscore-") as scratch:
         folder = Path(scratch)
         planned = plan_inputs(inputs, folder)
-        context = replace(context, run=folder, chosen=planned.chosen)
+        context = replace(
+            context, run=folder, chosen=planned.chosen, shared_names=planned.plan.shared_names
+        )
         loaded = context.load()
         parts = []
         with reporter.stage("score", len(planned.plan.shards)) as progress:

@@ -229,7 +229,7 @@ def _write_states(
     by_file: dict[Path, list[Any]] = {}
     for row, answer in zip(asked_rows, answers, strict=True):
         label = labels.row(int(rows.conversation[row]), named=True)
-        name = f"exp{label['experiment_level'] or 0}/{label['dialogue']}_states.csv"
+        name = f"exp{label['experiment_level'] or 0}/{label['conversation_id']}_states.csv"
         written = by_file.setdefault(folder / name, [])
         if answer is not None and answer.value is not None:
             state = [answer.value[each] for each in STATE_COLUMNS]

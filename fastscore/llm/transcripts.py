@@ -95,7 +95,8 @@ _CHATS = Source(
     ),
     formats=("json", "jsonl", "parquet"),
     row_dialogues=("json", "jsonl", "parquet"),
-    row_id=RowId(columns=("id",), variants=("model",)),
+    row_id=RowId(columns=("id",)),
+    variants=(("model", "model"),),
     array_column="messages",
     chat_rows=ChatRows(
         id="id",

@@ -37,6 +37,8 @@ class FileRange:
         of a Parquet file. Empty if no other process can change the file.
     limits
         The limits of reading; of unpacking, if the file was not planned.
+    name
+        The file in the names of dialogues; see `suites.identity.file_names`.
     """
 
     file: str
@@ -51,6 +53,7 @@ class FileRange:
     goes_on: bool = False
     fingerprint: str = ""
     limits: Limits = DEFAULT_LIMITS
+    name: str = ""
 
 
 @dataclass(frozen=True, slots=True)

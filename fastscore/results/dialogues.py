@@ -26,11 +26,12 @@ from fastscore.run.scoring import TextsToEmbed, vectors_of
 from fastscore.signature import deciding_differences
 from fastscore.suites.base import Dialogue, Suite
 from fastscore.suites.declarations import LABEL_TABLE, Source
+from fastscore.suites.identity import file_names, is_named
 from fastscore.wording import parameter
 
 NAMES_LISTED = 8
 
-Key = tuple[Any, ...]
+NAME = "dialogue"
 
 
 @dataclass(frozen=True)
@@ -61,42 +62,23 @@ class Dialogues:
         return self._context(scores=False).source(self.suite)
 
     @cached_property
-    def key(self) -> tuple[str, ...]:
-        """The columns that name a dialogue in every table."""
-        return self.suite.tables[0].dialogue_key
-
-    @cached_property
-    def names(self) -> pl.DataFrame:
-        """The key's columns and ``name``, one row a dialogue, in the order of the table.
-
-        The name is the dialogue's id, with what tells apart those that share one.
-        """
+    def names(self) -> pl.Series:
+        """The names of the dialogues, in the order of the table."""
         schema = next(one.schema for one in self.suite.tables if one.name == LABEL_TABLE)
-        for column in ("dialogue", "file"):
+        for column in (NAME, "file"):
             if column not in schema:
                 raise UsageError(
                     f"Suite {self.suite.name!r}: table {LABEL_TABLE!r} has no column {column!r}; "
                     "expected `dialogue` and `file`, by which a dialogue is named and read again.",
                     "Declare the column in the suite and score the log again.",
                 )
-        keys = self.run.scan(LABEL_TABLE).select(self.key).collect(engine="streaming")
-        id = pl.coalesce(pl.col("dialogue").cast(pl.String), pl.lit("(no id)"))
-        parts = [id]
-        others = [column for column in self.key if column not in ("dialogue", "file", "line")]
-        several = keys["dialogue"].n_unique() < keys.height
-        if several:
-            parts += [pl.col(column).cast(pl.String) for column in others]
-        named = keys.with_columns(pl.concat_str(parts, separator="@").alias("name"))
-        if named["name"].n_unique() < named.height and {"file", "line"} <= set(self.key):
-            place = pl.format("{}@{}:{}", "name", "file", "line")
-            again = pl.col("name").is_duplicated()
-            named = named.with_columns(pl.when(again).then(place).otherwise("name").alias("name"))
-        return named
+        rows = self.run.scan(LABEL_TABLE).select(pl.col(NAME).cast(pl.String).fill_null("(no id)"))
+        return rows.collect(engine="streaming").to_series()
 
     def place(self, row: int) -> tuple[str, str]:
         """Return the name of a dialogue and its file."""
         (tables,) = self.tables([row])
-        return self.names["name"][row], tables[LABEL_TABLE]["file"][0]
+        return self.names[row], tables[LABEL_TABLE]["file"][0]
 
     def find(self, name: str) -> int:
         """Return the row of the dialogue with a name, or with a unique part of one.
@@ -108,7 +90,7 @@ class Dialogues:
         UsageError
             No dialogue, or several.
         """
-        names = self.names["name"]
+        names = self.names
         ways = {
             "are": names == name,
             "begin with": names.str.starts_with(name),
@@ -140,15 +122,15 @@ class Dialogues:
         declared = self.suite.metric(metric)
         values = (
             self.run.scan(declared.table)
-            .group_by(self.key)
+            .group_by(NAME)
             .agg(pl.col(metric).cast(pl.Float64).mean().alias("value"))
         )
         ordered = (
-            self.names.lazy()
+            self.names.to_frame()
+            .lazy()
             .with_row_index("row")
-            .join(values, on=self.key, how="left", nulls_equal=True)
-            .drop_nulls("value")
-            .sort("value", "name", descending=[declared.better == "lower", False])
+            .join(values.drop_nulls("value"), on=NAME)
+            .sort("value", NAME, descending=[declared.better == "lower", False])
             .select("row")
             .collect()
         )
@@ -156,11 +138,9 @@ class Dialogues:
 
     def tables(self, rows: Sequence[int]) -> list[dict[str, pl.DataFrame]]:
         """Return the rows of every table of some dialogues, dialogue by dialogue."""
-        keys = self.names[list(rows)].select(self.key).with_row_index("_dialogue")
+        keys = self.names[list(rows)].to_frame().with_row_index("_dialogue")
         queries = [
-            self.run.scan(table.name).join(
-                keys.lazy(), on=self.key, how="inner", nulls_equal=True, maintain_order="left"
-            )
+            self.run.scan(table.name).join(keys.lazy(), on=NAME, how="inner", maintain_order="left")
             for table in self.suite.tables
         ]
         frames = pl.collect_all(queries, engine="streaming")
@@ -260,48 +240,25 @@ class _Logs:
         self._scored = {about["name"]: about for about in run.manifest.inputs}
         self._given = None if run.scores is None else run.scores.source
         self._plans: dict[str, Plan] = {}
-        self._formats: dict[str, str] = {}
+        self._files = file_names([*self._scored, FRAME_NAME])
         self._read: tuple[Shard, Rows] | None = None
 
     def rows_of(self, tables: Mapping[str, pl.DataFrame]) -> Rows:
-        """Read the rows of one dialogue.
-
-        One row's place is known from its tables; its dialogue is all rows of its key in that file.
-        """
+        """Read the rows of one dialogue, of which one's place is known from its tables."""
         file, line = _place(tables)
         if self._given is not None and self._given.is_frame:
             rows = join_parts(self._given.read(self._source), self._source)
-            format = "jsonl" if self._given.frame is None else "parquet"
         else:
             with tempfile.TemporaryDirectory(prefix="fastscore-") as scratch:
                 plan = self._plan(file, Path(scratch))
                 starts = [shard.file_ranges[0].first_line for shard in plan.shards]
                 place = int(np.searchsorted(starts, line, side="right")) - 1
                 rows = self._rows(plan.shards[max(0, place)])
-            format = self._formats[file]
-        row = rows.frame.filter(pl.col("line") == line)
-        if row.is_empty():
+        source, (name,) = self._source, tables[LABEL_TABLE][NAME]
+        found = rows.frame.filter(is_named(rows.frame, source, name, self._files))
+        if found.is_empty():
             raise InputError(f"{file}:{line}: there is no row any more.", "Score the log again.")
-        key, source = self._source.dialogue_key, self._source
-        unnamed = not key or row[key[0]][0] is None
-        if unnamed and format in source.row_dialogues:
-            same = pl.col("line") == line
-        elif unnamed:
-            same = pl.col(key[0]).is_null() if key else pl.lit(True)
-        else:
-            same = pl.all_horizontal(pl.col(name).eq_missing(row[name][0]) for name in key)
-        found = rows.frame.filter(same)
-        if found.height > 1 and unnamed:
-            found = self._of_one(found, str(tables[LABEL_TABLE]["dialogue"][0]))
         return replace(rows, frame=found, rejects=rows.rejects.clear())
-
-    def _of_one(self, rows: pl.DataFrame, dialogue: str) -> pl.DataFrame:
-        """Choose by its name among the dialogues of one line, which a document may contain."""
-        chat = self._source.chat_rows
-        if chat is None or not chat.array:
-            return rows
-        named = rows.filter(pl.col(chat.id) == dialogue)
-        return named if named.height else rows
 
     def _plan(self, file: str, scratch: Path) -> Plan:
         if file not in self._plans:
@@ -313,7 +270,7 @@ class _Logs:
             plan = plan_shards((found,), self._source, scratch=scratch)
             if scored and scored["content_hash"] != plan.inputs[0].content_hash:
                 raise _log_has_changed(file)
-            self._plans[file], self._formats[file] = plan, found.format
+            self._plans[file] = plan
         return self._plans[file]
 
     def _rows(self, shard: Shard) -> Rows:

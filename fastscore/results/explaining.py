@@ -96,7 +96,7 @@ def explain(dialogues: Dialogues, row: int, metrics: Sequence[str]) -> list[Expl
         again, before = (tables[metric.table][metric.id] for tables in (dialogue.tables, committed))
         if not _same(again, before, dialogues.run.manifest.embedder is not None):
             raise RunError(
-                f"{dialogues.run.path}: {metric.id} of {dialogues.names['name'][row]!r} is not "
+                f"{dialogues.run.path}: {metric.id} of {dialogues.names[row]!r} is not "
                 "what it is when the dialogue is scored again.",
                 "See what is damaged with "
                 f"{both('`fastscore summary RUN --verify`', '`run.damaged()`')}.",
@@ -174,7 +174,7 @@ def choose_dialogue(
     if name is not None:
         return dialogues.find(name)
     if seed is not None:
-        return random.Random(seed).randrange(dialogues.names.height)
+        return random.Random(seed).randrange(len(dialogues.names))
     metric = str(worst or best)
     ranked = dialogues.ranked(metric)
     if not ranked:

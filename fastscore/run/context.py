@@ -19,6 +19,7 @@ from fastscore.run.places import place_of
 from fastscore.signature import EmbedderIdentity, signature
 from fastscore.suites.base import Suite
 from fastscore.suites.declarations import Source
+from fastscore.suites.identity import NOTHING, NameSet
 from fastscore.suites.registry import load_suite
 from fastscore.wording import TYPE, parameter
 
@@ -175,6 +176,7 @@ class RunContext:
     perplexity: PerplexitySettings | None = None
     columns: ColumnMap = NO_MAP
     chosen: ChosenDialogues | None = None
+    shared_names: NameSet = NOTHING
     writer: "Writer | None" = None
     limits: Limits = DEFAULT_LIMITS
     metrics: tuple["OwnMetric", ...] = ()
@@ -187,8 +189,9 @@ class RunContext:
     def fingerprint(self, of_input: str) -> str:
         """Return what a task's receipt is bound to: its input, and what is done with it."""
         # of another log the same choice takes other dialogues
-        chosen = "" if self.chosen is None else f"\n{self.chosen.digest}"
-        bound = f"{self.signature}\n{of_input}{chosen}".encode()
+        chosen = "" if self.chosen is None else f"\n{self.chosen.hashes.digest}"
+        shared = f"\n{self.shared_names.digest}" if self.shared_names.first.size else ""
+        bound = f"{self.signature}\n{of_input}{chosen}{shared}".encode()
         return hashlib.blake2b(bound, digest_size=16).hexdigest()
 
     def load(self) -> "Loaded":

@@ -257,7 +257,9 @@ def _plan(run: _Execution, inputs: NamedInputs) -> PlannedInputs:
             (run.folder / MANIFEST_NAME).unlink(missing_ok=True)
         raise
     run.manifest.left_aside = list(planned.left_aside)
-    run.context = replace(run.context, chosen=planned.chosen)
+    run.context = replace(
+        run.context, chosen=planned.chosen, shared_names=planned.plan.shared_names
+    )
     run.context.check_writer()
     accept_inputs(run.folder, run.manifest, planned.plan, run.writer)
     run.add_time("plan", len(planned.files), time.monotonic() - started)

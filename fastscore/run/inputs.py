@@ -21,7 +21,12 @@ from fastscore.logs.inputs.files import (
 from fastscore.logs.inputs.frames import FRAME_NAME
 from fastscore.logs.objects import is_remote
 from fastscore.logs.plan.shards import Plan, plan_shards
-from fastscore.logs.read.chosen import ChosenDialogues, choose, naming_source
+from fastscore.logs.read.chosen import (
+    ChosenDialogues,
+    choose_sample,
+    naming_source,
+    take_first,
+)
 from fastscore.logs.read.lines import read_blocks
 from fastscore.logs.read.mapped_rows import stored_source
 from fastscore.logs.read.rows import read_files
@@ -177,6 +182,10 @@ def plan_inputs(
             check_cancelled=partial(stop_if_asked, 0, 0),
             limits=config.limits,
         )
+        if config.choice.sample is not None:
+            chosen = choose_sample(
+                plan.shards, source, plan.shared_names, config.choice, config.workers
+            )
     return PlannedInputs(plan, files, tuple(left_aside), chosen)
 
 
@@ -223,14 +232,13 @@ def _separator_notes(files: Sequence[InputFile]) -> list[str]:
 def _chosen(
     config: RunConfig, source: Source, screened: Screened, folder: Path
 ) -> tuple[tuple[InputFile, ...], ChosenDialogues | None]:
-    """Choose dialogues if some are left out; return the files to read and the dialogues."""
+    """Choose the first dialogues if there is a limit; return the files to read, and these."""
     files = screened.files
-    if not config.choice:
+    if config.choice.limit is None:
         return files, None
-    parts = read_files(
-        files, naming_source(source, config.choice), threads=config.workers, limits=config.limits
-    )
-    head = choose(parts, source, config.choice)
+    naming = naming_source(source, of_places=True)
+    parts = read_files(files, naming, threads=config.workers, limits=config.limits)
+    head = take_first(parts, source, config.choice.limit)
     if head.last_file is None:
         return files, head.chosen
     before = itertools.takewhile(lambda file: file.path != head.last_file, files)

@@ -127,7 +127,8 @@ def _joined(frame: pl.DataFrame, source: Source) -> dict[str, int]:
     if not (source.rows and source.dialogue_key):
         return {}
     dialogue = ("file", *source.dialogue_key)
-    lines = frame.select(*dialogue, "line").unique().group_by(dialogue).len("lines")["lines"]
+    named = frame.drop_nulls(source.dialogue_key[0]).select(*dialogue, "line").unique()
+    lines = named.group_by(dialogue).len("lines")["lines"]
     several = lines.filter(lines > 1)
     return {JOINED_LINES: int(several.sum()), JOINED_DIALOGUES: len(several)}
 

@@ -26,6 +26,7 @@ from fastscore.run.missing import RowCounts, count_missing
 from fastscore.run.progress import current_stage, told_to
 from fastscore.suites.base import Events, Suite
 from fastscore.suites.declarations import REJECTS_TABLE, Table
+from fastscore.suites.identity import RunNames
 from fastscore.vectors.store import Encoder, embed_missing
 from fastscore.vectors.view import VectorView, text_ids
 
@@ -395,7 +396,9 @@ def _read_rows(loaded: Loaded, shard: Shard) -> Rows:
     parts = _within_limits(read_parts(ranges, source), context.limits, shard)
     if chosen is not None:
         parts = (chosen.kept(part, source) for part in parts)
-    return join_parts(parts, source)
+    files = {file_range.file: file_range.name for file_range in ranges}
+    names = RunNames(context.shared_names, files)
+    return join_parts(parts, source, names, None if chosen is None else chosen.sampled)
 
 
 def _within_limits(parts: Iterator[Part], limits: Limits, shard: Shard) -> Iterator[Part]:

@@ -127,12 +127,13 @@ class AnalysisSettings:
     judge_scale
         The smallest and largest score of the rubric; others are refused and listed.
     unit
-        The column of table ``dialogues`` whose values are the units of intervals and tests.
+        The column of table ``dialogues`` whose values are the units of intervals and tests. Empty
+        for the suite's own.
     """
 
     judge_columns: tuple[str, ...] = ()
     judge_scale: tuple[float, float] = (1.0, 5.0)
-    unit: str = "dialogue"
+    unit: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -183,14 +183,12 @@ class Column:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowId:
-    """The id of a row that is a dialogue by itself. `--sample` chooses such dialogues by it.
+    """The id of a row that is a dialogue by itself.
 
     Parameters
     ----------
     columns
         The columns that are read for the id. Without `read` the first one contains it.
-    variants
-        Columns that tell apart dialogues of one id, for example the model that answers.
     holder
         A column that is set only in rows that are dialogues, whatever the format. Empty: the
         format alone decides (`Source.row_dialogues`).
@@ -199,7 +197,6 @@ class RowId:
     """
 
     columns: tuple[str, ...]
-    variants: tuple[str, ...] = ()
     holder: str = ""
     read: Callable[[pl.DataFrame], pl.Series] | None = None
 
@@ -214,17 +211,19 @@ class Source:
         The fields that are read; all others are ignored.
     dialogue_key
         The columns that name a dialogue together. Rows in which the first of them is null (in CSV
-        also empty) belong to the dialogue that is their file. Its name is ``file``, the path as
-        it was given: two files of one stem are two dialogues.
+        also empty) belong to the dialogue that is their file.
     formats
         The formats that are accepted, of ``csv``, ``json``, ``jsonl`` and ``parquet``; files of
         others are refused. ``.json`` files are read as JSON Lines by a source without ``json``.
     row_dialogues
         Formats in which a row without a key is a dialogue of its own, not its file's: every row
-        where there is no dialogue key. Its name is ``file`` and ``line`` together.
+        where there is no dialogue key.
     row_id
         The id of a row that is a dialogue without a key, None if it has no other name than its
         place.
+    variants
+        Columns that tell apart dialogues of one id, such as the model that answers, each with the
+        word before its value in the dialogue's name: see `suites.identity`.
     key_within_file
         Whether the key names a dialogue within its file only. Otherwise rows of one key in two
         files are refused: one dialogue cannot be cut in two.
@@ -257,6 +256,7 @@ class Source:
     formats: tuple[str, ...] = ("jsonl", "parquet")
     row_dialogues: tuple[str, ...] = ()
     row_id: RowId | None = None
+    variants: tuple[tuple[str, str], ...] = ()
     key_within_file: bool = False
     array_column: str | None = None
     shard_bytes: int = 32 << 20
@@ -337,15 +337,14 @@ class Table:
     columns
         The columns, in order.
     dialogue_key
-        The columns that name a row's dialogue: each table has those of its own key and of the first
-        table's, the table ``dialogues`` those of all (`registry.load_suite` checks it). A dialogue
-        is found and explained by them and by ``dialogue`` and ``file`` of the table ``dialogues``.
+        The columns that name a row's dialogue, the same in every table of a suite. A dialogue is
+        found and explained by them, and read again by ``file`` of the table ``dialogues``.
     """
 
     name: str
     grain: str
     columns: tuple[OutputColumn, ...]
-    dialogue_key: tuple[str, ...] = ("file", "line", "dialogue")
+    dialogue_key: tuple[str, ...] = ("dialogue",)
 
     @property
     def schema(self) -> dict[str, pl.DataType]:

@@ -36,6 +36,11 @@ def metric_column(metric: Metric, description: str = "", dtype: pl.DataType = RE
     )
 
 
+DIALOGUE_COLUMN = column(
+    "dialogue",
+    TEXT,
+    "Name of the dialogue, unique in its run: its id, its variants and, where needed, its place.",
+)
 NULL_REASONS_COLUMN = column(
     "null_reasons", NULL_REASONS_DTYPE, "Which metrics of the row are null, and why."
 )

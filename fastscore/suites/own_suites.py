@@ -21,6 +21,8 @@ from fastscore.suites.declarations import (
     Table,
     empty_rejects,
 )
+from fastscore.suites.grouping import factorize, first_of_each
+from fastscore.suites.identity import IDENTITY, identify, refuse_blank_ids
 from fastscore.suites.own_metrics import (
     DIALOGUES,
     ROW,
@@ -145,20 +147,25 @@ def suite(
             grain="a dialogue",
             columns=(*_FIRST, *labels, *map(output_column, declared), _REASONS),
         )
+        source = Source(
+            columns=tuple(read),
+            dialogue_key=key,
+            variants=tuple((column, column) for column in key[1:]),
+        )
         made = Suite(
             name=name,
             package=function.__module__,
             title=text.splitlines()[0].rstrip("."),
             version=version,
             options=options or make_dataclass(name, [], namespace={"suite": name}, frozen=True),
-            source=Source(columns=tuple(read), dialogue_key=key),
+            source=source,
             tables=(table,),
             metrics=declared,
             design=Design(pair=tuple(one for one in key if one != repeat), repeat=repeat)
             if repeat
             else Design(),
             code=(f"{name}:{source_hash(function)}",),
-            read=partial(_read, key),
+            read=partial(_read, source),
             score=partial(_score, function, table, declared, labels, "options" in taken),
         )
         declare(made)
@@ -196,17 +203,12 @@ def _label(suite_name: str, column: Column) -> OutputColumn:
     )
 
 
-def _read(key: Sequence[str], raw: pl.DataFrame, options: Any) -> Events:
-    name = pl.concat_str(pl.col(key).cast(pl.String), separator="/")
-    rows = raw.with_columns(dialogue=pl.coalesce(name, "file"))
-    # names of several columns may be equal where the columns are not: a/b and c, a and b/c
-    on = list(dict.fromkeys(("dialogue", *key)))
-    distinct = rows.select(on).unique(maintain_order=True)
-    numbered = distinct.with_columns(pl.int_range(pl.len()).alias(ROW))
-    return Events(
-        {"rows": rows.join(numbered, on=on, nulls_equal=True, maintain_order="left")},
-        empty_rejects(),
-    )
+def _read(source: Source, raw: pl.DataFrame, options: Any) -> Events:
+    rows = identify(raw, source)
+    number, _ = factorize(rows[IDENTITY])
+    refuse_blank_ids(rows[first_of_each(number)], source.dialogue_key[0])
+    numbered = rows.with_columns(pl.col(IDENTITY).alias("dialogue"), pl.Series(ROW, number))
+    return Events({"rows": numbered.drop(IDENTITY)}, empty_rejects())
 
 
 def _score(

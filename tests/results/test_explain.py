@@ -74,7 +74,7 @@ def test_numbers_are_the_runs_and_follow_from_their_evidence(
     dialogues = Dialogues(suite_runs[suite])
     declared = {metric.id: metric for metric in dialogues.suite.metrics}
     choices = random.Random(suite)
-    rows = range(dialogues.names.height)
+    rows = range(len(dialogues.names))
     metrics = itertools.cycle(choices.sample(list(declared), len(declared)))
     chosen: dict[int, list[str]] = {}
     for _ in range(PAIRS):
@@ -199,7 +199,7 @@ def test_a_dialogue_is_chosen_by_name_by_score_or_at_random(
     suite_runs: Mapping[str, Run],
 ) -> None:
     dialogues = Dialogues(suite_runs["group_travel"])
-    name = dialogues.names["name"][3]
+    name = dialogues.names[3]
     assert choose_dialogue(dialogues, name) == 3
     values = dialogues.run.scan("dialogues").select("M9").collect()["M9"]
     worst = choose_dialogue(dialogues, worst="M9")
@@ -227,7 +227,7 @@ def test_a_dialogue_is_found_by_any_part_that_it_alone_has(
     suite: str, suite_runs: Mapping[str, Run]
 ) -> None:
     dialogues = Dialogues(suite_runs[suite])
-    names = dialogues.names["name"].to_list()
+    names = dialogues.names.to_list()
     for row, name in enumerate(names[:20]):
         others = [other for other in names if other != name]
         starts = [name[:n] for n in range(1, len(name))]
@@ -242,7 +242,7 @@ def test_the_name_itself_counts_before_those_that_begin_with_it(
     suite_runs: Mapping[str, Run], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     dialogues = Dialogues(suite_runs["guest_simulation"])
-    names = pl.DataFrame({"name": ["guest", "guest-1", "a guest"]})
+    names = pl.Series("dialogue", ["guest", "guest-1", "a guest"])
     monkeypatch.setitem(vars(dialogues), "names", names)
     assert [dialogues.find(name) for name in ("guest", "guest-", "a ")] == [0, 1, 2]
 

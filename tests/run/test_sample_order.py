@@ -13,8 +13,10 @@ import pytest
 
 import fastscore
 from fastscore.logs.inputs.files import resolve_inputs
-from fastscore.logs.read.chosen import Choice, choose, naming_source
-from fastscore.logs.read.rows import read_files
+from fastscore.logs.plan.shards import plan_shards
+from fastscore.logs.read.chosen import Choice, choose_sample, naming_source, take_first
+from fastscore.logs.read.rows import join_parts, read_files, read_parts
+from fastscore.suites.identity import IDENTITY, RunNames
 from fastscore.suites.registry import load_suite
 from tests.by_keywords import score_by_keywords
 from tests.suites.group_travel.travelling import turn as travel_turn
@@ -114,9 +116,19 @@ def kept_ids(path: Path, suite: str, choice: Choice) -> list[str]:
     """Read the rows of the chosen dialogues, and return the ids in them."""
     source = load_suite(suite).source
     files = resolve_inputs([str(path)], source.formats)
-    chosen = choose(read_files(files, naming_source(source, choice)), source, choice).chosen
-    kept = [chosen.kept(part, source).frame.drop("file") for part in read_files(files, source)]
-    rows = [str(row) for part in kept for row in part.rows()]
+    if choice.limit is not None:
+        naming = naming_source(source, of_places=True)
+        chosen = take_first(read_files(files, naming), source, choice.limit).chosen
+        kept = [chosen.kept(part, source).frame for part in read_files(files, source)]
+    else:
+        plan = plan_shards(files, source, scratch=path.parent)
+        chosen = choose_sample(plan.shards, source, plan.shared_names, choice, threads=1)
+        names = RunNames(plan.shared_names)
+        kept = [
+            join_parts(read_parts(shard.file_ranges, source), source, names, chosen.sampled).frame
+            for shard in plan.shards
+        ]
+    rows = [str(row) for part in kept for row in part.drop("file", IDENTITY, strict=False).rows()]
     return sorted({re.findall(r"\bd\d+\b", row)[-1] for row in rows})
 
 

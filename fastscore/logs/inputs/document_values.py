@@ -1,6 +1,7 @@
 """Values in documents: at paths, of JSON text, and the text of a message's content."""
 
 import json
+import re
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -9,6 +10,7 @@ from typing import Any
 import orjson
 
 _OPENING = ("[", "{")
+_LONG, _LONG_BYTES = re.compile("[0-9]{19}"), re.compile(b"[0-9]{19}")
 _NO_TEXT_PARTS = ("thinking", "reasoning", "redacted_thinking", "tool_use", "tool_result")
 
 
@@ -105,14 +107,15 @@ def json_of(value: Any) -> Any:
 
 
 def load_json(text: str | bytes) -> Any:
-    """Read JSON; orjson reads neither NaN nor integers of any length."""
+    """Read JSON; orjson reads no NaN, and integers of more than 64 bits as floats."""
+    has_long = _LONG.search(text) if isinstance(text, str) else _LONG_BYTES.search(text)
+    if has_long is None:
+        with suppress(ValueError):
+            return orjson.loads(text)
     try:
-        return orjson.loads(text)
-    except ValueError:
-        try:
-            return json.loads(text)
-        except RecursionError as error:
-            raise ValueError("nested too deeply") from error
+        return json.loads(text)
+    except RecursionError as error:
+        raise ValueError("nested too deeply") from error
 
 
 def dump_json(value: Any) -> bytes:

@@ -7,10 +7,8 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 from fastscore_jit.arrays import Int64Array, Mask
-from fastscore_kernels import text_hash128
 from fastscore_readers.json.line_ends import line_begins
 from fastscore_readers.json.tokens import ABSENT
 
@@ -27,6 +25,7 @@ from fastscore.logs.integrity.file_state import (
 )
 from fastscore.logs.read.batches import Batch, gather, map_ordered
 from fastscore.logs.read.chat_lines import chat_lines, line_source
+from fastscore.logs.read.chosen import naming_source
 from fastscore.logs.read.columns import convert
 from fastscore.logs.read.csv_records import read_records
 from fastscore.logs.read.json_documents import read_document
@@ -40,7 +39,15 @@ from fastscore.logs.read.mapped_rows import (
 )
 from fastscore.logs.read.parquet import parquet_rows, read_parquet
 from fastscore.logs.read.places import Places, array_key, fills, texts_at, wanted_keys
+from fastscore.logs.read.rows import read_parts
 from fastscore.suites.declarations import Column, Source
+from fastscore.suites.identity import (
+    Hashes,
+    dialogue_hashes,
+    dialogue_heads,
+    hash_columns,
+    with_ids,
+)
 
 BYTES_PER_FILE = 8 << 10
 """The time to open a file, as the number of bytes that could be read meanwhile."""
@@ -50,7 +57,6 @@ STRIDES_PER_SHARD = 256
 """Row dialogues are indexed in strides of this fraction of a shard."""
 _BATCHES_AT_ONCE = 8
 _SPANS_AT_ONCE = 1 << 18
-_NULL_HASH, _ODD = np.array([0x9AE16A3B2F90404F, 0x9E3779B97F4A7C15], np.uint64)
 
 _FILE_KEY = (1, 0)
 """The local key of a dialogue that is a whole file. Local keys of row dialogues begin with 0."""
@@ -176,6 +182,25 @@ def _by_size(states: Iterable[FileState]) -> Iterator[tuple[FileState, ...]]:
             gathered, size = [], 0
     if gathered:
         yield tuple(gathered)
+
+
+def row_names(states: Sequence[FileState], source: Source, threads: int) -> Hashes:
+    """Hash the names of the dialogues of some files, in which rows are dialogues."""
+    naming = naming_source(source)
+    ranges = [
+        FileRange(
+            *(state.file.path, state.path, state.file.format, state.compression, 0, state.size),
+            limits=state.limits,
+        )
+        for state in states
+    ]
+    heads = [
+        dialogue_heads(part.frame, naming)[0]
+        for part in read_parts(ranges, naming, threads=threads)
+    ]
+    if not heads:
+        return np.zeros((0, 2), np.uint64)
+    return dialogue_hashes(with_ids(pl.concat(heads), naming), naming)
 
 
 def _line_spans(states: Sequence[FileState], how: _Indexing) -> pl.DataFrame:
@@ -362,9 +387,11 @@ def _spans_of(found: Sequence[pl.DataFrame], stride: int) -> pl.DataFrame:
     """
     sequences = pl.concat(found)
     keys = sequences.get_columns()[5:]
+    if keys and keys[0].dtype == pl.String:
+        keys[0] = sequences.select(pl.when(pl.lit(keys[0]) != "").then(pl.lit(keys[0]))).to_series()
     first = sequences["first"].to_numpy()
     is_local = keys[0].is_null().to_numpy() if keys else np.ones(first.size, np.bool_)
-    hashes = _key_hashes(keys, first.size)
+    hashes = hash_columns(keys, first.size)
     hashes[is_local] = 0
     if stride:
         hashes[is_local, 1] = first[is_local] // stride
@@ -372,14 +399,3 @@ def _spans_of(found: Sequence[pl.DataFrame], stride: int) -> pl.DataFrame:
         hashes[is_local] = _FILE_KEY
     key = {"is_local": is_local, "key_high": hashes[:, 0], "key_low": hashes[:, 1]}
     return sequences.with_columns(**key).select(*SPAN_SCHEMA)
-
-
-def _key_hashes(keys: Sequence[pl.Series], n: int) -> npt.NDArray[np.uint64]:
-    """Hash keys of several columns, uint64 (n, 2): each column adds to the hash of those before."""
-    hashes = np.zeros((n, 2), np.uint64)
-    for column in keys:
-        texts = column.cast(pl.String())
-        words = text_hash128(texts.fill_null("") if texts.null_count() else texts, threads=1)
-        words[texts.is_null().to_numpy()] = _NULL_HASH
-        hashes = hashes * _ODD + words
-    return hashes

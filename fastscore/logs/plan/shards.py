@@ -6,7 +6,7 @@ the input, not on executors, threads or timing.
 
 import hashlib
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -31,10 +31,12 @@ from fastscore.logs.plan.index import (
     find_spans,
     join_spans,
     repeated_keys,
+    row_names,
 )
 from fastscore.logs.read.batches import map_ordered
 from fastscore.options import available_processors
 from fastscore.suites.declarations import Source
+from fastscore.suites.identity import NOTHING, Hashes, NameSet, file_names
 from fastscore.unpacked import Compression, Damage
 
 GROUPS_PER_THREAD = 4
@@ -104,11 +106,14 @@ class Plan:
         The inputs, in order.
     n_dialogues
         The number of dialogues. If lines are dialogues, faulty ones count, too.
+    shared_names
+        The names that several of them have.
     """
 
     shards: tuple[Shard, ...]
     inputs: tuple[InputContent, ...]
     n_dialogues: int
+    shared_names: NameSet = NOTHING
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +163,8 @@ class IndexedGroup:
         Where the files can be cut, in `CUT_SCHEMA`.
     keys
         Dialogues of which other files could have rows, in `KEY_SCHEMA`.
+    names
+        The hashes of the names of dialogues that may share one, uint64 (n, 2).
     """
 
     first_file: int
@@ -165,6 +172,7 @@ class IndexedGroup:
     n_dialogues: int
     cuts: pl.DataFrame
     keys: pl.DataFrame
+    names: Hashes
 
 
 def _never() -> None:
@@ -232,8 +240,9 @@ def plan_shards(
     check_split_dialogues(pl.concat(keys), files)
     parts = [pl.DataFrame(schema=CUT_SCHEMA), *(group.cuts for group in groups)]
     cuts = pl.concat(parts, rechunk=True)
+    names = file_names(file.path for file in files)
     drafts = [
-        _draft(index, cuts, indexed, first, after)
+        _draft(index, cuts, indexed, first, after, names)
         for index, (first, after) in enumerate(pack(cuts["n_bytes"].to_numpy(), shard_bytes))
     ]
     size = max(1, min(SHARDS_PER_TASK, len(drafts) // (2 * threads)))
@@ -244,6 +253,7 @@ def plan_shards(
         tuple(sorted(shards, key=lambda shard: shard.index)),
         tuple(file.input for file in indexed),
         sum(group.n_dialogues for group in groups),
+        NameSet.repeated(np.concatenate([np.zeros((0, 2), np.uint64), *(g.names for g in groups)])),
     )
 
 
@@ -334,12 +344,20 @@ def index_group(
     to_plan = pl.col("file") + group.first_file
     can_be_split = (groups > 1 or len(states) > 1) and not source.key_within_file
     keys = spans.filter(~pl.col("is_local")) if can_be_split else spans.clear()
+    if source.row_id is not None and not source.joins_turns:
+        names = row_names(states, source, threads)
+    elif source.key_within_file:
+        named = spans.filter(~pl.col("is_local")).select("key_high", "key_low")
+        names = np.ascontiguousarray(named.to_numpy())
+    else:
+        names = np.zeros((0, 2), np.uint64)
     return IndexedGroup(
         group.first_file,
         tuple(_indexed_file(state, n_parts) for state, n_parts in zip(states, parts, strict=True)),
         int(spans["dialogues"].sum()),
         cuts.with_columns(to_plan),
         keys.select(*KEY_SCHEMA).with_columns(to_plan),
+        names,
     )
 
 
@@ -455,7 +473,12 @@ Draft = tuple[Shard, tuple[IndexedFile, ...]]
 
 
 def _draft(
-    index: int, cuts: pl.DataFrame, files: Sequence[IndexedFile], first: int, after: int
+    index: int,
+    cuts: pl.DataFrame,
+    files: Sequence[IndexedFile],
+    first: int,
+    after: int,
+    names: Mapping[str, str],
 ) -> Draft:
     """Make a shard of consecutive parts. Adjacent parts of one file become one range."""
     parts = cuts[first:after]
@@ -478,6 +501,7 @@ def _draft(
                 file.damage if stop == file.size and file.unpacked else None,
                 file.header if start else b"",
                 file.file.format == "json" and stop < file.size,
+                name=names[file.file.path],
             )
         )
     return Shard(index, tuple(ranges), int(parts["n_bytes"].sum()), ""), tuple(of_ranges)
@@ -495,7 +519,7 @@ def _hash_shards(drafts: Sequence[Draft], source: Source) -> list[Shard]:
             place = (part.start, part.stop, part.first_line, part.damage, part.header)
             for hashed, name in (
                 (digest, (part.file, *place)),
-                (without_names, (part.format, *_read_in_path(part, source), *place)),
+                (without_names, (part.format, part.name, *_read_in_path(part, source), *place)),
             ):
                 hashed.update(hashlib.blake2b(_bytes_of(name)).digest())
                 hashed.update(content)
@@ -517,9 +541,8 @@ def _bytes_of(name: tuple[object, ...]) -> bytes:
 
 def _read_in_path(part: FileRange, source: Source) -> tuple[object, ...]:
     """Return the parts of a path on which values depend."""
-    # unnamed elements of arrays are named by their position
-    names_rows = source.rows or (part.format == "json" and source.chat_rows is not None)
-    if names_rows:
+    # a layout names by its place what has no id
+    if source.chat is not None and not source.chat.is_plain:
         return (part.file,)
     found = re.findall(source.read_in_path, part.file) if source.read_in_path else []
     return (*found, partition_of(part.file))

@@ -11,12 +11,14 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from fastscore.errors import InputError, listed
 from fastscore.logs.inputs.chats import chat_rows, followed_by
 from fastscore.logs.inputs.column_map import EACH, ORDER
 from fastscore.logs.inputs.document_values import dump_json, json_of, load_json
 from fastscore.logs.inputs.files import Format
 from fastscore.logs.read.lines import BOM, Lines
 from fastscore.suites.declarations import ROW_SCHEMA, Chat, Column, Source
+from fastscore.suites.identity import IDENTITY
 
 _TEXTS: tuple[Format, ...] = ("json", "jsonl")
 _PARTS = '[{"'
@@ -155,11 +157,39 @@ def document_lines(frame: pl.DataFrame, chat: Chat, file: str) -> Lines:
     return Lines(bytes(written), 0, 1, numbers=numbers, offsets=offsets)
 
 
+def with_own_models(frame: pl.DataFrame, source: Source) -> pl.DataFrame:
+    """Give each row that is a turn the model of its dialogue, which some rows may leave out.
+
+    Dialogues of one id under several models stay apart if every row says its model.
+
+    Raises
+    ------
+    InputError
+        Rows of an id name several models, and others of it none.
+    """
+    chat = source.chat
+    if chat is None or chat.rows.model not in frame.columns:
+        return frame
+    id, model = chat.rows.id, pl.col(chat.rows.model)
+    of_id = ("file", id)
+    several = model.drop_nulls().n_unique().over(of_id) > 1
+    odd = frame.filter(several & model.is_null())
+    if odd.height:
+        file, line, name = odd.select("file", "line", id).row(0)
+        same = frame.filter(pl.col("file") == file, pl.col(id).eq_missing(pl.lit(name, pl.String)))
+        models = same[chat.rows.model].drop_nulls().unique(maintain_order=True)
+        raise InputError(
+            f"{file}:{line}: {chat.rows.model}: none, and other rows of the dialogue {name!r} have "
+            f"several: {listed(models.to_list(), 3)}.",
+            "Write the model into every row, so that the dialogues can be told apart.",
+        )
+    return frame.with_columns(pl.when(several).then(model).otherwise(model.max().over(of_id)))
+
+
 def joined_turns(frame: pl.DataFrame, source: Source) -> pl.DataFrame:
     """Collect the turns of each dialogue, in input order.
 
     A dialogue has the position of its first turn. Its other columns have the first non-null value.
-    Turns without a name belong to the dialogue that is their file.
     """
     chat = source.chat
     if chat is None:
@@ -177,17 +207,17 @@ def joined_turns(frame: pl.DataFrame, source: Source) -> pl.DataFrame:
         if item.kind == "json"
     ]
     turn = pl.concat_str(written, *(part.fill_null("") for part in parts), pl.lit("}"))
-    beside = [column.name for column in source.columns if column.name not in (rows.array, rows.id)]
+    beside = [column.name for column in source.columns if column.name != rows.array]
     return (
         frame.with_columns(turn.alias(rows.array))
-        .group_by("file", rows.id, maintain_order=True)
+        .group_by(IDENTITY, maintain_order=True)
         .agg(
-            pl.col("line", "byte_offset").first(),
+            pl.col("file", "line", "byte_offset").first(),
             pl.col(beside).drop_nulls().first(),
             pl.col(rows.array).str.join(","),
         )
         .with_columns(pl.format("[{}]", rows.array).alias(rows.array))
-        .select(*ROW_SCHEMA, *(column.name for column in source.columns))
+        .select(*ROW_SCHEMA, *(column.name for column in source.columns), IDENTITY)
     )
 
 

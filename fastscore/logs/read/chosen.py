@@ -1,31 +1,23 @@
-"""Selection of dialogues by name: `--limit` and `--sample`.
+"""Selection of dialogues: `--limit` by their places, `--sample` by the hashes of their names."""
 
-A dialogue's name is its key, with its file if keys are unique only within a file. For a sample, a
-row that is a dialogue without a key is named by its id (`Source.row_id`). Only a dialogue without
-an id is named by its place: its file, or file and line. So a sample does not depend on the order of
-lines and files.
-"""
-
-import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
-from fastscore_kernels.ids import bucket_starts, distinct_ids, find_ids, text_hash128
+from fastscore_kernels.ids import distinct_ids, text_hash128
 
 from fastscore.errors import UsageError
+from fastscore.logs.file_ranges import Shard
 from fastscore.logs.inputs.files import Format
-from fastscore.logs.read.mapped_rows import key_source, name_elements
-from fastscore.logs.read.rows import Part
+from fastscore.logs.read.batches import map_ordered
+from fastscore.logs.read.mapped_rows import key_source
+from fastscore.logs.read.rows import Part, read_names
 from fastscore.suites.declarations import Source
+from fastscore.suites.identity import NOTHING, Hashes, NameSet
 from fastscore.wording import parameter
 
-Ids = npt.NDArray[np.uint64]
-
-_ROW_ID = "row id"
-"""Name of a column that no suite declares."""
+_VARIANTS = r"/[^/=]+=.*$"
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,103 +81,57 @@ class ChosenDialogues:
 
     Parameters
     ----------
-    first, second
-        The two words of their ids, ascending, uint64 (n,).
+    hashes
+        Of their keys or places, or of the names of a sample.
     seed
         The seed of the sample, None for the first dialogues of a log.
     """
 
-    first: Ids
-    second: Ids
+    hashes: NameSet
     seed: int | None
 
-    @property
-    def digest(self) -> str:
-        """A hash of the ids, hexadecimal."""
-        words = hashlib.blake2b(self.first.tobytes(), digest_size=16)
-        words.update(self.second.tobytes())
-        return words.hexdigest()
-
-    @classmethod
-    def of(cls, ids: Ids, seed: int | None) -> "ChosenDialogues":
-        """Create it from ids, uint64 (n, 2)."""
-        first, second, _, _ = distinct_ids(ids)
-        return cls(first, second, seed)
-
     def kept(self, part: Part, source: Source) -> Part:
-        """Remove rows of other dialogues. Lines that are not rows remain."""
-        chosen = self.among(dialogue_ids(part.frame, source, part.format, self.seed))
+        """Remove rows of other dialogues than the first. Lines that are not rows remain."""
+        if self.seed is not None:
+            return part
+        chosen = self.hashes.among(dialogue_ids(part.frame, source, part.format))
         kept = part.frame.filter(pl.Series(chosen))
         return replace(part, frame=kept, left_out=part.frame.height - kept.height)
 
-    def among(self, ids: Ids) -> npt.NDArray[np.bool_]:
-        """Return which ids, uint64 (n, 2), are chosen, bool (n,)."""
-        words = np.ascontiguousarray(ids[:, 0]), np.ascontiguousarray(ids[:, 1])
-        starts = bucket_starts(self.first)
-        return find_ids(*words, self.first, self.second, starts) >= 0
+    def sampled(self, names: pl.Series) -> pl.Series:
+        """Tell which names are those of a sample."""
+        if self.seed is None:
+            return pl.Series(np.ones(len(names), np.bool_))
+        return pl.Series(self.hashes.among(_sample_hashes(names, self.seed)))
 
 
-def naming_source(source: Source, choice: Choice) -> Source:
-    """Return a source that reads only the columns that name dialogues."""
+def naming_source(source: Source, *, of_places: bool = False) -> Source:
+    """Return a source that reads only the columns that name dialogues, or that place them."""
     naming, row_id = key_source(source), source.row_id
-    if row_id is None:
-        return naming
-    names = (*row_id.columns, *row_id.variants)
-    if choice.limit is not None:
-        names = (row_id.holder, *_ids_of_chats(source))
-    read = {column.name for column in naming.columns} | set(names)
-    return replace(naming, columns=tuple(each for each in source.columns if each.name in read))
+    names = {column.name for column in naming.columns}
+    if of_places:
+        names |= {row_id.holder if row_id else "", *_ids_of_chats(source)}
+    else:
+        names |= {*(row_id.columns if row_id else ()), *(column for _, column in source.variants)}
+    return replace(naming, columns=tuple(each for each in source.columns if each.name in names))
 
 
-def dialogue_ids(rows: pl.DataFrame, source: Source, format: Format, seed: int | None) -> Ids:
-    """Hash the name of each row's dialogue, uint64 (n, 2).
-
-    Parameters
-    ----------
-    rows
-        Rows of files of one format.
-    source
-        Declares the dialogue key. The format of the files.
-    seed
-        Hashed before each name. None for the first dialogues of a log: without a key these are
-        named by their place.
-    """
-    named = name_elements(rows, source, format)
-    named = named.with_columns(_row_ids(named, source, format, seed))
-    name = _place_name(source, format)
-    if source.row_id is not None and seed is not None:
-        of_row = _key_text((_ROW_ID, *source.row_id.variants))
-        of_row = pl.concat_str(pl.lit("id:"), of_row, pl.col("file"))
-        name = pl.when(pl.col(_ROW_ID).is_null()).then(name).otherwise(of_row)
-    id = pl.col(_ROW_ID)
-    if source.dialogue_key:
-        within = (pl.col("file"),) if source.key_within_file else ()
-        key = pl.concat_str(pl.lit("key:"), _key_text(source.dialogue_key), *within)
-        name = pl.when(pl.col(source.dialogue_key[0]).is_null()).then(name).otherwise(key)
-        if source.key_within_file:
-            id = pl.coalesce(pl.col(source.dialogue_key[0]).cast(pl.String), id)
-    salt = "\n" if seed is None else f"{seed}\n"
-    ids = text_hash128(named.select(pl.concat_str(pl.lit(salt), name)).to_series())
-    by_id = named.select(id.is_not_null()).to_series().to_numpy()
-    if seed is not None and by_id.any():
-        # dialogues with equal ids, such as those of several files or models, are adjacent in a
-        # sample
-        texts = named.select(pl.concat_str(pl.lit(f"{salt}id:"), id.fill_null(""))).to_series()
-        ids[by_id, 0] = text_hash128(texts)[by_id, 0]
-    return ids
-
-
-def _place_name(source: Source, format: Format) -> pl.Expr:
-    """Name a dialogue by its file, or by its line if it is a row."""
+def dialogue_ids(rows: pl.DataFrame, source: Source, format: Format) -> Hashes:
+    """Hash the key or the place of each row's dialogue, uint64 (n, 2); rows are of one format."""
     # many elements of a JSON document may be on one line
     place = "byte_offset" if format == "json" else "line"
     # and many dialogues in one document, which have different ids
     ids = (pl.col(name).fill_null("") for name in _ids_of_chats(source))
-    return (
+    name = (
         pl.when(_is_dialogue(source, format))
         .then(pl.concat_str(pl.lit("line"), pl.col(place), *ids, pl.col("file"), separator=":"))
         .otherwise(pl.concat_str(pl.lit("file"), pl.col("file"), separator=":"))
     )
+    if source.dialogue_key:
+        within = (pl.col("file"),) if source.key_within_file else ()
+        key = pl.concat_str(pl.lit("key:"), _key_text(source.dialogue_key), *within)
+        name = pl.when(pl.col(source.dialogue_key[0]).is_null()).then(name).otherwise(key)
+    return text_hash128(rows.select(name).to_series())
 
 
 def _ids_of_chats(source: Source) -> tuple[str, ...]:
@@ -205,17 +151,6 @@ def _is_dialogue(source: Source, format: Format) -> pl.Expr:
     return pl.lit(False)
 
 
-def _row_ids(rows: pl.DataFrame, source: Source, format: Format, seed: int | None) -> pl.Series:
-    """Return the ids of rows that are dialogues without a key, null for all others."""
-    row_id = source.row_id
-    if seed is None or row_id is None:
-        return pl.Series(_ROW_ID, [None], pl.String).new_from_index(0, rows.height)
-    found = rows[row_id.columns[0]] if row_id.read is None else row_id.read(rows)
-    unkeyed = (pl.col(name).is_null() for name in source.dialogue_key[:1])
-    applies = pl.all_horizontal(_is_dialogue(source, format), *unkeyed)
-    return rows.select(pl.when(applies).then(found).alias(_ROW_ID)).to_series()
-
-
 @dataclass(frozen=True, slots=True)
 class Head:
     """Where the chosen dialogues are.
@@ -225,7 +160,7 @@ class Head:
     chosen
         The dialogues that begin there.
     last_file
-        The file with the last of them. None if there are none, or if they may be in any file.
+        The file with the last of them. None if there are none.
     after
         The byte of that file after which no row belongs to them. None if rows continue to its end
         or have no position.
@@ -236,39 +171,45 @@ class Head:
     after: int | None
 
 
-def choose(parts: Iterable[Part], source: Source, choice: Choice) -> Head:
-    """Choose dialogues of a log.
-
-    Parameters
-    ----------
-    parts
-        Rows of the log, read by `naming_source`.
-    source
-        Declares the dialogue key.
-    choice
-        The selection.
-    """
-    if choice.limit is not None:
-        return _take_first(parts, source, choice.limit)
-    return Head(_sampled(parts, source, choice.sample or 0, choice.seed or 0), None, None)
-
-
-def _sampled(parts: Iterable[Part], source: Source, size: int, seed: int) -> ChosenDialogues:
-    """Select the dialogues whose names have the smallest hashes."""
+def choose_sample(
+    shards: Sequence[Shard], source: Source, shared: NameSet, choice: Choice, threads: int
+) -> ChosenDialogues:
+    """Choose the dialogues of planned shards whose names have the smallest hashes."""
+    naming, seed = naming_source(source), choice.seed or 0
     least = np.empty((0, 2), np.uint64)
-    for part in parts:
-        ids = dialogue_ids(part.frame, source, part.format, seed)
-        first, second, _, _ = distinct_ids(np.concatenate((least, ids)))
-        least = np.stack((first[:size], second[:size]), axis=1)
-    return ChosenDialogues.of(least, seed)
+
+    def hashes(shard: Shard) -> Hashes:
+        return _sample_hashes(read_names(shard.file_ranges, naming, shared), seed)
+
+    for found in map_ordered(hashes, shards, threads):
+        first, second, _, _ = distinct_ids(np.concatenate((least, found)))
+        least = np.stack((first, second), axis=1)[: choice.sample]
+    return ChosenDialogues(NameSet.of(least), seed)
 
 
-def _take_first(parts: Iterable[Part], source: Source, limit: int) -> Head:
-    """Select the first dialogues. The file with the last one is read to its end.
+def choose_among(names: pl.Series, choice: Choice) -> ChosenDialogues:
+    """Choose a sample of dialogues in memory by their names."""
+    seed = choice.seed or 0
+    first, second, _, _ = distinct_ids(_sample_hashes(names.unique(), seed))
+    least = np.stack((first, second), axis=1)[: choice.sample]
+    return ChosenDialogues(NameSet.of(least), seed)
 
-    If only their position names dialogues, reading ends with the last one.
+
+def _sample_hashes(names: pl.Series, seed: int) -> Hashes:
+    """Hash names; dialogues of one id, as under several models, are adjacent in a sample."""
+    salted = pl.select(pl.concat_str(pl.lit(f"{seed}\n"), pl.lit(names))).to_series()
+    hashes = text_hash128(salted)
+    hashes[:, 0] = text_hash128(salted.str.replace(_VARIANTS, ""))[:, 0]
+    return hashes
+
+
+def take_first(parts: Iterable[Part], source: Source, limit: int) -> Head:
+    """Choose the first dialogues of a log, read by `naming_source`.
+
+    The file with the last one is read to its end. If only their position names dialogues, reading
+    ends with the last one.
     """
-    chosen = ChosenDialogues.of(np.empty((0, 2), np.uint64), None)
+    chosen = ChosenDialogues(NOTHING, None)
     ids = np.empty((0, 2), np.uint64)
     last_file: str | None = None
     after: int | None = None
@@ -277,11 +218,11 @@ def _take_first(parts: Iterable[Part], source: Source, limit: int) -> Head:
             if len(ids) == limit:
                 break
             last_file, after = file, None
-        found = dialogue_ids(rows, source, format, None)
+        found = dialogue_ids(rows, source, format)
         if len(ids) < limit:
             ids = _first_distinct(np.concatenate((ids, found)), limit)
-            chosen = ChosenDialogues.of(ids, None)
-        theirs = np.flatnonzero(chosen.among(found))
+            chosen = ChosenDialogues(NameSet.of(ids), None)
+        theirs = np.flatnonzero(chosen.hashes.among(found))
         rest = rows["byte_offset"]
         if theirs.size:
             place, rest = rest[int(theirs[-1])], rest[int(theirs[-1]) + 1 :]
@@ -301,7 +242,7 @@ def _by_file(parts: Iterable[Part]) -> Iterator[tuple[str, Format, pl.DataFrame]
             yield str(file), part.format, rows
 
 
-def _first_distinct(ids: Ids, limit: int) -> Ids:
+def _first_distinct(ids: Hashes, limit: int) -> Hashes:
     """Return the first ``count`` distinct ids, in order."""
     _, _, positions, _ = distinct_ids(ids)
     return ids[np.sort(positions)[:limit]]

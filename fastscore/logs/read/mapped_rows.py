@@ -128,7 +128,7 @@ def mapped_rows(
         The good rows, and the rejects of the others.
     """
     if not (_derived_columns(source) or source.rows or _rebuilt_columns(source)):
-        return name_elements(frame, source, format), []
+        return frame, []
     rejects: list[Reject] = []
     element = _NO_ELEMENTS
     if source.rows:
@@ -156,7 +156,6 @@ def mapped_rows(
         for row in np.flatnonzero(fresh).tolist():
             found[row] = (found_at, column)
         faults[fresh] = converted.faults[fresh]
-    frame = name_elements(frame, source, format)
     for row in np.flatnonzero(faults).tolist():
         rejects.append(_reject(frame, row, *found[row], int(faults[row])))
     if faults.any():
@@ -275,25 +274,6 @@ def _located_elements(
     if place.elements is None:
         raise TypeError("an array's shape has elements")
     return arrays, place.elements
-
-
-def name_elements(frame: pl.DataFrame, source: Source, format: Format) -> pl.DataFrame:
-    """Name unnamed dialogues that share their file, or their line in a JSON document."""
-    rows = source.chat_rows
-    is_key = bool(source.rows and source.dialogue_key)
-    if is_key:
-        key = source.dialogue_key[0]
-    elif rows is not None and source.row_id is not None and source.row_id.columns == (rows.id,):
-        key = rows.id
-    else:
-        return frame
-    if not is_key and (format != "json" or key not in frame.columns):
-        return frame
-    name = pl.format("{}:{}", "file", "line") if is_key else pl.lit(None, pl.String)
-    if format == "json":
-        by_byte = pl.format("{}:{}:{}", "file", "line", "byte_offset")
-        name = pl.when(pl.col("byte_offset") > 0).then(by_byte).otherwise(name)
-    return frame.with_columns(pl.coalesce(key, name).alias(key))
 
 
 def rebuilt(

@@ -57,6 +57,7 @@ from fastscore.logs.read.chat_lines import (
     line_source,
     reads_documents,
     sorted_turns,
+    with_own_models,
 )
 from fastscore.logs.read.columns import EXPECTED, KINDS, Converted, convert_columns
 from fastscore.logs.read.csv_records import read_records
@@ -66,6 +67,7 @@ from fastscore.logs.read.mapped_rows import mapped_rows, stored_source
 from fastscore.logs.read.parquet import parquet_rows, read_parquet
 from fastscore.logs.read.places import array_key, cell_fills, describe, fills, places, wanted_keys
 from fastscore.suites.declarations import REJECT_REASONS, ROW_SCHEMA, Source
+from fastscore.suites.identity import IDENTITY, NameSet, RunNames, identify, refuse_blank_ids
 
 _SPARSE = 4
 """Rows are few if they are less than this fraction of the lines."""
@@ -139,16 +141,43 @@ def read_shard(shard: Shard, source: Source, *, threads: int = 1) -> Rows:
     return join_parts(read_parts(shard.file_ranges, source, threads=threads), source)
 
 
-def join_parts(parts: Iterable[Part], source: Source) -> Rows:
-    """Join the parts of a source."""
+def join_parts(
+    parts: Iterable[Part],
+    source: Source,
+    names: RunNames | None = None,
+    chosen: Callable[[pl.Series], pl.Series] | None = None,
+) -> Rows:
+    """Join the parts of a source.
+
+    Parameters
+    ----------
+    parts, source
+        The parts of whole dialogues, and what they were read by.
+    names
+        What is known of the run's names. If given, rows have the column `IDENTITY`.
+    chosen
+        Tells which names are those of dialogues to keep. Default: all.
+    """
     of_files = FileRejects()
     # unlisted rejects are only counted
     parts = [replace(part, rejects=of_files.take(part.rejects)) for part in parts]
     frames = [part.frame for part in parts if part.frame.height]
     rejects = [reject for part in parts for reject in part.rejects] + of_files.more()
     frame = _concatenated(frames) if frames else pl.DataFrame(schema=part_schema(source))
-    n_rows = frame.height
+    n_rows, left_out = frame.height, sum(part.left_out for part in parts)
     frame = joined_documents(sorted_turns(frame, source), source)
+    is_named = names is not None
+    if source.joins_turns:
+        frame = with_own_models(frame, source)
+    if is_named or source.joins_turns:
+        frame = identify(frame, source, names or RunNames())
+    if source.joins_turns:
+        refuse_blank_ids(frame, source.dialogue_key[0])
+    if chosen is not None:
+        kept = frame.filter(chosen(frame[IDENTITY]))
+        n_dropped = frame.height - kept.height
+        left_out, n_rows = left_out + n_dropped, n_rows - n_dropped
+        frame = kept
     if source.joins_turns:
         frame = joined_turns(frame, source)
     counts = {
@@ -157,10 +186,21 @@ def join_parts(parts: Iterable[Part], source: Source) -> Rows:
         "rows": n_rows,
         "rejects": sum(reject.count for reject in rejects),
     }
-    left_out = sum(part.left_out for part in parts)
     if left_out:
         counts["left_out"] = left_out
+    frame = frame if is_named else frame.drop(IDENTITY, strict=False)
     return Rows(frame, reject_frame(rejects), counts)
+
+
+def read_names(file_ranges: Sequence[FileRange], naming: Source, shared: NameSet) -> pl.Series:
+    """Return the names of the dialogues in planned ranges, read by `chosen.naming_source`."""
+    frames = [pl.DataFrame(schema=row_schema(naming))]
+    frames += [part.frame for part in read_parts(file_ranges, naming)]
+    frame = pl.concat(frames, how="diagonal")
+    if naming.joins_turns:
+        frame = with_own_models(frame, naming)
+    files = {file_range.file: file_range.name for file_range in file_ranges}
+    return identify(frame, naming, RunNames(shared, files))[IDENTITY].unique()
 
 
 def _concatenated(frames: Sequence[pl.DataFrame]) -> pl.DataFrame:

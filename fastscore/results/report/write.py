@@ -374,7 +374,7 @@ def dialogues_of(suite: Suite, one: Shown, texts: bool = True) -> Values:
     values = (
         scored.select(*labels, *(metric.id for metric in metrics))
         .collect(engine="streaming")
-        .with_columns(dialogues.names["name"])
+        .with_columns(dialogues.names.alias("name"))
         .with_row_index("row")
     )
     picks, by_metric = _picks(values, metrics if texts else [])

@@ -96,7 +96,7 @@ def _sizes(values: JsonValues) -> pl.Series:
 
 
 def read_stated_ids(rows: pl.DataFrame) -> pl.Series:
-    """Return the id in the metadata of rows that are dialogues, null without one."""
+    """Return the id in the metadata of each row that is a dialogue or its first turn."""
     codes, distinct = factorize(dialogue_metadata(rows).fill_null(""))
     found = members(cell_values(distinct), ("dialogue_id",), Problems())
     return _names(found["dialogue_id"]).gather(codes)
@@ -161,7 +161,6 @@ def name_conditions(read: Turns, synthesis: pl.DataFrame) -> pl.DataFrame:
     sources = [pl.col(f"{flag}_source") for flag in FLAGS]
     one_source = pl.all_horizontal(source == sources[0] for source in sources)
     return told.with_columns(
-        pl.coalesce("dialogue_id", "stated_id", _stem_id()).alias("dialogue"),
         pl.coalesce("dialogue_id", "stated_id", _stem_id()),
         pl.when(one_source)
         .then(sources[0])
@@ -173,12 +172,12 @@ def name_conditions(read: Turns, synthesis: pl.DataFrame) -> pl.DataFrame:
 
 def _scenario() -> pl.Expr:
     """Name what dialogues of several conditions have in common: the id without the condition."""
-    without = pl.col("dialogue").str.replace(_CONDITION_AND_SEPARATOR, "${1}${2}")
+    without = pl.col("dialogue_id").str.replace(_CONDITION_AND_SEPARATOR, "${1}${2}")
     bare = without.str.strip_chars(" -_.:/")
     return (
         pl.when(bare == "")
-        .then("dialogue")
-        .otherwise(pl.when(without == pl.col("dialogue")).then("dialogue").otherwise(bare))
+        .then("dialogue_id")
+        .otherwise(pl.when(without == pl.col("dialogue_id")).then("dialogue_id").otherwise(bare))
     )
 
 

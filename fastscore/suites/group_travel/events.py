@@ -39,6 +39,7 @@ from fastscore.suites.group_travel.metrics.synthesis import mark_syntheses, mark
 from fastscore.suites.group_travel.normalise import join_texts
 from fastscore.suites.group_travel.options import GroupTravel
 from fastscore.suites.group_travel.plans import Plans, read_plans
+from fastscore.suites.group_travel.schema import SOURCE
 from fastscore.suites.group_travel.similarity import number_compared
 from fastscore.suites.group_travel.terms import (
     ACTIONABLE,
@@ -63,6 +64,7 @@ from fastscore.suites.grouping import (
     row_numbers,
     take,
 )
+from fastscore.suites.identity import identify
 from fastscore.suites.json_values import JsonValues, Problems, members
 
 _OF_SLOT = ["itinerary", "slot"]
@@ -91,7 +93,7 @@ def read_events(raw: pl.DataFrame, options: GroupTravel) -> Events:
         catalogue and slot; ``compared`` and ``windowed``, as `number_compared` says.
     """
     lexicon = load_lexicon(options.lexicon)
-    read = read_turns(raw)
+    read = read_turns(identify(raw, SOURCE))
     synthesis, synthesis_warnings = read_synthesis(read)
     named = name_conditions(read, synthesis)
     plan_of, plans, plan_warnings = _plans(read, options)

@@ -26,7 +26,15 @@ from fastscore.suites.group_travel.terms import (
     FLAGS,
     INTENTS,
 )
-from fastscore.suites.output_columns import BOOLEAN, REAL, TEXT, TEXTS, WHOLE, column
+from fastscore.suites.output_columns import (
+    BOOLEAN,
+    DIALOGUE_COLUMN,
+    REAL,
+    TEXT,
+    TEXTS,
+    WHOLE,
+    column,
+)
 
 MEMBERS_DTYPE = pl.List(
     pl.Struct(
@@ -118,7 +126,7 @@ SOURCE = Source(
 _PLACE = (
     column("file", TEXT, "The input that holds the dialogue."),
     column("line", WHOLE, "1-based line (or Parquet row) at which the dialogue begins."),
-    column("dialogue", TEXT, "The dialogue's id. Default: the file's name without its suffix."),
+    DIALOGUE_COLUMN,
 )
 
 
@@ -267,9 +275,7 @@ DIALOGUES = Table(
     grain="a dialogue",
     columns=(
         *_PLACE,
-        column(
-            "dialogue_id", TEXT, "The log's id, also in metadata. Default: the stem of its file."
-        ),
+        column("dialogue_id", TEXT, "The log's id, or that in metadata. Default: its file's stem."),
         column("condition", TEXT, "C1 to C5 by the flags, otherwise custom."),
         *(column(flag, BOOLEAN, f"The condition's flag {flag}.") for flag in FLAGS),
         column(

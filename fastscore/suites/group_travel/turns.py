@@ -29,6 +29,7 @@ from fastscore.suites.group_travel.terms import (
     SYSTEM_SPEAKERS,
 )
 from fastscore.suites.grouping import factorize, first_of_each, number_keys, offsets_of
+from fastscore.suites.identity import IDENTITY, refuse_blank_ids
 from fastscore.suites.json_values import (
     JsonValues,
     Problems,
@@ -90,7 +91,7 @@ def read_turns(raw: pl.DataFrame) -> Turns:
     Parameters
     ----------
     raw
-        `ROW_SCHEMA`, then the columns of the suite's source. A row with ``turns`` is a dialogue
+        `ROW_SCHEMA`, the source's columns, `IDENTITY`. A row with ``turns`` is a dialogue
         and its ``metadata`` the dialogue's; any other row is a turn of the dialogue that its file
         and id name.
     """
@@ -177,32 +178,26 @@ def _reject_rows(raw: pl.DataFrame) -> pl.DataFrame:
 
 
 def _number_dialogues(raw: pl.DataFrame) -> tuple[pl.Series, pl.DataFrame]:
-    """Return each row's dialogue, and the dialogues by first appearance.
-
-    A file in which some rows only have an id is one dialogue of that id.
-    """
+    """Return each row's dialogue, and the dialogues by first appearance."""
+    number, _ = factorize(raw[IDENTITY])
+    first = first_of_each(number)
+    ids = raw.group_by(IDENTITY, maintain_order=True).agg(
+        pl.col("dialogue_id").drop_nulls().first()
+    )
     whole = pl.col("turns").is_not_null()
-    only_id = pl.when(pl.col("dialogue_id").n_unique() == 2).then(pl.col("dialogue_id").max())
-    keys = raw.select(
+    dialogues = raw.select(
         "file",
-        pl.coalesce("dialogue_id", pl.when(~whole).then(only_id.over("file"))).alias("dialogue_id"),
-        # not the line: many dialogues of a JSON document may be on one
-        pl.when(whole).then(pl.int_range(pl.len())).alias("row"),
-    )
-    columns = keys.columns
-    found = keys.unique(maintain_order=True).with_row_index("dialogue_row")
-    numbered = keys.join(found, on=columns, how="left", nulls_equal=True, maintain_order="left")
-    dialogue_row = numbered["dialogue_row"].cast(pl.Int64)
-    first = np.flatnonzero(dialogue_row.is_first_distinct().to_numpy())
-    dialogues = found.select(
-        pl.col("dialogue_row").cast(pl.Int64),
-        "file",
-        raw["line"].gather(first),
+        "line",
+        IDENTITY,
+        pl.col(IDENTITY).alias("dialogue"),
         pl.col("file").str.split("/").list.last().str.replace(_SUFFIX, "").alias("stem"),
-        "dialogue_id",
-        raw.select(pl.when(whole).then("metadata")).to_series().gather(first),
-    )
-    return dialogue_row, dialogues
+        pl.when(whole).then("metadata").alias("metadata"),
+    )[first]
+    dialogues = dialogues.insert_column(0, pl.Series("dialogue_row", np.arange(len(first))))
+    dialogues = dialogues.with_columns(ids["dialogue_id"])
+    of_turns = dialogues.filter(~pl.Series(raw["turns"].is_not_null()).gather(first))
+    refuse_blank_ids(of_turns, "dialogue_id")
+    return pl.Series("dialogue_row", number), dialogues.drop(IDENTITY)
 
 
 def _flat_turns(rows: pl.DataFrame) -> tuple[pl.DataFrame, Cells]:

@@ -11,27 +11,29 @@ from typing import Any
 import numpy as np
 import polars as pl
 from fastscore_jit.arrays import Indices, Mask
-from fastscore_kernels import number_hashes, string_changes
+from fastscore_kernels import string_changes
 
 from fastscore.errors import UsageError
 from fastscore.options import read_option_file
 from fastscore.suites.columns import (
     gather_or_null,
 )
-from fastscore.suites.grouping import factorize, factorize_rows
+from fastscore.suites.grouping import factorize, first_of_each
 from fastscore.suites.guest_simulation.options import (
     GUEST_NAMES,
     GUEST_ROLES,
     STATE_WORDS,
     GuestSimulation,
 )
+from fastscore.suites.guest_simulation.schema import SOURCE
+from fastscore.suites.identity import IDENTITY, identify, refuse_blank_ids
 from fastscore.suites.json_values import WHOLE_TEXT
 from fastscore.wording import parameter
 
 TEST_CASE_ROW = ("system", "test_case_info")
 EXITS = tuple(map("".join, product("eE", "xX", "iI", "tT")))
 
-_LABELS = ["file", "line", "conversation_id", "experiment_level", "test_case", "model"]
+_LABELS = ["file", "line", "conversation_id", "experiment_level", "test_case", "model", IDENTITY]
 _FOLDER_LEVEL = r"(?i)^(?:.*[/\\])?exp([0-9]{1,9})[/\\]"
 _SUFFIXES = r"(?i)\.(?:csv|json|jsonl|ndjson|parquet)(?:\.(?:gz|zst))?$"
 _TEST_CASE = r"_log_(.+_test_case_number_[0-9]+)$"
@@ -94,14 +96,12 @@ def by_conversation(raw: pl.DataFrame, options: GuestSimulation) -> tuple[Rows, 
     tuple
         The rows; and the labels of the conversations, in order of their first rows.
     """
-    level = _level_numbers(raw["experiment_level"])
-    changed = _changes(raw["file"]) | _changes(raw["conversation_id"])
-    changed[1:] |= level[1:] != level[:-1]
-    begins = np.flatnonzero(changed)
+    raw = identify(raw, SOURCE)
+    begins = np.flatnonzero(_changes(raw[IDENTITY]))
     heads = raw[_LABELS][begins]
-    of_head, firsts = factorize_rows(
-        [factorize(heads["file"])[0], factorize(heads["conversation_id"])[0], level[begins]]
-    )
+    of_head, _ = factorize(heads[IDENTITY])
+    firsts = first_of_each(of_head)
+    refuse_blank_ids(heads[firsts], "conversation_id")
     conversation = np.repeat(of_head, np.diff(np.append(begins, raw.height)))
     place = np.arange(raw.height)
     if len(firsts) != len(begins):
@@ -125,12 +125,6 @@ def _true(answers: pl.Series) -> Mask:
     """Return where an answer is yes, and not null."""
     true: Mask = (answers.fill_null(False) if answers.null_count() else answers).to_numpy()
     return true
-
-
-def _level_numbers(level: pl.Series) -> Indices:
-    """Give distinct levels numbers, a null one too."""
-    numbers, _ = number_hashes(level.fill_null(0).to_numpy().astype(np.uint64))
-    return np.where(level.is_null().to_numpy(), 0, numbers + 1)
 
 
 def _first_values(values: pl.Series, numbers: Indices) -> pl.Series:
@@ -159,7 +153,10 @@ def _labels(heads: pl.DataFrame, options: GuestSimulation) -> pl.DataFrame:
         pl.col("file").str.extract(r"([^/\\]*)$").str.replace(_SUFFIXES, "").alias("stem"),
         pl.col("file").str.extract(_FOLDER_LEVEL).cast(pl.Int64).alias("folder"),
     )
-    names = _or_else(heads["conversation_id"], of_files["stem"][of_file])
+    # several of a file without an id are named by their places
+    several = pl.len().over("file", "conversation_id", "experiment_level") > 1
+    places = heads.select(pl.when(several).then(IDENTITY)).to_series()
+    names = _or_else(_or_else(heads["conversation_id"], places), of_files["stem"][of_file])
     level = _or_else(heads["experiment_level"], of_files["folder"][of_file])
     if level.null_count() and options.level:
         level = level.fill_null(options.level)
@@ -170,7 +167,7 @@ def _labels(heads: pl.DataFrame, options: GuestSimulation) -> pl.DataFrame:
         {
             "file": heads["file"],
             "line": heads["line"],
-            "dialogue": names,
+            "dialogue": heads[IDENTITY],
             "conversation_id": names,
             "experiment_level": level,
             "test_case": _or_else(_or_else(heads["test_case"], in_name), names),

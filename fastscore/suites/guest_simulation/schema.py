@@ -27,7 +27,15 @@ from fastscore.suites.guest_simulation.options import (
     STATE_SOURCES,
     TOOL_COLUMNS,
 )
-from fastscore.suites.output_columns import BOOLEAN, REAL, TEXT, WHOLE, column, metric_column
+from fastscore.suites.output_columns import (
+    BOOLEAN,
+    DIALOGUE_COLUMN,
+    REAL,
+    TEXT,
+    WHOLE,
+    column,
+    metric_column,
+)
 
 
 def _text(
@@ -99,6 +107,7 @@ SOURCE = Source(
         _json("target_order", "The order that the guest was told to make.", "personas"),
     ),
     dialogue_key=("conversation_id", "experiment_level"),
+    variants=(("level", "experiment_level"),),
     formats=("csv", "jsonl", "json", "parquet"),
     key_within_file=True,
     shard_bytes=128 << 20,
@@ -121,14 +130,13 @@ SOURCE = Source(
 _PLACE = (
     column("file", TEXT, "The input that holds the row."),
     column("line", WHOLE, "1-based line of the message, or of the conversation's first row."),
-    column("dialogue", TEXT, "The conversation's id, else the stem of its file."),
+    DIALOGUE_COLUMN,
     column("experiment_level", WHOLE, "The experiment level.", nullable=True),
 )
 
 MESSAGES = Table(
     name="messages",
     grain="a message of the guest",
-    dialogue_key=("file", "dialogue", "experiment_level"),
     columns=(
         *_PLACE,
         column("message_id", TEXT, "The log's id of the message.", nullable=True),
@@ -185,7 +193,6 @@ _COUNTS = {
 DIALOGUES = Table(
     name="dialogues",
     grain="a conversation at an experiment level",
-    dialogue_key=("file", "dialogue", "experiment_level"),
     columns=(
         *_PLACE,
         column("conversation_id", TEXT, "The log's id. Default: the stem of its file."),

@@ -13,6 +13,8 @@ from fastscore.suites.guest_simulation.options import (
     STATE_COLUMNS,
     GuestSimulation,
 )
+from fastscore.suites.guest_simulation.schema import SOURCE
+from fastscore.suites.identity import IDENTITY, identify
 from fastscore.suites.showing import Chart, DialogueView, Section, Series, Turn, spoken
 
 COMPONENTS = dict(zip(STATE_COLUMNS, MATCH_COLUMNS, strict=True))
@@ -92,19 +94,20 @@ def report_sections(run: CommittedRun, options: object) -> list[Section]:
 
 def spoken_turns(raw: pl.DataFrame, options: Mapping[str, Any]) -> pl.DataFrame:
     """Return the messages, but no test cases; see `SPOKEN_TURNS`."""
+    raw = identify(raw, SOURCE)
     conversations = read_events(raw, build_options(GuestSimulation, options)).frames[
         "conversations"
     ]
-    first = pl.col("line").first().over("file", "conversation_id", "experiment_level")
-    rows = conversations.select("file", "line").with_row_index("dialogue_row")
+    rows = conversations.select(pl.col("dialogue").alias(IDENTITY)).with_row_index("dialogue_row")
     turns = (
-        raw.with_columns(first)
-        .filter(pl.col("name").ne_missing("test_case_info"))
-        .join(rows, on=["file", "line"], maintain_order="left")
+        raw.filter(pl.col("name").ne_missing("test_case_info"))
+        .join(rows, on=IDENTITY, maintain_order="left")
         .select(
             pl.col("dialogue_row").cast(pl.Int64),
             speaker=pl.when(pl.col("name") != "").then("name").otherwise("role"),
             text="content",
         )
     )
-    return spoken(turns, conversations, unit=("test_case",))
+    # a judge names conversations as the log does
+    named = conversations.with_columns(dialogue="conversation_id")
+    return spoken(turns, named, unit=("test_case",))

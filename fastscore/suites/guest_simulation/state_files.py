@@ -178,7 +178,7 @@ def _read_files(
 ) -> _Found:
     """Read the files of the conversations that have a message to be told of."""
     found = _Found()
-    named = labels["dialogue"].to_list(), labels["experiment_level"].to_list()
+    named = labels["conversation_id"].to_list(), labels["experiment_level"].to_list()
     for conversation in needed.tolist():
         name, level = (values[conversation] for values in named)
         path = files.get((level, name))

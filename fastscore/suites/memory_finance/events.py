@@ -23,6 +23,7 @@ from fastscore.suites.base import Events, Nulls
 from fastscore.suites.columns import unknown_words
 from fastscore.suites.declarations import FLAGS_AS_TEXT
 from fastscore.suites.grouping import counts_of, factorize_columns
+from fastscore.suites.identity import IDENTITY, identify
 from fastscore.suites.json_values import (
     JsonPlaces,
     JsonValues,
@@ -226,7 +227,7 @@ def _read(raw: pl.DataFrame, options: MemoryFinance) -> tuple[dict[str, pl.DataF
     tables["forbidden"] = _read_list(forbidden, "dialogue_row", "phrase", problems, drop_falsy=True)
     tables["dialogues"] = {
         **{name: raw[name] for name in ("file", "line", *LABELS, "trace_version")},
-        "dialogue": raw["dialog_id"],
+        "dialogue": identify(raw, SOURCE)[IDENTITY],
         "dialog_id": raw["dialog_id"],
         "valid": valid,
         "has_profile": eligible,

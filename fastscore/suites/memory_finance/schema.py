@@ -23,6 +23,7 @@ from fastscore.suites.memory_finance.metrics import (
 )
 from fastscore.suites.output_columns import (
     BOOLEAN,
+    DIALOGUE_COLUMN,
     NULL_REASONS_COLUMN,
     REAL,
     TEXT,
@@ -150,7 +151,8 @@ SOURCE = Source(
     ),
     formats=("jsonl", "json"),
     row_dialogues=("jsonl", "json"),
-    row_id=RowId(columns=("dialog_id",), variants=("run_id",)),
+    row_id=RowId(columns=("dialog_id",)),
+    variants=(("run", "run_id"),),
     shard_bytes=64 << 20,
 )
 
@@ -158,7 +160,8 @@ SOURCE = Source(
 _PLACE = (
     column("file", TEXT, "The input that holds the dialogue."),
     column("line", WHOLE, "1-based line of the dialogue."),
-    column("dialogue", TEXT, "The trace's dialog_id.", nullable=True),
+    DIALOGUE_COLUMN,
+    column("dialog_id", TEXT, "The trace's dialog_id.", nullable=True),
     column("run_id", TEXT, "The trace's run_id. Default: empty."),
     column("trace_version", TEXT, "The trace's version. Default: v1."),
 )
@@ -229,7 +232,6 @@ DIALOGUES = Table(
     grain="a line of a trace",
     columns=(
         *_PLACE,
-        column("dialog_id", TEXT, "The trace's dialog_id.", nullable=True),
         *(
             column(label, TEXT, f"The trace's {label}.", nullable=True)
             for label in LABELS

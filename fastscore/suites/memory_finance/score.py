@@ -85,6 +85,7 @@ def score_events(
         "file": dialogues["file"],
         "line": dialogues["line"],
         "dialogue": dialogues["dialogue"],
+        "dialog_id": dialogues["dialog_id"],
         "run_id": filled(dialogues["run_id"], ""),
         "trace_version": filled(dialogues["trace_version"], DEFAULT_TRACE_VERSION),
     }

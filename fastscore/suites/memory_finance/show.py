@@ -230,6 +230,7 @@ def spoken_turns(raw: pl.DataFrame, options: Mapping[str, Any]) -> pl.DataFrame:
         for speaker, text in _speech(turn)
     ]
     schema = {"dialogue_row": pl.Int64, "speaker": pl.String, "text": pl.String}
+    # a judge names dialogues as the log does
     named = pl.coalesce("dialog_id", pl.format("{}:{}", "file", "line")).alias("dialogue")
     return spoken(pl.DataFrame(turns, schema, orient="row"), raw.select("file", "line", named))
 

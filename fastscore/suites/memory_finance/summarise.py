@@ -253,7 +253,7 @@ def _turn_metric(
     of_all = [metric.id for metric in metrics if metric in RATIOS]
     of_dialogues = [metric.id for metric in metrics if metric in RATIOS and not metric.is_secondary]
     eligible = turns.filter(which)
-    group, names = factorize(eligible["dialogue"].fill_null(""))
+    group, names = factorize(eligible["dialog_id"].fill_null(""))
     order = np.argsort(group, kind="stable")
     numbers = numbers_of_turns(eligible[order])
     ratios = pl.DataFrame(ratios_of(count_turns(numbers, group[order], len(names))))
@@ -287,7 +287,7 @@ def _profile_metric(dialogues: pl.DataFrame) -> dict[str, Any]:
     for mean in means.values():
         total += mean
     micro = {**means, fields[-1]: total / 5}
-    names = eligible["dialogue"].fill_null("None").to_list()
+    names = eligible["dialog_id"].fill_null("None").to_list()
     n_invalid = int((~dialogues["valid"]).sum())
     totals = (eligible.height, dialogues.height - eligible.height, n_invalid)
     return {
@@ -326,7 +326,7 @@ def _shown(value: float | int) -> str:
 _TURN_COLUMNS: tuple[str | pl.Expr, ...] = (
     "trace_version",
     "run_id",
-    pl.col("dialogue").fill_null("").alias("dialog_id"),
+    pl.col("dialog_id").fill_null(""),
     "turn_pair_id",
     *(f"eligible_m{number}" for number in range(1, 6)),
     "required_keys_raw",

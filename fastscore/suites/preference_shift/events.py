@@ -24,6 +24,7 @@ from fastscore.suites.declarations import (
     UNPAIRED_TURNS,
 )
 from fastscore.suites.grouping import first_of_group, place_in_group
+from fastscore.suites.identity import IDENTITY, identify
 from fastscore.suites.json_values import (
     JsonValues,
     Problems,
@@ -392,10 +393,10 @@ def _gold_frame(turn_row: Indices, name: str, text: pl.Series) -> pl.DataFrame:
 def name_dialogues(raw: pl.DataFrame) -> pl.DataFrame:
     """Return what names each conversation and where it is; without an id its file does."""
     stem = pl.col("file").str.split("/").list.last().str.replace(_SUFFIXES, "")
-    return raw.select(
+    return identify(raw, SOURCE).select(
         "file",
         "line",
-        pl.coalesce("session_id", stem).alias("dialogue"),
+        pl.col(IDENTITY).alias("dialogue"),
         pl.coalesce("session_id", stem),
         pl.col("model_name").alias("model"),
         "true_genre",

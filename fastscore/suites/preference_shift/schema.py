@@ -14,6 +14,7 @@ from fastscore.suites.declarations import (
 )
 from fastscore.suites.output_columns import (
     BOOLEAN,
+    DIALOGUE_COLUMN,
     NULL_REASONS_COLUMN,
     REAL,
     TEXT,
@@ -100,7 +101,8 @@ SOURCE = Source(
     ),
     formats=("json", "jsonl", "parquet"),
     row_dialogues=("json", "jsonl", "parquet"),
-    row_id=RowId(columns=("session_id",), variants=("model_name",)),
+    row_id=RowId(columns=("session_id",)),
+    variants=(("model", "model_name"),),
     array_column="conversation",
     chat_rows=ChatRows(
         id="session_id",
@@ -118,7 +120,7 @@ SOURCE = Source(
 _PLACE = (
     column("file", TEXT, "The input that holds the conversation."),
     column("line", WHOLE, "1-based line, row or element of the conversation in it."),
-    column("dialogue", TEXT, "The log's session_id, else the file's name without its suffix."),
+    DIALOGUE_COLUMN,
     column("model", TEXT, "The log's model_name.", nullable=True),
 )
 _DELTA_COLUMNS = (

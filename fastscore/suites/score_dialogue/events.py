@@ -25,18 +25,17 @@ from fastscore.suites.declarations import (
     REPLACED_ROWS,
     empty_rejects,
 )
-from fastscore.suites.grouping import offsets_of
+from fastscore.suites.grouping import factorize, offsets_of
+from fastscore.suites.identity import IDENTITY, identify, refuse_blank_ids
 from fastscore.suites.score_dialogue.metrics import PYTHON_WHITESPACE
 from fastscore.suites.score_dialogue.options import ScoreDialogue
-from fastscore.suites.score_dialogue.schema import DIALOGUE_KEY, LABELS
+from fastscore.suites.score_dialogue.schema import LABELS, SOURCE
 
 MAXIMUM_STEPS = 100_000
 """An utterance may have so many steps; a revealed step beyond them is a damaged row."""
 
 _TEXTS = ("prediction", "ground_truth")
 _SHOWN_CHARACTERS = 200
-_FILE_SUFFIX = r"(?i)\.((?:jsonl|ndjson|json|parquet)(?:\.(?:gz|zst))?)$"
-_ID_LABELS = {"challenge_uid": "challenge", "miner_uid": "miner", "miner_hotkey": "hotkey"}
 _CHECKS = {
     "is_placed": pl.col("utterance_index").is_not_null(),
     # steps that would give an utterance more than the maximum
@@ -80,7 +79,8 @@ def read_events(raw: pl.DataFrame, options: ScoreDialogue) -> Events:
     too_long = _is_too_long(raw, checked["longest"], options.max_text)
     rejects = _rejects(raw, too_far, too_long, options.max_text)
     used = checked["is_placed"] & ~too_far & ~too_long
-    rows, dialogues = _number_rows(raw if used.all() else raw.filter(used))
+    named = identify(raw, SOURCE)
+    rows, dialogues = _number_rows(named if used.all() else named.filter(used))
     completed, utterances = _completed_utterances(rows)
     total_steps = utterances["total_steps"].to_numpy()
     steps, predicted_at, n_predictions = _lay_out_steps(rows, completed, total_steps)
@@ -253,70 +253,22 @@ def _first_rows(codes: Indices, candidates: Indices, size: int) -> Indices:
 
 def _number_dialogues(rows: pl.DataFrame) -> tuple[Indices, pl.DataFrame]:
     """Return each row's dialogue, numbered by first appearance, and a frame of the dialogues."""
-    starts = _changes(rows["file"])
+    starts = string_changes(rows[IDENTITY])
     starts[:1] = True
-    for name in DIALOGUE_KEY:
-        starts |= _changes(rows[name])
     run_of_row = np.cumsum(starts, dtype=np.int64) - 1
-    runs = rows[["file", *DIALOGUE_KEY]][np.flatnonzero(starts)].select(_KEY)
-    distinct = runs.unique(maintain_order=True)
-    dialogue_of_row = run_of_row
-    if distinct.height < runs.height:
-        number_of_run = runs.join(
-            distinct.with_row_index("number"),
-            on=runs.columns,
-            how="left",
-            nulls_equal=True,
-            maintain_order="left",
-        )["number"]
-        dialogue_of_row = number_of_run.to_numpy().astype(np.int64)[run_of_row]
+    number_of_run, distinct = factorize(rows[IDENTITY][np.flatnonzero(starts)])
+    dialogue_of_row = number_of_run[run_of_row]
 
-    first = _first_rows(dialogue_of_row, np.arange(rows.height), distinct.height)
+    first = _first_rows(dialogue_of_row, np.arange(rows.height), len(distinct))
     dialogues = rows[[*LABELS, "file"]][first]
     for place, label in enumerate(LABELS):
         if rows[label].null_count():
             present = np.flatnonzero(rows[label].is_not_null().to_numpy())
-            labelled = _first_rows(dialogue_of_row, present, distinct.height)
+            labelled = _first_rows(dialogue_of_row, present, len(distinct))
             dialogues.replace_column(place, _gather(rows[label], labelled))
-    return dialogue_of_row, distinct.select(_ID).hstack(dialogues)
-
-
-def _changes(column: pl.Series) -> Mask:
-    """Mark the rows whose text, or null, is not that of the row before."""
-    nulls = column.null_count()
-    if nulls == len(column):
-        return np.zeros(len(column), dtype=np.bool_)
-    changed: Mask = string_changes(column.fill_null("") if nulls else column)
-    if nulls:
-        null = column.is_null().to_numpy()
-        changed[1:] |= null[1:] != null[:-1]
-    return changed
-
-
-def _named_id() -> pl.Expr:
-    """Return the id of a dialogue that has a dialogue_uid: one id for each key, in any shard."""
-
-    def escaped(name: str) -> pl.Expr:
-        column = pl.col(name)
-        return column.str.replace_all("%", "%25", literal=True).str.replace_all(
-            "/", "%2F", literal=True
-        )
-
-    suffixes = [
-        pl.coalesce(pl.format(f"/{short}={{}}", escaped(name)), pl.lit(""))
-        for name, short in _ID_LABELS.items()
-    ]
-    named = pl.concat_str([escaped("dialogue_uid"), *suffixes])
-    # the id of a dialogue that is its file ends like one; no other does
-    return named.str.replace(_FILE_SUFFIX, "%2E$1")
-
-
-_NAMED = pl.col("dialogue_uid").is_not_null()
-_KEY = (
-    pl.when(~_NAMED).then("file").alias("file"),
-    *(pl.when(_NAMED).then(name).alias(name) for name in DIALOGUE_KEY),
-)
-_ID = pl.coalesce(_named_id(), "file").alias("dialogue")
+    placed = rows[["file", "line", "dialogue_uid", IDENTITY]][first]
+    refuse_blank_ids(placed, "dialogue_uid")
+    return dialogue_of_row, dialogues.insert_column(0, distinct.alias("dialogue"))
 
 
 def _number_pairs(

@@ -6,6 +6,7 @@ import polars as pl
 
 from fastscore.suites.declarations import ALL_METRICS, Column, Source, Table, Vocabulary
 from fastscore.suites.output_columns import (
+    DIALOGUE_COLUMN,
     NULL_REASONS_COLUMN,
     REAL,
     TEXT,
@@ -84,24 +85,22 @@ SOURCE = Source(
         _label("miner_hotkey", "The miner's hotkey."),
     ),
     dialogue_key=DIALOGUE_KEY,
+    variants=(
+        ("challenge", "challenge_uid"),
+        ("miner", "miner_uid"),
+        ("hotkey", "miner_hotkey"),
+    ),
     formats=("jsonl", "json", "parquet"),
 )
 
-_DIALOGUE = column(
-    "dialogue",
-    TEXT,
-    "Id of the dialogue: its file, or its dialogue_uid followed by "
-    "/challenge=, /miner= and /hotkey= if the log has those labels.",
-)
 _UTTERANCE_INDEX = column("utterance_index", WHOLE, "Index of the utterance in its dialogue.")
 
 
 STEPS = Table(
     name="steps",
     grain="a step of a completed utterance",
-    dialogue_key=("dialogue",),
     columns=(
-        _DIALOGUE,
+        DIALOGUE_COLUMN,
         _UTTERANCE_INDEX,
         column("step", WHOLE, "Step, from 0."),
         column(
@@ -131,9 +130,8 @@ STEPS = Table(
 UTTERANCES = Table(
     name="utterances",
     grain="a completed utterance",
-    dialogue_key=("dialogue",),
     columns=(
-        _DIALOGUE,
+        DIALOGUE_COLUMN,
         _UTTERANCE_INDEX,
         column(
             "ground_truth",
@@ -157,9 +155,8 @@ UTTERANCES = Table(
 DIALOGUES = Table(
     name="dialogues",
     grain="a dialogue",
-    dialogue_key=("dialogue",),
     columns=(
-        _DIALOGUE,
+        DIALOGUE_COLUMN,
         *(column(label, TEXT, f"The log's {label}.", nullable=True) for label in LABELS),
         column("file", TEXT, "Input of the dialogue's first row."),
         column("n_utterances", WHOLE, "Completed utterances."),

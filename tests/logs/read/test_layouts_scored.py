@@ -376,7 +376,7 @@ def test_scores_are_those_of_the_turns_that_plain_python_reads(
     compare_with_the_oracle(found.tables["turns"], logs)
     names = [log["session_id"] for log in logs if log["session_id"] is not None]
     if names:
-        assert found.tables["dialogues"]["dialogue"].to_list() == names
+        assert found.tables["dialogues"]["session_id"].to_list() == names
     assert found.tables["turns"].height > 0
 
 

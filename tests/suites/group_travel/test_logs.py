@@ -65,8 +65,8 @@ def test_one_dialogue_in_every_format(tmp_path: Path) -> None:
     for suffix in ("csv", "json", "jsonl", "parquet"):
         scores = fastscore.score(tmp_path / f"trip.{suffix}", "group_travel", embedder=None)
         assert scores.rejects.is_empty()
-        found.append(scores.tables["dialogues"].drop("file", "line"))
-    assert found[0]["dialogue"].to_list() == ["trip"]
+        found.append(scores.tables["dialogues"].drop("file", "line", "dialogue"))
+    assert found[0]["dialogue_id"].to_list() == ["trip"]
     assert found[0]["group_type"].to_list() == ["family"]
     assert all(other.equals(found[0]) for other in found[1:])
 
@@ -230,7 +230,7 @@ def test_one_id_in_two_files_is_two_dialogues(tmp_path: Path) -> None:
         (tmp_path / f"{condition}.jsonl").write_text(lines)
     scores = fastscore.score(tmp_path, "group_travel", embedder=None)
     found = scores.tables["dialogues"].select("dialogue", "condition").rows()
-    assert found == [("trip", "C3"), ("trip", "C5")]
+    assert found == [("trip/in=C3.jsonl", "C3"), ("trip/in=C5.jsonl", "C5")]
     counted = scores.summary.filter(pl.col("group") == "condition", pl.col("metric") == "M1")
     assert counted.select("value", "n").rows() == [("C3", 1), ("C5", 1)]
 
@@ -264,7 +264,8 @@ def lines(tmp_path: Path, *documents: Any) -> Any:
 def test_dialogues_without_a_turn_are_rejects_and_not_scored(tmp_path: Path) -> None:
     documents = [{"turns": [TURNS[1]]}, {"turns": "x"}, {"turns": []}, {"turns": [1]}]
     scored, rejects = lines(tmp_path, *documents, {"turns": TURNS[:2]})
-    assert scored.select("dialogue", "M7_total_turns").rows() == [("d:1", 1), ("d:5", 2)]
+    found = scored.select("dialogue", "M7_total_turns").rows()
+    assert found == [("d.jsonl:1", 1), ("d.jsonl:5", 2)]
     assert rejects.select("line", "field").rows() == [(2, "turns"), (3, "turns"), (4, "turns[0]")]
 
 
@@ -278,7 +279,8 @@ def test_files_that_are_read_together_keep_their_rejects(tmp_path: Path) -> None
         sorted(tmp_path.glob("*.jsonl")), "group_travel", output=run, embedder=None, max_rejects=1.0
     )
     scored = pl.read_parquet(run / "dialogues" / "*.parquet")
-    assert scored["dialogue"].to_list() == ["a:1", "a:3", "b:1", "b:3", "c:1", "c:3"]
+    names = [f"{file}.jsonl:{line}" for file in "abc" for line in (1, 3)]
+    assert scored["dialogue"].to_list() == names
     assert scored["M7_total_turns"].to_list() == [2, 2, 2, 3, 2, 2]
     rejects = pl.read_parquet(run / "rejects" / "*.parquet")
     assert rejects.select(pl.col("file").str.tail(7), "line", "field").rows() == [

@@ -49,7 +49,7 @@ def test_planted_defects_are_recovered_exactly(
     rows = tables["dialogues"].iter_rows(named=True)
     for made, found in zip(conversations, rows, strict=True):
         final, target = made.expected.final, made.expected.target
-        assert (found["dialogue"], found["experiment_level"]) == (made.id, made.level)
+        assert (found["conversation_id"], found["experiment_level"]) == (made.id, made.level)
         defects += final != target
         if not final:
             # everything was dropped: no order was ever tracked that is not empty
@@ -106,6 +106,9 @@ def test_the_order_of_conversations_changes_nothing(
     assert found.select(columns).reverse().equals(tables["dialogues"].select(columns))
 
 
+PLACES = ("file", "line", "dialogue", "conversation_id")
+
+
 def test_csv_files_of_levels_are_read_as_published(
     tmp_path: Path, conversations: list[Conversation], tables: Mapping[str, pl.DataFrame]
 ) -> None:
@@ -113,7 +116,7 @@ def test_csv_files_of_levels_are_read_as_published(
     found = scored(tmp_path / "logs")
     key = ["experiment_level", "test_case", "persona"]
     # a conversation's place differs, and so does the order of files
-    columns = [name for name in tables["dialogues"].columns if name not in ("file", "line")]
+    columns = [name for name in tables["dialogues"].columns if name not in PLACES]
     assert (
         found["dialogues"]
         .select(columns)

@@ -132,7 +132,7 @@ def test_suite_equals_the_plain_scorer(drawn: Any, profile: str, states: str) ->
     expected = plain.score_lines(lines, {}, profile=profile, states=states)
     assert tables["dialogues"].height == len(expected)
     for found in tables["dialogues"].iter_rows(named=True):
-        plainly = expected[found["dialogue"], found["experiment_level"]]
+        plainly = expected[found["conversation_id"], found["experiment_level"]]
         for metric in METRICS:
             assert found[metric] == pytest.approx(plainly[metric], abs=1e-12), (metric, found)
         reasons = {each["metric"] for each in found["null_reasons"]}

@@ -83,10 +83,11 @@ def test_the_heuristic_takes_all_that_is_left_for_all_at_once() -> None:
     assert found == ["one_by_one", "all_at_once"]
 
 
-def test_stems_repeat_across_levels() -> None:
+def test_ids_repeat_across_levels() -> None:
     rows = [row | {"experiment_level": level} for level in (1, 2) for row in calls(BASIC)]
     found = score(*rows)["dialogues"]
-    assert found["dialogue"].to_list() == ["c", "c"]
+    assert found["dialogue"].to_list() == ["c/level=1", "c/level=2"]
+    assert found["conversation_id"].to_list() == ["c", "c"]
     assert found["experiment_level"].to_list() == [1, 2]
     assert found["DEI"].to_list() == [0.0, 0.2]
 
@@ -97,7 +98,7 @@ def test_rows_of_two_conversations_may_alternate() -> None:
     found = score(*rows)
     assert found["dialogues"]["n_states"].to_list() == [2, 2]
     assert found["dialogues"]["n_transitions"].to_list() == [1, 1]
-    assert found["messages"]["dialogue"].to_list() == ["a", "a", "b", "b"]
+    assert found["messages"]["dialogue"].to_list() == ["a/level=5"] * 2 + ["b/level=5"] * 2
     assert found["messages"]["line"].to_list() == [1, 3, 2, 4]
 
 

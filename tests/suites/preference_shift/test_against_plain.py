@@ -7,6 +7,7 @@ redial_movies.jsonl.gz, also all 1,000 dialogues against the whole catalogue.
 import math
 import os
 import random
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -92,13 +93,18 @@ def is_close(found: float | None, expected: float | None) -> bool:
     return math.isclose(found, expected, **CLOSE)
 
 
+def id_in(name: str) -> str:
+    """Return the id in a dialogue's name."""
+    return re.sub("/(model|in)=.*", "", name)
+
+
 def compare_turns(found: list[Row], expected: list[Row]) -> None:
     pairs = [
         (row, number, turn) for row in expected for number, turn in enumerate(row["turns"], start=1)
     ]
     assert len(found) == len(pairs)
     for ours, (row, number, turn) in zip(found, pairs, strict=True):
-        assert (ours["dialogue"], ours["turn"]) == (row["session_id"], number)
+        assert (id_in(ours["dialogue"]), ours["turn"]) == (row["session_id"], number)
         assert ours["is_shift"] == (number in row["shift_points"])
         assert set(ours["user_concepts"]) == turn["user_concepts"]
         assert set(ours["system_concepts"]) == turn["system_concepts"]
@@ -131,13 +137,16 @@ def compare_shifts(found: list[Row], expected: list[Row]) -> None:
             row["shift_points"], row["delays"], row["recovered"], strict=True
         )
     ]
-    names = ("dialogue", "turn", "delay", "recovered")
-    assert [{name: ours[name] for name in names} for ours in found] == shifts
+    names = ("turn", "delay", "recovered")
+    assert [
+        {"dialogue": id_in(ours["dialogue"]), **{name: ours[name] for name in names}}
+        for ours in found
+    ] == shifts
 
 
 def compare_dialogues(found: list[Row], expected: list[Row]) -> None:
     same = {
-        "dialogue": "session_id",
+        "session_id": "session_id",
         "model": "model_name",
         "n_turns": "num_turns",
         "n_both_empty": "both_empty_turns",

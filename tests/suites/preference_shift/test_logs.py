@@ -229,7 +229,7 @@ def test_a_conversation_without_an_id_is_named_by_its_file(catalogue: str) -> No
     from fastscore.suites.preference_shift import SUITE
 
     events = SUITE.read(frame, options(catalogue))
-    assert events.frames["dialogues"]["dialogue"].to_list() == [
+    assert events.frames["dialogues"]["session_id"].to_list() == [
         "gemma:2b_session_00001",
         "x",
         "y.z",
@@ -260,7 +260,7 @@ def test_files_are_scored_end_to_end(tmp_path: Path, catalogue: str) -> None:
     scores = fastscore.score(
         path, fastscore.PreferenceShift(catalogue=catalogue, segments="metadata"), embedder=None
     )
-    assert scores.tables["dialogues"]["dialogue"].to_list() == ["1", "1"]
+    assert scores.tables["dialogues"]["dialogue"].to_list() == ["1/model=m", "1/model=n"]
     assert scores.tables["turns"]["model"].to_list() == ["m", "m", "n"]
     assert scores.rejects["reason"].to_list() == ["unpaired_turn"]
     for metric, means in (("cross_coherence", (0.25, 0.5, 0.0)), ("cc", (1 / 3, 0.5, 0.0))):
@@ -309,7 +309,8 @@ def test_every_published_form_of_a_log_is_read(tmp_path: Path, catalogue: str) -
     ).tables
     dialogues = tables["dialogues"]
     names = ["00000", "n_bare", "00000", "o", "00000"]
-    assert dialogues["dialogue"].to_list() == names
+    assert dialogues["session_id"].to_list() == names
+    assert dialogues["dialogue"].n_unique() == len(names)
     assert dialogues["line"].to_list() == [1, 1, 1, 2, 1]
     assert dialogues["n_shifts"].to_list() == [1, 0, 1, 0, 1]
     assert tables["turns"]["cc"].to_list() == [1.0, 0.0] * 5

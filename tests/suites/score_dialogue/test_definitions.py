@@ -202,7 +202,6 @@ def test_no_rows_give_empty_tables() -> None:
 
 def test_dialogue_ids_tell_miners_and_challenges_apart() -> None:
     labels: list[dict[str, Any]] = [
-        {},
         {"dialogue_uid": "d"},
         {"dialogue_uid": "d", "miner_uid": 7},
         {"dialogue_uid": "d", "challenge_uid": 7},
@@ -212,7 +211,6 @@ def test_dialogue_ids_tell_miners_and_challenges_apart() -> None:
     ]
     tables = score(*(complete(0, "a", **label) for label in labels))
     assert tables["dialogues"]["dialogue"].to_list() == [
-        "log.jsonl",
         "d",
         "d/miner=7",
         "d/challenge=7",

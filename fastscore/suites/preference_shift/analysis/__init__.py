@@ -465,7 +465,7 @@ def analyse_run(
     AnalysisContents
         Page, tables, figures, and what is missing.
     """
-    scored = make_scored(run.tables, options, run.signature, settings.unit)
+    scored = make_scored(run.tables, options, run.signature, settings.unit or UNIT)
     judged = collect_judged(
         scored.conversations, judgements, settings.judge_scale, settings.judge_columns
     )

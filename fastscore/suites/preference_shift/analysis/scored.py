@@ -172,12 +172,13 @@ def cluster_sums(frame: pl.DataFrame, columns: Sequence[str]) -> tuple[Values, V
 
 
 ALL = "all"
-UNIT = "dialogue"
+UNIT = "session_id"
 MODEL = "model"
 GROUP_SCHEMA: dict[str, pl.DataType] = {"group": pl.String(), "value": pl.String()}
 """As in a run's summary: ``all`` with no value, or ``model`` with its name."""
 
-_KEY = ("file", "line")
+NAME = "identity"
+_NAME = pl.col("dialogue").alias(NAME)
 _TURN_COLUMNS = ("turn", "segment", "is_shift", "both_empty", "cc", "cr", "i", "tas")
 _CC_OF_CONCEPTS = pl.when(~pl.col("both_empty")).then("cc").alias("cc_of_concepts")
 _SHIFT_COLUMNS = ("turn", "in_dialogue", "recovered", "delay")
@@ -220,9 +221,9 @@ class Scored:
     ----------
     conversations
         One row each, in input order: ``conversation`` (its number from 0), ``cluster`` (the number
-        of its unit, from 0 in sorted order: by default its dialogue id, so that the answers of
-        several models in one dialogue are one unit), file, line, dialogue, model, n_turns,
-        n_shifts, judge
+        of its unit, from 0 in sorted order: by default its session_id, so that the answers of
+        several models in one dialogue are one unit), ``identity`` (unique in the run), file, line,
+        ``dialogue`` (the session_id, by which judges name it), model, n_turns, n_shifts, judge
         (JSON), and its scores by their short names (`SCORE_NAMES`), null as the run has them.
     turns
         One row each: conversation, cluster, model, turn, segment, is_shift, both_empty,
@@ -280,13 +281,15 @@ def make_scored(
         A column of table ``dialogues``: conversations with the same value are one unit, and one
         without a value is a unit of its own.
     """
-    label = pl.col(unit).cast(pl.String).fill_null(pl.format("{}:{}", *_KEY))
+    label = pl.col(unit).cast(pl.String).fill_null(pl.col("dialogue"))
     conversations = (
         tables["dialogues"]
         .select(
-            *_KEY,
+            _NAME,
+            "file",
+            "line",
             (label.rank("dense") - 1).cast(pl.Int64).alias("cluster"),
-            "dialogue",
+            pl.col("session_id").alias("dialogue"),
             "model",
             "n_turns",
             "n_shifts",
@@ -296,11 +299,11 @@ def make_scored(
         .collect()
         .with_row_index("conversation")
     )
-    labels = conversations.lazy().select(*_KEY, "conversation", "cluster", "model")
+    labels = conversations.lazy().select(NAME, "conversation", "cluster", "model")
     return Scored(
         conversations,
-        _labelled(tables["turns"].select(*_KEY, *_TURN_COLUMNS, _CC_OF_CONCEPTS), labels),
-        _labelled(tables["shifts"].select(*_KEY, *_SHIFT_COLUMNS), labels),
+        _labelled(tables["turns"].select(_NAME, *_TURN_COLUMNS, _CC_OF_CONCEPTS), labels),
+        _labelled(tables["shifts"].select(_NAME, *_SHIFT_COLUMNS), labels),
         options,
         signature,
         unit,
@@ -308,7 +311,7 @@ def make_scored(
 
 
 def _labelled(rows: pl.LazyFrame, labels: pl.LazyFrame) -> pl.DataFrame:
-    joined = rows.join(labels, on=_KEY, how="inner").drop(*_KEY)
+    joined = rows.join(labels, on=NAME, how="inner").drop(NAME)
     return joined.sort("conversation", "turn").collect()
 
 

@@ -399,14 +399,14 @@ def top_concepts(turns: pl.LazyFrame) -> pl.DataFrame:
 def _by_model(turns: pl.LazyFrame, kind: str) -> pl.LazyFrame:
     """Count the turns and conversations of each model that have each concept."""
     return (
-        turns.select("file", "line", "model", pl.col(f"{kind}_concepts").alias("concept"))
+        turns.select("dialogue", "model", pl.col(f"{kind}_concepts").alias("concept"))
         .explode("concept")
         .drop_nulls("concept")
         .group_by("model", "concept")
         .agg(
             pl.lit(kind).alias("kind"),
             pl.len().cast(pl.Int64).alias("n_turns"),
-            pl.struct("file", "line").n_unique().cast(pl.Int64).alias("n_conversations"),
+            pl.col("dialogue").n_unique().cast(pl.Int64).alias("n_conversations"),
         )
     )
 

@@ -28,6 +28,7 @@ from fastscore.suites.preference_shift.analysis.scored import (
     ALPHA,
     DIFFERENCE_SCHEMA,
     GROUP_SCHEMA,
+    NAME,
     SCORE_RANGES,
     Scored,
     by_group,
@@ -140,10 +141,10 @@ def segment_similarities(
         turns have it, times its weight; an empty vector gives 0, as in CR) of one segment, and of
         two neighbours, either way.
     """
-    labels = conversations.lazy().select("file", "line", "conversation")
+    labels = conversations.lazy().select("conversation", dialogue=NAME)
     rows = (
-        turns.select("file", "line", "segment", "user_concepts", "system_concepts")
-        .join(labels, on=["file", "line"], how="inner", maintain_order="left")
+        turns.select("dialogue", "segment", "user_concepts", "system_concepts")
+        .join(labels, on="dialogue", how="inner", maintain_order="left")
         .filter(pl.col("segment").n_unique().over("conversation") > 1)
         .collect()
     )
