@@ -10,6 +10,8 @@ run: Run = fastscore.score(logs, "score_dialogue", limit=3, workers=2)
 stored: Run = fastscore.score(logs, fastscore.MemoryFinance(ignore_memory_keys=True), output="run")
 weights = fastscore.ScoreDialogue(lex_weight=1, semantic="jaccard")
 shift = fastscore.PreferenceShift(catalogue="items.csv", match=None, window=5)
+fastscore.score(logs, shift, embedder=lambda texts: [[1.0] for _ in texts])
+fastscore.Scorer("score_dialogue", "steps", embedder="minilm-l6-v2")
 fastscore.score(logs, shift, embedder=None, columns={"text": "content"})
 column = pl.Series(["a", None])
 embedder = fastscore.Embedder("minilm-l6-v2", threads=2)
@@ -29,6 +31,9 @@ fastscore.score(logs, weights, workers="2")  # error
 fastscore.score(logs, "score_dialog")  # error
 fastscore.score("score_dialogue", logs)  # error
 fastscore.score(logs, fastscore.ScoreDialogue)  # error
+fastscore.score(logs, weights, embedder=3)  # error
+fastscore.example("score_dialog", "folder")  # error
+fastscore.Scorer("score_dialogue", "dialogue")  # error
 fastscore.VectorStore.of("minilm-l6-v2")  # error
 embedder.embed([1, 2])  # error
 fastscore.text.levenshtein("a", column)  # error

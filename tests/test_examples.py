@@ -93,7 +93,7 @@ def more_turns_of_a_group(folder: Path, shown: str) -> None:
         turns[scenario][condition] = len(row["turns"])
     more = [each["c2"] - each["c1"] for each in turns.values()]
     assert min(more) > 0
-    assert f"C2 against C1: higher in 1 (M7_total_turns +{sum(more) / len(more):.2f})" in shown
+    assert f"higher in 1 metric: M7_total_turns +{sum(more) / len(more):.2f}" in shown
 
 
 def a_wrong_order(folder: Path, shown: str) -> None:
@@ -132,7 +132,7 @@ def echoes_copy_most(folder: Path, shown: str) -> None:
 
 
 def the_worse_miner(folder: Path, shown: str) -> None:
-    assert "1 against 0: worse in 1 (average_U_best_early -" in shown
+    assert "1 against 0: worse in 1 metric: average_U_best_early -" in shown
 
 
 FINDINGS: dict[str, Callable[[Path, str], None]] = {

@@ -11,7 +11,7 @@ import pytest
 from mypy import api
 
 import fastscore
-from fastscore.api.arguments import SuiteName
+from fastscore.api.arguments import SuiteName, TableName
 from fastscore.suites.registry import load_suite
 
 PLANTED = Path(__file__).with_name("planted_errors.py")
@@ -42,6 +42,12 @@ def test_pyright_finds_every_mistake() -> None:
     found: list[dict[str, Any]] = json.loads(done.stdout)["generalDiagnostics"]
     lines = {one["range"]["start"]["line"] + 1 for one in found if one["severity"] == "error"}
     assert sorted(lines) == planted_lines(), done.stdout
+
+
+def test_every_table_of_the_suites_is_a_known_name() -> None:
+    suites = [load_suite(name) for name in get_args(SuiteName)]
+    tables = {table.name for suite in suites for table in suite.tables}
+    assert {*tables, "rejects"} == set(get_args(TableName))
 
 
 @pytest.mark.parametrize("suite", get_args(SuiteName))

@@ -16,6 +16,20 @@ SuiteName = Literal[
 ]
 """The suites that come with the package. Others are chosen by their options."""
 
+TableName = Literal[
+    "dialogues",
+    "messages",
+    "pairs",
+    "places",
+    "rejects",
+    "segments",
+    "shifts",
+    "steps",
+    "turns",
+    "utterances",
+]
+"""The tables of these suites, and the rejects. A checker refuses other names of `Scorer`."""
+
 
 def named_options(
     suite: Any, source: Any = None, call: str = "score"

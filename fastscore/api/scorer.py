@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import polars as pl
 
-from fastscore.api.arguments import SuiteName, given_embedder, named_options
+from fastscore.api.arguments import SuiteName, TableName, given_embedder, named_options
 from fastscore.api.scoring import StrPath
 from fastscore.errors import InputError, UsageError, did_you_mean
 from fastscore.extras import load
@@ -79,7 +79,7 @@ class Scorer:
     def __init__(
         self,
         suite: SuiteName | SuiteOptions | Suite,
-        table: str | None = None,
+        table: TableName | None = None,
         *,
         metrics: Sequence[OwnMetric | str] = (),
         embedder: "StrPath | Embedder | Embed | None" = DEFAULT_EMBEDDER,
@@ -116,7 +116,7 @@ class Scorer:
         self._screened = False
         declared, _ = self._config.load()
         tables = [each.name for each in declared.tables]
-        self.table = tables[0] if table is None else table
+        self.table: str = tables[0] if table is None else table
         if self.table not in (*tables, REJECTS):
             raise UsageError(
                 f"Unknown table {table!r} of {name}.", did_you_mean(self.table, [*tables, REJECTS])

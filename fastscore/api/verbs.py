@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from fastscore.api.arguments import check_mapping
+from fastscore.api.arguments import SuiteName, check_mapping
 from fastscore.errors import UsageError
 from fastscore.examples import Example, write_example
 from fastscore.logs.inputs.layout import layout_names, layout_text
@@ -25,7 +25,7 @@ from fastscore.run.places import place_of
 StrPath = str | os.PathLike[str]
 
 
-def example(suite: str, output: StrPath) -> Example:
+def example(suite: SuiteName, output: StrPath) -> Example:
     """Write a small example log of a suite into a folder, with its licence and other files.
 
     Returns
