@@ -16,28 +16,10 @@ MOST_GROUPS = 100
 
 
 def summarise_run(run: Run, by: Sequence[str] = (), cluster: str | None = None) -> pl.DataFrame:
-    """Summarise a run by one label column, or by each combination of several.
+    """Summarise a run by one label column, or by each combination of several (`Run.summarise`).
 
-    Parameters
-    ----------
-    run
-        A complete run.
-    by
-        Columns of its table ``dialogues`` that name things. Rows in which one of them is null are
-        in no group. Empty for the groups of the run's own summary.
-    cluster
-        A column of ``dialogues`` whose values are the units of the intervals, in place of those of
-        the suite's design. Dialogues without a value are units of their own.
-
-    Returns
-    -------
-    pl.DataFrame
-        In the schema of the summary; ``group`` is the columns' names, ``value`` their values.
-
-    Raises
-    ------
-    UsageError
-        No such column, one without a value, or more than `MOST_GROUPS` values.
+    Rows in which one of them is null are in no group. Dialogues without a value of ``cluster`` are
+    units of their own. More than `MOST_GROUPS` values are refused.
     """
     columns = list(dict.fromkeys(by))
     own = run.summary

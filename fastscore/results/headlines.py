@@ -22,16 +22,9 @@ from fastscore.terminal.grids import Column, Grid
 
 @dataclass(frozen=True, slots=True)
 class Baseline:
-    """What a trivial agent scores where the run has a value.
+    """What a trivial agent scores where the run has a value: its mean, and the run's (``own``).
 
-    Parameters
-    ----------
-    agent
-        What the agent does: ``always refusing``.
-    value, own
-        Its mean, and the run's over the same units.
-    difference
-        The run's mean less the agent's, with its interval over units.
+    ``difference`` is the run's mean less the agent's, with its interval over units.
     """
 
     agent: str
@@ -48,21 +41,10 @@ def trivial_baselines(
     labels: Sequence[str],
     cluster: str | None = None,
 ) -> dict[PartKey, list[Baseline]]:
-    """Return by metric and scale what each of its trivial agents scores.
+    """Return by metric and scale what each trivial agent of table ``dialogues`` scores.
 
-    Parameters
-    ----------
-    run
-        A complete run.
-    metrics
-        Metrics of its table ``dialogues``; those without a baseline have none.
-    parts, labels, cluster
-        The parts of these metrics, and how they were made by `defined_parts`.
-
-    Raises
-    ------
-    UsageError
-        A file that the run's options name can no longer be read.
+    ``parts`` are those of the metrics, made by `defined_parts` with these labels and units. A file
+    that the run's options name and that can no longer be read is a `UsageError`.
     """
     suite = run.suite
     metrics = [metric for metric in metrics if metric.baselines and metric.table == LABEL_TABLE]
@@ -112,24 +94,8 @@ def _compare(agent: str, own: Part, other: Part) -> Baseline:
 class Headlines:
     """The headline metrics of a run where they are defined, and what trivial agents score.
 
-    Parameters
-    ----------
-    summary
-        The run's summary, with these units.
-    metrics
-        The headline metrics in it.
-    labels
-        The columns of table ``dialogues`` that group the summary.
-    parts
-        Their parts that have a value.
-    baselines
-        By part what trivial agents score.
-    lacking
-        Why there are no baselines, if they cannot be computed.
-    cluster
-        The column that names the units; None if the design does.
-    unit
-        The units, in the plural.
+    ``lacking`` says why there are no baselines, if they cannot be computed. ``cluster`` names the
+    units if the design does not, ``unit`` is what they are called in the plural.
     """
 
     summary: pl.DataFrame
@@ -151,22 +117,7 @@ class Headlines:
 
 
 def read_headlines(run: Run, *, cluster: str | None = None) -> Headlines:
-    """Read the headline metrics of a run.
-
-    Parameters
-    ----------
-    run
-        A complete run.
-    cluster
-        The column of table ``dialogues`` that names the units. Default: the dialogue.
-
-    Raises
-    ------
-    UsageError
-        No such column.
-    RunError
-        Another version of fastscore wrote the run, without a column of this one.
-    """
+    """Read the headline metrics of a run, with the units of a column or of the design."""
     run.require_declared()
     suite = run.suite
     summary = summarise_run(run, cluster=cluster)

@@ -11,7 +11,7 @@ from typing import Any
 import polars as pl
 
 from fastscore.errors import listed
-from fastscore.statistics.clustered import LEVEL, Estimate, clustered_mean
+from fastscore.statistics.clustered import Estimate, clustered_mean
 from fastscore.suites.base import Suite
 from fastscore.suites.declarations import Metric
 from fastscore.suites.sums import Sums, mean_of, sum_by_dialogue, together
@@ -26,23 +26,11 @@ VALUES_NAMED = 5
 class Part:
     """The rows of a metric that are on one scale, by dialogue.
 
-    Parameters
-    ----------
-    metric
-        The metric.
-    where
-        Which rows these are, as a reader names them: ``condition C4, C5``. Empty for all rows.
-    scale
-        The value of the column that the metric's scale depends on; None if it depends on none.
-    units
-        ``id``, ``pair``, ``unit``, ``repeat``, the labels, ``exact``, ``sum``, ``n``,
-        ``at_minimum`` and ``at_maximum`` of `Sums`: of dialogues with a value, by their ids.
-    bits
-        Of ``exact``.
-    nulls
-        By reason, how many rows of the metric lack a value.
-    left_out
-        How many values of the metric its definition fixes.
+    ``where`` says which rows, as a reader names them: ``condition C4, C5``; nothing for all.
+    ``scale`` is their value of `Metric.scale_by`. ``units`` has of each dialogue with a value
+    ``id``, ``pair``, ``unit``, ``repeat``, the labels, and ``exact`` (of ``bits``), ``sum``, ``n``,
+    ``at_minimum`` and ``at_maximum`` of `Sums`. Of all rows of the metric, ``nulls`` counts those
+    without a value by reason, ``left_out`` the values that its definition fixes.
     """
 
     metric: Metric
@@ -65,18 +53,13 @@ class Part:
 
     @property
     def estimate(self) -> Estimate:
-        """The mean over rows, with its interval over units."""
-        return self.estimate_at(LEVEL)
-
-    def estimate_at(self, level: float) -> Estimate:
-        """Estimate the mean with an interval of another level."""
+        """Return the parts of metrics that have a value, in the order of the metrics."""
         units = self.units.group_by(UNIT).agg(pl.col("exact", "n").sum())
         found = clustered_mean(
             (units["exact"].cast(pl.Float64) * 2.0**-self.bits).to_numpy(),
             units["n"].cast(pl.Float64).to_numpy(),
             minimum=self.metric.minimum,
             maximum=self.metric.maximum,
-            level=level,
         )
         total, n = (int(self.units[name].sum()) for name in ("exact", "n"))
         return replace(found, value=mean_of(total, n, self.bits) if n else None)
@@ -93,16 +76,8 @@ def estimate_metrics(
 ) -> list[Part]:
     """Return the parts of metrics of any tables that have a value, in the order of the metrics.
 
-    Parameters
-    ----------
-    suite, tables, labels
-        As in `sum_by_dialogue`.
-    metrics
-        Metrics of the suite.
-    options
-        Those that the tables were scored with.
-    cluster
-        The column of table ``dialogues`` that names the units. Default: those of the design.
+    ``cluster`` is a column of table ``dialogues`` whose values are the units, in place of the
+    design's.
     """
     design = replace(suite.design, unit=(cluster,)) if cluster else suite.design
     found: list[Part] = []

@@ -104,15 +104,9 @@ Sizes = Sequence[Mapping[str, Size]]
 class Added:
     """What the rows of a table or of parts of it add up to, by finer columns than a summary needs.
 
-    Parameters
-    ----------
-    sums
-        By `_Table.finest` what `sum_rows` returns, in several rows where rows were added up in
-        several parts.
-    reasons
-        By `_Table.finest_strata`, ``:metric`` and ``:reason`` how often it is listed, ``:n``.
-    size
-        The size of the whole table.
+    ``sums`` are those of `sum_rows` by `_Table.finest`, in several rows where rows were added up
+    in several parts. ``reasons`` counts by `_Table.finest_strata`, ``:metric`` and ``:reason`` how
+    often each is listed. ``size`` is that of the whole table.
     """
 
     sums: pl.LazyFrame
@@ -234,19 +228,9 @@ def _added_apart(suite: Suite, tables: Tables, options: Any) -> "list[list[_Tabl
 class _Table:
     """A table to summarise.
 
-    Parameters
-    ----------
-    name, rows, metrics
-        The table, its rows and its metrics.
-    groups, key, unit
-        The labels, the columns that name a row's dialogue, and those that name its unit. Without
-        them the dialogue is the unit, and each row of table ``dialogues`` is one.
-    is_labelled
-        Whether the table has labels and units itself.
-    labels
-        The labels by key, for a table that does not have them itself.
-    added
-        What its rows add up to, if that is known.
+    ``key`` names a row's dialogue, ``unit`` its unit. Without a unit the dialogue is one, and so
+    is each row of table ``dialogues``. Labels and units are in the table itself (``is_labelled``),
+    or ``labels`` has them by key. ``added`` is what its rows add up to, if that is known.
     """
 
     name: str
@@ -323,14 +307,9 @@ def _hash_of(columns: Sequence[str], seed: int) -> pl.Expr:
 
 @dataclass(frozen=True, slots=True)
 class _Labels:
-    """The labels and units of dialogues.
+    """The labels and ``:unit`` of dialogues by ``:key``, the hash of their key.
 
-    Parameters
-    ----------
-    frame
-        ``:key``, the hash of each dialogue's key, the labels and ``:unit``.
-    seed
-        Of a hash that tells all keys apart.
+    The hash has a seed with which it tells all keys apart.
     """
 
     frame: pl.DataFrame
@@ -462,17 +441,10 @@ def _batches(metrics: Sequence[Metric], at_once: int) -> Iterator[list[Metric]]:
 
 @dataclass(frozen=True, slots=True)
 class _Group:
-    """The sums of a batch of metrics by the values of a label.
+    """The sums of a batch of metrics by the values of a label, and by value and unit.
 
-    Parameters
-    ----------
-    totals
-        By ``value`` the sums of all its rows.
-    units
-        By value and unit ``COLUMN:n`` and ``COLUMN:sum``, those of one value side by side. None if
-        each row is a unit.
-    bounds
-        Where the units of each value begin, and where the last one's end.
+    ``units`` has ``COLUMN:n`` and ``COLUMN:sum``, those of one value side by side, which begin and
+    end at ``bounds``. It is None if each row is a unit.
     """
 
     totals: pl.DataFrame

@@ -32,15 +32,7 @@ TOTALS = (
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """What the grids of a table's columns depend on.
-
-    Parameters
-    ----------
-    rows
-        The number of rows.
-    largest
-        The largest magnitude of each column without a declared range.
-    """
+    """What grids depend on: rows, and the largest magnitude of columns without a declared range."""
 
     rows: int
     largest: Mapping[str, float]
@@ -204,26 +196,14 @@ def _check_range(largest: Mapping[str, float | None], grids: Mapping[str, int]) 
 class Sums:
     """The metrics of one table, by dialogue.
 
-    Parameters
-    ----------
-    metrics
-        Metrics of one table.
-    design
-        What pairs and units are.
-    frame
-        A row for each dialogue: ``id``, ``pair``, ``unit``, ``repeat``, ``label:NAME``, ``rows``,
-        and ``scale:NAME`` for each column of `Metric.scale_by` (a row for each scale then). For
-        each metric, of the rows in which its definition leaves the value open: ``ID:exact`` (the
-        sum in multiples of 2^-bits), ``ID:sum`` (rounded once), ``ID:n``, ``ID:at_minimum`` and
-        ``ID:at_maximum`` (values at the ends of its range). Of the others: ``ID:fixed`` (rows)
-        and ``ID:left_out`` (values).
-    nulls
-        ``id``, ``metric``, ``reason`` and ``n``: how many rows lack a value, and why.
-    bits
-        Of ``ID:exact``, by metric.
-    lacking
-        By columns of the design in how many dialogues all are null. Such a dialogue has no partner,
-        and is a unit of its own.
+    ``frame`` has a row for each dialogue: ``id``, ``pair``, ``unit``, ``repeat``, ``label:NAME``,
+    ``rows``, and ``scale:NAME`` for each column of `Metric.scale_by` (a row for each scale then).
+    For each metric, of the rows in which its definition leaves the value open: ``ID:exact`` (the
+    sum in multiples of 2^-bits), ``ID:sum`` (rounded once), ``ID:n``, ``ID:at_minimum`` and
+    ``ID:at_maximum`` (values at the ends of its range). Of the others: ``ID:fixed`` (rows) and
+    ``ID:left_out`` (values). ``nulls`` has ``id``, ``metric``, ``reason`` and ``n``. ``lacking``
+    counts by columns of the design the dialogues in which all are null: such a dialogue has no
+    partner, and is a unit of its own.
     """
 
     metrics: tuple[Metric, ...]
@@ -272,25 +252,9 @@ def sum_by_dialogue(
     design: Design | None = None,
     labels: Sequence[str] = (),
 ) -> Sums:
-    """Add up metrics of one table by dialogue.
+    """Add up metrics of one table by dialogue, in the suite's design unless another is given.
 
-    Parameters
-    ----------
-    suite
-        What scored the tables.
-    tables
-        Its tables by name.
-    metrics
-        Metrics of one table.
-    design
-        What pairs and units are. Default: the suite's.
-    labels
-        Columns of table ``dialogues`` whose values are beside the sums.
-
-    Raises
-    ------
-    UsageError
-        Table ``dialogues`` has no such column.
+    ``labels`` are columns of table ``dialogues``: a column that it lacks is a `UsageError`.
     """
     design = design or suite.design
     table = metrics[0].table
