@@ -86,7 +86,7 @@ def test_samples_of_an_archive_of_inspect_ai_are_dialogues(tmp_path: Path) -> No
             archive.writestr(f"samples/d_epoch_{epoch}.json", json.dumps(sample))
     code, _, said = score("preference_shift", tmp_path, path, "--layout", "inspect")
     assert code == 0, said
-    assert dialogues(tmp_path / "run") == ["d:1", "d:2"]
+    assert dialogues(tmp_path / "run") == ["d:1/model=m", "d:2/model=m"]
     assert "left aside, as 3 files are no logs" in said
     shown = json.loads(fastscore_command(["inspect", path, "--json"]).stdout)
     assert f" {path} " in shown["commands"]["preference_shift"]

@@ -96,7 +96,12 @@ def test_dialogues_have_the_ids_and_places_of_the_suites_tables(suite, tmp_path)
     if suite == "preference_shift":
         options["segments"] = "metadata"
     scores = score_by_keywords(str(tmp_path / "logs"), suite, embedder=None, **options)
+    # a judge names dialogues as the log does
+    ids = ("session_id", "conversation_id", "dialog_id")
     dialogues = scores.tables["dialogues"]
+    dialogues = dialogues.with_columns(
+        dialogue=next((name for name in ids if name in dialogues.columns), "dialogue")
+    )
     columns = [name for name in ("dialogue", "model", "file", "line") if name in dialogues.columns]
     found = read_transcripts(find_logs([str(tmp_path / "logs")], suite))[0]
     assert sorted(dialogues.select(columns).rows()) == sorted(

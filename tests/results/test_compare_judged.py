@@ -144,7 +144,8 @@ def test_what_is_missing_or_refused_is_null_for_its_reason(
 
 def test_a_place_tells_conversations_of_one_id_apart(folder: Path, tmp_path: Path) -> None:
     run = guests(folder, "levels", ("c", 1, [1.0]), ("c", 2, [0.0]), ("d", 1, [1.0]))
-    places = run.scan("dialogues").select("dialogue", "experiment_level", "file", "line").collect()
+    names = ("conversation_id", "experiment_level", "file", "line")
+    places = run.scan("dialogues").select(names).collect()
     rows = [
         {
             "dialogue": dialogue,
