@@ -6,6 +6,7 @@ import polars as pl
 import pytest
 
 from fastscore.suites import columns
+from fastscore.suites.estimates import estimate_metrics
 from fastscore.suites.memory_finance import SUITE, MemoryFinance
 from fastscore.suites.memory_finance.summarise import legacy_summary
 from fastscore.suites.summary import summarise
@@ -183,3 +184,22 @@ def test_a_summary_read_in_batches_is_the_one_of_tables_in_memory(
     monkeypatch.setattr(columns, "BATCH_ROWS", 7)
     assert summary_rows(tables) == whole
     assert whole["all", None, "rubric_hit_rate"]["n"] < 120
+
+
+def test_estimates_merge_lines_of_one_id_as_the_summary_does() -> None:
+    lines = [
+        rubric_dialog(row % 3, row % 4, dialog_id=f"d{row // 2}", difficulty="easy")
+        for row in range(12)
+    ]
+    tables = {name: table.lazy() for name, table in score(*lines).items()}
+    rows = {
+        row["metric"]: row
+        for row in summarise(SUITE, tables, MemoryFinance()).filter(group="all").to_dicts()
+    }
+    chosen = [metric for metric in SUITE.metrics if metric.table == "dialogues"]
+    parts = estimate_metrics(SUITE, tables, chosen, options=MemoryFinance())
+    assert 0 < rows["rubric_hit_rate"]["n"] <= 6
+    for part in parts:
+        found, row = part.estimate, rows[part.metric.id]
+        assert (found.value, part.n, found.n_units) == (row["mean"], row["n"], row["n_units"])
+        assert (found.low, found.high) == (row["ci_low"], row["ci_high"])
