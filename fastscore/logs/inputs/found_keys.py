@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from importlib.resources import files
-from itertools import islice, pairwise
+from itertools import islice
 from typing import Any
 
 from fastscore.errors import listed
@@ -387,16 +387,14 @@ def nearest_words(name: str, words: Iterable[str], known: Collection[str]) -> li
 
 
 _MOST_SPEAKERS = 8
-_FEWEST_TURNS = 4
-"""From how many turns on two values that alternate are speakers."""
 _SPEAKERS = 2
 
 
 def speaker_key(turns: Sequence[Mapping[str, Any]], read: Collection[str] = ()) -> str | None:
     """Return the path of the value that says who speaks in the turns of one dialogue.
 
-    Its values are few: known words for roles, or two that alternate, or those of a key that is
-    called as speakers are. None if there is none.
+    Its values are few: known words for roles, or those of a key that is called as speakers are.
+    None if there is none.
 
     Parameters
     ----------
@@ -434,12 +432,10 @@ def _rank(path: str, words: Sequence[str]) -> int:
         return 0
     if {USER_ROLE, ASSISTANT_ROLE} & set(role_meanings(distinct).values()):
         return 3
-    if len(distinct) > max(_SPEAKERS, len(words) // 2):
-        return 0
-    if name_similarity("speaker", path.rpartition(".")[2]):
-        return 2
-    alternate = len(distinct) == _SPEAKERS and all(a != b for a, b in pairwise(words))
-    return int(alternate and len(words) >= _FEWEST_TURNS)
+    return 2 * bool(
+        len(distinct) <= max(_SPEAKERS, len(words) // 2)
+        and name_similarity("speaker", path.rpartition(".")[2])
+    )
 
 
 def mark_speakers(found: FoundKeys, rows: Iterable[Mapping[str, Any]]) -> None:
