@@ -369,7 +369,9 @@ def refusal(
             f"{parameter('max_rejects')} {config.max_rejects:g} allows; the others are scored.",
             where,
         )
-    return unscored or _unpaired_error(counts, manifest.options)
+    if unscored is not None or config.max_rejects >= 1.0:
+        return unscored
+    return _unpaired_error(counts, manifest.options)
 
 
 def _unpaired_error(counts: Mapping[str, int], options: Mapping[str, Any]) -> InputError | None:

@@ -73,6 +73,7 @@ def compare(
         path,
         fastscore.PreferenceShift(catalogue=str(catalogue), profile=profile, segments="metadata"),
         embedder=None,
+        max_rejects=1.0,
     )
     expected = plain.score_logs(
         logs, plain_concepts.make_catalogue(movies), plain_concepts.PROFILES[profile]
