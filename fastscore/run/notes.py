@@ -145,18 +145,13 @@ def _note_on_dialogues(
     schema = dialogues.collect_schema()
     if "line" not in schema:
         return []  # rows of one key are one dialogue
-    # a dialogue without an id has the name of its file
-    of_file = pl.col("file").str.contains(pl.format("{}.", "dialogue"), literal=True)
-    dialogues = dialogues.filter(
-        pl.col("dialogue").is_not_null(), ~of_file, ~pl.col("file").is_in(list(copies))
-    )
-    hashes = dialogues.select(pl.col("dialogue").hash()).collect(engine="streaming").to_series()
-    several = hashes.filter(hashes.is_duplicated())
-    if several.is_empty():
-        return []
+    # dialogues that share a name have their places in it
+    bare = pl.col("dialogue").str.replace("/(?:in|row)=.*$", "")
+    shares = (bare != "") & (bare != pl.col("dialogue"))
+    found = dialogues.filter(shares, ~pl.col("file").is_in(list(copies))).collect()
+    found = found.with_columns(bare.alias("dialogue"))
     place = ("line",) if source.key_within_file else ("file", "line")
     values = [name for name, dtype in schema.items() if name not in place and not dtype.is_nested()]
-    found = dialogues.filter(pl.col("dialogue").hash().is_in(several.unique().implode())).collect()
     found = found.with_columns(of=pl.concat_str("file", pl.lit(":"), "line"))
     repeated = found.with_columns(
         original=pl.col("of").first().over(values), number=pl.int_range(pl.len()).over(values)
