@@ -67,25 +67,9 @@ class Explanations:
 
 
 def explain(dialogues: Dialogues, row: int, metrics: Sequence[str]) -> list[Explanation]:
-    """Explain metrics of one dialogue.
+    """Explain metrics of the dialogue in a row of table ``dialogues``, scored again by itself.
 
-    Parameters
-    ----------
-    dialogues
-        Those of a complete run.
-    row
-        The dialogue's place in the run's table ``dialogues``.
-    metrics
-        Ids of metrics; for one of turns or steps every row of the dialogue is explained.
-
-    Raises
-    ------
-    UsageError
-        An unknown metric, or a run that was scored with what is no longer there.
-    InputError
-        The log is no longer what was scored.
-    RunError
-        Scored again, a number is not the run's.
+    Of a metric of turns or steps every row of the dialogue is explained.
     """
     chosen = [dialogues.suite.metric(id) for id in metrics]
     dialogues.run.require_declared()
@@ -152,13 +136,7 @@ def choose_dialogue(
     best: str | None = None,
     seed: int | None = None,
 ) -> int:
-    """Choose a dialogue: by a part of its name, by a metric, or at random.
-
-    Raises
-    ------
-    UsageError
-        None of these, several, or nothing that they stand for.
-    """
+    """Choose a dialogue: by a part of its name, by a metric, or at random."""
     ways = [way for way in (name, worst, best, seed) if way is not None]
     if len(ways) != 1:
         raise UsageError(
@@ -182,18 +160,9 @@ def choose_dialogue(
     return ranked[0 if worst else -1]
 
 
-def explain_run(
-    run: Run,
-    dialogue: str | None = None,
-    metric: str | None = None,
-    *,
-    worst: str | None = None,
-    best: str | None = None,
-    seed: int | None = None,
-) -> Explanations:
+def explain_run(run: Run, *named: str | None, **how: Any) -> Explanations:
     """Explain numbers of a dialogue that is named or chosen; see `fastscore.explain`."""
-    chosen = explain_chosen(run, dialogue, metric, worst=worst, best=best, seed=seed)
-    dialogues, row, found = chosen
+    dialogues, row, found = chosen = explain_chosen(run, *named, **how)
     name, file = dialogues.place(row)
     return Explanations(name, file, tuple(found), _explanations_text(*chosen))
 

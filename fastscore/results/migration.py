@@ -42,15 +42,9 @@ _KINDS = {
 class Agreement:
     """How old scores agree with a run.
 
-    Parameters
-    ----------
-    metrics
-        A row a metric: ``metric``, ``equal``, ``rounding`` (differs by no more than the old
-        file's decimals explain), ``tolerated``, ``differs``, ``null_here``, ``null_there`` (a
-        number here), ``only_old`` (no such row in the run), ``largest`` difference, and
-        ``options`` that would explain it.
-    worst
-        The numbers that differ most, at most ten.
+    ``metrics`` has a row a metric: how many numbers there are of each kind of `_KINDS`, the
+    ``largest`` difference, and ``options`` that would explain it. ``worst`` has the numbers that
+    differ most, at most ten.
     """
 
     metrics: pl.DataFrame
@@ -63,23 +57,9 @@ class Agreement:
 
 
 def check_migration(run: Run, old: Sequence[Path], *, tolerance: float = 0.0) -> Agreement:
-    """Pair the score files of a public script with a run.
+    """Pair score files of a public script, or folders of them, with a run over the same logs.
 
-    Parameters
-    ----------
-    run
-        A run over the same logs.
-    old
-        Score files, or folders of them.
-    tolerance
-        The largest difference that counts as none.
-
-    Raises
-    ------
-    UsageError
-        The public scripts of this suite write no score files that are known.
-    InputError
-        No file, or one that cannot be read.
+    Differences up to `tolerance` count as none.
     """
     suite = run.manifest.suite
     if suite not in _NAMES:
@@ -264,12 +244,7 @@ def _long(run: Run, table: str, metrics: Sequence[str]) -> pl.DataFrame:
             (pl.concat_str(places, separator="/") if places else pl.lit("")).alias("place"),
             *(pl.col(metric).cast(pl.Float64) for metric in present),
         )
-        .unpivot(
-            index=_ROW,
-            on=present,
-            variable_name="metric",
-            value_name="ours",
-        )
+        .unpivot(present, index=_ROW, variable_name="metric", value_name="ours")
         .with_columns(found=True)
         .collect()
     )
