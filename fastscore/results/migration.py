@@ -222,14 +222,14 @@ def _long(run: Run, table: str, metrics: Sequence[str]) -> pl.DataFrame:
     frame = run.scan(table)
     dialogues = run.scan("dialogues")
     columns = frame.collect_schema()
-    if "file" not in columns or "dialogue_uid" in dialogues.collect_schema():
-        names = dialogues.select("dialogue", "file", "dialogue_uid").collect()
-        frame = frame.select(pl.exclude("file", "dialogue_uid")).join(
-            names.lazy(), on="dialogue", how="left"
-        )
-        id = pl.col("dialogue_uid")
-    else:
-        id = pl.col("dialogue")
+    # an old score names dialogues as the log does
+    source = run.suite.source
+    ids = [*source.dialogue_key, *(source.row_id.columns if source.row_id else ())]
+    own = next((name for name in ids if name in dialogues.collect_schema()), "dialogue")
+    names = dialogues.select(
+        "dialogue", "file", id=pl.coalesce(pl.col(own).cast(pl.String), "dialogue")
+    )
+    frame = frame.select(pl.exclude("file", "id")).join(names, on="dialogue", how="left")
     places, labels = (
         [pl.col(name).cast(pl.String) for name in names if name in columns]
         for names in (_PLACES, _LABELS)
@@ -239,7 +239,7 @@ def _long(run: Run, table: str, metrics: Sequence[str]) -> pl.DataFrame:
     return (
         frame.select(
             pl.col("file").str.split("/").list.last().alias("log"),
-            id.cast(pl.String).alias("dialogue"),
+            pl.col("id").alias("dialogue"),
             (labels[0] if labels else none).alias("label"),
             (pl.concat_str(places, separator="/") if places else pl.lit("")).alias("place"),
             *(pl.col(metric).cast(pl.Float64) for metric in present),
