@@ -199,9 +199,9 @@ def test_rows_that_several_could_mean_are_refused(
 ) -> None:
     run = suite_runs["guest_simulation/published"]
     rows = run.scan("dialogues").collect()
-    assert rows["dialogue"].n_unique() < rows.height
+    assert rows["conversation_id"].n_unique() < rows.height
     csv = tmp_path / "all_conversations_metrics.csv"
-    listed = "".join(f"{name},0.5\n" for name in rows["dialogue"].unique())
+    listed = "".join(f"{name},0.5\n" for name in rows["conversation_id"].unique())
     csv.write_text("conversation_id,PAS\n" + listed)
     with pytest.raises(InputError, match=r"what several of .* could mean"):
         check_migration(run, [csv])
