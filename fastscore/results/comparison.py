@@ -554,7 +554,8 @@ def _differences(rows: pl.DataFrame, comparison: Comparison) -> Grid:
     if any(row and row["plan"] is not None for row in records):
         columns.append(column(f"units for {first['plan']:g}", _needed))
     if any(row and (row["null_a"] or row["null_b"]) for row in records):
-        columns.append(column("null a, b", lambda row: f"{row['null_a']:,}, {row['null_b']:,}"))
+        nulls = column("null a, b", lambda row: f"{row['null_a']:,}, {row['null_b']:,}", drop=1)
+        columns.append(nulls)
     if design == "paired":
         columns.append(column("pairs", lambda row: f"{row['n_a']:,}", drop=-4))
         columns.append(column("+, -", lambda row: f"{row['higher']:,}, {row['lower']:,}", drop=-6))
