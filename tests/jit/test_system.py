@@ -287,3 +287,15 @@ def test_the_import_path_is_safe_for_a_block(monkeypatch, before):
     with system.safe_import_path():
         assert os.environ["PYTHONSAFEPATH"] == "1"
     assert os.environ.get("PYTHONSAFEPATH") == before
+
+
+@pytest.mark.skipif(not hasattr(os, "getuid") or os.getuid() != 0, reason="only root gives away")
+def test_a_user_opens_what_is_theirs_or_of_root(tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "getuid", lambda: 12345)
+    for owner in (0, 12345):
+        (tmp_path / f"{owner}").write_text("text")
+        os.chown(tmp_path / f"{owner}", owner, 0)
+        os.close(system.open_private(tmp_path / f"{owner}"))
+    os.chown(tmp_path / "12345", 54321, 0)
+    with pytest.raises(PermissionError, match=r"another user \(54321\)"):
+        system.open_private(tmp_path / "12345")
