@@ -82,7 +82,7 @@ def test_groups_of_a_column_without_a_value_are_refused(tmp_path: Path) -> None:
     log.write_text(json.dumps({"valid_dialog": True, "turns": [turn]}) + "\n")
     fastscore_command(["score", "memory_finance", log, "-o", run])
     # its own summary has groups of the first, the second is any column
-    for label in ("scenario_type", "dialogue"):
+    for label in ("scenario_type", "dialog_id"):
         for more in ((), ("--cluster", "file"), ("--format", "csv")):
             done = fastscore_command(["summary", run, "--by", label, *more])
             assert done.returncode == 2
