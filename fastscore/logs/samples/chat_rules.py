@@ -424,9 +424,11 @@ def has_keys_of(record: Record, source: Source) -> bool:
     if "" not in layout.dialogues and not holds_dialogues(document, layout):
         return False
     found = list(all_dialogues(document, layout))
-    is_map = isinstance(document, dict) and "*" in layout.dialogues
-    if is_map and len(found) == 1 and any(each is found[0] for each in document.values()):
-        return False  # one value by its key is no map of ids
+    if isinstance(document, dict) and "*" in layout.dialogues:
+        # one value by its key is no map of ids, nor are a history and its reply
+        keys = [key for key, value in document.items() if any(value is each for each in found)]
+        if len(keys) == 1 or any(map(is_of_reply, keys)):
+            return False
     for dialogue in found:
         # an array of turns by itself stands for the one that the layout names
         named = {layout.turns[0][0]: dialogue} if isinstance(dialogue, list) else dialogue

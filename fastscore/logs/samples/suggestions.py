@@ -18,6 +18,7 @@ from fastscore.logs.inputs.found_keys import (
     FoundKey,
     FoundKeys,
     Record,
+    is_of_reply,
     keys_of_others,
     nearest_key,
 )
@@ -90,12 +91,14 @@ def _suggested(
 def _own_arrays(found: FoundKeys) -> list[str]:
     """Return the arrays that are no values of a map: one of several dialogues by their ids.
 
-    Several whose objects have the same keys are dialogues each, or sides of one.
+    Several whose objects have the same keys are dialogues each, or sides of one. What is called a
+    reply is no dialogue.
     """
     by_shape: dict[tuple[str, frozenset[str]], list[str]] = {}
     for path in found.arrays:
         parent, _, name = path.rpartition(".")
-        by_shape.setdefault((parent, frozenset(found.below(path))), []).append(name)
+        if not is_of_reply(name):
+            by_shape.setdefault((parent, frozenset(found.below(path))), []).append(name)
     return [
         f"{parent}.{name}" if parent else name
         for (parent, _), names in by_shape.items()

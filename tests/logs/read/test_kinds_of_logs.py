@@ -403,3 +403,13 @@ def test_two_layouts_that_read_a_log_in_different_ways_are_named(tmp_path: Path)
     path = write(tmp_path / "log.jsonl", [{"messages": chat(), "conversations": other}])
     (file,) = fastscore.inspect(path).files
     assert file.unfit["preference_shift"].endswith("different ways: openai, sharegpt.")
+
+
+def test_a_reply_in_an_array_of_its_own_is_no_dialogue(options: Any, tmp_path: Path) -> None:
+    row = {"llm.input_messages": chat()[:-1], "llm.output_messages": chat()[-1:]}
+    path = write(tmp_path / "log.jsonl", [row])
+    flags = proposed(path)
+    assert flags[-2:] == ["--column", "reply=llm.output_messages"]
+    assert pairs(path, options, **reading(flags)) == PAIRS
+    sides = {"model_a": "m", "conversation_a": chat(), "conversation_b": chat(2)}
+    assert not proposed(write(path, [sides]))
