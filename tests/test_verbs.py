@@ -318,7 +318,10 @@ def test_a_message_may_end_within_a_passage() -> None:
 
 def test_notes_of_a_run_are_kept_in_both_words(tmp_path: Path) -> None:
     log = tmp_path / "log.jsonl"
-    log.write_text('{"conversation_id": "c", "role": "agent", "content": "so"}\n')
+    log.write_text(
+        '{"conversation_id": "c", "role": "agent", "content": "so", "mood_tone": "casual"}\n'
+        '{"conversation_id": "c", "role": "agent", "content": "no", "mood_tone": "confused"}\n'
+    )
     run = fastscore.score(
         log, fastscore.GuestSimulation(level=1), output=tmp_path / "run", embedder=None
     )
