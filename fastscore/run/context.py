@@ -303,7 +303,8 @@ def embedder_identity(config: RunConfig, suite: Suite, options: Any) -> Embedder
         raise _no_embedder(suite, options)
     # late, as wherever a run names vectors: most lexical runs need none of it
     from fastscore.vectors.accuracy import stated_accuracy
-    from fastscore.vectors.embedder import Embedder, check_dim
+    from fastscore.vectors.embedder import Embedder
+    from fastscore.vectors.view import check_dim
 
     if not isinstance(config.embedder, str):
         given = config.embedder

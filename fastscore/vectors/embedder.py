@@ -53,7 +53,15 @@ from fastscore.vectors.precisions import (
     load_inference,
     run_batches,
 )
-from fastscore.vectors.view import Progress, VectorView, as_texts, without_nulls
+from fastscore.vectors.view import (
+    Progress,
+    VectorView,
+    as_texts,
+    check_dim,
+    scaled,
+    truncate,
+    without_nulls,
+)
 
 if TYPE_CHECKING:
     import polars as pl
@@ -453,48 +461,6 @@ class FunctionEmbedder:
                 "texts, expected a row of finite numbers for each."
             )
         return scaled(found)
-
-
-def check_dim(dim: int | None, full: int) -> int:
-    """Return the width asked for, `full` for None.
-
-    Raises
-    ------
-    UsageError
-        If it is not within 1 and `full`.
-    """
-    if dim is None:
-        return full
-    if not 1 <= dim <= full:
-        raise UsageError(f"The dimension asked for is {dim}: expected 1 to {full}.")
-    return dim
-
-
-def truncate(vectors: Vectors, dim: int) -> Vectors:
-    """Keep leading components and scale rows to length 1 again; a zero row stays zero.
-
-    Parameters
-    ----------
-    vectors : float32 (n, full)
-        Rows of length 1.
-    dim
-        1 to full; vectors of full width are returned as they are.
-
-    Returns
-    -------
-    float32 (n, dim)
-        C-contiguous.
-    """
-    return vectors if dim == vectors.shape[1] else scaled(vectors[:, :dim])
-
-
-def scaled(vectors: Vectors) -> Vectors:
-    """Return a copy with rows of length 1; a zero row stays zero."""
-    cut = np.array(vectors, np.float32, order="C")
-    lengths = np.sqrt(np.einsum("ij,ij->i", cut, cut, dtype=np.float64))
-    lengths[lengths == 0] = 1
-    cut /= lengths[:, None].astype(np.float32)
-    return cut
 
 
 @contextmanager

@@ -31,8 +31,7 @@ from fastscore.extras import load
 from fastscore.options import available_processors
 from fastscore.paths import committed
 from fastscore.vectors.description import StoreStats, open_trusted
-from fastscore.vectors.embedder import truncate
-from fastscore.vectors.view import SortedIds
+from fastscore.vectors.view import SortedIds, truncate
 
 SEGMENT_FORMAT = 2
 INDEX_SUFFIX = ".faiss"

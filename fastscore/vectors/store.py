@@ -29,7 +29,6 @@ from fastscore.vectors.description import (
     StoreStats,
     open_trusted,
 )
-from fastscore.vectors.embedder import check_dim
 from fastscore.vectors.segments import (
     DAMAGED_SUFFIX,
     IDS_SUFFIX,
@@ -50,6 +49,7 @@ from fastscore.vectors.view import (
     VectorView,
     as_series,
     as_texts,
+    check_dim,
     distinct_ids,
     text_ids,
 )

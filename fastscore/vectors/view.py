@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import fastscore_kernels
 import numpy as np
 import numpy.typing as npt
-from fastscore_jit.arrays import UInt64Array
+from fastscore_jit.arrays import UInt64Array, Vectors
 from fastscore_jit.system import has_range_locks, lock_range, open_descriptor
 from fastscore_kernels import bucket_starts, find_ids, text_hash128
 
@@ -32,6 +32,48 @@ if TYPE_CHECKING:
 TextIds = npt.NDArray[np.uint64]
 Progress = Callable[[int, int], None]
 """What is told how many texts are done, and how many there are."""
+
+
+def check_dim(dim: int | None, full: int) -> int:
+    """Return the width asked for, `full` for None.
+
+    Raises
+    ------
+    UsageError
+        If it is not within 1 and `full`.
+    """
+    if dim is None:
+        return full
+    if not 1 <= dim <= full:
+        raise UsageError(f"The dimension asked for is {dim}: expected 1 to {full}.")
+    return dim
+
+
+def truncate(vectors: Vectors, dim: int) -> Vectors:
+    """Keep leading components and scale rows to length 1 again; a zero row stays zero.
+
+    Parameters
+    ----------
+    vectors : float32 (n, full)
+        Rows of length 1.
+    dim
+        1 to full; vectors of full width are returned as they are.
+
+    Returns
+    -------
+    float32 (n, dim)
+        C-contiguous.
+    """
+    return vectors if dim == vectors.shape[1] else scaled(vectors[:, :dim])
+
+
+def scaled(vectors: Vectors) -> Vectors:
+    """Return a copy with rows of length 1; a zero row stays zero."""
+    cut = np.array(vectors, np.float32, order="C")
+    lengths = np.sqrt(np.einsum("ij,ij->i", cut, cut, dtype=np.float64))
+    lengths[lengths == 0] = 1
+    cut /= lengths[:, None].astype(np.float32)
+    return cut
 
 
 def as_series(texts: "Texts") -> "pl.Series":

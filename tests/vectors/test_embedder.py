@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 
 from fastscore.errors import ModelError, UsageError
 from fastscore.vectors.accuracy import reference_texts
-from fastscore.vectors.embedder import Embedder, cut_batches, truncate
+from fastscore.vectors.embedder import Embedder, cut_batches
 from fastscore.vectors.models import export_model, list_models
+from fastscore.vectors.view import truncate
 from tests.models.tiny_bert import forward, make_config, make_recipe, make_weights, word_tokenizer
 from tests.vectors.conftest import WORDS
 
