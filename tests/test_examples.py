@@ -97,8 +97,8 @@ def more_turns_of_a_group(folder: Path, shown: str) -> None:
 
 
 def a_wrong_order(folder: Path, shown: str) -> None:
-    name = shown.split("\n")[0].rpartition("@")[0]
-    (path,) = folder.rglob(f"exp4/{name}.csv")
+    place = re.findall(r"logs/(exp\d/\S+\.csv)", shown)[0]
+    path = folder / "logs" / place
     rows = list(csv.DictReader(path.open(encoding="utf-8", newline="")))
     case = next(json.loads(row["content"]) for row in rows if row["name"] == "test_case_info")
     target = {item["name"] for item in case["target_order"]["order_items"]}
