@@ -61,13 +61,7 @@ def hash_bytes(data: bytes | memoryview) -> str:
 
 
 def hash_file(path: Path) -> str:
-    """Return the hash of a file's bytes, hexadecimal.
-
-    Raises
-    ------
-    OSError
-        The file cannot be read.
-    """
+    """Return the hash of a file's bytes, hexadecimal."""
     # one small buffer that stays in the cache: separate blocks take twice the processor time
     with path.open("rb", buffering=0) as stream:
         return hashlib.file_digest(stream, ContentHash).hexdigest()
@@ -90,22 +84,7 @@ def _plain(path: str, stop: int) -> io.FileIO:
 def hash_part(
     path: str, start: int, stop: int, blocks: Sequence[bytes] = (), open_file: OpenFile = _plain
 ) -> bytes:
-    """Return the hash (`BlockHash`) of a file's bytes from ``start`` to ``stop``.
-
-    Parameters
-    ----------
-    path, start, stop
-        The part.
-    blocks
-        The hashes of its first `whole_blocks`, which are not read.
-    open_file
-        Opens the file.
-
-    Raises
-    ------
-    OSError
-        The file cannot be read.
-    """
+    """Return the hash (`BlockHash`) of a file's bytes from ``start`` to ``stop``."""
     digest = BlockHash(start)
     if blocks:
         first = whole_blocks(start, stop).start

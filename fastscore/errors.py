@@ -139,13 +139,7 @@ def listed(names: Sequence[str], most: int = MOST_LISTED, between: str = ", ") -
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Suggest the known name that is most similar to an unknown one, and list known names.
-
-    Returns
-    -------
-    str
-        ``Did you mean 'x'? Known: 'a', 'x'.`` or only the second sentence.
-    """
+    """Suggest the known name that is most similar to an unknown one, and list known names."""
     names = sorted(known)
     close = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
     others = f"Known: {listed([*map(repr, names)])}."

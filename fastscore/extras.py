@@ -37,15 +37,7 @@ def install_command(extra: str) -> str:
 
 
 def missing_package(module: str, purpose: str) -> UsageError:
-    """Return the error for a module that is not installed.
-
-    Parameters
-    ----------
-    module
-        One of `EXTRAS`.
-    purpose
-        The feature that needs it, as the beginning of a sentence: ``"The test"``.
-    """
+    """Return the error for a module that is not installed."""
     return UsageError(
         f"{purpose} needs the package {module}, which is not installed.",
         f"Run: {install_command(_EXTRA_OF[module])}",
@@ -58,39 +50,21 @@ def is_installed(module: str) -> bool:
 
 
 def require(extra: str, purpose: str) -> None:
-    """Raise an error if a module of an extra is missing.
-
-    Raises
-    ------
-    UsageError
-        Names the first missing module, and the command that installs it.
-    """
+    """Raise an error if a module of an extra is missing."""
     for module in EXTRAS[extra]:
         if not is_installed(module):
             raise missing_package(module, purpose)
 
 
 def load(module: str, purpose: str) -> Any:
-    """Import a module of an extra, or a part of one (``"scipy.stats"``).
-
-    Raises
-    ------
-    UsageError
-        It is not installed.
-    """
+    """Import a module of an extra, or a part of one (``"scipy.stats"``)."""
     with explained(purpose):
         return importlib.import_module(module)
 
 
 @contextmanager
 def explained(purpose: str) -> Iterator[None]:
-    """Convert the failed import of an extra's module to an error with the install command.
-
-    Raises
-    ------
-    UsageError
-        The body imported a module that is not installed.
-    """
+    """Convert the failed import of an extra's module to an error with the install command."""
     try:
         yield
     except ModuleNotFoundError as error:
@@ -117,13 +91,7 @@ def _installed() -> Any:
 
 
 def installed_version(package: str) -> str:
-    """Return the version of an installed package, without parsing its metadata.
-
-    Raises
-    ------
-    importlib.metadata.PackageNotFoundError
-        It is not installed.
-    """
+    """Return the version of an installed package, without parsing its metadata."""
     written = metadata.distribution(package).read_text("METADATA") or ""
     found = re.search(r"^Version: *(\S+)", written, re.MULTILINE)
     return found[1] if found else metadata.version(package)

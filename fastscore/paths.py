@@ -25,11 +25,6 @@ def cache_root() -> Path:
     """Return the cache folder: ``$FASTSCORE_CACHE``, else the platform's cache folder.
 
     The folder is not created here.
-
-    Raises
-    ------
-    UsageError
-        The variable is not a valid folder name, or there is no home folder.
     """
     named = os.environ.get("FASTSCORE_CACHE")
     if named:
@@ -66,13 +61,7 @@ def shown_path(path: str | os.PathLike[str]) -> str:
 
 
 def check_path(path: str | os.PathLike[str]) -> None:
-    """Refuse a path that is not UTF-8.
-
-    Raises
-    ------
-    UsageError
-        It is not.
-    """
+    """Refuse a path that is not UTF-8."""
     if not is_utf8(path):
         raise UsageError(
             f"The name '{shown_path(path)}' is not UTF-8: no table or message can hold it.",
@@ -100,24 +89,7 @@ _HEAD_BYTES = 1 << 16
 def check_output(
     path: Path, kind: str, own: Collection[str] = (), *, begins: str = "", alone: bool = False
 ) -> None:
-    """Refuse to write where anything else is than what the same command writes.
-
-    Parameters
-    ----------
-    path
-        A folder; with `begins` a file, which has that in its head.
-    kind
-        What is written, in words.
-    own
-        Names of what it has in the folder, with ``*`` for any letters.
-    alone
-        Whether nothing else may be beside it: the folder is about to be cleared.
-
-    Raises
-    ------
-    RunConflictError
-        Something else is there.
-    """
+    """Refuse to write where anything else is than what the same command writes."""
     if not path.exists() or (path.is_dir() and not any(path.iterdir())):
         return
     if path.is_dir() == bool(begins):

@@ -71,27 +71,7 @@ def signature(
     embedder: EmbedderIdentity | None,
     reading: Sequence[str] = (),
 ) -> str:
-    """Return the signature of a suite's numbers with some options.
-
-    Parameters
-    ----------
-    suite, options, embedder
-        Everything that affects the numbers of given rows.
-    reading
-        Everything that affects the rows, as ``name=value``, such as the column map.
-
-    Returns
-    -------
-    str
-        For example ``fastscore=0.1.0|suite=score_dialogue.1|lex_weight=0.5|...|embedder=none``.
-
-    Raises
-    ------
-    UsageError
-        A file that an option names cannot be read.
-    ModelError
-        A masked language model that an option names is not exported.
-    """
+    """Return the signature of a suite's numbers with some options."""
     parts = [f"{PACKAGE}={__version__}", f"suite={suite.name}.{suite.version}"]
     parts += [
         f"{field.name}={_signed_value(field, options)}"

@@ -32,13 +32,7 @@ def drawing_settings(settings: Mapping[str, Any]) -> Iterator[None]:
 
 
 def svg_of(figure: "Figure") -> str:
-    """Write a figure as SVG, with coordinates to a hundredth of a point, without unused elements.
-
-    Returns
-    -------
-    str
-        The element ``svg``, equal for equal figures.
-    """
+    """Write a figure as SVG, to a hundredth of a point, without unused elements."""
     from matplotlib.backends.backend_svg import FigureCanvasSVG  # late: an extra
 
     canvas: Any = FigureCanvasSVG(figure)

@@ -70,20 +70,7 @@ class UnpackingError(ValueError):
 
 
 def unpack(content: bytes, suffix: str) -> bytes:
-    """Return the unpacked content of a compressed file.
-
-    Parameters
-    ----------
-    content
-        The file's bytes.
-    suffix
-        Its compression: one of `SUFFIXES`.
-
-    Raises
-    ------
-    UnpackingError
-        It is damaged, ends early, or becomes more than `USUAL_RATIO` times as large.
-    """
+    """Return the unpacked content of a compressed file."""
     parts, size = [], 0
     try:
         for part in unpacked(io.BytesIO(content).read, SUFFIXES[suffix]):
@@ -101,22 +88,7 @@ def unpack(content: bytes, suffix: str) -> bytes:
 
 
 def unpacked(read: Read, compression: Compression, size: int = 1 << 20) -> Iterator[bytes]:
-    """Yield the unpacked content of a file.
-
-    Parameters
-    ----------
-    read
-        Reads the file.
-    compression
-        Its compression. Uncompressed content is yielded unchanged.
-    size
-        Maximum bytes yielded per step; more for zstd.
-
-    Raises
-    ------
-    DamageError
-        After the last bytes that could be unpacked.
-    """
+    """Yield the unpacked content of a file."""
     if compression == "gz":
         return _gunzip(read, size)
     if compression == "zst":

@@ -59,13 +59,7 @@ class ScorerEnvironment:
 
 
 def read_environment() -> ScorerEnvironment:
-    """Read the variables as they are now; an empty one counts as unset.
-
-    Raises
-    ------
-    UsageError
-        If a variable that holds a number does not, or one beyond what is taken.
-    """
+    """Read the variables as they are now; an empty one counts as unset."""
     return ScorerEnvironment(
         embedder=os.environ.get("EMBEDDER_NAME", "").strip() or DEFAULT_EMBEDDER,
         dim=_whole("EMBED_DIM", DEFAULT_DIM),
@@ -133,13 +127,7 @@ _vectors: OrderedDict[Key, Vectors] = OrderedDict()
 
 
 def load_embedder(name: str) -> Embedder:
-    """Return the process's embedder of that name; a hub id stands for the recipe that names it.
-
-    Raises
-    ------
-    ModelError
-        If the model is unknown, not exported or damaged.
-    """
+    """Return the process's embedder of that name; a hub id stands for the recipe that names it."""
     with _lock:
         if name not in _embedders:
             try:
@@ -165,13 +153,7 @@ def view_texts(texts: pl.Series, environment: "ScorerEnvironment") -> VectorView
 
 
 def judge_texts(texts: pl.Series, model: str, environment: "ScorerEnvironment") -> VectorView:
-    """Return the logarithms of distinct texts' pseudo-perplexities, a vector of width 1 each.
-
-    Raises
-    ------
-    ModelError
-        If the masked language model is not exported, or damaged.
-    """
+    """Return the logarithms of distinct texts' pseudo-perplexities, a vector of width 1 each."""
     with _lock:
         if model not in _judges:
             _judges[model] = PerplexityModel(model)

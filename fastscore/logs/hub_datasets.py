@@ -42,15 +42,7 @@ class Place:
 
 
 def find_place(url: str) -> Place:
-    """Return the place of an address, resolved to the current commit.
-
-    Raises
-    ------
-    UsageError
-        The address is not valid.
-    InputError
-        The hub has no such data set or revision, denies it, or cannot be reached.
-    """
+    """Return the place of an address, resolved to the current commit."""
     named = _ADDRESS.fullmatch(url)
     if named is None or _QUERY.search(url):
         raise UsageError(
@@ -63,13 +55,7 @@ def find_place(url: str) -> Place:
 
 
 def find_file(place: Place) -> "HubFile | None":
-    """Return the file at a place, None if there is none.
-
-    Raises
-    ------
-    InputError
-        As `find_place`.
-    """
+    """Return the file at a place, None if there is none."""
     from fastscore_models import hub
 
     with _explained():
@@ -77,13 +63,7 @@ def find_file(place: Place) -> "HubFile | None":
 
 
 def list_files(place: Place, folder: str) -> "list[HubFile]":
-    """List the files below a folder of a place's data set.
-
-    Raises
-    ------
-    InputError
-        As `find_place`.
-    """
+    """List the files below a folder of a place's data set."""
     from fastscore_models import hub
 
     with _explained():
@@ -91,15 +71,7 @@ def list_files(place: Place, folder: str) -> "list[HubFile]":
 
 
 def download(url: str, size: int, hash: str, path: Path) -> None:
-    """Download a file of a pinned address unless it is cached.
-
-    Raises
-    ------
-    InputError
-        As `find_place`, or the downloaded file does not match.
-    OSError
-        The folder cannot be written.
-    """
+    """Download a file of a pinned address unless it is cached."""
     from fastscore_models import hub
 
     place = find_place(url)

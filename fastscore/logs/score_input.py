@@ -67,15 +67,7 @@ class ScoreInput:
 
     @classmethod
     def of(cls, source: Any, format: Format | None = None) -> "ScoreInput":
-        """Return the input for a caller's argument. The format is for paths without a known suffix.
-
-        Raises
-        ------
-        UsageError
-            The argument has an unsupported type.
-        InputError
-            It is empty, or a frame that cannot be read as Arrow.
-        """
+        """Return a caller's input. The format is for paths without a known suffix."""
         if isinstance(source, str | os.PathLike):
             return cls(paths=(os.fspath(source),), format=format)
         if hasattr(source, "read") and not _is_frame(source):
@@ -120,13 +112,7 @@ class ScoreInput:
         return FRAME_NAME if self.is_frame else ", ".join(self.paths)
 
     def logs(self, source: Source, suite: str) -> tuple["ScoreInput", str]:
-        """Return the files to read as a suite's logs, and notes about them.
-
-        Raises
-        ------
-        InputError
-            Paths contain no file that the source reads.
-        """
+        """Return the files to read as a suite's logs, and notes about them."""
         files = () if self.is_frame else self._files(source)
         try:
             if self.is_frame:
@@ -160,13 +146,7 @@ class ScoreInput:
         return (row for file in files for row in read_records(file, source))
 
     def read(self, source: Source, *, threads: int = 1) -> Iterator[Part]:
-        """Read it by a source's columns, in order. Memory is bounded by a few batches.
-
-        Raises
-        ------
-        InputError
-            When a part of it cannot be read.
-        """
+        """Read it by a source's columns, in order. Memory is bounded by a few batches."""
         if self.frame is not None:
             return read_frame(self.frame, source)
         if self.rows:
@@ -181,23 +161,7 @@ class ScoreInput:
 def read_frame(
     frame: pl.DataFrame, source: Source, *, first_line: int = 1, has_places: bool = False
 ) -> Iterator[Part]:
-    """Read a frame. Its rows count as lines.
-
-    Parameters
-    ----------
-    frame, source
-        The frame and the declared columns.
-    first_line
-        The line of the first row.
-    has_places
-        Whether the columns ``file`` (text) and ``line`` (integers), if the frame has both, are the
-        places of its rows. Rows with a null in one of them keep their row number.
-
-    Raises
-    ------
-    InputError
-        When the frame lacks a required column, or has a column of an unusable type.
-    """
+    """Read a frame. Its rows count as lines."""
     advice = "Cast the column to that type first."
     held = stored_source(source)
     stored = check_stored(FRAME_NAME, frame.schema, held.columns, advice)
@@ -237,13 +201,7 @@ def _with_places(part: Part, raw: pl.DataFrame, first_line: int) -> Part:
 
 
 def _read_objects(rows: Iterable[Any], source: Source) -> Iterator[Part]:
-    """Read rows given as dicts, by the rules of JSON Lines. Their numbers count as lines.
-
-    Raises
-    ------
-    InputError
-        When a row contains a value that JSON cannot represent.
-    """
+    """Read rows given as dicts, by the rules of JSON Lines. Their numbers count as lines."""
     streams = [(0, chat_lines(read_lines(row_blocks(rows)), source, FRAME_NAME, "jsonl"))]
     own = line_source(source, "jsonl")
     for part in read_streams(streams, (FRAME_NAME,), own, threads=1):
@@ -297,24 +255,7 @@ class LogsWarning(UserWarning):
 
 
 def scan_rows(read: ReadParts, source: Source, name: str) -> pl.LazyFrame:
-    """Scan rows lazily.
-
-    Parameters
-    ----------
-    read
-        Returns the parts of a source, from the start at each call.
-    source
-        The columns.
-    name
-        The input's name in query plans.
-
-    Returns
-    -------
-    pl.LazyFrame
-        The columns of `row_schema`, in input order. Projections, predicates and row limits of a
-        query are pushed down into reading. A `RejectsWarning` at the end reports the number of
-        skipped lines.
-    """
+    """Scan rows lazily."""
 
     def rows(
         names: list[str] | None, predicate: pl.Expr | None, limit: int | None, _: int | None

@@ -454,13 +454,7 @@ def _with_raters(frames: Sequence[pl.DataFrame], files: Sequence[str]) -> pl.Dat
 
 
 def with_keys(ratings: pl.DataFrame) -> pl.DataFrame:
-    """Add ``thing``, what was rated: dialogue and model, and its place where that is not enough.
-
-    Raises
-    ------
-    InputError
-        A rater scored a thing twice, or it cannot be told which model's dialogue was scored.
-    """
+    """Add ``thing``, what was rated: dialogue and model, and its place where that is not enough."""
     models = pl.col("model").drop_nulls()
     lacking = ratings.filter(pl.col("model").is_null() & (models.n_unique().over("dialogue") > 1))
     if lacking.height:
@@ -559,15 +553,7 @@ _NAMES = {
 
 
 def show_agreement(found: Agreement, *, format: Format = "table") -> None:
-    """Print the agreement of raters.
-
-    Parameters
-    ----------
-    found
-        Their agreement.
-    format
-        ``csv`` and ``json`` contain every value at full precision.
-    """
+    """Print the agreement of raters."""
     if format == "json":
         content = {
             "raters": list(found.raters),

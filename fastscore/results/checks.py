@@ -105,34 +105,7 @@ def check(
     cluster: str | None = None,
     different_signatures: bool = False,
 ) -> list[Check]:
-    """Check a run.
-
-    A drop is the difference that `compare` computes, with its interval. It fails if a one-sided
-    test, adjusted for skewness, finds it above its limit, at a level of 5 % over all drop limits
-    (Holm). It passes if the whole 95 % interval is within the limit. Otherwise it is undecided.
-    A margin passes if the one-sided tests of `compare` find the mean within it, else it fails.
-
-    Parameters
-    ----------
-    run
-        The run that is checked.
-    limits
-        What it must keep to.
-    against
-        The run to compare it with.
-    pair_by, unpaired, cluster
-        As in `compare`.
-    different_signatures
-        Whether runs that were made in different ways are compared.
-
-    Raises
-    ------
-    UsageError
-        Nothing to check, an unknown metric, limits of another run without one, or runs that do
-        not compare.
-    RunError
-        Files of a run are no longer what was committed.
-    """
+    """Check a run."""
     if not any(limits.of_metrics) and limits.rejects is None and limits.missing is None:
         raise UsageError(
             "There is nothing to check.",
@@ -414,13 +387,7 @@ _KINDS: dict[str, type] = {
 
 
 def read_table(path: Path) -> Mapping[str, Any]:
-    """Read the table ``check`` of a TOML file, empty where it has none.
-
-    Raises
-    ------
-    UsageError
-        No TOML, an unknown key, or a value of another kind.
-    """
+    """Read the table ``check`` of a TOML file, empty where it has none."""
     content = read_toml(path)
     table = content.get("check", {})
     if not isinstance(table, dict):
@@ -450,28 +417,7 @@ def read_limits(
     missing: str | None,
     fail_undecided: bool,
 ) -> CheckLimits:
-    """Read the limits of a suite's metrics; flags win over the table.
-
-    Parameters
-    ----------
-    suite
-        The run's suite: its name and a full stop may precede a metric.
-    given
-        The table `read_table` returns.
-    minimum, maximum, nulls, drops, no_worse, equal
-        Flags, ``METRIC=VALUE`` each.
-    rejects
-        The largest share of rejected lines.
-    missing
-        The largest share or number of dialogues of the other run that may be missing.
-    fail_undecided
-        Whether what is undecided fails.
-
-    Raises
-    ------
-    UsageError
-        What is no number, or no share where one is expected.
-    """
+    """Read the limits of a suite's metrics; flags win over the table."""
     rejected = rejects if rejects is not None else given.get("max_rejects")
     lost = missing if missing is not None else given.get("max_missing")
     return CheckLimits(

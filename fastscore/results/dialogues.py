@@ -84,11 +84,6 @@ class Dialogues:
         """Return the row of the dialogue with a name, or with a unique part of one.
 
         An equal name counts before one that begins so, and that before one that contains it.
-
-        Raises
-        ------
-        UsageError
-            No dialogue, or several.
         """
         names = self.names
         ways = {
@@ -153,13 +148,7 @@ class Dialogues:
         ]
 
     def read(self, rows: Sequence[int]) -> list[Dialogue]:
-        """Read dialogues again from their logs: their rows, and the run's own scores.
-
-        Raises
-        ------
-        InputError
-            A log is no longer there, or no longer what it was.
-        """
+        """Read dialogues again from their logs: their rows, and the run's own scores."""
         found = []
         logs = _Logs(self.run, self.source)
         for tables in self.tables(rows):
@@ -172,13 +161,6 @@ class Dialogues:
         """Read a dialogue again, by its rows of the run's tables, and score it with its evidence.
 
         The functions are those that scored the run.
-
-        Raises
-        ------
-        InputError
-            Its log is no longer what it was.
-        UsageError
-            What the run was scored with (a model, a catalogue) is no longer what it was.
         """
         context = self._context(scores=True)
         differing = deciding_differences(self.run.signature, context.signature)
@@ -287,13 +269,7 @@ def find_log(about: Mapping[str, Any], source: Source) -> InputFile:
 
 
 def place_of_log(about: Mapping[str, Any]) -> str:
-    """Return where a log of a run is: where it was when scored, or by the name that was typed.
-
-    Raises
-    ------
-    InputError
-        It is no longer there.
-    """
+    """Return where a log of a run is: where it was when scored, or by the name that was typed."""
     name = str(about["name"])
     for place in (about.get("path", ""), name):
         if place and (is_remote(place) or Path(place).exists() or split_member(place)):

@@ -103,13 +103,7 @@ class Inference:
         repeats: str | None = None,
         **how: Any,
     ) -> "Inference":
-        """Change a suite's design as it is asked for.
-
-        Raises
-        ------
-        UsageError
-            Levels of no column, or a pattern that is no regular expression with one group.
-        """
+        """Change a suite's design as it is asked for."""
         if levels and by is None:
             raise UsageError("Levels are values of a column.", "Name the column with by.")
         pattern = pair_by if pair_by is not None and "(" in pair_by else None
@@ -260,13 +254,7 @@ def add_sides(
 
 
 def _choose_design(a: Side, b: Side, how: Inference) -> tuple[bool, list[str]]:
-    """Return whether two sides are compared by pairs, and what a reader must know of it.
-
-    Raises
-    ------
-    UsageError
-        Two runs that have no pair in common.
-    """
+    """Return whether two sides are compared by pairs, and what a reader must know of it."""
     if not how.paired:
         return False, []
     pairs = [side.sums.frame["pair"].unique() for side in (a, b)]
@@ -732,15 +720,7 @@ def _places(
 
 
 def letter_groups(ordered: Sequence[str], differ: Mapping[tuple[str, str], bool]) -> list[str]:
-    """Return letters for systems in their order: those that share one cannot be told apart.
-
-    Parameters
-    ----------
-    ordered
-        The systems, best first.
-    differ
-        By two systems, in their order, whether they differ significantly.
-    """
+    """Return letters for systems in their order: those that share one cannot be told apart."""
     n = len(ordered)
     groups: list[set[int]] = []
     for start in range(n):

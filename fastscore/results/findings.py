@@ -79,15 +79,7 @@ class GroupTests:
 def compare_groups(
     run: Run, headlines: Headlines, design: Mapping[str, Any] = MappingProxyType({})
 ) -> GroupTests:
-    """Compare the groups of each label in the headline metrics, as `compare` does.
-
-    Parameters
-    ----------
-    run, headlines
-        The run, and its headline metrics.
-    design
-        ``pair_by``, ``cluster`` and ``unpaired``, as in `compare`.
-    """
+    """Compare the groups of each label in the headline metrics, as `compare` does."""
     tests: list[Differing] = []
     p_values: list[float | None] = []
     labels, untested = [], dict[str, str]()

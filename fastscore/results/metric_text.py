@@ -56,22 +56,7 @@ def p_text(p: float | None) -> str:
 def reading_of(
     value: float | None, low: float | None, high: float | None, bands: Sequence[Band]
 ) -> str | None:
-    """Return the reading of the first band that contains a mean and its whole interval.
-
-    Parameters
-    ----------
-    value
-        A mean of the metric, as it is: not rounded.
-    low, high
-        The ends of its interval.
-    bands
-        The metric's bands, in their order.
-
-    Returns
-    -------
-    str or None
-        None without an interval, or if no band contains all of it.
-    """
+    """Return the reading of the first band that contains a mean and its whole interval."""
     if value is None or low is None or high is None:
         return None
     return next(
@@ -127,20 +112,7 @@ def write_csv(frame: pl.DataFrame) -> str:
 
 
 def find_metrics(names: Sequence[str]) -> list[Suite]:
-    """Return suites with the metrics that are named.
-
-    Parameters
-    ----------
-    names
-        Names of suites and metrics, in any order. A metric is named by its id or by the name in its
-        source document: ``M5`` finds metrics of two suites. Without a suite, all suites are
-        searched. Without a metric, each suite has all its metrics.
-
-    Raises
-    ------
-    UsageError
-        A name that is neither a suite nor a metric of the suites.
-    """
+    """Return suites with the metrics that are named."""
     asked = [name for name in names if name not in suite_names()]
     suites = [load_suite(name) for name in suite_names() if name in names or {*asked} >= {*names}]
     by_name: dict[str, set[str]] = {}

@@ -26,28 +26,7 @@ class Picture(Figure):
 
 
 def plot_metric(run: "Run", metric: str, *, by: str | None = None) -> Picture:
-    """Draw a metric of a run.
-
-    Parameters
-    ----------
-    run
-        A complete run.
-    metric
-        The metric's id.
-    by
-        Labels of dialogues, with commas between them: a mean with its 95 % interval for each of
-        their values. Without, how the values are distributed.
-
-    Returns
-    -------
-    Picture
-        A figure of matplotlib that notebooks show and ``savefig`` writes.
-
-    Raises
-    ------
-    UsageError
-        No such metric or label.
-    """
+    """Draw a metric of a run."""
     about = run.suite.metric(metric)
     figure = Picture(figsize=(6.4, 3.2), layout="constrained")
     axis = figure.add_subplot()

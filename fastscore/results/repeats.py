@@ -61,18 +61,7 @@ or cluster. If ``against`` names a second side, ``pass_k`` is the difference fro
 
 
 def pass_k(passed: npt.ArrayLike, trials: npt.ArrayLike) -> Values:
-    """Return the unbiased estimates of pass^1 to pass^k of each task, k its least number of trials.
-
-    Parameters
-    ----------
-    passed, trials
-        Shape (n_tasks,): how many of each task's trials pass, and how many there are.
-
-    Returns
-    -------
-    ndarray
-        Shape (n_tasks, k): C(passed, k) / C(trials, k).
-    """
+    """Estimate pass^1 to pass^k of each task without bias, k its least number of trials."""
     c, n = (np.asarray(each, np.float64)[:, None] for each in (passed, trials))
     drawn = np.arange(int(n.min())) if n.size else np.zeros(0)
     return np.asarray(np.cumprod(np.maximum(c - drawn, 0.0) / (n - drawn), axis=1))
@@ -113,23 +102,7 @@ def describe_repeats(
 def describe_passes(
     group: str | None, sides: Mapping[str, pl.DataFrame], metrics: Sequence[Metric]
 ) -> tuple[list[dict[str, Any]], list[str]]:
-    """Estimate pass^k of each side, and the differences of two sides over their common tasks.
-
-    Parameters
-    ----------
-    group
-        The sides' group.
-    sides
-        By name, the frame of its `Sums`, with repeats.
-    metrics
-        Metrics of one table. Those with other values than 0 and 1, or with several rows of a task
-        and repeat, have no pass^k.
-
-    Returns
-    -------
-    tuple
-        Rows of `PASS_SCHEMA`, and notes on tasks with fewer repeats than others.
-    """
+    """Estimate pass^k of each side, and the differences of two sides over their common tasks."""
     rows, notes = [], []
     for metric in metrics:
         tasks = {name: _tasks(values, metric) for name, values in sides.items()}

@@ -140,11 +140,6 @@ class Run:
         """The summary, one row a group and metric.
 
         Where an earlier release wrote other means and intervals, the tables are summarised again.
-
-        Raises
-        ------
-        RunError
-            It is missing or not what was committed.
         """
         if self.scores is not None:
             return self.scores.summary
@@ -156,13 +151,7 @@ class Run:
 
     @property
     def summary_json(self) -> str:
-        """The text of ``summary.json``: the signature, and the summary as objects.
-
-        Raises
-        ------
-        RunError
-            It is missing or not what was committed.
-        """
+        """The text of ``summary.json``: the signature, and the summary as objects."""
         text = None
         if self.scores is None:
             text = self._read_beside_parts(SUMMARY_JSON, partial(Path.read_text, encoding="utf-8"))
@@ -172,13 +161,7 @@ class Run:
 
     @property
     def rejects(self) -> pl.DataFrame:
-        """The rejected rows with place and reason, in input order.
-
-        Raises
-        ------
-        RunError
-            They are not what was committed, or another version of fastscore wrote them.
-        """
+        """The rejected rows with place and reason, in input order."""
         rejects = self._scan(REJECTS)
         self._require(REJECTS, rejects, REJECTS_TABLE)
         return rejects.collect()
@@ -207,15 +190,7 @@ class Run:
         return _Tables(tuple(self.manifest.tables), self.scan)
 
     def scan(self, name: str) -> pl.LazyFrame:
-        """Scan one table lazily, rows in input order.
-
-        Raises
-        ------
-        UsageError
-            The run has no table of this name.
-        RunError
-            A part is missing or not what was committed.
-        """
+        """Scan one table lazily, rows in input order."""
         if name not in self.manifest.tables:
             raise UsageError(
                 f"{self.path} has no table {name!r}.", did_you_mean(name, self.manifest.tables)
@@ -223,13 +198,7 @@ class Run:
         return self._scan(name)
 
     def require_declared(self) -> None:
-        """Refuse a run whose tables lack what this version's suite declares.
-
-        Raises
-        ------
-        RunError
-            Another version of fastscore wrote it.
-        """
+        """Refuse a run whose tables lack what this version's suite declares."""
         for table in self.suite.tables:
             if table.name in self.manifest.tables:
                 self._require(table.name, self.scan(table.name), table.schema)
@@ -397,13 +366,7 @@ def open_run(path: str | PathLike[str], *, verify: bool = True) -> Run:
 
 
 def as_run(run: Run | str | PathLike[str]) -> Run:
-    """Return a run, opened if it is named by its directory.
-
-    Raises
-    ------
-    UsageError
-        It is neither.
-    """
+    """Return a run, opened if it is named by its directory."""
     if isinstance(run, Run):
         return run
     if isinstance(run, str | PathLike):

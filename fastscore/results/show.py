@@ -69,30 +69,7 @@ def show_summary(
     repeats: str | None = None,
     format: Format = "table",
 ) -> None:
-    """Show the summary of a run: over all of it and by its first label, or by those named.
-
-    Parameters
-    ----------
-    run
-        A complete run.
-    by
-        Label columns of its dialogues; groups are the combinations of their values.
-    cluster
-        A column of its dialogues: the unit of the intervals in place of the dialogue.
-    metrics
-        Only these; without, all but parts.
-    everything
-        Parts and counts too, with deviations and ends of the range.
-    average
-        ``macro`` (means over rows) or ``micro`` (ratios of sums), of groups in a table.
-    baselines
-        Add the scores of trivial agents on the same log.
-    repeats
-        The column that tells repeated runs apart: pass^k of metrics that are 0 or 1 is added, over
-        the values of `cluster` as the tasks.
-    format
-        ``csv`` and ``json`` have every statistic unrounded.
-    """
+    """Show the summary of a run: over all of it and by its first label, or by those named."""
     if format == "json" and not (by or cluster or metrics or baselines or repeats):
         write(run.summary_json)
         return
@@ -259,13 +236,6 @@ def list_runs(folder: Place) -> pl.DataFrame:
     """List the runs in a folder or at an address and below, the latest first.
 
     The columns are those of `SCHEMA`.
-
-    Raises
-    ------
-    InputError
-        There is no such folder.
-    RunError
-        The store refuses.
     """
     if isinstance(folder, Address):
         from fastscore.run.remote.copy import find_runs  # late: few runs are in a store

@@ -50,13 +50,7 @@ Record = Mapping[str, Any]
 def choose_metrics(
     suite: Suite, summary: pl.DataFrame, ids: Sequence[str], *, everything: bool
 ) -> list[str]:
-    """Choose what to show of a summary: what is named, or all but parts, those of dialogues first.
-
-    Raises
-    ------
-    UsageError
-        The summary has no metric of a name.
-    """
+    """Choose what to show: what is named, or all but parts, those of dialogues first."""
     present = summary["metric"].unique(maintain_order=True).to_list()
     for metric in ids:
         if metric not in present:

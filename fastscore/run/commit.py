@@ -41,14 +41,7 @@ class Committed:
 
 @contextlib.contextmanager
 def commit_file(path: Path) -> Iterator[BinaryIO]:
-    """Open a file that appears at `path`, on disk, when the block ends without error.
-
-    Raises
-    ------
-    RunError
-        The disk is full, the folder cannot be written, or another input/output error; what stood
-        at `path` before is untouched.
-    """
+    """Open a file that appears at `path`, on disk, when the block ends without error."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with committed(path) as file:
@@ -112,13 +105,7 @@ def commit_table(path: Path, frame: pl.DataFrame, metadata: Mapping[str, str]) -
 
 
 def remove_temporaries(folder: Path) -> int:
-    """Remove what interrupted commits left below a folder; links are not followed.
-
-    Returns
-    -------
-    int
-        How many files.
-    """
+    """Remove what interrupted commits left below a folder; links are not followed."""
     removed = 0
     for parent, _, names in os.walk(folder):
         for name in filter(is_temporary, names):
@@ -191,26 +178,12 @@ def checked_bytes(content: dict[str, Any]) -> bytes:
 
 
 def read_checked(path: Path) -> dict[str, Any]:
-    """Read an object that `commit_checked` wrote, without its checksum.
-
-    Raises
-    ------
-    AlteredFileError
-        The file is no JSON object, has no checksum or another one.
-    OSError
-        The file cannot be read.
-    """
+    """Read an object that `commit_checked` wrote, without its checksum."""
     return parse_checked(path.read_bytes())
 
 
 def parse_checked(data: bytes) -> dict[str, Any]:
-    """Return the object of `checked_bytes`, without its checksum.
-
-    Raises
-    ------
-    AlteredFileError
-        As `read_checked`.
-    """
+    """Return the object of `checked_bytes`, without its checksum."""
     try:
         content = orjson.loads(data)
     except orjson.JSONDecodeError as error:
@@ -301,25 +274,7 @@ def committed_receipt(
     *,
     damaged: Callable[[str], object] = lambda name: None,
 ) -> Receipt | None:
-    """Return the receipt of a task whose outputs are as committed, or None if it must be done.
-
-    Parameters
-    ----------
-    run
-        The run directory.
-    folder
-        Where the stage's receipts are.
-    stage, index
-        The task.
-    fingerprint
-        What its receipt must be bound to, as its `fingerprint` or its `content`.
-    outputs
-        The names of the files that it must have committed.
-    optional
-        Those that it may have committed beside them.
-    damaged
-        Called with the name of an output that is there, but not as it was committed.
-    """
+    """Return the receipt of a task whose outputs are as committed, or None if it must be done."""
     receipt = load_receipt(receipt_path(folder, stage, index))
     if receipt is None or fingerprint not in (receipt.fingerprint, receipt.content):
         return None

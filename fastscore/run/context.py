@@ -285,16 +285,7 @@ def _without_vectors(suite: Suite, options: Any) -> Iterator[tuple[str, Any, Any
 
 
 def embedder_identity(config: RunConfig, suite: Suite, options: Any) -> EmbedderIdentity | None:
-    """Return what decides the run's vectors; None where the suite compares none.
-
-    Raises
-    ------
-    UsageError
-        The suite compares vectors with these options, and the embedder is turned off.
-    ModelError
-        The model is not exported, or its accuracy has not been measured in this precision and on
-        this device.
-    """
+    """Return what decides the run's vectors; None where the suite compares none."""
     if not suite.needs_vectors(options):
         return None
     if config.embedder is None and suite.runs_without_embedder:

@@ -179,17 +179,7 @@ class _Execution:
 @own_stop_flag()
 @buffers_kept()
 def execute(config: RunConfig, reporter: Reporter) -> Outcome:
-    """Score logs into a run directory, resuming what is there.
-
-    Raises
-    ------
-    UsageError
-        An unknown suite or a bad option.
-    InputError
-        Nothing matched, nothing could be read, or a dialogue spans files.
-    RunConflictError
-        The directory is held by another writer, has another signature or other inputs.
-    """
+    """Score logs into a run directory, resuming what is there."""
     with limit_memory(config.limits, "Reading the options"):
         suite, options = config.load()
     inputs = named_inputs(config, suite, reporter.note)
@@ -417,15 +407,7 @@ def _describe(
 
 @own_stop_flag()
 def preview(config: RunConfig, reporter: Reporter) -> dict[str, Any]:
-    """Say what a run would do, reading the input but writing nothing that stays.
-
-    Returns
-    -------
-    dict
-        ``signature``, ``conflict`` (why the run would be refused, where it would) and counts:
-        ``files``, ``bytes``, ``shards``, ``scored_shards`` (committed
-        already), ``texts`` (distinct), ``cached_texts`` and ``missing_texts``.
-    """
+    """Say what a run would do, reading the input but writing nothing that stays."""
     with limit_memory(config.limits, "Reading the options"):
         suite, options = config.load()
         inputs = named_inputs(config, suite, reporter.note)

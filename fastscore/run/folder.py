@@ -71,14 +71,6 @@ def open_manifest(
     One that is lost or damaged is made anew where a committed part says, by its signature, that
     the run is this one. A run keeps the signature that it was begun with, so that its receipts
     stay valid under another version of fastscore.
-
-    `check_writer` raises if another process has begun to write there. It is called before anything
-    is removed, which may be the other's. Messages name the run by `name`. Default: the folder.
-
-    Raises
-    ------
-    RunConflictError
-        The folder holds a run with another signature, or something else than a run, or links.
     """
     folder = config.output
     name = name or str(folder)
@@ -203,13 +195,7 @@ def _clear(folder: Path, suite: Suite) -> None:
 
 
 def accept_inputs(folder: Path, manifest: Manifest, plan: Plan, writer: Writer) -> None:
-    """Take a plan's inputs into the manifest, and remove parts of shards that are gone.
-
-    Raises
-    ------
-    RunConflictError
-        A file with which the run began is not among them, under no name. More files are welcome.
-    """
+    """Take a plan's inputs into the manifest, and remove parts of shards that are gone."""
     given = {entry.name for entry in plan.inputs}
     contents = {entry.content_hash for entry in plan.inputs}
     absent = [

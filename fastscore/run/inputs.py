@@ -98,13 +98,7 @@ class PlannedInputs:
 def named_inputs(
     config: RunConfig, suite: Suite, note: Callable[[str], None] = lambda _: None
 ) -> NamedInputs:
-    """Find the files that a request names, and tell how their rows are laid out.
-
-    Raises
-    ------
-    UsageError, InputError
-        As `resolve_inputs` and `screen`.
-    """
+    """Find the files that a request names, and tell how their rows are laid out."""
     source = config.source(suite)
     if config.memory is not None:
         files: tuple[InputFile, ...] = (InputFile(FRAME_NAME, "parquet", "none", 0),)
@@ -130,31 +124,7 @@ def plan_inputs(
     stage: Callable[[str, int], AbstractContextManager[StageProgress]] = _UNSHOWN.stage,
     engine: Engine | None = None,
 ) -> PlannedInputs:
-    """Keep, screen and choose what is read, and cut it into shards.
-
-    Parameters
-    ----------
-    inputs
-        The files that the request names.
-    folder
-        What can be read only once, and what is unpacked, is written below it.
-    note
-        Called with each line about files that are left aside or read in a special way.
-    stage
-        Opens the stage that shows the progress; see `Reporter.stage`.
-    engine
-        Does the tasks of planning; None for threads of this process.
-
-    Raises
-    ------
-    UsageError
-        Nothing comes from standard input.
-    InputError
-        A file cannot be read, or a dialogue spans files. What is in memory lacks what every metric
-        needs.
-    RunError
-        The folder cannot be written.
-    """
+    """Keep, screen and choose what is read, and cut it into shards."""
     config, source = inputs.config, inputs.source
     screened = inputs.screened
     if screened is None:

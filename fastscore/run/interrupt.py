@@ -52,18 +52,6 @@ def limit_memory(limits: Limits, doing: str) -> Iterator[None]:
     """Stop the tasks and kernels of this run when its process takes more memory than it may.
 
     Memory counts that stays for `RELEASE_SECONDS`; what the C library keeps is given back before.
-
-    Parameters
-    ----------
-    limits
-        What the process may take.
-    doing
-        What it does, as an error says it: "The stage 'score'".
-
-    Raises
-    ------
-    MemoryLimitError
-        It took more, even where it ended before it was stopped.
     """
     ended = threading.Event()
     found: list[int] = []

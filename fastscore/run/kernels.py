@@ -31,11 +31,6 @@ def compiled(kernels: Iterable[Kernel], reporter: Reporter) -> Iterator[None]:
     """Compile what is missing of some kernels, while the body goes on; after it they are there.
 
     A stage of its own says so: no other stage's rate counts the time.
-
-    Raises
-    ------
-    FastscoreError
-        One could not be compiled.
     """
     missing = missing_kernels(kernels)
     if not missing:

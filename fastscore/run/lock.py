@@ -28,16 +28,7 @@ _HOLDER_BYTES = 400
 
 @contextmanager
 def run_lock(folder: Path) -> Iterator[str]:
-    """Hold a run directory for writing; yields the writer's token.
-
-    Raises
-    ------
-    RunConflictError
-        Another live process holds it, its lock is a link, or it is a file. Also if the block fails
-        after the lock file was removed: the files that it lacks may be gone with another writer.
-    RunError
-        The directory cannot be made or written.
-    """
+    """Hold a run directory for writing; yields the writer's token."""
     path = folder / LOCK_NAME
     if folder.exists() and not folder.is_dir():
         raise RunConflictError(
@@ -71,13 +62,7 @@ def run_lock(folder: Path) -> Iterator[str]:
 
 
 def check_writer(folder: Path, token: str) -> None:
-    """Make sure that a run directory is still held by the writer of this token.
-
-    Raises
-    ------
-    RunConflictError
-        The lock file is gone, or is another writer's.
-    """
+    """Make sure that a run directory is still held by the writer of this token."""
     holder = _holder(folder / LOCK_NAME)
     if not holder.endswith(f"writer {token}"):
         raise _lost(folder, holder)

@@ -116,15 +116,7 @@ class Manifest:
 
 
 def read_manifest(run: Path) -> Manifest | None:
-    """Read a run directory's manifest; None where there is none.
-
-    Raises
-    ------
-    DamagedManifestError
-        The file is not as it was committed.
-    RunError
-        It was written by another version of fastscore.
-    """
+    """Read a run directory's manifest; None where there is none."""
     path = run / MANIFEST_NAME
     try:
         content = read_checked(path)

@@ -56,17 +56,7 @@ class RowCounts:
 
 
 def count_missing(frame: pl.DataFrame, source: Source, events: Events) -> RowCounts:
-    """Count what rows lack: nulls, names of their own, words that the suite knows.
-
-    Parameters
-    ----------
-    frame
-        The rows as read.
-    source
-        The source that they were read by.
-    events
-        What a suite made of them: it counts the items of arrays.
-    """
+    """Count what rows lack: nulls, names of their own, words that the suite knows."""
     counts: dict[str, int] = {}
     places = {where for column in source.columns if (where := _where(column)) is not None}
     rows_where = {where: frame[where[0]] == where[1] for where in places}
@@ -189,16 +179,7 @@ class NullCounts:
 
 
 def take_null_counts(counts: dict[str, int], unknown: pl.LazyFrame) -> list[NullCounts]:
-    """Take what columns lack out of a run's counts.
-
-    Parameters
-    ----------
-    counts
-        The run's counts.
-    unknown
-        The unknown words of all its shards, `UNKNOWN_SCHEMA`. Their totals are exact, however the
-        rows were sharded.
-    """
+    """Take what columns lack out of a run's counts."""
     ranked = (
         unknown.group_by("column", "word")
         .agg(pl.col("rows").sum())

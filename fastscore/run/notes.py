@@ -169,24 +169,7 @@ def _note_on_dialogues(
 def missing_columns(
     missing: Iterable[NullCounts], source: Source, summary: pl.DataFrame, options: Any
 ) -> list[tuple[RequiredColumn, str]]:
-    """Find the columns that are null everywhere and leave metrics that need them null.
-
-    Parameters
-    ----------
-    missing
-        What is null.
-    source
-        The source that rows were read by.
-    summary
-        The run's summary.
-    options
-        The suite's options, some of which give what a column does.
-
-    Returns
-    -------
-    list
-        Each column with what happens to metrics; those with metrics that are null come first.
-    """
+    """Find the columns that are null everywhere and leave metrics that need them null."""
     asked = [each for each in missing if each.asked]
     everywhere = {each.path for each in asked if each.null == each.asked}
     whole = summary.filter(pl.col("group") == ALL)
@@ -242,25 +225,7 @@ def note_run(
     rows: Iterable[dict[str, Any]],
     dialogues: pl.LazyFrame,
 ) -> None:
-    """Write into a run's manifest what its rows lack, and take that out of its counts.
-
-    Parameters
-    ----------
-    manifest
-        The manifest, with the run's counts and inputs.
-    suite, options
-        The suite and its options.
-    source
-        The source that its rows were read by.
-    unknown
-        The words of its rows that the suite does not know, `UNKNOWN_SCHEMA`.
-    summary
-        Its summary.
-    rows
-        Some of its rows, to name the keys that were found; read only where a metric is null.
-    dialogues
-        Its table of dialogues, without columns if the suite has none.
-    """
+    """Write into a run's manifest what its rows lack, and take that out of its counts."""
     missing = take_null_counts(manifest.counts, unknown)
     lacking = missing_columns(missing, source, summary, options)
     found = count_keys(rows, _ROWS_COUNTED) if lacking else FoundKeys()
@@ -288,19 +253,7 @@ MOST_UNPAIRED = 0.1
 def unscored_error(
     manifest: Manifest, inputs: str, reject: str | None, *, strict: bool
 ) -> InputError | None:
-    """Make the error of a run in which nothing was scored, or not all that must be, else None.
-
-    Parameters
-    ----------
-    manifest
-        The run's manifest.
-    inputs
-        What was read.
-    reject
-        What to say of its rejects.
-    strict
-        Whether every metric must have its columns.
-    """
+    """Make the error of a run in which nothing was scored, or not all that must be, else None."""
     finest = next(iter(manifest.tables))
     if not manifest.tables[finest]["rows"]:
         lines = manifest.counts.get("lines", 0) - manifest.counts.get("blank", 0)
@@ -336,17 +289,7 @@ def lost_lines(manifest: Manifest) -> tuple[int, int]:
 def refusal(
     config: RunConfig, manifest: Manifest, first_reject: pl.DataFrame | None = None
 ) -> InputError | None:
-    """Make the error of a run that counts as refused, None of any other.
-
-    Parameters
-    ----------
-    config
-        What was asked for.
-    manifest
-        The run's manifest, complete.
-    first_reject
-        Rejects of scores that are only in memory; those of a run are in its folder.
-    """
+    """Make the error of a run that counts as refused, None of any other."""
     counts = manifest.counts
     rejects, lines = lost_lines(manifest)
     where = None
@@ -421,13 +364,7 @@ _ENCODINGS = {
 
 
 def suggest_conversion(path: str, offset: int) -> str:
-    """Say how a file is converted to UTF-8, by its text around a byte that is not UTF-8.
-
-    Returns
-    -------
-    str
-        Sentences, empty if the text tells nothing.
-    """
+    """Say how a file is converted to UTF-8, by its text around a byte that is not UTF-8."""
     compression, text = _text_around(path, offset)
     name = likely_encoding(text) if text else ""
     if not name:

@@ -41,14 +41,7 @@ Place = Path | Address
 
 
 def place_of(path: str | PathLike[str]) -> Place:
-    """Return the folder or the address that a path names.
-
-    Raises
-    ------
-    UsageError
-        The path is not UTF-8. Or it is an address of no bucket, of a web server or hub, or with
-        credentials, or the library of object stores is not installed.
-    """
+    """Return the folder or the address that a path names."""
     check_path(path)
     found = _ADDRESS.fullmatch(fspath(path))
     if found is None:

@@ -33,17 +33,7 @@ class StageProgress(Protocol):
         """One more task is done; `counts` (rows, texts, ...) add up to rates."""
 
     def embedded(self, texts: int, cost: float, begun: int) -> None:
-        """Count texts that a task has embedded before it is done.
-
-        Parameters
-        ----------
-        texts
-            How many more.
-        cost
-            What they cost, in texts of mean length: short ones come first.
-        begun
-            How many more the task has begun to embed.
-        """
+        """Count texts that a task has embedded before it is done."""
 
     def lost(self, worker: str, tasks: int) -> None:
         """Count a worker that died, and the tasks that are done again for it."""

@@ -109,11 +109,6 @@ def check_workers(
     """Make sure that all workers see what this process sees; returns how many there are.
 
     Each has the run's kernels loaded then, compiled if need be, all at once.
-
-    Raises
-    ------
-    UsageError
-        One does not; the message names it and the path.
     """
     with _tokens(context) as tokens:
         sizes = {

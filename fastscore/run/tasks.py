@@ -290,15 +290,7 @@ def embed_bucket(context: RunContext, bucket: Bucket) -> Receipt:
 
 
 def count_texts_to_embed(context: RunContext, missing: int) -> int:
-    """Count the distinct texts of all shards that the store still lacks.
-
-    Parameters
-    ----------
-    context
-        The run, whose texts are collected.
-    missing
-        How many there are at most.
-    """
+    """Count the distinct texts of all shards that the store still lacks."""
     settings = _settings(context)
     buckets = _equal_buckets(-(-missing // TEXTS_PER_COUNT))
     keys = (_missing_texts(context, bucket).select(TEXT_KEY).collect() for bucket in buckets)

@@ -36,22 +36,7 @@ class Writer(Protocol):
     def restore(
         self, run: Path, fingerprints: Mapping[int, str], contents: Mapping[int, str]
     ) -> frozenset[str]:
-        """Put the committed files of planned shards into the folder.
-
-        Parameters
-        ----------
-        run
-            The folder.
-        fingerprints
-            Of the shards, by number.
-        contents
-            Their fingerprints without the names of files.
-
-        Returns
-        -------
-        frozenset
-            The fingerprints that have a receipt elsewhere than in the folder.
-        """
+        """Put the committed files of planned shards into the folder."""
 
     def reopen(self, fingerprints: Iterable[str]) -> "Writer":
         """Make receipts of these void; return the writer that commits new ones."""
@@ -97,24 +82,7 @@ class FolderWriter:
 def writing(
     output: Path, *, replaces: bool = False, note: Callable[[str], object] = lambda text: None
 ) -> Iterator[tuple[Path, Writer]]:
-    """Take up a run for writing; yields the folder of its files, and its writer.
-
-    Parameters
-    ----------
-    output
-        A folder, or an address as a path.
-    replaces
-        Whether a run in an object store is replaced.
-    note
-        Called with what there is to say.
-
-    Raises
-    ------
-    RunConflictError
-        Another process writes there.
-    RunError
-        The directory cannot be made or written, or the store refuses.
-    """
+    """Take up a run for writing; yields the folder of its files, and its writer."""
     place = place_of(output)
     if isinstance(place, Path):
         with run_lock(place) as token:

@@ -71,31 +71,7 @@ class Coefficient:
 def krippendorff_alpha(
     ratings: npt.ArrayLike, level: Level = "interval", clusters: npt.ArrayLike | None = None
 ) -> Coefficient:
-    """Return Krippendorff's alpha.
-
-    Parameters
-    ----------
-    ratings
-        Ratings by thing and rater, float64 (things, raters); NaN if there is none. Things with
-        fewer than two ratings are left out.
-    level
-        The distance of two ratings: ``interval`` squares their difference, ``ordinal`` that of
-        their mean ranks among all ratings.
-    clusters
-        A number for each thing, equal for things that are not independent; None if all are.
-
-    Returns
-    -------
-    Coefficient
-        1 minus observed / expected disagreement: 1 for perfect agreement, 0 for chance, below 0
-        for less than chance.
-
-    Notes
-    -----
-    Krippendorff, Computing Krippendorff's Alpha-Reliability (2011), section C. Its ordinal distance
-    of two values, the number of ratings from the middle of one to the middle of the other, is the
-    difference of their mean ranks.
-    """
+    """Return Krippendorff's alpha."""
     values = np.asarray(ratings, np.float64)
     usable = np.greater_equal(np.isfinite(values).sum(axis=1), 2)
     values = values[usable]
@@ -208,13 +184,6 @@ def categorical_agreement(
     `ratings` and `clusters` are those of `krippendorff_alpha`. Things with one rating count in the
     shares of categories. `categories` ascend, rated or not. Default: those that are rated. Of
     ratings between categories only the percent agreement, with Wilson's interval, has a value.
-
-    Notes
-    -----
-    (p_a - p_e) / (1 - p_e), with p_a as the mean agreement over things with two ratings. With
-    shares s_k of q categories and weights w, p_e is sum s_k^2 (Fleiss 1971) and
-    sum w / (q (q - 1)) sum s_k (1 - s_k) (Gwet 2008; with weights and missing ratings, Gwet 2014).
-    AC1 has the weight 1 for equal ratings, AC2 also 1 - (difference / range)^2 for others.
     """
     values = np.asarray(ratings, np.float64)
     rated = np.isfinite(values)
@@ -319,20 +288,7 @@ class Correlation:
 
 
 def spearman(a: npt.ArrayLike, b: npt.ArrayLike) -> Significance:
-    """Return Spearman's rank correlation rho of independent pairs, ties by mean ranks, and its p.
-
-    Parameters
-    ----------
-    a, b
-        Shape (n,) each; position i of both is one pair.
-
-    Returns
-    -------
-    Significance
-        p counts every order of up to eight values, ties included; beyond that it is Student's t
-        with n - 2 degrees of freedom. too_few_values below three pairs; zero_variance if a side is
-        constant.
-    """
+    """Return Spearman's rho of independent pairs, ties by mean ranks, and its p."""
     return _independent("spearman", a, b)
 
 
@@ -355,22 +311,6 @@ def clustered_spearman(
 
     Values are ranked within their stratum. Ranks are divided by the stratum's size and centred, and
     rho is the correlation of these grades over all strata. With one stratum it is Spearman's rho.
-
-    Parameters
-    ----------
-    a, b
-        Shape (n,) each, finite: the pairs.
-    clusters
-        Shape (n,), integers or text: pairs of different clusters are independent.
-    strata
-        Shape (n,), integers or text: pairs are compared only within a stratum. None: one stratum.
-
-    Returns
-    -------
-    Correlation
-        The interval is t on Fisher's z scale, from the jackknife by cluster. p counts every order
-        of the clusters if there are at most eight of them and each has one pair in every stratum;
-        otherwise it is the interval's t test. Fewer than three clusters have neither.
     """
     return _clustered("spearman", a, b, clusters, strata)
 

@@ -67,19 +67,7 @@ def bradley_terry(
     clusters: npt.ArrayLike,
     n_systems: int,
 ) -> BradleyTerry:
-    """Estimate the strengths of systems from preferences.
-
-    Parameters
-    ----------
-    first, second
-        int (n,): the numbers from 0 of the two systems of each pair.
-    outcomes
-        float64 (n,): 1 if the first is preferred, 0 if the second is, 0.5 for a tie.
-    clusters
-        (n,): a label of each pair, equal for pairs that are not independent.
-    n_systems
-        The number of systems.
-    """
+    """Estimate the strengths of systems from preferences."""
     i, j = np.asarray(first, np.int64), np.asarray(second, np.int64)
     y = np.asarray(outcomes, np.float64)
     labels, cluster = np.unique(np.asarray(clusters), return_inverse=True)

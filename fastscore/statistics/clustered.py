@@ -134,25 +134,7 @@ def clustered_mean(
     maximum: float | None = None,
     level: float = LEVEL,
 ) -> Estimate:
-    """Return a mean over rows with an interval that takes clusters as the units.
-
-    Parameters
-    ----------
-    sums, counts
-        Shape (n_clusters,): each cluster's sum of values, finite, and their number. A cluster
-        without a value has count 0.
-    minimum, maximum
-        The metric's range, if it has one: the interval then stays in it.
-    level
-        The confidence level.
-
-    Returns
-    -------
-    Estimate
-        No interval for fewer than three clusters (``too_few_units``) or if all units are equal
-        within the range (``zero_variance``). At an end of the range an interval of equal units is
-        that of as many Bernoulli trials.
-    """
+    """Return a mean over rows with an interval that takes clusters as the units."""
     totals, numbers = finite(sums, "sums"), finite(counts, "counts")
     (found,) = clustered_means(
         totals, numbers, (0, totals.size), minimum=minimum, maximum=maximum, level=level
@@ -171,22 +153,7 @@ def clustered_means(
     maximum: float | None = None,
     level: float = LEVEL,
 ) -> list[Estimate]:
-    """Return the estimates of `clustered_mean` for many groups of clusters.
-
-    Parameters
-    ----------
-    sums, counts
-        The clusters of all groups, one group after the other.
-    bounds
-        Where each group begins, and where the last one ends.
-    minimum, maximum, level
-        As in `clustered_mean`.
-
-    Returns
-    -------
-    list of Estimate
-        Without a value for groups of fewer than `LEAST_UNITS` clusters.
-    """
+    """Return the estimates of `clustered_mean` for many groups of clusters."""
     totals, numbers = finite(sums, "sums"), finite(counts, "counts")
     if totals.size != numbers.size:
         raise ValueError(f"sums has {totals.size} values and counts {numbers.size}")
@@ -236,15 +203,7 @@ def mean_of_units(
     minimum: float | None = None,
     maximum: float | None = None,
 ) -> Estimate:
-    """Return the estimate of `clustered_mean` for units of one value each, from their moments.
-
-    Parameters
-    ----------
-    n, mean, deviation
-        The number of values, their mean and sample standard deviation (n - 1).
-    minimum, maximum
-        As in `clustered_mean`.
-    """
+    """Return the estimate of `clustered_mean` for units of one value each, from their moments."""
     if mean is None or deviation is None or n < LEAST_UNITS:
         return Estimate(mean, n_units=n, reason="too_few_units")
     return _bounded(mean, deviation**2 / n, float(n - 1), n, minimum, maximum, LEVEL)
@@ -259,28 +218,7 @@ def clustered_difference(
     maximum: float | None = None,
     level: float = LEVEL,
 ) -> Estimate:
-    """Return the difference of two means, ``mean b - mean a``, with its interval.
-
-    Parameters
-    ----------
-    a, b
-        The two sides. If `shared`, position i of both is one cluster.
-    shared
-        Whether the sides have their clusters in common, as pairs have. The error of a cluster is
-        then the difference of its two errors. Otherwise the sides are independent.
-    minimum, maximum
-        The metric's range: the interval of the difference then stays between
-        ``-(maximum - minimum)`` and its opposite.
-    level
-        The confidence level.
-
-    Returns
-    -------
-    Estimate
-        `n_units` is the number of shared clusters, or that of the smaller side. No interval for
-        fewer than three (``too_few_units``) or without any variation (``zero_variance``):
-        `fastscore.statistics.curves` has methods for these.
-    """
+    """Return the difference of two means, ``mean b - mean a``, with its interval."""
     n_units = _units(a, b, shared=shared)
     if not a.counts.sum() or not b.counts.sum():
         return Estimate(None, n_units=n_units, reason="too_few_units")
@@ -300,18 +238,7 @@ def clustered_difference(
 
 
 def satterthwaite_degrees(shares: Values) -> float:
-    """Return Bell and McCaffrey's degrees of freedom of a mean over clusters.
-
-    Parameters
-    ----------
-    shares
-        float64 (n_clusters,): each cluster's share of the rows, summing to 1.
-
-    Returns
-    -------
-    float
-        ``n_clusters - 1`` for equal clusters, fewer if a few have most of the rows.
-    """
+    """Return Bell and McCaffrey's degrees of freedom of a mean over clusters."""
     left = _one_minus(shares)
     inverse = (shares**2).sum() - (shares**4 / left**2).sum() + ((shares**2 / left).sum()) ** 2
     return float(1.0 / inverse)
@@ -323,21 +250,7 @@ def t_quantile(degrees_of_freedom: float, level: float = LEVEL) -> float:
 
 
 def hedges_g(a: Clusters, b: Clusters, *, paired: bool) -> tuple[float, float, float] | None:
-    """Return Hedges' g of two sides and its interval from the noncentral t distribution.
-
-    Parameters
-    ----------
-    a, b
-        The two sides. If `paired`, position i of both is one cluster, with rows on both sides.
-    paired
-        Pairs are standardised by the deviation of their differences (g_z), independent sides by
-        the pooled deviation, over one value a unit.
-
-    Returns
-    -------
-    tuple or None
-        g, low and high; None for fewer than three units or without variation.
-    """
+    """Return Hedges' g of two sides and its interval from the noncentral t distribution."""
     if _units(a, b, shared=paired) < LEAST_UNITS:
         return None
     difference = b.mean - a.mean
@@ -467,18 +380,6 @@ def variance_components(
     Half the mean squared difference of two values is, in expectation, ``repeat + rest`` for one
     dialogue in two repeats, ``dialogue + rest`` for two dialogues in one repeat, and the sum of all
     three for values that share neither. In a balanced design this is the analysis of variance.
-
-    Parameters
-    ----------
-    values
-        float64 (n,): one value for each dialogue and repeat.
-    dialogues, repeats
-        int64 (n,): the dialogue and the repeat of each value, from 0.
-
-    Returns
-    -------
-    tuple
-        The three variances; a negative estimate is 0. None if there are no such pairs of values.
     """
     if not values.size:
         return None, None, None
@@ -500,21 +401,7 @@ def repeated_difference(
     minimum: float | None = None,
     maximum: float | None = None,
 ) -> Estimate:
-    """Return the difference of two means, with an interval for new dialogues and new repeats.
-
-    Parameters
-    ----------
-    first, second
-        Each side's cells: ``sums`` and ``counts`` (n_cells,), and the labels ``clusters`` and
-        ``repeats`` of each. Clusters of both sides are shared, repeats are each side's own.
-    minimum, maximum
-        The metric's range.
-
-    Returns
-    -------
-    Estimate
-        As `clustered_difference`, with the larger error of both kinds.
-    """
+    """Return the difference of two means, with an interval for new dialogues and new repeats."""
     sides = _by_label(first, second, "clusters")
     shared = bool(((sides[0].counts > 0) & (sides[1].counts > 0)).any())
     found = clustered_difference(*sides, shared=shared, minimum=minimum, maximum=maximum)

@@ -299,20 +299,7 @@ def difference_curve(
     seed: int = 0,
     repeated: Estimate | None = None,
 ) -> Curve:
-    """Choose the method by what the data are, and return the curve of ``mean b - mean a``.
-
-    Parameters
-    ----------
-    a, b, shared, minimum, maximum
-        As in `fastscore.statistics.clustered.clustered_difference`.
-    test
-        ``t``, ``permutation``, or ``auto``: exact permutations if there are at most `MOST_EXACT` of
-        them, else t. Proportions and constant pairs have tests of their own.
-    seed
-        Seed of drawn permutations.
-    repeated
-        The difference with the variance between repeats, of `repeated_difference`: its test is t.
-    """
+    """Choose the method by what the data are, and return the curve of ``mean b - mean a``."""
     bounded = minimum is not None and maximum is not None
     width = cast("float", maximum) - cast("float", minimum) if bounded else None
     found = clustered_difference(a, b, shared=shared, minimum=minimum, maximum=maximum)
@@ -372,13 +359,7 @@ def newcombe(x: int, n: int, y: int, m: int, *, level: float) -> tuple[float, fl
 
 
 def bonett_price(higher: int, lower: int, n: int, *, level: float) -> tuple[float, float]:
-    """Return Bonett and Price's interval (2012) of a difference of paired proportions.
-
-    Parameters
-    ----------
-    higher, lower
-        How many of the `n` pairs succeed on the second side only, and on the first only.
-    """
+    """Return Bonett and Price's interval (2012) of a difference of paired proportions."""
     p, q = (higher + 1) / (n + 2), (lower + 1) / (n + 2)
     half = _normal_quantile(level) * math.sqrt((p + q - (p - q) ** 2) / (n + 2))
     value = (higher - lower) / n

@@ -50,16 +50,7 @@ def rearrangements(a: Clusters, b: Clusters, *, shared: bool) -> int:
 
 
 def permutation_test(a: Clusters, b: Clusters, *, shared: bool, seed: int = 0) -> Permutation:
-    """Test whether two sides have one mean, by swapping pairs or dealing units anew.
-
-    Parameters
-    ----------
-    a, b, shared
-        As in `fastscore.statistics.clustered.clustered_difference`: sides with shared clusters swap
-        them, independent sides deal theirs anew.
-    seed
-        Seed of the rearrangements, if not all of them are counted.
-    """
+    """Test whether two sides have one mean, by swapping pairs or dealing units anew."""
     if shared:
         kept = (a.counts > 0) | (b.counts > 0)
         a, b = (Clusters(side.sums[kept], side.counts[kept]) for side in (a, b))
@@ -95,19 +86,6 @@ def wild_omnibus(
     Each unit's residuals take a random sign, so every group keeps its own spread and size, and a
     unit in several groups moves in all of them. A permutation test would mix the spreads: its error
     is above .1 for groups of unequal size and spread, even with t as its statistic.
-
-    Parameters
-    ----------
-    sums, counts
-        float64 (units, groups): each unit's sum of values and their number, 0 where it has none.
-    draws, seed
-        How many times signs are drawn, and their seed.
-
-    Returns
-    -------
-    float or None
-        ``(1 + hits) / (1 + draws)``; None for fewer than two groups with `LEAST_UNITS` units, or
-        without variation.
     """
     kept = (counts > 0).sum(axis=0) >= LEAST_UNITS
     if kept.sum() < 2:

@@ -17,11 +17,6 @@ def pair_differences(a: npt.ArrayLike, b: npt.ArrayLike) -> Values:
 
     The grid makes differences equal that differ only by the rounding of decimals, so that ranks
     are tied and variances zero where a reader of the numbers expects it.
-
-    Parameters
-    ----------
-    a, b
-        Shape (n,) each; position i of both is one pair.
     """
     first, second = paired(a, b)
     largest = max(np.abs(first).max(initial=0.0), np.abs(second).max(initial=0.0))
@@ -32,13 +27,7 @@ def pair_differences(a: npt.ArrayLike, b: npt.ArrayLike) -> Values:
 
 
 def paired(a: npt.ArrayLike, b: npt.ArrayLike) -> tuple[Values, Values]:
-    """Return two finite arrays of one length, in their order.
-
-    Raises
-    ------
-    ValueError
-        The shapes differ, or a value is not finite.
-    """
+    """Return two finite arrays of one length, in their order."""
     first, second = finite(a, "a"), finite(b, "b")
     if first.size != second.size:
         raise ValueError(f"a has {first.size} values and b {second.size}, expected pairs")
@@ -46,13 +35,7 @@ def paired(a: npt.ArrayLike, b: npt.ArrayLike) -> tuple[Values, Values]:
 
 
 def finite(values: npt.ArrayLike, name: str) -> Values:
-    """Return values as a one-dimensional float64 array.
-
-    Raises
-    ------
-    ValueError
-        They have another shape, or a value is not finite.
-    """
+    """Return values as a one-dimensional float64 array."""
     array = np.asarray(values, dtype=np.float64)
     if array.ndim != 1:
         raise ValueError(f"{name} has shape {array.shape}, expected (n,)")

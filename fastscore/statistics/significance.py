@@ -208,19 +208,7 @@ class Significance:
 
 
 def published_interval(values: npt.ArrayLike) -> tuple[float | None, float | None, float | None]:
-    """Return the mean and its 95 % interval as the published guest_simulation code has them.
-
-    Parameters
-    ----------
-    values
-        Shape (n,).
-
-    Returns
-    -------
-    tuple
-        The mean and mean ± 1.96 s / sqrt(n), with s over n. No ends for fewer than two values, no
-        mean for none. The width is 0 if all values are equal.
-    """
+    """Return the mean and its 95 % interval as the published guest_simulation code has them."""
     sample = ascending(values, "values")
     if sample.size < 2:
         return (float(sample[0]) if sample.size else None), None, None
@@ -230,18 +218,7 @@ def published_interval(values: npt.ArrayLike) -> tuple[float | None, float | Non
 
 
 def welch_t(a: npt.ArrayLike, b: npt.ArrayLike) -> Significance:
-    """Test whether two independent samples have one mean, by Welch's t (unequal variances).
-
-    Parameters
-    ----------
-    a, b
-        Shapes (n,) and (m,); t is positive if a's mean is larger.
-
-    Returns
-    -------
-    Significance
-        too_few_values below two in either; zero_variance if each is constant.
-    """
+    """Test whether two independent samples have one mean, by Welch's t (unequal variances)."""
     first, second = ascending(a, "a"), ascending(b, "b")
     reason = _no_spread(first, second)
     if reason:
@@ -267,19 +244,7 @@ def student_t(a: npt.ArrayLike, b: npt.ArrayLike) -> Significance:
 
 
 def cohens_d(a: npt.ArrayLike, b: npt.ArrayLike) -> float | None:
-    """Return Cohen's d of two independent samples, (mean a - mean b) / pooled deviation.
-
-    Parameters
-    ----------
-    a, b
-        Shapes (n,) and (m,).
-
-    Returns
-    -------
-    float or None
-        The pooled deviation is sqrt((v_a + v_b) / 2) with variances over n and m, as the published
-        guest_simulation code has it. None below two values in either, or if each is constant.
-    """
+    """Return Cohen's d of two independent samples, (mean a - mean b) / pooled deviation."""
     first, second = ascending(a, "a"), ascending(b, "b")
     if _no_spread(first, second):
         return None
@@ -288,20 +253,7 @@ def cohens_d(a: npt.ArrayLike, b: npt.ArrayLike) -> float | None:
 
 
 def mann_whitney_u(a: npt.ArrayLike, b: npt.ArrayLike) -> Significance:
-    """Test whether values of one independent sample tend to be larger, by Mann and Whitney's U.
-
-    Parameters
-    ----------
-    a, b
-        Shapes (n,) and (m,); the statistic is the number of pairs in which a's value is larger,
-        ties a half. The p-value is exact where one sample has at most 8 values and none is tied,
-        else by the normal approximation with corrections for ties and continuity.
-
-    Returns
-    -------
-    Significance
-        too_few_values if either is empty; zero_variance if all values are equal.
-    """
+    """Test whether values of one independent sample tend to be larger, by Mann and Whitney's U."""
     first, second = ascending(a, "a"), ascending(b, "b")
     if not first.size or not second.size:
         return Significance(None, None, reason="too_few_values")
@@ -316,18 +268,7 @@ def mann_whitney_u(a: npt.ArrayLike, b: npt.ArrayLike) -> Significance:
 
 
 def paired_t(a: npt.ArrayLike, b: npt.ArrayLike) -> Significance:
-    """Test whether the mean difference a - b of pairs is zero, by the paired t.
-
-    Parameters
-    ----------
-    a, b
-        Shape (n,) each; position i of both is one pair.
-
-    Returns
-    -------
-    Significance
-        too_few_values below two pairs; zero_variance if all differences are equal.
-    """
+    """Test whether the mean difference a - b of pairs is zero, by the paired t."""
     differences = pair_differences(a, b)
     reason = _no_spread(differences)
     if reason:
@@ -337,20 +278,7 @@ def paired_t(a: npt.ArrayLike, b: npt.ArrayLike) -> Significance:
 
 
 def holm(p_values: Sequence[float | None]) -> list[float | None]:
-    """Correct p-values of one family for multiplicity, by Holm's step-down procedure.
-
-    Parameters
-    ----------
-    p_values
-        Shape (n,), each in [0, 1]; None where a test gave no p-value: it is no member of the
-        family and stays None.
-
-    Returns
-    -------
-    list
-        Corrected p-values, each the largest of (family size - rank) * p over equal and lower
-        ranks, at most 1.
-    """
+    """Correct p-values of one family for multiplicity, by Holm's step-down procedure."""
     members = sorted((p, i) for i, p in enumerate(p_values) if p is not None)
     if any(not 0.0 <= p <= 1.0 for p, _ in members):
         raise ValueError(f"p-values lie in [0, 1], found {[p for p, _ in members]}")

@@ -94,17 +94,6 @@ def find_nulls(
 
     Few kinds of rows exist: each distinct rule is evaluated once for all rows, and its meaning
     for each metric is found once for each kind.
-
-    Parameters
-    ----------
-    rows
-        The columns that the rules of the metrics name.
-    metrics
-        Metrics of one table, in the order of the reasons.
-    facts
-        What holds in all rows, by name: rules of facts only are evaluated once.
-    by_reason
-        Reasons in the order in which a row lists them, before the order of metrics.
     """
     everywhere, others = _decide(metrics, facts)
     named = {f":{number}": rule for number, rule in enumerate(others)}

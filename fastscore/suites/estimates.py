@@ -89,15 +89,7 @@ def estimate_metrics(
 
 
 def estimate(sums: Sums, metrics: Sequence[Metric] | None = None) -> list[Part]:
-    """Return the parts of metrics that have a value, in the order of the metrics.
-
-    Parameters
-    ----------
-    sums
-        The dialogues.
-    metrics
-        Some of its metrics. Default: all.
-    """
+    """Return the parts of metrics that have a value, in the order of the metrics."""
     return [part for metric in metrics or sums.metrics for part in _parts(metric, sums)]
 
 

@@ -68,13 +68,7 @@ _TOKEN = re.compile(r"\\([A-Za-z]+|.)\s*|([{}^_&])|([^\\{}^_&]+)", re.DOTALL)
 
 @cache
 def plain_formula(latex: str) -> str:
-    """Return a formula in LaTeX as plain text in one line.
-
-    Raises
-    ------
-    ValueError
-        A command that is not among those above, or a brace without its partner.
-    """
+    """Return a formula in LaTeX as plain text in one line."""
     text, rest = _read(list(_TOKEN.finditer(latex)))
     if rest:
         raise ValueError(f"formula {latex!r}: a closing brace without an opening one")

@@ -18,26 +18,13 @@ _MOST = 1 << 63
 
 
 def factorize(values: pl.Series) -> tuple[Indices, pl.Series]:
-    """Give the distinct texts of a column numbers, by first appearance.
-
-    Returns
-    -------
-    tuple
-        Each row's number, int64 (n,), and the distinct texts; a null is a text of its own.
-    """
+    """Give the distinct texts of a column numbers, by first appearance."""
     codes, firsts = kernels.number_texts(values)
     return codes, values[firsts]
 
 
 def factorize_columns(columns: Sequence["TextRows"]) -> tuple[list[Indices], pl.Series]:
-    """Give the distinct texts of some columns numbers, by first appearance.
-
-    Returns
-    -------
-    tuple
-        For each column each row's number, int64 (n,); and the distinct texts of all, which should
-        be few: they are copied one by one. A null is a text of its own.
-    """
+    """Give the distinct texts of some columns numbers, by first appearance."""
     from fastscore_jit.arrow import join_rows
 
     rows = join_rows(columns)
@@ -47,18 +34,7 @@ def factorize_columns(columns: Sequence["TextRows"]) -> tuple[list[Indices], pl.
 
 
 def factorize_rows(columns: Sequence[Indices]) -> tuple[Indices, Indices]:
-    """Give distinct rows of numbers that are not negative numbers, by first appearance.
-
-    Parameters
-    ----------
-    columns
-        At least one, int64 (n,) each; the most numbers of two neighbours multiply to an int64.
-
-    Returns
-    -------
-    tuple
-        Each row's number, int64 (n,), and the first row of each number, ascending.
-    """
+    """Give distinct rows of numbers that are not negative numbers, by first appearance."""
     numbers, most = columns[0], int(columns[0].max(initial=0)) + 1
     for column in columns[1:]:
         size = int(column.max(initial=0)) + 1

@@ -193,22 +193,7 @@ class JsonValues:
 
 
 def members(values: JsonValues, keys: Sequence[str], problems: Problems) -> dict[str, JsonValues]:
-    """Find members of objects by key; of equal keys the last counts.
-
-    Parameters
-    ----------
-    values
-        Objects; the members of anything else are absent.
-    keys
-        The keys that are wanted.
-    problems
-        Where objects are noted that are not valid JSON.
-
-    Returns
-    -------
-    dict of JsonValues
-        For each key as many values as there are objects.
-    """
+    """Find members of objects by key; of equal keys the last counts."""
     found = places(values.where(values.tags == OBJECT), dict.fromkeys(keys), problems)
     return {key: found[key].values for key in keys}
 
@@ -247,18 +232,7 @@ class JsonPlaces:
 
 
 def places(values: JsonValues, shape: Shape, problems: Problems) -> JsonPlaces:
-    """Find all that a shape wants of arrays and objects, in one walk over each.
-
-    Parameters
-    ----------
-    values
-        Arrays and objects; nothing is below other values.
-    shape
-        As in `fastscore_readers.json.places`: a mapping of members, a list of one shape for
-        elements, None for the value itself.
-    problems
-        Where values are noted that are not valid JSON.
-    """
+    """Find all that a shape wants of arrays and objects, in one walk over each."""
     container = (values.tags == ARRAY) | (values.tags == OBJECT)
     until = np.where(container, values.end, 0)
     start = np.where(container, values.start, 0)
@@ -302,13 +276,7 @@ def _member(path: Callable[[int], str], key: str) -> Callable[[int], str]:
 
 
 def elements(values: JsonValues) -> tuple[JsonValues, Indices]:
-    """Find the elements of arrays.
-
-    Returns
-    -------
-    tuple
-        All elements, and for each the row of its array; anything else has no elements.
-    """
+    """Find the elements of arrays."""
     found = places(values.where(values.tags == ARRAY), [None], Problems()).each
     return found.values, found.owner
 

@@ -77,21 +77,7 @@ def collect_judged(
     scale: tuple[float, float],
     extra: Sequence[str] = (),
 ) -> Judged:
-    """Collect judge scores.
-
-    Parameters
-    ----------
-    conversations
-        Those of a run, one row each: ``conversation`` (its number from 0), ``file``, ``line``,
-        ``dialogue``, ``model`` and the log's own object ``judge``; null where there is none. A row
-        of the file may also name it by a column ``identity``, if there is one.
-    judgements
-        Rows and rejects of a judge's file, read by `judge_source`; None without one.
-    scale
-        The smallest and largest possible score.
-    extra
-        Names of more columns of the file.
-    """
+    """Collect judge scores."""
     given = _from_objects(conversations.select(*_PLACE, "judge"))
     judges: list[str] = []
     rejects = [pl.DataFrame(schema=JUDGE_REJECT_SCHEMA)]
@@ -126,24 +112,7 @@ def collect_judged(
 def list_ratings(
     rows: pl.DataFrame, scale: tuple[float, float], extra: Sequence[str] = ()
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """List the scores of a judge's file by themselves, joined to no run; verdicts on pairs too.
-
-    Parameters
-    ----------
-    rows
-        Rows that were read by `judge_source`.
-    scale
-        The smallest and largest possible score.
-    extra
-        Names of more columns with scores.
-
-    Returns
-    -------
-    tuple of pl.DataFrame
-        The scores that count, in `_RATING_COLUMNS`, and the others in `JUDGE_REJECT_SCHEMA`. Of
-        verdicts on pairs ``model`` names both models, and ``score`` is that of ``system_a``, which
-        comes first in the alphabet.
-    """
+    """List the scores of a judge's file by themselves, joined to no run; verdicts on pairs too."""
     numbered = rows.with_row_index("conversation").with_columns(
         pl.coalesce("judge", "verdict"),
         # the model that comes first in the alphabet is A, whichever side a rater saw it on

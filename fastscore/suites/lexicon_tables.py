@@ -13,20 +13,7 @@ _FILE = "lexicon.toml"
 
 
 def lexicon_content(path: str, package: str) -> bytes:
-    """Return the bytes of a lexicon.
-
-    Parameters
-    ----------
-    path
-        A file; empty for the built-in one.
-    package
-        The suite's package, which contains the built-in file.
-
-    Raises
-    ------
-    UsageError
-        The file cannot be read.
-    """
+    """Return the bytes of a lexicon."""
     if not path:
         return _built_in(package)
     try:
@@ -43,20 +30,7 @@ def _built_in(package: str) -> bytes:
 
 
 def parse_lexicon(path: str, content: bytes, required: Collection[str]) -> TomlTable:
-    """Parse what `lexicon_content` returned for a path.
-
-    Parameters
-    ----------
-    path, content
-        The file and its bytes.
-    required
-        The names at its top level: all of them, and no others.
-
-    Raises
-    ------
-    UsageError
-        The file is not TOML, lacks a name or has an unknown one.
-    """
+    """Parse what `lexicon_content` returned for a path."""
     source = path or "the built-in lexicon"
     hint = f"The built-in {_FILE} shows the layout."
     table = TomlTable(source, "", parse_toml(content, source), hint)

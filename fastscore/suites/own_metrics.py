@@ -204,13 +204,7 @@ def declared_metric(
 
 
 def source_hash(function: Function) -> str:
-    """Hash a function's source, and the functions and constants of its module that it uses.
-
-    Raises
-    ------
-    UsageError
-        There is no source: the function was typed at a prompt.
-    """
+    """Hash a function's source, and the functions and constants of its module that it uses."""
     digest = hashlib.blake2b(digest_size=8)
     for text in _sources(function, set()):
         digest.update(f"{len(text.encode())}:{text}".encode())
@@ -247,13 +241,7 @@ def _sources(function: Any, seen: set[int]) -> Iterator[str]:
 
 
 def load_metrics(given: Sequence["str | OwnMetric"], suite: str) -> tuple[OwnMetric, ...]:
-    """Return own metrics of a suite: decorated functions, files of them, or entry points' names.
-
-    Raises
-    ------
-    UsageError
-        A file cannot be run, has no metric of the suite, or there is no such entry point.
-    """
+    """Return own metrics of a suite: decorated functions, files of them, or entry points' names."""
     found: list[OwnMetric] = []
     for one in given:
         if isinstance(one, OwnMetric):
@@ -305,13 +293,7 @@ def _installed(name: str) -> OwnMetric:
 
 
 def with_metrics(suite: Suite, own: Sequence[OwnMetric]) -> Suite:
-    """Return a suite with more metrics: columns of its table ``dialogues``.
-
-    Raises
-    ------
-    UsageError
-        A metric has the name of a column, or a parameter that is no table and no name of one.
-    """
+    """Return a suite with more metrics: columns of its table ``dialogues``."""
     if not own:
         return suite
     taken = {column for table in suite.tables for column in table.schema}

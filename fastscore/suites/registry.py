@@ -72,21 +72,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def load_suite(name: str, own: "Sequence[OwnMetric]" = ()) -> Suite:
-    """Import a suite, and add metrics to it.
-
-    Parameters
-    ----------
-    name
-        An installed suite, or one that this process declared by ``@fastscore.suite``.
-    own
-        Metrics beside the suite's own.
-
-    Raises
-    ------
-    UsageError
-        No suite has this name, two packages declare it, or its declaration cannot be used.
-        This process is a fork that would wait for threads of its parent for ever.
-    """
+    """Import a suite, and add metrics to it."""
     if _lost:
         raise UsageError(
             "This process was forked after polars had started its threads, which no fork has.",

@@ -123,29 +123,7 @@ def summarise(
     cluster: str | None = None,
     added: Sequence[Mapping[str, Added]] | None = None,
 ) -> pl.DataFrame:
-    """Summarise tables of a suite over all rows, and by each label.
-
-    Parameters
-    ----------
-    suite, options
-        What scored them, and how.
-    tables
-        Lazy frames of the committed tables by name; read in a streaming fashion.
-    by
-        Label columns of table ``dialogues``: their combinations are the groups, in place of the
-        suite's.
-    cluster
-        A column of table ``dialogues`` whose values are the units of intervals, in place of the
-        design's.
-    added
-        By `Summarised` and table, what the rows of all parts add up to, if they were added up.
-
-    Returns
-    -------
-    pl.DataFrame
-        In `SUMMARY_SCHEMA`, ordered by group (``all`` first), value and metric as declared. Rows
-        without the label have no row in that label's group.
-    """
+    """Summarise tables of a suite over all rows, and by each label."""
     unit = (cluster,) if cluster else suite.design.unit
     if by:
         joined = pl.concat_str(pl.col(by).cast(pl.String), separator=BETWEEN)

@@ -92,13 +92,7 @@ def reference_texts() -> list[str]:
 
 
 def reference_difference(embedder: Embedder) -> float | None:
-    """Return how far the vectors of `reference_texts` are from sentence-transformers'.
-
-    Returns
-    -------
-    float or None
-        The largest absolute difference; None for a model without reference vectors.
-    """
+    """Return how far the vectors of `reference_texts` are from sentence-transformers'."""
     file = _REFERENCE / f"{embedder.name}.npz"
     if not file.is_file():
         return None
@@ -108,17 +102,7 @@ def reference_difference(embedder: Embedder) -> float | None:
 
 
 def measure_accuracy(embedder: Embedder, texts: list[str], exact: Vectors) -> Accuracy:
-    """Embed texts in the embedder's precision and compare.
-
-    Parameters
-    ----------
-    embedder
-        In the precision in question.
-    texts
-        At least two texts.
-    exact : float32 (texts, dim)
-        Their fp32 vectors.
-    """
+    """Embed texts in the embedder's precision and compare."""
     vectors = embedder.encode(texts)
     cosines = np.einsum("ij,ij->i", vectors, exact, dtype=np.float64)
     found, expected = _pair_similarities(vectors), _pair_similarities(exact)
@@ -137,22 +121,7 @@ def measure_accuracy(embedder: Embedder, texts: list[str], exact: Vectors) -> Ac
 
 
 def batch_dependence(encoder: Encoder, texts: list[str], together: Vectors) -> float:
-    """Embed some texts one by one, and in other company, and compare.
-
-    Parameters
-    ----------
-    encoder
-        An embedder, or a model of pseudo-perplexity.
-    texts
-        At least one text.
-    together : float32 (texts, dim)
-        What it made of all of them at once.
-
-    Returns
-    -------
-    float
-        The most that a component changes; in units of the component where that is above 1.
-    """
+    """Embed some texts one by one, and in other company, and compare."""
     some = np.linspace(0, len(texts) - 1, min(len(texts), _TEXTS_ALONE)).astype(int)
     alone = np.concatenate([encoder.encode([texts[row]]) for row in some])
     few = encoder.encode([texts[row] for row in some[::-1]])[::-1]
@@ -162,13 +131,7 @@ def batch_dependence(encoder: Encoder, texts: list[str], together: Vectors) -> f
 
 
 def save_accuracy(embedder: Embedder, accuracy: Accuracy) -> None:
-    """Keep a measurement beside the model, in place of an earlier one.
-
-    Raises
-    ------
-    ModelError
-        If it cannot be written.
-    """
+    """Keep a measurement beside the model, in place of an earlier one."""
     path = _path(embedder.exported.folder, accuracy.precision, accuracy.device)
     fields = asdict(accuracy)
     if accuracy.device == CPU:
@@ -189,13 +152,7 @@ def list_accuracies(folder: Path) -> list[Accuracy]:
 
 
 def stated_accuracy(embedder: Embedder) -> Accuracy | None:
-    """Return the measured accuracy of an embedder; None for fp32 on the processor.
-
-    Raises
-    ------
-    ModelError
-        If it has not been measured for this model and this version of the runtime.
-    """
+    """Return the measured accuracy of an embedder; None for fp32 on the processor."""
     precision, device = embedder.precision, embedder.device
     if precision == EXACT and device == CPU:
         return None

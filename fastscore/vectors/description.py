@@ -12,15 +12,7 @@ TRUST_VARIABLE = "FASTSCORE_TRUST_STORE"
 
 
 def open_trusted(path: Path) -> int:
-    """Open a file or folder of a store and return its descriptor.
-
-    Raises
-    ------
-    StoreError
-        Others could have written it, and ``$FASTSCORE_TRUST_STORE`` is not set.
-    OSError
-        It cannot be opened.
-    """
+    """Open a file or folder of a store and return its descriptor."""
     if os.environ.get(TRUST_VARIABLE, "0") not in ("", "0"):
         return open_descriptor(path)
     try:

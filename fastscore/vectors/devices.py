@@ -53,13 +53,7 @@ INSTALL_CUDA = (
 
 
 def check_session(session: Any, device: str) -> None:
-    """Refuse a session that does not compute on the device that was asked for.
-
-    Raises
-    ------
-    ModelError
-        ONNX Runtime fell back to another provider.
-    """
+    """Refuse a session that does not compute on the device that was asked for."""
     used = session.get_providers()
     if used[0] != DEVICES[device].provider:
         raise ModelError(

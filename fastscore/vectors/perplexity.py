@@ -90,28 +90,7 @@ class PerplexityModel:
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
     def encode(self, texts: "Texts", *, progress: Progress | None = None) -> Vectors:
-        """Compute the logarithm of each text's pseudo-perplexity.
-
-        Parameters
-        ----------
-        texts
-            Strings, a polars Series or an Arrow array, without nulls. Longer ones than the model
-            has positions for are cut.
-        progress
-            Called with (texts begun, texts in all).
-
-        Returns
-        -------
-        float32 (n, 1)
-            Natural logarithms, at least 0; NaN for a text without tokens.
-
-        Raises
-        ------
-        ModelError
-            If the model's files are damaged.
-        UsageError
-            If a text is null.
-        """
+        """Compute the logarithm of each text's pseudo-perplexity."""
         series = without_nulls(texts)
         run, tokenizer = self._load()
         sums = np.zeros(len(series))

@@ -50,15 +50,7 @@ _BFLOAT16_FLAGS = frozenset({"amx_bf16", "avx512_bf16"})
 
 
 def check_precision(precision: str) -> None:
-    """Refuse a precision that is unknown or cannot run here.
-
-    Raises
-    ------
-    UsageError
-        If there is no such precision.
-    ModelError
-        If the processor cannot compute in it.
-    """
+    """Refuse a precision that is unknown or cannot run here."""
     if precision not in PRECISIONS:
         raise UsageError(f"Unknown precision {precision!r}.", did_you_mean(precision, PRECISIONS))
     if precision == "bf16" and not _BFLOAT16_FLAGS & processor_flags():
@@ -75,15 +67,7 @@ def check_precision(precision: str) -> None:
 
 
 def check_device(device: str, precision: str) -> None:
-    """Refuse a device that is unknown, lacks its provider, or does not run a precision.
-
-    Raises
-    ------
-    UsageError
-        There is no such device, or it does not run the precision.
-    ModelError
-        The provider is not installed.
-    """
+    """Refuse a device that is unknown, lacks its provider, or does not run a precision."""
     if device not in DEVICES:
         raise UsageError(f"Unknown device {device!r}.", did_you_mean(device, tuple(DEVICES)))
     if device == CPU:
@@ -105,24 +89,7 @@ def check_device(device: str, precision: str) -> None:
 def load_inference(
     exported: "ExportedModel", precision: str, threads: int, device: str
 ) -> "Inference":
-    """Load an exported model's graph in a precision.
-
-    Parameters
-    ----------
-    exported
-        A model in the cache, its files checked.
-    precision
-        One that `check_precision` lets pass.
-    threads
-        How many threads will call the function at once.
-    device
-        One that `check_device` lets pass.
-
-    Raises
-    ------
-    ModelError
-        If the runtime is missing or cannot load the file.
-    """
+    """Load an exported model's graph in a precision."""
     if precision == "bf16":
         return run_in_openvino(exported.onnx_path, precision=precision, threads=threads)
     return run_in_onnxruntime(exported.onnx_path, device)
@@ -200,18 +167,6 @@ def run_in_onnxruntime(path: Path, device: str = CPU) -> Inference:
     A text's output is the same to the last bit in a batch of any size. ONNX Runtime itself adds up
     the tokens, and multiplies the row, of a batch of one in another order than those of several:
     so it never gets one, but the text and its double.
-
-    Parameters
-    ----------
-    path
-        The ONNX file.
-    device
-        One that `check_device` lets pass. On a GPU the last bits may differ with the batch.
-
-    Raises
-    ------
-    ModelError
-        If the file cannot be loaded, or the session does not compute on the device.
     """
     import onnxruntime
 
@@ -248,24 +203,7 @@ def run_in_onnxruntime(path: Path, device: str = CPU) -> Inference:
 
 
 def run_in_openvino(path: Path, *, precision: str, threads: int) -> Inference:
-    """Load a model into OpenVINO, which computes matrix products in a precision of its own.
-
-    Parameters
-    ----------
-    path
-        The ONNX file.
-    precision
-        ``"bf16"``: factors are rounded to bfloat16, sums stay float32.
-    threads
-        Calls that may compute at once. Of those that wait, as many are handed to OpenVINO already:
-        it begins the next without waiting for Python.
-
-    Raises
-    ------
-    ModelError
-        If the package is missing or the file cannot be loaded; from the function, if a value is
-        no number.
-    """
+    """Load a model into OpenVINO, which computes matrix products in a precision of its own."""
     openvino = import_openvino()
     settings = {
         "INFERENCE_PRECISION_HINT": precision,
@@ -308,13 +246,7 @@ def run_in_openvino(path: Path, *, precision: str, threads: int) -> Inference:
 
 
 def import_openvino() -> Any:
-    """Import OpenVINO, without what reports over the network.
-
-    Raises
-    ------
-    ModelError
-        If the package is missing.
-    """
+    """Import OpenVINO, without what reports over the network."""
     with _without_converter():
         try:
             return importlib.import_module("openvino")

@@ -86,29 +86,7 @@ def write_segment(
     vectors: npt.NDArray[np.float32],
     positions: npt.NDArray[np.intp],
 ) -> str:
-    """Write and commit a segment.
-
-    Parameters
-    ----------
-    folder
-        The store's folder.
-    ids
-        n ids.
-    vectors : float32 (m, dim)
-        Vectors in any order.
-    positions : intp (n,)
-        The row of `vectors` that each id takes.
-
-    Returns
-    -------
-    str
-        The segment's name.
-
-    Raises
-    ------
-    OSError
-        If a file could not be written; no part of the segment is visible then.
-    """
+    """Write and commit a segment."""
     faiss: Any = load("faiss", "A store of vectors")
     name = segment_name()
     index, checksums = _filled_index(vectors, positions)
@@ -171,24 +149,7 @@ class Segment:
         out: npt.NDArray[np.float32],
         rows: npt.NDArray[np.intp],
     ) -> None:
-        """Read vectors, each one checked.
-
-        Parameters
-        ----------
-        positions : intp (m,)
-            Rows of the segment.
-        out : float32 (any, width)
-            Gets the vectors, cut to its width as `truncate` does.
-        rows : intp (m,)
-            Where in `out` each of them goes.
-
-        Raises
-        ------
-        DamagedSegmentError
-            If a vector is not what was written.
-        VanishedSegmentError
-            If the segment was removed before it was read.
-        """
+        """Read vectors, each one checked."""
         as_stored = out.shape[1] == self.dim and out.flags.c_contiguous
 
         def copy(descriptor: int, part: slice) -> None:
@@ -201,15 +162,7 @@ class Segment:
         self._each_chunk(len(positions), copy)
 
     def check(self) -> None:
-        """Compare every vector with its checksum, and have FAISS open the index.
-
-        Raises
-        ------
-        DamagedSegmentError
-            If a vector is not what was written, or FAISS finds another index.
-        VanishedSegmentError
-            If the segment was removed before it was read.
-        """
+        """Compare every vector with its checksum, and have FAISS open the index."""
         every = np.arange(len(self))
         self._each_chunk(len(self), lambda file, part: self._fetch_in_order(file, every[part]))
         _check_index(self._index_path, len(self), self.dim)
@@ -250,15 +203,7 @@ class Segment:
 
 
 def open_segment(folder: Path, name: str) -> Segment:
-    """Open a segment: sizes, header and ids are checked, vectors when they are read.
-
-    Raises
-    ------
-    DamagedSegmentError
-        If a file is missing, cut, or differs from its checksum.
-    VanishedSegmentError
-        If the segment is gone.
-    """
+    """Open a segment: sizes, header and ids are checked, vectors when they are read."""
     path = folder / (name + IDS_SUFFIX)
     try:
         with os.fdopen(open_trusted(path), "rb") as file:
@@ -402,15 +347,7 @@ class OpenSegments:
             return tuple(sorted(self._damaged.items()))
 
     def refresh(self, *, afresh: bool = False) -> None:
-        """Open segments that have appeared, forget those that are gone; all anew if `afresh`.
-
-        Raises
-        ------
-        OSError
-            If the folder cannot be read.
-        StoreError
-            If a damaged segment cannot be renamed.
-        """
+        """Open segments that have appeared, forget those that are gone; all anew if `afresh`."""
         with self._lock:
             segments = {} if afresh else self._segments
             for _ in range(_ATTEMPTS):
@@ -429,13 +366,7 @@ class OpenSegments:
             raise
 
     def retrying(self, action: Callable[[], Result]) -> Result:
-        """Run `action` again when a segment was compacted away under it, or set aside.
-
-        Raises
-        ------
-        StoreError
-            If segments vanish again and again.
-        """
+        """Run `action` again when a segment was compacted away under it, or set aside."""
         vanished = 0
         while vanished < _ATTEMPTS:
             try:
@@ -451,15 +382,7 @@ class OpenSegments:
         )
 
     def count(self) -> StoreStats:
-        """Count segments, vectors, bytes, and segments set aside, by other processes too.
-
-        Raises
-        ------
-        VanishedSegmentError
-            If a segment is gone.
-        OSError
-            If the folder cannot be read.
-        """
+        """Count segments, vectors, bytes, and segments set aside, by other processes too."""
         segments = self.now()
         files = os.listdir(self.folder)
         try:

@@ -67,13 +67,7 @@ _IDS_PER_RANGE = 2**22
 
 
 def first_occurrences(segments: Sequence[Segment]) -> list[Keep]:
-    """Mark the ids that no earlier segment has.
-
-    Returns
-    -------
-    list of bool (n,)
-        For each segment, whether each of its ids is kept.
-    """
+    """Mark the ids that no earlier segment has."""
     ranges = 1 + sum(map(len, segments)) // _IDS_PER_RANGE
     bounds = np.array([2**64 * step // ranges for step in range(1, ranges)], np.uint64)
     cuts = [np.searchsorted(segment.ids.first, bounds) for segment in segments]
@@ -95,13 +89,7 @@ def first_occurrences(segments: Sequence[Segment]) -> list[Keep]:
 def merge_groups(
     segments: Sequence[Segment], keep: Sequence[Keep], rows: int
 ) -> list[list[tuple[Segment, Keep]]]:
-    """Group the segments worth rewriting: smaller than half of `rows`, or with repeats.
-
-    Returns
-    -------
-    list of groups
-        Each keeps at most `rows` vectors; a single segment without repeats is left as it is.
-    """
+    """Group the segments worth rewriting: smaller than half of `rows`, or with repeats."""
     groups: list[list[tuple[Segment, Keep]]] = []
     total = 0
     for segment, mask in zip(segments, keep, strict=True):
@@ -139,24 +127,13 @@ _IDS_PER_THREAD = 1 << 16
 
 
 def find_each(index: IdIndex, segments: list[Segment]) -> list[npt.NDArray[np.intp]]:
-    """Find each segment's ids among those wanted.
-
-    Returns
-    -------
-    list of intp (n,)
-        For each segment, the place of each of its ids in the index; -1 where it is not there.
-    """
+    """Find each segment's ids among those wanted."""
     ids = [segment.ids for segment in segments]
     return in_threads(index.find_sorted, ids, sum(map(len, segments)) // _IDS_PER_THREAD)
 
 
 def absent_ids(ids: TextIds, segments: list[Segment]) -> npt.NDArray[np.bool_]:
-    """Say which ids, in any order, no segment holds.
-
-    Returns
-    -------
-    bool (n,)
-    """
+    """Say which ids, in any order, no segment holds."""
 
     def look_up(some: TextIds) -> npt.NDArray[np.bool_]:
         wanted, _, inverse = distinct_ids(some)
@@ -561,29 +538,6 @@ def embed_missing(
 
     Texts go in windows, shortest first; a window is on disk before the next begins, so a killed
     run loses one at most.
-
-    Parameters
-    ----------
-    texts
-        Strings in any order, with repeats; nulls are ignored.
-    embedder, store
-        Of one fingerprint.
-    progress
-        Called with (texts embedded, texts to embed).
-    texts_per_append
-        The size of a window.
-
-    Returns
-    -------
-    int
-        How many texts were embedded.
-
-    Raises
-    ------
-    StoreError
-        If vectors could not be written.
-    ModelError
-        If the model's files are damaged.
     """
     distinct = as_series(texts).drop_nulls().unique()
     ids = text_ids(distinct)

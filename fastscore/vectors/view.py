@@ -35,13 +35,7 @@ Progress = Callable[[int, int], None]
 
 
 def check_dim(dim: int | None, full: int) -> int:
-    """Return the width asked for, `full` for None.
-
-    Raises
-    ------
-    UsageError
-        If it is not within 1 and `full`.
-    """
+    """Return the width asked for, `full` for None."""
     if dim is None:
         return full
     if not 1 <= dim <= full:
@@ -50,20 +44,7 @@ def check_dim(dim: int | None, full: int) -> int:
 
 
 def truncate(vectors: Vectors, dim: int) -> Vectors:
-    """Keep leading components and scale rows to length 1 again; a zero row stays zero.
-
-    Parameters
-    ----------
-    vectors : float32 (n, full)
-        Rows of length 1.
-    dim
-        1 to full; vectors of full width are returned as they are.
-
-    Returns
-    -------
-    float32 (n, dim)
-        C-contiguous.
-    """
+    """Keep leading components and scale rows to length 1 again; a zero row stays zero."""
     return vectors if dim == vectors.shape[1] else scaled(vectors[:, :dim])
 
 
@@ -77,18 +58,7 @@ def scaled(vectors: Vectors) -> Vectors:
 
 
 def as_series(texts: "Texts") -> "pl.Series":
-    """Take texts as a polars string column.
-
-    Parameters
-    ----------
-    texts
-        A polars Series, an Arrow array (anything with the PyCapsule interface), or strings.
-
-    Raises
-    ------
-    TypeError
-        If the values are not strings.
-    """
+    """Take texts as a polars string column."""
     import polars as pl
 
     if isinstance(texts, str):
@@ -109,13 +79,7 @@ def as_series(texts: "Texts") -> "pl.Series":
 
 
 def as_texts(texts: object) -> "pl.Series":
-    """Take texts of a user as `as_series` does.
-
-    Raises
-    ------
-    UsageError
-        If the values are not strings.
-    """
+    """Take texts of a user as `as_series` does."""
     try:
         return as_series(texts)
     except TypeError as error:
@@ -126,13 +90,7 @@ def as_texts(texts: object) -> "pl.Series":
 
 
 def without_nulls(texts: "Texts") -> "pl.Series":
-    """Take texts as `as_series` does.
-
-    Raises
-    ------
-    UsageError
-        If a text is null.
-    """
+    """Take texts as `as_series` does."""
     series = as_series(texts)
     if series.null_count():
         raise UsageError(f"{series.null_count()} of the texts are null: expected strings.")
@@ -140,18 +98,7 @@ def without_nulls(texts: "Texts") -> "pl.Series":
 
 
 def text_ids(texts: "Texts") -> TextIds:
-    """Hash texts, in their order.
-
-    Parameters
-    ----------
-    texts
-        Strings without nulls.
-
-    Returns
-    -------
-    uint64 (n, 2)
-        MurmurHash3_x64_128 of the UTF-8 bytes.
-    """
+    """Hash texts, in their order."""
     ids: TextIds = text_hash128(texts)
     return ids
 
@@ -176,17 +123,7 @@ class SortedIds(NamedTuple):
 def distinct_ids(
     ids: TextIds,
 ) -> tuple[SortedIds, npt.NDArray[np.intp], npt.NDArray[np.intp]]:
-    """Sort ids and drop repeats.
-
-    Returns
-    -------
-    distinct
-        m sorted ids.
-    positions : intp (m,)
-        Where each distinct id first occurs in `ids`.
-    inverse : intp (n,)
-        Which distinct id each of `ids` is.
-    """
+    """Sort ids and drop repeats."""
     first, second, positions, inverse = fastscore_kernels.distinct_ids(ids)
     return SortedIds(first, second), positions, inverse
 
@@ -209,13 +146,7 @@ class IdIndex:
         self._starts = bucket_starts(ids.first)
 
     def find(self, first: UInt64Array, second: UInt64Array) -> npt.NDArray[np.intp]:
-        """Find ids, given word by word in any order.
-
-        Returns
-        -------
-        intp (n,)
-            The place of each among the sorted ids; -1 where it is not there.
-        """
+        """Find ids, given word by word in any order."""
         places: npt.NDArray[np.intp] = find_ids(first, second, *self.ids, self._starts)
         return places
 
@@ -276,15 +207,7 @@ class VectorView:
 
     @classmethod
     def from_texts(cls, texts: "Texts", matrix: npt.ArrayLike) -> "VectorView":
-        """Make a view of given vectors.
-
-        Parameters
-        ----------
-        texts
-            Strings without nulls; of repeats, the first counts.
-        matrix : float (n, dim)
-            One row a text, of length 1.
-        """
+        """Make a view of given vectors."""
         rows = np.asarray(matrix, np.float32)
         series = as_series(texts)
         if rows.ndim != 2 or len(rows) != len(series):
@@ -300,23 +223,7 @@ class VectorView:
     def nearest(
         self, rows: npt.NDArray[np.int32], among: npt.NDArray[np.int32], k: int
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]:
-        """Find for each of some texts those of others whose vectors are nearest, by FAISS.
-
-        Parameters
-        ----------
-        rows : int32 (n,)
-            Rows of `matrix` that are looked for.
-        among : int32 (m,)
-            Rows of `matrix` that are searched.
-        k
-            How many, at most `m`.
-
-        Returns
-        -------
-        tuple
-            Places in `among`, int64 (n, k), the nearest first, and their cosines, float32 (n, k),
-            which may be off by the rounding of float32: compare again what is nearly equal.
-        """
+        """Find for each of some texts those of others whose vectors are nearest, by FAISS."""
         faiss: Any = load("faiss", "A search for near vectors")
         index = faiss.IndexFlatIP(self.dim)
         index.add(self.matrix[among])
@@ -324,23 +231,7 @@ class VectorView:
         return found, cosines
 
     def codes(self, texts: "Texts") -> npt.NDArray[np.int32]:
-        """Return each text's row in `matrix`.
-
-        Parameters
-        ----------
-        texts
-            Strings in any order, with repeats and nulls.
-
-        Returns
-        -------
-        int32 (n,)
-            -1 where the text is null.
-
-        Raises
-        ------
-        StoreError
-            If a text that is not null has no vector here.
-        """
+        """Return each text's row in `matrix`."""
         series = as_series(texts)
         present = series.is_not_null().to_numpy()
         known = series.drop_nulls()
@@ -359,23 +250,7 @@ class VectorView:
         return codes
 
     def series(self, texts: "Texts") -> "pl.Series":
-        """Return the vector of each text.
-
-        Parameters
-        ----------
-        texts
-            Strings in any order, with repeats and nulls.
-
-        Returns
-        -------
-        pl.Series
-            Of dtype ``Array(Float32, dim)``, with the name of the texts. Null if the text is.
-
-        Raises
-        ------
-        StoreError
-            If a text that is not null has no vector here.
-        """
+        """Return the vector of each text."""
         import polars as pl
 
         column = as_series(texts)
@@ -400,19 +275,7 @@ def claimed(
     patience: float = PATIENCE_SECONDS,
     check_cancelled: Callable[[], object] = lambda: None,
 ) -> Iterator[None]:
-    """Claim the ids whose high word lies in ``[low, high]`` while the block lasts.
-
-    Parameters
-    ----------
-    folder
-        Of the store.
-    low, high
-        The range.
-    patience
-        How many seconds to wait at most for whoever has claimed some of them already.
-    check_cancelled
-        Called again and again while that lasts; may raise.
-    """
+    """Claim the ids whose high word lies in ``[low, high]`` while the block lasts."""
     if not has_range_locks():
         yield
         return

@@ -87,29 +87,7 @@ class Graph:
 def build_encoder(
     weights: Weights, config: Mapping[str, Any], *, pooling: str = "mean"
 ) -> onnx.ModelProto:
-    """Build a sentence encoder's ONNX model.
-
-    Parameters
-    ----------
-    weights
-        Tensors by name, as in the model's ``model.safetensors``; a ``bert.`` or ``roberta.``
-        prefix is tolerated, heads and poolers are ignored.
-    config
-        The model's ``config.json``.
-    pooling
-        ``"mean"`` over all tokens, or ``"cls"``, the first token.
-
-    Returns
-    -------
-    onnx.ModelProto
-        ``input_ids`` int64 (batch, tokens) -> ``embedding`` float32 (batch, hidden size), rows of
-        length 1. The same weights and config give the same bytes.
-
-    Raises
-    ------
-    UnsupportedModelError
-        Names the setting or the tensor that the exporter cannot use.
-    """
+    """Build a sentence encoder's ONNX model."""
     check_config(config)
     check_size(weights)
     graph = Graph(weights)
@@ -138,13 +116,7 @@ def check_size(weights: Weights) -> None:
 
 
 def check_config(config: Mapping[str, Any]) -> None:
-    """Refuse a ``config.json`` that this exporter would build wrongly.
-
-    Raises
-    ------
-    UnsupportedModelError
-        Names the setting, its value and what is expected.
-    """
+    """Refuse a ``config.json`` that this exporter would build wrongly."""
     family = config.get("model_type")
     if family not in ("bert", "roberta", "xlm-roberta"):
         _refuse("model_type", family, "'bert', 'roberta' or 'xlm-roberta'")
@@ -270,18 +242,7 @@ def _normalise(graph: Graph, pooled: str) -> None:
 
 
 def build_static(table: npt.NDArray[Any]) -> onnx.ModelProto:
-    """Build the ONNX model of static embeddings: the normalised mean of the tokens' rows.
-
-    Parameters
-    ----------
-    table
-        One row per token.
-
-    Returns
-    -------
-    onnx.ModelProto
-        As from `build_encoder`. A text without tokens has a vector of zeros.
-    """
+    """Build the ONNX model of static embeddings: the normalised mean of the tokens' rows."""
     graph = Graph({})
     rows = graph.constant("table", np.asarray(table, np.float32))
     gathered = graph.node("Gather", [rows, "input_ids"], "rows")

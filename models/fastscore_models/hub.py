@@ -73,13 +73,7 @@ class HubFile:
 
 
 def find_repository(kind: str, id: str, revision: str = "main") -> Repository:
-    """Return a repository at the current commit of a branch, a tag or a commit id.
-
-    Raises
-    ------
-    HubError
-        There is none, access is denied, or the hub cannot be reached.
-    """
+    """Return a repository at the current commit of a branch, a tag or a commit id."""
     place = f"/api/{kind}/{id}/revision/{quote(revision, safe='')}"
     what = f"{id!r} at {revision!r}"
     found, _ = _answer(place, what, dict)
@@ -89,13 +83,7 @@ def find_repository(kind: str, id: str, revision: str = "main") -> Repository:
 
 
 def find_file(repository: Repository, path: str) -> HubFile | None:
-    """Return a file of a repository by its path, None if there is none.
-
-    Raises
-    ------
-    HubError
-        As `find_repository`.
-    """
+    """Return a file of a repository by its path, None if there is none."""
     place = f"/api/{repository.kind}/{repository.id}/paths-info/{repository.commit}"
     asked = urlencode({"paths": path}).encode()
     what = f"{path!r} of {repository.id!r}"
@@ -104,13 +92,7 @@ def find_file(repository: Repository, path: str) -> HubFile | None:
 
 
 def list_files(repository: Repository, folder: str = "") -> list[HubFile]:
-    """List the files below a folder of a repository; empty if the folder does not exist.
-
-    Raises
-    ------
-    HubError
-        As `find_repository`.
-    """
+    """List the files below a folder of a repository; empty if the folder does not exist."""
     place = f"/api/{repository.kind}/{repository.id}/tree/{repository.commit}"
     place = f"{place}/{quote(folder)}" if folder else place
     following: str | None = f"{place}?recursive=true"
@@ -130,15 +112,7 @@ def list_files(repository: Repository, folder: str = "") -> list[HubFile]:
 
 
 def download(repository: Repository, file: HubFile, path: Path) -> None:
-    """Download a file unless it is there. An interrupted download is resumed.
-
-    Raises
-    ------
-    HubError
-        As `find_repository`, or the downloaded file does not match its hash.
-    OSError
-        The folder cannot be written.
-    """
+    """Download a file unless it is there. An interrupted download is resumed."""
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f"{path.name}.part")
     with part.open("ab+") as out:
@@ -242,15 +216,7 @@ def _answer(place: str, what: str, kind: type[Any], asked: bytes | None = None) 
 
 
 def _opened(place: str, what: str, asked: bytes | None = None, begin: int = 0) -> Any:
-    """Send a request to the hub, with retries if it is busy.
-
-    Raises
-    ------
-    HubError
-        It refuses, or cannot be reached.
-    FileNotFoundError
-        It has the repository and the commit, but not the path.
-    """
+    """Send a request to the hub, with retries if it is busy."""
     if os.environ.get("HF_HUB_OFFLINE", "").upper() in _ON:
         raise HubError(f"{what} is on the hub, and HF_HUB_OFFLINE is set.", "Unset it.")
     endpoint = _endpoint(what).rstrip("/")

@@ -19,22 +19,7 @@ from fastscore_models.recipe import UnsupportedModelError
 
 
 def build_masked(weights: Weights, config: Mapping[str, Any]) -> ModelProto:
-    """Build a masked language model's graph.
-
-    Parameters
-    ----------
-    weights
-        Tensors by name, as in the model's ``model.safetensors``: an encoder, and the head of
-        BertForMaskedLM (``cls.predictions``) or RobertaForMaskedLM (``lm_head``). A decoder tied to
-        the word embeddings may be missing.
-    config
-        The model's ``config.json``.
-
-    Raises
-    ------
-    UnsupportedModelError
-        Names the setting or the tensor that the exporter cannot use.
-    """
+    """Build a masked language model's graph."""
     check_config(config)
     check_size(weights)
     graph = Graph(weights)

@@ -185,18 +185,7 @@ def list_recipes() -> list[str]:
 
 
 def load_recipe(name: str) -> Recipe:
-    """Load a shipped recipe by name, or a recipe file by its path.
-
-    Parameters
-    ----------
-    name
-        A name from `list_recipes`, or the path of a ``.toml`` file.
-
-    Raises
-    ------
-    RecipeError
-        If the name is unknown, or the file is missing, malformed or not UTF-8.
-    """
+    """Load a shipped recipe by name, or a recipe file by its path."""
     if name.endswith(".toml"):
         path = Path(name)
         if not path.is_file():
@@ -224,20 +213,7 @@ def load_recipe(name: str) -> Recipe:
 
 
 def parse_recipe(text: str, where: str) -> Recipe:
-    """Parse a recipe's TOML.
-
-    Parameters
-    ----------
-    text
-        The TOML document.
-    where
-        Its name, for messages.
-
-    Raises
-    ------
-    RecipeError
-        Names the first field that is missing, unknown, or has a value that cannot be used.
-    """
+    """Parse a recipe's TOML."""
     try:
         raw = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -248,20 +224,7 @@ def parse_recipe(text: str, where: str) -> Recipe:
 
 
 def recipe_from_mapping(raw: Mapping[str, Any], where: str) -> Recipe:
-    """Return the recipe of a mapping shaped like its TOML document.
-
-    Parameters
-    ----------
-    raw
-        The document.
-    where
-        Its name, for messages.
-
-    Raises
-    ------
-    RecipeError
-        As `parse_recipe`.
-    """
+    """Return the recipe of a mapping shaped like its TOML document."""
     given = {key: value for key, value in raw.items() if (key, value) != ("check", {})}
     try:
         recipe = msgspec.convert(given, Recipe)
@@ -314,25 +277,7 @@ def is_layout(folder: Path) -> bool:
 
 
 def read_layout(folder: Path, name: str) -> tuple[Recipe, Path]:
-    """Read the embedding settings of a model from its modules.
-
-    Parameters
-    ----------
-    folder
-        A folder with ``modules.json``.
-    name
-        The name of the recipe.
-
-    Returns
-    -------
-    tuple
-        The recipe, and the folder of weights and tokenizer.
-
-    Raises
-    ------
-    UnsupportedModelError
-        Names the module or the setting that cannot be exported.
-    """
+    """Read the embedding settings of a model from its modules."""
     modules = _read(folder / MODULES)
     if not isinstance(modules, list) or not modules:
         raise UnsupportedModelError(f"{folder / MODULES} lists no modules.")
@@ -407,13 +352,7 @@ def _static_width(place: Path) -> int:
 
 
 def static_tensor(names: list[str]) -> str:
-    """Return the name of the table of static embeddings.
-
-    Raises
-    ------
-    UnsupportedModelError
-        There is none.
-    """
+    """Return the name of the table of static embeddings."""
     for known in ("embedding.weight", "embeddings"):
         if known in names:
             return known

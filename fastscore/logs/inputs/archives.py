@@ -66,14 +66,7 @@ def split_member(path: str) -> tuple[str, str] | None:
 
 
 def list_members(path: str) -> tuple[Member, ...]:
-    """List the files of an archive, by name; hidden ones are passed over.
-
-    Raises
-    ------
-    InputError
-        The archive is damaged or encrypted, holds another one, or has a name that leaves it or is
-        not unique.
-    """
+    """List the files of an archive, by name; hidden ones are passed over."""
     try:
         members = list(_zip_members(path))
     except (OSError, *_DAMAGE) as error:
@@ -103,13 +96,7 @@ def _fault(name: str, before: Collection[str]) -> str:
 
 @contextmanager
 def open_packed(path: str, compression: Compression) -> Iterator[Packed]:
-    """Open a file, or a member of an archive.
-
-    Raises
-    ------
-    OSError
-        It cannot be opened.
-    """
+    """Open a file, or a member of an archive."""
     parts = split_member(path) if compression == "zip" else None
     if parts is None:
         with open_file(path) as file:

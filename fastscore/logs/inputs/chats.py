@@ -78,23 +78,7 @@ class Turn:
 
 
 def chat_rows(document: Any, chat: Chat, name: str) -> list[Any]:
-    """Return the rows of a document, in the suite's own columns.
-
-    Parameters
-    ----------
-    document
-        What a line, or an element of a JSON document, contains.
-    chat
-        How it is read.
-    name
-        What names a dialogue that has no name of its own, if it needs one.
-
-    Returns
-    -------
-    list
-        One row for each dialogue or turn. A document that is neither an object nor an array is
-        returned as it is: readers reject it.
-    """
+    """Return the rows of a document, in the suite's own columns."""
     if not isinstance(document, dict | list):
         return [document]
     if chat.layout.is_row_per_turn:

@@ -159,13 +159,7 @@ def column_map(
     columns: Mapping[str, str] | None = None,
     values: Mapping[str, Mapping[str, str]] | None = None,
 ) -> ColumnMap:
-    """Make a map of mappings, as they stand in Python and in TOML.
-
-    Raises
-    ------
-    UsageError
-        A path or a word that is no text.
-    """
+    """Make a map of mappings, as they stand in Python and in TOML."""
     for name, path in (columns or {}).items():
         if not isinstance(path, str):
             raise UsageError(f"The column {name!r} is mapped to {path!r}, expected a path.")
@@ -181,13 +175,7 @@ def column_map(
 
 
 def parse_map(columns: Sequence[str], values: Sequence[str]) -> ColumnMap:
-    """Read ``NAME=PATH`` and ``COLUMN:FROM=TO``.
-
-    Raises
-    ------
-    UsageError
-        A text of another form.
-    """
+    """Read ``NAME=PATH`` and ``COLUMN:FROM=TO``."""
     paths = [
         _split_flag(text, parameter("columns"), "NAME=PATH, as in text=content") for text in columns
     ]
@@ -216,13 +204,7 @@ def map_of(flags: Sequence[Flag]) -> ColumnMap:
 
 
 def chat_options(**given: str | None) -> ColumnMap:
-    """Return the map of options of chats, those that are given: `CHAT_OPTIONS`.
-
-    Raises
-    ------
-    UsageError
-        Turns that alternate begin with neither the user nor the assistant.
-    """
+    """Return the map of options of chats, those that are given: `CHAT_OPTIONS`."""
     options = {name: value for name, value in given.items() if value is not None}
     begins = options.get("alternate", USER_ROLE)
     if begins not in (USER_ROLE, ASSISTANT_ROLE):
@@ -240,14 +222,7 @@ def _split_flag(text: str, flag: str, expected: str) -> tuple[str, str]:
 
 
 def map_source(source: Source, columns: ColumnMap) -> Source:
-    """Return a source whose columns are read where a map says.
-
-    Raises
-    ------
-    UsageError
-        A name that the source does not declare, a path that cannot lead to the column, or a layout
-        of chats for a suite that does not score chats.
-    """
+    """Return a source whose columns are read where a map says."""
     options = dict(columns.chat_options)
     if options.keys() <= {"dialogue"} and options and source.chat_rows is None:
         named = ColumnMap(((source.dialogue_key[0], options.pop("dialogue")),))

@@ -133,31 +133,7 @@ def resolve_inputs(
     formats: tuple[str, ...] = ("jsonl", "parquet"),
     named_format: Format | None = None,
 ) -> tuple[InputFile, ...]:
-    """Find the files that paths, folders and globs name.
-
-    Folders are searched, links followed; hidden files, files with other suffixes and outputs of
-    fastscore in them are left aside. The order is that of ``patterns``, by name inside a folder,
-    glob or archive; a file that is named twice counts once. The first bytes tell how a file is
-    packed, and what is not read.
-
-    Parameters
-    ----------
-    patterns
-        Paths, folders and globs; `STDIN` is standard input.
-    formats
-        The formats that are read.
-    named_format
-        The format of standard input, and of named files whose suffix names none; None for JSON
-        Lines, and for none.
-
-    Raises
-    ------
-    UsageError
-        The named format is not read, standard input has none, or a name is not UTF-8.
-    InputError
-        A pattern matches nothing, a folder holds no file to read, or a file is missing or is none
-        that is read.
-    """
+    """Find the files that paths, folders and globs name."""
     if not patterns:
         raise InputError("No input was given.", "Name a file, a folder or a glob.")
     if named_format is not None and named_format not in formats:
@@ -189,20 +165,7 @@ def list_left_aside(
     formats: tuple[str, ...],
     read: frozenset[str] = frozenset(),
 ) -> dict[str, str]:
-    """Find what is not read in the folders and globs of which `resolve_inputs` reads some.
-
-    Parameters
-    ----------
-    patterns, formats
-        As of `resolve_inputs`.
-    read
-        The paths of files that are read, which need not be looked at again.
-
-    Returns
-    -------
-    dict
-        What each is, or `UNKNOWN_SUFFIX`, by its path; hidden files are not among them.
-    """
+    """Find what is not read in the folders and globs of which `resolve_inputs` reads some."""
     aside: dict[str, str] = {}
     for pattern in [os.fspath(each) for each in patterns]:
         if pattern == STDIN or os.path.isfile(pattern) or split_member(pattern):

@@ -197,20 +197,7 @@ def text_format(head: bytes, formats: tuple[str, ...]) -> Format | None:
 
 
 def read_head(path: str, size: int | None = None) -> bytes:
-    """Return a file's first bytes; none of what cannot be read, which its reader says.
-
-    Parameters
-    ----------
-    path
-        The file.
-    size
-        Its size on disk, if that is known.
-
-    Raises
-    ------
-    InputError
-        The file is made by the kernel as it is read, so that it may never end.
-    """
+    """Return a file's first bytes; none of what cannot be read, which its reader says."""
     if is_remote(path):
         with open_file(path, stop=HEAD_BYTES) as file:
             return file.read(HEAD_BYTES)

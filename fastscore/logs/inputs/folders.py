@@ -32,18 +32,6 @@ def walk(folder: str, aside: dict[str, str] | None = None) -> Iterator[str]:
 
     Outputs of fastscore in it are not read as logs. Of a data set that the Hugging Face library
     saved, only the files with its rows are yielded.
-
-    Parameters
-    ----------
-    folder
-        The folder.
-    aside
-        Takes the folders that are passed over, with what they are.
-
-    Raises
-    ------
-    InputError
-        A folder cannot be read, or is itself an output of fastscore.
     """
     seen: set[tuple[int, int]] = set()
     waiting: list[Entry] = [(folder, True)]
@@ -201,13 +189,7 @@ def partition_of(path: str) -> Partition:
 
 
 def with_partition(source: Source, path: str) -> Source:
-    """Return a source whose columns have what the folders of a path give, if rows do not.
-
-    Raises
-    ------
-    InputError
-        A value is none of its column's kind.
-    """
+    """Return a source whose columns have what the folders of a path give, if rows do not."""
     partition = dict(partition_of(path))
     if not partition:
         return source
@@ -254,13 +236,7 @@ def _whole(number: float) -> int | None:
 
 
 def check_partition(rows: pl.DataFrame, source: Source) -> None:
-    """Refuse rows that say otherwise than the folders of their file.
-
-    Raises
-    ------
-    InputError
-        A row does.
-    """
+    """Refuse rows that say otherwise than the folders of their file."""
     for column in source.columns:
         value = folder_value(column)
         if value is None or column.name not in rows.columns:

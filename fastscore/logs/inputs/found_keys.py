@@ -97,15 +97,7 @@ class FoundKeys:
         }
 
     def around(self, source: Source, holder: Column | None = None) -> dict[str, FoundKey]:
-        """Return the keys beside which a column stands, by the paths that a map names them by.
-
-        Parameters
-        ----------
-        source
-            How rows are read.
-        holder
-            The column whose array's objects hold the column, None where rows do.
-        """
+        """Return the keys beside which a column stands, by the paths that a map names them by."""
         if holder is not None:
             arrays = (self.below(key) for key in holder.keys)
             return next((keys for keys in arrays if keys), {})
@@ -302,15 +294,6 @@ def nearest_key(
     A key whose values the column could not take is not near, nor is a reference of what a model
     wrote, nor what a model wrote of a reference, nor one of several numbered values. Of very many
     keys the first are looked at.
-
-    Parameters
-    ----------
-    column
-        The declared column.
-    keys
-        The keys that were found, by path.
-    taken
-        Paths that are another column's.
     """
     types, side = json_types(column), _side(column.name)
     best, best_score = None, 0.0
@@ -395,13 +378,6 @@ def speaker_key(turns: Sequence[Mapping[str, Any]], read: Collection[str] = ()) 
 
     Its values are few: known words for roles, or those of a key that is called as speakers are.
     None if there is none.
-
-    Parameters
-    ----------
-    turns
-        The turns as they were found.
-    read
-        Paths that have another meaning.
     """
     found: dict[str, list[str]] = {}
     for turn in turns:
@@ -475,19 +451,7 @@ def role_meanings(words: Collection[str]) -> dict[str, str]:
 def role_flags(
     words: Collection[str], known: Collection[str], rows: ChatRows, knows: Collection[str] = ()
 ) -> list[Flag]:
-    """Return the flags to type for the words of speakers.
-
-    Parameters
-    ----------
-    words
-        Words that the suite does not know.
-    known
-        Words of the column that it does know.
-    rows
-        The suite's words for roles.
-    knows
-        Words of the suite that other words may be similar to, if they are no role's.
-    """
+    """Return the flags to type for the words of speakers."""
     own = dict(rows.words)
     roles = {word: role for role, word in own.items()}
     # a word of the suite has the suite's meaning, whatever it means elsewhere

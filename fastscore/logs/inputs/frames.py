@@ -21,21 +21,7 @@ _BLOCK_BYTES = 8 << 20
 
 
 def as_frame(given: Any) -> pl.DataFrame | None:
-    """Take a frame as polars', or say that it is none.
-
-    Parameters
-    ----------
-    given
-        A polars frame, anything that speaks the Arrow PyCapsule interface (tables, batches and
-        readers of Arrow, pandas, DuckDB), or has a method ``to_polars`` (datasets of the Hugging
-        Face library).
-
-    Raises
-    ------
-    InputError
-        The frame cannot be read as Arrow, or a column of it holds what its type does not allow
-        (text that is not UTF-8, a view beyond its buffers).
-    """
+    """Take a frame as polars', or say that it is none."""
     if isinstance(given, pl.DataFrame):
         return given
     if isinstance(given, pl.LazyFrame):
@@ -115,13 +101,7 @@ def _is_pandas(given: Any) -> bool:
 
 
 def as_rows(given: Any) -> tuple[Any, ...] | None:
-    """Take rows given as dicts (or as arrays, of suites that read them), or say that it is none.
-
-    Raises
-    ------
-    UsageError
-        A dict that is no row: of columns, or of the splits of a dataset.
-    """
+    """Take rows given as dicts (or as arrays, of suites that read them), or say that it is none."""
     if isinstance(given, Mapping):
         keys = ", ".join(repr(key) for key in itertools.islice(given, 5))
         raise UsageError(
@@ -134,13 +114,7 @@ def as_rows(given: Any) -> tuple[Any, ...] | None:
 
 
 def row_blocks(rows: Iterable[Any]) -> Iterator[bytes]:
-    """Write rows as JSON Lines, in blocks.
-
-    Raises
-    ------
-    InputError
-        A row holds what JSON has no word for.
-    """
+    """Write rows as JSON Lines, in blocks."""
     block = bytearray()
     for number, row in enumerate(rows, 1):
         block += _encoded(row, number)

@@ -78,13 +78,7 @@ class Layout:
     example: Any = None
 
     def of(self, suite: str) -> ColumnMap:
-        """Return the map of a suite.
-
-        Raises
-        ------
-        UsageError
-            The layout says nothing of this suite.
-        """
+        """Return the map of a suite."""
         if suite not in self.maps and "" not in self.maps and self.chat is None:
             raise UsageError(
                 f"The layout {self.name!r} says nothing of {suite}.",
@@ -102,13 +96,7 @@ def layout_names() -> tuple[str, ...]:
 
 
 def load_layout(name: str) -> Layout:
-    """Read a layout by its name, or the file of one.
-
-    Raises
-    ------
-    UsageError
-        There is no such layout, or its file is none.
-    """
+    """Read a layout by its name, or the file of one."""
     if name.endswith(SUFFIX) or os.sep in name:
         return _read(name, Path(name))
     places = _places()
@@ -257,13 +245,7 @@ def _expected(key: str) -> str:
 
 
 def layout_text(names: Sequence[str], *, as_file: bool = False) -> str:
-    """List layouts with an example each, or as their files; all without names.
-
-    Raises
-    ------
-    UsageError
-        There is no such layout.
-    """
+    """List layouts with an example each, or as their files; all without names."""
     if as_file:
         texts = [_files_of(name).read_text("utf-8").rstrip() for name in names or layout_names()]
         return "\n\n".join(texts)

@@ -106,13 +106,7 @@ def file_blocks(state: FileState, shard_bytes: int, scratch: Path) -> Iterator[b
 
 
 def read_whole(state: FileState, scratch: Path) -> None:
-    """Read a file to its end. A compressed file of any size is unpacked to the scratch folder.
-
-    Raises
-    ------
-    InputError
-        When it cannot be unpacked.
-    """
+    """Read a file to its end. A compressed file of any size is unpacked to the scratch folder."""
     for _ in file_blocks(state, -1, scratch):
         pass
     if state.damage is not None:
@@ -163,25 +157,7 @@ def map_plain_blocks(
     look: Callable[[int, memoryview], Result],
     threads: int,
 ) -> Iterator[Result]:
-    """Yield, in order, the results of ``look`` for the blocks of an uncompressed file.
-
-    Parameters
-    ----------
-    path
-        The file.
-    observe
-        Called with each block, in order, by one thread at a time.
-    look
-        Called with each block's position in the file and the block, which is overwritten
-        afterwards.
-    threads
-        Number of threads that call ``look``, which does not affect the blocks.
-
-    Raises
-    ------
-    InputError
-        When the file cannot be read.
-    """
+    """Yield, in order, the results of ``look`` for the blocks of an uncompressed file."""
     if is_remote(path):
         yield from map_ordered(lambda each: look(*each), _in_order(path, observe), threads)
         return
@@ -283,13 +259,7 @@ def _spill_blocks(
 
 
 def verified_blocks(file_range: FileRange) -> Iterator[bytes]:
-    """Read a byte range's bytes as `read_blocks` does.
-
-    Raises
-    ------
-    InputError
-        When the file cannot be read or, after the last block, when it has changed.
-    """
+    """Read a byte range's bytes as `read_blocks` does."""
     digest = BlockHash(file_range.start if file_range.compression == "none" else 0)
     try:
         yield from read_blocks(
@@ -308,13 +278,7 @@ def verified_blocks(file_range: FileRange) -> Iterator[bytes]:
 
 
 def verified_lines(file_range: FileRange) -> Iterator[bytes | memoryview]:
-    """Read a byte range of a plain file of lines as `line_blocks` does.
-
-    Raises
-    ------
-    InputError
-        As `verified_blocks`.
-    """
+    """Read a byte range of a plain file of lines as `line_blocks` does."""
     digest = BlockHash(file_range.start)
     yield from line_blocks(
         file_range.path, digest.update, file_range.start, file_range.stop, whole=True
@@ -323,13 +287,7 @@ def verified_lines(file_range: FileRange) -> Iterator[bytes | memoryview]:
 
 
 def check_stamp(file_range: FileRange) -> None:
-    """Refuse a Parquet file that has changed.
-
-    Raises
-    ------
-    InputError
-        When it has.
-    """
+    """Refuse a Parquet file that has changed."""
     if file_range.fingerprint:
         _compare(file_range, stamp(file_range.path))
 

@@ -149,15 +149,7 @@ def first_of_files(files: Int64Array) -> npt.NDArray[np.bool_]:
 def count_kinds(
     kinds: Int64Array, lines: Int64Array, describe: Callable[[int], Reject]
 ) -> list[tuple[int, Reject]]:
-    """Return one reject for all of a kind, with the place of the first.
-
-    Parameters
-    ----------
-    kinds, lines
-        The kind and line of each, int64 (n,), in input order.
-    describe
-        Returns the reject at an index.
-    """
+    """Return one reject for all of a kind, with the place of the first."""
     if not kinds.size:
         return []
     _, first, counts = np.unique(kinds, return_index=True, return_counts=True)

@@ -95,13 +95,7 @@ class _Indexing:
 
 
 def join_spans(found: Iterable[pl.DataFrame]) -> pl.DataFrame:
-    """Join spans of one key of one file; sorted by file and first row.
-
-    Parameters
-    ----------
-    found
-        Frames in `SPAN_SCHEMA`, in the order of files and rows.
-    """
+    """Join spans of one key of one file; sorted by file and first row."""
     joined, waiting, height = pl.DataFrame(schema=SPAN_SCHEMA), [], 0
     for spans in found:
         waiting.append(spans)

@@ -191,38 +191,7 @@ def plan_shards(
     check_cancelled: Callable[[], object] = _never,
     limits: Limits = DEFAULT_LIMITS,
 ) -> Plan:
-    """Pack small files together, cut large ones between dialogues.
-
-    Parameters
-    ----------
-    files
-        The inputs.
-    source
-        Declares the dialogue key: `Source.dialogue_key`.
-    shard_bytes
-        Maximum size of a shard, unless one dialogue is larger; None for the source's default.
-    scratch
-        A folder for unpacked copies of compressed files larger than a shard. It must exist until
-        the shards are read.
-    progress
-        Called after each file with the bytes read and the total bytes.
-    threads
-        Number of files, or parts of files, read at once. It does not affect the plan.
-    map_tasks
-        Runs the tasks; None for threads of this process.
-    check_cancelled
-        Called with each block that a task reads; may raise.
-    limits
-        The limits of reading.
-
-    Raises
-    ------
-    InputError
-        When a file cannot be read, exceeds a limit or changes meanwhile, or two files contain rows
-        of one dialogue (unless `Source.key_within_file`).
-    RunError
-        When the folder cannot be written.
-    """
+    """Pack small files together, cut large ones between dialogues."""
     shard_bytes = shard_bytes or source.shard_bytes
     map_tasks = map_tasks or partial(_map_in_threads, threads)
     index = partial(
@@ -308,23 +277,7 @@ def index_group(
     check_cancelled: Callable[[], object],
     limits: Limits,
 ) -> IndexedGroup:
-    """Find where the dialogues of a group's files begin and end.
-
-    Parameters
-    ----------
-    group, source, shard_bytes, scratch, check_cancelled, limits
-        The files, and how they are read; see `plan_shards`.
-    groups, at_once
-        The numbers of all groups, and of groups indexed at once. With fewer groups, each uses more
-        threads.
-
-    Raises
-    ------
-    InputError
-        A file cannot be read, or exceeds a limit.
-    RunError
-        The folder cannot be written.
-    """
+    """Find where the dialogues of a group's files begin and end."""
     states = [
         FileState(
             file,
@@ -380,20 +333,7 @@ def _indexed_file(state: FileState, n_parts: int) -> IndexedFile:
 
 
 def cut_points(spans: pl.DataFrame, states: Sequence[FileState]) -> pl.DataFrame:
-    """Find where files can be cut: where they begin, and between dialogues.
-
-    Parameters
-    ----------
-    spans
-        The dialogues of these files, from `join_spans`.
-    states
-        The files. Each has at least one cut point.
-
-    Returns
-    -------
-    pl.DataFrame
-        In `CUT_SCHEMA`, in order.
-    """
+    """Find where files can be cut: where they begin, and between dialogues."""
     sizes = np.array([state.size for state in states], np.int64)
     begins = np.cumsum(sizes) - sizes
     # compressed files cannot be read from the middle
@@ -426,13 +366,7 @@ def cut_points(spans: pl.DataFrame, states: Sequence[FileState]) -> pl.DataFrame
 
 
 def check_split_dialogues(keys: pl.DataFrame, files: Sequence[InputFile]) -> None:
-    """Refuse dialogues with rows in two files; ``keys`` as in `KEY_SCHEMA`.
-
-    Raises
-    ------
-    InputError
-        Names the first place at which a reader would find a dialogue of an earlier file again.
-    """
+    """Refuse dialogues with rows in two files; ``keys`` as in `KEY_SCHEMA`."""
     key = pl.struct("key_high", "key_low")
     twice = keys.filter(repeated_keys(keys, in_file=False)).filter(key.is_duplicated())
     if twice.is_empty():

@@ -66,17 +66,7 @@ def arrow_rows(source: Any) -> int:
 def arrow_frames(
     source: Any, columns: Sequence[str] | None = None, start: int = 0, stop: int | None = None
 ) -> Iterator[pl.DataFrame]:
-    """Yield rows of an Arrow file, in order.
-
-    Parameters
-    ----------
-    source
-        Its path, or its bytes as an open file.
-    columns
-        The columns that are read, None for all.
-    start, stop
-        Which rows.
-    """
+    """Yield rows of an Arrow file, in order."""
     with _opened(source) as file:
         schema, walk = _walk(file)
         for messages, first, n_rows in _together(walk, start, stop):

@@ -76,17 +76,7 @@ class Batch:
         array_key: bytes | None,
         fill: Mapping[bytes, int] | None = None,
     ) -> LineScan:
-        """Scan the batch, or join the scans of its streams. Line numbers are those of the files.
-
-        Parameters
-        ----------
-        keys
-            The wanted names, for which CSV streams were scanned.
-        array_key
-            The key that takes lines that are arrays.
-        fill
-            The keys whose values also become Arrow columns, see `scan_jsonl`.
-        """
+        """Scan the batch, or join the scans of its streams. Line numbers are those of the files."""
         scans = [
             (begin, lines.records)
             for begin, lines in zip(self.begins.tolist(), self.segments, strict=True)

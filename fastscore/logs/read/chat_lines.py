@@ -41,19 +41,7 @@ def line_source(source: Source, format: Format) -> Source:
 def chat_lines(
     lines: Iterator[Lines], source: Source, file: str, format: Format
 ) -> Iterator[Lines]:
-    """Convert documents to rows, if a source reads them one by one.
-
-    Parameters
-    ----------
-    lines
-        The documents, one per line.
-    source
-        The source.
-    file
-        Prefix of the names of dialogues without a name.
-    format
-        The format of the file.
-    """
+    """Convert documents to rows, if a source reads them one by one."""
     if source.chat is None or source.chat.is_plain or format not in _TEXTS:
         return lines
     return (_rewritten(each, source.chat, file) for each in lines)
@@ -161,11 +149,6 @@ def with_own_models(frame: pl.DataFrame, source: Source) -> pl.DataFrame:
     """Give each row that is a turn the model of its dialogue, which some rows may leave out.
 
     Dialogues of one id under several models stay apart if every row says its model.
-
-    Raises
-    ------
-    InputError
-        Rows of an id name several models, and others of it none.
     """
     chat = source.chat
     if chat is None or chat.rows.model not in frame.columns:

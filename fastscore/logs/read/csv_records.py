@@ -54,31 +54,7 @@ def read_records(
     damage: Damage | None = None,
     fill: Mapping[bytes, int] | None = None,
 ) -> Iterator[Lines]:
-    """Cut blocks at ends of records, and scan them.
-
-    Parameters
-    ----------
-    blocks
-        The stream.
-    file
-        The file's name in rejects.
-    columns
-        The wanted columns.
-    offset, line
-        Byte and line of its first record.
-    header
-        The file's header, if the stream starts after it.
-    damage
-        Known damage after the stream's end.
-    fill
-        The names whose cells become Arrow columns, and their kinds: see `scan_csv`.
-
-    Yields
-    ------
-    Lines
-        Records, with cells scanned in the order of `wanted_keys`; or the reject of the whole file
-        or of the damaged end.
-    """
+    """Cut blocks at ends of records, and scan them."""
     stream = BlockStream(blocks, offset == 0, damage)
     pending = stream.more()
     offset, begin = offset + stream.mark, 0

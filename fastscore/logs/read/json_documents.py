@@ -70,26 +70,7 @@ def read_document(
     damage: Damage | None = None,
     entry: Entry = _WHOLE,
 ) -> Iterator[Lines]:
-    """Split a document into lines.
-
-    Parameters
-    ----------
-    blocks
-        The stream.
-    file
-        The file's name in rejects.
-    holds_rows
-        Returns, from its first element, whether an array contains rows. Otherwise it is one line.
-    damage
-        Known damage after the stream's end.
-    entry
-        Where the stream begins and how it ends.
-
-    Yields
-    ------
-    Lines
-        The elements; then, after a fault between two elements, the reject of the rest.
-    """
+    """Split a document into lines."""
     stream = BlockStream(blocks, entry.offset == 0, damage)
     place, line = entry.place, entry.line
     pending, offset, wanted = b"", entry.offset, 0

@@ -72,13 +72,7 @@ def _put_back(size: int, memory: npt.NDArray[np.uint8]) -> None:
 
 
 def take_buffer(size: int) -> memoryview:
-    """Return memory of some size, which is reused when no view of it is left.
-
-    Parameters
-    ----------
-    size
-        The number of bytes. Very small buffers, and those above the largest size, are not reused.
-    """
+    """Return memory of some size, which is reused when no view of it is left."""
     buffer_bytes = next((fitting for fitting in _KEPT if fitting // 16 <= size <= fitting), 0)
     if not buffer_bytes:
         return np.empty(size, np.uint8).data
@@ -110,31 +104,7 @@ def read_blocks(
     limits: Limits | None = DEFAULT_LIMITS,
     block_bytes: int | None = None,
 ) -> Iterator[bytes]:
-    """Yield a file's bytes in blocks, unpacked.
-
-    Parameters
-    ----------
-    path, compression
-        The file.
-    start, stop
-        The bytes to read of a file that is not compressed.
-    observe
-        Called with the bytes on disk.
-    whole
-        Yield an uncompressed part as one block if it is at most `_LARGEST_WHOLE` blocks long. It
-        stays in memory until it is scored, so cutting it saves nothing.
-    limits
-        The limits of unpacking, None if the unpacked size is known.
-    block_bytes
-        About the size of a block; None for `BLOCK_BYTES`.
-
-    Raises
-    ------
-    InputError
-        When the file cannot be read, or becomes more.
-    DamageError
-        After the last bytes that could be unpacked.
-    """
+    """Yield a file's bytes in blocks, unpacked."""
     size = block_bytes or BLOCK_BYTES
     try:
         if compression == "none":
@@ -221,22 +191,6 @@ def line_blocks(
 
     Views contain complete lines. A line that a block cuts is read again, unless it is long. That is
     faster than joining it to the next block.
-
-    Parameters
-    ----------
-    path
-        The file.
-    observe
-        Called with each block after its use.
-    start, stop
-        The bytes to read, which are complete lines.
-    whole
-        As in `read_blocks`.
-
-    Raises
-    ------
-    InputError
-        When the file cannot be read.
     """
     fits = whole and stop - start <= _LARGEST_WHOLE * BLOCK_BYTES
     left = stop - start
@@ -391,21 +345,7 @@ def read_lines(
     max_line: int = MAX_RECORD_BYTES,
     stop: int | None = None,
 ) -> Iterator[Lines]:
-    """Cut blocks at line ends, and remove a byte order mark at byte 0.
-
-    Parameters
-    ----------
-    blocks
-        The stream; a view contains complete lines.
-    offset, line
-        Byte and number of its first line; lines without numbers are not counted (0).
-    damage
-        Known damage after the stream's end.
-    max_line
-        Longer lines are skipped; at least the blocks' size.
-    stop
-        Where the stream ends, if known: lines before it are not counted.
-    """
+    """Cut blocks at line ends, and remove a byte order mark at byte 0."""
     stream = BlockStream(blocks, offset == 0, damage)
     cutter = _LineSplitter(offset, line, max_line, stop)
     while (block := stream.next()) is not None:

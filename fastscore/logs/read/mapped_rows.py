@@ -111,22 +111,7 @@ def stored_source(source: Source) -> Source:
 def mapped_rows(
     frame: pl.DataFrame, source: Source, format: Format
 ) -> tuple[pl.DataFrame, list[Reject]]:
-    """Create the declared columns of rows that were read by `stored_source`.
-
-    Parameters
-    ----------
-    frame
-        The rows: the columns of `ROW_SCHEMA`, then the stored ones.
-    source
-        The declared columns.
-    format
-        The format of the file: cells of CSV are texts, not JSON.
-
-    Returns
-    -------
-    tuple
-        The good rows, and the rejects of the others.
-    """
+    """Create the declared columns of rows that were read by `stored_source`."""
     if not (_derived_columns(source) or source.rows or _rebuilt_columns(source)):
         return frame, []
     rejects: list[Reject] = []
@@ -279,20 +264,7 @@ def _located_elements(
 def rebuilt(
     texts: pl.Series, column: Column, chat: Chat | None = None, rows: ChatRows | None = None
 ) -> pl.Series:
-    """Rewrite arrays with the suite's names and values.
-
-    Parameters
-    ----------
-    texts
-        JSON texts.
-    column
-        The column of these arrays, whose items declare the paths of their fields. Other fields are
-        removed. A value that is not an array of objects is unchanged, and rejected by the suite.
-    chat
-        How the arrays are read as turns of chats, if they are and may not be plain.
-    rows
-        How chats become rows, if the arrays are turns of chats.
-    """
+    """Rewrite arrays with the suite's names and values."""
     keys = {path: name for item in column.items for path, name in _item_keys(item)}
     held = string_column(texts.name, _on_one_line(texts.fill_null("")))
     tags, start, end = value_kinds(held.data, held.offsets[:-1], held.offsets[1:])
@@ -347,22 +319,7 @@ def rebuilt(
 def _plain_arrays(
     texts: pl.Series, tags: UInt8Array, elements: Place, chat: Chat
 ) -> pl.Series | None:
-    """Rewrite arrays of turns that are JSON texts, or in which a text is not a string.
-
-    Parameters
-    ----------
-    texts, tags
-        The arrays as JSON, and their types.
-    elements
-        Their elements, located with speakers and texts.
-    chat
-        How they are read.
-
-    Returns
-    -------
-    pl.Series or None
-        None if all arrays are plain, which is usual.
-    """
+    """Rewrite arrays of turns that are JSON texts, or in which a text is not a string."""
     is_plain = elements.tags == OBJECT
     for paths in (chat.layout.speaker, chat.layout.text):
         value = elements
@@ -416,17 +373,7 @@ def _joined_shape(paths: Iterable[tuple[str, ...]]) -> Shape:
 
 
 def _map_words(found: Places, raw: pl.Series, words: Mapping[str, str]) -> pl.Series:
-    """Return the JSON texts of the suite's values that replace some values, null for others.
-
-    Parameters
-    ----------
-    found
-        The byte ranges of values.
-    raw
-        Their JSON texts.
-    words
-        The suite's value for each value of the log.
-    """
+    """Return the JSON texts of the suite's values that replace some values, null for others."""
     inner = raw.str.slice(1, raw.str.len_chars() - 2)
     rows = np.flatnonzero(found.tags == ESCAPED)
     if len(rows):

@@ -34,29 +34,7 @@ def parquet_rows(path: str, name: str) -> int:
 def read_parquet(
     file_range: FileRange, columns: Sequence[Column], *, rows: int | None = None
 ) -> Iterator[tuple[int, pl.DataFrame, list[Reject]]]:
-    """Read a byte range's rows in batches.
-
-    Parameters
-    ----------
-    file_range
-        The range.
-    columns
-        The declared columns.
-    rows
-        Rows per batch; None for about `_READ_BYTES`.
-
-    Yields
-    ------
-    tuple
-        The number of rows read; the good rows: ``line`` and the declared columns; the rejects.
-
-    Raises
-    ------
-    InputError
-        When the file is damaged, lacks a required column, or has a column of an unusable type.
-    MemoryLimitError
-        When rows exceed the memory limit.
-    """
+    """Read a byte range's rows in batches."""
     stored = _stored(file_range, columns)
     for start, raw in _parts(file_range, stored, rows):
         count = raw.height
@@ -216,18 +194,6 @@ def group_sizes(source: Any, columns: Collection[str] | None = None) -> list[tup
     """Check a footer; return the rows of each row group, and the unpacked bytes of its columns.
 
     polars follows nested columns by recursion, and reads no rows beyond those that a footer tells.
-
-    Parameters
-    ----------
-    source
-        The file's path, or its bytes as an open file.
-    columns
-        The columns that count, None for all.
-
-    Raises
-    ------
-    OSError
-        The footer cannot be read, contradicts itself, or nests columns too deeply.
     """
     wanted = None if columns is None else frozenset(name.encode() for name in columns)
     if not isinstance(source, str):

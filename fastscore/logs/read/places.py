@@ -190,16 +190,7 @@ def spelled_cells(found: Places, kind: ColumnKind, names_dialogue: bool = False)
 def parse_spellings(
     data: UInt8Array, tags: UInt8Array, starts: Int64Array, ends: Int64Array
 ) -> tuple[UInt8Array, Int64Array, Int64Array]:
-    """Return which cells of CSV contain a boolean or a number.
-
-    Returns
-    -------
-    tuple of arrays
-        Tags and ranges, changed for cells without doubled quotes that contain one of these between
-        spaces and tabs: ``true`` or ``false``, a decimal integer, a JSON number, ``nan``, ``inf``
-        or ``infinity`` (words in any case). Their tag is the value's, their range excludes spaces
-        and a plus sign.
-    """
+    """Return which cells of CSV contain a boolean or a number."""
     texts = texts_at(data, starts, ends, tags == STRING)
     found, starts, ends = tags.copy(), starts.copy(), ends.copy()
     for tag, form in _FORMS.items():

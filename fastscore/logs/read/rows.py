@@ -122,22 +122,7 @@ class Part:
 
 
 def read_shard(shard: Shard, source: Source, *, threads: int = 1) -> Rows:
-    """Read a shard's rows by a source's declared columns.
-
-    Parameters
-    ----------
-    shard
-        The shard.
-    source
-        The columns, with their types and coercions.
-    threads
-        Number of scanning threads, which does not affect the result.
-
-    Raises
-    ------
-    InputError
-        When a file cannot be read, or has changed since planning.
-    """
+    """Read a shard's rows by a source's declared columns."""
     return join_parts(read_parts(shard.file_ranges, source, threads=threads), source)
 
 
@@ -147,17 +132,7 @@ def join_parts(
     names: RunNames | None = None,
     chosen: Callable[[pl.Series], pl.Series] | None = None,
 ) -> Rows:
-    """Join the parts of a source.
-
-    Parameters
-    ----------
-    parts, source
-        The parts of whole dialogues, and what they were read by.
-    names
-        What is known of the run's names. If given, rows have the column `IDENTITY`.
-    chosen
-        Tells which names are those of dialogues to keep. Default: all.
-    """
+    """Join the parts of a source."""
     of_files = FileRejects()
     # unlisted rejects are only counted
     parts = [replace(part, rejects=of_files.take(part.rejects)) for part in parts]
@@ -216,20 +191,7 @@ def _concatenated(frames: Sequence[pl.DataFrame]) -> pl.DataFrame:
 def read_parts(
     file_ranges: Sequence[FileRange], source: Source, *, threads: int = 1
 ) -> Iterator[Part]:
-    """Read byte ranges batch by batch, in input order. Memory is bounded by a few batches.
-
-    Parameters
-    ----------
-    file_ranges, source
-        The ranges and the declared columns.
-    threads
-        Number of scanning threads, which does not affect the result.
-
-    Raises
-    ------
-    InputError
-        When a file cannot be read, or has changed since planning.
-    """
+    """Read byte ranges batch by batch, in input order. Memory is bounded by a few batches."""
     with buffers_kept():
         for (format, _), together in itertools.groupby(file_ranges, _format_and_partition):
             group = tuple(together)
@@ -417,17 +379,7 @@ def _rejects(
     kinds: npt.NDArray[np.int64],
     bad_row: Callable[[int], Reject],
 ) -> list[tuple[int, Reject]]:
-    """List faulty lines and rows, each with its start in the batch; very many are counted.
-
-    Parameters
-    ----------
-    scan, batch, files
-        The scanned batch.
-    rows, kinds
-        The faulty rows, and the fault of every row.
-    bad_row
-        Returns the reject of a row.
-    """
+    """List faulty lines and rows, each with its start in the batch; very many are counted."""
     starts = np.concatenate((scan.fault_start, scan.start[rows]))
     lines = np.concatenate((scan.fault_line, scan.line[rows]))
     # faults of whole lines have no column
@@ -499,22 +451,7 @@ def read_files(
     threads: int = 1,
     limits: Limits = DEFAULT_LIMITS,
 ) -> Iterator[Part]:
-    """Read files in order. Memory is bounded by a few batches.
-
-    Parameters
-    ----------
-    files, source
-        The files and the declared columns.
-    threads
-        Number of scanning threads, which does not affect the result.
-    limits
-        The limits of reading.
-
-    Raises
-    ------
-    InputError
-        When a file cannot be read, or exceeds a limit.
-    """
+    """Read files in order. Memory is bounded by a few batches."""
     with tempfile.TemporaryDirectory(prefix="fastscore-") as scratch:
         for format, group in itertools.groupby(files, lambda file: file.format):
             if format == "parquet":

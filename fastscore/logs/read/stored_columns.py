@@ -54,24 +54,7 @@ class StoredColumns:
 def check_stored(
     name: str, stored: Mapping[str, pl.DataType], columns: Sequence[Column], advice: str
 ) -> StoredColumns:
-    """Find the stored columns of declared ones.
-
-    Parameters
-    ----------
-    name
-        The name of the file or frame in errors.
-    stored
-        Its columns and their types.
-    columns
-        The declared columns.
-    advice
-        How to fix a column of a wrong type, for errors.
-
-    Raises
-    ------
-    InputError
-        When a required column is missing, or JSON cannot represent a column's type.
-    """
+    """Find the stored columns of declared ones."""
     found: dict[str, pl.DataType] = {}
     for column in columns:
         names = [each for each in column.keys if each in stored]
@@ -95,22 +78,7 @@ def check_stored(
 def convert_stored(
     stored: StoredColumns, raw: pl.DataFrame, first_line: int
 ) -> tuple[pl.DataFrame, list[Reject]]:
-    """Convert stored columns as declared.
-
-    Parameters
-    ----------
-    stored
-        The result of `check_stored`.
-    raw
-        Rows of those columns.
-    first_line
-        The line of the first row.
-
-    Returns
-    -------
-    tuple
-        The good rows (``line`` and the declared columns), and the rejects.
-    """
+    """Convert stored columns as declared."""
     read = _read_columns(tuple(stored.dtypes.items()), stored.columns)
     line = pl.int_range(first_line, first_line + raw.height, dtype=pl.Int64, eager=True)
     # literals get the length of the lines, as a frame without columns has no rows
@@ -355,17 +323,7 @@ _COPIED_BYTES = 1 << 20
 
 
 def spool_stdin(file: InputFile, folder: Path) -> InputFile:
-    """Write standard input, compressed or not, to a file.
-
-    Raises
-    ------
-    UsageError
-        Standard input is a terminal.
-    InputError
-        It is an archive, or has no supported format.
-    RunError
-        The file cannot be written.
-    """
+    """Write standard input, compressed or not, to a file."""
     stream = sys.stdin.buffer
     if stream.isatty():
         raise UsageError(

@@ -389,20 +389,6 @@ def sample_file(
 
     Of a file that begins as one before it that has everything, the first row is enough: what was
     seen of that one is returned, and the file added to those that are alike.
-
-    Parameters
-    ----------
-    file, source
-        The file, and the columns that its rows should have.
-    known
-        What files before have shown.
-    read
-        Reads rows in memory, of which errors say that they are the file's; None for the file.
-
-    Raises
-    ------
-    InputError
-        The file cannot be read.
     """
     first = first_row(file) if known.shapes else None
     before = None if first is None else known.shapes.get(_shape(first, source, file))

@@ -133,22 +133,7 @@ class Inspection:
 def inspect_logs(
     inputs: Sequence[str], sources: Mapping[str, Source], try_reading: Try
 ) -> Inspection:
-    """Look at logs.
-
-    Parameters
-    ----------
-    inputs
-        Files, folders and globs.
-    sources
-        What each suite reads, by its name.
-    try_reading
-        Reads the first rows of a file as a suite does.
-
-    Raises
-    ------
-    InputError
-        Nothing is there.
-    """
+    """Look at logs."""
     every = tuple(FORMAT_NAMES)
     others = list_left_aside(inputs, every)
     try:
@@ -230,13 +215,7 @@ def _as_read(file: InputFile, source: Source) -> InputFile:
 
 
 def _fit(file: InputFile, found: FoundKeys, suite: str, source: Source, try_reading: Try) -> Fit:
-    """Follow the flags that errors propose until there is none, then read with them.
-
-    Raises
-    ------
-    UsageError, InputError
-        The suite cannot read the file.
-    """
+    """Follow the flags that errors propose until there is none, then read with them."""
     rows = source.chat_rows
     columns = NO_MAP
     flags: tuple[Flag, ...] = ()

@@ -70,26 +70,7 @@ def records(
     given_up: Callable[[], object] = lambda: None,
     holds_rows: Callable[[Any], bool] | None = None,
 ) -> Iterator[Record]:
-    """Yield a file's rows, each a dict.
-
-    Parameters
-    ----------
-    file
-        The file. Names of CSV are stripped and in lower case, its cells are texts.
-    array_column
-        The key of an array that is a row by itself. Without one, the elements of a document's
-        array are rows, and other arrays are skipped.
-    given_up
-        Called if the rest is not read, as no row was found for long.
-    holds_rows
-        Tells by its first element whether the array of a document contains rows; None for what
-        ``array_column`` says.
-
-    Raises
-    ------
-    InputError
-        The file cannot be read.
-    """
+    """Yield a file's rows, each a dict."""
     partition = partition_of(file.path)
     try:
         values = _values(file, holds_rows or (lambda _: array_column is None))
@@ -111,13 +92,7 @@ def row_records(values: Iterable[Any], array_column: str | None) -> Iterator[Rec
 
 
 def _values(file: InputFile, holds_rows: Callable[[Any], bool]) -> Iterator[Any]:
-    """Yield what a file contains, row by row.
-
-    Raises
-    ------
-    _GivenUpError
-        No row was found for long.
-    """
+    """Yield what a file contains, row by row."""
     if file.format == "parquet":
         for frame in _frames(file):
             yield from frame.iter_rows(named=True)
@@ -196,11 +171,6 @@ def beginning_of(file: InputFile, folder: Path) -> InputFile:
     """Return a small file with the first rows of a large one, written to a folder.
 
     A small file, and one whose beginning cannot be read, is returned as it is: its reader says why.
-
-    Raises
-    ------
-    InputError
-        The first value of a JSON document is too long to be read.
     """
     if file.size <= (_SMALL_BYTES if file.compression == "none" else _SMALL_PACKED):
         return file

@@ -81,26 +81,7 @@ def screen(
     read: Callable[[], Iterator[Record]] | None = None,
     is_part: bool = False,
 ) -> Screened:
-    """Look at files, or at rows in memory, before they are read.
-
-    Parameters
-    ----------
-    files
-        The inputs.
-    source
-        The suite's source, columns mapped.
-    suite
-        The suite's name.
-    read
-        Reads rows in memory, which have the one file's name; None for files.
-    is_part
-        Whether they are a part of a log: keys are looked for, not values and words.
-
-    Raises
-    ------
-    InputError
-        A named file, or all of them together, lacks what every metric needs, or has no row at all.
-    """
+    """Look at files, or at rows in memory, before they are read."""
     if not required_columns(source):
         return Screened(tuple(files), (), ())
     kept: list[FileSample] = []
@@ -219,13 +200,7 @@ _DIALOGUE_ID = re.compile(
 
 
 def check_ids(suite: str, source: Source, seen: FileSample) -> None:
-    """Refuse a file that would be one dialogue although a key of its rows names several.
-
-    Raises
-    ------
-    UnmappedLogError
-        No row has the suite's own key, and another one varies within the file as ids do.
-    """
+    """Refuse a file that would be one dialogue although a key of its rows names several."""
     if not seen.other_ids:
         return
     key = source.column(source.dialogue_key[0])

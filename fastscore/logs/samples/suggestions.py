@@ -44,17 +44,7 @@ ROW_PER_TURN = "turns"
 def suggested(
     source: Source, lacking: Sequence[RequiredColumn], found: FoundKeys
 ) -> dict[str, str]:
-    """Return for what is lacking the paths at which it probably stands, by its place.
-
-    Parameters
-    ----------
-    source
-        The suite's source.
-    lacking
-        What was not found, arrays before what they hold.
-    found
-        The keys that were.
-    """
+    """Return for what is lacking the paths at which it probably stands, by its place."""
     if any(column.items for column in source.columns) or source.rows:
         return _suggested(source, lacking, found, {})
     # rows are lines, or the objects of one array

@@ -58,24 +58,7 @@ def make_content(
     design: Mapping[str, Any],
     texts: bool = True,
 ) -> Values:
-    """Gather everything that the page of one run or several shows.
-
-    Parameters
-    ----------
-    runs
-        Runs of one suite.
-    headlines
-        Their headline metrics.
-    design
-        ``pair_by``, ``cluster`` and ``unpaired``, as in `compare`.
-    texts
-        Whether dialogues are shown, and what was found in rejected lines.
-
-    Raises
-    ------
-    UsageError
-        Runs of different suites.
-    """
+    """Gather everything that the page of one run or several shows."""
     suite = common_suite(runs)
     for run in runs[1:]:
         if run.manifest.suite != suite.name:
@@ -247,35 +230,7 @@ def write_report(
     texts: bool = True,
     headlines: Sequence[Headlines] = (),
 ) -> Path:
-    """Write a report on one run, or on several of a suite side by side.
-
-    Parameters
-    ----------
-    runs
-        Complete runs; the first is what the others are compared with.
-    output
-        The HTML file, replaced where there is one.
-    pair_by, unpaired, cluster
-        As in `compare`.
-    texts
-        Whether the page has texts of the logs.
-    headlines
-        The headline metrics of the runs, if they were read before; then `cluster` is theirs.
-
-    Returns
-    -------
-    Path
-        The file.
-
-    Raises
-    ------
-    UsageError
-        No run, or runs of different suites.
-    RunConflictError
-        `output` is a folder, or a file that is no page of fastscore.
-    RunError
-        A run is damaged, or another version of fastscore wrote it.
-    """
+    """Write a report on one run, or on several of a suite side by side."""
     if not runs:
         raise UsageError("No run is named.", "Name one or more run directories.")
     opened = as_runs(runs)
@@ -328,15 +283,7 @@ LONGEST_TEXT = 4_000
 
 
 def marked(text: str, marks: Sequence[Mark]) -> Markup:
-    """Return a text as markup in which nothing but the marks is markup.
-
-    Parameters
-    ----------
-    text
-        A text of a log; what is beyond `LONGEST_TEXT` characters is left out and counted.
-    marks
-        Places in it, ascending and apart from each other.
-    """
+    """Return a text as markup in which nothing but the marks is markup."""
     marked = Markup('<mark class="{}" title="{}">{}</mark>')
     parts = [
         escape(piece)

@@ -49,24 +49,7 @@ class Engine(Protocol):
         exclusive: bool = False,
         lost: Lost = lambda worker, tasks: None,
     ) -> Iterator[Done]:
-        """Do a task for every key; yields what they return as it comes.
-
-        Parameters
-        ----------
-        task, keys
-            What is done, and for what; both can be pickled.
-        exclusive
-            Whether a task uses every thread of its process, so that a process does one at a time.
-        lost
-            Called when a worker has died.
-
-        Raises
-        ------
-        MemoryLimitError
-            A process of workers takes more memory than it may.
-        RunError
-            The engine went away, or workers die of one task again and again.
-        """
+        """Do a task for every key; yields what they return as it comes."""
 
     def processes(self) -> int:
         """Count the processes that do tasks now."""
@@ -78,26 +61,7 @@ class Engine(Protocol):
 def open_engine(
     name: str, address: str | None, workers: int, limits: Limits = DEFAULT_LIMITS
 ) -> AbstractContextManager[Engine]:
-    """Open an engine for a run.
-
-    Parameters
-    ----------
-    name
-        One of `ENGINES`.
-    address
-        Of a scheduler that runs already; None for workers of our own on this machine.
-    workers
-        How many of our own: threads of this process, or processes.
-    limits
-        What each process of workers may take while it does tasks.
-
-    Raises
-    ------
-    UsageError
-        The package is not installed, or an address is given to the local engine.
-    RunError
-        Nobody answers at the address.
-    """
+    """Open an engine for a run."""
     if name == LOCAL and address is not None:
         raise UsageError(
             f"{parameter('address')} is {address}, and {parameter('engine')} is {LOCAL}.",

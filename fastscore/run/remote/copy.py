@@ -70,13 +70,7 @@ class RunCopy:
     names: Mapping[str, str]
 
     def fetch(self, output: Committed) -> None:
-        """Bring a file into the folder, unless it is there as committed.
-
-        Raises
-        ------
-        RunError
-            It is missing, or not what was committed.
-        """
+        """Bring a file into the folder, unless it is there as committed."""
         fetch_output(self.prefix, self.folder, output, self.names[output.path])
 
     def is_intact(self, output: Committed) -> bool:
@@ -86,15 +80,7 @@ class RunCopy:
 
 
 def open_copy(url: str) -> RunCopy:
-    """Open the complete run at an address; its tables are not fetched yet.
-
-    Raises
-    ------
-    UsageError
-        There is no run.
-    RunError
-        The run is not complete or is damaged, or the store refuses.
-    """
+    """Open the complete run at an address; its tables are not fetched yet."""
     prefix = Prefix(url)
     entries = read_log(prefix)
     if not entries:
@@ -128,13 +114,7 @@ def open_copy(url: str) -> RunCopy:
 
 
 def find_runs(url: str) -> Iterator[tuple[str, float]]:
-    """Yield address and time in seconds of each run at an address or below it.
-
-    Raises
-    ------
-    RunError
-        The store refuses.
-    """
+    """Yield address and time in seconds of each run at an address or below it."""
     prefix = Prefix(url)
     names = prefix.first_level()
     if "log/" in names and "lease/" in names:
@@ -155,13 +135,7 @@ def _names(manifest: Manifest, received: Iterable[StoredReceipt]) -> dict[str, s
 
 
 def fetched(prefix: Prefix, folder: Path, path: str, name: str, content_hash: str) -> bytes:
-    """Return the content of a file of a copy, from the store unless the folder has it.
-
-    Raises
-    ------
-    RunError
-        The object is missing, or not what was committed.
-    """
+    """Return the content of a file of a copy, from the store unless the folder has it."""
     try:
         content = (folder / path).read_bytes()
         if hash_bytes(content) == content_hash:

@@ -52,13 +52,7 @@ class Epoch:
 
 
 def read_log(prefix: Prefix, start: int = 0) -> list[Entry]:
-    """Read the entries of a log from a place on, in order.
-
-    Raises
-    ------
-    RunError
-        One is damaged, or the store cannot be read.
-    """
+    """Read the entries of a log from a place on, in order."""
     found: list[bytes] = []
     if start == 0:
         names = sorted(prefix.listed("log"))
@@ -112,13 +106,7 @@ def latest(entries: Sequence[Entry], *kinds: str) -> Entry | None:
 def written(
     prefix: Prefix, *, replaces: bool, note: Callable[[str], object]
 ) -> Iterator[tuple[Epoch, list[Entry]]]:
-    """Begin as the log's writer, and end; yields the epoch and the entries so far.
-
-    Raises
-    ------
-    RunConflictError
-        Another writer lives.
-    """
+    """Begin as the log's writer, and end; yields the epoch and the entries so far."""
     epoch, entries = _begin(prefix, replaces, note)
     ended = threading.Event()
     beating = threading.Thread(target=_beat, args=(prefix, epoch, ended), daemon=True)
@@ -132,13 +120,7 @@ def written(
 
 
 def check_epoch(prefix: Prefix, epoch: Epoch) -> int:
-    """Return the place of the next entry, if no later writer has begun.
-
-    Raises
-    ------
-    RunConflictError
-        One has.
-    """
+    """Return the place of the next entry, if no later writer has begun."""
     own = read_log(prefix, epoch.position)
     others = [entry for entry in own if entry["epoch"] != epoch.number]
     if others:
@@ -147,13 +129,7 @@ def check_epoch(prefix: Prefix, epoch: Epoch) -> int:
 
 
 def append_as(prefix: Prefix, epoch: Epoch, entry: Entry) -> None:
-    """Append an entry of the writer of an epoch.
-
-    Raises
-    ------
-    RunConflictError
-        A later writer has begun.
-    """
+    """Append an entry of the writer of an epoch."""
     position = check_epoch(prefix, epoch)
     if not append(prefix, position, {**entry, "epoch": epoch.number}):
         check_epoch(prefix, epoch)
@@ -201,13 +177,7 @@ def _is_released(entries: Sequence[Entry], epoch: int) -> bool:
 def _wait_until_still(
     prefix: Prefix, epoch: int, entries: Sequence[Entry], note: Callable[[str], object]
 ) -> None:
-    """Watch the counter of an epoch until it has stood still for long.
-
-    Raises
-    ------
-    RunConflictError
-        It was raised: its writer lives.
-    """
+    """Watch the counter of an epoch until it has stood still for long."""
     begun = next(each for each in entries if each["epoch"] == epoch)
     note(
         f"{prefix.url}: another fastscore wrote there ({_holder(begun)}); waiting up to "

@@ -35,13 +35,7 @@ class Prefix:
     url: str
 
     def get(self, name: str) -> bytes | None:
-        """Read an object, None if there is none.
-
-        Raises
-        ------
-        RunError
-            The store refuses, or gives no usable answer. So do the other methods.
-        """
+        """Read an object, None if there is none."""
 
         def read() -> bytes:
             return bytes(objects.obstore().get(*self._place(name)).bytes())
@@ -62,13 +56,7 @@ class Prefix:
         )
 
     def put_if_absent(self, name: str, data: bytes) -> bool:
-        """Write an object once; return whether it has these bytes, however answers were lost.
-
-        Parameters
-        ----------
-        name, data
-            The object. Nobody else writes the same bytes.
-        """
+        """Write an object once; return whether it has these bytes, however answers were lost."""
         for left in _pauses():
             if self._created(name, data, is_last=not left) is not None:
                 return True

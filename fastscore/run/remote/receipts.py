@@ -115,13 +115,7 @@ def put_receipt(
 
 
 def read_receipt(prefix: Prefix, name: str) -> StoredReceipt:
-    """Read a receipt.
-
-    Raises
-    ------
-    RunError
-        It is missing or damaged.
-    """
+    """Read a receipt."""
     content = prefix.get(name)
     if content is None:
         raise damaged(prefix, name)
@@ -129,13 +123,7 @@ def read_receipt(prefix: Prefix, name: str) -> StoredReceipt:
 
 
 def parse_receipt(prefix: Prefix, name: str, content: bytes) -> StoredReceipt:
-    """Take a receipt from its bytes.
-
-    Raises
-    ------
-    RunError
-        They are damaged.
-    """
+    """Take a receipt from its bytes."""
     try:
         fields = parse_checked(content)
         named = tuple((name, tag) for name, tag in fields.pop("objects"))
@@ -147,13 +135,7 @@ def parse_receipt(prefix: Prefix, name: str, content: bytes) -> StoredReceipt:
 
 
 def fetch_output(prefix: Prefix, folder: Path, output: Committed, name: str) -> None:
-    """Bring an object into a folder as the file of an output, unless it is there.
-
-    Raises
-    ------
-    RunError
-        The object is missing, or not what was committed.
-    """
+    """Bring an object into a folder as the file of an output, unless it is there."""
     if is_intact(folder, output):
         return
     content = prefix.get(name)

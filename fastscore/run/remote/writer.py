@@ -210,24 +210,7 @@ def _stated(file: Committed) -> dict[str, object]:
 def writing_store(
     url: str, *, replaces: bool, note: Callable[[str], object]
 ) -> Iterator[tuple[Path, StoreWriter]]:
-    """Take up a run in a store for writing; yields the folder of its files, and its writer.
-
-    Parameters
-    ----------
-    url
-        The run's address.
-    replaces
-        Whether what is there is replaced.
-    note
-        Called with what there is to say.
-
-    Raises
-    ------
-    RunConflictError
-        Another process writes there, or there is something else than a run.
-    RunError
-        The store refuses.
-    """
+    """Take up a run in a store for writing; yields the folder of its files, and its writer."""
     prefix = Prefix(url)
     _refuse_other_objects(prefix)
     with _own_folder(url) as run, log.written(prefix, replaces=replaces, note=note) as begun:
@@ -239,13 +222,7 @@ def writing_store(
 
 
 def earlier_run(url: str) -> tuple[Manifest | None, frozenset[str]]:
-    """Return the manifest of the run at an address, and the fingerprints of its receipts.
-
-    Raises
-    ------
-    RunError
-        The store refuses, or the manifest is damaged.
-    """
+    """Return the manifest of the run at an address, and the fingerprints of its receipts."""
     prefix = Prefix(url)
     entries = log.read_log(prefix)
     with tempfile.TemporaryDirectory(prefix="fastscore-") as folder:

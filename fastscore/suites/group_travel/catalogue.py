@@ -187,13 +187,7 @@ def _whole_number(digits: str) -> int | Decimal:
 
 
 def present_cells(cells: pl.Series) -> tuple[Indices, Indices, pl.Series]:
-    """Find the cells that hold anything.
-
-    Returns
-    -------
-    tuple
-        Their rows and the number of each one's text, int64 (n,); and the distinct texts.
-    """
+    """Find the cells that hold anything."""
     codes, found = factorize(cells)
     present = is_present(found).to_numpy()
     rows = np.flatnonzero(present[codes])
@@ -244,15 +238,7 @@ def as_text(value: object) -> str | None:
 
 
 def keys_of_fields(keys: Sequence[str], fields: Sequence[Sequence[str]]) -> list[list[str]]:
-    """Return for each field the keys that may contain it, the best first.
-
-    Parameters
-    ----------
-    keys
-        The keys of an object; the first of those with equal `canonical_key` counts.
-    fields
-        The canonical keys of each field.
-    """
+    """Return for each field the keys that may contain it, the best first."""
     found: dict[str, str] = {}
     for key in keys:
         found.setdefault(canonical_key(key), key)
@@ -285,15 +271,7 @@ def shortfall(missed: int, of: int, words: str) -> str | None:
 
 
 def warnings_of(cells: pl.DataFrame, column: pl.Expr) -> pl.DataFrame:
-    """Return warnings: ``dialogue_row``, ``warning``.
-
-    Parameters
-    ----------
-    cells
-        ``dialogue_row``, ``line`` and ``fault``.
-    column
-        The name of a cell's column.
-    """
+    """Return warnings: ``dialogue_row``, ``warning``."""
     return cells.drop_nulls("fault").select(
         "dialogue_row", pl.format("line {}, {}: {}", "line", column, "fault").alias("warning")
     )
@@ -352,22 +330,7 @@ class Catalogue:
 def read_catalogue(
     cells: pl.Series, codes: Indices, kinds: Indices, lexicon: Lexicon
 ) -> tuple[Indices, Catalogue]:
-    """Read catalogue cells.
-
-    Parameters
-    ----------
-    cells
-        The distinct texts of cells.
-    codes, kinds : int64 (n,)
-        The text of each cell, and its kind of catalogue, a place in `CATALOGUES`.
-    lexicon
-        For categories and room types.
-
-    Returns
-    -------
-    tuple
-        The row of each cell in `Catalogue.cells`, int64 (n,), and the distinct ones.
-    """
+    """Read catalogue cells."""
     pairs, row = np.unique(codes * len(CATALOGUES) + kinds, return_inverse=True)
     texts, numbers = np.divmod(pairs, len(CATALOGUES))
     names = [CATALOGUES[number] for number in numbers.tolist()]
@@ -487,15 +450,7 @@ def _complete(records: pl.DataFrame, lexicon: Lexicon) -> pl.DataFrame:
 
 
 def components(categories: pl.Series, lexicon: Lexicon) -> pl.Series:
-    """Return the parts of categories that mean something: List(String), distinct.
-
-    Parameters
-    ----------
-    categories
-        Categories of each row, parted by line ends.
-    lexicon
-        What parts mean.
-    """
+    """Return the parts of categories that mean something: List(String), distinct."""
     codes, names = factorize(categories)
     parts = (
         names.str.split(_SEPARATOR)

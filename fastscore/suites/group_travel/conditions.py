@@ -42,15 +42,7 @@ _SOURCES = ("metadata", "condition", "file_name", "content")
 
 
 def read_metadata(cells: pl.Series) -> pl.DataFrame:
-    """Read what the metadata of dialogues' first turns says; null where it does not.
-
-    Returns
-    -------
-    pl.DataFrame
-        A row a cell: the flags, ``stated_condition``, ``member_count``, ``listed_members``,
-        ``group_type``, ``stated_scenario``, ``stated_id`` and ``metadata_fault``, what could not
-        be read.
-    """
+    """Read what the metadata of dialogues' first turns says; null where it does not."""
     codes, distinct = factorize(cells)
     values = cell_values(distinct)
     found = places(values.where(values.tags == OBJECT), _OF_METADATA, Problems())
@@ -117,22 +109,7 @@ def _count(value: object) -> int | None:
 
 
 def name_conditions(read: Turns, synthesis: pl.DataFrame) -> pl.DataFrame:
-    """Give dialogues their id, flags, condition and members.
-
-    Parameters
-    ----------
-    read
-        The dialogues and their turns.
-    synthesis
-        By dialogue and slot: `synthesis.read_synthesis`.
-
-    Returns
-    -------
-    pl.DataFrame
-        The dialogues with ``dialogue``, the flags, ``flag_source``, ``condition``,
-        ``scenario``, ``group_type``, ``member_count`` and ``listed_members`` (null if unknown)
-        and ``metadata_fault``.
-    """
+    """Give dialogues their id, flags, condition and members."""
     stated = read_metadata(read.dialogues["metadata"].fill_null(""))
     named = pl.col("stem").str.extract(_CONDITION_IN_NAME)
     told = pl.concat([read.dialogues, stated], how="horizontal").with_columns(

@@ -73,25 +73,7 @@ _LINE_ENDS = r"\r\n|[\r\x0b\x0c\x1c\x1d\x1e\x{85}\x{2028}\x{2029}]"
 
 
 def read_events(raw: pl.DataFrame, options: GroupTravel) -> Events:
-    """Read the dialogues of raw rows.
-
-    Parameters
-    ----------
-    raw
-        `ROW_SCHEMA`, then the columns of the suite's source.
-    options
-        The lexicon, what M12 compares, and how days may end.
-
-    Returns
-    -------
-    Events
-        ``dialogues``; ``turns`` and ``synthesis`` (rows of synthesis) by ``dialogue_row``;
-        ``pairs``, a member's preference for a slot, with ``itinerary`` (-1 without a plan);
-        ``synthesis_texts`` and ``resolutions`` by dialogue and slot; ``plan_texts`` and
-        ``plan_lines`` by dialogue; what `choices_of` says by ``choice``, a slot of an itinerary;
-        ``places``, ``place_texts`` and ``itineraries``; ``vocabulary``, parts of categories by
-        catalogue and slot; ``compared`` and ``windowed``, as `number_compared` says.
-    """
+    """Read the dialogues of raw rows."""
     lexicon = load_lexicon(options.lexicon)
     read = read_turns(identify(raw, SOURCE))
     synthesis, synthesis_warnings = read_synthesis(read)
@@ -430,14 +412,7 @@ def read_metadata_objects(cells: pl.Series) -> pl.DataFrame:
 
 
 def read_states(cells: pl.Series, slots: pl.Series) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Read what running states say of a slot each.
-
-    Returns
-    -------
-    tuple
-        The number of each cell's ``state`` and its ``cell_fault``; and by ``state`` and ``slot``,
-        which are distinct, what `_read_objects` returns.
-    """
+    """Read what running states say of a slot each."""
     codes, distinct = factorize(cells)
     values = cell_values(distinct)
     found = members(values, _STATE_KEYS, Problems())
@@ -463,21 +438,7 @@ def _slots_of(found: KeyedMembers) -> pl.Series:
 
 
 def read_synthesis(read: Turns) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Read the synthesis of each slot.
-
-    Parameters
-    ----------
-    read
-        The turns and their cells.
-
-    Returns
-    -------
-    tuple
-        A row a synthesis turn, in order: ``dialogue_row``, ``slot``, ``utterance``,
-        ``has_utterance``, ``has_conflict`` (null where nothing says so), ``description``,
-        ``explanation`` and ``has_strategy``. A slot's last state, where no turn of it says
-        anything, is in each of its rows. And warnings of cells that could not be read.
-    """
+    """Read the synthesis of each slot."""
     turn = np.flatnonzero((read.turns["kind"] == SYNTHESIZE).fill_null(False).to_numpy())
     rows = read.turns.select("dialogue_row", "line", "slot", "utterance", "has_utterance")[turn]
     metadata = cells_of_turns(read.cells["metadata"], turn).fill_null("")
@@ -519,15 +480,7 @@ def _last_states(read: Turns, dialogues: Indices) -> Indices:
 def _fill(
     rows: pl.DataFrame, lines: pl.Series, states: pl.Series
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Read rows without an object from the states, by their slot; warn of what is unreadable.
-
-    Parameters
-    ----------
-    rows
-        Turns of synthesis.
-    lines, states
-        The state that each may be read from, and its line.
-    """
+    """Read rows without an object from the states, by their slot; warn of what is unreadable."""
     lacking = (~rows["is_object"] & states.is_not_null()).fill_null(False)
     asking = rows.filter(lacking).select("dialogue_row", "slot")
     state_of, of_state = read_states(states.filter(lacking), asking["slot"])

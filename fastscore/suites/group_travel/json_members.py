@@ -76,13 +76,7 @@ class KeyedMembers:
 
 
 def all_members(values: JsonValues) -> KeyedMembers:
-    """Find all members of objects, whatever their keys are; of equal keys the last counts.
-
-    Parameters
-    ----------
-    values
-        Valid JSON; anything but objects has no members.
-    """
+    """Find all members of objects, whatever their keys are; of equal keys the last counts."""
     is_object = values.tags == OBJECT
     start, end = (np.where(is_object, place, 0) for place in (values.start, values.end))
     found = find_members(values.data, start, end)
@@ -180,15 +174,7 @@ class Members(NamedTuple):
 
 
 def find_members(data: npt.ArrayLike, starts: npt.ArrayLike, ends: npt.ArrayLike) -> Members:
-    """Find the members of the objects in byte ranges; a range without an object has none.
-
-    Parameters
-    ----------
-    data : uint8 (bytes,)
-        The bytes.
-    starts, ends : int64 (n,)
-        The ranges.
-    """
+    """Find the members of the objects in byte ranges; a range without an object has none."""
     flat = as_vector("data", data, np.uint8)
     first, last = as_ranges("starts", starts, "ends", ends, flat.size)
     found = np.empty((5, _MEMBERS_PER_OBJECT * first.size), np.int64)

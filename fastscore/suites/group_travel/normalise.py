@@ -176,13 +176,7 @@ _WORDS_BEFORE = 3
 
 
 def clauses(texts: pl.Series, lexicon: "Lexicon") -> pl.DataFrame:
-    """Cut texts into normalised clauses.
-
-    Returns
-    -------
-    pl.DataFrame
-        ``row`` of the text and ``clause``, normalised; in order.
-    """
+    """Cut texts into normalised clauses."""
     return (
         _mark_clauses(texts, lexicon)
         .str.split(_CLAUSE_MARK)

@@ -47,15 +47,7 @@ class _Items(NamedTuple):
 
 
 def read_days(cells: pl.Series) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Read plan cells.
-
-    Returns
-    -------
-    tuple
-        A row a plan: ``raw_output``, ``n_days``, ``fault``. And the values in the plans' days, in
-        order: ``plan``, ``day``, ``kind``, ``text`` and ``start``, ``end`` and ``interval``, which
-        only stops that are objects have.
-    """
+    """Read plan cells."""
     plans = cell_values(cells)
     n_plans = len(plans)
     in_plan = members(plans, (*_DAY_KEYS, "raw_output"), Problems())

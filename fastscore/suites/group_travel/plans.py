@@ -113,17 +113,7 @@ def _as_lists(codes: Indices, texts: pl.Series) -> tuple[Indices, pl.Series]:
 
 
 def _named(values: pl.DataFrame, codes: Indices, names: pl.Series) -> pl.DataFrame:
-    """Return the names in values: what is neither a cost nor empty, stripped, and ``normal``.
-
-    Parameters
-    ----------
-    values
-        ``plan``, ``day`` and ``kind``.
-    codes
-        The row of each one's names.
-    names
-        Lists.
-    """
+    """Return the names in values: what is neither a cost nor empty, stripped, and ``normal``."""
     lists = names.to_frame("name").with_row_index("text").explode("name", empty_as_null=False)
     stripped = lists.with_columns(
         pl.col("name").str.strip_chars().str.strip_chars_end(".,").str.strip_chars_end()
@@ -231,28 +221,7 @@ _IMPOSSIBLE, _NO_TIME = -1, -2
 def plain_intervals(
     strings: Any, leads: Any
 ) -> tuple[Int64Array, Int64Array, Int64Array, Int64Array]:
-    """Find texts that are a name with an interval before or after it.
-
-    After: a name, a lead, and the interval, at whose end the text ends or has a comma; the first
-    colon of the text is that of the interval. Before: the interval, a colon, a space, and a name
-    without a colon or line end. The interval is ``TIME to TIME`` or ``TIME - TIME``, a time
-    ``7:30``, ``07:30``, ``7:30 AM`` or ``7:30pm``. The character of the name beside it is ASCII and
-    not a blank. A wider pattern finds the same in such a text.
-
-    Parameters
-    ----------
-    strings
-        Arrow strings or a polars Series, without nulls or white space around them.
-    leads
-        What may be between name and interval, such as ``", visit from "``.
-
-    Returns
-    -------
-    tuple of int64 arrays (n,)
-        At which code point the name begins, and how many it has, -1 where a text is of neither
-        form; and the minutes of the day at which the interval begins and ends, -1 for an impossible
-        time: an hour above 24, one of AM or PM that is not 1 to 12, a minute above 59.
-    """
+    """Find texts that are a name with an interval before or after it."""
     rows, known = text_rows("strings", strings), string_column("leads", leads)
     found = _find(rows.views, known.data, known.offsets)
     return found[0], found[1], found[2], found[3]

@@ -69,23 +69,7 @@ _OTHERS = tuple(metric.id for metric in METRICS if metric not in _RATIOS)
 
 
 def score_events(events: Events, vectors: "VectorView", options: GroupTravel) -> Frames:
-    """Score the dialogues of `read_events`.
-
-    Parameters
-    ----------
-    events
-        Whole dialogues.
-    vectors
-        A vector for each text of the frame ``compared``; none turns all that is compared by
-        meaning off.
-    options
-        Thresholds and targets.
-
-    Returns
-    -------
-    dict of pl.DataFrame
-        ``pairs``, ``places`` and ``dialogues`` in the schema of the suite's tables.
-    """
+    """Score the dialogues of `read_events`."""
     frames = dict(events.frames)
     lexicon = load_lexicon(options.lexicon)
     similarity = Similarity.of(events, vectors)
@@ -262,14 +246,7 @@ _PHRASED, _FROM_PAIRS = (
 
 
 def score_trivial_agents(tables: Mapping[str, pl.LazyFrame], options: GroupTravel) -> pl.DataFrame:
-    """Score both planners on the log of these tables.
-
-    Returns
-    -------
-    pl.DataFrame
-        ``agent``, the key of a dialogue, and the metrics that declare a baseline; null where the
-        run has no value.
-    """
+    """Score both planners on the log of these tables."""
     dialogues = tables["dialogues"].select(*_KEY, *_PHRASED, *_FROM_PAIRS)
     quoted = dialogues.select(*_KEY, *(pl.col(_FROM_PAIRS).name.prefix("run:"),)).join(
         _quote(tables["pairs"]), on=_KEY, how="left", nulls_equal=True

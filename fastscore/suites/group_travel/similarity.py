@@ -108,17 +108,7 @@ class Informative:
 def find_informative(
     texts: TextCodes, name: str, slots: pl.Series, lexicon: "Lexicon"
 ) -> Informative:
-    """Find the informative tokens of preferences.
-
-    Parameters
-    ----------
-    texts, name
-        The rows of the preferences.
-    slots
-        The slot of each.
-    lexicon
-        The words that carry no information.
-    """
+    """Find the informative tokens of preferences."""
     bit_of = {slot: bit for bit, slot in enumerate(SLOTS)}
     bits = slots.replace_strict(bit_of, default=len(SLOTS), return_dtype=pl.Int64).to_numpy()
     keys = texts.codes[name] * (len(SLOTS) + 1) + bits
@@ -192,17 +182,7 @@ class LexicalEvidence:
 
 
 def find_evidence(informative: Informative, owners: Indices, targets: "Targets") -> LexicalEvidence:
-    """Look preferences up in their targets.
-
-    Parameters
-    ----------
-    informative
-        Their tokens.
-    owners : int64 (pairs,)
-        The target of each pair.
-    targets
-        The targets.
-    """
+    """Look preferences up in their targets."""
     row = informative.row
     hits = count_hits(informative, owners, targets)
     # a phrase is a distinct preference's: it is looked up for each pair that has it
@@ -252,15 +232,7 @@ _COMPARED = {
 def number_compared(
     frames: Mapping[str, pl.DataFrame], options: GroupTravel
 ) -> dict[str, pl.DataFrame]:
-    """Give the texts that are compared by meaning numbers.
-
-    Returns
-    -------
-    dict of pl.DataFrame
-        ``compared``, their distinct ``text``, and ``windowed``, that of those that are read in
-        windows; and their frames, with the row of each in the one or the other as
-        ``compared``, -1 for a placeholder: it has no similarity.
-    """
+    """Give the texts that are compared by meaning numbers."""
     in_windows = (_TARGETS,) if options.m12_long == "windows" else ()
     return {
         **_numbered(frames, [name for name in _COMPARED if name not in in_windows], "compared"),
@@ -373,22 +345,7 @@ class Similarity:
         return rows[has_text][order], offsets
 
     def nearest(self, rows: Indices, candidates: Ragged, owners: Indices) -> Float64Array:
-        """Return the greatest similarity of each text to the candidates of its owner.
-
-        Parameters
-        ----------
-        rows : int64 (n,)
-            Rows of `matrix`, negative for no text; ignored without vectors.
-        candidates
-            Rows of `matrix` by owner.
-        owners : int64 (n,)
-            Negative for no candidates.
-
-        Returns
-        -------
-        float64 (n,)
-            From 0 to 1; NaN where there is no text or no candidate.
-        """
+        """Return the greatest similarity of each text to the candidates of its owner."""
         if not self.is_on:
             return np.full(len(owners), np.nan)
         asked = np.where(rows >= 0, owners, -1)

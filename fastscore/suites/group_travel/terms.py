@@ -130,18 +130,7 @@ class Lexicon:
 
 
 def load_lexicon(path: str = "") -> Lexicon:
-    """Read a lexicon.
-
-    Parameters
-    ----------
-    path
-        A TOML file in the layout of the built-in one; empty for the built-in one.
-
-    Raises
-    ------
-    UsageError
-        The file cannot be read, is not TOML, lacks a list, or a pattern is none.
-    """
+    """Read a lexicon."""
     return _parse(path, lexicon_content(path, __package__))
 
 

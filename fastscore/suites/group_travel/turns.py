@@ -86,15 +86,7 @@ class Turns:
 
 
 def read_turns(raw: pl.DataFrame) -> Turns:
-    """Read raw rows.
-
-    Parameters
-    ----------
-    raw
-        `ROW_SCHEMA`, the source's columns, `IDENTITY`. A row with ``turns`` is a dialogue
-        and its ``metadata`` the dialogue's; any other row is a turn of the dialogue that its file
-        and id name.
-    """
+    """Read raw rows."""
     unusable = _reject_rows(raw)
     if unusable.height:
         raw = raw.join(
@@ -140,15 +132,7 @@ def _nulls(texts: Sequence[pl.Series]) -> Nulls:
 
 
 def cells_of_turns(cells: pl.DataFrame, turns: Indices) -> pl.Series:
-    """Return the cell of each turn, null where it has none or is negative.
-
-    Parameters
-    ----------
-    cells
-        ``turn``, ascending, and ``cell``.
-    turns
-        Rows of `Turns.turns`.
-    """
+    """Return the cell of each turn, null where it has none or is negative."""
     turn = np.append(cells["turn"].to_numpy(), -1)
     place = np.searchsorted(turn[:-1], turns)
     return gather_or_null(cells["cell"], np.where((turn[place] == turns) & (turns >= 0), place, -1))

@@ -55,25 +55,7 @@ _ORDER_EXPECTED = "a whole list of items; of a tracking result both of its lists
 
 
 def read_events(raw: pl.DataFrame, options: GuestSimulation) -> Events:
-    """Read messages.
-
-    Parameters
-    ----------
-    raw
-        A message a row: `ROW_SCHEMA`, then the columns of the suite's source.
-    options
-        Profile, source of states or the folder of their files, file of personas and level.
-
-    Returns
-    -------
-    Events
-        ``conversations``, one a row in order of their first rows: labels, sources, persona and
-        target, and the sizes of what ORA compares. ``messages``, those of the guest by
-        conversation: states by their row in ``states``, tools, orders. ``personas``: what each
-        lets expect. Rejected are rows with a test case, a persona, a target or an
-        order that cannot be read; the metrics that need it are null, the row's message counts for
-        the others.
-    """
+    """Read messages."""
     file = load_personas(options.personas)
     rows, labels = by_conversation(raw, options)
     n_conversations = labels.height

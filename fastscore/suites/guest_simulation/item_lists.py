@@ -389,17 +389,6 @@ def item_names(
     An item is a dictionary, a call with keywords, or a text. Its name is under ``name``, else
     ``item_name``, else ``item``; that of each of its ``modifiers`` under ``name``, else
     ``modifier_option_name``, else ``modifier``. Empty names are none.
-
-    Parameters
-    ----------
-    data : uint8 (bytes,)
-        UTF-8.
-    starts, stops : int64 (n,)
-        The places of each list's bracket and of its cell's end.
-    option_first
-        Whether ``modifier_option_name`` goes before ``name``.
-    threads
-        None for one a processor.
     """
     flat = as_vector("data", data, np.uint8)
     first, last = as_ranges("starts", starts, "stops", stops, flat.size)
@@ -417,15 +406,7 @@ def item_names(
 
 
 def list_places(cells: TextRows) -> tuple[Int64Array, Mask, Mask]:
-    """Find the list that each cell is, perhaps after a quote.
-
-    Returns
-    -------
-    tuple
-        Where in its cell the list begins, int64 (n,), -1 without one; which cells are neither
-        null, a list, nor blank, bool (n,); and which of all have anything between brackets, or are
-        of the latter, bool (n,).
-    """
+    """Find the list that each cell is, perhaps after a quote."""
     n_cells = len(cells.lengths)
     begins, flags = np.empty(n_cells, np.int64), np.empty((2, n_cells), np.bool_)
     find_lists(cells.views, begins, *flags)

@@ -116,16 +116,7 @@ def join_names(parts: list[Names]) -> Names:
 
 
 def column_lists(cells: pl.Series, *, published: bool) -> OrderLists:
-    """Find the list in each cell of the column ``current_items_in_order``.
-
-    Parameters
-    ----------
-    cells
-        Python's repr of a list or JSON, also as a JSON string; null or blank without one.
-    published
-        Read cells as the public evaluation does: every ' becomes ", and what is no JSON array
-        then is an empty list.
-    """
+    """Find the list in each cell of the column ``current_items_in_order``."""
     rows = text_rows(
         "current_items_in_order", _as_published(cells) if published else cells, nulls=True
     )

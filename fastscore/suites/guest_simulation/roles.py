@@ -90,22 +90,7 @@ class Targets:
 def read_test_cases(
     rows: Rows, test_case: pl.Series, file: PersonaFile
 ) -> tuple[Personas, Targets, Problems]:
-    """Read the test case of every conversation.
-
-    Parameters
-    ----------
-    rows
-        The log's rows by conversation.
-    test_case
-        The id of each conversation's test case.
-    file
-        The file of personas.
-
-    Returns
-    -------
-    tuple
-        Personas, targets, and what cannot be read, by its row's place in the log.
-    """
+    """Read the test case of every conversation."""
     n_conversations = len(test_case)
     owner = np.zeros(len(rows), np.int64)
     owner[rows.place] = rows.conversation
@@ -226,13 +211,7 @@ def _note_for_all(of_text: Problems, codes: Indices, places: Indices, problems: 
 
 
 def _first_texts(parts: list[_Texts], n_conversations: int) -> _Texts:
-    """Choose each conversation's first text that is not null, and number the distinct ones.
-
-    Returns
-    -------
-    _Texts
-        One a conversation, null and at no row without any.
-    """
+    """Choose each conversation's first text that is not null, and number the distinct ones."""
     chosen = [part.values.is_not_null().to_numpy()[part.code] for part in parts]
     shifts = np.cumsum([0, *(len(part.values) for part in parts)])
     owner, place, code = (

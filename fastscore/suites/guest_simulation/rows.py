@@ -90,11 +90,6 @@ def by_conversation(raw: pl.DataFrame, options: GuestSimulation) -> tuple[Rows, 
     """Give conversations numbers, and put the rows of each together.
 
     A conversation is the rows of one file, id and level.
-
-    Returns
-    -------
-    tuple
-        The rows; and the labels of the conversations, in order of their first rows.
     """
     raw = identify(raw, SOURCE)
     begins = np.flatnonzero(_changes(raw[IDENTITY]))
@@ -237,21 +232,7 @@ class PersonaFile:
 
 
 def load_personas(path: str) -> PersonaFile:
-    """Read a file of personas.
-
-    Parameters
-    ----------
-    path
-        JSON: ``persona_attributes``, a list of ``full_name`` and
-        ``message_generation_attributes``; and ``test_cases``, a list of ``test_case``,
-        ``guest_persona`` and ``target_order``. Empty for no file.
-
-    Raises
-    ------
-    UsageError
-        The file cannot be read, is not JSON, or an entry is not as expected; file and entry are
-        named.
-    """
+    """Read a file of personas."""
     if not path:
         return PersonaFile({}, {})
     try:
@@ -324,13 +305,7 @@ class AttributeFault(Exception):
 
 
 def read_attributes(described: Any) -> Attributes:
-    """Read a persona's ``message_generation_attributes``.
-
-    Raises
-    ------
-    AttributeFault
-        A value outside its vocabulary.
-    """
+    """Read a persona's ``message_generation_attributes``."""
     if not isinstance(described, dict):
         raise AttributeFault("", _shown(described), "an object")
     values = {

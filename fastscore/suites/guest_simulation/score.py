@@ -39,13 +39,7 @@ if TYPE_CHECKING:
 def score_events(
     events: Events, vectors: "VectorView", options: GuestSimulation
 ) -> dict[str, pl.DataFrame]:
-    """Score the conversations of `read_events`.
-
-    Returns
-    -------
-    dict of pl.DataFrame
-        ``messages`` and ``dialogues`` in the schema of the suite's tables.
-    """
+    """Score the conversations of `read_events`."""
     conversations = events.frames["conversations"].with_row_index("conversation")
     conversations = conversations.cast({"conversation": pl.Int64})
     messages = events.frames["messages"].hstack(compare_states(events.frames))
@@ -96,14 +90,7 @@ _LARGEST_DEI = {1: 0.0, 2: 0.2, 3: 0.5, 4: 0.5, 5: 1.0}
 def score_trivial_agents(
     tables: Mapping[str, pl.LazyFrame], options: GuestSimulation
 ) -> pl.DataFrame:
-    """Score both guests on the log of these tables.
-
-    Returns
-    -------
-    pl.DataFrame
-        ``agent``, the key of a dialogue, PAS, BVS and DEI. PAS is null if the persona has no
-        attributes, or if no message shows what it expects.
-    """
+    """Score both guests on the log of these tables."""
     dialogues = tables["dialogues"]
     columns = ("persona", "PAS", "PAS_source", "n_states", "n_guest_messages")
     named = dialogues.select(*_KEY, *columns)

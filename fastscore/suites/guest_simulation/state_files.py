@@ -100,13 +100,7 @@ def check_files(options: GuestSimulation) -> None:
 
 
 def find_state_files(folder: str) -> dict[tuple[int, str], Path]:
-    """Return the files of states below a folder by level and conversation.
-
-    Raises
-    ------
-    UsageError
-        The path is not a folder, or the folder has no file of states.
-    """
+    """Return the files of states below a folder by level and conversation."""
     root = Path(folder)
     if not root.is_dir():
         there = "is a file" if root.exists() else "is not there"
@@ -131,19 +125,7 @@ def find_state_files(folder: str) -> dict[tuple[int, str], Path]:
 def read_state_files(
     folder: str, labels: pl.DataFrame, messages: Rows, index: Indices
 ) -> StateFiles:
-    """Read the states of guest messages from files instead of the log's columns.
-
-    Parameters
-    ----------
-    folder
-        The folder of the files.
-    labels
-        The conversations: ``dialogue`` and ``experiment_level``, which name a file.
-    messages
-        The guest messages.
-    index
-        The place of each among the messages of its conversation, from 0, int64 (messages,).
-    """
+    """Read the states of guest messages from files instead of the log's columns."""
     found = _read_files(find_state_files(folder), labels, np.unique(messages.conversation))
     rows = pl.DataFrame(found.columns, schema=_SCHEMA)
     keys = pl.DataFrame({"conversation": messages.conversation, _INDEX: index})

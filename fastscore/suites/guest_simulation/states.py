@@ -188,13 +188,7 @@ def _state_sources(
 def _with_default(
     code: Indices, default: States, is_exit: Mask
 ) -> tuple[pl.DataFrame, Indices, Mask]:
-    """Fill in the default's parts of messages' states.
-
-    Returns
-    -------
-    tuple
-        The distinct states, each message's among them, and which messages have their own.
-    """
+    """Fill in the default's parts of messages' states."""
     numbers, firsts = factorize_rows(list(code.T + 1))
     given = code[firsts]
     some: Mask = np.any(given >= 0, axis=1)
@@ -357,20 +351,7 @@ def _spaced(words: pl.Series) -> pl.Series:
 
 
 def states_by_words(rows: Rows, targets: Names) -> States:
-    """Read the states of guest messages from their words.
-
-    Parameters
-    ----------
-    rows
-        The rows of complete conversations in order, with the columns ``role`` and ``content``.
-    targets
-        The names in the target orders.
-
-    Returns
-    -------
-    States
-        A row a guest message; none in exits.
-    """
+    """Read the states of guest messages from their words."""
     words = load_words()
     codes, found = factorize(rows["content"].fill_null(""))
     groups = (words.asks, words.menu_words, words.confirmations, *(each for _, each in words.moods))

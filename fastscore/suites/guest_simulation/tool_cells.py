@@ -106,14 +106,7 @@ def _sought(keys: tuple[bytes, ...]) -> SoughtKeys:
 
 
 def choose_trigrams(keys: Sequence[bytes]) -> tuple[UInt8Array, Int64Array]:
-    """Choose the byte trigrams by which keys are looked for: few, and rare in other words.
-
-    Returns
-    -------
-    tuple
-        The trigrams as `mark_trigrams` takes them, and where in each key is the one by which it
-        is found, int64 (keys,).
-    """
+    """Choose the byte trigrams by which keys are looked for: few, and rare in other words."""
     trigrams: list[bytes] = []
     left = set(keys)
 
@@ -366,16 +359,7 @@ class ToolCells:
 
 
 def read_tool_cells(cells: pl.Series, *, whole_cell: bool) -> ToolCells:
-    """Read the tool cells of messages.
-
-    Parameters
-    ----------
-    cells
-        A cell a message, null without one.
-    whole_cell
-        Whether a tool counts as used where the cell has its word anywhere, instead of in the name
-        of a tool that was called.
-    """
+    """Read the tool cells of messages."""
     rows = text_rows("tool_calls", cells, nulls=True)
     members = find_members(rows, _KEYS)
     code, values = _simple_values(rows, members)

@@ -61,25 +61,7 @@ def of_labels(
     meaning: Callable[[Any], Meaning],
     otherwise: Meaning,
 ) -> npt.NDArray[Any]:
-    """Return what the labels of a column mean.
-
-    Parameters
-    ----------
-    numbers
-        Row numbers of ``labels``, int64 (n,).
-    labels
-        The distinct texts; null for no text.
-    meaning
-        Makes a number, a boolean or a tuple of numbers of a text; called once for each label of the
-        column.
-    otherwise
-        A value of the same type, which no row gets.
-
-    Returns
-    -------
-    array (n,) or (n, m)
-        The meaning of each row's label.
-    """
+    """Return what the labels of a column mean."""
     used = np.flatnonzero(np.bincount(numbers, minlength=len(labels)))
     table = np.array([otherwise] * len(labels) or [otherwise])
     for number in used.tolist():
@@ -135,27 +117,7 @@ Columns = dict[str, Any]
 
 
 def read_events(raw: pl.DataFrame, options: MemoryFinance) -> Events:
-    """Read trace lines.
-
-    Parameters
-    ----------
-    raw
-        One dialogue a row: `ROW_SCHEMA`, then the columns of the suite's source.
-    options
-        Whether memory keys are ignored.
-
-    Returns
-    -------
-    Events
-        ``dialogues`` (one a row) and ``turns`` (those of valid dialogues, with ``dialogue_row``);
-        lists at their own grain, each with ``turn_row`` (``memory_keys``, ``risk_labels``,
-        ``rubric``, ``violations``) or ``dialogue_row`` (``forbidden``, ``constraints``,
-        ``preferences``, ``topics``, ``assets``, and as rows of ``utterances`` ``user_history`` and
-        ``history``). Texts of labels, profiles, statuses and roles are row numbers of
-        ``labels``, each text of which is distinct. ``contexts`` are the texts that were recalled,
-        as they are written in JSON: those of source s (of `MEMORY_SOURCES`) in turn t have the
-        ``context`` s * turns + t. Rejected are lines with a value that the definitions cannot use.
-    """
+    """Read trace lines."""
     frames, problems = _read(raw, options)
     rejects = problems.rejects(raw)
     if problems.by_dialogue:
@@ -431,21 +393,6 @@ def read_utterances(column: JsonValues, turn: JsonPlaces, problems: Problems) ->
 
     They are the dataset's own turns; in their absence the trace's user texts or, where the first
     turn of the trace has none, the trace's turns taken as the dataset's.
-
-    Parameters
-    ----------
-    column
-        The dataset's turns, an array a dialogue.
-    turn
-        The trace's turns.
-    problems
-        Where faulty values are noted.
-
-    Returns
-    -------
-    dict
-        A row a turn, those of one kind together: ``dialogue_row``, ``text``, ``role`` and whether
-        it is ``told``, a user text of the trace, which has no role.
     """
     lists = expect(column, ARRAY, "an array of turns or null", problems)
     spoken = places(lists, [_SPOKEN], problems).each
@@ -473,14 +420,7 @@ def read_utterances(column: JsonValues, turn: JsonPlaces, problems: Problems) ->
 
 
 def order_history(utterances: pl.DataFrame, labels: pl.Series) -> dict[str, pl.DataFrame]:
-    """Return what history keys count, as rows of `read_utterances`, by dialogue.
-
-    Returns
-    -------
-    dict of pl.DataFrame
-        ``history``, all turns but those that are told, and ``user_history``, the user turns that
-        an assistant answers and those that are told: ``dialogue_row`` and the row ``utterances``.
-    """
+    """Return what history keys count, as rows of `read_utterances`, by dialogue."""
     dialogue, told = utterances["dialogue_row"].to_numpy(), utterances["told"].to_numpy()
     history = _by_dialogue(np.flatnonzero(~told), dialogue)
     role = utterances["role"].to_numpy()[history]

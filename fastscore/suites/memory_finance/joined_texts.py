@@ -40,13 +40,6 @@ def written_texts(
 
     What is missing is the empty text; values of other types, and a lone surrogate, are
     noted.
-
-    Parameters
-    ----------
-    columns
-        Values of one buffer; their texts are in it one column after another.
-    problems
-        Where faulty values are noted.
     """
     ends = np.cumsum([len(values) for values in columns])
     out, written = np.zeros((ends[-1], 4), np.int32), np.empty(ends[-1], np.uint8)
@@ -66,29 +59,7 @@ def written_texts(
 def joined_contain(
     written: Any, escapes: UInt8Array, offsets: Int64Array, haystacks: Int64Array, needles: Any
 ) -> Mask:
-    r"""Tell whether texts hold others, the former being JSON strings joined by line ends.
-
-    Parameters
-    ----------
-    written
-        The insides of valid JSON strings as they are written: strings (n,) without nulls, as
-        `fastscore_jit.arrow.string_column` takes them.
-    escapes
-        How each is written, `PLAIN`, `ESCAPED` or `NUMBERED`, uint8 (n,); a lone surrogate
-        makes the empty text.
-    offsets
-        Haystack ``h`` is the texts from ``offsets[h]`` to ``offsets[h + 1]``, joined by ``\n``;
-        int64 (haystacks + 1,).
-    haystacks
-        The haystack of each pair, int64 (pairs,); best with pairs of one haystack together.
-    needles
-        What is looked for: strings (pairs,) without nulls.
-
-    Returns
-    -------
-    bool (pairs,)
-        Whether the needle is a substring of the haystack.
-    """
+    r"""Tell whether texts hold others, the former being JSON strings joined by line ends."""
     parts, wanted = text_rows("written", written), text_rows("needles", needles)
     found = np.zeros(haystacks.size, np.bool_)
     same_length("needles", len(wanted.lengths), "haystacks", found.size)

@@ -469,22 +469,7 @@ RATIOS = tuple(metric for metric in METRICS if metric.denominator)
 def count_turns(
     turns: Mapping[str, Any], group: Indices, n_groups: int
 ) -> dict[str, Indices | Float64Array]:
-    """Sum what the metrics count over the turns of each group.
-
-    Parameters
-    ----------
-    turns
-        What `counted` needs of each turn, and which are eligible for which metric.
-    group
-        The group of each turn, int64 (turns,).
-    n_groups
-        How many groups there are.
-
-    Returns
-    -------
-    dict of arrays
-        A row a group; sums of judge scores add in order of the turns.
-    """
+    """Sum what the metrics count over the turns of each group."""
     sums: dict[str, Indices | Float64Array] = {}
     for metric, amounts in counted(turns).items():
         rows = np.flatnonzero(turns[f"eligible_{metric}"])
@@ -499,14 +484,7 @@ def count_turns(
 
 
 def counted(turns: Mapping[str, Any]) -> dict[str, dict[str, Float64Array | Indices | Mask]]:
-    """Return by metric what is summed over the turns that are eligible for it, besides them.
-
-    Parameters
-    ----------
-    turns
-        Arrays of a number a turn: ``constraint_contradiction``, ``risk_tag_hits`` and what
-        `numbers_of_turns` returns.
-    """
+    """Return by metric what is summed over the turns that are eligible for it, besides them."""
     n_keys, n_recalled, n_risks = turns["n_keys"], turns["n_recalled"], turns["n_risks"]
     return {
         "m1": {

@@ -106,18 +106,7 @@ class Lexicon:
 
 
 def load_lexicon(path: str = "") -> Lexicon:
-    """Read a lexicon.
-
-    Parameters
-    ----------
-    path
-        A TOML file in the layout of the built-in one; empty for the built-in one.
-
-    Raises
-    ------
-    UsageError
-        The file cannot be read, is not TOML, or lacks a word list.
-    """
+    """Read a lexicon."""
     return _parse(path, lexicon_content(path, __package__))
 
 
@@ -214,20 +203,7 @@ class GroupMatches:
 
 
 def match_groups(texts: pl.Series, groups: Sequence[Sequence[str]]) -> GroupMatches:
-    """Search texts for the keywords of all groups at once.
-
-    Parameters
-    ----------
-    texts
-        Strings without nulls.
-    groups
-        The keywords of each group; none of them empty.
-
-    Returns
-    -------
-    GroupMatches
-        For each text and group whether any keyword of the group is a substring of the text.
-    """
+    """Search texts for the keywords of all groups at once."""
     return GroupMatches(keyword_groups(texts, groups))
 
 
@@ -325,13 +301,7 @@ def _own_phrases(frames: Frames, lexicon: Lexicon) -> list[str]:
 
 
 def score_risk(frames: Frames, replies: Replies, lexicon: Lexicon) -> Columns:
-    """Count required risk tags that replies disclose (M3).
-
-    Returns
-    -------
-    dict
-        A row a turn: ``risk_required_tags``, ``risk_pred_tags``, ``risk_tag_hits``, ``n_risks``.
-    """
+    """Count required risk tags that replies disclose (M3)."""
     required, n_turns = frames["risk_labels"], frames["turns"].height
     numbers, labels = required["label"].to_numpy(), frames["labels"]["text"]
     names = sorted({tag.name for tag in lexicon.risk_tags})
@@ -374,14 +344,7 @@ def score_risk(frames: Frames, replies: Replies, lexicon: Lexicon) -> Columns:
 
 
 def score_rubric(frames: Frames, replies: Replies) -> Columns:
-    """Count required elements of explanation that replies have (M5).
-
-    Returns
-    -------
-    dict
-        A row a turn: ``rubric_required``, ``rubric_hit_items`` and ``judge_score_1_5``, also as
-        an array ``judge_score`` with NaN; ``n_elements`` and ``n_explained`` are their numbers.
-    """
+    """Count required elements of explanation that replies have (M5)."""
     rubric, n_turns = frames["rubric"], frames["turns"].height
     labels, numbers = frames["labels"]["text"], rubric["item"].to_numpy()
     turn_row = rubric["turn_row"].to_numpy()
@@ -417,15 +380,7 @@ def judge_scores(hits: Indices, required: Indices) -> Float64Array:
 
 
 def score_compliance(frames: Frames, replies: Replies, lexicon: Lexicon) -> Columns:
-    """Find forbidden phrases and the compliance label (M4).
-
-    Returns
-    -------
-    dict
-        A row a turn: ``forbidden_hits``, ``pred_compliance_label``, ``gt_compliance_label``; their
-        number, and the labels' as in `COMPLIANCE_LABELS`: ``n_forbidden``, ``found_compliance``,
-        ``given_compliance``.
-    """
+    """Find forbidden phrases and the compliance label (M4)."""
     turns, forbidden, labels = frames["turns"], frames["forbidden"], frames["labels"]["text"]
     turn_row, entry = expand(turns["dialogue_row"].to_numpy(), forbidden["dialogue_row"].to_numpy())
     numbers = forbidden["phrase"].to_numpy()[entry]
@@ -520,18 +475,7 @@ def _largest_percentages(replies: Replies) -> Indices:
 
 
 def expand(dialogue_of_turn: Indices, dialogue_of_entry: Indices) -> tuple[Indices, Indices]:
-    """Pair every turn with each entry of its dialogue's list.
-
-    Parameters
-    ----------
-    dialogue_of_turn, dialogue_of_entry
-        The dialogue of each turn and of each entry, both ascending.
-
-    Returns
-    -------
-    tuple of arrays
-        Turn and entry of each pair, in order of turns and then of entries.
-    """
+    """Pair every turn with each entry of its dialogue's list."""
     n_dialogues = 1 + max(edge.max(initial=0) for edge in (dialogue_of_turn, dialogue_of_entry))
     offsets = group_offsets(dialogue_of_entry, n_dialogues)
     first, counts = offsets[dialogue_of_turn], np.diff(offsets)[dialogue_of_turn]

@@ -70,13 +70,7 @@ _COUNTED = ("m1_turns", "m3_turns", "m4_turns", "m5_turns")
 def score_events(
     events: Events, vectors: "VectorView", options: MemoryFinance
 ) -> dict[str, pl.DataFrame]:
-    """Score the dialogues of `read_events`.
-
-    Returns
-    -------
-    dict of pl.DataFrame
-        ``turns`` and ``dialogues`` in the schema of the suite's tables.
-    """
+    """Score the dialogues of `read_events`."""
     frames = events.frames
     lexicon = load_lexicon(options.lexicon)
     replies = search_replies(frames, lexicon)
@@ -174,15 +168,7 @@ def _number(digits: str) -> int:
 
 
 def score_memory_keys(frames: Frames) -> dict[str, pl.Series | Indices]:
-    """Resolve the required keys and look for their targets in what was recalled.
-
-    Returns
-    -------
-    dict
-        A row a turn: ``required_keys_raw``, ``resolved_keys``, ``key_hit_flags``,
-        ``key_hit_sources`` and ``m1_source_hits`` as in the table ``turns``; ``n_keys`` counts
-        resolvable keys, ``n_recalled`` those recalled, ``n_SOURCE`` those recalled from each.
-    """
+    """Resolve the required keys and look for their targets in what was recalled."""
     keys, n_turns = frames["memory_keys"], frames["turns"].height
     turn_row = keys["turn_row"].to_numpy()
     target, resolver = _resolve(keys["key"].to_numpy(), turn_row, frames)
@@ -286,14 +272,7 @@ def _recall(contexts: pl.DataFrame, n_turns: int, turn_of_key: Indices, target: 
 
 
 def score_profiles(frames: Frames, replies: Replies, lexicon: Lexicon) -> dict[str, Float64Array]:
-    """Score the profiles of all dialogues.
-
-    Returns
-    -------
-    dict
-        A row a dialogue: three accuracies, two F1 and ``profile_score``, float64 in [0, 1]; they
-        mean nothing where a dialogue has no labelled profile.
-    """
+    """Score the profiles of all dialogues."""
     scores = {
         f"{name}_acc": _accuracy(*compare_levels(frames, replies, name, lexicon.profile[name])[1:])
         for name in PROFILE_FIELDS
@@ -306,14 +285,7 @@ def score_profiles(frames: Frames, replies: Replies, lexicon: Lexicon) -> dict[s
 def compare_levels(
     frames: Frames, replies: Replies, name: str, field: ProfileField
 ) -> tuple[list[str], Indices, Indices, Indices]:
-    """Find the levels of a field of the profile.
-
-    Returns
-    -------
-    tuple
-        The levels, the first of which is unknown; their places by dialogue: the labelled one, that
-        of the last snapshot, and the first that the replies mention.
-    """
+    """Find the levels of a field of the profile."""
     dialogues = frames["dialogues"]
     levels = [UNKNOWN, *sorted({*field.values.values(), *(m.level for m in field.mentions)})]
     ranks = {level: rank for rank, level in enumerate(dict.fromkeys(levels))}
@@ -345,14 +317,7 @@ STATED_LISTS = {"constraints": "assets", "preferences": "topics"}
 def compare_lists(
     frames: Frames, replies: Replies, name: str
 ) -> tuple[Indices, Indices, Mask, Mask]:
-    """Find a labelled set of texts in snapshots and replies.
-
-    Returns
-    -------
-    tuple
-        The labelled and the stated texts, ``dialogue_row`` * labels + text; which of the labelled
-        ones the snapshot states, and which the replies mention.
-    """
+    """Find a labelled set of texts in snapshots and replies."""
     n_labels = frames["labels"].height
     labelled, stated = (
         _distinct(frames[of]["dialogue_row"].to_numpy() * n_labels + frames[of]["text"].to_numpy())
@@ -425,13 +390,7 @@ _KEY = list(DIALOGUES.dialogue_key)
 def score_trivial_agents(
     tables: Mapping[str, pl.LazyFrame], options: MemoryFinance
 ) -> pl.DataFrame:
-    """Score both assistants on the log of these tables.
-
-    Returns
-    -------
-    pl.DataFrame
-        ``agent``, the key of a dialogue, and the metrics that declare a baseline.
-    """
+    """Score both assistants on the log of these tables."""
     lexicon = load_lexicon(options.lexicon)
     disclosed = [tag.name for tag in lexicon.risk_tags if tag.keywords or tag.any_tag]
     elements = list(lexicon.explanation_elements)

@@ -72,14 +72,7 @@ def summarised(options: MemoryFinance, columns: Sequence[str]) -> list[Summarise
 
 
 def count_cases(tables: Mapping[str, pl.LazyFrame]) -> pl.DataFrame:
-    """Count what each metric is defined for, as the published summary does.
-
-    Returns
-    -------
-    pl.DataFrame
-        ``of`` (the metric and its unit), ``eligible``, ``skipped`` and ``failed``: turns of M1 and
-        M3 to M5, of which none fails, and dialogues of M2, whose failed ones are skipped too.
-    """
+    """Count what each metric is defined for, as the published summary does."""
     turns = tables["turns"].select(pl.col(_TURN_CASES).sum(), pl.len().alias("rows"))
     dialogues = tables["dialogues"].select(
         eligible=pl.col("eligible_m2").sum(), rows=pl.len(), failed=(~pl.col("valid")).sum()
@@ -195,22 +188,7 @@ def legacy_files(
 def published_files(
     tables: Mapping[str, pl.DataFrame], *, dataset_path: str, suffix: str = ""
 ) -> dict[str, bytes]:
-    """Make the published evaluation's files.
-
-    Parameters
-    ----------
-    tables
-        The complete tables ``turns`` and ``dialogues``, in input order.
-    dataset_path
-        What the files name as their dataset.
-    suffix
-        The part of the files' names before the extension.
-
-    Returns
-    -------
-    dict of bytes
-        ``metrics_summary``, ``turn_eval`` and ``report`` by name.
-    """
+    """Make the published evaluation's files."""
     summary = legacy_summary(tables["turns"], tables["dialogues"], dataset_path)
     text = json.dumps(summary, ensure_ascii=False, indent=2)
     return {

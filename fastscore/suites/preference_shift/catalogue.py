@@ -61,22 +61,7 @@ class Record:
 
 
 def read_records(path: str, content: bytes) -> list[Record]:
-    """Read the records of a catalogue.
-
-    Parameters
-    ----------
-    path
-        Names the format by its suffix: ``.json`` (an object of records by title, or an array),
-        ``.jsonl`` or ``.ndjson``, ``.csv`` (a cell that is a JSON array, or whose values are
-        between ``|``, is a list), ``.parquet``; each also with ``.gz`` or ``.zst``.
-    content
-        The file's bytes.
-
-    Raises
-    ------
-    UsageError
-        The suffix is not known, or the content is not of that format; names the place.
-    """
+    """Read the records of a catalogue."""
     suffixes = [suffix.lower() for suffix in PurePath(path).suffixes]
     compression = suffixes.pop() if suffixes and suffixes[-1] in SUFFIXES else ""
     suffix = suffixes[-1] if suffixes else ""
@@ -146,13 +131,7 @@ def shown(value: Any) -> str:
 
 
 def read_csv(path: str, data: bytes) -> Iterator[Record]:
-    """Read the lines of a CSV file with a header; names are in lower case.
-
-    Raises
-    ------
-    UsageError
-        The file is not a CSV with a header; names the line.
-    """
+    """Read the lines of a CSV file with a header; names are in lower case."""
     try:
         text = data.removeprefix(codecs.BOM_UTF8).decode()
     except UnicodeDecodeError as error:
@@ -264,13 +243,7 @@ class Catalogue:
         return tuple(self.terms["field"].unique(maintain_order=True).to_list())
 
     def field_terms(self, name: str) -> pl.DataFrame:
-        """Return the terms of a field; none if the catalogue lacks the field.
-
-        Raises
-        ------
-        UsageError
-            The field holds what is no value.
-        """
+        """Return the terms of a field; none if the catalogue lacks the field."""
         if name in self.unusable:
             raise UsageError(
                 f"The catalogue's field {name!r} cannot be used: {self.unusable[name]}"
@@ -316,13 +289,7 @@ def plot_keywords(text: str) -> list[str]:
 
 
 def load_catalogue(path: str) -> Catalogue:
-    """Return a file's compiled catalogue, from the cache where it is there.
-
-    Raises
-    ------
-    UsageError
-        The file cannot be read, or is no catalogue.
-    """
+    """Return a file's compiled catalogue, from the cache where it is there."""
     try:
         content = read_option_file(path)
     except OSError as error:
@@ -464,13 +431,7 @@ def compile_records(records: Iterable[Record], digest: str = "") -> Catalogue:
 
 
 def check_fields(catalogue: Catalogue, names: Iterable[str], usual: Iterable[str]) -> None:
-    """Refuse names of fields that the catalogue does not have, the usual ones excepted.
-
-    Raises
-    ------
-    UsageError
-        A name that is neither usual nor in the catalogue, or not one that is there.
-    """
+    """Refuse names of fields that the catalogue does not have, the usual ones excepted."""
     wanted, there = tuple(names), set(catalogue.fields)
     for name in wanted:
         if name not in there and name not in usual and name not in catalogue.unusable:
@@ -483,14 +444,7 @@ def check_fields(catalogue: Catalogue, names: Iterable[str], usual: Iterable[str
 
 
 def list_fields(catalogue: Catalogue) -> pl.DataFrame:
-    """Return one row a field: how many values it has, in how many items, and the commonest.
-
-    Returns
-    -------
-    pl.DataFrame
-        ``field``, ``values``, ``items``, ``commonest`` (its normal form), and ``problem``: why the
-        field cannot be used, null where it can.
-    """
+    """Return one row a field: how many values it has, in how many items, and the commonest."""
     usable = (
         catalogue.terms.sort("n_items", descending=True, maintain_order=True)
         .group_by("field", maintain_order=True)
@@ -512,18 +466,7 @@ def list_fields(catalogue: Catalogue) -> pl.DataFrame:
 
 
 def list_values(catalogue: Catalogue, field: str) -> pl.DataFrame:
-    """Return the values of a field, the commonest first.
-
-    Returns
-    -------
-    pl.DataFrame
-        ``value`` (normal form), ``surface`` (as first written), ``n_items`` and ``idf``.
-
-    Raises
-    ------
-    UsageError
-        The catalogue lacks the field, or the field cannot be used.
-    """
+    """Return the values of a field, the commonest first."""
     terms = catalogue.field_terms(field)
     if terms.is_empty():
         raise UsageError(

@@ -56,13 +56,7 @@ class Concepts:
 
 
 def concepts_of(catalogue: Catalogue, options: PreferenceShift) -> Concepts:
-    """Give numbers to the concepts of the fields that the options name.
-
-    Raises
-    ------
-    UsageError
-        The catalogue has none of the fields, or one that cannot be used.
-    """
+    """Give numbers to the concepts of the fields that the options name."""
     check_fields(catalogue, options.field_names, (*ATTRIBUTES, "name"))
     names = (*options.field_names, *((PLOT,) if options.plot_keywords else ()))
     written = {name: options.plot_prefix if name == PLOT else name for name in names}
@@ -89,18 +83,7 @@ def concepts_of(catalogue: Catalogue, options: PreferenceShift) -> Concepts:
 
 
 def concept_idf(options: PreferenceShift) -> pl.DataFrame:
-    """Return the inverse document frequency of every concept that the options know.
-
-    Returns
-    -------
-    pl.DataFrame
-        ``concept`` (``field=value``, as in the tables) and ``idf``, sorted by concept.
-
-    Raises
-    ------
-    UsageError
-        The catalogue cannot be read, or has none of the fields.
-    """
+    """Return the inverse document frequency of every concept that the options know."""
     concepts = concepts_of(load_catalogue(options.catalogue), options)
     return concepts.terms.select("concept", pl.Series("idf", concepts.idf))
 

@@ -160,22 +160,7 @@ def pair_turns(messages: Turns, *, drop_leading: bool) -> tuple[Indices, Indices
 
 
 def read_events(raw: pl.DataFrame, options: PreferenceShift) -> Events:
-    """Read conversations.
-
-    Parameters
-    ----------
-    raw
-        One conversation a row: `ROW_SCHEMA`, then the columns of the suite's source.
-    options
-        Whether turns of one speaker are joined, and which fields constraints may name.
-
-    Returns
-    -------
-    Events
-        ``dialogues`` (one a conversation), ``turns`` (its pairs, with ``dialogue_row``),
-        ``shifts`` (sorted points, with ``dialogue_row``) and ``gold`` (constraints, with
-        ``turn_row``, ``field`` and ``text``), in input order.
-    """
+    """Read conversations."""
     read = _read(raw, options)
     if not read.problems.by_dialogue:
         return _events(read, [read.rejects], options)

@@ -78,17 +78,7 @@ def extract_concepts(
     vectors: "VectorView",
     options: PreferenceShift,
 ) -> tuple[Concepts, Extracted]:
-    """Extract the concepts of both texts of each turn and of its gold constraints.
-
-    Parameters
-    ----------
-    turns, gold
-        The frames of `read_events`.
-    vectors
-        Vectors of texts and values, for the extractor ``embed``.
-    options
-        Which concepts there are, and how they are found.
-    """
+    """Extract the concepts of both texts of each turn and of its gold constraints."""
     concepts, matcher = prepared_matcher(options)
     written = pl.concat([turns["user_text"], turns["system_text"], gold["text"]])
     codes, texts = factorize(written)
@@ -142,13 +132,7 @@ _latest: list[tuple[tuple[object, ...], Concepts, Matcher]] = []
 
 
 def prepared_matcher(options: PreferenceShift) -> tuple[Concepts, Matcher]:
-    """Return the concepts of the options and their automaton, built once for all shards.
-
-    Raises
-    ------
-    UsageError
-        The catalogue or the aliases cannot be read, or it has none of the fields.
-    """
+    """Return the concepts of the options and their automaton, built once for all shards."""
     catalogue = load_catalogue(options.catalogue)
     aliases = read_aliases(options.aliases, catalogue)
     key = (
@@ -177,29 +161,7 @@ ALIAS_SCHEMA = {SPELLING: pl.String(), FIELD: pl.String(), VALUE: pl.String()}
 
 
 def read_aliases(path: str, catalogue: Catalogue) -> pl.DataFrame:
-    """Read a table of aliases.
-
-    Parameters
-    ----------
-    path
-        A CSV file with the columns ``spelling`` and ``value``, and perhaps ``field``; in cells of
-        the first two ``|`` separates several. Empty for no aliases.
-    catalogue
-        Whose values they are.
-
-    Returns
-    -------
-    pl.DataFrame
-        In `ALIAS_SCHEMA`, distinct rows: the spelling in lower case, and field and normalised value
-        of the catalogue. Without a field a spelling means every field that has the value; for
-        the year only where the value is nothing but digits.
-
-    Raises
-    ------
-    UsageError
-        The file cannot be read, or a line is no alias of a value: names line, field, what was found
-        and the nearest value.
-    """
+    """Read a table of aliases."""
     if not path:
         return pl.DataFrame(schema=ALIAS_SCHEMA)
     if PurePath(path).suffix.lower() != ".csv":
@@ -294,18 +256,7 @@ _annotations: dict[tuple[str, int, int], pl.DataFrame] = {}
 
 
 def read_annotations(path: str) -> pl.DataFrame:
-    """Read a file of annotations; once for all shards.
-
-    Returns
-    -------
-    pl.DataFrame
-        ``text``, each once, and ``concepts``: a list of pairs of a field and a value.
-
-    Raises
-    ------
-    UsageError
-        The file cannot be read, or a line in it is no annotation; names the line.
-    """
+    """Read a file of annotations; once for all shards."""
     try:
         state = Path(path).stat()
         key = (path, state.st_mtime_ns, state.st_size)
@@ -351,22 +302,7 @@ def _odd_line(path: str, number: int) -> UsageError:
 def annotated_concepts(
     texts: pl.Series, matched: Sets, concepts: Concepts, options: PreferenceShift
 ) -> Sets:
-    """Return the concepts of texts by the annotations of the options.
-
-    Parameters
-    ----------
-    texts
-        Distinct strings without nulls.
-    matched
-        What words find in them, for texts without any annotated concept.
-    concepts, options
-        The concepts that there are; the file of annotations.
-
-    Raises
-    ------
-    UsageError
-        A text is in no annotation.
-    """
+    """Return the concepts of texts by the annotations of the options."""
     given = read_annotations(options.annotations)
     rows = (
         texts.to_frame("text")

@@ -55,20 +55,7 @@ def cut_in_parts(texts: pl.Series) -> list[pl.Series]:
 
 
 def join_lower(texts: pl.Series, mark: str) -> tuple[str, Indices]:
-    """Join texts in lower case.
-
-    Parameters
-    ----------
-    texts
-        At least one string, without nulls.
-    mark
-        A character that is no letter; it is put before each text and after the last.
-
-    Returns
-    -------
-    tuple
-        The joined text, and the place in it of each mark that was put there, int64 (texts + 1,).
-    """
+    """Join texts in lower case."""
     sizes = texts.str.len_chars() + texts.str.count_matches(_GROWS, literal=True)
     marks = np.concatenate(([0], np.cumsum(sizes.cast(pl.Int64).to_numpy() + 1)))
     return f"{mark}{texts.str.join(mark).item()}{mark}".lower(), marks
@@ -111,20 +98,7 @@ class Matcher:
     words: bool
 
     def extract(self, texts: pl.Series) -> Sets:
-        """Find the concepts of texts.
-
-        Parameters
-        ----------
-        texts
-            Strings without nulls; distinct ones, or work is done twice.
-
-        Returns
-        -------
-        tuple
-            A set of concepts a text. A value is found wherever the lower-cased text has it,
-            overlapping others or not; with `words`, where neither of its edges cuts a word. Of
-            plot keywords, the first three distinct words of the text that are any.
-        """
+        """Find the concepts of texts."""
         rows, concepts = [], []
         done = 0
         for part in cut_in_parts(texts):
@@ -160,17 +134,7 @@ class Matcher:
 
 
 def matcher_of(concepts: Concepts, aliases: pl.DataFrame, *, words: bool) -> Matcher:
-    """Build the automaton of the concepts' values and their aliases.
-
-    Parameters
-    ----------
-    concepts
-        Whose values are searched for.
-    aliases
-        As `read_aliases` returns them; those of values that are no concepts are not searched for.
-    words
-        Whether values match as whole words only.
-    """
+    """Build the automaton of the concepts' values and their aliases."""
     from ahocorasick_rs import AhoCorasick
 
     named = concepts.terms.with_row_index("concept_row").select("concept_row", "field", "value")
@@ -286,26 +250,7 @@ _MARGIN = 1e-4
 def nearest_concepts(
     texts: pl.Series, concepts: Concepts, vectors: "VectorView", options: PreferenceShift
 ) -> Sets:
-    """Find for each text the values of each field that are nearest in meaning.
-
-    Parameters
-    ----------
-    texts
-        Distinct strings without nulls.
-    concepts
-        The candidates.
-    vectors
-        Vectors of texts and values.
-    options
-        How many values of a field count, and from which cosine on.
-
-    Returns
-    -------
-    tuple
-        A set of concepts a text; a blank text has none. Of equal cosines the value that sorts
-        first wins. A set depends only on its text: a search of the vectors chooses
-        candidates with a margin, and the cosines that decide are computed pair by pair.
-    """
+    """Find for each text the values of each field that are nearest in meaning."""
     spoken = np.flatnonzero((texts.str.strip_chars() != "").to_numpy())
     text_rows = vectors.codes(texts.gather(pl.Series(spoken)))
     value_rows = vectors.codes(concepts.terms["value"])
@@ -356,17 +301,7 @@ def _nearest(
 
 
 def consecutive_cosines(texts: pl.Series, rows: Indices, vectors: "VectorView") -> Float64Array:
-    """Return the cosine of each of these texts with the one before it.
-
-    Parameters
-    ----------
-    texts
-        The user's texts of all turns.
-    rows
-        Turns, none of them the first; float64 (rows,) comes back.
-    vectors
-        Vectors of these texts and of those before them.
-    """
+    """Return the cosine of each of these texts with the one before it."""
     if not len(rows):
         return np.zeros(0)
     earlier = vectors.codes(texts.gather(pl.Series(rows - 1)))
@@ -381,22 +316,7 @@ _IS_SPACE = np.array([chr(point).isspace() for point in range(_BEYOND_SPACES)] +
 
 
 def concepts_by_ngrams(texts: pl.Series, concepts: Concepts, options: PreferenceShift) -> Sets:
-    """Find for each text the values of each field whose n-grams are nearest.
-
-    Parameters
-    ----------
-    texts
-        Distinct strings without nulls.
-    concepts
-        The candidates; plot keywords are none.
-    options
-        How many values of a field count, and from which cosine on.
-
-    Returns
-    -------
-    tuple
-        A set of concepts a text. Of equal cosines the value that sorts first wins.
-    """
+    """Find for each text the values of each field whose n-grams are nearest."""
     rows, index = _indexed(concepts)
     found_rows, found = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
     done = 0

@@ -85,19 +85,7 @@ def find_segments(
     vectors: "VectorView",
     options: PreferenceShift,
 ) -> Segments:
-    """Cut conversations at their shifts or, without shift metadata, at detected boundaries.
-
-    Parameters
-    ----------
-    turns, dialogues, shifts
-        The frames of `read_events`.
-    user
-        The user's concepts, a set a turn.
-    vectors
-        Vectors of the user's texts where there is no metadata.
-    options
-        How boundaries are detected.
-    """
+    """Cut conversations at their shifts or, without shift metadata, at detected boundaries."""
     owner = turns["dialogue_row"].to_numpy()
     begins = np.ones(len(owner), np.bool_)
     begins[1:] = owner[1:] != owner[:-1]
@@ -110,15 +98,7 @@ def find_segments(
 
 
 def shift_rows(owner: Indices, shifts: pl.DataFrame) -> Indices:
-    """Return the rows of turns that are shift points; points beyond the last turn have none.
-
-    Parameters
-    ----------
-    owner
-        The conversation of each turn, int64 (turns,), ascending.
-    shifts
-        ``dialogue_row`` and ``turn`` of each shift point.
-    """
+    """Return the rows of turns that are shift points; points beyond the last turn have none."""
     of_shift, turn = shifts["dialogue_row"].to_numpy(), shifts["turn"].to_numpy()
     first = np.searchsorted(owner, of_shift)
     inside = turn <= np.searchsorted(owner, of_shift, side="right") - first
@@ -146,14 +126,7 @@ def _departs(
 def segment_scores(
     segments: Segments, user: Sets, system: Sets, concepts: Concepts
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64], Sets, Sets]:
-    """Score segments as if each were one turn.
-
-    Returns
-    -------
-    tuple
-        CC of the unions of sets and CR of the sums of vectors, float64 (segments,) each; the
-        union of the user's sets and that of the system's.
-    """
+    """Score segments as if each were one turn."""
     of_user, of_system = _merge_sets(segments, user), _merge_sets(segments, system)
     cosine = idf_cosine_counted_csr(of_user, of_system, concepts.idf)
     user_sets, system_sets = (of_user[0], of_user[2]), (of_system[0], of_system[2])
@@ -175,29 +148,7 @@ def recover_shifts(
     scores: pl.DataFrame,
     options: PreferenceShift,
 ) -> pl.DataFrame:
-    """Look for recovery, and for copying, in the window from each shift point on.
-
-    Parameters
-    ----------
-    turns, shifts
-        The frames of `read_events`.
-    n_dialogues
-        How many conversations there are.
-    scores
-        ``cc``, ``cr`` and ``i`` of each turn.
-    options
-        The test, its thresholds, and the window.
-
-    Returns
-    -------
-    pl.DataFrame
-        One row a shift point, in order: ``dialogue_row``, ``shift``, ``turn``, ``in_dialogue``,
-        ``recovered``, ``delay``, ``recovered_cosine``, ``delay_cosine``, where delays count from 0
-        and are null without recovery; a shift that no turn of its window recovers is unknown, and
-        ``recovered`` null, if one of those turns has no score; ``n_window_turns``, the turns of
-        the window that have one, ``i_sum`` over them, and ``i_around_shift``, their mean, null
-        without any.
-    """
+    """Look for recovery, and for copying, in the window from each shift point on."""
     owner = shifts["dialogue_row"].to_numpy()
     turn = shifts["turn"].to_numpy()
     offsets = np.searchsorted(turns["dialogue_row"].to_numpy(), np.arange(n_dialogues + 1))
@@ -262,13 +213,7 @@ _PAIRS_AT_ONCE = 1 << 20
 def with_boundaries(
     turns: pl.DataFrame, dialogues: pl.DataFrame, shifts: pl.DataFrame, segments: Segments
 ) -> pl.DataFrame:
-    """Add to the shifts the boundaries of conversations without shift metadata.
-
-    Returns
-    -------
-    pl.DataFrame
-        ``dialogue_row`` and ``turn``, sorted.
-    """
+    """Add to the shifts the boundaries of conversations without shift metadata."""
     owner = turns["dialogue_row"].to_numpy()
     start = segments.start
     begins_later = turns["turn"].to_numpy()[start] > 1
@@ -282,23 +227,7 @@ def with_boundaries(
 def recover_topics(
     turns: pl.DataFrame, shifts: pl.DataFrame, segments: Segments, vectors: "VectorView"
 ) -> tuple[pl.DataFrame, Float64Array]:
-    """Look for each shift's recovery by topics.
-
-    Parameters
-    ----------
-    turns, segments
-        All turns, and the segments that they lie in.
-    shifts
-        The rows of `recover_shifts`.
-    vectors
-        Vectors of joined topic words.
-
-    Returns
-    -------
-    tuple
-        The rows with ``recovered`` and ``delay`` by topics, from 1 and counted in system turns with
-        topics; and the interference of each shift, float64 (shifts,).
-    """
+    """Look for each shift's recovery by topics."""
     delay = np.zeros(shifts.height, np.int64)
     interference = np.zeros(shifts.height)
     inside = np.flatnonzero(shifts["in_dialogue"].to_numpy())
@@ -405,21 +334,7 @@ def _recover(answers: _Answers, n: int) -> tuple[Indices, Float64Array]:
 def answers_after_shifts(
     turns: pl.DataFrame, shifts: pl.DataFrame, vectors: "VectorView"
 ) -> pl.DataFrame:
-    """Return the answers with topics after the shifts of one conversation, up to the recovery.
-
-    Parameters
-    ----------
-    turns, shifts
-        Its rows of these tables.
-    vectors
-        Vectors of joined topic words.
-
-    Returns
-    -------
-    pl.DataFrame
-        ``shift``, ``turn``, their topics, those of the user's text at the shift and those of before
-        it, and ``like_new`` and ``like_old``, how alike they are.
-    """
+    """Return the answers with topics after the shifts of one conversation, up to the recovery."""
     inside = shifts.filter(pl.col("turn") <= turns.height)
     of_turn = turns["segment"].to_numpy() - 1
     segments = Segments(of_turn, first_of_each(of_turn))
@@ -465,16 +380,7 @@ def topic_scores(
     vectors: "VectorView",
     options: PreferenceShift,
 ) -> dict[str, Float64Array]:
-    """Return what conversations have in place of the grounded scores.
-
-    Returns
-    -------
-    dict of numpy.ndarray
-        ``cross_coherence``: mean cosine of a user's text and the answer; ``context_retention``:
-        mean cosine of consecutive answers; ``topic_interference``: mean over shifts; 0 each where
-        there is none. ``context_adaptation_score`` and ``cas``: the weighted mean of the parts
-        that there are; ``cas_all``: NaN. Rates and delays follow from the shifts.
-    """
+    """Return what conversations have in place of the grounded scores."""
     owner, of_shift = turns["dialogue_row"].to_numpy(), shifts["dialogue_row"].to_numpy()
     to_user, to_last = compare_answers(turns, vectors)
     follows = ~np.isnan(to_last)

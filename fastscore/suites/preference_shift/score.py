@@ -64,13 +64,7 @@ _PLACE = ("file", "line", "dialogue", "model")
 def score_events(
     events: Events, vectors: "VectorView", options: PreferenceShift
 ) -> dict[str, pl.DataFrame]:
-    """Score the conversations of `read_events`.
-
-    Returns
-    -------
-    dict of pl.DataFrame
-        ``turns``, ``segments``, ``shifts`` and ``dialogues`` in the schema of the suite's tables.
-    """
+    """Score the conversations of `read_events`."""
     found = score_with_counts(events, vectors, options)
     return {table.name: found[table.name].select(*table.schema) for table in TABLES}
 
@@ -304,29 +298,7 @@ def score_dialogues(
     of_topics: Mapping[str, Float64Array],
     options: PreferenceShift,
 ) -> pl.DataFrame:
-    """Score conversations.
-
-    Parameters
-    ----------
-    dialogues, turns
-        The frames of `read_events`.
-    scores
-        The scores of each turn.
-    shifts
-        The rows of `recover_shifts`.
-    segments
-        The segments of all turns.
-    of_topics
-        What the profile legacy has in place of some of the scores; float64 (dialogues,) each, NaN
-        for null.
-    options
-        Weights, and the value of a mean of nothing.
-
-    Returns
-    -------
-    pl.DataFrame
-        One row a conversation: ``dialogue_row`` and the columns of the table ``dialogues``.
-    """
+    """Score conversations."""
     n = dialogues.height
     owner, of_shift = turns["dialogue_row"].to_numpy(), shifts["dialogue_row"].to_numpy()
     counts = _counts(n, owner, of_shift, scores, shifts, segments)
@@ -494,14 +466,7 @@ _MEANS = {id: column for id, column in MEANS_OF_TURNS.items() if id not in _OF_G
 def score_trivial_agents(
     tables: Mapping[str, pl.LazyFrame], options: PreferenceShift
 ) -> pl.DataFrame:
-    """Score both agents on the log of these tables.
-
-    Returns
-    -------
-    pl.DataFrame
-        ``agent``, the key of a dialogue and the metrics that declare a baseline. No row in the
-        profile legacy, whose recovery is by topics of the replies.
-    """
+    """Score both agents on the log of these tables."""
     key = list(DIALOGUES.dialogue_key)
     dialogues = tables["dialogues"].select(key).with_row_index(_ROW).collect()
     turns, shifts = (

@@ -77,23 +77,7 @@ _STRUCTURED_MODEL_METRICS = (
 def legacy_files(
     lazy_tables: Mapping[str, pl.LazyFrame], inputs: tuple[str, ...], options: PreferenceShift
 ) -> dict[str, bytes]:
-    """Make the public evaluation's files; none without the option.
-
-    Parameters
-    ----------
-    lazy_tables
-        The complete tables of the suite, in input order.
-    inputs
-        Not read.
-    options
-        The profile: `structured` adds the fields of the newer evaluation.
-
-    Returns
-    -------
-    dict of bytes
-        ``results.jsonl``, ``model_metrics.csv``, a ``<model>_judge_scores.csv`` a model, and
-        ``judge_rejects.csv`` where the log has a judge's score that is no number from 1 to 5.
-    """
+    """Make the public evaluation's files; none without the option."""
     if not options.legacy_files:
         return {}
     tables = {name: table.collect() for name, table in lazy_tables.items()}

@@ -56,24 +56,7 @@ _ROW_FACTS = {
 
 
 def read_events(raw: pl.DataFrame, options: ScoreDialogue) -> Events:
-    """Group raw rows into dialogues, utterances and steps.
-
-    Parameters
-    ----------
-    raw
-        Rows in input order: `ROW_SCHEMA`, then the columns of the suite's source.
-    options
-        The most characters of a text.
-
-    Returns
-    -------
-    Events
-        ``dialogues`` by first appearance; ``utterances``, the completed ones, by dialogue and
-        ascending index, with the row of its dialogue in ``dialogues`` as ``dialogue_row``;
-        ``steps`` by utterance and ascending step, with ``utterance_row``. Rejected are revealed
-        rows of a step beyond `MAXIMUM_STEPS`, and rows of longer texts. Counted are the rows
-        ``ignored`` for want of an utterance_index, and the others by event.
-    """
+    """Group raw rows into dialogues, utterances and steps."""
     checked = raw.select(**_CHECKS)
     too_far = checked["too_far"]
     too_long = _is_too_long(raw, checked["longest"], options.max_text)

@@ -477,16 +477,6 @@ def word_jaccard(a: pl.Series, b: pl.Series) -> pl.Series:
     """Compute the Jaccard index of the word sets of each pair of texts.
 
     Words are what Python's ``str.split`` gives, case and punctuation kept.
-
-    Parameters
-    ----------
-    a, b
-        As many texts each, without nulls.
-
-    Returns
-    -------
-    pl.Series
-        Float64 in [0, 1]; 0 where neither text has a word.
     """
     words = pl.DataFrame({"a": a, "b": b}).select(pl.all().str.extract_all(_WORD).list.unique())
     shared = pl.col("a").list.set_intersection("b").list.len().cast(pl.Float64)
@@ -522,15 +512,6 @@ def step_perplexities(
     """Compare each step's prediction with its ground truth.
 
     ``penalty = exp(-weight * max(0, ln PPPL(prediction) - ln PPPL(ground truth)))``
-
-    Parameters
-    ----------
-    prediction, ground_truth
-        As many texts each, without nulls.
-    judged
-        Of width 1: the natural logarithm of each text's pseudo-perplexity.
-    weight
-        At least 0.
     """
     logs = judged.matrix[:, 0].astype(np.float64)
     of_prediction, of_ground_truth = (

@@ -46,22 +46,7 @@ _STATUSES = pl.Series("status", ["ok", "no_steps"], dtype=STATUS_DTYPE)
 def score_events(
     events: Events, vectors: "VectorView", options: ScoreDialogue
 ) -> dict[str, pl.DataFrame]:
-    """Score the steps, utterances and dialogues of `read_events`.
-
-    Parameters
-    ----------
-    events
-        Whole dialogues.
-    vectors
-        A vector for each of `texts_to_embed`.
-    options
-        Weights, semantic mode and baseline.
-
-    Returns
-    -------
-    dict of pl.DataFrame
-        ``steps``, ``utterances`` and ``dialogues`` in the schema of the suite's tables.
-    """
+    """Score the steps, utterances and dialogues of `read_events`."""
     dialogues, utterances = events.frames["dialogues"], events.frames["utterances"]
     dialogue_row = utterances["dialogue_row"].to_numpy()
     ground_truth_code = (

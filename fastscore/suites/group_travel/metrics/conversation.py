@@ -69,17 +69,7 @@ def check_days(
 
 
 def _timely_days(stops: pl.DataFrame, first_day: Indices, strict_overnight: bool) -> Indices:
-    """Tell for each day whether its stops follow each other: 1 or 0, -1 without any interval.
-
-    Parameters
-    ----------
-    stops
-        `fastscore.suites.group_travel.plans.read_stops`.
-    first_day : int64 (plans + 1,)
-        Where the days of each plan begin.
-    strict_overnight
-        Whether a day's last stop may not end past midnight.
-    """
+    """Tell for each day whether its stops follow each other: 1 or 0, -1 without any interval."""
     timed = stops.drop_nulls(["start", "end"])
     start, end = timed["start"].to_numpy(), timed["end"].to_numpy()
     day = first_day[timed["plan"].to_numpy()] + timed["day"].to_numpy()

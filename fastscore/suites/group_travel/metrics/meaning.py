@@ -221,13 +221,7 @@ def address_pairs(
     similarity: Similarity,
     options: GroupTravel,
 ) -> pl.DataFrame:
-    """Find what addresses each pair.
-
-    Returns
-    -------
-    pl.DataFrame
-        For each pair the columns of `schema.PAIRS` from ``synthesis_hits`` to ``addressed``.
-    """
+    """Find what addresses each pair."""
     pairs = frames["pairs"]
     n_dialogues = frames["dialogues"].height
     dialogue_row, slot_row = pairs["dialogue_row"].to_numpy(), pairs["slot_row"].to_numpy()
@@ -282,16 +276,7 @@ def _nearest(
 
 
 def compare_slots(frames: dict[str, pl.DataFrame], similarity: Similarity) -> pl.DataFrame:
-    """Compare pairs with the plan's entries and with the resolution of their slot.
-
-    Returns
-    -------
-    pl.DataFrame
-        For each pair ``slot_similarity`` (M12; 0 where the plan has nothing) and
-        ``resolution_similarity`` (M14), null where not applicable, if the preference means
-        nothing or without vectors; and ``is_compared`` and ``is_resolved``, whether the two are
-        null for want of vectors only.
-    """
+    """Compare pairs with the plan's entries and with the resolution of their slot."""
     pairs = frames["pairs"]
     has_text = pairs["compared"] >= 0
     wanted = similarity.rows.get("pairs", np.zeros(0, np.int64))

@@ -240,14 +240,7 @@ def score_places(
     similarity: Similarity,
     options: GroupTravel,
 ) -> pl.DataFrame:
-    """Score the places of each dialogue's plan.
-
-    Returns
-    -------
-    pl.DataFrame
-        ``dialogue_row`` and the columns of `schema.PLACES` from ``place`` on; in the order of the
-        dialogues and of their plans.
-    """
+    """Score the places of each dialogue's plan."""
     dialogues, places = frames["dialogues"], frames["places"]
     n_dialogues, n_places = dialogues.height, places.height
     itinerary = dialogues["itinerary"].to_numpy()

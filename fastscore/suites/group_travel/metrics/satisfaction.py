@@ -233,14 +233,7 @@ numerator, which the summary adds up, is the count itself."""
 def state_wishes(
     frames: dict[str, pl.DataFrame], lexicon: "Lexicon", options: GroupTravel
 ) -> pl.DataFrame:
-    """Read what preferences want by name.
-
-    Returns
-    -------
-    pl.DataFrame
-        For each pair ``wanted_rooms`` (lodging) and ``category_tokens`` (the other actionable
-        slots), lists that are empty where nothing is named.
-    """
+    """Read what preferences want by name."""
     pairs = frames["pairs"]
     is_lodging = (pairs["slot"] == "lodging").to_numpy()
     codes, texts = factorize(pairs["preference"].filter(pl.Series(is_lodging)))
@@ -303,13 +296,7 @@ def satisfy_pairs(
     similarity: Similarity,
     options: GroupTravel,
 ) -> pl.DataFrame:
-    """Find what satisfies each pair.
-
-    Returns
-    -------
-    pl.DataFrame
-        For each pair the columns of `schema.PAIRS` from ``room_channel`` to ``satisfied``.
-    """
+    """Find what satisfies each pair."""
     choice = frames["pairs"]["choice"].to_numpy()
     n_choices = int(choice.max(initial=-1)) + 1
     chosen = choice >= 0

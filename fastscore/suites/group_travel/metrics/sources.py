@@ -80,16 +80,6 @@ def find_missing(frames: dict[str, pl.DataFrame]) -> pl.DataFrame:
     """Find the dialogues in which something was not given that metrics read.
 
     An utterance that was given and is empty says nothing. One that was not given is unknown.
-
-    Returns
-    -------
-    pl.DataFrame
-        For each dialogue, as booleans: ``no_preference``, ``no_actionable``, ``no_category`` and
-        ``no_resolved``, a preference for any slot, an actionable one, one with categories, an
-        actionable one whose resolution is explained; ``no_synthesis_text`` of a slot with a
-        preference; ``no_presentation``; ``no_system_text`` of those that M4b reads;
-        ``no_voice``, ``no_acceptance`` and ``no_speaker``: who states a preference, who accepts,
-        who speaks in a turn that is not the system's.
     """
     kind, slot = pl.col("kind"), pl.col("slot")
     unsaid, unnamed = ~pl.col("has_utterance"), ~pl.col("has_speaker")

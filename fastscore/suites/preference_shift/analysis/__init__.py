@@ -379,24 +379,7 @@ _SECTIONS = (
 def make_page(
     title: str, facts: Sequence[str], notes: Sequence[str], tables: Tables, figures: Sequence[Drawn]
 ) -> str:
-    """Write the page.
-
-    Parameters
-    ----------
-    title
-        The page's title.
-    facts
-        Sentences under the title: what was analysed, and how.
-    notes
-        What is missing and why.
-    tables, figures
-        What the page shows.
-
-    Returns
-    -------
-    str
-        HTML that needs nothing from elsewhere.
-    """
+    """Write the page."""
     drawn = {figure.name: figure for figure in figures}
     letters: set[str] = set()
     links = "".join(f'<a href="#{s.name}">{escape(s.heading)}</a>' for s in _SECTIONS)
@@ -447,24 +430,7 @@ def analyse_run(
     options: PreferenceShift,
     settings: AnalysisSettings,
 ) -> AnalysisContents:
-    """Analyse a run of preference_shift.
-
-    Parameters
-    ----------
-    run
-        A complete run.
-    judgements
-        Rows and rejects of a judge's file, as in `collect_judged`; scores of the log count too.
-    options
-        The options that the run was scored with.
-    settings
-        Scale and columns of the judge, and the column that names the units.
-
-    Returns
-    -------
-    AnalysisContents
-        Page, tables, figures, and what is missing.
-    """
+    """Analyse a run of preference_shift."""
     scored = make_scored(run.tables, options, run.signature, settings.unit or UNIT)
     judged = collect_judged(
         scored.conversations, judgements, settings.judge_scale, settings.judge_columns

@@ -45,13 +45,7 @@ from fastscore.svg import drawing_settings
 
 
 def recovery_figure(scored: Scored, sweep: pl.DataFrame, models: list[str]) -> Drawn | None:
-    """Draw how long recovery takes, and how its rate grows with the window.
-
-    Returns
-    -------
-    Drawn or None
-        None where no conversation has a shift.
-    """
+    """Draw how long recovery takes, and how its rate grows with the window."""
     if scored.shifts.is_empty():
         return None
     window = max(1, scored.options.window)
@@ -88,13 +82,7 @@ def recovery_figure(scored: Scored, sweep: pl.DataFrame, models: list[str]) -> D
 
 
 def construct_figure(table: pl.DataFrame) -> Drawn | None:
-    """Draw the differences of the construct-validity tests over all conversations.
-
-    Returns
-    -------
-    Drawn or None
-        None where no contrast has a conversation.
-    """
+    """Draw the differences of the construct-validity tests over all conversations."""
     rows = table.filter((pl.col("group") == ALL) & pl.col("difference").is_not_null())
     if rows.is_empty():
         return None
@@ -155,13 +143,7 @@ EMPTY: dict[str, Any] = {
 
 
 def timelines(scored: Scored, models: list[str]) -> Drawn | None:
-    """Draw CC, CR and I by turn for one dialogue with a shift, as each model answered it.
-
-    Returns
-    -------
-    Drawn or None
-        None where no conversation has a shift.
-    """
+    """Draw CC, CR and I by turn for one dialogue with a shift, as each model answered it."""
     chosen = _example(scored, models)
     if chosen.is_empty():
         return None
@@ -228,13 +210,7 @@ def _example(scored: Scored, models: list[str]) -> pl.DataFrame:
 
 
 def around_shifts_figure(scored: Scored, models: list[str]) -> Drawn | None:
-    """Draw the mean CC, CR and I of the turns around shifts, by distance from the shift.
-
-    Returns
-    -------
-    Drawn or None
-        None where no conversation has a shift.
-    """
+    """Draw the mean CC, CR and I of the turns around shifts, by distance from the shift."""
     window = max(1, scored.options.window)
     near = turns_around_shifts(scored, window, 2 * window, tuple(PARTS))
     reached = pl.len().over("distance") >= LEAST_REACH * pl.col("shift_row").n_unique()

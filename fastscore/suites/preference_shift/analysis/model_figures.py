@@ -184,13 +184,7 @@ GOLDEN = 0.6180339887498949
 def judge_figure(
     scored: Scored, judged: Judged, table: pl.DataFrame, models: list[str]
 ) -> Drawn | None:
-    """Draw each conversation's TAS against the judge's scores, with Spearman's rho within models.
-
-    Returns
-    -------
-    Drawn or None
-        None where no conversation has both.
-    """
+    """Draw conversations' TAS against the judge's scores, with Spearman's rho within models."""
     names = judged.names[-PANELS_SHOWN:]
     frame = with_judge(scored, judged).drop_nulls("tas")
     counts = {name: frame[f"judge:{name}"].count() for name in names}
@@ -417,13 +411,7 @@ def bars(axis: Any, heights: Any, place: int, n_models: int, **more: Any) -> Non
 
 
 def weight_maps(grid: pl.DataFrame, models: list[str]) -> Drawn | None:
-    """Draw TAS on the grid of weights, a map a model, and which model leads where.
-
-    Returns
-    -------
-    Drawn or None
-        None where no conversation has scores.
-    """
+    """Draw TAS on the grid of weights, a map a model, and which model leads where."""
     names = models or [ALL_LABEL]
     several = len(models) > 1
     panels = len(names) + several

@@ -54,22 +54,7 @@ test."""
 def mean_intervals(
     frame: pl.DataFrame, columns: Sequence[str], bounds: Mapping[str, Bounds]
 ) -> list[dict[str, Any]]:
-    """Return the mean of every column over its rows that are not null, with a 95 % interval.
-
-    Parameters
-    ----------
-    frame
-        Rows with a ``cluster``: the number of the unit that they belong to.
-    columns
-        Names of columns of numbers.
-    bounds
-        The range of each column: its interval stays in it.
-
-    Returns
-    -------
-    list of dict
-        A row for each column: `MEAN_SCHEMA`, then ``reason``, why there is no interval, or None.
-    """
+    """Return the mean of every column over its rows that are not null, with a 95 % interval."""
     found = []
     sums, counts = cluster_sums(frame, columns)
     for k, column in enumerate(columns):
@@ -92,13 +77,7 @@ def mean_intervals(
 def paired_difference(
     frame: pl.DataFrame, first: str, second: str, bounds: Bounds
 ) -> dict[str, Any]:
-    """Compare two columns of one range over the rows that have both, first minus second.
-
-    Returns
-    -------
-    dict
-        The columns of `DIFFERENCE_SCHEMA` that need no other test.
-    """
+    """Compare two columns of one range over the rows that have both, first minus second."""
     sums, counts = cluster_sums(frame.drop_nulls([first, second]), [first, second])
     of_first, of_second = map(Clusters, sums.T, counts.T)
     curve = difference_curve(
@@ -123,14 +102,7 @@ def paired_difference(
 
 
 def with_corrected(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Correct the headline tests of one group as a family, by Holm's procedure.
-
-    Parameters
-    ----------
-    rows
-        What `paired_difference` returns, with more columns. Rows without ``is_headline`` are
-        headlines, and rows without a test are no members of the family.
-    """
+    """Correct the headline tests of one group as a family, by Holm's procedure."""
     p_values = [row.get("p") if row.get("is_headline", True) else None for row in rows]
     family = sum(p is not None for p in p_values)
     found = []
@@ -271,16 +243,7 @@ def make_scored(
     signature: str,
     unit: str = UNIT,
 ) -> Scored:
-    """Make the frames of an analysis from the suite's tables.
-
-    Parameters
-    ----------
-    tables, options, signature
-        Of a complete run.
-    unit
-        A column of table ``dialogues``: conversations with the same value are one unit, and one
-        without a value is a unit of its own.
-    """
+    """Make the frames of an analysis from the suite's tables."""
     label = pl.col(unit).cast(pl.String).fill_null(pl.col("dialogue"))
     conversations = (
         tables["dialogues"]
@@ -318,23 +281,7 @@ def _labelled(rows: pl.LazyFrame, labels: pl.LazyFrame) -> pl.DataFrame:
 def turns_around_shifts(
     scored: Scored, before: int, after: int, columns: Sequence[str]
 ) -> pl.DataFrame:
-    """Return the turns around every shift that belong to the segments it parts.
-
-    Parameters
-    ----------
-    scored
-        The run's scores.
-    before, after
-        The most turns before and after a shift's own.
-    columns
-        The columns of turns.
-
-    Returns
-    -------
-    pl.DataFrame
-        ``shift_row``, conversation, cluster, model, ``shift`` (its turn) and ``distance`` from it,
-        with the columns; no row of a shift that the conversation has no turn for.
-    """
+    """Return the turns around every shift that belong to the segments it parts."""
     turns = scored.turns.select("conversation", "segment", "turn", *columns)
     shifts = (
         scored.shifts.select("conversation", "cluster", "model", pl.col("turn").alias("shift"))

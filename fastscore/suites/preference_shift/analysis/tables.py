@@ -50,13 +50,7 @@ conversations with a 95 % interval, and the model's rank by it (1 is the highest
 
 
 def simplex(steps: int = STEPS) -> npt.NDArray[np.float64]:
-    """Return all weights of CC, CR and copying that are multiples of 1/steps and sum to 1.
-
-    Returns
-    -------
-    ndarray
-        Shape (points, 3), by w_cc and then w_cr; 66 points for ten steps.
-    """
+    """Return all weights of CC, CR and copying that are multiples of 1/steps and sum to 1."""
     first, second = np.divmod(np.arange((steps + 1) ** 2), steps + 1)
     inside = first + second <= steps
     whole = np.stack([first, second, steps - first - second], axis=1)[inside]
@@ -68,16 +62,6 @@ def weight_grid(scored: Scored) -> pl.DataFrame:
 
     As the weights sum to 1 no turn is ever clipped, so the mean over turns is the weighted sum of
     the mean parts, and nothing is scored again.
-
-    Parameters
-    ----------
-    scored
-        The run's scores.
-
-    Returns
-    -------
-    pl.DataFrame
-        In `GRID_SCHEMA`; null where a group has no conversation with scores.
     """
     rows = []
     for group, frame in by_group(scored.conversations.drop_nulls(PARTS)):
@@ -123,20 +107,7 @@ which it is known) that a turn of the window meets the test for, with a 95 % int
 
 
 def window_sweep(scored: Scored) -> pl.DataFrame:
-    """Compute recovery rate and delay for windows from 1 turn on.
-
-    Parameters
-    ----------
-    scored
-        The run's scores.
-
-    Returns
-    -------
-    pl.DataFrame
-        In `SWEEP_SCHEMA`, for windows up to ten turns, or the run's own if that is longer.
-        Shifts beyond the last turn count as not recovered, as in the run; those of which texts
-        that are missing in the window leave it unknown do not count.
-    """
+    """Compute recovery rate and delay for windows from 1 turn on."""
     options = scored.options
     own = max(1, options.window)
     windows = range(1, max(LONGEST, own) + 1)
@@ -169,15 +140,7 @@ def _is_recovered(window: int) -> pl.Expr:
 
 
 def first_recoveries(scored: Scored, options: PreferenceShift, test: str) -> pl.DataFrame:
-    """Return how many turns after each shift a turn first meets the test, whatever the window.
-
-    Returns
-    -------
-    pl.DataFrame
-        conversation, cluster, model, turn, ``delay`` (0 is the shift's own turn; null where no
-        later turn of the conversation meets the test) and ``unknown_from``, as many turns after
-        the shift the first lacks a text; null where none does.
-    """
+    """Return how many turns after each shift a turn first meets the test, whatever the window."""
     met = pl.col("cr") >= options.recovery_cr
     if test == "run":
         by_cc = pl.col("cc") >= options.recovery_cc
@@ -211,13 +174,7 @@ mean's 95 % confidence interval, the sample standard deviation and the median. T
 
 
 def components(scored: Scored) -> pl.DataFrame:
-    """Describe every score of the conversations.
-
-    Returns
-    -------
-    pl.DataFrame
-        In `COMPONENT_SCHEMA`.
-    """
+    """Describe every score of the conversations."""
     names = [name for name in SCORE_NAMES if name != "cc_of_concepts"]
     rows = []
     for group, frame in by_group(scored.conversations):
@@ -255,18 +212,7 @@ variants of a group are one family."""
 
 
 def ablations(scored: Scored) -> pl.DataFrame:
-    """Compare TAS and CAS with variants that lack some of their parts.
-
-    Parameters
-    ----------
-    scored
-        The run's scores.
-
-    Returns
-    -------
-    pl.DataFrame
-        In `ABLATION_SCHEMA`.
-    """
+    """Compare TAS and CAS with variants that lack some of their parts."""
     ranges = {variant: SCORE_RANGES[reference] for variant, reference in VARIANTS.items()}
     rows: list[dict[str, Any]] = []
     for group, frame in by_group(ablated_scores(scored)):
@@ -283,16 +229,7 @@ def ablations(scored: Scored) -> pl.DataFrame:
 
 
 def ablated_scores(scored: Scored) -> pl.DataFrame:
-    """Return every variant for each conversation.
-
-    Returns
-    -------
-    pl.DataFrame
-        conversation, cluster, model and a column a variant. TAS variants are means over turns of
-        the weighted parts that remain, clipped to [-1, 1] turn by turn; a conversation without
-        turns has the value that the run gave its TAS. CAS without recovery weighs 1 - I, CC and CR
-        only, their weights scaled to sum 1, and so also exists where nothing recovered.
-    """
+    """Return every variant for each conversation."""
     o = scored.options
     kept = {
         "tas_without_copying": o.alpha * pl.col("cc") + o.beta * pl.col("cr"),
@@ -334,13 +271,7 @@ def _without_recovery(options: PreferenceShift) -> pl.Expr:
 
 
 def read_weights(scored: Scored) -> tuple[pl.DataFrame | None, str]:
-    """Read the catalogue that the run names, if it is still there as it was.
-
-    Returns
-    -------
-    tuple
-        Every concept's weight (concept, idf) and an empty text, or None and what is missing.
-    """
+    """Read the catalogue that the run names, if it is still there as it was."""
     path = Path(scored.options.catalogue)
     try:
         digest = hashlib.blake2b(path.read_bytes(), digest_size=8).hexdigest()
@@ -370,18 +301,7 @@ is that, and in which share of the group's turns; ``rank`` from 1 by turns, then
 
 
 def top_concepts(turns: pl.LazyFrame) -> pl.DataFrame:
-    """List the concepts that are missing or hallucinated most often, by field.
-
-    Parameters
-    ----------
-    turns
-        The run's table of turns: file, line, model, missing_concepts, hallucinated_concepts.
-
-    Returns
-    -------
-    pl.DataFrame
-        In `TOP_CONCEPTS_SCHEMA`, over all conversations and, where there are several, by model.
-    """
+    """List the concepts that are missing or hallucinated most often, by field."""
     counted = pl.concat([_by_model(turns, kind) for kind in ("missing", "hallucinated")]).collect()
     n_turns = turns.group_by("model").agg(pl.len().alias("turns")).collect()
     over_all = (

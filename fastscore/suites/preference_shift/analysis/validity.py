@@ -65,20 +65,7 @@ mean difference as in `DIFFERENCE_SCHEMA`. The headline contrasts of a group are
 
 
 def construct_validity(scored: Scored, segment_cosines: pl.DataFrame | None) -> pl.DataFrame:
-    """Compare scores at, before and after shifts, and within and across segments.
-
-    Parameters
-    ----------
-    scored
-        The run's scores.
-    segment_cosines
-        What `segment_similarities` returns; None where the concepts' weights are not known.
-
-    Returns
-    -------
-    pl.DataFrame
-        In `CONSTRUCT_SCHEMA`.
-    """
+    """Compare scores at, before and after shifts, and within and across segments."""
     pairs = _conversation_pairs(scored, segment_cosines)
     rows: list[dict[str, Any]] = []
     for group, frame in by_group(pairs):
@@ -94,12 +81,6 @@ def around_shifts(scored: Scored) -> pl.DataFrame:
 
     Before are up to a window's turns of the segment that the shift ends, after up to a window's
     turns that follow it in the segment that it begins: no turn beyond another shift counts.
-
-    Returns
-    -------
-    pl.DataFrame
-        A row a shift that the conversation has a turn for: conversation, cluster, model, turn, and
-        ``SCORE:PHASE`` for each turn score and phase, null where there is no such turn.
     """
     window = max(1, scored.options.window)
     near = turns_around_shifts(scored, window, window, TURN_SCORES)
@@ -122,25 +103,7 @@ def around_shifts(scored: Scored) -> pl.DataFrame:
 def segment_similarities(
     turns: pl.LazyFrame, idf: pl.DataFrame, conversations: pl.DataFrame
 ) -> pl.DataFrame:
-    """Return how alike user and system are within segments, and across neighbouring ones.
-
-    Parameters
-    ----------
-    turns
-        The run's table of turns: file, line, segment, user_concepts, system_concepts.
-    idf
-        Every concept's weight: concept, idf.
-    conversations
-        Those of `Scored`.
-
-    Returns
-    -------
-    pl.DataFrame
-        A row a conversation of several segments: conversation, and ``cr:within`` and ``cr:across``,
-        the mean cosines of the user's and the system's summed vectors (a concept counts as often as
-        turns have it, times its weight; an empty vector gives 0, as in CR) of one segment, and of
-        two neighbours, either way.
-    """
+    """Return how alike user and system are within segments, and across neighbouring ones."""
     labels = conversations.lazy().select("conversation", dialogue=NAME)
     rows = (
         turns.select("dialogue", "segment", "user_concepts", "system_concepts")
@@ -295,18 +258,7 @@ why there is no rho, no p or no interval."""
 
 
 def convergent_validity(scored: Scored, judged: Judged) -> pl.DataFrame:
-    """Correlate the suite's scores with a judge's.
-
-    Parameters
-    ----------
-    scored, judged
-        The run's scores and the judge's.
-
-    Returns
-    -------
-    pl.DataFrame
-        In `CONVERGENT_SCHEMA`; no row without judge scores.
-    """
+    """Correlate the suite's scores with a judge's."""
     # the judge's overall score, or else the mean of its scores, or its only score
     named = [name for name in (OVERALL, MEAN, *judged.names) if name in judged.names]
     headlines = [(score, judge) for score in HEADLINES for judge in named[:1]]
