@@ -27,7 +27,7 @@ def scored(run: Run, agent: str) -> pl.DataFrame:
     """Return the suite's scores of an agent, in the order of the run's dialogues."""
     dialogues = Dialogues(run)
     found = dialogues.suite.trivial_agents(run.lazy_tables, dialogues.options)
-    key = [name for name in dialogues.key if name in found.columns]
+    (key,) = (list(t.dialogue_key) for t in dialogues.suite.tables if t.name == "dialogues")
     rows = run.scan("dialogues").select(key).with_row_index().collect()
     of_agent = found.filter(pl.col("agent") == agent)
     return rows.join(of_agent, on=key, how="left", nulls_equal=True).sort("index")
@@ -136,9 +136,10 @@ def test_a_guest_that_never_changes(suite_runs: Mapping[str, Run], tmp_path: Pat
 def test_a_guest_that_calls_every_tool_reaches_its_level_s_maximum(
     suite_runs: Mapping[str, Run],
 ) -> None:
-    found = scored(suite_runs["guest_simulation"], "calling every tool")
+    run = suite_runs["guest_simulation"]
+    levels = run.scan("dialogues").collect()["experiment_level"]
     caps = {1: 0.0, 2: 0.2, 3: 0.5, 4: 0.5, 5: 1.0}
-    assert [caps[level] for level in found["experiment_level"]] == found["DEI"].to_list()
+    assert [caps[level] for level in levels] == scored(run, "calling every tool")["DEI"].to_list()
 
 
 def test_planners(suite_runs: Mapping[str, Run], tmp_path: Path) -> None:

@@ -92,7 +92,7 @@ def score_trivial_agents(
 ) -> pl.DataFrame:
     """Score both guests on the log of these tables."""
     dialogues = tables["dialogues"]
-    columns = ("persona", "PAS", "PAS_source", "n_states", "n_guest_messages")
+    columns = ("experiment_level", "persona", "PAS", "PAS_source", "n_states", "n_guest_messages")
     named = dialogues.select(*_KEY, *columns)
     expected = _matches_of_default(tables["messages"], named)
     unchanging = named.join(expected, on="persona", how="left").select(
