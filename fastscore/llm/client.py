@@ -142,7 +142,10 @@ _FATAL_STATUSES = {
 }
 """Statuses that every request would get, and what to do."""
 
-_RETRIED_STATUSES = (408, 409, 429)
+TOO_MANY = 429
+_RETRIED_STATUSES = (408, 409, TOO_MANY)
+_LONG_WAIT = 5.0
+"""Seconds between two tries from which on it is said; the package `openai` waits 120 at most."""
 _MESSAGE_LENGTH = 300
 _SHORTEST_SECRET, _SHORTEST_KEY = 12, 4
 """Servers on one's own machine take any word for a key, and answers contain words. An answer is
@@ -196,6 +199,8 @@ class ChatClient:
         self._key = api_key()
         self.meter = meter or Meter(self.options.limits)
         self._closed = threading.Event()
+        self.tell: Callable[[str], object] = lambda text: None
+        self._waits_until = 0.0
         self._under_way = threading.local()
         self._server = None if self.options.replay else self._connect()
         self.store = AnswerStore(self.options.answers)
@@ -278,6 +283,8 @@ class ChatClient:
         status, message = error.status_code, body.get("message") or str(error.message)
         if 300 <= status < 400:
             message = f"a redirect to {error.response.headers.get('Location')}"
+        elif status == TOO_MANY and (later := error.response.headers.get("Retry-After")):
+            message = f"{message} (Retry-After: {later})"
         reason = f"{status}: {self._redacted(str(message))}"
         if status in _FATAL_STATUSES:
             what = f"{self.options.endpoint} refuses: {reason}."
@@ -321,6 +328,18 @@ class ChatClient:
         shown = ("***" if is_hidden else "".join(one for one, _ in run) for is_hidden, run in runs)
         return "".join(shown)[:length]
 
+    def _say_wait(self, seconds: float, number: int) -> None:
+        """Say that a request waits; once while others wait until then as well."""
+        now = time.monotonic()
+        with self._lock:
+            if now < self._waits_until:
+                return
+            self._waits_until = now + seconds
+        self.tell(
+            f"{self.options.endpoint} asks to wait {seconds:.0f} s, then retry {number} of "
+            f"{self.options.retries} follows. Ctrl-C ends the wait, and keeps the answers so far."
+        )
+
     def _connect(self) -> "OpenAI":
         try:
             import httpx2
@@ -328,7 +347,20 @@ class ChatClient:
         except ImportError as error:
             raise missing_package("openai", "A chat model") from error
         meter, closed, under_way = self.meter, self._closed, self._under_way
-        options, no_connection = self.options, self._no_connection
+        options, no_connection, say_wait = self.options, self._no_connection, self._say_wait
+
+        class PatientClient(openai.OpenAI):
+            """Waits before it tries again, says so, and hears meanwhile that it was closed."""
+
+            def _sleep_for_retry(
+                self, *, retries_taken: int, max_retries: int, options: Any, response: Any
+            ) -> None:
+                headers, left = response.headers if response else None, max_retries - retries_taken
+                seconds = self._calculate_retry_timeout(left, options, headers)
+                if seconds >= _LONG_WAIT:
+                    say_wait(seconds, retries_taken + 1)
+                if closed.wait(seconds):
+                    raise ClosedError
 
         class MeteredClient(openai.DefaultHttpxClient):
             """Sends requests, first or again, as the budget allows, each with its deadline."""
@@ -369,7 +401,7 @@ class ChatClient:
         for transport in (sender._transport, *sender._mounts.values()):
             if (pool := getattr(transport, "_pool", None)) is not None:
                 pool._network_backend = _Timed(pool._network_backend, under_way)
-        return openai.OpenAI(
+        return PatientClient(
             # a server on one's own machine asks for no key, but the package wants one
             api_key=self._key or "none",
             base_url=options.base_url,
@@ -551,13 +583,14 @@ Task = TypeVar("Task")
 
 
 @contextmanager
-def asking_threads(client: ChatClient) -> Iterator[ThreadPoolExecutor]:
-    """Open as many threads as requests may run at once.
+def asking_threads(client: ChatClient, reporter: Reporter) -> Iterator[ThreadPoolExecutor]:
+    """Open as many threads as requests may run at once; say when they wait for long.
 
     When the block ends early, waiting tasks are cancelled. Requests under way end and are kept, so
     that they are not sent again.
     """
     pool = ThreadPoolExecutor(client.options.concurrency)
+    client.tell = reporter.note
     try:
         yield pool
     except BaseException:
@@ -595,7 +628,7 @@ def ask_each(
     found: list[Structured[Read] | None] = [None] * len(tasks)
     failed: set[int] = set()
     stopped: list[bool] = []
-    with reporter.stage(stage, len(tasks)) as progress, asking_threads(client) as pool:
+    with reporter.stage(stage, len(tasks)) as progress, asking_threads(client, reporter) as pool:
         shown = SpendingProgress(progress, client)
         futures = {pool.submit(ask, task): number for number, task in enumerate(tasks)}
         for future in as_done(futures):

@@ -370,7 +370,7 @@ def _simulate_asking(
         spending_recorded(state / MANIFEST, described, client.meter) as outcome,
         reporter.stage(_STAGE, n_sessions) as progress,
     ):
-        failures = _simulate_sessions(world, client, left, progress)
+        failures = _simulate_sessions(world, client, left, progress, reporter)
         outcome |= outcome_of([failure.kind for failure in failures.values()])
         texts = [path.read_bytes() for path in simulation.output.glob("sessions-*.jsonl")]
         refused = sum(text.count(mark) for text in texts for mark in _REFUSED)
@@ -398,7 +398,11 @@ _REFUSED = (b'"refused":true', b'"not_reworded":"refused"')
 
 
 def _simulate_sessions(
-    world: World, client: ChatClient, shards: list[_Shard], progress: StageProgress
+    world: World,
+    client: ChatClient,
+    shards: list[_Shard],
+    progress: StageProgress,
+    reporter: Reporter,
 ) -> dict[int, Failure]:
     """Simulate sessions in threads, which wait for models; a shard is written with its last one.
 
@@ -408,7 +412,7 @@ def _simulate_sessions(
     allowed = client.options.failure_limit.allowed(world.simulation.sessions)
     shown = SpendingProgress(progress, client)
     failures: dict[int, Failure] = {}
-    with asking_threads(client) as threads:
+    with asking_threads(client, reporter) as threads:
         futures = {
             threads.submit(_simulate_session, world, number): (shard, number)
             for shard in shards

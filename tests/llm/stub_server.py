@@ -100,6 +100,12 @@ class _Handler(BaseHTTPRequestHandler):
     def _busy(self, body: Body) -> None:
         self._send(429, {"error": {"message": "slow down"}}, Retry_After="0.3")
 
+    def _busy_for_long(self, body: Body) -> None:
+        self._send(429, {"error": {"message": "slow down"}}, Retry_After="100")
+
+    def _busy_for_days(self, body: Body) -> None:
+        self._send(429, {"error": {"message": "slow down"}}, Retry_After="86400")
+
     def _broken(self, body: Body) -> None:
         self._send(500, {"error": {"message": "oh no"}})
 

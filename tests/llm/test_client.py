@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from fastscore.errors import RunError, UsageError
-from fastscore.llm.client import ChatClient, ClosedError, ModelServerError
+from fastscore.llm.client import ChatClient, ClosedError, ModelServerError, asking_threads
 from fastscore.llm.requests import ChatRequest, ModelOptions
 from fastscore.llm.spending import (
     Bound,
@@ -20,6 +20,7 @@ from fastscore.llm.spending import (
     SampleError,
     parse_limit,
 )
+from fastscore.run.progress import SilentReporter
 from tests.llm.stub_server import HASTE, PATIENCE, Stub, serving
 
 KEY = "sk-very-secret-0123456789"
@@ -113,6 +114,7 @@ def test_a_failure_that_passes_is_tried_again(stub, tmp_path, fault):
         ("endless", "server_error", "a response of more than 8 MiB", 3),
         ("packed_zeros", "server_error", "a response of more than 8 MiB", 3),
         ("long_number", "server_error", "a response that is not JSON", 3),
+        ("busy_for_days", "server_error", r"429: slow down \(Retry-After: 86400\)", 1),
         ("rejected", "rejected", "400: content policy", 1),
     ],
 )
@@ -417,6 +419,34 @@ def test_closing_ends_what_waits(stub, tmp_path):
     asking.close()
     thread.join(60)
     assert ended == [True]
+
+
+def test_a_storm_of_waits_is_said_once_and_ends_with_the_client(stub, tmp_path):
+    stub.fault = lambda number: "busy_for_long"
+    asking, said, heard = client(stub, tmp_path), [], threading.Event()
+
+    class Heard(SilentReporter):
+        def note(self, text):
+            said.append(text)
+            heard.set()
+
+    def ask_many():
+        with asking_threads(asking, Heard()) as threads:
+            for number in range(8):
+                threads.submit(asking.ask, request(str(number)))
+            assert heard.wait(60)
+            started.append(time.monotonic())
+            raise KeyboardInterrupt
+
+    started = []
+    with pytest.raises(KeyboardInterrupt):
+        ask_many()
+    assert time.monotonic() - started[0] < 20  # the server asked for 100 seconds
+    assert said == [
+        f"{stub.url} asks to wait 100 s, then retry 1 of 6 follows. "
+        "Ctrl-C ends the wait, and keeps the answers so far."
+    ]
+    assert len(stub.asked) <= 8
 
 
 def test_answers_say_what_was_asked(stub, tmp_path):
