@@ -4,9 +4,10 @@
 `check`, `report` and findings choose among the numbers of one comparison.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from os import PathLike
+from typing import Any
 
 import polars as pl
 
@@ -22,7 +23,7 @@ from fastscore.statistics import ALPHA
 from fastscore.statistics.curves import TESTS, Test
 from fastscore.statistics.resampling import SEED
 from fastscore.suites.declarations import LABEL_TABLE, Metric
-from fastscore.suites.sums import Sums, dialogue_places, require_labels, sum_by_dialogue
+from fastscore.suites.sums import Sums, dialogue_places, require_labels, sum_by_dialogue, together
 
 MOST_LEVELS = 100
 
@@ -180,19 +181,45 @@ def compare_runs(
     tables = list(dict.fromkeys(metric.table for metric in metrics))
     for table in tables:
         of_table = [metric for metric in metrics if metric.table == table]
-        sums = [_summed(run, of_table, how, told) for run in runs]
-        groups = _groups(runs, names, sums, how, told)
-        if len(runs) == 1 and len(groups[0]) < 2:
-            few[table] = [side.name for side in groups[0]]
-            continue
-        for sides in groups:
-            add_sides(found, sides, of_table, how, told, published=published)
+        of_runs = [_summed(run, of_table, how, told) for run in runs]
+        for sums in zip(*of_runs, strict=True):
+            groups = _groups(runs, names, sums, how, told)
+            if len(runs) == 1 and len(groups[0]) < 2:
+                few[table] = [side.name for side in groups[0]]
+                continue
+            ids = {metric.id for metric in sums[0].metrics}
+            chosen = [metric for metric in of_table if metric.id in ids]
+            for sides in groups:
+                add_sides(found, sides, chosen, how, told, published=published)
+    told = list(dict.fromkeys(told))
+    places = {metric.id: (tables.index(metric.table), k) for k, metric in enumerate(metrics)}
+    # metrics of merged dialogues come after the others of their table
+    _put_in_order([row for row, _ in found.differences], found.differences, places, "a", "b")
+    _put_in_order(found.sides, found.sides, places)
+    _put_in_order(found.omnibus, found.omnibus, places)
     told += _few_levels(few, how, is_all=len(few) == len(tables))
     return concluded(found, metrics, how, runs[0].manifest.suite, told, differing)
 
 
-def _summed(run: Run, metrics: Sequence[Metric], how: Inference, notes: list[str]) -> Sums:
-    """Sum a table by dialogue, and keep the dialogues that the design has a place for."""
+def _put_in_order(
+    rows: Sequence[Mapping[str, Any]],
+    sorted_too: list[Any],
+    places: Mapping[str, tuple[int, int]],
+    *names: str,
+) -> None:
+    """Sort by table, group and names as they came, and the order of the metrics."""
+    came: dict[Any, int] = {}
+    keys = []
+    for row in rows:
+        table, place = places[row["metric"]]
+        of = came.setdefault((row["group"], *(row[name] for name in names)), len(came))
+        keys.append((table, of, place))
+    order = sorted(range(len(keys)), key=keys.__getitem__)
+    sorted_too[:] = [sorted_too[k] for k in order]
+
+
+def _summed(run: Run, metrics: Sequence[Metric], how: Inference, notes: list[str]) -> list[Sums]:
+    """Sum a table by dialogue, metrics of merged dialogues by themselves."""
     table = metrics[0].table
     tables: Mapping[str, pl.LazyFrame] = run.lazy_tables
     present = run.scan(table).collect_schema().names()
@@ -203,13 +230,30 @@ def _summed(run: Run, metrics: Sequence[Metric], how: Inference, notes: list[str
             f"{run.manifest.suite_version} of the suite wrote it.",
             "Score its logs again.",
         )
+    labels = () if how.by is None else (how.by,)
+    columns = (*how.design.columns, *labels)
     if table == JUDGE_TABLE:  # a judge's scores are of dialogues, with their labels beside them
         tables = {LABEL_TABLE: run.scan(table)}
         metrics = [replace(metric, table=LABEL_TABLE) for metric in metrics]
-    labels = () if how.by is None else (how.by,)
-    require_labels(tables[LABEL_TABLE], [*how.design.columns, *labels], str(run.path))
-    sums = sum_by_dialogue(run.suite, tables, metrics, design=how.design, labels=labels)
-    for metric in metrics:
+    require_labels(tables[LABEL_TABLE], columns, str(run.path))
+    asked: Iterable[tuple[Sequence[Metric], Mapping[str, pl.LazyFrame]]] = [(metrics, tables)]
+    if table != JUDGE_TABLE:
+        asked = together(run.suite, tables, metrics, run.options, columns)
+    return [
+        _placed(
+            run,
+            sum_by_dialogue(run.suite, of_metrics, chosen, design=how.design, labels=labels),
+            table,
+            how,
+            notes,
+        )
+        for chosen, of_metrics in asked
+    ]
+
+
+def _placed(run: Run, sums: Sums, table: str, how: Inference, notes: list[str]) -> Sums:
+    """Keep the dialogues that the design has a place for."""
+    for metric in sums.metrics:
         left_out = int(sums.frame[f"{metric.id}:left_out"].sum())
         if left_out:
             rules = [f"{name} = {str(value).lower()}" for name, value in metric.fixed_where]

@@ -14,6 +14,7 @@ from fastscore.results.report.write import _comparisons
 from fastscore.results.runs import Run
 from tests.results.comparing import row_of
 from tests.results.conftest import SUITES, SuiteRuns
+from tests.suites.memory_finance.tracing import dialog, turn
 
 SHOWN = ("difference", "low", "high", "p", "p_holm", "verdict", "n_units", "pair", "unit", "method")
 OF_MEAN = {"mean": "mean", "low": "ci_low", "high": "ci_high", "n_units": "n_units"}
@@ -113,3 +114,40 @@ def test_a_mean_of_the_analysis_is_that_of_the_summary(
         assert row["mean"] == pytest.approx(own["mean"])
         assert (row["low"], row["high"]) == pytest.approx((own["ci_low"], own["ci_high"]))
         assert row["n_units"] == own["n_units"]
+
+
+def rubrics(dialog_id: str, hits: int, misses: int, run_id: str = "r") -> dict[str, Any]:
+    words = ["依据"] * hits + ["没有"] * misses
+    return dialog(turn("依据", rubric=words), dialog_id=dialog_id, run_id=run_id)
+
+
+def test_lines_of_one_id_are_one_dialogue_in_a_comparison_as_in_the_summary() -> None:
+    base = [rubrics("a", 1, 0), rubrics("a", 0, 3), rubrics("b", 1, 0)]
+    new = [rubrics("a", 0, 2), rubrics("a", 1, 1), rubrics("b", 0, 1)]
+    runs = [fastscore.score(lines, "memory_finance", progress=False) for lines in (base, new)]
+    found = fastscore.compare(*runs)
+    sides = found.sides.filter(metric="rubric_hit_rate")
+    means = [row_of(fastscore.summary(run), metric="rubric_hit_rate", group="all") for run in runs]
+    # of a: 1 of 4 and 1 of 4; of b: 1 of 1 and 0 of 1
+    assert sides["mean"].to_list() == [one["mean"] for one in means] == [0.625, 0.125]
+    assert sides["n_units"].to_list() == [one["n_units"] for one in means] == [2, 2]
+    row = row_of(found.differences, metric="rubric_hit_rate")
+    assert (row["difference"], row["n_units"]) == (-0.5, 2)
+
+
+def test_runs_of_one_log_are_compared_by_the_dialogues_of_each() -> None:
+    lines = [rubrics(id, hits, 1, run) for run, hits in (("r", 1), ("s", 3)) for id in "ab"]
+    run = fastscore.score(lines, "memory_finance", progress=False)
+    summary = fastscore.summary(run, by="run_id")
+    for side, mean in (("r", 0.5), ("s", 0.75)):
+        own = row_of(summary, metric="rubric_hit_rate", value=side)
+        other = fastscore.compare(run, by="run_id").sides
+        assert row_of(other, metric="rubric_hit_rate", side=side)["mean"] == own["mean"] == mean
+        assert own["n_units"] == 2
+
+
+def test_a_summary_by_dialogue_has_a_merged_dialogue_by_its_first_name() -> None:
+    lines = [rubrics("a", 1, 0, "s"), rubrics("a", 0, 3, "r"), rubrics("b", 1, 0)]
+    run = fastscore.score(lines, "memory_finance", progress=False)
+    found = fastscore.summary(run, by="dialogue").filter(metric="rubric_hit_rate")
+    assert found.select("value", "mean").rows() == [("a/run=r", 0.25), ("b/run=r", 1.0)]

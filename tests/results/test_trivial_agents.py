@@ -27,10 +27,9 @@ def scored(run: Run, agent: str) -> pl.DataFrame:
     """Return the suite's scores of an agent, in the order of the run's dialogues."""
     dialogues = Dialogues(run)
     found = dialogues.suite.trivial_agents(run.lazy_tables, dialogues.options)
-    (key,) = (list(t.dialogue_key) for t in dialogues.suite.tables if t.name == "dialogues")
-    rows = run.scan("dialogues").select(key).with_row_index().collect()
+    rows = run.scan("dialogues").select("dialogue").with_row_index().collect()
     of_agent = found.filter(pl.col("agent") == agent)
-    return rows.join(of_agent, on=key, how="left", nulls_equal=True).sort("index")
+    return rows.join(of_agent, on="dialogue", how="left").sort("index")
 
 
 def rescored(

@@ -44,6 +44,7 @@ _SUMMED = tuple(
 )
 _TURN_CASES = ("eligible_m1", "eligible_m3", "eligible_m4", "eligible_m5")
 _ID = "dialog_id"
+_LABELS = ("dialogue", *schema.GROUPS)
 _ID_HASH = pl.col(_ID).hash().alias("id_hash")
 _RATIOS = tuple(
     pl.when(pl.col(metric.denominator or "") > 0)
@@ -57,13 +58,14 @@ def summarised(options: MemoryFinance, columns: Sequence[str]) -> list[Summarise
     """Summarise dialogues of one id as one in M1 and M3 to M5, as the published evaluation does.
 
     A line without an id is of the id "". M2 counts every line. Ids need the lines of all parts.
+    Other columns than the groups, such as the run, tell dialogues of one id apart.
     """
-    labels = tuple(dict.fromkeys((*schema.GROUPS, *columns)))
+    within = [name for name in dict.fromkeys(columns) if name not in (*_LABELS, _ID)]
     return [
         Summarised(metrics=[*PROFILE_METRICS, JUDGE_SCORE_1_5], groups=schema.GROUPS),
         Summarised(
             metrics=RATIOS,
-            dialogues=partial(_merge_by_id, labels=labels),
+            dialogues=partial(_merge_by_id, within=within),
             groups=schema.GROUPS,
             sole_reasons=dict.fromkeys((ratio.id for ratio in RATIOS), "not_applicable"),
             by_parts=False,
@@ -93,30 +95,28 @@ def count_cases(tables: Mapping[str, pl.LazyFrame]) -> pl.DataFrame:
     )
 
 
-def _merge_by_id(dialogues: pl.LazyFrame, labels: Sequence[str]) -> pl.LazyFrame:
+def _merge_by_id(dialogues: pl.LazyFrame, within: Sequence[str]) -> pl.LazyFrame:
     """Add up the counts of valid dialogues of one id and form their ratios again.
 
-    An id has the first of its labels by the alphabet. Only the sums of ids that come more than
-    once are held in memory.
+    An id has the first of its names and labels by the alphabet. Only the sums of ids that come more
+    than once are held in memory.
     """
     # integer hundredths: their sum is the same in any order
     hundredths = (pl.col("judge_score_sum") * 100).round().cast(pl.Int64)
-    labels = [label for label in labels if label != _ID]
-    held = hold_if_small(dialogues.select(_ID, *labels, *_SUMMED)).lazy()
+    held = hold_if_small(dialogues.select(_ID, *within, *_LABELS, *_SUMMED)).lazy()
     rows = held.with_columns(pl.col(_ID).fill_null(""), judge_score_sum=hundredths)
     repeated = _repeated_hashes(rows)
     if repeated.len():
         hashed, found = rows.with_columns(_ID_HASH), pl.LazyFrame(repeated)
         merged = (
             hashed.join(found, on=repeated.name, how="semi")
-            .group_by(_ID)
-            .agg(pl.col(*labels).min(), pl.col(*_SUMMED).sum())
+            .group_by(_ID, *within)
+            .agg(pl.col(*_LABELS).min(), pl.col(*_SUMMED).sum())
             .collect(engine="streaming")
         )
         single = hashed.join(found, on=repeated.name, how="anti").select(merged.columns)
         rows = pl.concat([single, merged.lazy()])
-    named = rows.with_columns(pl.col("judge_score_sum") / 100, dialogue=_ID)
-    return named.with_columns(_RATIOS)
+    return rows.with_columns(pl.col("judge_score_sum") / 100).with_columns(_RATIOS)
 
 
 def _repeated_hashes(rows: pl.LazyFrame) -> pl.Series:

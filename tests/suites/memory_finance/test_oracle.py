@@ -147,7 +147,10 @@ def test_synthetic_traces_are_scored_as_the_plain_scorer_does() -> None:
 def test_a_dialogue_is_scored_alike_in_any_company(traced: list[Any]) -> None:
     def tables_of(*together: Any) -> list[list[dict[str, Any]]]:
         tables = SUITE.score(read(*together), VectorView.empty(), MemoryFinance())
-        return [tables[name].drop("file", "line").to_dicts() for name in ("turns", "dialogues")]
+        return [
+            tables[name].drop("file", "line", "dialogue").to_dicts()
+            for name in ("turns", "dialogues")
+        ]
 
     apart = [tables_of(trace) for trace in traced]
     together = tables_of(*traced)
