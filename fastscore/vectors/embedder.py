@@ -106,10 +106,13 @@ def load_tokenizer(path: Path, max_tokens: int | None) -> Any:
 
     try:
         tokenizer = Tokenizer.from_file(str(path))
-    except Exception as error:  # tokenizers raises bare Exception
+        tokenizer.no_padding()
+        tokenizer.no_truncation()
+        tokenizer.encode("")  # a template may name tokens that are not there
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # bare Exception, and panics, which are none
         raise ModelError(f"{path} cannot be read: {error}") from error
-    tokenizer.no_padding()
-    tokenizer.no_truncation()
     if max_tokens is not None:
         tokenizer.enable_truncation(max_tokens)
     return tokenizer

@@ -272,6 +272,31 @@ def test_an_object_that_changes_is_refused_by_name(
             file.read()
 
 
+@pytest.mark.parametrize("tag", [None, 'W/"{}"', '"another"'])
+def test_a_tag_that_becomes_another_is_a_change(
+    store: Store, monkeypatch: pytest.MonkeyPatch, tag: str | None
+) -> None:
+    store.objects["bucket/a"] = b"a" * 300
+    monkeypatch.setattr(objects, "FIRST_BYTES", 100)
+    with objects.open_file("s3://bucket/a") as file:
+        assert file.read(10) == b"a" * 10
+        store.spell_tag = (lambda digest: None) if tag is None else tag.format
+        with pytest.raises(InputError, match="The object 's3://bucket/a' was changed while it was"):
+            file.read()
+
+
+def test_a_store_without_ranges_is_refused(store: Store) -> None:
+    store.objects["bucket/a"] = b"a" * 300
+    store.ignores_ranges = True
+    with (
+        objects.open_file("s3://bucket/a") as file,
+        pytest.raises(
+            InputError, match="'s3://bucket/a' cannot be read: the store gives no usable"
+        ),
+    ):
+        file.read()
+
+
 @pytest.mark.parametrize(
     ("place", "refused", "message"),
     [

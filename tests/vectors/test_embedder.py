@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from fastscore.errors import ModelError, UsageError
 from fastscore.vectors.accuracy import reference_texts
-from fastscore.vectors.embedder import Embedder, cut_batches
+from fastscore.vectors.embedder import Embedder, cut_batches, load_tokenizer
 from fastscore.vectors.models import export_model, list_models
 from fastscore.vectors.view import truncate
 from tests.models.tiny_bert import forward, make_config, make_recipe, make_weights, word_tokenizer
@@ -98,6 +98,44 @@ def test_more_texts_than_a_window(tiny, monkeypatch):
 def test_threads_do_not_change_a_bit(tiny_cache, tiny, threads):
     other = Embedder("tiny", threads=threads, cache_dir=tiny_cache)
     np.testing.assert_array_equal(other.encode(TEXTS), tiny.encode(TEXTS))
+
+
+TEMPLATE = {
+    "type": "TemplateProcessing",
+    "single": [{"SpecialToken": {"id": "[GONE]", "type_id": 0}}],
+    "pair": [],
+    "special_tokens": {},
+}
+PADDING = {
+    "strategy": {"Fixed": 1 << 42}, "direction": "Right", "pad_to_multiple_of": None,
+    "pad_id": 0, "pad_type_id": 0, "pad_token": "[PAD]",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"[1]", b'{"model": {}}', b'{"a": ' + b"[" * 100_000, {"post_processor": TEMPLATE}],
+)
+def test_a_tokenizer_that_is_damaged_is_named(tmp_path, tiny_cache, content):
+    path = tmp_path / "tokenizer.json"
+    if isinstance(content, dict):
+        whole = (tiny_cache / "models" / "tiny" / path.name).read_bytes()
+        content = json.dumps(json.loads(whole) | content).encode()
+    path.write_bytes(content)
+    with pytest.raises(ModelError, match=r"tokenizer\.json cannot be read"):
+        load_tokenizer(path, 16)
+
+
+def test_padding_that_takes_all_memory_is_not_done(tmp_path, tiny_cache):
+    path = tmp_path / "tokenizer.json"
+    whole = json.loads((tiny_cache / "models" / "tiny" / path.name).read_bytes())
+    plain = [each.ids for each in tokens_of(path, whole)]
+    assert [each.ids for each in tokens_of(path, whole | {"padding": PADDING})] == plain
+
+
+def tokens_of(path, content):
+    path.write_text(json.dumps(content))
+    return load_tokenizer(path, 16).encode_batch(["w1 w2", ""])
 
 
 def test_prefix_goes_before_every_text(tmp_path, tiny_cache):

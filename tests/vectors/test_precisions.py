@@ -7,6 +7,7 @@ import sys
 import numpy as np
 import pytest
 from fastscore_jit.system import processor_flags
+from onnx import TensorProto, helper
 
 from fastscore.errors import ModelError, UsageError
 from fastscore.vectors import accuracy, precisions
@@ -128,6 +129,60 @@ def test_company_shows_as_batch_dependence():
     vectors = np.random.default_rng(0).normal(size=(4, 3)).astype(np.float32)
     found = measure_accuracy(Crowded(vectors), list("0123"), vectors)
     assert found.batch_dependence == pytest.approx(3e-3, rel=1e-3)
+
+
+def graph(operator="Identity", domain="", weights=None):
+    """Return a graph of one operator, whose weights may lie in another file."""
+    kept = helper.make_tensor("w", TensorProto.FLOAT, [8], bytes(32), raw=True)
+    if weights is not None:
+        kept.ClearField("raw_data")
+        kept.data_location = TensorProto.EXTERNAL
+        for key, value in (("location", weights), ("offset", "0"), ("length", "32")):
+            entry = kept.external_data.add()
+            entry.key, entry.value = key, value
+    node = helper.make_node(operator, ["w"], ["y"], domain=domain)
+    result = helper.make_tensor_value_info("y", TensorProto.FLOAT, [8])
+    versions = [helper.make_opsetid("", 17), helper.make_opsetid(domain or "any", 1)]
+    made = helper.make_model(
+        helper.make_graph([node], "graph", [], [result], [kept]), opset_imports=versions
+    )
+    made.ir_version = 8
+    return made.SerializeToString()
+
+
+@pytest.mark.parametrize("load", ["onnxruntime", "openvino"])
+@pytest.mark.parametrize("weights", ["../outside", "ABSOLUTE", "link", "/dev/zero"])
+def test_no_graph_reads_weights_outside_its_folder(tmp_path, any_processor, load, weights):
+    outside, folder = tmp_path / "outside", tmp_path / "model"
+    outside.write_bytes(bytes(32))
+    folder.mkdir()
+    (folder / "link").symlink_to(outside)
+    path = folder / "model.onnx"
+    path.write_bytes(graph(weights=str(outside) if weights == "ABSOLUTE" else weights))
+    with pytest.raises(ModelError, match=r"cannot load .*model\.onnx"):
+        load_graph(load, path)
+
+
+def load_graph(load, path):
+    if load == "onnxruntime":
+        return precisions.run_in_onnxruntime(path)
+    pytest.importorskip("openvino")
+    return precisions.run_in_openvino(path, precision="bf16", threads=1)
+
+
+@pytest.mark.parametrize("load", ["onnxruntime", "openvino"])
+@pytest.mark.parametrize(
+    ("operator", "domain"), [("Evil", "com.evil"), ("PyOp", "com.microsoft.extensions")]
+)
+def test_a_graph_of_operators_that_nobody_knows_is_refused(
+    tmp_path, any_processor, load, operator, domain
+):
+    path = tmp_path / "model.onnx"
+    path.write_bytes(graph())
+    assert callable(load_graph("onnxruntime", path))
+    path.write_bytes(graph(operator, domain))
+    with pytest.raises(ModelError, match=operator):
+        load_graph(load, path)
 
 
 def test_a_precision_must_have_been_measured(own_cache, any_processor, monkeypatch):
