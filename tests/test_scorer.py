@@ -317,3 +317,51 @@ def test_vectors_give_what_a_run_does(tmp_path: Path) -> None:
     expected = run.tables["steps"]
     assert found["U_step"].to_numpy() == pytest.approx(expected["U_step"].to_numpy(), abs=1e-6)
     assert scorer.signature == run.signature
+
+
+def orders(n: int) -> list[dict[str, Any]]:
+    """Return guests' messages, those of all conversations after one another, as exports are."""
+    states = {"menu_exploration_style": "explores_menu", "ordering_style": "one_by_one"}
+    return [
+        {"conversation_id": f"c{c}", "experiment_level": 1, "role": "agent", "content": f"m{m}"}
+        | states
+        | {"mood_tone": "confused" if m * 7 % (c + 3) == 1 else "casual"}
+        for m in range(12)
+        for c in range(n)
+    ]
+
+
+def test_rows_of_one_line_are_sorted_totally_by_their_numbers(tmp_path: Path) -> None:
+    """Any engine puts rows into the order of the log, however it moved them."""
+    (tmp_path / "log.json").write_text(json.dumps(orders(20)), "utf-8")
+    log = str(tmp_path / "log.json")
+    run = fastscore.score(log, "guest_simulation", progress=False).tables["dialogues"]
+    scorer = fastscore.Scorer("guest_simulation", "dialogues")
+    rows = fastscore.scan(log, "guest_simulation").with_row_index("row").collect()
+    order = [*scorer.key, "file", "row"]
+    assert rows["line"].n_unique() == 1
+    assert not rows.select(order).is_duplicated().any()
+    moved = rows.sample(fraction=1.0, shuffle=True, seed=1).sort(order)
+    found = streamed(scorer, moved.iter_slices(7), rows=7)
+    columns = ["dialogue", "BVS"]
+    assert found.select(columns).sort("dialogue").equals(run.select(columns).sort("dialogue"))
+    assert run["BVS"].n_unique() > 1
+
+
+@pytest.mark.parametrize("size", [1, 2, 100])
+def test_ids_that_repeat_have_names_of_their_own(tmp_path: Path, size: int) -> None:
+    """Two dialogues of one id on one line: the second in a stream is named by its place."""
+    options = fastscore.PreferenceShift(catalogue=write_catalogue(tmp_path), segments="metadata")
+    scorer = fastscore.Scorer(options, "dialogues", embedder=None)
+    log = tmp_path / "log.json"
+    chats = conversations()
+    log.write_text(json.dumps([chats[0], chats[1], chats[0], chats[0]]), "utf-8")
+    assert scorer.key == ["session_id"]
+    rows = fastscore.scan(str(log), options).collect()
+    run = fastscore.score(str(log), options, embedder=None, progress=False).tables["dialogues"]
+    names = [name.replace(f"{log}", log.name) for name in scorer(rows)["dialogue"].to_pylist()]
+    assert names == run["dialogue"].to_list()
+    assert run["dialogue"].n_unique() == 4
+    in_stream = streamed(scorer, rows.iter_slices(size), rows=size)["dialogue"]
+    assert in_stream.n_unique() == 4
+    assert in_stream[1] == "s1/model=m"

@@ -33,7 +33,15 @@ from fastscore.run.context import (
 from fastscore.run.scoring import ShardScores, compute_rows
 from fastscore.suites.base import Suite
 from fastscore.suites.declarations import REJECTS_TABLE, Source
-from fastscore.suites.identity import NOTHING, RunNames
+from fastscore.suites.identity import (
+    NOTHING,
+    NameSet,
+    RunNames,
+    dialogue_hashes,
+    dialogue_heads,
+    identify,
+    with_ids,
+)
 from fastscore.suites.own_metrics import OwnMetric, load_metrics
 from fastscore.suites.registry import is_installed
 
@@ -147,10 +155,11 @@ class Scorer:
 
     @property
     def key(self) -> list[str]:
-        """The columns that name a dialogue: engines sort and repartition rows by them."""
+        """The columns of a dialogue's identity: engines sort and repartition rows by them."""
         suite, _ = self._config.load()
         source = self._config.source(suite)
-        return [source.column(name).keys[0] for name in source.dialogue_key]
+        ids = source.dialogue_key or (source.row_id.columns if source.row_id else ())
+        return [source.column(name).keys[0] for name in ids]
 
     @cached_property
     def schema(self) -> "pa.Schema":
@@ -178,7 +187,7 @@ class Scorer:
         InputError
             The batch lacks a column that every metric needs.
         """
-        return self._score(list(self._read(_as_frame(batch), 1)))
+        return self._score(list(self._read(_as_frame(batch), 1)), set())
 
     def __call__(self, batch: Any) -> "pa.Table":
         """Score a batch of whole dialogues; return the rows of the table.
@@ -212,6 +221,7 @@ class Scorer:
             A dialogue comes again after others.
         """
         stream = _Stream(self._loaded.source)
+        named: set[int] = set()
         n_read = 0
         for frame in _regrouped(map(_as_frame, batches), rows):
             complete: list[Part] = []
@@ -219,9 +229,9 @@ class Scorer:
                 n_read += part.lines
                 complete += stream.complete(part)
             if complete:
-                yield from self._chosen(self._score(complete)).to_batches()
+                yield from self._chosen(self._score(complete, named)).to_batches()
         if n_read:
-            yield from self._chosen(self._score(stream.last)).to_batches()
+            yield from self._chosen(self._score(stream.last, named)).to_batches()
 
     def _read(self, frame: pl.DataFrame, first_line: int) -> Iterator[Part]:
         """Read rows by the suite's columns; the first ones are looked at before."""
@@ -233,12 +243,21 @@ class Scorer:
             self._screened = True
         return read_frame(frame, source, first_line=first_line, has_places=True)
 
-    def _score(self, parts: Sequence[Part]) -> ShardScores:
-        # a name must not depend on what else is in a batch
-        as_given = {path: path for part in parts for path in part.frame["file"].unique()}
-        rows = join_parts(parts, self._loaded.source, RunNames(NOTHING, as_given))
-        files = pl.concat([rows.frame["file"], rows.rejects["file"]]).unique(maintain_order=True)
-        return compute_rows(self._loaded, rows, files.to_list())
+    def _score(self, parts: Sequence[Part], named: set[int]) -> ShardScores:
+        """Score rows. An id that repeats, or whose hash is in ``named``, gets a place."""
+        rows, source = join_parts(parts, self._loaded.source), self._loaded.source
+        files = {path: path for path in rows.frame["file"].unique()}
+        shared = NOTHING
+        if source.row_id is not None or source.key_within_file:
+            heads, _ = dialogue_heads(rows.frame, source)
+            hashes = dialogue_hashes(with_ids(heads, source), source)
+            again = NameSet.repeated(hashes).among(hashes)
+            again |= np.isin(hashes[:, 0], list(named.intersection(hashes[:, 0].tolist())))
+            named.update(hashes[:, 0].tolist())
+            shared = NameSet.of(hashes[again])
+        rows = replace(rows, frame=identify(rows.frame, source, RunNames(shared, files)))
+        paths = pl.concat([rows.frame["file"], rows.rejects["file"]]).unique(maintain_order=True)
+        return compute_rows(self._loaded, rows, paths.to_list())
 
     def _chosen(self, scores: ShardScores) -> "pa.Table":
         if self.table == REJECTS:

@@ -189,14 +189,18 @@ def _with_places(part: Part, raw: pl.DataFrame, first_line: int) -> Part:
         pl.col("line")
         .cast(pl.Int64, strict=False)
         .fill_null(pl.int_range(first_line, first_line + raw.height)),
+        # it tells apart the rows of one line
+        (pl.col("byte_offset") if "byte_offset" in raw.columns else pl.lit(None))
+        .cast(pl.Int64, strict=False)
+        .alias("byte_offset"),
     )
     kept = part.frame["line"] - first_line
     found = places[kept] if len(kept) < raw.height else places
     rejects = []
     for reject in part.rejects:
-        file, line = places.row(reject.line - first_line)
-        rejects.append(replace(reject, file=file, line=line))
-    frame = part.frame.drop("file", "line").hstack(found)[part.frame.columns]
+        file, line, offset = places.row(reject.line - first_line)
+        rejects.append(replace(reject, file=file, line=line, byte_offset=offset))
+    frame = part.frame.drop(places.columns).hstack(found)[part.frame.columns]
     return replace(part, frame=frame, rejects=rejects)
 
 

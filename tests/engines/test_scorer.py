@@ -45,12 +45,12 @@ def recipe(module: str) -> tuple[str, str]:
     """Return what the page begins with, but for its table, and the recipe for an engine."""
     first, *blocks = [step.code for step in steps_of_page(PAGE) if step.is_python]
     (found,) = [block for block in blocks if RECIPES[module] in block]
-    return first.replace("fastscore.scan", "# fastscore.scan"), found
+    return first.replace("rows", "# rows"), found
 
 
 def write_turns(place: Path, folder: Path, *, whole: bool) -> None:
     """Write the logs as a table: a file each, or files that cut dialogues."""
-    turns = fastscore.scan(str(place / "logs"), "score_dialogue").collect()
+    turns = fastscore.scan(str(place / "logs"), "score_dialogue").with_row_index("row").collect()
     files = turns.partition_by("file") if whole else turns.iter_slices(100)
     folder.mkdir(parents=True)
     for number, rows in enumerate(files):
