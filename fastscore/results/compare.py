@@ -370,7 +370,7 @@ def _pairs(base: Run, run: Run, how: Inference) -> tuple[pl.Series, pl.Series]:
     """Return the names of the pairs of two runs, each once, ascending."""
     pairs = []
     for one in (base, run):
-        keyed = dialogue_places(one.suite, one.scan(LABEL_TABLE), LABEL_TABLE, how.design, ())
+        keyed = dialogue_places(one.scan(LABEL_TABLE), how.design, ())
         name = pl.col("pair") if how.pattern is None else pl.col("pair").str.extract(how.pattern, 1)
         pairs.append(keyed.select(name)["pair"].drop_nulls().unique().sort())
     return pairs[0], pairs[1]

@@ -66,11 +66,9 @@ def _with_scores(
     run: Run, scored: pl.DataFrame, metrics: Sequence[Metric]
 ) -> Mapping[str, pl.LazyFrame]:
     """Return the run's tables with an agent's scores in place of its own, where it has one."""
-    suite = run.suite
-    key = next(list(one.dialogue_key) for one in suite.tables if one.name == LABEL_TABLE)
     ids = [metric.id for metric in metrics]
     dialogues = run.scan(LABEL_TABLE).join(
-        scored.lazy().select(*key, *ids), on=key, how="left", nulls_equal=True, suffix=":agent"
+        scored.lazy().select("dialogue", *ids), on="dialogue", how="left", suffix=":agent"
     )
     replaced = [pl.when(pl.col(id).is_not_null()).then(f"{id}:agent").alias(id) for id in ids]
     return {**run.lazy_tables, LABEL_TABLE: dialogues.with_columns(replaced)}

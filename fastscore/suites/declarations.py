@@ -335,16 +335,13 @@ class Table:
     grain
         What one row is.
     columns
-        The columns, in order.
-    dialogue_key
-        The columns that name a row's dialogue, the same in every table of a suite. A dialogue is
-        found and explained by them, and read again by ``file`` of the table ``dialogues``.
+        The columns, in order. ``dialogue`` names a row's dialogue in every table of a suite. It is
+        found and explained by its name, and read again by ``file`` of the table ``dialogues``.
     """
 
     name: str
     grain: str
     columns: tuple[OutputColumn, ...]
-    dialogue_key: tuple[str, ...] = ("dialogue",)
 
     @property
     def schema(self) -> dict[str, pl.DataType]:

@@ -360,9 +360,8 @@ def _input(suite: Suite, one: OwnMetric, name: str, tables: Frames, events: Even
         return dialogues.lazy()
     for table in suite.tables:
         if table.name == name:
-            key = list(table.dialogue_key)
-            rows = dialogues.select(ROW, *key).lazy()
-            return tables[name].lazy().join(rows, on=key, how="left", maintain_order="left")
+            rows = dialogues.select(ROW, "dialogue").lazy()
+            return tables[name].lazy().join(rows, on="dialogue", how="left", maintain_order="left")
     frame = events.frames.get(name)
     if frame is None or ROW not in frame.columns:
         numbered = [each for each, found in events.frames.items() if ROW in found.columns]

@@ -131,15 +131,10 @@ def _check(suite: Suite) -> None:
     several = [id for id, n in Counter(metric.id for metric in suite.metrics).items() if n > 1]
     if several:
         raise UsageError(f"Suite {suite.name!r} declares metric {several[0]!r} twice.")
-    for own in suite.tables:
-        schema = own.schema
-        for keyed in suite.tables if own.name == _DIALOGUES else (own, suite.tables[0]):
-            for column in keyed.dialogue_key:
-                if column not in schema:
-                    raise UsageError(
-                        f"Suite {suite.name!r}: table {own.name!r} has no column {column!r}, "
-                        f"which the `dialogue_key` of table {keyed.name!r} names; expected "
-                        f"{', '.join(map(repr, keyed.dialogue_key))} among its columns.",
-                        "Declare the column and write it in `score`, or declare a `dialogue_key` "
-                        "of columns that every table has.",
-                    )
+    for table, schema in columns.items():
+        if "dialogue" not in schema:
+            raise UsageError(
+                f"Suite {suite.name!r}: table {table!r} has no column 'dialogue', which names a "
+                "row's dialogue in every table.",
+                "Declare the column and write it in `score`.",
+            )

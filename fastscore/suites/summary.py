@@ -135,7 +135,7 @@ def summarise(
     for one in asked:
         of_parts = next(parts, None) if one.by_parts else None
         own = replace(one, groups=groups, more=None) if by else one
-        of_tables = _tables_of(suite, tables, own, unit)
+        of_tables = _tables_of(tables, own, unit)
         summary = _summarise_metrics(of_tables, tables[LABEL_TABLE], own, of_parts)
         summaries.append(summary if own.more is None else pl.concat([summary, own.more(summary)]))
     found = pl.concat(summaries).with_columns(
@@ -199,7 +199,7 @@ def add_up_parts(
 
 def _added_apart(suite: Suite, tables: Tables, options: Any) -> "list[list[_Table]]":
     asked = suite.summarised(options, suite.design.unit)
-    return [_tables_of(suite, tables, one, suite.design.unit) for one in asked if one.by_parts]
+    return [_tables_of(tables, one, suite.design.unit) for one in asked if one.by_parts]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -309,11 +309,8 @@ class _Labels:
         return cls(frame, seed)
 
 
-def _tables_of(
-    suite: Suite, tables: Tables, asked: Summarised, unit: Sequence[str]
-) -> list[_Table]:
+def _tables_of(tables: Tables, asked: Summarised, unit: Sequence[str]) -> list[_Table]:
     """Return the tables of metrics, without labels from elsewhere."""
-    keys = {table.name: table.dialogue_key for table in suite.tables}
     named = dict(tables)
     if asked.dialogues is not None:
         named[LABEL_TABLE] = asked.dialogues(tables[LABEL_TABLE])
@@ -326,7 +323,7 @@ def _tables_of(
                 rows=named[name],
                 metrics=[metric for metric in asked.metrics if metric.table == name],
                 groups=asked.groups,
-                key=[column for column in keys[name] if column in columns],
+                key=["dialogue"],
                 unit=unit,
                 is_labelled={*asked.groups, *unit} <= set(columns),
             )

@@ -258,14 +258,13 @@ def sum_by_dialogue(
     """
     design = design or suite.design
     table = metrics[0].table
-    places = dialogue_places(suite, tables[LABEL_TABLE], table, design, labels)
+    places = dialogue_places(tables[LABEL_TABLE], design, labels)
     columns = tables[table].collect_schema()
-    key = _key_of(suite, table, columns)
     scales = dict.fromkeys(metric.scale_by for metric in metrics if metric.scale_by)
-    named = places.drop(key).columns
+    named = places.drop("dialogue").columns
     rows = (
         tables[table]
-        .join(places.lazy(), on=key, how="left", nulls_equal=True)
+        .join(places.lazy(), on="dialogue", how="left", nulls_equal=True)
         .with_columns(pl.col(scale).alias(f"scale:{scale}") for scale in scales)
     )
     if "null_reasons" not in columns:  # of dialogues that a suite merged
@@ -311,21 +310,17 @@ ALONE = "\0"
 
 
 def dialogue_places(
-    suite: Suite,
     dialogues: pl.LazyFrame,
-    table: str,
     design: Design,
     labels: Sequence[str],
 ) -> pl.DataFrame:
-    """Return a table's key of each dialogue with ``id``, ``pair``, ``unit``, ``repeat``, labels."""
+    """Return each ``dialogue`` with ``id``, ``pair``, ``unit``, ``repeat``, labels."""
     require_labels(dialogues, [*design.columns, *labels])
-    schema = dialogues.collect_schema()
-    key = _key_of(suite, table, schema)
     repeat = pl.col(design.repeat) if design.repeat else pl.lit(None)
     return (
-        dialogues.with_columns(id=identity(_key_of(suite, LABEL_TABLE, schema)))
+        dialogues.with_columns(id=pl.col("dialogue").cast(pl.String).fill_null(""))
         .select(
-            *key,
+            "dialogue",
             "id",
             *(
                 name_of(columns).fill_null(pl.lit(ALONE) + pl.col("id")).alias(name)
@@ -334,20 +329,9 @@ def dialogue_places(
             repeat.cast(pl.String).alias("repeat"),
             *(pl.col(label).cast(pl.String).alias(f"label:{label}") for label in labels),
         )
-        .unique(key, keep="first", maintain_order=True)
+        .unique("dialogue", keep="first", maintain_order=True)
         .collect(engine="streaming")
     )
-
-
-def _key_of(suite: Suite, table: str, columns: Iterable[str]) -> list[str]:
-    """Return the columns that name a row's dialogue; a suite's merged dialogues have fewer."""
-    key = next(one.dialogue_key for one in suite.tables if one.name == table)
-    return [name for name in key if name in columns]
-
-
-def identity(key: Sequence[str]) -> pl.Expr:
-    """Return what a row's dialogue is called."""
-    return pl.concat_str(pl.col(key).cast(pl.String).fill_null(""), separator="\0")
 
 
 def name_of(columns: Sequence[str]) -> pl.Expr:

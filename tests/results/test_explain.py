@@ -290,7 +290,7 @@ def test_alignment_keeps_what_a_shortest_edit_keeps(text: str, other: str, dista
 
 def test_a_suite_whose_dialogues_name_no_log_is_said() -> None:
     named = OutputColumn(name="dialogue", dtype=pl.String(), description="Its name.")
-    tables = (Table(name="dialogues", grain="one", columns=(named,), dialogue_key=("dialogue",)),)
+    tables = (Table(name="dialogues", grain="one", columns=(named,)),)
     suite = SimpleNamespace(name="short", tables=tables)
     run = SimpleNamespace(suite=suite, manifest=SimpleNamespace(suite="short"))
     with pytest.raises(UsageError, match="Suite 'short': table 'dialogues' has no column 'file'"):

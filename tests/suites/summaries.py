@@ -17,11 +17,10 @@ def suite_of(
     metrics: Sequence[Metric],
     groups: Sequence[str],
     *,
-    key: Sequence[str] = ("dialogue",),
     design: Design = EACH,
     **known: Any,
 ) -> Suite:
-    """Return a suite of metrics whose rows are named by a key."""
+    """Return a suite of metrics in tables."""
     asked = Summarised(metrics=metrics, groups=groups, **known)
     names = dict.fromkeys(("dialogues", *(metric.table for metric in metrics)))
     return Suite(
@@ -31,9 +30,7 @@ def suite_of(
         version=1,
         options=object,
         source=Source(columns=()),
-        tables=tuple(
-            Table(name=name, grain="row", columns=(), dialogue_key=tuple(key)) for name in names
-        ),
+        tables=tuple(Table(name=name, grain="row", columns=()) for name in names),
         metrics=tuple(metrics),
         groups=tuple(groups),
         design=design,

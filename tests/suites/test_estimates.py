@@ -48,9 +48,7 @@ def suite(**declared: Any) -> Suite:
         version=1,
         options=object,
         source=Source(columns=()),
-        tables=(
-            Table(name="dialogues", grain="dialogue", columns=COLUMNS, dialogue_key=("dialogue",)),
-        ),
+        tables=(Table(name="dialogues", grain="dialogue", columns=COLUMNS),),
         metrics=(SCORE,),
         read=lambda raw, options: raw,  # type: ignore[arg-type,return-value]
         score=lambda events, vectors, options: {},

@@ -30,7 +30,6 @@ from tests.suites.summaries import suite_of
 from tests.suites.test_summary_intervals import (
     BOUNDED,
     DIALOGUES,
-    KEY,
     LABELS,
     ROWS,
     Row,
@@ -93,7 +92,7 @@ def rated(labels: Sequence[str] = LABELS, **declared: Any) -> Suite:
         replace(BOUNDED, id="top", minimum=None, maximum=None),
         replace(BOUNDED, id="open", minimum=-1.0, fixed_where=(("n", 1),), scale_by="n"),
     ]
-    return suite_of(metrics, labels, key=KEY, **declared)
+    return suite_of(metrics, labels, **declared)
 
 
 @settings(max_examples=often(15, 300), deadline=None)

@@ -22,7 +22,6 @@ TURNS = Table(
         OutputColumn(name=name, dtype=pl.String(), description="A name.")
         for name in ("file", "dialogue")
     ),
-    dialogue_key=("file", "dialogue"),
 )
 DIALOGUES = replace(TURNS, name="dialogues", grain="a dialogue")
 
@@ -67,29 +66,14 @@ def registered(monkeypatch: pytest.MonkeyPatch, suite: object) -> object:
     return registry.load_suite("short")
 
 
-def test_tables_with_the_columns_of_their_keys_are_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tables_that_name_dialogues_are_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     loaded(monkeypatch, TURNS, DIALOGUES)
 
 
-@pytest.mark.parametrize(
-    ("tables", "message"),
-    [
-        (
-            (TURNS, replace(DIALOGUES, dialogue_key=("file", "line", "dialogue"))),
-            r"Suite 'short': table 'dialogues' has no column 'line', which the `dialogue_key` of "
-            r"table 'dialogues' names; expected 'file', 'line', 'dialogue' among its columns\.",
-        ),
-        (
-            (TURNS, replace(DIALOGUES, columns=TURNS.columns[1:], dialogue_key=("dialogue",))),
-            r"table 'dialogues' has no column 'file', which the `dialogue_key` of table 'turns'",
-        ),
-    ],
-)
-def test_a_table_without_a_column_of_a_key_is_refused(
-    monkeypatch: pytest.MonkeyPatch, tables: tuple[Table, ...], message: str
-) -> None:
+def test_a_table_that_does_not_name_dialogues_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    message = r"Suite 'short': table 'turns' has no column 'dialogue', which names a row's dialogue"
     with pytest.raises(UsageError, match=message):
-        loaded(monkeypatch, *tables)
+        loaded(monkeypatch, replace(TURNS, columns=TURNS.columns[:1]), DIALOGUES)
 
 
 @pytest.mark.parametrize(

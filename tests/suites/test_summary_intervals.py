@@ -25,6 +25,8 @@ Row = tuple[Any, ...]
 SCORE = replace(OF_DIALOGUES, table="rows")
 BOUNDED = replace(SCORE, minimum=0.0, maximum=1.0)
 KEY = ("file", "dialogue")
+PLACE = pl.col("file").replace_strict({"a": 300, "b": 600}, default=0, return_dtype=pl.Int64)
+NAME = pl.col("dialogue") + PLACE
 LABELS = ("level", "kind", "absent")
 DIALOGUE_SCHEMA = {
     "file": pl.String,
@@ -56,15 +58,17 @@ def tables(dialogues: Sequence[Row], rows: Sequence[Row]) -> dict[str, pl.LazyFr
         dtype=NULL_REASONS_DTYPE,
     )
     return {
-        "rows": frame.with_columns(reasons).lazy(),
-        "dialogues": pl.LazyFrame(dialogues, schema=DIALOGUE_SCHEMA, orient="row"),
+        "rows": frame.with_columns(reasons, NAME).lazy(),
+        "dialogues": pl.LazyFrame(dialogues, schema=DIALOGUE_SCHEMA, orient="row").with_columns(
+            NAME
+        ),
     }
 
 
 def summarise(
     dialogues: Sequence[Row], rows: Sequence[Row], metric: Metric = SCORE
 ) -> pl.DataFrame:
-    return summarise_metrics(tables(dialogues, rows), [metric], LABELS, key=KEY)
+    return summarise_metrics(tables(dialogues, rows), [metric], LABELS)
 
 
 def members(dialogues: Sequence[Row], rows: Sequence[Row]) -> dict[tuple[str, Any], list[Row]]:
@@ -129,11 +133,11 @@ def test_a_summary_depends_neither_on_batches_nor_on_columns_at_once(
     frames["rows"] = frames["rows"].with_columns(
         pl.col("score").abs(), pl.lit(2).alias("n"), pl.col("score").alias("other")
     )
-    whole = summarise_metrics(frames, metrics, LABELS, key=KEY)
+    whole = summarise_metrics(frames, metrics, LABELS)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(columns, "BATCH_ROWS", size)
         patch.setattr(summaries, "BYTES_AT_ONCE", 1)
-        parts = summarise_metrics(frames, metrics, LABELS, key=KEY)
+        parts = summarise_metrics(frames, metrics, LABELS)
     assert parts.equals(whole, null_equal=True)
 
 
@@ -162,7 +166,7 @@ def test_rows_that_carry_labels_are_summarised_by_their_own(rows: list[Row]) -> 
     frames = tables([], [row[:3] for row in rows])
     kinds = pl.Series("kind", [row[3] for row in rows], dtype=pl.String)
     labelled = {"rows": frames["rows"].with_columns(kinds), "dialogues": frames["dialogues"]}
-    summary = summarise_metrics(labelled, [SCORE], ("kind",), key=KEY)
+    summary = summarise_metrics(labelled, [SCORE], ("kind",))
     for row in summary.filter(group="kind").rows(named=True):
         of_kind = [one for one in rows if one[3] == row["value"]]
         assert row["n"] + row["n_null"] == len(of_kind)
@@ -229,9 +233,9 @@ def test_rows_of_the_label_table_are_units_of_their_own() -> None:
 def test_a_column_makes_other_units() -> None:
     frames = tables([], rows_of([1.0, 2.0], [3.0], [4.0], [5.0, 6.0]))
     # of the user "u" are dialogues 0 and 1
-    user = pl.col("dialogue").replace_strict({0: "u", 1: "u", 2: "v", 3: "w"})
+    user = (pl.col("dialogue") % 300).replace_strict({0: "u", 1: "u", 2: "v", 3: "w"})
     clustered = {name: frame.with_columns(user=user) for name, frame in frames.items()}
-    row = summarise_metrics(clustered, [SCORE], (), key=KEY, cluster="user").row(0, named=True)
+    row = summarise_metrics(clustered, [SCORE], (), cluster="user").row(0, named=True)
     merged = summarise([], rows_of([1.0, 2.0, 3.0], [4.0], [5.0, 6.0])).row(0, named=True)
     assert (row.pop("units"), merged.pop("units")) == ("user", "")
     assert row == merged

@@ -53,14 +53,13 @@ def write_parts(run: Path, suite: str, folder: Path) -> int:
     copies = -(-PART_ROWS // n_dialogues)
     for table in tables:
         (folder / table.name).mkdir(parents=True)
-        frame = frames[table.name].group_by(table.dialogue_key, maintain_order=True).head(2)
+        frame = frames[table.name].group_by("dialogue", maintain_order=True).head(2)
         frame = frame.select(frames[table.name].columns)
-        texts = [key for key in table.dialogue_key if frame.schema[key] == pl.String]
         for part in range(MANY):
             numbers = pl.int_range(copies * part, copies * (part + 1), eager=True)
             repeated = numbers.to_frame("copy").join(frame, how="cross")
-            named = (pl.format("{}-{}", "copy", text).alias(text) for text in texts)
-            rows = repeated.with_columns(*named).select(frame.columns)
+            named = pl.format("{}-{}", "copy", "dialogue").alias("dialogue")
+            rows = repeated.with_columns(named).select(frame.columns)
             rows.write_parquet(folder / table.name / f"part-{part:05d}.parquet")
     return copies * n_dialogues
 

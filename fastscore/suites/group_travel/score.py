@@ -41,7 +41,6 @@ from fastscore.suites.group_travel.metrics.satisfaction import (
 from fastscore.suites.group_travel.metrics.sources import PHRASING, QUOTING, find_missing
 from fastscore.suites.group_travel.metrics.synthesis import count_syntheses
 from fastscore.suites.group_travel.options import GroupTravel
-from fastscore.suites.group_travel.schema import DIALOGUES
 from fastscore.suites.group_travel.similarity import (
     Informative,
     Similarity,
@@ -238,7 +237,6 @@ def _deltas(summary: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-_KEY = list(DIALOGUES.dialogue_key)
 _PHRASED, _FROM_PAIRS = (
     tuple(metric.id for metric in METRICS if agent in metric.baselines)
     for agent in (PHRASING, QUOTING)
@@ -247,22 +245,22 @@ _PHRASED, _FROM_PAIRS = (
 
 def score_trivial_agents(tables: Mapping[str, pl.LazyFrame], options: GroupTravel) -> pl.DataFrame:
     """Score both planners on the log of these tables."""
-    dialogues = tables["dialogues"].select(*_KEY, *_PHRASED, *_FROM_PAIRS)
-    quoted = dialogues.select(*_KEY, *(pl.col(_FROM_PAIRS).name.prefix("run:"),)).join(
-        _quote(tables["pairs"]), on=_KEY, how="left", nulls_equal=True
+    dialogues = tables["dialogues"].select("dialogue", *_PHRASED, *_FROM_PAIRS)
+    quoted = dialogues.select("dialogue", *(pl.col(_FROM_PAIRS).name.prefix("run:"),)).join(
+        _quote(tables["pairs"]), on="dialogue", how="left", nulls_equal=True
     )
     quoting = quoted.select(
         pl.lit(QUOTING).alias("agent"),
-        *_KEY,
+        "dialogue",
         *(pl.when(pl.col(f"run:{id}").is_not_null()).then(id).alias(id) for id in _FROM_PAIRS),
     )
     phrasing = dialogues.select(
         pl.lit(PHRASING).alias("agent"),
-        *_KEY,
+        "dialogue",
         *(pl.when(pl.col(id).is_not_null()).then(1.0).alias(id) for id in _PHRASED),
     )
     found = pl.concat([quoting, phrasing], how="diagonal")
-    return found.sort("agent", *_KEY).collect()
+    return found.sort("agent", "dialogue").collect()
 
 
 def _quote(pairs: pl.LazyFrame) -> pl.LazyFrame:
@@ -274,16 +272,18 @@ def _quote(pairs: pl.LazyFrame) -> pl.LazyFrame:
         satisfied=_or("satisfied", n_tokens >= LEAST_HITS),
     )
     share = pl.col("satisfied").mean()
-    members = judged.drop_nulls("satisfied").group_by(*_KEY, "member").agg(share.alias("share"))
+    members = (
+        judged.drop_nulls("satisfied").group_by("dialogue", "member").agg(share.alias("share"))
+    )
     logs = pl.col("share").log().mean().exp()
-    welfare = members.group_by(_KEY).agg(
+    welfare = members.group_by("dialogue").agg(
         W1=pl.col("share").mean(),
         W2=pl.col("share").min(),
         W3=pl.when(pl.col("share").min() > 0).then(logs).otherwise(0.0),
         M11=(pl.col("share") == 1.0).mean(),
     )
-    addressed = judged.group_by(_KEY).agg(M8=pl.col("addressed").mean())
-    return addressed.join(welfare, on=_KEY, how="left", nulls_equal=True)
+    addressed = judged.group_by("dialogue").agg(M8=pl.col("addressed").mean())
+    return addressed.join(welfare, on="dialogue", how="left", nulls_equal=True)
 
 
 def _or(judged: str, quoted: pl.Expr) -> pl.Expr:

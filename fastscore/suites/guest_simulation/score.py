@@ -82,7 +82,6 @@ def notes_on_personas(dialogues: pl.LazyFrame, options: GuestSimulation) -> list
     ]
 
 
-_KEY = list(DIALOGUES.dialogue_key)
 _DEFAULTS = dict(zip(STATE_COLUMNS, DEFAULT_STATE, strict=True))
 _LARGEST_DEI = {1: 0.0, 2: 0.2, 3: 0.5, 4: 0.5, 5: 1.0}
 
@@ -93,11 +92,11 @@ def score_trivial_agents(
     """Score both guests on the log of these tables."""
     dialogues = tables["dialogues"]
     columns = ("experiment_level", "persona", "PAS", "PAS_source", "n_states", "n_guest_messages")
-    named = dialogues.select(*_KEY, *columns)
+    named = dialogues.select("dialogue", *columns)
     expected = _matches_of_default(tables["messages"], named)
     unchanging = named.join(expected, on="persona", how="left").select(
         pl.lit(UNCHANGING).alias("agent"),
-        *_KEY,
+        "dialogue",
         pl.when(pl.col("PAS_source") == "attributes", pl.col("PAS").is_not_null())
         .then("PAS_of_default")
         .alias("PAS"),
@@ -108,11 +107,11 @@ def score_trivial_agents(
     )
     calling = named.select(
         pl.lit(CALLING).alias("agent"),
-        *_KEY,
+        "dialogue",
         pl.when(pl.col("n_guest_messages") > 0).then(level).alias("DEI"),
     )
     found = pl.concat([unchanging, calling], how="diagonal")
-    return found.sort("agent", *_KEY).collect()
+    return found.sort("agent", "dialogue").collect()
 
 
 def _matches_of_default(messages: pl.LazyFrame, dialogues: pl.LazyFrame) -> pl.LazyFrame:
@@ -136,7 +135,7 @@ def _matches_of_default(messages: pl.LazyFrame, dialogues: pl.LazyFrame) -> pl.L
     ]
     total = pl.sum_horizontal(f"counts_{match}" for match in MATCH_COLUMNS)
     return (
-        messages.join(dialogues.select(*_KEY, "persona"), on=_KEY, nulls_equal=True)
+        messages.join(dialogues.select("dialogue", "persona"), on="dialogue", nulls_equal=True)
         .group_by("persona")
         .agg(*known, *counts)
         .with_columns(parts)

@@ -384,9 +384,6 @@ def _mentioned_across(turns: pl.DataFrame, wanted: pl.DataFrame) -> Mask:
     return contains(pairs["reply"].fill_null(""), pairs["text"])
 
 
-_KEY = list(DIALOGUES.dialogue_key)
-
-
 def score_trivial_agents(
     tables: Mapping[str, pl.LazyFrame], options: MemoryFinance
 ) -> pl.DataFrame:
@@ -395,7 +392,7 @@ def score_trivial_agents(
     disclosed = [tag.name for tag in lexicon.risk_tags if tag.keywords or tag.any_tag]
     elements = list(lexicon.explanation_elements)
     labelled = tables["turns"].select(
-        *_KEY,
+        "dialogue",
         *(f"eligible_m{number}" for number in (1, 3, 4, 5)),
         is_compliant=pl.col("gt_compliance_label").cast(pl.String) == "compliant",
         n_risks=pl.col("risk_required_tags").list.len(),
@@ -407,7 +404,7 @@ def score_trivial_agents(
     counts = (turns[name].fill_null(0).cast(pl.Int64) for name in ("n_explained", "n_elements"))
     judged = judge_scores(*(column.to_numpy() for column in counts))
     turns = turns.with_columns(pl.Series("judged", judged, nan_to_null=True))
-    refusing = turns.group_by(_KEY).agg(
+    refusing = turns.group_by("dialogue").agg(
         pl.lit(REFUSING).alias("agent"),
         contradiction_rate=_never("eligible_m1"),
         risk_coverage=_never("eligible_m3"),
@@ -418,14 +415,14 @@ def score_trivial_agents(
         judge_score_mean=1.0 + _never("eligible_m5"),
     )
     is_covered = pl.col("n_disclosed") == pl.col("n_risks")
-    reciting = turns.group_by(_KEY).agg(
+    reciting = turns.group_by("dialogue").agg(
         pl.lit(RECITING).alias("agent"),
         risk_coverage=_ratio("n_disclosed", "n_risks", "eligible_m3"),
         strict_risk_coverage_rate=is_covered.filter("eligible_m3").mean(),
         rubric_hit_rate=_ratio("n_explained", "n_elements", "eligible_m5"),
         judge_score_mean=pl.col("judged").filter("eligible_m5").mean(),
     )
-    first = ["agent", *_KEY]
+    first = ["agent", "dialogue"]
     found = pl.concat([refusing, reciting], how="diagonal").select(*first, pl.exclude(first))
     return found.sort(first)
 

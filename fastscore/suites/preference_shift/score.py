@@ -52,7 +52,7 @@ from fastscore.suites.preference_shift.recovery import (
     topic_scores,
     with_boundaries,
 )
-from fastscore.suites.preference_shift.schema import DIALOGUES, SEGMENT_SOURCE_DTYPE, TABLES
+from fastscore.suites.preference_shift.schema import SEGMENT_SOURCE_DTYPE, TABLES
 
 if TYPE_CHECKING:
     from fastscore.vectors.view import VectorView
@@ -467,7 +467,7 @@ def score_trivial_agents(
     tables: Mapping[str, pl.LazyFrame], options: PreferenceShift
 ) -> pl.DataFrame:
     """Score both agents on the log of these tables."""
-    key = list(DIALOGUES.dialogue_key)
+    key = ["dialogue"]
     dialogues = tables["dialogues"].select(key).with_row_index(_ROW).collect()
     turns, shifts = (
         tables[name]
