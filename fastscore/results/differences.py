@@ -795,8 +795,16 @@ def _published(a: Side, b: Side, metrics: Sequence[Metric]) -> Iterator[dict[str
 def _check_pattern(pattern: str) -> None:
     try:
         groups = re.compile(pattern).groups
-    except re.error as error:
-        raise UsageError(f"pair_by {pattern!r} is no regular expression: {error}.") from error
+        pl.select(pl.lit("").str.extract(pattern, 1 if groups else 0))  # knows no look-around
+    except (re.error, pl.exceptions.ComputeError) as error:
+        why = (
+            str(error)
+            .partition("\n\nThis error")[0]
+            .split("\n")[-1]
+            .removeprefix("error: ")
+            .rstrip(".")
+        )
+        raise UsageError(f"pair_by {pattern!r} is no regular expression: {why}.") from error
     if groups != 1:
         raise UsageError(
             f"pair_by {pattern!r} has {groups} groups, expected one.",

@@ -229,6 +229,7 @@ def test_pairs_are_found_within_ids_by_a_regular_expression(both: Run) -> None:
     for pattern, message in (
         ("(x)(y)", "has 2 groups, expected one"),
         ("(", "is no regular expression"),
+        ("(?=s)(s)", "is no regular expression: look-around"),
         ("(zzz)", "matches no dialogue id"),
     ):
         with pytest.raises(UsageError) as refused:
