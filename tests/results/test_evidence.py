@@ -25,7 +25,7 @@ _DST = {
 def test_shifts_recover_by_the_test_of_the_metric(suite_runs: Mapping[str, Run]) -> None:
     dialogues = Dialogues(suite_runs["preference_shift"])
     differing = 0
-    for row in range(dialogues.names.height):
+    for row in range(dialogues.names.len()):
         rates = {"topic_recovery_rate": "recovered", "recovery_rate_cosine": "recovered_cosine"}
         shifts = dialogues.tables([row])[0]["shifts"]
         for metric, column in rates.items():
@@ -39,7 +39,7 @@ def test_shifts_recover_by_the_test_of_the_metric(suite_runs: Mapping[str, Run])
 def test_turns_that_quote_theory_are_as_many_as_counted(suite_runs: Mapping[str, Run]) -> None:
     dialogues = Dialogues(suite_runs["group_travel"])
     seen = 0
-    for row in range(dialogues.names.height):
+    for row in range(dialogues.names.len()):
         for one in explain(dialogues, row, ["M4b"]):
             quoting = sum(part.found == "quotes theory yes" for part in one.evidence)
             assert quoting == (one.numerator or 0)
@@ -52,7 +52,7 @@ def test_evidence_of_group_travel_adds_up_to_its_numbers(suite_runs: Mapping[str
     dialogues = Dialogues(suite_runs["group_travel"])
     seen: set[str] = set()
     shares = {"M8", "M8a", "M8b", "M9", "M10", "M10b", "M12", "M14", "M4b"}
-    for row in range(dialogues.names.height):
+    for row in range(dialogues.names.len()):
         for one in explain(dialogues, row, [*shares, "W1", "W2", "W3", "M11", "M13", "M15"]):
             if one.value is None:
                 continue
@@ -84,7 +84,7 @@ def test_evidence_of_score_dialogue_adds_up_to_its_numbers(
     weight = dialogues.options.lex_weight
     asked = ["lexical_similarity", "semantic_similarity", "U_step", "U_best"]
     seen: set[str] = set()
-    for row in range(0, dialogues.names.height, 7):
+    for row in range(0, dialogues.names.len(), 7):
         baseline = dialogues.tables([row])[0]["dialogues"]["semantic_baseline_b"][0]
         for one in explain(dialogues, row, asked):
             if one.value is None:
@@ -131,7 +131,7 @@ def test_evidence_of_preference_shift_adds_up_to_its_numbers(
     dialogues = Dialogues(suite_runs[run])
     legacy = run.endswith("legacy")
     seen: set[str] = set()
-    for row in range(0, dialogues.names.height, 2):
+    for row in range(0, dialogues.names.len(), 2):
         for one in explain(dialogues, row, [*_MEAN_OF, *_PLAIN, *_LISTED]):
             if one.value is None:
                 continue
@@ -238,7 +238,7 @@ def test_evidence_of_guest_simulation_adds_up_to_its_numbers(
     dialogues = Dialogues(suite_runs[run])
     plain = {"PAS": _adherence, "BVS": _variance, "ORA": _overlap, "DEI": _index, "CRRS": _sum}
     seen: set[str] = set()
-    for row in range(dialogues.names.height):
+    for row in range(dialogues.names.len()):
         for one in explain(dialogues, row, list(plain)):
             if one.value is not None:
                 parts = [part.values for part in one.evidence if part.values]
@@ -297,7 +297,7 @@ def test_evidence_of_memory_finance_adds_up_to_its_numbers(suite_runs: Mapping[s
     """Counts over the shown turns, means of the shown parts, F1 of the shown lists."""
     dialogues = Dialogues(suite_runs["memory_finance"])
     seen: set[str] = set()
-    for row in range(dialogues.names.height):
+    for row in range(dialogues.names.len()):
         for one in explain(dialogues, row, [metric.id for metric in dialogues.suite.metrics]):
             if one.value is None or one.metric in _BY_SOURCE:
                 continue
