@@ -180,7 +180,7 @@ def test_names_that_begin_alike_are_told_apart_in_a_page(
     assert shortened("short", 48, long) == "short"
     assert len(shortened(f"{long}{'x' * 80}", 48, long)) == 48
     for suite in SUITES:
-        names = Dialogues(suite_runs[suite]).names["name"]
+        names = Dialogues(suite_runs[suite]).names
         prefix = _common_start(names)
         assert names.str.starts_with(prefix).all()
         short = [shortened(name, 48, prefix) for name in names]
