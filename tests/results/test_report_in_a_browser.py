@@ -11,6 +11,8 @@ from urllib.parse import quote
 
 import pytest
 
+import fastscore
+from fastscore.results.analyse import analyse
 from fastscore.results.report.write import write_report
 from fastscore.results.runs import Run
 from tests.conftest import NIGHTLY, often
@@ -221,3 +223,23 @@ def test_hostile_logs_of_every_suite_do_nothing_beside_another_run(
     assert browser.get_log("browser") == []
     assert requests(browser) == [path.as_uri()]
     assert browser.execute_script("return document.documentElement.scrollWidth") <= WIDTHS[0]
+
+
+def test_hostile_models_do_nothing_on_the_page_of_an_analysis(browser: Any, tmp_path: Path) -> None:
+    fastscore.example("preference_shift", tmp_path / "example")
+    log = tmp_path / "example" / "logs" / "conversations.jsonl"
+    rows = [json.loads(line) for line in log.read_text("utf-8").splitlines()]
+    for row in rows:
+        row["model_name"] += ATTACK
+    log.write_text("".join(f"{json.dumps(row)}\n" for row in rows), "utf-8")
+    catalogue = str(tmp_path / "example" / "catalogue.jsonl")
+    options = fastscore.PreferenceShift(catalogue=catalogue, segments="metadata")
+    run = fastscore.score(log, options, output=tmp_path / "run", embedder=None)
+    path = analyse(run, tmp_path / "analysis").page
+    text = path.read_text(encoding="utf-8")
+    assert escape(ATTACK) in text
+    assert ATTACK not in text
+    show(browser, path, width=WIDTHS[0])
+    assert browser.execute_script("return window.hit") is None
+    assert browser.get_log("browser") == []
+    assert requests(browser) == [path.as_uri()]
