@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 COMPARED, JUDGED, HOW = "What is compared", "A judge's scores", "How it is compared and shown"
 _compared = partial(option, heading=COMPARED)
 _how = partial(option, heading=HOW)
+LIMITS = "Limits"
+_limit = partial(option, heading=LIMITS)
 
 
 @click.command(
@@ -154,78 +156,80 @@ def compare_command(runs: tuple[Path, ...], format: Format, **how: Any) -> None:
 
 @click.command(
     "check",
+    cls=HeadedCommand,
+    headings=(LIMITS, HOW),
     epilog="Example: fastscore check run --min cross_coherence=0.2 --max-null cross_coherence=20% "
     "--against base --max-drop cross_coherence=0.01",
 )
 @click.argument("run", type=PATH)
-@option("--min", "minimum", multiple=True, metavar="METRIC=VALUE", help="Least mean. Repeatable.")
-@option("--max", "maximum", multiple=True, metavar="METRIC=VALUE", help="Largest mean. Repeatable.")
-@option(
+@_limit("--min", "minimum", multiple=True, metavar="METRIC=VALUE", help="Least mean. Repeatable.")
+@_limit("--max", "maximum", multiple=True, metavar="METRIC=VALUE", help="Largest mean. Repeatable.")
+@_limit(
     "--max-null",
     "nulls",
     multiple=True,
     metavar="METRIC=SHARE",
     help="Largest share of null rows, as 0.05 or 5%. Repeatable.",
 )
-@option("--max-rejects", "rejects", metavar="SHARE", help="Largest share of rejected lines.")
-@option("--against", type=PATH, metavar="RUN2", help="The run to compare with.")
-@option(
+@_limit("--max-rejects", "rejects", metavar="SHARE", help="Largest share of rejected lines.")
+@_limit("--against", type=PATH, metavar="RUN2", help="The run to compare with.")
+@_limit(
     "--max-drop",
     "drops",
     multiple=True,
     metavar="METRIC=VALUE",
     help="How much worse than in RUN2 the mean may be, by a test. Repeatable.",
 )
-@option(
+@_limit(
     "--no-worse",
     "no_worse",
     multiple=True,
     metavar="METRIC=MARGIN",
     help="The mean must be shown to be no worse than in RUN2 by the margin. Repeatable.",
 )
-@option(
+@_limit(
     "--equal-within",
     "equal",
     multiple=True,
     metavar="METRIC=MARGIN",
     help="The mean must be shown to equal RUN2's within the margin. Repeatable.",
 )
-@option(
+@_limit(
     "--max-missing",
     "missing",
     metavar="SHARE|COUNT",
     help="How many dialogues of RUN2 may be missing or null in RUN, as 5%, 0.05 or 2.",
 )
-@option(
+@_how(
     "--pair-by",
     metavar="COLUMN",
     help="Columns whose equal values are a pair, or a pattern. Default: the suite's.",
 )
-@option("--unpaired", is_flag=True, help="Compare all dialogues as independent samples.")
-@option(
+@_how("--unpaired", is_flag=True, help="Compare all dialogues as independent samples.")
+@_how(
     "--cluster",
     metavar="COLUMN",
     help="Unit of inference, such as the user. Default: the suite's.",
 )
-@option("--fail-undecided", is_flag=True, help="Fail if a check is undecided.")
-@option(
+@_limit("--fail-undecided", is_flag=True, help="Fail if a check is undecided.")
+@_how(
     "--allow-different-signatures",
     is_flag=True,
     help="Compare numbers that were made in different ways.",
 )
-@option(
+@_limit(
     "--config",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
     envvar="FASTSCORE_CONFIG",
     help="A TOML file whose table [check] holds limits. Flags win.",
 )
-@option(
+@_how(
     "--junit",
     "junit_file",
     type=click.Path(path_type=Path, dir_okay=False),
     help="Write a JUnit file.",
 )
-@option(
+@_how(
     "--format",
     "format",
     type=click.Choice(["table", "github", "json"]),

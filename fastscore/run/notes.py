@@ -242,7 +242,8 @@ def note_run(
         *notes_on_copies,
     ]
     manifest.all_null = any(need.column.needed_by == ALL_METRICS for need, _ in lacking) or (
-        whole.height > 0 and not (whole["n"] > 0).any()
+        # a value that the definition fixes is one, though no part of the mean
+        whole.height > 0 and not (whole["n"] + whole["n_fixed"] > 0).any()
     )
 
 

@@ -124,7 +124,8 @@ def chats(*roles: str, times: int = 1) -> list[dict[str, Any]]:
             "jsonl",
             chats("u", "b", times=150),
             "'b' (100), 'u' (100)",
-            "Say what they mean, for example --value role:u=guest --value role:b=assistant.",
+            "Say who is who, in this way or the other way round, for example --value role:u=guest "
+            "--value role:b=assistant.",
         ),
         ("parquet", chats("bot"), "'bot' (1)", "Say what they mean: --value role:WORD=agent."),
     ],

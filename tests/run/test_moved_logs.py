@@ -46,20 +46,45 @@ def test_logs_in_another_folder_are_not_scored_again(
     assert "rename" not in again
 
 
-def test_a_file_with_a_new_name_is_not_scored_again(
+def logs_with_a_reject(folder: Path) -> list[Path]:
+    logs = write_logs(folder, files=3)
+    logs[0].write_text(f"{logs[0].read_text()}no row\n")
+    return logs
+
+
+def files_of_rejects(run: Path) -> list[str]:
+    return pl.read_parquet(run / "rejects" / "*.parquet")["file"].to_list()
+
+
+def test_rejects_of_moved_files_name_them_where_they_are(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    logs = write_logs(tmp_path / "logs", files=3)
-    logs[0].write_text(f"{logs[0].read_text()}no row\n")
+    logs_with_a_reject(tmp_path / "logs")
+    run_lexical([tmp_path / "logs"], tmp_path / "run", shard_bytes=1)
+    moved = (tmp_path / "logs").rename(tmp_path / "moved")
+    run_lexical([moved], tmp_path / "fresh", shard_bytes=1)
+    forbid_scoring(monkeypatch)
+    run_lexical([moved], tmp_path / "run", shard_bytes=1)
+    assert table_bytes(tmp_path / "run") == table_bytes(tmp_path / "fresh")
+    assert files_of_rejects(tmp_path / "run") == [str(moved / "log-00.jsonl")]
+
+
+def test_files_with_new_names_are_scored_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A dialogue without an id of its own is named by its file."""
+    logs = logs_with_a_reject(tmp_path / "logs")
     run_lexical([tmp_path / "logs"], tmp_path / "run", shard_bytes=1)
     for log in logs:
         log.rename(log.with_name(f"new-{log.name}"))
     run_lexical([tmp_path / "logs"], tmp_path / "fresh", shard_bytes=1)
-    forbid_scoring(monkeypatch)
+    with monkeypatch.context() as patch:
+        forbid_scoring(patch)
+        with pytest.raises(AssertionError, match="a shard is scored"):
+            run_lexical([tmp_path / "logs"], tmp_path / "run", shard_bytes=1)
     run_lexical([tmp_path / "logs"], tmp_path / "run", shard_bytes=1)
     assert table_bytes(tmp_path / "run") == table_bytes(tmp_path / "fresh")
-    rejects = pl.read_parquet(tmp_path / "run" / "rejects" / "*.parquet")
-    assert rejects["file"].to_list() == [str(tmp_path / "logs" / "new-log-00.jsonl")]
+    assert files_of_rejects(tmp_path / "run") == [str(tmp_path / "logs" / "new-log-00.jsonl")]
 
 
 def test_a_renaming_that_was_cut_short_is_done_again(
@@ -67,7 +92,8 @@ def test_a_renaming_that_was_cut_short_is_done_again(
 ) -> None:
     (log,) = write_logs(tmp_path / "logs", files=1)
     run_lexical([log], tmp_path / "run")
-    log = log.rename(tmp_path / "moved.jsonl")
+    (tmp_path / "moved").mkdir()
+    log = log.rename(tmp_path / "moved" / log.name)
     run_lexical([log], tmp_path / "fresh")
 
     def stop(*_: object) -> None:
@@ -84,8 +110,10 @@ def test_a_renaming_that_was_cut_short_is_done_again(
 @pytest.mark.parametrize(
     ("suite", "before", "after", "is_same"),
     [
-        ("score_dialogue", "a/x.jsonl", "b/y.jsonl", True),
-        ("memory_finance", "a/x.jsonl", "b/y.jsonl", True),
+        ("score_dialogue", "a/x.jsonl", "b/x.jsonl", True),
+        ("score_dialogue", "a/x.jsonl", "a/y.jsonl", False),
+        ("memory_finance", "a/x.jsonl", "b/x.jsonl", True),
+        ("memory_finance", "a/x.jsonl", "a/y.jsonl", False),
         ("preference_shift", "a/x.jsonl", "b/x.jsonl", True),
         ("preference_shift", "a/x.jsonl", "a/y.jsonl", False),
         ("group_travel", "a/x.jsonl", "b/x.jsonl", True),

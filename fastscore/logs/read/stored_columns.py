@@ -240,7 +240,7 @@ def _value(name: str, dtype: pl.DataType, column: Column) -> pl.Expr:
 def _whole(found: pl.Expr, *, truncated: bool) -> pl.Expr:
     """Convert doubles to integers, null if not integral."""
     double = found.cast(pl.Float64)
-    usable = double.is_finite() & (double.abs() < 2.0**63)
+    usable = (double >= -(2.0**63)) & (double < 2.0**63)
     if not truncated:
         usable &= double == double.floor()
     return pl.when(usable).then(double).cast(pl.Int64, strict=False)

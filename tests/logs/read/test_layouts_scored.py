@@ -349,6 +349,8 @@ def conversations(dialogues: list[Dialogue]) -> list[dict[str, Any]]:
 
 UNNAMED = ("openai", "context-response")
 """Layouts that name no key of ids: a suite knows its own, and else names the line."""
+MODELS = {"inspect": "m", "tau2-bench": "m"}
+"""The model of every dialogue, in the documents of layouts that read one."""
 
 
 def test_every_bundled_layout_has_a_reader() -> None:
@@ -397,6 +399,7 @@ def test_rows_of_messages_are_scored_as_frames_of_the_same_rows(name: str, tmp_p
     rows = [
         {
             "conversation_id": dialogue,
+            "model": MODELS.get(name),
             "role": {U: "guest", S: "assistant"}[who],
             "content": text,
         }
