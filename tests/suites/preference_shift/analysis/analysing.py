@@ -25,7 +25,8 @@ def tables_of(
         place = {
             "file": "logs.jsonl",
             "line": line,
-            "dialogue": scored["session_id"],
+            "dialogue": f"{scored['session_id']}/model={scored['model_name']}",
+            "session_id": scored["session_id"],
             "model": scored["model_name"],
         }
         for name, found in _rows(log, scored).items():

@@ -122,8 +122,7 @@ def test_ablations_by_hand(hand: Scored) -> None:
 def test_top_concepts_by_hand() -> None:
     turns = pl.LazyFrame(
         {
-            "file": ["a", "a", "a", "b"],
-            "line": [1, 1, 2, 1],
+            "dialogue": ["1", "1", "2", "3"],
             "model": ["m", "m", "n", None],
             "missing_concepts": [["genre=x", "name=a=b"], ["genre=x"], ["genre=w"], ["genre=x"]],
             "hallucinated_concepts": [[], ["genre=x"], [], []],
