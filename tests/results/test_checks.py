@@ -259,6 +259,18 @@ def test_reports_for_build_servers(run: Run) -> None:
     assert line.startswith("::error title=fastscore check::PAS at least 2: found 0.")
 
 
+def test_a_junit_file_escapes_the_path_of_a_run(
+    suite_runs: Mapping[str, Run], tmp_path: Path
+) -> None:
+    place = tmp_path / "ru\x1b[31mn<&>"
+    shutil.copytree(suite_runs["score_dialogue"].path, place)
+    words = ["check", place, "--min", "average_U_best_early=0", "--junit", tmp_path / "junit.xml"]
+    assert fastscore_command(words).returncode == 0
+    content = (tmp_path / "junit.xml").read_bytes()
+    assert b"\x1b" not in content
+    assert "ru\\x1b[31mn<&>" in ElementTree.fromstring(content).attrib["name"]
+
+
 def test_the_command_reads_flags_and_configuration(run: Run, tmp_path: Path) -> None:
     config = tmp_path / "fastscore.toml"
     config.write_text('[check]\nmin = {PAS = 0.0}\nmax_null = {PAS = "5%"}\nmax_rejects = "1%"\n')
