@@ -23,9 +23,10 @@ def summarise_run(run: Run, by: Sequence[str] = (), cluster: str | None = None) 
     """
     columns = list(dict.fromkeys(by))
     own = run.summary
-    is_own = len(columns) == 1 and columns[0] in set(own["group"]) - {ALL}
+    groups = set(own["group"])
+    is_own = len(columns) == 1 and columns[0] in groups - {ALL}
     asked = (*(() if is_own else columns), *((cluster,) if cluster else ()))
-    require_labels(run.scan(LABEL_TABLE), asked, str(run.path))
+    require_labels(run.scan(LABEL_TABLE), asked, str(run.path), groups)
     if not columns or is_own:
         summary = (
             summarise(run.suite, run.lazy_tables, run.options, cluster=cluster) if cluster else own

@@ -8,8 +8,9 @@ thousand million. The rounding error is of the order of a double's own last bits
 """
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from typing import Any
 
 import polars as pl
@@ -346,15 +347,23 @@ def name_of(columns: Sequence[str]) -> pl.Expr:
 BETWEEN = " / "
 
 
-def require_labels(dialogues: pl.LazyFrame, columns: Iterable[str], run: str = "the run") -> None:
+def require_labels(
+    dialogues: pl.LazyFrame,
+    columns: Iterable[str],
+    run: str = "the run",
+    groups: Collection[str] = (),
+) -> None:
     """Refuse columns that table ``dialogues`` lacks, or that cannot name groups or units."""
     schema = dialogues.collect_schema()
     known = [name for name, dtype in schema.items() if can_label(dtype)]
     for column in columns:
         if column not in known:
+            # counts are labels too, but seldom meant: only the nearest is named
+            meant = {*groups, *get_close_matches(column, known, n=1)}
+            likely = [name for name in known if name in meant or not schema[name].is_integer()]
             raise UsageError(
                 f"{run}: table {LABEL_TABLE!r} has no labels {column!r}.",
-                did_you_mean(column, known),
+                did_you_mean(column, likely),
             )
 
 

@@ -223,6 +223,8 @@ def test_unknown_names_suggest_the_nearest(suite_runs: Mapping[str, Run]) -> Non
         show_summary(run, by=["persona", "levels"])
     assert "'experiment_level'" in str(refused.value)
     assert "n_states" not in str(refused.value)
+    with pytest.raises(fastscore.FastscoreError, match="Did you mean 'n_states'"):
+        show_summary(run, by=["n_state"])
     with pytest.raises(fastscore.FastscoreError, match=r"no metric 'PAZ'\. Did you mean 'PAS'"):
         show_summary(run, metrics=["PAZ"])
 
