@@ -51,6 +51,7 @@ from fastscore.run.context import RunConfig, run_context
 from fastscore.run.scoring import compute_rows
 from fastscore.suites.base import Suite
 from fastscore.suites.declarations import REJECT_SCHEMA
+from fastscore.suites.identity import RunNames
 from fastscore.suites.registry import load_suite, suite_names
 from fastscore.suites.summary import ALL, summarise
 from fastscore.terminal import plain
@@ -345,7 +346,7 @@ def _try_reading(file: InputFile, suite_name: str, columns: ColumnMap) -> Trial:
         parts.append(part)
         if sum(each.frame.height for each in parts) >= MOST_ROWS_SAMPLED:
             break
-    rows = join_parts(parts, declared)
+    rows = join_parts(parts, declared, RunNames())
     required = {
         field.name: "FILE"
         for field in dataclasses.fields(suite.options)
@@ -371,7 +372,7 @@ def _is_null_everywhere(suite: Suite, columns: ColumnMap, rows: Rows, file: str)
     scored = compute_rows(loaded, rows, [file])
     tables = {name: table.lazy() for name, table in scored.tables.items()}
     whole = summarise(suite, tables, options).filter(pl.col("group") == ALL)
-    return whole.height > 0 and not (whole["n"] > 0).any()
+    return whole.height > 0 and not (whole["n"] + whole["n_fixed"] > 0).any()
 
 
 def _fault(rejects: pl.DataFrame) -> str:

@@ -114,7 +114,8 @@ def _nulls(
 
 def _joined(frame: pl.DataFrame, source: Source) -> dict[str, int]:
     """Count the lines whose arrays are put together for want of a name of their own."""
-    if not (source.rows and source.dialogue_key):
+    is_of_arrays = source.rows or (source.chat and not source.chat.layout.is_row_per_turn)
+    if not (is_of_arrays and source.dialogue_key):
         return {}
     dialogue = ("file", *source.dialogue_key)
     named = frame.drop_nulls(source.dialogue_key[0]).select(*dialogue, "line").unique()

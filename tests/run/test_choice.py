@@ -101,7 +101,7 @@ def test_a_limit_takes_the_first_dialogues_whole(
         wanted.append(folder / "by hand" / f"{index}.jsonl")
         wanted[-1].write_text("\n".join(lines))
     run = run_of(paths, folder / "run", Choice(limit=limit), shard_bytes)
-    expected = scored(wanted)
+    expected = scored(wanted, max_rejects=1.0)
     assert run.signature.endswith(f"|limit={limit}")
     for name, table in expected.tables.items():
         assert (
