@@ -101,7 +101,7 @@ def test_agents_are_simulated_judged_scored_and_compared(stub, tmp_path, monkeyp
     assert "tiny" in (folder / "report.html").read_text()
     dialogues = pl.read_parquet(folder / "scores" / "dialogues" / "*.parquet")
     assert sorted(dialogues["model"].unique()) == ["offline", "tiny"]
-    shifts = dialogues.group_by("dialogue").agg(pl.col("shift_points").n_unique())
+    shifts = dialogues.group_by("session_id").agg(pl.col("shift_points").n_unique())
     assert shifts["shift_points"].to_list() == [1] * 4  # equal users
     differences = pl.read_parquet(folder / "comparison" / "differences.parquet")
     assert {"context_adaptation_score", "judge.coherence"} <= set(differences["metric"])
@@ -278,7 +278,9 @@ def test_a_papers_experiment_is_one_file(stub, tmp_path):
 
     dialogues = pl.read_parquet(folder / "scores" / "dialogues" / "*.parquet")
     ids = [f"{seed}-{session:05}" for seed in (3, 4) for session in range(3)]
-    assert sorted(dialogues["dialogue"].unique()) == ids
+    assert sorted(dialogues["session_id"].unique()) == ids
+    names = [f"{id}/model={model}" for id in ids for model in ("mini", "offline", "tiny")]
+    assert sorted(dialogues["dialogue"]) == names
     seeds = pl.read_parquet(folder / "comparison" / "seeds.parquet")
     assert seeds.select("model", "seed", "len").rows() == [
         (model, seed, 3) for model in ("mini", "offline", "tiny") for seed in (3, 4)
@@ -286,7 +288,7 @@ def test_a_papers_experiment_is_one_file(stub, tmp_path):
     for row in seeds.iter_rows(named=True):
         of_seed = [
             one["context_adaptation_score"] for one in dialogues.iter_rows(named=True)
-            if one["model"] == row["model"] and one["dialogue"].startswith(f"{row['seed']}-")
+            if one["model"] == row["model"] and one["session_id"].startswith(f"{row['seed']}-")
         ]  # fmt: skip
         assert row["context_adaptation_score"] == pytest.approx(sum(of_seed) / len(of_seed))
     for judge in ("judge-pepper", "strict-pepper"):
