@@ -276,7 +276,7 @@ def evaluate(logs: Path, personas: Path, output: Path) -> None:
                 scores = score_lines(lines, attributes)
             for (name, level), found in scores.items():
                 row = {metric: found[metric] for metric in METRICS}
-                written.write(json.dumps({"dialogue": name, "experiment_level": level, **row}))
+                written.write(json.dumps({"dialogue": f"{name}/level={level}", **row}))
                 written.write("\n")
                 for group in ("all", str(level)):
                     of_group = values.setdefault(group, {metric: [] for metric in METRICS})

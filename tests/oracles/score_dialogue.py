@@ -153,6 +153,20 @@ def score_log(
     return scored, rejected, ignored
 
 
+def rows_without_id(rows: list[tuple[str, int, dict[str, Any]]]) -> list[tuple[str, int]]:
+    """Return the places of used rows without a dialogue_uid in files that have one elsewhere."""
+    with_id, without = set(), []
+    for file, line, row in rows:
+        _, _, ignored = scored = score_log([(file, line, row)], weight=1.0)
+        if scored[1] or ignored:
+            continue
+        if scored[0][0]["labels"]["dialogue_uid"] is None:
+            without.append((file, line))
+        else:
+            with_id.add(file)
+    return [(file, line) for file, line in without if file in with_id]
+
+
 def score_utterance(
     truth: str,
     events: list[dict[str, Any]],
