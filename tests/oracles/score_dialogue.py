@@ -154,17 +154,18 @@ def score_log(
 
 
 def rows_without_id(rows: list[tuple[str, int, dict[str, Any]]]) -> list[tuple[str, int]]:
-    """Return the places of used rows without a dialogue_uid in files that have one elsewhere."""
-    with_id, without = set(), []
+    """Return the places of used rows without a dialogue_uid, in files where others begin with one.
+
+    Runs refuse a dialogue in two files before they read it.
+    """
+    dialogues, _, _ = score_log(rows, weight=1.0)
+    with_id = {each["file"] for each in dialogues if each["labels"]["dialogue_uid"] is not None}
+    without = []
     for file, line, row in rows:
-        _, _, ignored = scored = score_log([(file, line, row)], weight=1.0)
-        if scored[1] or ignored:
-            continue
-        if scored[0][0]["labels"]["dialogue_uid"] is None:
+        used, _, _ = score_log([(file, line, row)], weight=1.0)
+        if file in with_id and used and used[0]["labels"]["dialogue_uid"] is None:
             without.append((file, line))
-        else:
-            with_id.add(file)
-    return [(file, line) for file, line in without if file in with_id]
+    return without
 
 
 def score_utterance(
@@ -240,9 +241,14 @@ def score_dialogue(
     calibrated = semantic == "calibrated" and weight < 1
     b = baseline([vectors[text] for text in pool], pairs, seed) if calibrated else 0.0
     utterances = []
-    n_used = 0
+    n_used = n_late = 0
     for index, (truth, line, events) in completed.items():
         utterance = score_utterance(truth, events, weight, semantic, vectors, b)
+        n_late += sum(
+            event["step"] is not None and event["step"] >= len(utterance["steps"])
+            for event in events
+            if event["event"] == "predicted"
+        )
         n_used += sum(step["line"] is not None for step in utterance["steps"])
         utterances.append(
             {"utterance_index": index, "ground_truth": truth, "line": line} | utterance
@@ -257,6 +263,7 @@ def score_dialogue(
         "utterances": utterances,
         "n_incomplete": len(dialogue["groups"]) - len(completed),
         "n_predictions": n_predictions,
+        "n_late": n_late,
         "n_predictions_unscored": n_predictions - n_used,
         "average": added_in_order(scores) / len(scores) if scores else None,
         "baseline": b,

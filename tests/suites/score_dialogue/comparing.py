@@ -1,15 +1,19 @@
 """Comparing the suite's tables with the oracle's dialogues."""
 
+import re
 from typing import Any
 
 import polars as pl
+import pytest
 
+from fastscore.errors import InputError
 from fastscore.suites.base import Events
 from fastscore.suites.score_dialogue import SUITE, ScoreDialogue
 from fastscore.vectors.view import VectorView
-from tests.oracles.score_dialogue import added_in_order
+from tests.oracles.score_dialogue import added_in_order, rows_without_id
 
 NOT_APPLICABLE = "not_applicable"
+Row = tuple[str, int, dict[str, Any]]
 PERPLEXITIES = {"pppl_prediction", "pppl_ground_truth", "pppl_penalty"}
 
 
@@ -21,6 +25,16 @@ def score_frame(
     for table in SUITE.tables:
         assert dict(tables[table.name].schema) == table.schema
     return events, tables
+
+
+def refused_without_id(raw: pl.DataFrame, rows: list[Row], options: ScoreDialogue) -> list[Row]:
+    """Check that the first row without an id that its file has elsewhere is refused; drop such."""
+    without = rows_without_id(rows)
+    if without:
+        file, line = without[0]
+        with pytest.raises(InputError, match=f"^{re.escape(file)}:{line}: dialogue_uid: empty"):
+            SUITE.read(raw, options)
+    return [row for row in rows if row[:2] not in without]
 
 
 def switched_off(options: ScoreDialogue) -> set[str]:

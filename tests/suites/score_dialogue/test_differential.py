@@ -15,7 +15,11 @@ from fastscore.suites.score_dialogue import SUITE, ScoreDialogue
 from fastscore.vectors.view import VectorView
 from tests.conftest import often
 from tests.oracles.score_dialogue import score_log
-from tests.suites.score_dialogue.comparing import assert_tables_equal_oracle, score_frame
+from tests.suites.score_dialogue.comparing import (
+    assert_tables_equal_oracle,
+    refused_without_id,
+    score_frame,
+)
 from tests.suites.score_dialogue.test_oracle import exact_vector
 
 DIALOGUES = often(400, 100_000)
@@ -83,12 +87,17 @@ def test_random_dialogues_are_scored_as_by_the_plain_scorer(seed: int, tmp_path:
     ]
     path.write_text("\n".join(lines) + "\n")
     read = read_shard(whole_file(str(path)), SUITE.source)
+    rows = [(str(path), number, json.loads(line)) for number, line in enumerate(lines, 1)]
+    rows = refused_without_id(read.frame, rows, options)
+    left = {number for _, number, _ in rows}
+    kept = [line if number in left else "" for number, line in enumerate(lines, 1)]
+    path.write_text("\n".join(kept) + "\n")
+    read = read_shard(whole_file(str(path)), SUITE.source)
     texts = SUITE.texts(SUITE.read(read.frame, options), options).to_list()
     vectors = {each: exact_vector(each) for each in texts}
     matrix = np.array(list(vectors.values()), dtype=np.float32).reshape(-1, 8)
     view = VectorView.from_texts(pl.Series("text", texts, dtype=pl.String), matrix)
     _, tables = score_frame(read.frame, options, view)
-    rows = [(str(path), number, json.loads(line)) for number, line in enumerate(lines, 1)]
     expected, rejected, _ = score_log(
         rows, weight=options.lex_weight, semantic=options.semantic, vectors=vectors, pairs=7
     )

@@ -9,15 +9,18 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 
-from fastscore.suites.declarations import REPLACED_ROWS
+from fastscore.suites.declarations import LATE_STEPS, REPLACED_ROWS
 from fastscore.suites.score_dialogue import SUITE, ScoreDialogue
 from fastscore.vectors.view import VectorView
 from tests.conftest import often
 from tests.oracles.score_dialogue import score_log
-from tests.suites.score_dialogue.comparing import assert_tables_equal_oracle, score_frame
+from tests.suites.score_dialogue.comparing import (
+    Row,
+    assert_tables_equal_oracle,
+    refused_without_id,
+    score_frame,
+)
 from tests.suites.score_dialogue.raw_rows import raw_frame
-
-Row = tuple[str, int, dict[str, Any]]
 
 TEXTS = st.one_of(
     st.sampled_from(
@@ -107,6 +110,7 @@ def test_suite_equals_oracle(rows: list[Row], semantic: str, weight: float, seed
     options = ScoreDialogue(
         lex_weight=weight, semantic=semantic, baseline_pairs=7, baseline_seed=seed
     )
+    rows = refused_without_id(raw_frame(rows)[0], rows, options)
     texts = texts_of(rows, options)
     assert bool(texts) <= SUITE.needs_vectors(options)
     raw, rejected = raw_frame(rows)
@@ -117,9 +121,10 @@ def test_suite_equals_oracle(rows: list[Row], semantic: str, weight: float, seed
     )
     assert rejected == expected_rejected
     assert events.counts["ignored"] == ignored
-    # each row is counted once; a replaced row has an event too
-    by_event = {name: n for name, n in events.counts.items() if name != REPLACED_ROWS}
-    assert sum(by_event.values()) == raw.height
+    # each row is counted once; a replaced and a late one have an event too
+    noted = (REPLACED_ROWS, LATE_STEPS)
+    assert sum(n for name, n in events.counts.items() if name not in noted) == raw.height
+    assert events.counts.get(LATE_STEPS, 0) == sum(d["n_late"] for d in expected)
     assert events.rejects.is_empty()
     assert_tables_equal_oracle(tables, expected, options)
 
@@ -128,6 +133,7 @@ def test_suite_equals_oracle(rows: list[Row], semantic: str, weight: float, seed
 @given(rows=logs(), data=st.data())
 def test_semantic_scores_follow_any_vectors(rows: list[Row], data: st.DataObject) -> None:
     options = ScoreDialogue(lex_weight=0.25, baseline_pairs=50)
+    rows = refused_without_id(raw_frame(rows)[0], rows, options)
     texts = texts_of(rows, options)
     generator = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1)))
     matrix = generator.normal(size=(len(texts), 16)) + 0.4
@@ -156,6 +162,7 @@ def test_tables_do_not_depend_on_how_dialogues_are_cut_into_shards(
     rows: list[Row], data: st.DataObject
 ) -> None:
     options = ScoreDialogue(lex_weight=0.5, baseline_pairs=7)
+    rows = refused_without_id(raw_frame(rows)[0], rows, options)
     raw, _ = raw_frame(rows)
     view = exact_view(texts_of(rows, options))
     _, whole = score_frame(raw, options, view)
