@@ -101,10 +101,10 @@ class FoundKeys:
         if holder is not None:
             arrays = (self.below(key) for key in holder.keys)
             return next((keys for keys in arrays if keys), {})
-        arrays = [source.rows]
+        held = [source.rows]
         if source.chat is not None and not source.chat.rows.array:
-            arrays = [path for paths in source.chat.layout.turns for path in paths]
-        inside = [self.below_line(array) for array in arrays]
+            held = [path for paths in source.chat.layout.turns for path in paths]
+        inside = [self.below_line(array) for array in held]
         return {path: key for keys in (*inside, self.below("")) for path, key in keys.items()}
 
     def below_line(self, array: str) -> dict[str, FoundKey]:

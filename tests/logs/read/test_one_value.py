@@ -10,7 +10,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from fastscore.logs.inputs.files import resolve_inputs
@@ -90,6 +90,9 @@ def read_file(path: Path, source: Source, scratch: Path) -> Told:
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(column=columns())
+@example(
+    column=(Column(name="a", kind="text", accepts=("integer",)), "doubles", [-(2.0**63), 2.0**63])
+)
 def test_every_format_takes_and_rejects_the_same(
     tmp_path: Path, column: tuple[Column, str, list[Any]]
 ) -> None:
