@@ -91,7 +91,7 @@ def given_embedder(embedder: Any, precision: str, device: str) -> dict[str, Any]
     Raises
     ------
     UsageError
-        It is no name, folder, `Embedder` or function.
+        It is neither a name, a folder, an `Embedder` nor a function.
     """
     given = {"embedder": embedder, "precision": precision, "device": device}
     if embedder is None or (isinstance(embedder, str) and embedder == NO_EMBEDDER):

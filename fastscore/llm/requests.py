@@ -317,7 +317,7 @@ URL_VARIABLES = ("FASTSCORE_BASE_URL", "OPENAI_BASE_URL")
 class ModelOptions:
     """How models are asked, as the options of commands have it.
 
-    None leaves it to the server, or is no limit. The address is otherwise that of `URL_VARIABLES`,
+    None leaves it to the server, or sets no limit. Other addresses are those of `URL_VARIABLES`,
     the answers' file one in the cache. `max_failures` is a count, or a share as ``"5%"`` or 0.05.
     """
 

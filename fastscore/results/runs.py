@@ -70,27 +70,7 @@ class Scores:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Run:
-    """A complete run: a run directory, or scores in memory.
-
-    Parameters
-    ----------
-    path
-        The run directory, or the address of a run in an object store. Of scores in memory: what
-        was scored, as messages name it.
-    manifest
-        The run's manifest.
-    verify
-        Whether each file is compared with its committed hash before it is first read.
-    scores
-        The scores in memory. None for a run directory.
-    copy
-        Of a run in an object store: its files that were fetched to the cache.
-
-    Examples
-    --------
-    >>> run = fastscore.open_run("run")
-    >>> run.scan("steps").select("U_step").mean().collect()
-    """
+    """A complete run as `fastscore.Run` is, without the verbs that show it."""
 
     path: Place
     manifest: Manifest

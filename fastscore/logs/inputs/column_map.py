@@ -159,7 +159,7 @@ def column_map(
     columns: Mapping[str, str] | None = None,
     values: Mapping[str, Mapping[str, str]] | None = None,
 ) -> ColumnMap:
-    """Make a map of mappings, as they stand in Python and in TOML."""
+    """Make a map of mappings, as given in Python and in TOML."""
     for name, path in (columns or {}).items():
         if not isinstance(path, str):
             raise UsageError(f"The column {name!r} is mapped to {path!r}, expected a path.")

@@ -190,7 +190,7 @@ class _Fit:
 
 
 def _layouts_of(records: Sequence[Record], suite: str, source: Source) -> Iterator[_Fit]:
-    """Yield the layouts whose keys stand in records."""
+    """Yield the layouts whose keys records have."""
     rows = source.chat_rows
     holds_arrays = any(set(record) <= {BARE, source.array_column} for record in records)
     for name in layout_names():
