@@ -60,7 +60,7 @@ demo: $(VENV)/model.exported $(DEMO)/logs  ## Set up, score real dialogues, writ
 	$(BIN)/fastscore score score_dialogue $(DEMO)/logs -o $(DEMO)/run-$(VERSION)
 	@$(BIN)/fastscore report $(DEMO)/run-$(VERSION) -o $(DEMO)/report.html >/dev/null
 	@echo; echo "Both miners answered the same 200 dialogues, so they are compared dialogue by dialogue:"; echo
-	$(BIN)/fastscore compare $(DEMO)/run-$(VERSION) --by miner_uid --pair-by dialogue_uid --metric average_U_best_early
+	$(BIN)/fastscore compare $(DEMO)/run-$(VERSION) --by miner_uid --metric average_U_best_early
 	@echo; echo "The page to open in a browser: $(CURDIR)/$(DEMO)/report.html"
 	@echo "To type fastscore in this shell: . $(BIN)/activate"
 

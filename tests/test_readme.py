@@ -48,7 +48,8 @@ def test_the_first_block_works_in_a_clone_on_a_machine_with_nothing() -> None:
 def demo_commands() -> list[str]:
     """The commands of the demo after the setup, as make would run them."""
     done = subprocess.run(
-        ["make", "--dry-run", "--always-make", "demo"],
+        # started by make itself, as in CI, it would also name the folders it enters
+        ["make", "--dry-run", "--always-make", "--no-print-directory", "demo"],
         cwd=ROOT,
         capture_output=True,
         text=True,
