@@ -6,6 +6,18 @@ from typing import Any
 
 from fastscore.errors import UsageError, did_you_mean
 
+_PATTERNS_CHARACTERS = 20_000
+
+
+def _is_expression(pattern: str) -> bool:
+    import polars as pl
+
+    try:
+        pl.select(pl.lit("").str.contains(pattern))
+    except pl.exceptions.ComputeError:
+        return False
+    return True
+
 
 @dataclass(frozen=True, slots=True)
 class TomlTable:
@@ -112,18 +124,24 @@ class TomlTable:
 
     def patterns(self, name: str) -> tuple[str, ...]:
         """Return a list of one regular expression or more, in the syntax of polars."""
-        import polars as pl
-
         found = self.values[name]
         if not isinstance(found, list) or not found:
             raise self.fault(name, found, "a list of at least one pattern")
         for pattern in found:
             if not isinstance(pattern, str) or not pattern.strip():
                 raise self.fault(name, pattern, "a pattern that is not blank")
-            try:
-                pl.select(pl.lit("").str.contains(pattern))
-            except pl.exceptions.ComputeError as error:
-                raise self.fault(name, pattern, "a regular expression") from error
+        # what is longer takes minutes to compile, or more memory than the expression may have
+        if (length := sum(map(len, found))) > _PATTERNS_CHARACTERS:
+            raise UsageError(
+                f"{self.source}: {self._full(name)} holds {length:,} characters, expected patterns "
+                f"of at most {_PATTERNS_CHARACTERS:,} together.",
+                self.hint,
+            )
+        for pattern in found:
+            if not _is_expression(pattern):
+                raise self.fault(name, pattern, "a regular expression")
+        if not _is_expression("(?i)" + "|".join(found)):
+            raise self.fault(name, found, "patterns that are one regular expression together")
         return tuple(found)
 
     def word_by_name(self, name: str) -> dict[str, str]:

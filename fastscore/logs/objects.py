@@ -396,7 +396,8 @@ def open_bucket(root: str) -> Any:
     InputError
         The store cannot be opened.
     """
-    is_plain = root.startswith("http://") or bool(os.environ.get("AWS_ALLOW_HTTP"))
+    allowed = os.environ.get("AWS_ALLOW_HTTP", "").lower() in ("1", "true", "yes", "on")
+    is_plain = root.startswith("http://") or (root.startswith("s3://") and allowed)
     options = {"allow_http": True} if is_plain else {}
     with errors_named(root, "open"):
         return load("obstore.store", _PURPOSE).from_url(

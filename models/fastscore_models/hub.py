@@ -258,12 +258,17 @@ def _endpoint(what: str) -> str:
 
 
 class _Redirects(urllib.request.HTTPRedirectHandler):
-    """Follows redirects, and sends the token only to the same host."""
+    """Follows redirects, none of https to http, and sends the token only to the same host."""
 
     def redirect_request(self, req: Any, *args: Any) -> Any:
         following = super().redirect_request(req, *args)
+        if following is None:
+            return None
+        (scheme, host), (next_scheme, _) = _host(req.full_url), _host(following.full_url)
+        if scheme == "https" and next_scheme != scheme:
+            raise HubError(f"{host} redirects from https to {next_scheme}.", "Check HF_ENDPOINT.")
         token = req.unredirected_hdrs.get("Authorization")
-        if following is not None and token and _host(following.full_url) == _host(req.full_url):
+        if token and _host(following.full_url) == (scheme, host):
             following.add_unredirected_header("Authorization", token)
         return following
 

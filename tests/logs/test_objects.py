@@ -4,8 +4,13 @@ import gzip
 import io
 import os
 import re
+import shutil
+import ssl
+import subprocess
+import threading
 import zipfile
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -400,3 +405,56 @@ def test_without_the_extra_the_command_that_installs_it_is_named(
     monkeypatch.setitem(__import__("sys").modules, "obstore", None)
     with pytest.raises(FastscoreError, match=r"fastscore-dialogue\[cloud\]"):
         steps("s3://bucket/a.jsonl")
+
+
+class _ToPlain(BaseHTTPRequestHandler):
+    """Redirects to the address that the class is given."""
+
+    location = ""
+
+    def do_HEAD(self) -> None:
+        self.send_response(302)
+        self.send_header("Location", self.location)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    do_GET = do_HEAD
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+def _certified(folder: Path) -> tuple[Path, ssl.SSLContext]:
+    """Make an authority and a certificate of localhost by it."""
+    authority, key = folder / "authority.pem", folder / "authority.key"
+    new = ["req", "-newkey", "rsa:2048", "-nodes"]
+    name, request, own = folder / "name", folder / "request", folder / "own.key"
+    name.write_text("subjectAltName=DNS:localhost\nbasicConstraints=CA:FALSE\n")
+    for words in (
+        [*new, "-x509", "-keyout", key, "-out", authority, "-subj", "/CN=authority"],
+        [*new, "-keyout", own, "-out", request, "-subj", "/CN=localhost"],
+        ["x509", "-req", "-in", request, "-CA", authority, "-CAkey", key, "-extfile", name]
+        + ["-CAcreateserial", "-out", folder / "own.pem"],
+    ):
+        subprocess.run(["openssl", *words], check=True, capture_output=True)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(folder / "own.pem", own)
+    return authority, context
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="makes certificates by openssl")
+def test_https_is_never_left_for_http(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    authority, context = _certified(tmp_path)
+    monkeypatch.setenv("SSL_CERT_FILE", str(authority))
+    store.objects["bucket/log.jsonl"] = b"{}"
+    place = {"location": f"{store.url}/bucket/log.jsonl"}
+    with ThreadingHTTPServer(("localhost", 0), type("Handler", (_ToPlain,), place)) as server:
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+        secure = f"https://localhost:{server.server_address[1]}"
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        with pytest.raises(InputError, match=rf"{secure}/a\.jsonl' cannot be read"):
+            objects.look_up(f"{secure}/a.jsonl")
+        server.shutdown()
+    assert not store.asked

@@ -1,8 +1,11 @@
 """Files of the hub: pinned, resumed, verified; the token is sent only to the hub."""
 
+import http.client
+import io
 import json
 import sys
 import types
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -267,3 +270,13 @@ def test_a_token_in_an_address_is_refused_and_not_shown(query: str) -> None:
     with pytest.raises(UsageError, match="HF_TOKEN") as raised:
         find_place(f"hf://datasets/owner/logs/a.jsonl{query}")
     assert "secret" not in str(raised.value)
+
+
+@pytest.mark.parametrize("scheme", ["http", "ftp"])
+def test_a_redirect_leaves_https_for_nothing_less(scheme: str) -> None:
+    request = urllib.request.Request("https://hub.example/file")
+    headers = http.client.HTTPMessage()
+    with pytest.raises(HubError, match=f"hub.example redirects from https to {scheme}"):
+        client._Redirects().redirect_request(
+            request, io.BytesIO(), 302, "Found", headers, f"{scheme}://hub.example/file?sign=s"
+        )

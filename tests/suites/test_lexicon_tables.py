@@ -57,6 +57,21 @@ def test_values_are_read_by_kind(content: str, read: Read, value: object) -> Non
         ("a = []", lambda top: top.patterns("a"), "a is [], expected a list of at least one"),
         ("a = ['']", lambda top: top.patterns("a"), "a is '', expected a pattern"),
         ("a = ['x', '(']", lambda top: top.patterns("a"), "a is '(', expected a regular"),
+        (
+            f"a = {['xy'] * 1_000_000}",
+            lambda top: top.patterns("a"),
+            "a holds 2,000,000 characters, expected patterns of at most 20,000 together.",
+        ),
+        (
+            f"a = ['{'x' * 8_000_000}']",
+            lambda top: top.patterns("a"),
+            "a holds 8,000,000 characters, expected patterns of at most 20,000 together.",
+        ),
+        (
+            f"a = {['x{1000}{30}'] * 30}",
+            lambda top: top.patterns("a"),
+            "expected patterns that are one regular expression together.",
+        ),
         ("a = {x = 1}", lambda top: top.word_by_name("a"), "a.x is 1, expected a word"),
         ("a = 1", lambda top: top.word_by_name("a"), "a is 1, expected a table of words."),
         ("a = {x = ['']}", lambda top: top.words_by_name("a"), "a.x is '', expected a word"),
