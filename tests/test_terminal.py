@@ -217,7 +217,7 @@ def logs_with_payloads(folder: Path) -> None:
         archive.writestr(f"in{PAYLOAD}.jsonl", log("c", PAYLOAD))
 
 
-def shown_on_a_terminal(folder: Path, *, width: str) -> str:
+def shown_on_a_terminal(folder: Path, *, width: str, **more: str) -> str:
     """Run the commands of a folder on a pseudo-terminal and return what it gets."""
     ours, theirs = pty.openpty()
     environment = {**os.environ, "TERM": "dumb", "NO_COLOR": "1", "COLUMNS": width}
@@ -227,7 +227,7 @@ def shown_on_a_terminal(folder: Path, *, width: str) -> str:
         stdin=subprocess.DEVNULL,
         stdout=theirs,
         stderr=theirs,
-        env={**environment, "OPENAI_API_KEY": "none"},
+        env={**environment, "OPENAI_API_KEY": "none", **more},
     )
     os.close(theirs)
     shown = b""
@@ -252,6 +252,28 @@ def test_nothing_that_a_terminal_obeys_is_written_to_one(tmp_path: Path) -> None
     assert "Traceback" not in shown
     assert "no longer there" not in shown  # a member of an archive is
     assert shown.count("\\x1b]0;owned\\x07") > 40
+    lines = [line for line in shown.split("\n") if OBEYED.search(line.removesuffix("\r"))]
+    assert lines == []
+
+
+def test_names_in_the_cache_are_escaped_on_a_terminal(tmp_path: Path) -> None:
+    cache = tmp_path / f"cache{PAYLOAD}"
+    for room in ("models", "vectors", "kernels"):
+        (cache / room / f"in{PAYLOAD}").mkdir(parents=True)
+        (cache / room / f"in{PAYLOAD}" / "config.json").write_text(f'{{"model": "{PAYLOAD}"')
+    (cache / "models" / "minilm-l6-v2").write_text(PAYLOAD)
+    words = [
+        "doctor",
+        "models list",
+        "vectors list",
+        "vectors stats",
+        "vectors verify",
+        "kernels list",
+    ]
+    (tmp_path / "commands.json").write_text(json.dumps([each.split() for each in words]))
+    shown = shown_on_a_terminal(tmp_path, width="200", FASTSCORE_CACHE=str(cache))
+    assert "Traceback" not in shown
+    assert shown.count("\\x1b]0;owned\\x07") > 3
     lines = [line for line in shown.split("\n") if OBEYED.search(line.removesuffix("\r"))]
     assert lines == []
 

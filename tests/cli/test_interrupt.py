@@ -29,9 +29,9 @@ main()
 """
 
 
-def long_log(folder: Path) -> Path:
+def long_log(folder: Path, characters: int = 1_000_000) -> Path:
     rng = random.Random(1)
-    texts = ["".join(rng.choices(LETTERS, k=1_000_000)) for _ in range(2)]
+    texts = ["".join(rng.choices(LETTERS, k=characters)) for _ in range(2)]
     base = {"dialogue_uid": "d", "utterance_index": 0}
     rows = [
         {**base, "event": "predicted", "step": 0, "prediction": texts[0]},
@@ -73,6 +73,48 @@ def test_the_distance_of_two_megabytes_is_interrupted(
     assert seconds < 3.0, said
     assert process.returncode == code, said
     assert "Interrupted" in said
+    assert "Traceback" not in said
+
+
+IN_A_SESSION = """
+import signal, sys
+import fastscore
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+options = fastscore.ScoreDialogue(lex_weight=1.0)
+log, run = sys.argv[1:]
+try:
+    fastscore.score(log, options, output=run, progress=False)
+    print("not interrupted")
+except KeyboardInterrupt:
+    print("interrupted")
+short = fastscore.score(SHORT, options, progress=False)
+print(short.tables["steps"]["lexical_similarity"].to_list())
+print(fastscore.score(log, options, output=run, progress=False).tables["steps"].height)
+"""
+
+
+def test_an_interrupt_in_python_leaves_session_and_run_as_good_as_before(tmp_path: Path) -> None:
+    """As a notebook sends it: the cell ends, and the next ones work."""
+    run, log = tmp_path / "run", long_log(tmp_path, characters=500_000)
+    rows = [
+        {"dialogue_uid": "d", "utterance_index": 0, "event": "predicted", "step": 0},
+        {"dialogue_uid": "d", "utterance_index": 0, "event": "utterance_complete"},
+    ]
+    rows[0]["prediction"], rows[1]["ground_truth"] = "abcd", "abcx"
+    process = subprocess.Popen(
+        [sys.executable, "-c", IN_A_SESSION.replace("SHORT", repr(rows)), str(log), str(run)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    deadline = time.monotonic() + 120
+    while not is_planned(run) and process.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.05)
+    time.sleep(0.3)
+    process.send_signal(signal.SIGINT)
+    shown, said = process.communicate(timeout=300)
+    assert shown.splitlines() == ["interrupted", "[0.75]", "1"], said
     assert "Traceback" not in said
 
 

@@ -430,11 +430,11 @@ def _certified(folder: Path) -> tuple[Path, ssl.SSLContext]:
     new = ["req", "-newkey", "rsa:2048", "-nodes"]
     name, request, own = folder / "name", folder / "request", folder / "own.key"
     name.write_text("subjectAltName=DNS:localhost\nbasicConstraints=CA:FALSE\n")
+    signed = ["x509", "-req", "-in", request, "-CA", authority, "-CAkey", key, "-CAcreateserial"]
     for words in (
         [*new, "-x509", "-keyout", key, "-out", authority, "-subj", "/CN=authority"],
         [*new, "-keyout", own, "-out", request, "-subj", "/CN=localhost"],
-        ["x509", "-req", "-in", request, "-CA", authority, "-CAkey", key, "-extfile", name]
-        + ["-CAcreateserial", "-out", folder / "own.pem"],
+        [*signed, "-extfile", name, "-out", folder / "own.pem"],
     ):
         subprocess.run(["openssl", *words], check=True, capture_output=True)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
