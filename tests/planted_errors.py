@@ -20,6 +20,10 @@ kept: pl.Series = fastscore.VectorStore.of(embedder, root="store").get_or_embed(
 distance: pl.Expr = fastscore.text.levenshtein("a", pl.col("b"))
 distances: pl.Series = fastscore.text.levenshtein(column, column)
 cosine: pl.Expr = fastscore.sets.idf_cosine("a", "b", idf={"x": 1.0})
+means: pl.DataFrame = run.scan("turns").collect().join(run.tables["dialogues"], on="dialogue")
+differences: pl.DataFrame = run.compare(stored, pair_by="dialogue").differences
+run.explain(worst="cas", seed=1)
+run.report("page.html", texts=False)
 
 misspelt = fastscore.ScoreDialogue(lexweight=1.0)  # error
 text = fastscore.ScoreDialogue(lex_weight="1")  # error
@@ -39,3 +43,11 @@ embedder.embed([1, 2])  # error
 fastscore.text.levenshtein("a", column)  # error
 fastscore.text.ngram_overlap("a", "b", n="2")  # error
 fastscore.sets.idf_cosine("a", "b")  # error
+run.tables["dialogue"].head()  # error
+run.scan("turn")  # error
+run.to_pandas("dialogue")  # error
+run.compare(stored, pairby="dialogue")  # error
+run.compare(stored, test="wilcoxon")  # error
+run.explain(worst="cas", sead=1)  # error
+run.report("page.html", text=False)  # error
+fastscore.open_run("run").tables["step"].head()  # error

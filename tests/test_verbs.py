@@ -57,6 +57,23 @@ def both(example: Any, tmp_path_factory: pytest.TempPathFactory) -> list[fastsco
     ]
 
 
+def test_a_run_lists_what_is_for_users_and_names_its_tables(both: list[fastscore.Run]) -> None:
+    for run in both:
+        assert set(dir(run)) == {
+            *("compare", "cut_texts", "damaged", "explain", "lazy_tables", "manifest", "notes"),
+            *("options", "path", "plot", "rejects", "report", "scan", "signature", "suite"),
+            *("summarise", "summary", "tables", "to_arrow", "to_pandas"),
+        }
+        for tables in (run.tables, run.lazy_tables):
+            with pytest.raises(
+                fastscore.FastscoreError,
+                match=r"no table 'dialogue'\. Did you mean 'dialogues'\? Known: 'dialogues', ",
+            ):
+                tables["dialogue"]  # type: ignore[index]
+            assert "dialogue" not in tables
+            assert tables.get("dialogue") is None  # type: ignore[call-overload]
+
+
 def test_every_verb_is_a_function_or_it_is_said_why_not() -> None:
     assert set(VERBS) == IN_PYTHON | set(SHELL_ONLY)
     for verb in IN_PYTHON:

@@ -1,6 +1,6 @@
 """A run with the verbs of the package as its methods: what `open_run` and `score` return."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from os import PathLike
 from pathlib import Path
@@ -12,9 +12,15 @@ from fastscore.extras import explained
 from fastscore.results import runs
 
 if TYPE_CHECKING:
-    from fastscore.results.comparison import Comparison
-    from fastscore.results.explaining import Explanations
+    from pandas import DataFrame as PandasFrame
+    from pyarrow import Table as ArrowTable
+
+    from fastscore.api import verbs
+    from fastscore.api.arguments import TableName
+    from fastscore.results import compare as comparing
     from fastscore.results.plots import Picture
+
+_INTERNAL = {"copy", "folder", "require_declared", "scores", "summary_json", "verify"}
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -42,6 +48,9 @@ class Run(runs.Run):
     >>> run.summarise(by=["miner_uid"]).select("value", "metric", "mean").head(3)
     """
 
+    def __dir__(self) -> list[str]:
+        return [name for name in object.__dir__(self) if name[0] != "_" and name not in _INTERNAL]
+
     def __repr__(self) -> str:
         from fastscore.results.summary_table import overview
 
@@ -60,25 +69,47 @@ class Run(runs.Run):
 
         return plot_metric(self, metric, by=by)
 
-    def compare(self, *others: "Run | str | PathLike[str]", **how: Any) -> "Comparison":
-        """Compare with other runs, or the levels of this one; see `fastscore.compare`."""
-        from fastscore.results.compare import compare
+    if TYPE_CHECKING:  # a checker knows the names of arguments and of the package's own tables
+        compare = comparing.compare
+        explain = verbs.explain
 
-        return compare(self, *others, **how)
+        @property
+        def tables(self) -> Mapping[TableName, pl.DataFrame]: ...  # type: ignore[override]  # noqa: D102
 
-    def explain(
-        self, dialogue: str | None = None, metric: str | None = None, **choice: Any
-    ) -> "Explanations":
-        """Explain why a number is what it is; see `fastscore.explain`."""
-        from fastscore.results.explaining import explain_run
+        def scan(self, name: TableName) -> pl.LazyFrame: ...  # type: ignore[override]  # noqa: D102
 
-        return explain_run(self, dialogue, metric, **choice)
+        def to_pandas(self, table: TableName = "dialogues") -> PandasFrame: ...  # type: ignore[override]  # noqa: D102
 
-    def report(self, output: str | PathLike[str] = "report.html", **design: Any) -> Path:
+        def to_arrow(self, table: TableName = "dialogues") -> ArrowTable: ...  # type: ignore[override]  # noqa: D102
+
+    else:
+
+        def compare(self, *others, **how):
+            """Compare with other runs, or the levels of this one; see `fastscore.compare`."""
+            from fastscore.results.compare import compare
+
+            return compare(self, *others, **how)
+
+        def explain(self, dialogue=None, metric=None, **choice):
+            """Explain why a number is what it is; see `fastscore.explain`."""
+            from fastscore.results.explaining import explain_run
+
+            return explain_run(self, dialogue, metric, **choice)
+
+    def report(
+        self,
+        output: str | PathLike[str] = "report.html",
+        *,
+        pair_by: str | None = None,
+        unpaired: bool = False,
+        cluster: str | None = None,
+        texts: bool = True,
+    ) -> Path:
         """Write a page about the run; see `fastscore.report`."""
         from fastscore.results.report.write import write_report
 
-        return write_report([self], output, **design)
+        design: dict[str, Any] = {"pair_by": pair_by, "unpaired": unpaired, "cluster": cluster}
+        return write_report([self], output, texts=texts, **design)
 
     def summarise(self, *, by: Sequence[str] = (), cluster: str | None = None) -> pl.DataFrame:
         """Return the summary with other groups or other units of its intervals.

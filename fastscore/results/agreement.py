@@ -9,7 +9,7 @@ import json
 import math
 import tempfile
 from collections.abc import Sequence
-from dataclasses import astuple, dataclass, field, fields
+from dataclasses import astuple, dataclass, field, fields, replace
 from itertools import combinations, islice
 from os import PathLike, fspath
 from pathlib import Path, PurePath
@@ -49,7 +49,7 @@ from fastscore.suites.judged import (
 )
 from fastscore.suites.sums import can_label
 from fastscore.terminal import result_console, write, write_line
-from fastscore.terminal.grids import Column, Format, Grid, print_notes, show_grids
+from fastscore.terminal.grids import Column, Format, Grid, column_of, print_notes, show_grids
 from fastscore.wording import parameter
 
 KEY = "dialogue"
@@ -588,20 +588,38 @@ def show_agreement(found: Agreement, *, format: Format = "table") -> None:
 
 
 def _grid(title: str, rows: pl.DataFrame) -> Grid:
-    """Lay out rows, with both ends of the interval in a column, or the reason why it has none."""
-    columns = []
-    for values in rows.drop("high", "reason").iter_columns():
-        if values.name == "low":
-            cells = tuple(
-                f"{low:.3f} to {high:.3f}" if low is not None else _REASONS[reason]
-                for low, high, reason in rows.select("low", "high", "reason").iter_rows()
-            )
-            columns.append(Column("95 % interval", cells))
-        elif values.dtype.is_numeric():
-            form = _FORMS.get(values.name, "{:,}")
-            # adding 0 leaves no minus before 0.000
-            cells = tuple("-" if one is None else form.format(round(one, 3) + 0) for one in values)
-            columns.append(Column(values.name, cells))
-        else:
-            columns.append(Column(values.name, tuple(values), right=False, wraps=True))
-    return Grid(title, tuple(columns))
+    """Lay out rows under the names of their dimensions."""
+    records: list[dict[str, Any]] = []
+    names: dict[int, str] = {}
+    for row in rows.iter_rows(named=True):
+        if row["dimension"] not in names.values():
+            names[len(records)] = row["dimension"]
+            records.append({})
+        records.append(row)
+    shown = rows.drop("dimension", "high", "reason").schema
+    first, *others = (_column(records, name, dtype.is_numeric()) for name, dtype in shown.items())
+    cells = tuple(names.get(place, cell) for place, cell in enumerate(first.cells))
+    return Grid(title, (replace(first, cells=cells), *others), frozenset(names))
+
+
+def _column(records: Sequence[dict[str, Any]], name: str, is_number: bool) -> Column:
+    """Write a column; both ends of the interval in one, or the reason why there is none."""
+    if name == "low":
+        return column_of(
+            records,
+            "95 % interval",
+            lambda row: (
+                _REASONS[row["reason"]]
+                if row["low"] is None
+                else f"{row['low']:.3f} to {row['high']:.3f}"
+            ),
+        )
+    if not is_number:
+        return column_of(records, name, lambda row: row[name], right=False, wraps=True)
+    form = _FORMS.get(name, "{:,}")
+    # adding 0 leaves no minus before 0.000
+    return column_of(
+        records,
+        name,
+        lambda row: "-" if row[name] is None else form.format(round(row[name], 3) + 0),
+    )

@@ -49,6 +49,10 @@ Content = TypeVar("Content")
 Frame = TypeVar("Frame", pl.DataFrame, pl.LazyFrame)
 
 
+class UnknownTableError(UsageError, KeyError):
+    """A table that a run does not have; a `KeyError` too, as of any mapping."""
+
+
 @dataclass(frozen=True, slots=True)
 class Scores:
     """The scores of a run that wrote no directory.
@@ -172,7 +176,7 @@ class Run:
     def scan(self, name: str) -> pl.LazyFrame:
         """Scan one table lazily, rows in input order."""
         if name not in self.manifest.tables:
-            raise UsageError(
+            raise UnknownTableError(
                 f"{self.path} has no table {name!r}.", did_you_mean(name, self.manifest.tables)
             )
         return self._scan(name)
@@ -288,8 +292,6 @@ class _Tables(Mapping[str, Frame]):
     open: Callable[[str], Frame]
 
     def __getitem__(self, name: str) -> Frame:
-        if name not in self.names:
-            raise KeyError(name)
         return self.open(name)
 
     def __iter__(self) -> Iterator[str]:

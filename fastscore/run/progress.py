@@ -22,6 +22,8 @@ OnProgress = Callable[[str, int, int], None]
 ``"embed"``, the texts that are embedded, and all that are to be embedded."""
 
 SECONDS_BETWEEN_LINES = 30.0
+WIDE = 100
+"""Columns of a terminal from which on a bar is long."""
 POLL_SECONDS = 0.5
 """How often it is looked whether a line is due."""
 
@@ -125,7 +127,7 @@ class _Counter:
         return str(timedelta(seconds=round(left)))
 
     @property
-    def rates(self) -> str:
+    def rates(self) -> list[str]:
         """What is done of everything that is counted, and how much a second."""
         seconds = max(time.monotonic() - self.started, 1e-9)
         counts = {name: f"{value:,} {name}" for name, value in self.counts.items()}
@@ -139,12 +141,11 @@ class _Counter:
         parts = [f"{count} ({values[name] / seconds:,.0f}/s)" for name, count in counts.items()]
         if self.deaths:
             parts.append(f"{self.deaths} workers died, {self.retries} tasks done again")
-        return ", ".join(parts)
+        return parts
 
     def line(self) -> str:
         parts = [f"{self.done}/{self.total} tasks", f"{time.monotonic() - self.started:.1f} s"]
-        if self.rates:
-            parts.append(self.rates)
+        parts += self.rates
         if self.done < self.total:
             parts.append(f"eta {self.eta}")
         parts.append(f"peak memory {peak_memory() / 2**20:,.0f} MiB")
@@ -260,6 +261,7 @@ class _LiveStage(_Counter):
     def __init__(self, name: str, total: int, texts: int | None, bars: "Progress") -> None:
         super().__init__(name, total, texts)
         self.bars = bars
+        self.bar_width = 24 if bars.console.width >= WIDE else 8
         self.task = bars.add_task(name, total=1.0, stage=self)
 
     def advance(self, counts: Mapping[str, int]) -> None:
@@ -269,6 +271,16 @@ class _LiveStage(_Counter):
     def embedded(self, texts: int, cost: float, begun: int) -> None:
         super().embedded(texts, cost, begun)
         self.bars.update(self.task, completed=self.share())
+
+    @property
+    def first_rates(self) -> str:
+        """As many of the rates as fit behind the counts and times, which are always shown."""
+        before = f"{self.name:<8} {self.done}/{self.total} 0:00:00 eta {self.eta}  "
+        room = self.bars.console.width - len(before) - self.bar_width
+        rates = self.rates
+        while rates and len(", ".join(rates)) > room:
+            rates.pop()
+        return ", ".join(rates)
 
 
 class LiveReporter:
@@ -284,12 +296,12 @@ class LiveReporter:
 
         columns = (
             TextColumn("{task.description:<8}"),
-            BarColumn(bar_width=24),
+            BarColumn(bar_width=24 if self.console.width >= WIDE else 8),
             TextColumn("{task.fields[stage].done}/{task.fields[stage].total}"),
             TimeElapsedColumn(),
             TextColumn("eta"),
             TextColumn("{task.fields[stage].eta}", style="progress.remaining"),
-            TextColumn("{task.fields[stage].rates}"),
+            TextColumn("{task.fields[stage].first_rates}"),
         )
         with Progress(*columns, console=self.console, transient=True) as bars:
             stage = _LiveStage(name, total, texts, bars)

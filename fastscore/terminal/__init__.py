@@ -123,6 +123,18 @@ def note_console() -> "Console":
     return _console_type()(file=sys.stderr)
 
 
+def wrapped(name: str, width: int) -> str:
+    """Break a name into lines, after a space, -, _, / or : if a line has one, else anywhere."""
+    lines = [""]
+    for part in re.findall(r"[^-_/: ]*[-_/: ]?", name):
+        for start in range(0, len(part), width):
+            piece = part[start : start + width]
+            if len(lines[-1]) + len(piece) > width:
+                lines.append("")
+            lines[-1] += piece
+    return "\n".join(line.rstrip() for line in lines)
+
+
 def plain(text: str) -> str:
     """Return a text with control characters escaped, so that it cannot control the terminal."""
     return "".join(

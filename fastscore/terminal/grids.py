@@ -1,10 +1,11 @@
 """Tables for people: cells of text fitted to a width, or as markup of a document.
 
-If a grid is too wide, optional columns are dropped first, in the order of their `drop`. Then
-columns of groups move to further blocks, each with the fixed columns before it. Then words of the
-`wraps` column wrap. Numbers are never cut and never wrapped.
+If a grid is too wide, optional columns are dropped first, in the order of their `drop`. Then what
+groups have in parentheses moves to a line of its own, and columns of groups to further blocks, each
+with the fixed columns before it. Then words of the `wraps` column wrap. Numbers are never cut.
 """
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from html import escape
@@ -17,7 +18,7 @@ from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from fastscore.terminal import plain, result_console, write
+from fastscore.terminal import plain, result_console, wrapped, write
 
 Format = Literal["table", "markdown", "csv", "latex", "json"]
 FORMATS: tuple[Format, ...] = ("table", "markdown", "csv", "latex", "json")
@@ -169,6 +170,11 @@ def fit_grid(grid: Grid, width: int) -> Iterator[Grid]:
         if _least_width([*fixed, *least], wrapped=wrapped) <= width:
             continue
         fixed.remove(column)
+    if len(least) > 1 and _least_width([*fixed, *least]) > width:
+        in_lines = tuple(map(_in_lines, grid.columns))
+        if in_lines != grid.columns:
+            yield from fit_grid(replace(grid, columns=in_lines), width)
+            return
     if not groups:
         yield replace(grid, columns=tuple(fixed))
     while groups:
@@ -180,6 +186,17 @@ def fit_grid(grid: Grid, width: int) -> Iterator[Grid]:
         groups = groups[len(taken) :]
         chosen = {id(column) for column in (*fixed, *taken)}
         yield replace(grid, columns=tuple(c for c in grid.columns if id(c) in chosen))
+
+
+def _in_lines(column: Column) -> Column:
+    """Move what cells of a group have in parentheses to a line of its own."""
+    if not column.group:
+        return column
+    return replace(column, cells=tuple(cell.replace(" (", "\n(") for cell in column.cells))
+
+
+def _lines(column: Column, cell: str) -> list[str]:
+    return list(map(plain, cell.split("\n") if column.group else [cell]))
 
 
 def markdown(grid: Grid) -> str:
@@ -226,13 +243,19 @@ def _least_width(columns: Sequence[Column], *, wrapped: bool = True) -> int:
 def _width(column: Column) -> int:
     """Return the width of a column, by its cells. A long header wraps above numbers."""
     header = cell_len(plain(column.header))
-    cells = max((cell_len(plain(cell)) for cell in column.cells), default=0)
+    lines = (line for cell in column.cells for line in _lines(column, cell))
+    cells = max(map(cell_len, lines), default=0)
     longest = LONGEST_LABEL if column.group else LONGEST_HEADER
     return max(cells, header if column.wraps else min(header, longest))
 
 
 def _rich_table(grid: Grid, width: int) -> RichTable:
-    excess = max(0, _least_width(grid.columns, wrapped=False) - width)
+    widths = list(map(_width, grid.columns))
+    wrapping = [place for place, column in enumerate(grid.columns) if column.wraps]
+    for _ in range(sum(widths) + (len(widths) - 1) * _GAP - width):
+        widest = max(wrapping, key=widths.__getitem__, default=None)
+        if widest is not None and widths[widest] > LONGEST_WORD:
+            widths[widest] -= 1
     table = RichTable(
         box=SIMPLE_HEAD,
         title=Text(plain(grid.title), style="bold") if grid.title else None,
@@ -241,18 +264,23 @@ def _rich_table(grid: Grid, width: int) -> RichTable:
         pad_edge=False,
         padding=(0, 1, 0, 0),
     )
-    for column in grid.columns:
+    texts = []
+    for column, taken in zip(grid.columns, widths, strict=True):
         justify: Literal["left", "right"] = "right" if column.right else "left"
-        taken = _width(column)
-        if column.wraps:
-            taken = max(taken - excess, min(taken, LONGEST_WORD))
-        table.add_column(Text(plain(column.header)), justify=justify, overflow="fold", width=taken)
-    for number, row in enumerate(grid.rows):
+        header = Text(_broken(plain(column.header), taken))
+        table.add_column(header, justify=justify, overflow="fold", width=taken)
+        texts.append([_broken("\n".join(_lines(column, cell)), taken) for cell in column.cells])
+    for number, row in enumerate(zip(*texts, strict=True)):
         style = "bold" if number in grid.headings else None
         if style and number:
             table.add_row()
-        table.add_row(*(Text(plain(cell)) for cell in row), style=style)
+        table.add_row(*map(Text, row), style=style)
     return table
+
+
+def _broken(text: str, width: int) -> str:
+    """Break the words that are longer than a line."""
+    return re.sub(rf"\S{{{width + 1},}}", lambda word: wrapped(word[0], width), text)
 
 
 def _markdown_line(cells: Iterator[str] | Sequence[str]) -> str:

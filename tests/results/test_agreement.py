@@ -6,9 +6,11 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
+from click.testing import CliRunner
 from sklearn.metrics import cohen_kappa_score
 
 import fastscore
+from fastscore.cli import cli
 from fastscore.errors import InputError, UsageError
 from tests.conftest import fastscore_command
 from tests.statistics.test_agreement import plain_alpha
@@ -54,6 +56,25 @@ def test_pairs_of_raters_have_the_kappa_of_scikit_learn(files: list[Path]) -> No
         assert n == (4 if "bob" in (row["first"], row["second"]) else 10)
         assert row["reason"] == ("too_few_values" if n == 4 else None)
         assert (row["low"] is None) == (n == 4)
+
+
+def test_tables_of_raters_with_long_names_fit_80_columns(tmp_path: Path) -> None:
+    raters = ("meta-llama/Meta-Llama-3.1-70B-Instruct", "anthropic/claude-3-5-sonnet-20241022")
+    rows = [
+        {"dialogue": f"d{at}", "judged_by": rater, "judge": {"personalization": score}}
+        for rater, scores in zip(raters, (ONE, TWO), strict=True)
+        for at, score in enumerate(scores)
+    ]
+    (tmp_path / "judges.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    done = CliRunner(env={"COLUMNS": "80"}).invoke(
+        cli, ["agreement", str(tmp_path / "judges.jsonl")]
+    )
+    lines = done.output.splitlines()
+    assert max(map(len, lines)) <= 80
+    # no word of the headers or of the dimension is broken, and names break where a reader would
+    assert {"first", "second", "n", "kappa", "95", "interval", "difference"} <= {*lines[1].split()}
+    assert lines[3].strip() == "personalization"
+    assert lines[4].split()[:2] == ["meta-llama/Meta-", "anthropic/claude-3-"]
 
 
 def test_all_raters_have_krippendorffs_alpha(files: list[Path]) -> None:

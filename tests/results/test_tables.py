@@ -83,6 +83,25 @@ def test_summary_fits_and_shows_every_mean(
             assert set(metric.name.split()) <= words
 
 
+def test_two_systems_fit_one_table_of_80_columns(
+    suite_runs: SuiteRuns, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    run, names = suite_runs["preference_shift"], ("meta-llama/Meta-Llama-3.1-70B", "openai/gpt-4o")
+    levels = ("recorded", "slow")
+    found = fastscore.compare(run, by="model", levels=levels)
+    sides = found.sides.with_columns(pl.col("side").replace(dict(zip(levels, names, strict=True))))
+    show_comparison(dataclasses.replace(found, sides=sides))
+    lines = lines_of(capsys)
+    assert all(cell_len(line) <= 80 for line in lines)
+    assert not [line for line in lines if "continued" in line]
+    title = next(at for at, line in enumerate(lines) if line.startswith("mean of each side"))
+    assert "meta-llama/Meta-" in lines[title + 1]
+    assert "openai/gpt-4o" in " ".join(lines[title + 1 : title + 3])
+    row = next(line for line in lines[title:] if "Mean cross-coherence" in line)
+    assert len(re.findall(r"\[\S+, \S+\]", row)) == 2
+
+
 @pytest.fixture(scope="module")
 def comparisons(suite_runs: SuiteRuns) -> Callable[[str, int], Comparison]:
     """Return the comparison of a suite's run by label, or with a second run; cached."""

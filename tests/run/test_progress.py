@@ -1,6 +1,7 @@
 """Progress of stages: lines, bars and calls; rates and the time left, by a clock of the tests."""
 
 import io
+import re
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -137,6 +138,26 @@ def test_a_bar_shows_what_is_done_and_left(
     # 100 of 400 took a second; 200 are left
     assert "0:00:02" in shown
     assert "200/400 texts (100/s)" in shown
+
+
+def test_a_narrow_terminal_shows_totals_and_times_before_rates(
+    clock: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stream = io.StringIO()
+    console = Console(file=stream, force_terminal=True, width=80, get_time=lambda: clock[0])
+    monkeypatch.setattr(progress, "note_console", lambda: console)
+    with progress.LiveReporter().stage("annotate", 40_000) as stage:
+        clock[0] = 100.0
+        stage.done = 10_000  # type: ignore[attr-defined]
+        stage.counts = {"requests": 11_224, "prompt tokens": 9_123_456}  # type: ignore[attr-defined]
+        stage.bars.refresh()  # type: ignore[attr-defined]
+        shown = stream.getvalue()
+    # a quarter took 100 s, so that the rest takes 300 s; 11,224 in 100 s are 112 a second
+    assert re.search(
+        r"annotate .* 10000/40000 .*0:01:40.* eta .*0:05:00.* 11,224 requests \(112/s\)", shown
+    )
+    assert "tokens" not in shown
+    assert "…" not in shown
 
 
 Told = list[tuple[str, int, int]]
