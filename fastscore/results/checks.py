@@ -11,6 +11,7 @@ from fastscore.options import read_toml
 from fastscore.results.compare import choose_metrics, compare_runs, lost_pairs
 from fastscore.results.comparison import Comparison, design_text
 from fastscore.results.differences import Inference
+from fastscore.results.groups import defined_parts, label_columns
 from fastscore.results.metric_text import counted, interval_text, number_text, p_text
 from fastscore.results.runs import Run
 from fastscore.statistics import ALPHA
@@ -150,22 +151,29 @@ def check(
 def _of_one_run(run: Run, limits: CheckLimits) -> list[Check]:
     """Check bounds, nulls and rejects.
 
-    A bound is of the mean over the rows in which the definition leaves the value open, as the
-    summary has it. If these rows are on several scales, it is of the mean over all rows.
+    A bound is of the mean of the summary. A metric on several scales has a mean of each: it is
+    checked scale by scale.
     """
     whole = overall_rows(run.summary)
+    bounded = [run.suite.metric(id) for id in {**limits.minimum, **limits.maximum}]
+    scaled = [metric for metric in bounded if metric.scale_by]
+    means: dict[str, dict[str, float | None]] = {
+        metric.id: {metric.id: whole.get(metric.id, {}).get("mean")} for metric in bounded
+    }
+    means |= {metric.id: {} for metric in scaled}
+    for part in defined_parts(run, scaled, labels=label_columns(run, run.summary)):
+        name = f"{part.metric.id} ({part.where})" if part.where else part.metric.id
+        means[part.metric.id][name] = part.estimate.value
     found: list[Check] = []
     for word, bounds in (("at least", limits.minimum), ("at most", limits.maximum)):
         for id, limit in bounds.items():
-            row = whole.get(id, {})
-            several = row.get("interval_reason") == "several_scales"
-            mean = row.get("mean_all_rows" if several else "mean")
-            value = "no value" if mean is None else f"{mean:.6g}"
             # decimals leave dust: a mean of .1, .2 and .6 is .3
             reach = GRID * max(1.0, abs(limit))
-            over = mean is None or (limit - mean if word == "at least" else mean - limit) > reach
-            kept = not over
-            found.append(_decided(f"{id} {word}", value, f"{limit:g}", kept))
+            for name, mean in (means[id] or {id: None}).items():
+                value = "no value" if mean is None else f"{mean:.6g}"
+                sign = 1 if word == "at least" else -1
+                kept = mean is not None and sign * (limit - mean) <= reach
+                found.append(_decided(f"{name} {word}", value, f"{limit:g}", kept))
     for id, limit in limits.nulls.items():
         n, n_null = (
             (whole[id]["n"] + whole[id]["n_fixed"], whole[id]["n_null"]) if id in whole else (0, 0)
@@ -240,7 +248,7 @@ def _drops(compared: Comparison, limits: CheckLimits) -> list[Check]:
             )
         )
         n_null = rows[id]["null_b"]
-        if n_null and limits.missing is not None:
+        if n_null and there[id] and limits.missing is not None:
             share = n_null / there[id]
             kept = (
                 n_null <= limits.missing

@@ -4,7 +4,7 @@
 `check`, `report` and findings choose among the numbers of one comparison.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from os import PathLike
 from typing import Any
@@ -23,7 +23,7 @@ from fastscore.statistics import ALPHA
 from fastscore.statistics.curves import TESTS, Test
 from fastscore.statistics.resampling import SEED
 from fastscore.suites.declarations import LABEL_TABLE, Metric
-from fastscore.suites.sums import Sums, dialogue_places, require_labels, sum_by_dialogue, together
+from fastscore.suites.sums import Sums, dialogue_places, require_labels, sum_metrics
 
 MOST_LEVELS = 100
 
@@ -231,24 +231,14 @@ def _summed(run: Run, metrics: Sequence[Metric], how: Inference, notes: list[str
             "Score its logs again.",
         )
     labels = () if how.by is None else (how.by,)
-    columns = (*how.design.columns, *labels)
     if table == JUDGE_TABLE:  # a judge's scores are of dialogues, with their labels beside them
         tables = {LABEL_TABLE: run.scan(table)}
         metrics = [replace(metric, table=LABEL_TABLE) for metric in metrics]
-    require_labels(tables[LABEL_TABLE], columns, str(run.path))
-    asked: Iterable[tuple[Sequence[Metric], Mapping[str, pl.LazyFrame]]] = [(metrics, tables)]
-    if table != JUDGE_TABLE:
-        asked = together(run.suite, tables, metrics, run.options, columns)
-    return [
-        _placed(
-            run,
-            sum_by_dialogue(run.suite, of_metrics, chosen, design=how.design, labels=labels),
-            table,
-            how,
-            notes,
-        )
-        for chosen, of_metrics in asked
-    ]
+    require_labels(tables[LABEL_TABLE], (*how.design.columns, *labels), str(run.path))
+    found = sum_metrics(
+        run.suite, tables, metrics, options=run.options, design=how.design, labels=labels
+    )
+    return [_placed(run, sums, table, how, notes) for sums in found]
 
 
 def _placed(run: Run, sums: Sums, table: str, how: Inference, notes: list[str]) -> Sums:

@@ -27,7 +27,7 @@ from fastscore.statistics.clustered import (
 from fastscore.statistics.curves import difference_curve
 from fastscore.statistics.samples import Values
 from fastscore.suites.declarations import LABEL_TABLE, Metric
-from fastscore.suites.sums import ALONE, BETWEEN, require_labels, sum_by_dialogue
+from fastscore.suites.sums import ALONE, BETWEEN, require_labels, sum_metrics
 from fastscore.terminal.grids import Column, Grid, column_of
 
 REPEATS_SCHEMA: dict[str, pl.DataType] = {
@@ -155,15 +155,15 @@ def run_passes(
     ]
     rows: list[dict[str, Any]] = []
     notes: list[str] = []
-    for table in dict.fromkeys(metric.table for metric in chosen):
-        of_table = [metric for metric in chosen if metric.table == table]
-        sums = sum_by_dialogue(run.suite, run.lazy_tables, of_table, design=design, labels=labels)
+    for sums in sum_metrics(
+        run.suite, run.lazy_tables, chosen, options=run.options, design=design, labels=labels
+    ):
         groups = [sums.frame]
         if by:
             groups = sums.frame.drop_nulls(f"label:{by}").partition_by(f"label:{by}")
         for part in groups:
             group: str | None = part[f"label:{by}"].to_list()[0] if by else None
-            found, more = describe_passes(group, {str(run.path): part}, of_table)
+            found, more = describe_passes(group, {str(run.path): part}, sums.metrics)
             rows += found
             notes += more
     if not any(row["k"] > 1 for row in rows):

@@ -116,14 +116,19 @@ class Clusters:
         return np.asarray(self.influences / np.sqrt(_one_minus(self.shares)))
 
     @property
-    def unit_values(self) -> Values:
-        """One value a cluster with a row: their mean is the mean over rows, their spread its error.
+    def is_present(self) -> npt.NDArray[np.bool_]:
+        """Which clusters have a row."""
+        return np.asarray(self.counts > 0)
+
+    def unit_values(self, units: npt.NDArray[np.bool_] | None = None) -> Values:
+        """One value a cluster: their mean is the mean over rows, their spread its error.
 
         A cluster with one row has its own value, so effect sizes of dialogue metrics are the usual.
+        Those of `units` count, by default those with a row.
         """
-        present = self.counts > 0
-        residuals = (self.sums - self.mean * self.counts)[present]
-        return np.asarray(self.mean + residuals * present.sum() / self.counts.sum())
+        kept = self.is_present if units is None else units
+        residuals = (self.sums - self.mean * self.counts)[kept]
+        return np.asarray(self.mean + residuals * kept.sum() / self.counts.sum())
 
 
 def clustered_mean(
@@ -255,11 +260,12 @@ def hedges_g(a: Clusters, b: Clusters, *, paired: bool) -> tuple[float, float, f
         return None
     difference = b.mean - a.mean
     if paired:
-        spread = b.unit_values - a.unit_values
+        either = a.is_present | b.is_present
+        spread = b.unit_values(either) - a.unit_values(either)
         degrees, scale = spread.size - 1, math.sqrt(spread.size)
         deviation = float(spread.std(ddof=1))
     else:
-        first, second = a.unit_values, b.unit_values
+        first, second = a.unit_values(), b.unit_values()
         n, m = first.size, second.size
         degrees, scale = n + m - 2, math.sqrt(n * m / (n + m))
         pooled = (first.var(ddof=1) * (n - 1) + second.var(ddof=1) * (m - 1)) / degrees

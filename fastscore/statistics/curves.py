@@ -438,7 +438,7 @@ def _is_constant(side: Clusters) -> bool:
 
 def _pooled(curve: Curve, a: Clusters, b: Clusters) -> Curve:
     """Return Student's curve: a side without spread has an error, that of the spread of both."""
-    x, y = a.unit_values, b.unit_values
+    x, y = a.unit_values(), b.unit_values()
     degrees = x.size + y.size - 2
     variance = (x.var() * x.size + y.var() * y.size) / degrees
     error = math.sqrt(variance * float((a.shares**2).sum() + (b.shares**2).sum()))

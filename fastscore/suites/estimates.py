@@ -14,7 +14,7 @@ from fastscore.errors import listed
 from fastscore.statistics.clustered import Estimate, clustered_mean
 from fastscore.suites.base import Suite
 from fastscore.suites.declarations import Metric
-from fastscore.suites.sums import Sums, mean_of, sum_by_dialogue, together
+from fastscore.suites.sums import Sums, mean_of, sum_metrics
 
 PartKey = tuple[str, str | int | bool | None]
 """A metric's id and the scale of a part of it."""
@@ -80,11 +80,9 @@ def estimate_metrics(
     design's.
     """
     design = replace(suite.design, unit=(cluster,)) if cluster else suite.design
-    found: list[Part] = []
-    asked = together(suite, tables, metrics, options, (*design.columns, *labels))
-    for chosen, of_metrics in asked:
-        found += estimate(sum_by_dialogue(suite, of_metrics, chosen, design=design, labels=labels))
+    sums = sum_metrics(suite, tables, metrics, options=options, design=design, labels=labels)
     places = {metric.id: place for place, metric in enumerate(metrics)}
+    found = (part for one in sums for part in estimate(one))
     return sorted(found, key=lambda part: places[part.metric.id])
 
 

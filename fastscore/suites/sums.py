@@ -8,6 +8,7 @@ thousand million. The rounding error is of the order of a double's own last bits
 """
 
 import math
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
@@ -23,6 +24,7 @@ from fastscore.suites.declarations import LABEL_TABLE, NULL_REASONS_DTYPE, Desig
 _GRID_BITS = 62
 _SUM_BITS = 126
 _LOWEST_EXPONENT = -900
+MOMENTS = ("n", "sum", "squares", "minimum", "maximum")
 TOTALS = (
     pl.col(r"^.*:(rows|n|sum|squares)$").sum(),
     pl.col(r"^.*:(minimum|least)$").min(),
@@ -127,35 +129,43 @@ def mean_of(total: int, count: int, bits: int) -> float:
 
 
 def sum_rows(
-    rows: Rows, by: Sequence[str], grids: Mapping[str, int], scales: Iterable[str] = ()
+    rows: Rows,
+    by: Sequence[str],
+    grids: Mapping[str, int],
+    scales: Iterable[str] = (),
+    flags: Iterable[str] = (),
+    of: Collection[str] = MOMENTS,
 ) -> pl.DataFrame:
     """Return by these columns the number of rows, and for each column the sums of its values.
 
-    Of `scales` the least and the largest are returned.
+    Of `scales` the least and the largest are returned, of `flags` how many are true.
     """
     sums = [pl.len().cast(pl.Int64).alias(":rows")]
     for column, bits in grids.items():
         whole, value = fixed_point(column, bits), pl.col(column)
-        sums += [
-            value.count().cast(pl.Int64).alias(f"{column}:n"),
-            whole.sum().alias(f"{column}:sum"),
-            whole.pow(2).sum().alias(f"{column}:squares"),
-            value.min().alias(f"{column}:minimum"),
-            value.max().alias(f"{column}:maximum"),
-        ]
+        moments = {
+            "n": value.count().cast(pl.Int64),
+            "sum": whole.sum(),
+            "squares": whole.pow(2).sum(),
+            "minimum": value.min(),
+            "maximum": value.max(),
+        }
+        sums += [moments[name].alias(f"{column}:{name}") for name in of]
     for column in scales:
         sums += [
             pl.col(column).min().alias(f"{column}:least"),
             pl.col(column).max().alias(f"{column}:largest"),
         ]
+    sums += [pl.col(column).sum().cast(pl.Int64) for column in flags]
     try:
         found = collected(rows.lazy().group_by(by).agg(sums) if by else rows.lazy().select(sums))
     except pl.exceptions.InvalidOperationError:
         _check_values(rows, grids)
         raise
-    ends = (pl.col(f"{column}:minimum", f"{column}:maximum").abs().max() for column in grids)
-    largest = (pl.max_horizontal(of_column) for of_column in ends)
-    _check_range(dict(zip(grids, found.select(largest).row(0), strict=True)), grids)
+    if "maximum" in of:
+        ends = (pl.col(f"{column}:minimum", f"{column}:maximum").abs().max() for column in grids)
+        largest = (pl.max_horizontal(of_column) for of_column in ends)
+        _check_range(dict(zip(grids, found.select(largest).row(0), strict=True)), grids)
     return found
 
 
@@ -164,13 +174,10 @@ def merge_sums(
 ) -> pl.DataFrame:
     """Add up sums of several tables, made by `sum_rows` by finer columns."""
     kept = [":rows"]
-    kept += [f"{name}:{of}" for name in grids for of in ("n", "sum", "squares", *_ENDS)]
+    kept += [f"{name}:{of}" for name in grids for of in MOMENTS]
     kept += [f"{name}:{of}" for name in scales for of in ("least", "largest")]
     of_columns = sums.select(*by, *kept)
     return collected(of_columns.group_by(by).agg(TOTALS) if by else of_columns.select(TOTALS))
-
-
-_ENDS = ("minimum", "maximum")
 
 
 def _check_values(rows: Rows, grids: Mapping[str, int]) -> None:
@@ -221,28 +228,31 @@ class Sums:
         return replace(self, frame=frame, nulls=nulls)
 
 
-def together(
+def sum_metrics(
     suite: Suite,
     tables: Mapping[str, pl.LazyFrame],
     metrics: Sequence[Metric],
+    *,
     options: Any,
-    columns: Sequence[str],
-) -> Iterator[tuple[list[Metric], Mapping[str, pl.LazyFrame]]]:
-    """Yield the metrics that are added up together, and the tables that contain them.
-
-    A suite may merge dialogues for some metrics. ``columns`` are needed of table ``dialogues``.
-    """
-    made = {
+    design: Design | None = None,
+    labels: Sequence[str] = (),
+) -> list[Sums]:
+    """Add up metrics of any tables, those of dialogues that a suite merges by themselves."""
+    design = design or suite.design
+    merging = {
         metric.id: one.dialogues
-        for one in suite.summarised(options, columns)
+        for one in suite.summarised(options, (*design.columns, *labels))
         for metric in one.metrics
     }
     groups: dict[Any, list[Metric]] = {}
     for metric in metrics:
-        groups.setdefault((metric.table, made.get(metric.id)), []).append(metric)
-    for (_, make), chosen in groups.items():
+        groups.setdefault((metric.table, merging.get(metric.id)), []).append(metric)
+    found = []
+    for (_, merge), chosen in groups.items():
         dialogues = tables[LABEL_TABLE]
-        yield chosen, {**tables, LABEL_TABLE: dialogues if make is None else make(dialogues)}
+        named = {**tables, LABEL_TABLE: dialogues if merge is None else merge(dialogues)}
+        found.append(sum_by_dialogue(suite, named, chosen, design=design, labels=labels))
+    return found
 
 
 def sum_by_dialogue(
@@ -258,40 +268,37 @@ def sum_by_dialogue(
     ``labels`` are columns of table ``dialogues``: a column that it lacks is a `UsageError`.
     """
     design = design or suite.design
-    table = metrics[0].table
+    rows = tables[metrics[0].table]
     places = dialogue_places(tables[LABEL_TABLE], design, labels)
-    columns = tables[table].collect_schema()
-    scales = dict.fromkeys(metric.scale_by for metric in metrics if metric.scale_by)
-    named = places.drop("dialogue").columns
-    rows = (
-        tables[table]
-        .join(places.lazy(), on="dialogue", how="left", nulls_equal=True)
-        .with_columns(pl.col(scale).alias(f"scale:{scale}") for scale in scales)
-    )
+    columns = rows.collect_schema()
     if "null_reasons" not in columns:  # of dialogues that a suite merged
         rows = rows.with_columns(null_reasons=pl.lit(None, NULL_REASONS_DTYPE))
     # an older run may lack a column by which values are fixed
     known = [
-        replace(metric, fixed_where=tuple(one for one in metric.fixed_where if one[0] in columns))
+        replace(
+            metric,
+            fixed_where=tuple(one for one in metric.fixed_where if one[0] in columns),
+            numerator=None,
+            denominator=None,
+        )
         for metric in metrics
     ]
-    bits = choose_grids(tables[table], known)
-    sums = [
-        one.alias(f"{metric.id}:{name}")
-        for metric in known
-        for name, one in _sums_of(metric, bits[metric.id]).items()
-    ]
-    by = [*named, *(f"scale:{scale}" for scale in scales)]
-    counted = pl.len().cast(pl.Int64).alias("rows")
-    frame, nulls = pl.collect_all(
-        [
-            rows.group_by(by).agg(counted, *sums).sort(by),
-            list_reasons(rows, ["id"], metrics).rename(
-                {":metric": "metric", ":reason": "reason", ":n": "n"}
-            ),
-        ],
-        engine="streaming",
-    )
+    grids = choose_grids(rows, known)
+    scales = dict.fromkeys(metric.scale_by for metric in metrics if metric.scale_by)
+    flags = {
+        f"{metric.id}:{name}": flag for metric in known for name, flag in _flags(metric).items()
+    }
+    placed = rows.join(places.lazy(), on="dialogue", how="left", nulls_equal=True)
+    by = [*places.drop("dialogue").columns, *(f"scale:{scale}" for scale in scales)]
+    added = {**{f"scale:{scale}": pl.col(scale) for scale in scales}, **flags}
+    frame = sum_rows(
+        placed.with_columns(**added, **summed_columns(known)).select(*by, *grids, *flags),
+        by,
+        grids,
+        flags=flags,
+        of=("n", "sum"),
+    ).sort(by)
+    nulls = list_reasons(placed, ["id"], metrics).sort("id", ":metric", ":reason")
     lacking = {
         columns: int(places.filter(pl.col(name).str.starts_with(ALONE)).height)
         for name, columns in (("pair", design.pair), ("unit", design.unit))
@@ -299,11 +306,33 @@ def sum_by_dialogue(
     return Sums(
         metrics=tuple(metrics),
         design=design,
-        frame=frame,
-        nulls=nulls.sort("id", "metric", "reason"),
-        bits={metric.id: bits[metric.id] for metric in metrics},
+        frame=frame.select(
+            *by,
+            pl.col(":rows").alias("rows"),
+            *(column for metric in known for column in _named_sums(metric, grids[metric.id])),
+        ),
+        nulls=collected(nulls).rename({":metric": "metric", ":reason": "reason", ":n": "n"}),
+        bits={metric.id: grids[metric.id] for metric in metrics},
         lacking={columns: n for columns, n in lacking.items() if n},
     )
+
+
+def _flags(metric: Metric) -> dict[str, pl.Expr]:
+    """Tell of each row whether its value is fixed, or at an end of the range."""
+    ends = {"at_minimum": metric.minimum, "at_maximum": metric.maximum}
+    value = defined_value(metric)
+    at_ends = {name: pl.lit(False) if end is None else value.eq(end) for name, end in ends.items()}
+    return {**at_ends, "fixed": is_fixed(metric)}
+
+
+def _named_sums(metric: Metric, bits: int) -> Iterator[pl.Expr]:
+    """Return the sums of a metric's open values, and its counts, as `Sums` names them."""
+    exact, n = (pl.col(f"{open_column(metric)}:{of}") for of in ("sum", "n"))
+    yield exact.alias(f"{metric.id}:exact")
+    yield (exact.cast(pl.Float64) * 2.0**-bits).alias(f"{metric.id}:sum")
+    yield n.alias(f"{metric.id}:n")
+    yield (pl.col(f"{metric.id}:n") - n).alias(f"{metric.id}:left_out")
+    yield pl.col(f"^{re.escape(metric.id)}:(at_minimum|at_maximum|fixed)$")
 
 
 ALONE = "\0"
@@ -385,23 +414,6 @@ def list_reasons(rows: pl.LazyFrame, by: Sequence[str], metrics: Sequence[Metric
         .group_by(*by, ":metric", ":reason")
         .agg(pl.len().cast(pl.Int64).alias(":n"))
     )
-
-
-def _sums_of(metric: Metric, bits: int) -> dict[str, pl.Expr]:
-    fixed, value = is_fixed(metric), defined_value(metric)
-    exact = pl.when(~fixed).then(fixed_point(metric.id, bits)).sum()
-    ends = {"at_minimum": metric.minimum, "at_maximum": metric.maximum}
-    counts = {
-        "n": value.count(),
-        **{name: pl.lit(0) if end is None else value.eq(end).sum() for name, end in ends.items()},
-        "fixed": fixed.sum(),
-        "left_out": (fixed & pl.col(metric.id).is_not_null()).sum(),
-    }
-    return {
-        "exact": exact,
-        "sum": exact.cast(pl.Float64) * 2.0**-bits,
-        **{name: number.cast(pl.Int64) for name, number in counts.items()},
-    }
 
 
 def defined_value(metric: Metric) -> pl.Expr:

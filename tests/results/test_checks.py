@@ -48,8 +48,8 @@ def mean_of(run: Run, metric: str) -> float:
 def test_bounds_nulls_and_rejects(run: Run) -> None:
     mean = mean_of(run, "PAS")
     limits = CheckLimits(
-        minimum={"PAS": mean, "CRRS": 1.0},
-        maximum={"PAS": mean, "CRRS": 0.0},
+        minimum={"PAS": mean, "ORA": 1.0},
+        maximum={"PAS": mean, "ORA": 0.0},
         nulls={"PAS": 0.0},
         rejects=0.0,
     )
@@ -346,6 +346,30 @@ def test_a_bound_leaves_out_rows_in_which_the_definition_gives_the_value(
     assert 0 < rows.len() < run.scan("dialogues").select("M5").collect()["M5"].drop_nulls().len()
     (found,) = check(run, CheckLimits(minimum={"M5": 0.0}))
     assert float(found.found) == pytest.approx(rows.mean(), rel=1e-5)
+
+
+def test_a_metric_on_several_scales_is_checked_scale_by_scale(
+    suite_runs: Mapping[str, Run],
+) -> None:
+    """W2 is of one user in condition C1, and of all members in the others."""
+    run = suite_runs["group_travel"]
+    rows = run.scan("dialogues").select("multi_user", "W2").drop_nulls("W2").collect()
+    means = dict(rows.group_by("multi_user").agg(pl.col("W2").mean()).iter_rows())
+    low, high = sorted(means.values())
+    found = check(run, CheckLimits(minimum={"W2": (low + high) / 2}))
+    assert [one.name for one in found] == [
+        "W2 (condition C1) at least",
+        "W2 (condition C2, C3, C4, C5) at least",
+    ]
+    assert [float(one.found) for one in found] == pytest.approx([means[False], means[True]], 1e-5)
+    assert {one.outcome for one in found} == {"passed", "failed"}
+
+
+def test_nothing_is_null_here_only_if_the_other_run_has_no_value(tmp_path: Path) -> None:
+    runs = [scored(tmp_path, name, ("1", skill, range(6))) for name, skill in (("a", 1), ("b", 0))]
+    limits = CheckLimits(drops={"semantic_similarity": 0.1}, missing=0)
+    (found,) = check(runs[1], limits, runs[0], unpaired=True)
+    assert (found.outcome, found.found) == ("failed", "no value")
 
 
 @pytest.mark.parametrize(("missing", "outcome"), [(1, "failed"), (2, "passed"), (0.1, "failed")])

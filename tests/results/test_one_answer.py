@@ -154,14 +154,11 @@ def test_two_runs_compare_by_their_summaries(run: Run) -> None:
 
 
 def test_a_check_is_of_the_mean_of_the_summary(run: Run) -> None:
-    rows = {row["metric"]: row for row in run.summary.filter(group="all").to_dicts()}
-    several = {id for id, row in rows.items() if row["interval_reason"] == "several_scales"}
     means = {
-        id: row["mean_all_rows" if id in several else "mean"]
-        for id, row in rows.items()
-        if id in run.suite.metric_by_id and row["mean_all_rows"] is not None
+        row["metric"]: row["mean"]
+        for row in run.summary.filter(group="all").drop_nulls("mean").to_dicts()
+        if row["metric"] in run.suite.metric_by_id
     }
-    means = {id: mean for id, mean in means.items() if mean is not None}
     at = check(run, CheckLimits(minimum=means, maximum=means))
     assert {one.outcome for one in at} == {"passed"}
     for one, (_, (_, mean)) in zip(at, product(range(2), means.items()), strict=True):

@@ -15,6 +15,7 @@ from fastscore.errors import UsageError
 from fastscore.results.repeats import pass_k
 from fastscore.results.show import show_summary
 from fastscore.suites import registry
+from tests.suites.memory_finance.tracing import dialog, turn
 
 REWARDS = Path(__file__).parent / "tau_bench" / "airline_gpt4o_rewards.jsonl"
 PUBLISHED = [0.420, 0.273, 0.220, 0.200]
@@ -159,6 +160,18 @@ def test_two_models_of_a_task_are_not_two_repeats(suite: Any) -> None:
     found = fastscore.pass_k(run, "trial", task="task", by="model")
     assert found.filter(group="m")["pass_k"].to_list() == [1.0] * 4
     assert found.filter(group="n")["pass_k"].to_list() == pytest.approx([0.75, 0.5, 0.25, 0])
+
+
+def test_lines_of_one_id_are_one_trial() -> None:
+    def line(task: str, trial: str, found: str) -> dict[str, Any]:
+        labels = {"scenario_type": task, "difficulty": trial, "dialog_id": task + trial}
+        return dialog(turn("依据", rubric=[found]), **labels)
+
+    # a passes both trials, b one of them; each trial has two lines, whose elements are merged
+    rows = [line("a", "x", "依据"), line("a", "y", "依据"), line("b", "x", "依据")] * 2
+    run = fastscore.score([*rows, *[line("b", "y", "没有")] * 2], "memory_finance")
+    found = fastscore.pass_k(run, "difficulty", task="scenario_type", metrics=["rubric_hit_rate"])
+    assert found["pass_k"].to_list() == pytest.approx([3 / 4, 1 / 2])
 
 
 @pytest.mark.usefixtures("suite")

@@ -191,6 +191,18 @@ def test_hedges_g_by_its_definition() -> None:
         assert scipy.stats.nct.cdf(d * scale, 7, centre) == pytest.approx(p, abs=1e-6)
 
 
+def test_hedges_g_of_pairs_counts_units_that_one_side_lacks() -> None:
+    a, b = Clusters(np.array([1.0, 2, 3, 0]), np.array([1.0, 1, 1, 0])), units(2, 4, 3, 5)
+    # values around the means 2 and 3.5, those of a times 4 / 3: 2/3, 2, 10/3 and 2
+    differences = [4 / 3, 2, -1 / 3, 3]  # their mean is 3.5 - 2, their squares add up to 212 / 36
+    assert np.mean(differences) == pytest.approx(1.5)
+    d = 1.5 / math.sqrt(212 / 36 / 3)
+    correction = math.sqrt(2 / 3) * math.gamma(1.5)
+    found = hedges_g(a, b, paired=True)
+    assert found is not None
+    assert found[0] == pytest.approx(correction * d)
+
+
 def test_hedges_g_of_two_units_is_refused() -> None:
     assert hedges_g(units(1.0, 2.0), units(50.0, 51.0), paired=False) is None
 
