@@ -45,7 +45,7 @@ def compiled(kernels: Iterable[Kernel], reporter: Reporter) -> Iterator[None]:
             if compiled.note:
                 reporter.note(compiled.note)
             for _ in range(compiled.done - done):
-                progress.advance({})
+                progress.advance({}, compiled.share)
             done = compiled.done
 
         asked = _requested(missing, listen)
@@ -157,7 +157,10 @@ def _named(function: types.FunctionType) -> Iterator[Any]:
         elif value is not None:
             yield value
     for module in modules:
-        if module.__name__.startswith("fastscore"):
+        if module.__name__.startswith("fastscore_"):
+            # which may import what it names at its first use
+            yield from (getattr(module, name, None) for name in names)
+        elif module.__name__.startswith("fastscore"):
             yield from (vars(module).get(name) for name in names)
 
 

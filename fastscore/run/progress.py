@@ -31,8 +31,11 @@ POLL_SECONDS = 0.5
 class StageProgress(Protocol):
     """Where a stage says what it has done."""
 
-    def advance(self, counts: Mapping[str, int]) -> None:
-        """One more task is done; `counts` (rows, texts, ...) add up to rates."""
+    def advance(self, counts: Mapping[str, int], share: float | None = None) -> None:
+        """One more task is done; `counts` (rows, texts, ...) add up to rates.
+
+        `share` is how much of the stage is done, if its tasks take times of other orders.
+        """
 
     def embedded(self, texts: int, cost: float, begun: int) -> None:
         """Count texts that a task has embedded before it is done."""
@@ -80,14 +83,16 @@ class _Counter:
     def __init__(self, name: str, total: int, texts: int | None = None) -> None:
         self.name, self.total, self.texts, self.done = name, total, texts, 0
         self.counts: dict[str, int] = {}
+        self.reached: float | None = None
         self.deaths = self.retries = 0
         self.ticked = self.begun = 0  # texts, of all tasks
         self.open_cost, self.open_begun = 0.0, 0  # of tasks that are not done
         self.started = time.monotonic()
         self.base: tuple[float, float] | None = None
 
-    def advance(self, counts: Mapping[str, int]) -> None:
+    def advance(self, counts: Mapping[str, int], share: float | None = None) -> None:
         self.done += 1
+        self.reached = share
         self.open_cost, self.open_begun = 0.0, 0
         for name, value in counts.items():
             self.counts[name] = self.counts.get(name, 0) + value
@@ -110,6 +115,8 @@ class _Counter:
 
     def share(self) -> float:
         """Return which share of the stage is done."""
+        if self.reached is not None:
+            return self.reached
         if self.texts is not None:
             done = self.counts.get("texts", 0) + self.open_cost
             return min(1.0, done / self.texts) if self.texts else 1.0
@@ -170,8 +177,8 @@ class _CalledStage(_Counter):
         self.call = call
         self._tell()
 
-    def advance(self, counts: Mapping[str, int]) -> None:
-        super().advance(counts)
+    def advance(self, counts: Mapping[str, int], share: float | None = None) -> None:
+        super().advance(counts, share)
         self._tell()
 
     def embedded(self, texts: int, cost: float, begun: int) -> None:
@@ -210,8 +217,8 @@ class _LineStage(_Counter):
         self.note, self.told = note, self.started
         self._telling = threading.Lock()
 
-    def advance(self, counts: Mapping[str, int]) -> None:
-        super().advance(counts)
+    def advance(self, counts: Mapping[str, int], share: float | None = None) -> None:
+        super().advance(counts, share)
         self.tell_if_due()
 
     def tell_if_due(self) -> None:
@@ -264,8 +271,8 @@ class _LiveStage(_Counter):
         self.bar_width = 24 if bars.console.width >= WIDE else 8
         self.task = bars.add_task(name, total=1.0, stage=self)
 
-    def advance(self, counts: Mapping[str, int]) -> None:
-        super().advance(counts)
+    def advance(self, counts: Mapping[str, int], share: float | None = None) -> None:
+        super().advance(counts, share)
         self.bars.update(self.task, completed=self.share())
 
     def embedded(self, texts: int, cost: float, begun: int) -> None:

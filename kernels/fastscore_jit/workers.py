@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,12 +44,15 @@ class Progress:
     ----------
     done, total
         Numbers of kernels compiled, and of kernels that were missing.
+    share
+        Share of the code that is compiled: half of the time is for one kernel in ten.
     note
         The reason for waiting; empty without one.
     """
 
     done: int
     total: int
+    share: float
     note: str = ""
 
 
@@ -119,11 +122,12 @@ class _Queue:
 
     def __init__(self, kernels: Iterable[Kernel], processes: int) -> None:
         self._open = {kernel: objects.reachable_functions(kernel) for kernel in kernels}
+        self.sizes = {name: size for each in self._open.values() for name, size in each.items()}
         self._compiled: list[set[Any]] = [set() for _ in range(processes)]
         self._lock = threading.Lock()
 
-    def take(self, process: int) -> Iterator[Kernel]:
-        """Yield the kernels that a process compiles.
+    def take(self, process: int) -> Iterator[tuple[Kernel, dict[Any, int]]]:
+        """Yield the kernels that a process compiles, and the functions of each.
 
         Large kernels come first, to keep the last ones short. Kernels whose functions this process
         has compiled are preferred over those whose functions another process has.
@@ -135,8 +139,9 @@ class _Queue:
                     return
                 others = set().union(*self._compiled) - own
                 kernel = max(self._open, key=lambda each: _priority(self._open[each], own, others))
-                own.update(self._open.pop(kernel))
-            yield kernel
+                functions = self._open.pop(kernel)
+                own.update(functions)
+            yield kernel, functions
 
 
 def _priority(functions: dict[Any, int], own: set[Any], others: set[Any]) -> int:
@@ -151,6 +156,7 @@ class _Compilation:
     def __init__(self, kernels: list[Kernel], listener: Listener) -> None:
         self._total, self._done, self._listener = len(kernels), 0, listener
         self._notifying = threading.Lock()
+        self._compiled_sizes: dict[Any, int] = {}
         self._processes = min(thread_count(None), self._total)
         self._open = _Queue(kernels, self._processes)
 
@@ -164,15 +170,19 @@ class _Compilation:
                 daemon=True,
             ).start()
 
-    def _notify(self, note: str = "", done: int = 0) -> None:
+    def _notify(self, note: str = "", compiled: Mapping[Any, int] | None = None) -> None:
         with self._notifying:
-            self._done += done
-            self._listener(Progress(self._done, self._total, note))
+            if compiled is not None:
+                self._done += 1
+                self._compiled_sizes.update(compiled)
+            # what two processes compile twice is done once: close to how long it takes
+            share = sum(self._compiled_sizes.values()) / max(sum(self._open.sizes.values()), 1)
+            self._listener(Progress(self._done, self._total, share, note))
 
     def _run_worker(self, number: int) -> None:
         with tempfile.TemporaryFile("w+") as errors:
             worker = None
-            for kernel in self._open.take(number):
+            for kernel, functions in self._open.take(number):
                 try:
                     if worker is None or worker.poll() is not None:
                         worker = _started_worker(errors.fileno())
@@ -184,7 +194,7 @@ class _Compilation:
                         f"{kernel.identity} was not compiled: {error}\n{tail}"
                     )
                 # notify the listener before any waiting thread continues
-                self._notify(done=1)
+                self._notify(compiled=functions)
                 with _lock:
                     future = _requested[kernel.identity]
                     if failure is not None:

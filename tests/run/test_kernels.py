@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -56,7 +57,7 @@ class Told:
     def __exit__(self, *error):
         return None
 
-    def advance(self, counts):
+    def advance(self, counts, share=None):
         assert not counts
         self.done += 1
 
@@ -104,6 +105,29 @@ def test_missing_kernels_are_a_stage_of_their_own(tmp_path):
     assert first == "compiling 1 kernel for this processor, once"
     assert body == "body"
     assert last.startswith("compile: 1/1 tasks")
+
+
+def test_the_time_left_is_that_of_the_code_that_is_left(tmp_path):
+    """Of four kernels one has nearly all code, and takes nearly all time."""
+    program = (
+        "from fastscore_jit.workers import request\n"
+        "from fastscore_kernels import ids, levenshtein\n"
+        "told = []\n"
+        "kernels = [ids._find, ids._distinct, ids._bucket_starts, levenshtein.long_distances]\n"
+        "for each in request(kernels, told.append): each.result()\n"
+        "print(*((each.done, each.share) for each in told))"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "FASTSCORE_CACHE": str(tmp_path), "FASTSCORE_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    shares = dict(re.findall(r"\((\d), ([\d.]+)\)", run.stdout))
+    assert float(shares["0"]) == 0.0
+    assert 0.75 < float(shares["1"]) < float(shares["2"]) < float(shares["3"]) < 1.0
+    assert float(shares["4"]) == 1.0
 
 
 def test_nothing_is_said_where_nothing_is_missing():
