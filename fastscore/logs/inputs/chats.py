@@ -99,10 +99,12 @@ def chat_rows(document: Any, chat: Chat, name: str) -> list[Any]:
         # a dialogue of a row needs no name, unless several share the row
         is_named = chat.native.dialogue_key or len(found) > 1 or len(each) > 1
         beside = _beside(dialogue, document, key, chat, own if is_named else None)
+        keys = (chat.rows.id, *chat.native.column(chat.rows.id).keys)
         for suffix, turns in each:
             named = dict(beside)
-            if suffix and named.get(chat.rows.id) is not None:
-                named[chat.rows.id] = f"{named[chat.rows.id]}:{suffix}"
+            key = next((key for key in keys if named.get(key) is not None), None)
+            if suffix and key is not None:
+                named[key] = f"{_spelled(named[key])}:{suffix}"
             rows += _rows_of(named, turns, chat)
     return rows
 
@@ -393,9 +395,9 @@ def _values(dialogue: Any, path: str) -> list[Any]:
         value = value_at(dialogue, path)
         return [] if value is None else [value]
     elements = json_of(value_at(dialogue, array))
-    listed = [e for e in elements if isinstance(e, dict)] if isinstance(elements, list) else []
-    if all(isinstance(element.get("index"), int) for element in listed):
-        listed.sort(key=itemgetter("index"))
+    listed = elements if isinstance(elements, list) else []
+    if all(isinstance(each, dict) and isinstance(each.get("index"), int) for each in listed):
+        listed = sorted(listed, key=itemgetter("index"))
     found = (value_at(element, inner.removeprefix(".")) for element in listed)
     return [value for value in found if value is not None]
 

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
@@ -82,20 +82,33 @@ def first_at(value: Any, paths: Sequence[str]) -> Any:
     return None
 
 
-def order_of(value: Any) -> tuple[int, float | str]:
+def scalars_of(value: Any, deepest: int, path: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield the texts, numbers and truth values in objects, with their paths."""
+    if isinstance(value, dict) and deepest:
+        for key, inside in value.items():
+            yield from scalars_of(inside, deepest - 1, f"{path}.{key}" if path else key)
+    elif isinstance(value, str | int | float) and path:
+        yield path, value
+
+
+NO_ORDER, OF_NUMBER, OF_DATE = range(3)
+"""What `order_of` takes a value for."""
+
+
+def order_of(value: Any) -> tuple[int, float]:
     """Return what a time or a number is sorted by; what is neither comes first."""
     if isinstance(value, dict) and len(value) == 1:
         value = next(iter(value.values()))  # {"$date": ...}
-    if isinstance(value, bool) or value is None:
-        return 0, 0.0
-    if isinstance(value, int | float):
-        return 1, float(value)
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return OF_NUMBER, float(value)
+    if not isinstance(value, str):
+        return NO_ORDER, 0.0
     with suppress(ValueError):
-        return 1, float(value)
-    with suppress(ValueError, TypeError):
+        return OF_NUMBER, float(value)
+    with suppress(ValueError):
         moment = datetime.fromisoformat(value.replace("/", "-"))
-        return 2, (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
-    return 0, 0.0
+        return OF_DATE, (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+    return NO_ORDER, 0.0
 
 
 def json_of(value: Any) -> Any:

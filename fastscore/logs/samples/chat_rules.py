@@ -21,7 +21,17 @@ from fastscore.logs.inputs.chats import (
     threads,
 )
 from fastscore.logs.inputs.column_map import LEFT_OUT, REPLY, own_layout, role_words
-from fastscore.logs.inputs.document_values import first_at, json_of, order_of, text_of, value_at
+from fastscore.logs.inputs.document_values import (
+    NO_ORDER,
+    OF_DATE,
+    OF_NUMBER,
+    first_at,
+    json_of,
+    order_of,
+    scalars_of,
+    text_of,
+    value_at,
+)
 from fastscore.logs.inputs.found_keys import (
     MOST_ROWS_SAMPLED,
     ROWS_SAMPLED,
@@ -35,7 +45,7 @@ from fastscore.suites.chats import ANY_OTHER, ASSISTANT_ROLE, SYSTEM_ROLE, USER_
 from fastscore.suites.declarations import Source
 from fastscore.wording import Flag, column_flag, layout_flag, typed, value_flag
 
-_DEEPEST = 4
+_DEEPEST, _DEEPEST_ORDER = 4, 2
 _SHOWN_CHARACTERS = 40
 _FEWEST_REPEATED, _MANY_REPEATED = 2, 4
 """How many turns dialogues share that one continues, with a key of both and without one."""
@@ -49,7 +59,15 @@ _STEP = re.compile(
     r"(turn|step|utterance)([_ ]?id)?|(turn|message|step)(Index|Idx|Number)",
     re.IGNORECASE,
 )
+_YEAR_2000, _YEAR_2100, _SPAN = 946_684_800, 4_102_444_800, 366 * 86_400
+_UNITS = (10**9, 10**6, 10**3, 1)
+"""How many units a second has in which times are counted, the smallest unit first."""
+_FEWEST_STEPS = 3
+_DATE_OF_MONGO = ".$date"
 _OF_PYTHON = re.compile(r"\s*(\[\s*)?[\[{(]\s*'")
+_PARENT = re.compile(
+    r"parent([_ -]?(message|msg|turn|node))?([_ -]?(u?u?id))?|parent\w*(Id|ID|Uuid)", re.I
+)
 _SLACK = {"type", "user", "text", "ts"}
 """The keys of messages in Slack's exports."""
 _SESSION = re.compile(
@@ -93,9 +111,11 @@ def sampled_dialogues(records: Iterable[Record], source: Source) -> list[Sampled
         native = source.chat.native if source.chat else source
         id_column = source.chat_rows.id if source.chat_rows else ""
         others = [native.column(key).keys for key in native.dialogue_key if key != id_column]
+        labels = [layout.model] if layout.model else []
         for record in records:
-            name = tuple(str(first_at(record, paths)) for paths in (*layout.id, *others))
-            dialogue = by_name.setdefault(name, SampledDialogue(record, name=":".join(name)))
+            found_at = (first_at(record, paths) for paths in (*layout.id, *others, *labels))
+            names = tuple(str(each) for each in found_at if each is not None)
+            dialogue = by_name.setdefault(names, SampledDialogue(record, name=":".join(names)))
             dialogue.turns.append(row_turn(record, layout))
         return list(by_name.values())
     for record in records:
@@ -132,7 +152,7 @@ def chat_error(file: str, source: Source, records: Iterable[Record]) -> Unmapped
     records = islice(records, MOST_ROWS_SAMPLED if layout.is_row_per_turn else ROWS_SAMPLED)
     sample = _Sample(file, source, layout, sampled_dialogues(records, source))
     # a suite's own rows say by themselves what they are
-    rules = RULES if source.chat else (_falling_order,)
+    rules = RULES if source.chat else (_restarts, _falling_order)
     return next((error for rule in rules if (error := rule(sample)) is not None), None)
 
 
@@ -214,7 +234,7 @@ def _values_beside(
             each = f"{at}[]." if isinstance(inside, list) else f"{at}."
             yield from _values_beside(first, layout, each, depth + 1)
         elif is_of_reply(at) and isinstance(first, str) and first.strip():
-            yield at, first
+            yield f"{at}[]" if isinstance(inside, list) else at, first
 
 
 def _message(value: Record) -> Any:
@@ -298,13 +318,10 @@ def _falling_order(sample: _Sample) -> UnmappedLogError | None:
     if sample.layout.sort_by:
         return None
     for dialogue in sample.dialogues:
-        key = _order_key(dialogue.turns)
-        if key is None:
-            continue
-        values = [value_at(turn.found, key) for turn in dialogue.turns]
-        fall = next(((a, b) for a, b in pairwise(values) if order_of(b) < order_of(a)), None)
+        fall = _fall(dialogue.turns)
         if fall is not None:
-            before, after = (cut(repr(value), _SHOWN_CHARACTERS) for value in fall)
+            key, *values = fall
+            before, after = (cut(repr(value), _SHOWN_CHARACTERS) for value in values)
             named = f" {dialogue.name}" if dialogue.name is not None else ""
             return UnmappedLogError(
                 f"{sample.file}: the turns of dialogue{named} are not in order: {key} is {after} "
@@ -315,18 +332,56 @@ def _falling_order(sample: _Sample) -> UnmappedLogError | None:
     return None
 
 
-def _order_key(turns: Sequence[Turn]) -> str | None:
-    """Return the key of turns that says when they were, else the one that numbers them."""
+def _fall(turns: Sequence[Turn]) -> tuple[str, Any, Any] | None:
+    """Return a key that says the order of turns, and two values of it that fall; None without any.
+
+    Times count before steps, and one that never falls proves the order.
+    """
     if len(turns) <= 1:
         return None
-    keys = [key for key in turns[0].found if all(key in turn.found for turn in turns)]
-    for called in (_TIME, _STEP):
-        for key in keys:
-            if called.fullmatch(key):
-                kinds = {order_of(turn.found[key])[0] for turn in turns}
-                if len(kinds) == 1 and kinds != {0}:
-                    return key
+    firsts = scalars_of(turns[0].found, _DEEPEST_ORDER)
+    values = {key: [value_at(turn.found, key) for turn in turns] for key, _ in firsts}
+    for says_order in (_are_times, _are_steps):
+        falls = []
+        for key, found in values.items():
+            if says_order(key.removesuffix(_DATE_OF_MONGO).rpartition(".")[2], found):
+                pairs = pairwise(found)
+                fall = next(((a, b) for a, b in pairs if order_of(b) < order_of(a)), None)
+                if fall is None:
+                    return None
+                falls.append((key, *fall))
+        if falls:
+            return falls[0]
     return None
+
+
+def _are_times(name: str, values: Sequence[Any]) -> bool:
+    """Tell whether values are times: by their key, or by themselves if no two are the same."""
+    orders = [order_of(value) for value in values]
+    kinds = {kind for kind, _ in orders}
+    if len(kinds) > 1 or kinds == {NO_ORDER}:
+        return False
+    if _TIME.fullmatch(name):
+        return True
+    if len({*orders}) < len(orders):
+        return False
+    if kinds == {OF_DATE}:
+        return True
+    least, most = min(orders)[1], max(orders)[1]
+    unit = next((each for each in _UNITS if _YEAR_2000 * each <= least), None)
+    return unit is not None and most < _YEAR_2100 * unit and most - least < _SPAN * unit
+
+
+def _are_steps(name: str, values: Sequence[Any]) -> bool:
+    """Tell whether values number turns: by their key, or as they are all numbers from 0 or 1 on."""
+    orders = [order_of(value) for value in values]
+    if {kind for kind, _ in orders} != {OF_NUMBER}:
+        return False
+    numbers = sorted(number for _, number in orders)
+    counts = [float(number) for number in range(len(numbers))]
+    return bool(_STEP.fullmatch(name)) or (
+        len(numbers) >= _FEWEST_STEPS and numbers in (counts, [number + 1 for number in counts])
+    )
 
 
 def _repeated_beginnings(sample: _Sample) -> UnmappedLogError | None:
@@ -352,30 +407,95 @@ def _repeated_beginnings(sample: _Sample) -> UnmappedLogError | None:
         f"{sample.file}: {beginnings.total():,} of the first "
         f"{counted(len(sample.dialogues), 'dialogues')} are beginnings of a longer one{same}: "
         "their turns would count several times.",
-        [Flag("dialogue", (key or "KEY",))],
+        [Flag("dialogue", (key,))] if key else [],
+        unless="Keep the longest of each, or name the key of their session: "
+        f"{typed([Flag('dialogue', ('KEY',))])}.",
     )
+
+
+def _branches(sample: _Sample) -> UnmappedLogError | None:
+    """Refuse lists of turns in which several follow the same one."""
+    if sample.layout.parent or sample.layout.replies or sample.layout.is_row_per_turn:
+        return None
+    for dialogue in sample.dialogues:
+        for key, _ in scalars_of(dialogue.turns[0].found, 1):
+            above = [str(turn.found.get(key)) for turn in dialogue.turns]
+            several = [name for name, count in Counter(above).items() if count > 1]
+            if _PARENT.fullmatch(key) and _are_ids(several, dialogue.turns, key):
+                return UnmappedLogError(
+                    f"{sample.file}: the turns of a dialogue are no line but a tree: {key} is "
+                    f"{several[0]!r} in {above.count(several[0]):,} of them.",
+                    [],
+                    unless="Write each path from the first turn to a last one as a dialogue.",
+                )
+    return None
+
+
+def _are_ids(names: Sequence[str], turns: Sequence[Turn], but: str) -> bool:
+    """Tell whether other turns have such ids, in a key in which no two are the same."""
+    for key in turns[0].found if names else ():
+        ids = [str(turn.found.get(key)) for turn in turns]
+        if key != but and len({*ids}) == len(ids) and {*names} & {*ids}:
+            return True
+    return False
+
+
+def _restarts(sample: _Sample) -> UnmappedLogError | None:
+    """Refuse rows of one dialogue that begin again where another key has another value."""
+    rows = sample.source.chat_rows
+    if rows is None or not sample.layout.is_row_per_turn:
+        return None
+    read = {*sample.layout.speaker, *sample.layout.text}
+    for dialogue in sample.dialogues:
+        turns = dialogue.turns
+        first = (turns[0].role, turns[0].text)
+        begins = [place for place, turn in enumerate(turns) if (turn.role, turn.text) == first]
+        for key in turns[0].found if len(begins) > 1 else ():
+            values = [turn.found.get(key) for turn in turns]
+            changes = [n for n, (one, other) in enumerate(pairwise(values), 1) if one != other]
+            if key not in read and [0, *changes] == begins:
+                return UnmappedLogError(
+                    f"{sample.file}: dialogue {dialogue.name} begins again where {key} is "
+                    f"{values[begins[1]]!r} after {values[0]!r}: these are several dialogues.",
+                    [column_flag(rows.model, key)] if rows.model else [],
+                    unless="Give them ids of their own, or write a file for each.",
+                )
+    return None
+
+
+def _named_pairs(sample: _Sample) -> UnmappedLogError | None:
+    """Refuse pairs whose first texts are the names of speakers, not what users say."""
+    rows = sample.source.chat_rows
+    if rows is None or sample.layout.speaker:
+        return None
+    for dialogue in sample.dialogues:
+        firsts = [turn.text for turn in dialogue.turns[::2] if isinstance(turn.text, str)]
+        roles = {*role_meanings({*firsts}).values()}
+        is_pair = len(firsts) > 1 and not any(turn.found for turn in dialogue.turns)
+        if is_pair and ({USER_ROLE, ASSISTANT_ROLE} <= roles or 2 * len({*firsts}) <= len(firsts)):
+            return UnmappedLogError(
+                f"{sample.file}: the first texts of pairs are {', '.join(sorted({*firsts}))!r}: "
+                "these are speakers, and the second texts are what they say.",
+                [column_flag(rows.speaker, "0"), column_flag(rows.text, "1")],
+            )
+    return None
 
 
 def _shared_key(one: Any, other: Any) -> str | None:
     """Return the key that is called as names of sessions are, and has one value in both."""
-    for path, value in _scalars(one):
+    for path, value in scalars_of(one, _DEEPEST):
         if _SESSION.search(path) and value_at(other, path) == value:
             return path
     return None
-
-
-def _scalars(value: Any, path: str = "", depth: int = 0) -> Iterator[tuple[str, Any]]:
-    if isinstance(value, dict) and depth < _DEEPEST:
-        for key, inside in value.items():
-            yield from _scalars(inside, f"{path}.{key}" if path else key, depth + 1)
-    elif isinstance(value, str | int) and path:
-        yield path, value
 
 
 RULES = (
     _unread_reply,
     _unnamed_words,
     _replying_system,
+    _named_pairs,
+    _branches,
+    _restarts,
     _falling_order,
     _repeated_beginnings,
 )
@@ -446,6 +566,24 @@ def first_unread(records: Sequence[Record], source: Source) -> str:
     sample = _Sample("", source, layout, sampled_dialogues(records, source))
     found = (unread_reply(each, layout, sample.role_of) for each in sample.dialogues)
     return next((path for path in found if path), "")
+
+
+def count_turns(records: Sequence[Record], source: Source) -> tuple[int, int]:
+    """Count the turns in records whose speakers are known, and those whose words are not named."""
+    chat = source.chat
+    if chat is None:
+        return 0, 0
+    named = role_words(chat.layout, chat.rows)
+    n_known = n_unnamed = 0
+    for dialogue in sampled_dialogues(records, source):
+        words = {str(turn.role) for turn in dialogue.turns}
+        roles = role_meanings(words) | dict(chat.layout.roles)
+        known = {word for word in words if roles.get(word, word) in dict(chat.rows.words)}
+        for turn in dialogue.turns:
+            if turn.text is not None and named.get(str(turn.role)) != LEFT_OUT:
+                n_known += str(turn.role) in known
+                n_unnamed += str(turn.role) not in named
+    return n_known, n_unnamed
 
 
 def reads_alike(one: Source, other: Source, records: Sequence[Record]) -> bool:

@@ -9,7 +9,7 @@ from operator import attrgetter
 from typing import Any
 
 from fastscore.errors import UnmappedLogError
-from fastscore.logs.inputs.chats import BARE, counted_rows, is_array_of_turns
+from fastscore.logs.inputs.chats import BARE, is_array_of_turns
 from fastscore.logs.inputs.column_map import EACH, NO_MAP, REPLY, ColumnMap, map_source
 from fastscore.logs.inputs.files import STDIN, InputFile
 from fastscore.logs.inputs.found_keys import (
@@ -23,7 +23,7 @@ from fastscore.logs.inputs.found_keys import (
     nearest_key,
 )
 from fastscore.logs.inputs.layout import layout_names, load_layout
-from fastscore.logs.samples.chat_rules import first_unread, has_keys_of, reads_alike
+from fastscore.logs.samples.chat_rules import count_turns, first_unread, has_keys_of, reads_alike
 from fastscore.logs.samples.column_samples import (
     FileSample,
     Known,
@@ -209,12 +209,12 @@ def _layouts_of(records: Sequence[Record], suite: str, source: Source) -> Iterat
         if unread:
             columns = layout.of(suite) | ColumnMap(((REPLY, unread),))
             mapped = map_source(source, columns)
-        n_known, n_unknown = _count_turns(own, mapped)
+        n_known, n_unnamed = count_turns(own, mapped)
         if not n_known:
             continue
         steps = (*chat.turns, *chat.id, chat.speaker, chat.text, chat.dialogues)
         is_of_texts = not chat.speaker and not chat.text
-        rank = (n_unknown, not is_of_texts, not is_compiled, sum(map(len, steps)), name)
+        rank = (n_unnamed, not is_of_texts, not is_compiled, sum(map(len, steps)), name)
         yield _Fit(name, mapped, unread, "" not in chat.dialogues, rank)
 
 
@@ -241,24 +241,6 @@ def row_per_turn(files: Sequence[InputFile], suite: str, source: Source) -> Colu
         for record in records
     )
     return load_layout(ROW_PER_TURN).of(suite) if is_turns else NO_MAP
-
-
-def _count_turns(records: Sequence[Record], source: Source) -> tuple[int, int]:
-    """Count the turns in records whose speakers are known, and those of others."""
-    chat = source.chat
-    if chat is None:
-        return 0, 0
-    words = {word for _, word in chat.rows.words}
-    are_known: Counter[bool] = Counter()
-    for record in records:
-        for row in counted_rows(record, source):
-            turns = row.get(chat.rows.array) if chat.rows.array else [row]
-            are_known.update(
-                turn.get(chat.rows.speaker) in words
-                for turn in (turns if isinstance(turns, list) else ())
-                if isinstance(turn, dict) and turn.get(chat.rows.text) is not None
-            )
-    return are_known[True], are_known[False]
 
 
 def _item_flags(

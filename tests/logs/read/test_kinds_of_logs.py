@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import re
 import warnings
 from pathlib import Path
 from typing import Any
@@ -220,16 +221,94 @@ def test_rows_that_run_backwards_are_sorted_or_refused(
 WORDS = ["--value", "speaker:user=USER", "--value", "speaker:assistant=SYSTEM"]
 
 
-@pytest.mark.parametrize("keys", [("created_at", 0), ("turn", 1), ("timestamp_ms", 1700000000000)])
+@pytest.mark.parametrize(
+    ("key", "values"),
+    [
+        ("created_at", range(6)),
+        ("turn", range(1, 7)),
+        ("timestamp_ms", range(1_700_000_000_000, 1_700_000_000_006)),
+        # by other names, times and the numbers of turns tell what they are
+        ("sentOn", [f"2025-01-01T00:0{place}:00Z" for place in range(6)]),
+        ("when", range(1_700_000_000, 1_700_000_006)),
+        ("nr", range(6)),
+        ("meta.at", [f"2025-01-0{place}" for place in range(1, 7)]),
+        ("time.$date", [f"2025-01-0{place}" for place in range(1, 7)]),
+    ],
+)
 def test_messages_that_run_backwards_are_sorted(
-    keys: tuple[str, int], options: Any, tmp_path: Path
+    key: str, values: Any, options: Any, tmp_path: Path
 ) -> None:
-    key, first = keys
-    turns = [{**turn, key: first + place} for place, turn in enumerate(chat())]
+    outer, dot, inner = key.partition(".")
+    turns = [
+        {**turn, outer: {inner: value} if dot else value}
+        for turn, value in zip(chat(), values, strict=True)
+    ]
     path = write(tmp_path / "log.jsonl", [{"messages": turns[::-1]}])
-    with pytest.raises(InputError, match=f"not in order: {key} is"):
+    with pytest.raises(InputError, match=rf"not in order: {re.escape(key)} is"):
         pairs(path, options, layout="openai")
     assert pairs(path, options, layout="openai", sort_by=key) == PAIRS
+
+
+@pytest.mark.parametrize(
+    "beside",
+    [
+        {"likes": [3, 1, 2, 9, 4, 7]},  # numbers that are no count
+        {"user_id": [1_700_000_001, 1_700_000_000] * 3},  # two in turn
+        {"born": ["2001-02-03", "1990-01-01"] * 3},
+        {"edited": [f"2025-01-0{place}" for place in range(9, 3, -1)], "sent_at": range(6)},
+    ],
+)
+def test_what_falls_by_chance_is_no_order(beside: Any, options: Any, tmp_path: Path) -> None:
+    turns = [
+        turn | {key: values[place] for key, values in beside.items()}
+        for place, turn in enumerate(chat())
+    ]
+    path = write(tmp_path / "log.jsonl", [{"messages": turns}])
+    assert pairs(path, options, layout="openai") == PAIRS
+
+
+def test_turns_that_are_a_tree_are_refused(options: Any, tmp_path: Path) -> None:
+    """LibreChat lists the messages of all branches, each with the one before it."""
+    turns = [
+        {**turn, "messageId": str(place), "parentMessageId": str(place - 1)}
+        for place, turn in enumerate(chat(2))
+    ]
+    path = write(tmp_path / "log.jsonl", [{"messages": turns}])
+    assert pairs(path, options, layout="openai") == PAIRS[:2]
+    again = {**turns[1], "messageId": "9", "content": "Watch Her."}
+    path = write(path, [{"messages": [*turns[:2], again, *turns[2:]]}])
+    for suite in (options, "guest_simulation"):
+        with pytest.raises(InputError, match="a tree: parentMessageId is '0' in 2 of them"):
+            fastscore.score(path, suite, embedder=None, layout="openai")
+
+
+def test_pairs_of_a_speaker_and_a_text_are_no_pairs_of_texts(options: Any, tmp_path: Path) -> None:
+    turns = [[turn["role"], turn["content"]] for turn in chat(assistant="bot")]
+    path = write(tmp_path / "log.jsonl", [{"id": "d", "conversation": turns}])
+    with pytest.raises(InputError, match="the first texts of pairs are 'bot, user'") as error:
+        pairs(path, options, layout="pairs")
+    assert 'columns={"speaker": "0", "text": "1"}' in str(error.value)
+    assert pairs(path, options, **reading(proposed(path))) == PAIRS
+
+
+@pytest.mark.parametrize("key", ["policy", "agent_name"])
+def test_rows_that_begin_again_are_several_dialogues(
+    key: str, options: Any, tmp_path: Path
+) -> None:
+    rows = [
+        {"conversation_id": "c", **turn, key: name}
+        for name in ("a", "b")
+        for turn in chat(speaker="speaker", text="text", user="USER", assistant="SYSTEM")
+    ]
+    path = write(tmp_path / "log.jsonl", rows)
+    with pytest.raises(InputError, match=f"begins again where {key} is 'b' after 'a'"):
+        fastscore.score(path, "guest_simulation", **reading(GUEST))
+    run = fastscore.score(path, options, embedder=None, **reading(proposed(path)))
+    assert run.tables["dialogues"].height == 2
+    assert run.tables["turns"].height == 2 * len(PAIRS)
+
+
+GUEST = ["--column", "role=speaker", "--column", "content=text", "--value", "role:USER=guest"]
 
 
 def test_traces_that_repeat_the_turns_before_are_joined(options: Any, tmp_path: Path) -> None:
@@ -262,6 +341,43 @@ def test_candidates_are_dialogues_by_their_index(options: Any, tmp_path: Path) -
     run = fastscore.score(path, options, embedder=None, layout="openai-batch")
     assert run.tables["turns"]["system_text"].to_list() == ["No. 0", "No. 1"]
     assert run.tables["dialogues"].height == 2
+
+
+def test_candidates_in_a_list_of_texts_are_dialogues(options: Any, tmp_path: Path) -> None:
+    row = {"id": "d", "messages": chat()[:-1], "completions": ["No. 0", "No. 1"]}
+    path = write(tmp_path / "log.jsonl", [row])
+    run = fastscore.score(path, options, embedder=None, **reading(proposed(path)))
+    assert run.tables["turns"]["system_text"].to_list() == [
+        text for number in ("No. 0", "No. 1") for text in (*REPLIES[:-1], number)
+    ]
+    assert run.tables["dialogues"]["session_id"].to_list() == ["d:1", "d:2"]
+    assert not any("repeat" in note for note in run.notes)
+
+
+def test_histories_without_a_session_are_asked_for(options: Any, tmp_path: Path) -> None:
+    """No command has a placeholder that scores each beginning."""
+    path = write(tmp_path / "log.jsonl", [{"messages": chat(n)} for n in (2, 3)])
+    with pytest.raises(InputError, match="1 of the first 2 dialogues are beginnings") as error:
+        pairs(path, options, layout="openai")
+    assert "Keep the longest of each" in str(error.value)
+    assert not proposed(path)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        {"user": "Customer", "assistant": "Agent"},
+        {"user": "visitor", "assistant": "representative"},
+    ],
+)
+def test_rows_in_other_words_are_rows_of_turns(
+    words: dict[str, str], options: Any, tmp_path: Path
+) -> None:
+    rows = [{"session_id": "s", **turn} for turn in chat(3, "sender", "message", **words)]
+    path = write(tmp_path / "log.jsonl", rows)
+    flags = proposed(path)
+    assert flags[:2] == ["--layout", "turns"]
+    assert pairs(path, options, **reading(flags)) == PAIRS
 
 
 def test_thoughts_are_counted_or_left_out(options: Any, tmp_path: Path) -> None:
