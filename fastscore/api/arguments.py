@@ -34,20 +34,7 @@ TableName = Literal[
 def named_options(
     suite: Any, source: Any = None, call: str = "score"
 ) -> tuple[str, dict[str, Any]]:
-    """Return a suite's name and its options by name.
-
-    Parameters
-    ----------
-    suite
-        A suite, its name, or its options.
-    source, call
-        The first argument, in case both are swapped, and the function that was called.
-
-    Raises
-    ------
-    UsageError
-        `suite` is not a suite, or `source` is one.
-    """
+    """Return a suite's name and its options by name."""
     if _is_suite(suite):
         if isinstance(suite, str | Suite):
             return str(getattr(suite, "name", suite)), {}
@@ -86,13 +73,7 @@ def check_mapping(name: str, value: object, example: Mapping[str, Any]) -> None:
 
 
 def given_embedder(embedder: Any, precision: str, device: str) -> dict[str, Any]:
-    """Return what a run is asked for: the embedder, its precision and its device.
-
-    Raises
-    ------
-    UsageError
-        It is neither a name, a folder, an `Embedder` nor a function.
-    """
+    """Return what a run is asked for: the embedder, its precision and its device."""
     given = {"embedder": embedder, "precision": precision, "device": device}
     if embedder is None or (isinstance(embedder, str) and embedder == NO_EMBEDDER):
         return given | {"embedder": None}

@@ -111,13 +111,7 @@ def _inputs(inspection: Inspection, paths: Sequence[str]) -> list[str]:
 
 
 def layout_of(inspection: Inspection, suite: str) -> str:
-    """Return the layout by which a suite reads the most files, as TOML.
-
-    Raises
-    ------
-    UsageError
-        The suite reads none of the files.
-    """
+    """Return the layout by which a suite reads the most files, as TOML."""
     fits = [fit for each in inspection.files for fit in each.fits if fit.suite == suite]
     if not fits:
         known = dict.fromkeys(fit.suite for each in inspection.files for fit in each.fits)
@@ -394,13 +388,7 @@ def _fault(rejects: pl.DataFrame) -> str:
 
 @contextmanager
 def fitting_suite_named(config: RunConfig) -> Iterator[None]:
-    """Name the suite that reads the logs as they are, if the run's own suite cannot.
-
-    Raises
-    ------
-    UnmappedLogError
-        That of the body; its hint is the command for the other suite.
-    """
+    """Name the suite that reads the logs as they are, if the run's own suite cannot."""
     try:
         yield
     except UnmappedLogError as error:

@@ -407,13 +407,7 @@ class Diagnosis:
 
 
 def examine(*, warm: bool) -> Iterator[Diagnosis]:
-    """Look at the installation, one finding after the other.
-
-    Parameters
-    ----------
-    warm
-        Compile every kernel now, so that no later run has to.
-    """
+    """Look at the installation, one finding after the other."""
     yield Diagnosis(
         "fastscore",
         True,

@@ -71,15 +71,7 @@ def is_remote(path: str) -> bool:
 
 
 def look_up(url: str, *, again: bool = False) -> Object | None:
-    """Return an object, None if there is none. The answer is cached until the next look-up.
-
-    Raises
-    ------
-    UsageError
-        The address is not valid, or the library of object stores is not installed.
-    InputError
-        The store cannot be reached, or denies access.
-    """
+    """Return an object, None if there is none. The answer is cached until the next look-up."""
     if again or url not in _known:
         found = _look_up_hub(url) if url.startswith(hub_datasets.SCHEME) else _look_up(url)
         if found is None:
@@ -109,13 +101,7 @@ def _look_up_hub(url: str) -> Object | None:
 
 
 def list_objects(url: str) -> list[Object]:
-    """List the objects below an address, or matching a glob, sorted by name, without hidden ones.
-
-    Raises
-    ------
-    UsageError, InputError
-        As `look_up`, or the store cannot be listed.
-    """
+    """List the objects below an address, or matching a glob, by name, without hidden ones."""
     if url.startswith(hub_datasets.SCHEME):
         place = hub_datasets.find_place(url)
         root, key = place.root, place.path
@@ -154,26 +140,14 @@ def _list_store(url: str, prefix: str) -> list[tuple[str, int, str]]:
 
 
 def fetch(objects: Iterable[Object]) -> list[str]:
-    """Download whole objects to the cache, several at once, unless cached; return the paths.
-
-    Raises
-    ------
-    InputError
-        An object cannot be read, or has changed since it was listed.
-    """
+    """Download whole objects to the cache, several at once, unless cached; return the paths."""
     # not the pool of ranges, for which each task waits
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         return list(pool.map(_fetched, objects))
 
 
 def size_of(path: str) -> int:
-    """Return the size of a file or an object in bytes.
-
-    Raises
-    ------
-    OSError
-        There is no such file or object.
-    """
+    """Return the size of a file or an object in bytes."""
     return _found(path).size if is_remote(path) else os.stat(path).st_size
 
 
@@ -362,13 +336,7 @@ def _download(object: Object, path: Path) -> None:
 
 
 def split_url(url: str) -> tuple[str, str]:
-    """Split an address into its store and the object's key.
-
-    Raises
-    ------
-    UsageError
-        It contains no store, or contains credentials or a query.
-    """
+    """Split an address into its store and the object's key."""
     scheme, _, rest = url.partition("://")
     root, _, key = rest.partition("/")
     if not root or "@" in root or (scheme in _WITHOUT_LIST and ("?" in key or "#" in key)):
@@ -387,15 +355,7 @@ def _place(url: str) -> tuple[Any, str]:
 
 @cache
 def open_bucket(root: str) -> Any:
-    """Open the store of a bucket, once in a process.
-
-    Raises
-    ------
-    UsageError
-        The library of object stores is not installed.
-    InputError
-        The store cannot be opened.
-    """
+    """Open the store of a bucket, once in a process."""
     allowed = os.environ.get("AWS_ALLOW_HTTP", "").lower() in ("1", "true", "yes", "on")
     is_plain = root.startswith("http://") or (root.startswith("s3://") and allowed)
     options = {"allow_http": True} if is_plain else {}
@@ -406,13 +366,7 @@ def open_bucket(root: str) -> Any:
 
 
 def obstore() -> Any:
-    """Import the library of object stores.
-
-    Raises
-    ------
-    UsageError
-        It is not installed.
-    """
+    """Import the library of object stores."""
     return load("obstore", _PURPOSE)
 
 
@@ -463,17 +417,7 @@ _UNREACHABLE = ("kind: Connect", "kind: Timeout")
 
 
 def refusal(url: str, error: Exception, doing: str) -> str | None:
-    """Return why a store refuses a request, or None if it gives no usable answer.
-
-    Parameters
-    ----------
-    url
-        An address in the store.
-    error
-        The exception.
-    doing
-        ``read``, ``list``, ``open``, ``write`` or ``delete``.
-    """
+    """Return why a store refuses a request, or None if it gives no usable answer."""
     answer = str(error)
     for marks, words in _WORDS:
         if any(mark in answer for mark in marks):
@@ -498,15 +442,7 @@ def store_error(
 
 @contextmanager
 def errors_named(url: str, doing: str) -> Iterator[None]:
-    """Raise errors of a store as one sentence, without the store's own text.
-
-    Raises
-    ------
-    FileNotFoundError
-        There is no such object.
-    InputError
-        Anything else.
-    """
+    """Raise errors of a store as one sentence, without the store's own text."""
     try:
         yield
     except (obstore().exceptions.BaseError, FileNotFoundError, ValueError) as error:

@@ -96,11 +96,6 @@ def load_tokenizer(path: Path, max_tokens: int | None) -> Any:
     """Load a tokenizer that truncates at `max_tokens`, special ones included, and never pads.
 
     None truncates nothing.
-
-    Raises
-    ------
-    ModelError
-        If the file cannot be read.
     """
     from tokenizers import Tokenizer
 
@@ -128,18 +123,7 @@ def group_texts(
 ) -> Iterator[TextGroup]:
     """Tokenise texts window by window and group each window's by token count, ascending.
 
-    Parameters
-    ----------
-    texts
-        Strings without nulls.
-    tokenizer
-        From `load_tokenizer`.
-    prefix
-        Put before every text.
-    windows
-        Whether what is truncated follows as texts of their own, each truncated in its turn.
-    device
-        Where they are embedded: a GPU takes more at once.
+    With ``windows`` what is truncated follows as texts of their own.
     """
     size = _TEXTS_PER_WINDOW * DEVICES[device].window_factor
     for start in range(0, len(texts), size):
@@ -171,15 +155,6 @@ def cut_batches(texts: int, tokens: int, device: str = CPU) -> Iterator[slice]:
 
     A text is in a batch of its own only where it is the only one: two cost little more than one,
     whose result a runtime may add up in another order.
-
-    Parameters
-    ----------
-    texts
-        How many there are.
-    tokens
-        How many tokens each has.
-    device
-        Where they are embedded.
     """
     size = max(2, TOKENS_PER_BATCH * DEVICES[device].batch_factor // max(1, tokens))
     for start in range(0, texts, size):
@@ -433,13 +408,7 @@ class FunctionEmbedder:
     def encode(
         self, texts: "Texts", *, dim: int | None = None, progress: Progress | None = None
     ) -> Vectors:
-        """Embed texts into a matrix of rows of length 1, as `Embedder.encode` does.
-
-        Raises
-        ------
-        ModelError
-            If the function fails, or returns anything but a finite row for each text.
-        """
+        """Embed texts into a matrix of rows of length 1, as `Embedder.encode` does."""
         series = without_nulls(texts)
         vectors = np.empty((len(series), check_dim(dim, self.dim)), np.float32)
         for start in range(0, len(series), _TEXTS_PER_CALL):
@@ -533,21 +502,9 @@ class WindowEmbedder:
         return _fingerprint("sum over windows, times tokens", self._embedder.fingerprint)
 
     def encode(self, texts: "Texts", *, progress: Progress | None = None) -> Vectors:
-        """Sum the vectors of each text's windows, each times its tokens.
+        """Sum the vectors of each text's windows, each times its tokens without special ones.
 
-        Parameters
-        ----------
-        texts
-            Strings, a polars Series or an Arrow array, without nulls.
-        progress
-            Called with (texts begun, texts in all).
-
-        Returns
-        -------
-        float32 (n, dim)
-            Of a text that the model takes whole, its vector times its tokens; special tokens do not
-            count, and a text without any counts as one. A function of the caller has no tokens: it
-            takes texts whole, and their characters count.
+        A function of the caller has no tokens: it takes texts whole, and their characters count.
         """
         series = without_nulls(texts)
         if isinstance(self._embedder, FunctionEmbedder):

@@ -116,25 +116,7 @@ def export_model(
     alias: str | None = None,
     tell: Callable[[str], object] = lambda text: None,
 ) -> ExportedModel:
-    """Export a model into the cache, from a folder or from where its recipe says.
-
-    Parameters
-    ----------
-    name
-        A recipe's name or file; else a folder in the layout of sentence-transformers, or the id of
-        such a model on the Hugging Face hub.
-    folder
-        Where the weights of a recipe lie.
-    alias
-        The name in the cache of what has no recipe.
-    tell
-        Called with what is fetched and its size.
-
-    Raises
-    ------
-    ModelError
-        The recipe is unknown, or its weights are missing, damaged or of another kind.
-    """
+    """Export a model into the cache, from a folder or from where its recipe says."""
     require("embed", "Exporting a model")
     with export_errors_explained():
         has_recipe = name.endswith(".toml") or name in fastscore_models.list_recipes()
@@ -156,22 +138,7 @@ def export_model(
 
 
 def export_masked_model(folder: Path, name: str | None = None) -> MaskedModel:
-    """Export a masked language model from its folder into the cache.
-
-    Parameters
-    ----------
-    folder
-        Where ``config.json``, ``model.safetensors`` and ``tokenizer.json`` lie.
-    name
-        The name that it is to have; None for the folder's.
-
-    Raises
-    ------
-    UsageError
-        There is no such folder.
-    ModelError
-        The files are missing, damaged or of another kind.
-    """
+    """Export a masked language model from its folder into the cache."""
     if not folder.is_dir():
         raise UsageError(
             f"There is no folder {folder}: a masked language model is exported from the folder of "
@@ -236,26 +203,6 @@ def verify_model(
     """Check an exported model and measure how near each precision comes to fp32.
 
     What was measured is kept beside the model, where `list_models` and every run find it.
-
-    Parameters
-    ----------
-    name
-        The model's name, or its recipe file.
-    precision
-        The only one to measure; None for all that can run here.
-    device
-        Where they run. They are compared with fp32 on the processor.
-    texts
-        Texts to measure on; None for the 500 utterances that come with the package.
-
-    Raises
-    ------
-    ModelError
-        The model is not exported or damaged, fp32 differs from the reference by more than 1e-6, a
-        vector depends on its company by more than 1e-6, or `precision` or `device` cannot be used
-        here.
-    UsageError
-        There are fewer than two texts, or there is no such precision.
     """
     sample = _sample(texts)
     exact = Embedder(name)
@@ -316,24 +263,7 @@ class MaskedVerification:
 
 
 def verify_masked_model(name: str, *, texts: Sequence[str] | None = None) -> MaskedVerification:
-    """Check a masked language model's files, and that a text's company changes nothing.
-
-    Parameters
-    ----------
-    name
-        Its name.
-    texts
-        Texts to judge; None for every eighth of the 500 utterances that come with the package:
-        each costs a pass through the model for each of its tokens.
-
-    Raises
-    ------
-    ModelError
-        The model is not exported or damaged, a pseudo-perplexity is not finite, or one depends on
-        its company by more than 1e-6.
-    UsageError
-        There are fewer than two texts.
-    """
+    """Check a masked language model's files, and that a text's company changes nothing."""
     sample = _sample(reference_texts()[::8] if texts is None else texts)
     model = PerplexityModel(name)
     together = model.encode(sample)
@@ -365,13 +295,7 @@ def _check_dependence(what: str, change: float) -> None:
 
 
 def read_texts(path: Path) -> list[str]:
-    """Read a file's lines, without blank ones.
-
-    Raises
-    ------
-    UsageError
-        The file cannot be read, or is not UTF-8.
-    """
+    """Read a file's lines, without blank ones."""
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
@@ -382,15 +306,7 @@ def read_texts(path: Path) -> list[str]:
 def open_store(
     name: str, root: Path | None, precision: Precision = EXACT, device: DeviceName = CPU
 ) -> VectorStore:
-    """Open the store of an exported model's vectors of a precision and device.
-
-    Raises
-    ------
-    ModelError
-        The model is not exported, or cannot run in this precision or on this device here.
-    StoreError
-        The store cannot be read.
-    """
+    """Open the store of an exported model's vectors of a precision and device."""
     embedder = Embedder(name, precision=precision, device=device)
     return VectorStore.open(embedder.fingerprint, embedder.dim, root=root)
 
@@ -418,13 +334,7 @@ class StoreListing:
 
 
 def list_stores(root: Path | None) -> list[StoreListing]:
-    """List the stores in a folder, the largest first.
-
-    Parameters
-    ----------
-    root
-        The folder of stores. None for that of the cache.
-    """
+    """List the stores in a folder, the largest first."""
     folder = root or cache_root() / "vectors"
     known = _fingerprints()
     found = []
@@ -443,15 +353,7 @@ def list_stores(root: Path | None) -> list[StoreListing]:
 
 
 def prune_stores(root: Path | None, *, dry_run: bool) -> list[StoreListing]:
-    """Remove the stores whose vectors no exported model computes; return them.
-
-    Parameters
-    ----------
-    root
-        The folder of stores. None for that of the cache.
-    dry_run
-        Only list them.
-    """
+    """Remove the stores whose vectors no exported model computes; return them."""
     unused = [each for each in list_stores(root) if each.model is None]
     for each in unused if not dry_run else ():
         shutil.rmtree(each.folder)

@@ -66,13 +66,7 @@ def expect_hash(path: Path, found: str, expected: str) -> None:
 
 
 def check_files(files: Iterable[tuple[Path, str]], name: str) -> None:
-    """Compare the SHA-256 of a model's files with the expected ones.
-
-    Raises
-    ------
-    HashMismatchError
-        Names the file, what was found and what was expected.
-    """
+    """Compare the SHA-256 of a model's files with the expected ones."""
     for path, expected in files:
         if not path.is_file():
             raise HashMismatchError(
@@ -88,24 +82,7 @@ def published(parent: Path) -> list[str]:
 
 
 def read_manifest(path: Path, missing: str, hint: str) -> dict[str, Any]:
-    """Read the manifest of a published model.
-
-    Parameters
-    ----------
-    path
-        The manifest.
-    missing
-        Error message if there is no manifest.
-    hint
-        The next step, if it is missing or damaged.
-
-    Raises
-    ------
-    NotExportedError
-        If there is none.
-    ModelExportError
-        If it cannot be read.
-    """
+    """Read the manifest of a published model."""
     try:
         manifest: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     except (FileNotFoundError, NotADirectoryError):
@@ -116,22 +93,7 @@ def read_manifest(path: Path, missing: str, hint: str) -> dict[str, Any]:
 
 
 def build_and_publish(parent: Path, name: str, build: Callable[[Path, Path], None]) -> None:
-    """Build a model's files in a temporary folder and rename it to its final place.
-
-    Parameters
-    ----------
-    parent
-        The folder of models.
-    name
-        The model's name, and that of its folder.
-    build
-        Writes the files, given a temporary folder and the final folder.
-
-    Raises
-    ------
-    ModelExportError
-        If the folder cannot be written.
-    """
+    """Build a model's files in a temporary folder and rename it to its final place."""
     try:
         parent.mkdir(parents=True, exist_ok=True)
         _remove_abandoned(parent)
@@ -244,13 +206,7 @@ class ModelFiles:
         return self.folder / "tokenizer.json"
 
     def check_hashes(self) -> None:
-        """Read the files and compare their SHA-256 with the manifest.
-
-        Raises
-        ------
-        HashMismatchError
-            Names the file, what was found and what was expected.
-        """
+        """Read the files and compare their SHA-256 with the manifest."""
         files = (
             (self.onnx_path, self.onnx_sha256),
             (self.tokenizer_path, self.tokenizer_sha256),
@@ -300,24 +256,6 @@ def export(
 
     An intact export of the same recipe and exporter version is reused, unless `folder` is given.
     Leftovers of exports killed more than an hour ago are removed.
-
-    Parameters
-    ----------
-    recipe
-        The recipe to export.
-    cache_dir
-        The cache's root.
-    folder
-        The folder with ``config.json``, ``model.safetensors`` and ``tokenizer.json``. With it
-        nothing is downloaded.
-    download
-        Downloads the weights into a given folder and returns their folder.
-
-    Raises
-    ------
-    ModelExportError
-        If weights are missing, cannot be downloaded, do not match the recipe's SHA-256, or have an
-        unsupported architecture; or if the recipe has the name of a bundled one.
     """
     if recipe.name in list_recipes() and recipe != load_recipe(recipe.name):
         raise RecipeError(
@@ -345,22 +283,6 @@ def export_layout(
     """Export a model in the layout of sentence-transformers: a folder, or a model of the hub.
 
     Pooling, prefix, dimension and maximum number of tokens are read from its own files.
-
-    Parameters
-    ----------
-    model
-        The folder, or the id on the hub (``"owner/model"``).
-    cache_dir
-        The cache's root.
-    name
-        The name in the cache. Default: the last part of `model`, in lower case.
-    tell
-        Called with the name and size of each download.
-
-    Raises
-    ------
-    ModelExportError
-        If files are missing or of a kind that cannot be exported, or the download failed.
     """
     called = name or model.rstrip("/").rpartition("/")[2].lower()
     if Path(model).is_dir() and not is_layout(Path(model)):
@@ -384,15 +306,7 @@ def _find_published(name: str, cache_dir: Path) -> ExportedModel:
 
 
 def find_exported(name: str, cache_dir: Path) -> ExportedModel:
-    """Find an exported model by its recipe's name, without reading its weights.
-
-    Raises
-    ------
-    NotExportedError
-        If there is none, or another version of the exporter made it.
-    ModelExportError
-        If its manifest cannot be read.
-    """
+    """Find an exported model by its recipe's name, without reading its weights."""
     folder = models_folder(cache_dir) / name
     path = folder / "manifest.json"
     hint = f"Run `fastscore models export {name}`."
@@ -470,13 +384,7 @@ def _encoder_graph(recipe: Recipe, source: Path) -> Any:
 
 
 def read_source(source: Path) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Read a model folder's ``config.json`` and the tensors of its weights.
-
-    Raises
-    ------
-    UnsupportedModelError
-        If one of them is damaged.
-    """
+    """Read a model folder's ``config.json`` and the tensors of its weights."""
     try:
         config = json.loads((source / "config.json").read_text(encoding="utf-8"))
     except (ValueError, TypeError, RecursionError) as error:
@@ -543,23 +451,6 @@ def verify(exported: ExportedModel) -> float:
 
     ONNX's reference evaluator computes the vector, without code of the scoring runtime. Without a
     known vector in the recipe, the vector must be finite and have length 1.
-
-    Parameters
-    ----------
-    exported
-        A model in the cache.
-
-    Returns
-    -------
-    float
-        The largest difference from the expected vector.
-
-    Raises
-    ------
-    HashMismatchError
-        If a file has changed since the export.
-    ModelExportError
-        If the vector is off by more than 1e-5.
     """
     import onnx
     from onnx.reference import ReferenceEvaluator
