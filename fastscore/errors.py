@@ -1,14 +1,11 @@
 """Errors that a user can fix, each with an exit code of the command line.
 
-Messages name options and commands by `fastscore.wording`, in the words of whoever reads them.
-
 A message is one sentence: the value found, where, and the expected one. ``hint`` is the next step.
+Both name an option by its Python name (`lex_weight`), and a command as it is typed in a shell.
 """
 
 import difflib
 from collections.abc import Iterable, Sequence
-
-from fastscore.wording import TYPE, Flag, typed, worded
 
 EXIT_CHECK_FAILED = 1
 EXIT_USAGE = 2
@@ -40,21 +37,8 @@ class FastscoreError(Exception):
 
     def __init__(self, message: str, hint: str | None = None) -> None:
         super().__init__(message)
-        self._hint = hint
-
-    @property
-    def message(self) -> str:
-        """What was found, where, and what was expected."""
-        return worded(self.args[0])
-
-    @property
-    def hint(self) -> str | None:
-        """The next step; None without one."""
-        return None if self._hint is None else worded(self._hint)
-
-    @hint.setter
-    def hint(self, hint: str | None) -> None:
-        self._hint = hint
+        self.message = message
+        self.hint = hint
 
     @property
     def reason(self) -> str:
@@ -74,28 +58,6 @@ class InputError(FastscoreError):
     """Input that cannot be scored at all: nothing matched, unreadable, or too many rejects."""
 
     exit_code = EXIT_INPUT_REFUSED
-
-
-class UnmappedLogError(InputError):
-    """A log that a suite may read if its columns or values are mapped.
-
-    Parameters
-    ----------
-    message
-        As of any error.
-    flags
-        Options that probably map the log, in part or in full; the hint says to type them.
-    unless
-        The hint if there are no such options.
-    more
-        What else there is to say after them.
-    """
-
-    def __init__(
-        self, message: str, flags: Sequence[Flag], *, unless: str = "", more: str = ""
-    ) -> None:
-        super().__init__(message, f"{TYPE} {typed(flags)}.{more}" if flags else unless)
-        self.flags = tuple(flags)
 
 
 class ModelError(FastscoreError):

@@ -13,7 +13,6 @@ from typing import Any
 
 from fastscore.errors import RunError, UsageError, did_you_mean
 from fastscore.paths import check_output
-from fastscore.wording import parameter
 
 _LOGS = "logs"
 
@@ -100,7 +99,7 @@ def write_example(suite: str, folder: Path) -> Example:
             if path.exists() and path.read_bytes() != data:
                 raise UsageError(
                     f"{path} exists already and is not one of the example's files.",
-                    f"Name another folder with {parameter('output')}.",
+                    "Name another folder as output.",
                 )
         for name, data in found.items():
             path = folder / name
@@ -109,7 +108,7 @@ def write_example(suite: str, folder: Path) -> Example:
     except OSError as error:
         raise RunError(
             f"{folder}: the example cannot be written there ({error.strerror}).",
-            f"Name another folder with {parameter('output')}.",
+            "Name another folder as output.",
         ) from error
     sizes = tuple((name, len(data)) for name, data in found.items())
     finds = str(declared[suite]["finds"])

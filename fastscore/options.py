@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import NoneType
 from typing import (
-    TYPE_CHECKING,
     Any,
     ClassVar,
     Literal,
@@ -25,11 +24,6 @@ from fastscore_jit.system import open_descriptor, processors
 from fastscore_jit.threads import POLL_SECONDS, raise_if_stopped
 
 from fastscore.errors import UsageError, did_you_mean
-from fastscore.wording import parameter
-
-if TYPE_CHECKING:
-    from fastscore.suites.declarations import Column
-
 
 THREADS_VARIABLE = "FASTSCORE_THREADS"
 
@@ -127,11 +121,6 @@ class SuiteOptions(Protocol):
     """The suite's name."""
 
 
-def list_alternatives(column: "Column") -> tuple[str, ...]:
-    """Return the alternatives to a column, with the option as its flag."""
-    return tuple(map(parameter, column.given_by[:1])) + column.given_by[1:]
-
-
 def option_values(options: Any) -> dict[str, Any]:
     """Return an options object's values by name, in declared order."""
     return {field.name: getattr(options, field.name) for field in dataclasses.fields(options)}
@@ -179,20 +168,19 @@ def check_values(options: Any) -> None:
 
 
 def _checked(name: str, value: Any, hint: Any, rules: Mapping[str, Any]) -> Any:
-    flag = parameter(name)
     if value is None and NoneType in get_args(hint):
         return None
     expected, choices = value_type(hint), allowed_values(hint)
     if expected is float and isinstance(value, int) and not isinstance(value, bool):
         value = float(value)
     if not isinstance(value, expected) or (expected is int and isinstance(value, bool)):
-        raise UsageError(f"{flag} is {value!r}, expected {expected.__name__}.")
+        raise UsageError(f"{name} is {value!r}, expected {expected.__name__}.")
     if expected in (int, float):
         wanted = expected_number(value, rules)
         if wanted:
-            raise UsageError(f"{flag} is {value!r}, expected {wanted}.")
+            raise UsageError(f"{name} is {value!r}, expected {wanted}.")
     if choices and value not in choices:
-        raise UsageError(f"{flag} is {value!r}.", did_you_mean(str(value), choices))
+        raise UsageError(f"{name} is {value!r}.", did_you_mean(str(value), choices))
     return value
 
 

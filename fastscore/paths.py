@@ -18,7 +18,6 @@ from typing import BinaryIO
 from fastscore_jit.system import replace_file, sync_file
 
 from fastscore.errors import RunConflictError, RunError, UsageError
-from fastscore.wording import RUN_AGAIN, parameter
 
 
 def cache_root() -> Path:
@@ -115,7 +114,7 @@ def _is_own(name: str, own: str) -> bool:
 
 
 def _refused(found: str) -> RunConflictError:
-    return RunConflictError(found, f"Choose an empty or new place with {parameter('output')}.")
+    return RunConflictError(found, "Choose an empty or new place as output.")
 
 
 def _head(path: Path) -> bytes:
@@ -174,10 +173,9 @@ def explain(path: Path, error: OSError) -> RunError:
     if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
         return RunError(
             f"{path}: no permission to write there.",
-            f"Choose another folder with {parameter('output')}.",
+            "Choose another folder as output.",
         )
     return RunError(
         f"{path}: cannot write there ({error.strerror or error}).",
-        f"{RUN_AGAIN} or choose another folder with {parameter('output')}; what is committed "
-        "is kept.",
+        "Run the same command again or choose another folder as output; what is committed is kept.",
     )

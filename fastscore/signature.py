@@ -18,7 +18,6 @@ from fastscore.options import build_options, read_option_file
 from fastscore.suites.base import Suite
 from fastscore.suites.registry import load_suite
 from fastscore.version import __version__
-from fastscore.wording import parameter
 
 PACKAGE = "fastscore"
 INFORMATION = (PACKAGE,)
@@ -165,9 +164,7 @@ def _signed_value(field: "dataclasses.Field[Any]", options: Any) -> str:
     try:
         content = _built_in(field, options) if not value else read_option_file(value)
     except OSError as error:
-        raise UsageError(
-            f"{parameter(field.name)} {value}: cannot be read ({error.strerror})."
-        ) from error
+        raise UsageError(f"{field.name} {value}: cannot be read ({error.strerror}).") from error
     return "blake2b:" + hashlib.blake2b(content, digest_size=8).hexdigest()
 
 
@@ -182,7 +179,7 @@ def _signed_folder(field: "dataclasses.Field[Any]", value: str) -> str:
             digest.update(f"{len(name.encode())}:{name}{len(content)}:".encode() + content)
     except OSError as error:
         raise UsageError(
-            f"{parameter(field.name)} {error.filename}: cannot be read ({error.strerror})."
+            f"{field.name} {error.filename}: cannot be read ({error.strerror})."
         ) from error
     return "blake2b:" + digest.hexdigest()
 

@@ -164,7 +164,7 @@ SCORE = ["score", "score_dialogue", "example/logs", "-o", "run", "-q"]
 
 def test_a_model_needs_embed_and_the_way_without_is_named(tmp_path: Path) -> None:
     message = refusal(tmp_path, "embed", EXAMPLE, SCORE)
-    assert "--lex-weight 1" in message
+    assert "lex_weight=1.0" in message
 
 
 def test_exporting_a_model_needs_embed(tmp_path: Path) -> None:

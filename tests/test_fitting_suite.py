@@ -23,11 +23,11 @@ def test_the_command_line_names_the_suite_and_the_command(logs: Path, tmp_path: 
         assert named in done.stderr
 
 
-def test_python_names_the_call(logs: Path) -> None:
+def test_python_names_the_command(logs: Path) -> None:
     with pytest.raises(fastscore.FastscoreError) as caught:
         fastscore.score(logs, fastscore.ScoreDialogue(lex_weight=1.0))
     assert str(caught.value).endswith(
-        f'These logs fit group_travel. Type: `fastscore.score("{logs}", "group_travel")`'
+        f"These logs fit group_travel. Type: `fastscore score group_travel {logs} -o run`"
     )
 
 

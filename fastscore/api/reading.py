@@ -1,7 +1,6 @@
 """Inspecting and scanning logs without a run, and the commands that fit them."""
 
 import dataclasses
-import json
 import os
 import shlex
 import tempfile
@@ -22,8 +21,8 @@ from fastscore.api.arguments import (
     check_paths,
     named_options,
 )
-from fastscore.errors import FastscoreError, UnmappedLogError, UsageError, listed
-from fastscore.logs.inputs.column_map import NO_MAP, ColumnMap, map_source
+from fastscore.errors import FastscoreError, UsageError, listed
+from fastscore.logs.inputs.column_map import NO_MAP, ColumnMap, UnmappedLogError, map_source
 from fastscore.logs.inputs.files import FORMAT_NAMES, STDIN, InputFile
 from fastscore.logs.inputs.found_keys import MOST_ROWS_SAMPLED
 from fastscore.logs.inputs.layout import as_toml, given_map
@@ -44,7 +43,6 @@ from fastscore.options import (
     available_processors,
     build_options,
     flag_name,
-    list_alternatives,
 )
 from fastscore.results.metric_text import counted
 from fastscore.run.context import RunConfig, run_context
@@ -56,7 +54,6 @@ from fastscore.suites.registry import load_suite, suite_names
 from fastscore.suites.summary import ALL, summarise
 from fastscore.terminal import plain
 from fastscore.terminal.grids import Column, Grid, print_grid
-from fastscore.wording import both, command_text, parameter, worded
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -139,7 +136,7 @@ def show_inspection(
             console.print(f"  {plain(path)}: {reason}", soft_wrap=True)
         console.print()
     if any(fit.flags for each in inspection.files for fit in each.fits):
-        console.print(worded(_MEANING), soft_wrap=True)
+        console.print(_MEANING, soft_wrap=True)
     console.print("Type:" if typed else "No suite can read any of it.")
     for command in typed.values():
         console.print(f"  {plain(command)}", soft_wrap=True)
@@ -147,8 +144,7 @@ def show_inspection(
 
 _MEANING = (
     "A suite that reads a log is not always about it: its metrics mean what its definition says. "
-    f"{command_text('judge')} and metrics of your own ({parameter('metrics', 'FILE')}) score any "
-    "chat."
+    "`fastscore judge` and metrics of your own (metrics=FILE) score any chat."
 )
 
 
@@ -164,8 +160,7 @@ def _answer(inspection: Inspection, typed: Mapping[str, str]) -> Iterator[str]:
         of_files = f"{len(fits):,} of {counted(n_files, 'files')}"
         yield f"{suite} reads {of_files}: {n_scored:,} turns or steps of the first rows{rejected}"
     if not typed:
-        listing = worded(command_text("layouts"))
-        yield f"No suite can read any of it. {listing} lists the layouts that are known."
+        yield ("No suite can read any of it. `fastscore layouts` lists the layouts that are known.")
 
 
 def _show_shape(console: "Console", group: Sequence[InspectedFile]) -> None:
@@ -193,7 +188,7 @@ def _show_shape(console: "Console", group: Sequence[InspectedFile]) -> None:
 
 
 def _show_lack(console: "Console", need: RequiredColumn) -> None:
-    without = worded(f"  without {' or '.join((need.place, *list_alternatives(need.column)))}")
+    without = f"  without {' or '.join((need.place, *need.column.given_by))}"
     if need.column.needed_by:
         console.print(f"{without}, null everywhere: {', '.join(need.column.needed_by)}")
     if need.column.affects:
@@ -375,8 +370,7 @@ def _fault(rejects: pl.DataFrame) -> str:
         return ""
     first = rejects.row(0, named=True)
     advice = (
-        ". To join messages of one speaker that follow each other, add "
-        f"{parameter('merge_speakers', True)}"
+        ". To join messages of one speaker that follow each other, add merge_speakers=True"
         if first["reason"] == "unpaired_turn"
         else ""
     )
@@ -412,7 +406,4 @@ def _command_that_fits(config: RunConfig) -> str | None:
     if not as_they_are:
         return None
     suite = as_they_are[0]
-    logs, _ = _best_inputs(found)[suite]
-    given = json.dumps(logs[0] if len(logs) == 1 else logs, ensure_ascii=False)
-    call = f'fastscore.score({given}, "{suite}")'
-    return f"These logs fit {suite}. Type: `{both(commands(found, suites)[suite], call)}`"
+    return f"These logs fit {suite}. Type: `{commands(found, suites)[suite]}`"

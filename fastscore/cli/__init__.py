@@ -20,7 +20,6 @@ from fastscore.extras import entry_points
 from fastscore.paths import check_path
 from fastscore.terminal import drop, prepare_streams, write_note
 from fastscore.version import __version__
-from fastscore.wording import command_line_words
 
 EXIT_TERMINATED = 143
 
@@ -175,7 +174,6 @@ def _leave(number: int, frame: FrameType | None) -> NoReturn:
     os._exit(_signal_codes[0] if _signal_codes else _EXIT_CODES[signal.Signals(number)])
 
 
-@command_line_words()
 def _run(*, ends_process: bool = False) -> int:
     try:
         for argument in sys.argv[1:]:
@@ -197,7 +195,7 @@ def _run(*, ends_process: bool = False) -> int:
     except MemoryError:
         write_note(
             "Error: the machine, or a limit on this process, gives no more memory. Name less input "
-            "at once, or fewer --workers."
+            "at once, or fewer workers."
         )
         return EXIT_INCOMPLETE
     except BrokenPipeError:

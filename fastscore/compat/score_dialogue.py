@@ -28,7 +28,6 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from fastscore.errors import FastscoreError, InputError
 from fastscore.paths import committed
 from fastscore.terminal import write_note
-from fastscore.wording import command_line_words
 
 if TYPE_CHECKING:
     import polars as pl
@@ -116,7 +115,7 @@ def refuse_missing_steps(path: str, utterances: "pl.DataFrame") -> None:
     raise InputError(
         f"Utterance {first['utterance_index']} of {path} (line {first['line']}) has a ground "
         "truth and no steps, which only a lexical weight of 1 can score.",
-        "Remove it from the log, or score with --lex-weight 1.",
+        "Remove it from the log, or score with lex_weight=1.",
     )
 
 
@@ -301,8 +300,7 @@ def prime_score_jsonl_events(
 
 def command() -> NoReturn:
     """Run the command ``score-dialogue`` and exit with its code."""
-    with command_line_words():
-        code = main()
+    code = main()
     gc.freeze()
     sys.exit(code)
 

@@ -128,16 +128,16 @@ class AnswerStore:
 
     def _failure(self, error: Exception) -> RunError:
         return RunError(
-            f"{self.path}: cannot keep answers there ({error}).", "Name another file by --answers."
+            f"{self.path}: cannot keep answers there ({error}).", "Name another file as answers."
         )
 
 
 _FATAL_STATUSES = {
     401: f"The key comes from {' or '.join(KEY_VARIABLES)}.",
     403: f"The key comes from {' or '.join(KEY_VARIABLES)}.",
-    404: "Check --base-url and the model's name.",
+    404: "Check base_url and the model's name.",
     **dict.fromkeys(
-        (301, 302, 303, 307, 308), "Dialogues are sent to no other server: name it by --base-url."
+        (301, 302, 303, 307, 308), "Dialogues are sent to no other server: name it in base_url."
     ),
 }
 """Statuses that every request would get, and what to do."""
@@ -247,7 +247,7 @@ class ChatClient:
             raise SampleError(
                 NOT_KEPT,
                 f"an answer of {request.model} is not kept in {self.options.answers}",
-                "Run without --replay to ask for it.",
+                "Run without replay to ask for it.",
             )
         started = time.monotonic()
         bound, response = self._create(request)
@@ -271,7 +271,7 @@ class ChatClient:
             raise self._status_error(error) from None
         except openai.APITimeoutError:
             raise SampleError(
-                TIMED_OUT, f"nothing within {self.options.timeout:g} s", "Raise --timeout."
+                TIMED_OUT, f"nothing within {self.options.timeout:g} s", "Raise timeout."
             ) from None
         except openai.APIConnectionError as error:
             raise self._connection_error(error) from None
@@ -291,7 +291,7 @@ class ChatClient:
             return ModelServerError(what, _FATAL_STATUSES[status])
         may_pass = status >= 500 or status in _RETRIED_STATUSES
         is_of_schema = "response_format" in reason or "json_schema" in reason
-        hint = "Servers differ in how they take a schema: try --structured json-object, or none."
+        hint = 'Servers differ in how they take a schema: try structured="json-object", or none.'
         kind = SERVER_ERROR if may_pass else REJECTED
         return SampleError(kind, reason, hint if is_of_schema else None)
 
@@ -306,7 +306,7 @@ class ChatClient:
     def _no_connection(self, cause: str) -> ModelServerError:
         return ModelServerError(
             f"{self.options.endpoint} cannot be reached: {cause}.",
-            "Check --base-url, and that the server runs. All answers so far are kept.",
+            "Check base_url, and that the server runs. All answers so far are kept.",
         )
 
     def _redacted(self, text: str, length: int | None = _MESSAGE_LENGTH) -> str:

@@ -95,9 +95,9 @@ def run_pairwise(
         load_rubric(asked.rubric)
     if asked.repeats != 1:
         raise UsageError(
-            f"--repeats {asked.repeats} does not apply to --against: each pair is judged twice, "
+            f"repeats={asked.repeats} does not apply to against: each pair is judged twice, "
             "once in each order.",
-            "Leave out --repeats.",
+            "Leave out repeats.",
         )
     client = None if asked.dry_run else ChatClient(asked.models, meter)
     suite, side_a, _ = read_dialogues(asked.inputs, asked, reporter)

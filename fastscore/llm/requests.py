@@ -347,10 +347,10 @@ class ModelOptions:
         if url is None:
             raise UsageError(
                 "No server of chat models is named.",
-                f"Name one with --base-url, or set {' or '.join(URL_VARIABLES)}.",
+                f"Name one in base_url, or set {' or '.join(URL_VARIABLES)}.",
             )
         if self.max_cost is not None and not self.prices.are_given:
-            raise UsageError("--max-cost needs prices.", "Give them with --prices.")
+            raise UsageError("max_cost needs prices.", "Name their file in prices.")
         parse_limit(self.max_failures)
         _check_url(url)
         return replace(
@@ -409,7 +409,7 @@ def _check_url(url: str) -> None:
         is_address = None
     if not is_address or any(letter.isspace() or not letter.isprintable() for letter in url):
         raise UsageError(
-            f"--base-url is {url!r:.100}, expected the address of a server.",
+            f"base_url is {url!r:.100}, expected the address of a server.",
             "Give it as http://HOST:PORT/v1 or https://HOST/v1.",
         )
 

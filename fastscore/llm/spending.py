@@ -30,7 +30,6 @@ from fastscore.errors import (
 from fastscore.paths import explain
 from fastscore.run.commit import commit_json
 from fastscore.version import __version__
-from fastscore.wording import parameter
 
 REFUSED, FILTERED, CUT_OFF, UNUSABLE = "refused", "content_filter", "cut_off", "unusable"
 TIMED_OUT, REJECTED, SERVER_ERROR, NOT_KEPT = "timed_out", "rejected", "server_error", "not_kept"
@@ -107,8 +106,7 @@ def parse_limit(given: str | float) -> FailureLimit:
         share = math.nan
     if not 0 <= share <= 1:
         raise UsageError(
-            f"--max-failures is {text!r}, expected a count such as 10, or a share such as 5% or "
-            "0.05."
+            f"max_failures is {text!r}, expected a count such as 10, or a share such as 5% or 0.05."
         )
     return FailureLimit(share=share)
 
@@ -129,7 +127,7 @@ def too_many(
         return None
     hint = f"{first.hint} " if first.hint else ""
     return TooManyFailuresError(
-        f"{failed:,} of {samples:,} {noun} failed, more than --max-failures {limit} allows; "
+        f"{failed:,} of {samples:,} {noun} failed, more than max_failures {limit} allows; "
         f"the first: {first.reason}.",
         f"{hint}All failures are listed in {place}. The same command asks for them again.",
     )
@@ -323,7 +321,7 @@ class Meter:
             # costs are sums of products: equal ones may differ in the last digit
             if limit is not None and most > limit * (1 + 1e-12):
                 return BudgetError(
-                    f"{parameter(name, limit)} does not cover the next request, with which up to "
+                    f"{name}={limit} does not cover the next request, with which up to "
                     f"{_number(most)} would be spent; {spent.line()}.",
                     # the budget is of one command
                     "Run the same command again to go on: all answers are kept."
@@ -358,7 +356,7 @@ def spending_recorded(
     if differing:
         raise RunConflictError(
             f"{path} records another {' and another '.join(differing)} than is asked for now.",
-            "Choose another output, or replace what is there with --overwrite.",
+            "Choose another output, or replace what is there with overwrite=True.",
         )
     journal = path.with_suffix(".spending.json")
     known = [one for one in earlier.get("commands", ()) if one.keys() >= _ENTRY]

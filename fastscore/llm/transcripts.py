@@ -152,7 +152,7 @@ def _logs_of_run(inputs: Sequence[str], suite: str | None) -> Logs:
     run = open_run(inputs[0])
     found = run.manifest.suite
     if suite not in (None, found):
-        raise UsageError(f"{run.path} is a run of {found}, not of {suite}.", "Leave out --suite.")
+        raise UsageError(f"{run.path} is a run of {found}, not of {suite}.", "Leave out suite.")
     if not _can_be_judged(found):
         raise _refused(found)
     names = tuple(place_of_log(about) for about in run.manifest.inputs)
@@ -168,9 +168,7 @@ def _only_reader(inputs: Sequence[str]) -> tuple[str | None, str | None]:
     if len(found) == 1:
         return found[0], None
     if found:
-        raise UsageError(
-            f"{shown}: can be logs of {' or '.join(found)}.", "Name the suite with --suite."
-        )
+        raise UsageError(f"{shown}: can be logs of {' or '.join(found)}.", "Name the suite.")
     layouts = [
         {fit.flags[1] for fit in file.fits if len(fit.flags) == 2 and fit.flags[0] == "--layout"}
         for file in files
@@ -180,7 +178,7 @@ def _only_reader(inputs: Sequence[str]) -> tuple[str | None, str | None]:
         return None, common[0]
     raise UsageError(
         f"{shown}: no suite reads all of these logs as they are, and no layout is known to fit.",
-        "Name where chats are with --layout or --column messages=PATH, or the suite with --suite.",
+        "Name where chats are with --layout or --column messages=PATH, or name the suite.",
     )
 
 

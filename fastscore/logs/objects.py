@@ -28,7 +28,6 @@ from fastscore.errors import FastscoreError, InputError, UsageError
 from fastscore.extras import load
 from fastscore.logs import hub_datasets
 from fastscore.paths import cache_root
-from fastscore.wording import RUN_AGAIN
 
 SCHEMES = ("s3", "gs", "az", "https", "http", "hf")
 BLOCK_BYTES = 8 << 20
@@ -457,7 +456,7 @@ def errors_named(url: str, doing: str) -> Iterator[None]:
 def _changed(url: str) -> InputError:
     return InputError(
         f"The object {url!r} was changed while it was read.",
-        f"{RUN_AGAIN} when nothing writes to it any more.",
+        "Run the same command again when nothing writes to it any more.",
     )
 
 

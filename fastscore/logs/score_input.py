@@ -36,7 +36,6 @@ from fastscore.logs.read.stored_columns import check_stored, convert_stored
 from fastscore.logs.samples.records import read_records, row_records
 from fastscore.logs.samples.screening import screen
 from fastscore.suites.declarations import REJECTS_TABLE, Column, Source
-from fastscore.wording import worded
 
 _ROWS_AT_ONCE = 1 << 18
 
@@ -253,9 +252,6 @@ class LogsWarning(UserWarning):
     --------
     >>> warnings.simplefilter("ignore", fastscore.LogsWarning)
     """
-
-    def __str__(self) -> str:
-        return worded(super().__str__())
 
 
 def scan_rows(read: ReadParts, source: Source, name: str) -> pl.LazyFrame:

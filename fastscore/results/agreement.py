@@ -50,7 +50,6 @@ from fastscore.suites.judged import (
 from fastscore.suites.sums import can_label
 from fastscore.terminal import result_console, write, write_line
 from fastscore.terminal.grids import Column, Format, Grid, column_of, print_notes, show_grids
-from fastscore.wording import parameter
 
 KEY = "dialogue"
 
@@ -111,8 +110,7 @@ def judge_runs(
     if len(files) != len(runs):
         raise UsageError(
             f"{len(files)} judge's files for {len(runs)} runs, expected one for each run.",
-            f"Give {parameter('judge')} once for each run, in their order; the same file "
-            "twice if it has both.",
+            "Give judge a file for each run, in their order; the same file twice if it has both.",
         )
     check_scale(scale)
     found = [
@@ -158,9 +156,8 @@ def _joined(
         rejected = describe_rejects(judged)
         raise UsageError(
             f"{file}: it has no score of a dialogue of {run.path}. {rejected}".rstrip(),
-            "A row names its dialogue as the run does, for one "
-            f"{conversations[KEY].first()!r}; {parameter('judge_columns')} names columns with "
-            "scores.",
+            f"A row names its dialogue as the run does, for one {conversations[KEY].first()!r}; "
+            "judge_columns names columns with scores.",
         )
     return rows, judged
 
@@ -415,8 +412,7 @@ def _ratings(
         told = "".join(f" {note.removeprefix(f'{file}: ')}" for note in notes)
         raise InputError(
             f"{file}: no score was found.{told}{_texts_of(file, columns)}",
-            "Scores are numbers in an object 'judge', or in columns that "
-            f"{parameter('judge_columns')} names.",
+            "Scores are numbers in an object 'judge', or in columns that judge_columns names.",
         )
     return ratings, notes
 

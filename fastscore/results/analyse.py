@@ -18,7 +18,6 @@ from fastscore.suites.base import AnalysisContents, AnalysisSettings, CommittedR
 from fastscore.suites.declarations import LABEL_TABLE
 from fastscore.suites.judged import check_scale, judge_source
 from fastscore.suites.sums import require_labels
-from fastscore.wording import command_text
 
 PAGE = "analysis.html"
 TABLES_FOLDER, FIGURES_FOLDER = "tables", "figures"
@@ -116,7 +115,7 @@ def analyse(
     if suite.analyse is None:
         raise UsageError(
             f"{opened.path} is a run of {suite.name}, which has no analysis of its own.",
-            f"{command_text('compare')} compares runs of every suite.",
+            "`fastscore compare` compares runs of every suite.",
         )
     settings = AnalysisSettings(
         judge_columns=tuple(judge_columns),

@@ -20,7 +20,6 @@ from fastscore.statistics.curves import GRID
 from fastscore.suites.summary import overall_rows
 from fastscore.terminal import plain
 from fastscore.terminal.grids import Column, Grid
-from fastscore.wording import SCORE_AGAIN, both, parameter
 
 Outcome = Literal["passed", "failed", "undecided"]
 
@@ -110,15 +109,13 @@ def check(
     if not any(limits.of_metrics) and limits.rejects is None and limits.missing is None:
         raise UsageError(
             "There is nothing to check.",
-            "Name limits, such as "
-            + both("--min METRIC=0.8", 'minimum={"METRIC": 0.8}')
-            + f" or, beside {parameter('against', 'RUN')}, "
-            + both("--max-drop METRIC=0.01; or a --config.", 'max_drop={"METRIC": 0.01}.'),
+            'Name limits, such as minimum={"METRIC": 0.8} or, beside against=RUN, '
+            'max_drop={"METRIC": 0.01}.',
         )
     if limits.need_another_run and against is None:
         raise UsageError(
             "A drop is from another run, and so are missing dialogues.",
-            f"Name that with {parameter('against', 'RUN')}.",
+            "Name that with against=RUN.",
         )
     _refuse_damage(run)
     for id in (id for metrics in limits.of_metrics for id in metrics):
@@ -202,7 +199,7 @@ def _refuse_damage(run: Run) -> None:
     if damaged:
         raise RunError(
             f"{run.path}: not what was committed: {listed(damaged, 1)}.",
-            f"{SCORE_AGAIN}.",
+            "Score it again with its options.",
         )
 
 
@@ -429,14 +426,14 @@ def read_limits(
     rejected = rejects if rejects is not None else given.get("max_rejects")
     lost = missing if missing is not None else given.get("max_missing")
     return CheckLimits(
-        minimum=_values(parameter("minimum"), suite, given.get("min", {}), minimum),
-        maximum=_values(parameter("maximum"), suite, given.get("max", {}), maximum),
-        nulls=_values(parameter("max_null"), suite, given.get("max_null", {}), nulls, _share),
-        rejects=None if rejected is None else _share(parameter("max_rejects"), str(rejected)),
-        drops=_values(parameter("max_drop"), suite, given.get("max_drop", {}), drops),
+        minimum=_values("minimum", suite, given.get("min", {}), minimum),
+        maximum=_values("maximum", suite, given.get("max", {}), maximum),
+        nulls=_values("max_null", suite, given.get("max_null", {}), nulls, _share),
+        rejects=None if rejected is None else _share("max_rejects", str(rejected)),
+        drops=_values("max_drop", suite, given.get("max_drop", {}), drops),
         no_worse=_values("no_worse", suite, given.get("no_worse", {}), no_worse),
         equal=_values("equal_within", suite, given.get("equal_within", {}), equal),
-        missing=None if lost is None else _share_or_number(parameter("max_missing"), str(lost)),
+        missing=None if lost is None else _share_or_number("max_missing", str(lost)),
         fail_undecided=fail_undecided or given.get("fail_undecided", False),
     )
 

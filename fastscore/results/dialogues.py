@@ -27,7 +27,6 @@ from fastscore.signature import deciding_differences
 from fastscore.suites.base import Dialogue, Suite
 from fastscore.suites.declarations import LABEL_TABLE, Source
 from fastscore.suites.identity import file_names, is_named
-from fastscore.wording import parameter
 
 NAMES_LISTED = 8
 
@@ -103,9 +102,7 @@ class Dialogues:
                 )
         hint = f"Its {counted(len(names), 'dialogues')}: {_listed(names)}."
         if name in {metric.id for metric in self.suite.metrics}:
-            hint = (
-                f"That is a metric: put a dialogue before it, or write {parameter('worst', name)}."
-            )
+            hint = f'That is a metric: put a dialogue before it, or write worst="{name}".'
         raise UsageError(f"{self.run.path}: no dialogue's name holds {name!r}.", hint)
 
     def ranked(self, metric: str) -> list[int]:

@@ -30,7 +30,6 @@ from fastscore.suites.showing import (
     marked_parts,
 )
 from fastscore.terminal import plain
-from fastscore.wording import both, parameter, worded
 
 SEMANTIC_TOLERANCE = 1e-6
 _PLACES = ("utterance_index", "step", "turn", "segment", "shift", "turn_pair_id", "message_id")
@@ -82,8 +81,7 @@ def explain(dialogues: Dialogues, row: int, metrics: Sequence[str]) -> list[Expl
             raise RunError(
                 f"{dialogues.run.path}: {metric.id} of {dialogues.names[row]!r} is not "
                 "what it is when the dialogue is scored again.",
-                "See what is damaged with "
-                f"{both('`fastscore summary RUN --verify`', '`run.damaged()`')}.",
+                "See what is damaged with `fastscore summary RUN --verify`.",
             )
         found += _rows(dialogues, dialogue, metric, before.to_list())
     return found
@@ -141,8 +139,7 @@ def choose_dialogue(
     if len(ways) != 1:
         raise UsageError(
             f"A dialogue is chosen in one way, not in {len(ways)}." if ways else "Which dialogue?",
-            f"Name it, or use {parameter('worst', 'METRIC')}, {parameter('best', 'METRIC')} "
-            f"or {both('--random', 'seed')}.",
+            "Name it, or use worst=METRIC, best=METRIC or seed.",
         )
     if dialogues.names.is_empty():
         raise UsageError(
@@ -237,8 +234,7 @@ def print_explanations(
             print_evidence(console, evidence)
         more = len(one.evidence) - EVIDENCE_SHOWN
         if more > 0:
-            all_shown = worded(both("--json has all", "`explanations` has all"))
-            console.print(Text(f"  ... and {more:,} more: {all_shown}"))
+            console.print(Text(f"  ... and {more:,} more: `fastscore explain --json` has all"))
 
 
 def _explanations_text(dialogues: Dialogues, row: int, found: Sequence[Explanation]) -> str:

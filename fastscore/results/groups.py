@@ -10,7 +10,6 @@ from fastscore.suites.declarations import LABEL_TABLE, Metric
 from fastscore.suites.estimates import Part, estimate_metrics
 from fastscore.suites.summary import ALL, summarise
 from fastscore.suites.sums import BETWEEN, require_labels
-from fastscore.wording import command_text
 
 MOST_GROUPS = 100
 
@@ -45,7 +44,7 @@ def _levels(run: Run, columns: Sequence[str]) -> dict[str, int]:
     if levels.is_empty():
         raise UsageError(
             f"{run.path}: no dialogue has a {name}.",
-            f"Choose another column; {command_text('summary', 'RUN')} shows groups.",
+            "Choose another column; `fastscore summary RUN` shows groups.",
         )
     if levels.height > MOST_GROUPS:
         raise UsageError(

@@ -170,7 +170,7 @@ def run_passes(
         raise UsageError(
             f"{run.path}: no {BETWEEN.join(tasks)} has a metric of 0 or 1 with one value in each "
             f"of two values of {repeat} or more, so there is no pass^2.",
-            "Name the column of the tasks: `task` of pass_k, `--cluster` of summary.",
+            "Name the column of the tasks: `task` of pass_k, `cluster` of summary.",
         )
     return pl.DataFrame(rows, PASS_SCHEMA), notes
 

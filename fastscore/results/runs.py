@@ -37,7 +37,6 @@ from fastscore.suites.base import Suite
 from fastscore.suites.declarations import REJECTS_TABLE
 from fastscore.suites.registry import load_suite
 from fastscore.suites.summary import SUMMARY_SCHEMA, summarise
-from fastscore.wording import SCORE_A_RUN, SCORE_AGAIN, SCORE_SAME_AGAIN, parameter, worded
 
 if TYPE_CHECKING:
     from pandas import DataFrame as PandasFrame
@@ -102,7 +101,7 @@ class Run:
     @property
     def notes(self) -> tuple[str, ...]:
         """Metrics that are null in every row, with the columns that they lack, and other notes."""
-        return tuple(map(worded, (*self.manifest.lacking, *self.manifest.notes)))
+        return (*self.manifest.lacking, *self.manifest.notes)
 
     @property
     def signature(self) -> str:
@@ -195,8 +194,7 @@ class Run:
             raise RunError(
                 f"{self.path / folder}: no column {', '.join(map(repr, lacking))}: another version "
                 f"of fastscore wrote the run ({version}).",
-                "Score its logs again, into another folder or with "
-                f"{parameter('overwrite', True)}.",
+                "Score its logs again, into another folder or with overwrite=True.",
             )
 
     def damaged(self) -> list[str]:
@@ -274,7 +272,7 @@ class Run:
         except (OSError, UnicodeDecodeError, pl.exceptions.PolarsError) as error:
             raise RunError(
                 f"{self.path / name}: missing or damaged ({error}).",
-                f"{SCORE_AGAIN}.",
+                "Score it again with its options.",
             ) from error
 
     def _verify_committed(self, name: str, stated: Committed | None) -> None:
@@ -317,7 +315,7 @@ def common_suite(runs: Sequence[Run]) -> Suite:
 def _damaged(path: Place) -> RunError:
     return RunError(
         f"{path}: missing, or not what was committed.",
-        f"{SCORE_SAME_AGAIN}: what is damaged is scored again.",
+        "Score it again with the same options: what is damaged is scored again.",
     )
 
 
@@ -335,15 +333,15 @@ def open_run(path: str | PathLike[str], *, verify: bool = True) -> Run:
     if manifest is None and (folder / RECEIPTS).is_dir():
         raise RunError(
             f"{folder}: the run's manifest.json is lost.",
-            f"{SCORE_AGAIN}: it is made anew from the receipts.",
+            "Score it again with its options: it is made anew from the receipts.",
         )
     if manifest is None:
         raise UsageError(
             f"{folder}: no run there (no manifest.json).",
-            f"Make one with {SCORE_A_RUN}.",
+            "Make one with `fastscore score SUITE INPUT... -o RUN`.",
         )
     if manifest.status != "complete":
-        raise RunError(f"{folder}: the run is not complete.", f"{SCORE_AGAIN}.")
+        raise RunError(f"{folder}: the run is not complete.", "Score it again with its options.")
     return Run(folder, manifest, verify)
 
 

@@ -35,7 +35,6 @@ from fastscore.suites.base import Suite, headline_metrics
 from fastscore.suites.summary import ALL, overall_rows
 from fastscore.terminal import result_console, write, write_line, write_note
 from fastscore.terminal.grids import Column, Format, Grid, show_grids
-from fastscore.wording import parameter, worded
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -50,7 +49,7 @@ def show_outcome(path: Path, *, as_json: bool) -> None:
     if as_json:
         write(run.summary_json)
     for note in (*run.manifest.lacking, *run.manifest.notes):
-        (write_note if as_json else write_line)(worded(note))
+        (write_note if as_json else write_line)(note)
     if as_json:
         return
     show_summary(run)
@@ -144,12 +143,12 @@ def _first_groups(
     shown = rows.filter(pl.col("value").is_in(values.implode()))
     present = [id for id in ids if id in measured]
     grid = groups_grid(suite, shown, present, average=average, unit=unit)
-    notes, by = [], worded(parameter("by"))
+    notes = []
     if labels[first] > LABELS_SHOWN:
-        notes.append(f"{labels[first] - LABELS_SHOWN:,} more values of {first}: {by} {first}")
+        notes.append(f'{labels[first] - LABELS_SHOWN:,} more values of {first}: by="{first}"')
     if several[1:]:
         others = ", ".join(f"{group} ({labels[group]:,})" for group in several[1:])
-        notes.append(f"also {by} {others}")
+        notes.append(f"also by {others}")
     return [grid], notes
 
 

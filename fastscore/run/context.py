@@ -21,7 +21,6 @@ from fastscore.suites.base import Suite
 from fastscore.suites.declarations import Source
 from fastscore.suites.identity import NOTHING, NameSet
 from fastscore.suites.registry import load_suite
-from fastscore.wording import TYPE, parameter
 
 if TYPE_CHECKING:
     from fastscore.logs.score_input import ScoreInput
@@ -255,15 +254,18 @@ def _perplexity_settings(
 def _no_embedder(suite: Suite, options: Any) -> UsageError:
     """Say which option asks for an embedder, and the value that does not."""
     changes = list(_without_vectors(suite, options))
-    asking = " and ".join(parameter(name, given) for name, given, _ in changes)
-    instead = [parameter(name, value) for name, _, value in changes]
+    asking = " and ".join(_with_value(name, given) for name, given, _ in changes)
+    instead = [_with_value(name, value) for name, _, value in changes]
     return UsageError(
         f"{suite.name} needs an embedder"
         + (f" with {asking}" if asking else " with these options")
-        + f", and {parameter('embedder')} is none.",
-        f"{TYPE} {' or '.join([*instead, parameter('embedder', 'MODEL')])}; "
-        "`fastscore models list` names them.",
+        + ", and embedder is none.",
+        f"Give {' or '.join([*instead, 'embedder=MODEL'])}; `fastscore models list` names them.",
     )
+
+
+def _with_value(name: str, value: object) -> str:
+    return f'{name}="{value}"' if isinstance(value, str) else f"{name}={value}"
 
 
 def _without_vectors(suite: Suite, options: Any) -> Iterator[tuple[str, Any, Any]]:
@@ -310,8 +312,8 @@ def embedder_identity(config: RunConfig, suite: Suite, options: Any) -> Embedder
     try:
         embedder = Embedder(config.embedder, precision=config.precision, device=config.device)
     except FastscoreError as error:
-        changes = [parameter(name, value) for name, _, value in _without_vectors(suite, options)]
-        without = [parameter("embedder", "none")] if suite.runs_without_embedder else changes
+        changes = [_with_value(name, value) for name, _, value in _without_vectors(suite, options)]
+        without = ['embedder="none"'] if suite.runs_without_embedder else changes
         if without:
             error.hint = f"{error.hint or ''} Without a model: {' or '.join(without)}.".strip()
         raise

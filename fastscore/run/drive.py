@@ -63,7 +63,6 @@ from fastscore.run.writer import Writer, writing
 from fastscore.signature import deciding_differences
 from fastscore.suites.base import Suite
 from fastscore.suites.summary import summarise
-from fastscore.wording import RUN_AGAIN
 
 if TYPE_CHECKING:
     from fastscore.run.summary_tasks import Parts
@@ -333,7 +332,7 @@ def _score_receipts(run: _Execution, plan: Plan) -> list[Receipt]:
             raise RunConflictError(
                 f"{run.writer.name}: the output of shard {checked.index} was changed while it was "
                 "scored.",
-                f"{RUN_AGAIN}.",
+                "Run the same command again.",
             )
         receipts.append(checked.receipt)
     return receipts

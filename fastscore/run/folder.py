@@ -51,7 +51,6 @@ from fastscore.run.writer import Writer
 from fastscore.signature import EmbedderIdentity, deciding_differences, package_version
 from fastscore.suites.base import Suite
 from fastscore.unpacked import DamageError, unpacked
-from fastscore.wording import parameter
 
 REPORTED_PACKAGES = ("polars", "numpy", "numba", "onnxruntime", "faiss-cpu", "tokenizers")
 
@@ -81,8 +80,7 @@ def open_manifest(
         if differing := deciding_differences(there, signed):
             raise RunConflictError(
                 f"{name} holds a run with another signature: {'; '.join(map(str, differing))}.",
-                f"Choose another folder with {parameter('output')}, or replace it with "
-                f"{parameter('overwrite', True)}.",
+                "Choose another folder as output, or replace it with overwrite=True.",
             )
         begun, now = package_version(there), package_version(signed)
         if begun != now:
@@ -143,7 +141,7 @@ def _refuse_links(folder: Path) -> None:
         if path.is_symlink():
             raise RunConflictError(
                 f"{path} is a link, expected a file or folder of the run's own.",
-                f"Remove it, or choose another folder with {parameter('output')}.",
+                "Remove it, or choose another folder as output.",
             )
 
 
@@ -207,8 +205,7 @@ def accept_inputs(folder: Path, manifest: Manifest, plan: Plan, writer: Writer) 
     if gone:
         raise RunConflictError(
             f"{writer.name} was begun with {gone[0]}, which is not among the inputs now.",
-            f"Name all its inputs again, choose another folder with {parameter('output')}, or "
-            f"use {parameter('overwrite', True)}.",
+            "Name all its inputs again, choose another folder as output, or use overwrite=True.",
         )
     manifest.inputs = describe_inputs(plan)
     manifest.shards = len(plan.shards)

@@ -39,7 +39,6 @@ from fastscore.run.interrupt import stop_if_asked
 from fastscore.run.progress import SilentReporter, StageProgress
 from fastscore.suites.base import Suite
 from fastscore.suites.declarations import Source
-from fastscore.wording import parameter
 
 _CUT = ("csv", "jsonl")
 """The formats of which the beginning is a log of its own."""
@@ -108,7 +107,7 @@ def named_inputs(
     if can_be_turns and not config.columns:
         found = row_per_turn(files, suite.name, source)
         if found:
-            note(f"each row is a turn: read as by {parameter('layout', ROW_PER_TURN)}")
+            note(f'each row is a turn: read as by layout="{ROW_PER_TURN}"')
             config = replace(config, columns=found)
             source = config.source(suite)
     reads_once = any(_is_read_once(config, file) for file in files)

@@ -20,7 +20,6 @@ from fastscore_jit.system import lock_file, open_descriptor, read_at, remove_loc
 
 from fastscore.errors import RunConflictError
 from fastscore.paths import explain
-from fastscore.wording import RUN_AGAIN, parameter
 
 LOCK_NAME = ".lock"
 _HOLDER_BYTES = 400
@@ -33,7 +32,7 @@ def run_lock(folder: Path) -> Iterator[str]:
     if folder.exists() and not folder.is_dir():
         raise RunConflictError(
             f"{folder} is a file; a run is a folder.",
-            f"Choose another name with {parameter('output')}.",
+            "Choose another name as output.",
         )
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -84,7 +83,7 @@ def _holder(path: Path) -> str:
 def _lost(folder: Path, holder: str) -> RunConflictError:
     return RunConflictError(
         f"{folder}: this process no longer holds the run ({holder}); it commits nothing more.",
-        f"{RUN_AGAIN} when no other writes there.",
+        "Run the same command again when no other writes there.",
     )
 
 
@@ -108,7 +107,7 @@ def _lock(path: Path) -> int:
             os.close(descriptor)
             raise RunConflictError(
                 f"{path.parent}: another fastscore writes there ({holder or 'holder unknown'}).",
-                f"Wait for it to end, or choose another folder with {parameter('output')}.",
+                "Wait for it to end, or choose another folder as output.",
             )
         if _is_held(descriptor, path):
             return descriptor

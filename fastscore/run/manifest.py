@@ -10,12 +10,9 @@ from fastscore.logs.inputs.column_map import map_from_signature, stored_map
 from fastscore.paths import stays_below
 from fastscore.run.commit import AlteredFileError, commit_checked, read_checked
 from fastscore.signature import signature_parts
-from fastscore.wording import SCORE_SAME_AGAIN, both, parameter, spellings
 
 MANIFEST_NAME = "manifest.json"
 FORMAT = 2
-_WITH_OPTIONS = ("lacking", "notes")
-"""Fields whose texts name options."""
 
 
 class DamagedManifestError(RunError):
@@ -96,20 +93,9 @@ class Manifest:
     format: int = FORMAT
 
     def save(self, run: Path) -> None:
-        """Write the manifest into a run directory, atomically.
-
-        Notes are written as the command line words them. If Python words some otherwise, the file
-        has these words too, under ``notes_in_python``.
-        """
+        """Write the manifest into a run directory, atomically."""
         names = (each.name for each in dataclasses.fields(self))
         content = {name: getattr(self, name) for name in names}
-        called: dict[str, str] = {}
-        for name in _WITH_OPTIONS:
-            pairs = [spellings(note) for note in content[name]]
-            content[name] = [typed for typed, _ in pairs]
-            called |= {typed: other for typed, other in pairs if other != typed}
-        if called:
-            content["notes_in_python"] = called
         if not self.own_metrics:
             del content["own_metrics"]
         commit_checked(run / MANIFEST_NAME, content)
@@ -125,27 +111,22 @@ def read_manifest(run: Path) -> Manifest | None:
     except (OSError, AlteredFileError) as error:
         raise DamagedManifestError(
             f"{path}: not the manifest that was committed ({error}).",
-            f"{SCORE_SAME_AGAIN}: it is made anew from the receipts.",
+            "Score it again with the same options: it is made anew from the receipts.",
         ) from error
     if content.get("format") != FORMAT:
         raise RunError(
             f"{path}: not a manifest of format {FORMAT}.",
-            "Read it with the fastscore that wrote it, or start anew with "
-            f"{parameter('overwrite', True)}.",
+            "Read it with the fastscore that wrote it, or start anew with overwrite=True.",
         )
     if not all(map(stays_below, content.get("tables", ()))):
         raise RunError(f"{path}: a table is not below the run.", "Use no run that was edited.")
     if "column_map" not in content:  # releases before had the map only in the signature
         parts, layout = signature_parts(content.get("signature", "")), content.pop("layout", None)
         content["column_map"] = stored_map(map_from_signature(parts, layout))
-    called = content.pop("notes_in_python", {})
-    for name in _WITH_OPTIONS:
-        notes = content.get(name, ())
-        content[name] = [both(note, called[note]) if note in called else note for note in notes]
     try:
         return Manifest(**content)
     except TypeError as error:
         raise DamagedManifestError(
             f"{path}: not a whole manifest ({error}).",
-            f"{SCORE_SAME_AGAIN}: it is made anew from the receipts.",
+            "Score it again with the same options: it is made anew from the receipts.",
         ) from error

@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 
 from fastscore.errors import FastscoreError, InputError, counted
-from fastscore.logs.inputs.column_map import EACH
+from fastscore.logs.inputs.column_map import EACH, column_flag, typed
 from fastscore.logs.inputs.first_bytes import content_of, read_head
 from fastscore.logs.inputs.found_keys import (
     KINDS,
@@ -28,7 +28,6 @@ from fastscore.logs.inputs.frames import FRAME_NAME
 from fastscore.logs.integrity.rejects import cut, describe_reject
 from fastscore.logs.read.lines import read_blocks
 from fastscore.logs.samples.column_samples import RequiredColumn, all_columns
-from fastscore.options import list_alternatives
 from fastscore.run.commit import REJECTS, find_part
 from fastscore.run.context import RunConfig
 from fastscore.run.manifest import Manifest
@@ -51,7 +50,6 @@ from fastscore.suites.declarations import (
 )
 from fastscore.suites.summary import ALL
 from fastscore.unpacked import Compression, DamageError
-from fastscore.wording import TYPE, column_flag, parameter, typed
 
 _LONGEST_WORD = 40
 _ROWS_COUNTED = 100
@@ -208,7 +206,7 @@ def _describe_missing(need: RequiredColumn, effects: str, found: FoundKeys, sour
     nearest = nearest_key(column, keys, keys_of_others(siblings, column.name))
     advice = f"; type {typed([column_flag(column.name, nearest)])}" if nearest else ""
     if column.given_by:
-        advice += f"; also given by {' or '.join(list_alternatives(column))}"
+        advice += f"; also given by {' or '.join(column.given_by)}"
     return (
         f"{effects}: no row has {place} (looked for: {', '.join(column.keys)}; "
         f"found: {list_keys(keys)}{advice})"
@@ -273,9 +271,9 @@ def unscored_error(
         )
     if strict and manifest.lacking:
         return InputError(
-            f"Metrics lack a column in every row, and {parameter('strict', True)} is given; all "
-            "else is scored.\n  " + "\n  ".join(manifest.lacking),
-            f"Map the columns, or leave {parameter('strict', True)} out.",
+            "Metrics lack a column in every row, and strict=True is given; all else is scored.\n  "
+            + "\n  ".join(manifest.lacking),
+            "Map the columns, or leave strict=True out.",
         )
     return None
 
@@ -305,7 +303,7 @@ def refusal(
         return InputError(
             f"{rejects:,} of {counted(lines, 'lines')} "
             f"{'is a reject' if rejects == 1 else 'are rejects'}, more than "
-            f"{parameter('max_rejects')} {config.max_rejects:g} allows; the others are scored.",
+            f"max_rejects {config.max_rejects:g} allows; the others are scored.",
             where,
         )
     if unscored is not None or config.max_rejects >= 1.0:
@@ -326,10 +324,9 @@ def _unpaired_error(counts: Mapping[str, int], options: Mapping[str, Any]) -> In
     return InputError(
         f"{unpaired:,} of {counted(messages, 'messages')} pair with nothing, more than "
         f"{MOST_UNPAIRED:.0%} and one for each dialogue; the others are scored.",
-        f"Look at the speakers in the rejects: words may need {parameter('values')}."
+        "Look at the speakers in the rejects: words may have to be mapped with values."
         if merged
-        else f"{TYPE} {parameter('merge_speakers', True)} to join messages of one speaker that "
-        "follow each other.",
+        else "Give merge_speakers=True to join messages of one speaker that follow each other.",
     )
 
 

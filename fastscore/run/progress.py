@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Protocol, TextIO
 from fastscore_jit.system import peak_memory
 
 from fastscore.terminal import note_console, stderr_is_terminal, write_note
-from fastscore.wording import worded
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -318,7 +317,7 @@ class LiveReporter:
 
     def note(self, text: str) -> None:
         """Print a line."""
-        self.console.print(worded(text), markup=False, highlight=False)
+        self.console.print(text, markup=False, highlight=False)
 
 
 def reporter(*, quiet: bool) -> Reporter:

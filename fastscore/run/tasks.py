@@ -56,7 +56,6 @@ from fastscore.suites.base import Suite
 from fastscore.suites.declarations import Table
 from fastscore.vectors.view import claimed
 from fastscore.version import __version__
-from fastscore.wording import RUN_AGAIN
 
 TEXTS_PER_BUCKET = 16_384
 LARGEST_BUCKET_COUNT = 4096
@@ -356,7 +355,7 @@ def rename_files(context: RunContext, shard: Shard) -> Receipt:
     receipt = load_receipt(receipt_path(receipts_folder(run, "score"), "score", shard.index))
     if receipt is None:
         raise RunConflictError(
-            f"{run}: the receipt of shard {shard.index} is gone.", f"{RUN_AGAIN}."
+            f"{run}: the receipt of shard {shard.index} is gone.", "Run the same command again."
         )
     new = dict(zip(receipt.names, files_of(shard), strict=True))
     frames = {}

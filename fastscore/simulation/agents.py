@@ -183,14 +183,14 @@ def _imported(path: str) -> object:
         return getattr(importlib.import_module(module), name)
     except (ImportError, AttributeError, ValueError) as error:
         raise UsageError(
-            f"--agent {PYTHON}{path}: cannot be imported: {error}.",
+            f"agent {PYTHON}{path}: cannot be imported: {error}.",
             "Expected python:module.object of a module that Python finds from here.",
         ) from error
 
 
 def _callable(name: str, found: object) -> Callable[..., Any]:
     if not callable(found):
-        raise UsageError(f"--agent {name}: is {found!r:.60}, expected something to call.")
+        raise UsageError(f"agent {name}: is {found!r:.60}, expected something to call.")
     return found
 
 

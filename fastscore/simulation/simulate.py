@@ -175,12 +175,12 @@ def open_world(simulation: Simulation, meter: Meter | None = None) -> World:
     retrieval = load_retrieval(simulation.catalogue)
     if not retrieval.index.get(GENRE):
         raise UsageError(
-            f"--catalogue {simulation.catalogue}: has no genres, which simulated users begin with."
+            f"catalogue {simulation.catalogue}: has no genres, which simulated users begin with."
         )
     policy = load_policy(simulation.policy)
     if simulation.user != TEMPLATE and not simulation.user.startswith(OPENAI):
-        raise UsageError(f"--user is {simulation.user!r}, expected {TEMPLATE} or {OPENAI}MODEL.")
-    for flag, name in (("--agent", simulation.agent), ("--user", simulation.user)):
+        raise UsageError(f"user is {simulation.user!r}, expected {TEMPLATE} or {OPENAI}MODEL.")
+    for flag, name in (("agent", simulation.agent), ("user", simulation.user)):
         if name == OPENAI:
             raise UsageError(f"{flag} {OPENAI} names no model.", f"Name one: {OPENAI}MODEL.")
     client = ChatClient(simulation.models, meter) if simulation.asks_models else None
@@ -297,7 +297,7 @@ def check_folder(simulation: Simulation, described: dict[str, Any]) -> None:
     what = f"another {' and another '.join(differing)}" if differing else "more sessions"
     raise RunConflictError(
         f"{folder}: holds a simulation with {what}.",
-        "Choose another folder with -o, or replace it with --overwrite.",
+        "Choose another folder as output, or replace it with overwrite=True.",
     )
 
 
@@ -477,7 +477,7 @@ def _processes(simulation: Simulation, workers: int) -> Iterator[Executor]:
     except BrokenProcessPool as error:
         raise RunError(
             "A worker process died, killed or out of memory.",
-            "Run the same command again, with fewer --workers; finished shards are kept.",
+            "Run the same command again, with fewer workers; finished shards are kept.",
         ) from error
     except BaseException:
         for process in (pool._processes or {}).values():

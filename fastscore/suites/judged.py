@@ -13,7 +13,6 @@ import polars as pl
 
 from fastscore.errors import UsageError
 from fastscore.suites.declarations import Column, Source
-from fastscore.wording import parameter
 
 RUBRIC = ("proactiveness", "coherence", "personalization")
 OVERALL = "overall"
@@ -262,9 +261,7 @@ def _check(given: pl.DataFrame, scale: tuple[float, float]) -> pl.DataFrame:
 def check_scale(scale: tuple[float, float]) -> None:
     """Refuse a scale whose first number is not the smaller one."""
     if not scale[0] < scale[1]:
-        raise UsageError(
-            f"{parameter('judge_scale')} is {scale}, expected a smaller and a larger number."
-        )
+        raise UsageError(f"judge_scale is {scale}, expected a smaller and a larger number.")
 
 
 def _score_columns(extra: Sequence[str]) -> list[str]:

@@ -7,7 +7,6 @@ from importlib.resources import files
 from fastscore.errors import UsageError
 from fastscore.options import TEXT_BYTES, parse_toml, read_option_file
 from fastscore.toml_tables import TomlTable
-from fastscore.wording import parameter
 
 _FILE = "lexicon.toml"
 
@@ -19,9 +18,7 @@ def lexicon_content(path: str, package: str) -> bytes:
     try:
         return read_option_file(path, TEXT_BYTES)
     except OSError as error:
-        raise UsageError(
-            f"{parameter('lexicon')} {path}: cannot be read: {error.strerror}."
-        ) from error
+        raise UsageError(f"lexicon {path}: cannot be read: {error.strerror}.") from error
 
 
 @cache

@@ -26,7 +26,6 @@ from fastscore.suites.declarations import (
     Table,
 )
 from fastscore.suites.showing import EvidenceRows
-from fastscore.wording import parameter
 
 if TYPE_CHECKING:
     from fastscore.vectors.view import VectorView
@@ -266,14 +265,14 @@ def _metrics_of_file(path: Path) -> list[OwnMetric]:
     # not in sys.modules: its functions then travel to workers by value
     spec = importlib.util.spec_from_file_location(path.stem, path)
     if spec is None or spec.loader is None or not path.is_file():
-        raise UsageError(f"{parameter('metrics')} {path}: no such Python file.")
+        raise UsageError(f"metrics {path}: no such Python file.")
     module = importlib.util.module_from_spec(spec)
     try:
         spec.loader.exec_module(module)
     except UsageError:
         raise
     except Exception as error:
-        raise UsageError(f"{parameter('metrics')} {path}: {_described(error, path)}.") from error
+        raise UsageError(f"metrics {path}: {_described(error, path)}.") from error
     return [value for value in vars(module).values() if isinstance(value, OwnMetric)]
 
 
@@ -281,13 +280,12 @@ def _installed(name: str) -> OwnMetric:
     entries = {entry.name: entry for entry in entry_points(group=GROUP)}
     if name not in entries:
         hint = did_you_mean(name, entries) if entries else "A file's name ends in .py."
-        raise UsageError(f"{parameter('metrics')} {name}: no installed metric of this name.", hint)
+        raise UsageError(f"metrics {name}: no installed metric of this name.", hint)
     found = entries[name].load()
     if not isinstance(found, OwnMetric):
         raise UsageError(
-            f"{parameter('metrics')} {name}: {entries[name].value} is a "
-            f"{type(found).__name__}, expected a function that is decorated with "
-            "@fastscore.metric."
+            f"metrics {name}: {entries[name].value} is a {type(found).__name__}, expected a "
+            "function that is decorated with @fastscore.metric."
         )
     return found
 

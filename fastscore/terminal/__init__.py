@@ -10,8 +10,6 @@ from typing import IO, TYPE_CHECKING, NoReturn, TextIO
 
 import click
 
-from fastscore.wording import worded
-
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -48,10 +46,10 @@ def write_line(text: object = "") -> None:
 def write_note(text: object, stream: TextIO | None = None) -> None:
     """Write a line that is not a result, to stderr unless a stream is given."""
     if stream is not None:
-        _echo(worded(str(text)), stream, end="\n")
+        _echo(str(text), stream, end="\n")
         return
     try:
-        _echo(worded(str(text)), sys.stderr, end="\n")
+        _echo(str(text), sys.stderr, end="\n")
     except OSError:
         drop(sys.stderr)  # a full disk, or a reader that has gone, ends no work
 

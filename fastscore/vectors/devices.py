@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from fastscore.errors import ModelError
-from fastscore.wording import parameter
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,5 +58,5 @@ def check_session(session: Any, device: str) -> None:
         raise ModelError(
             f"The model does not run on {device}: ONNX Runtime fell back to {used[0]}.",
             "Check that `nvidia-smi` lists a GPU and that its driver supports the installed CUDA "
-            f"libraries, or use {parameter('device', CPU)}.",
+            f'libraries, or use device="{CPU}".',
         )

@@ -45,7 +45,6 @@ from fastscore.vectors.embedder import (
 from fastscore.vectors.perplexity import PerplexityModel
 from fastscore.vectors.precisions import EXACT, PRECISIONS, Precision
 from fastscore.vectors.store import VectorStore
-from fastscore.wording import parameter
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,9 +122,7 @@ def export_model(
         if not has_recipe and folder is None and (Path(name).is_dir() or "/" in name):
             return fastscore_models.export_layout(name, cache_root(), name=alias, tell=tell)
         if alias is not None:
-            raise UsageError(
-                f"{parameter('name')} is for models without a recipe, which names its model itself."
-            )
+            raise UsageError("name is for models without a recipe, which names its model itself.")
         recipe = fastscore_models.load_recipe(name)
         unchecked = [file for file in MODEL_FILES if file not in recipe.digests]
         if folder is not None and unchecked:

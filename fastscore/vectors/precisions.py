@@ -32,7 +32,6 @@ from fastscore.vectors.devices import (
     INSTALL_CUDA,
     check_session,
 )
-from fastscore.wording import parameter
 
 if TYPE_CHECKING:
     from fastscore_models import ExportedModel
@@ -57,7 +56,7 @@ def check_precision(precision: str) -> None:
         raise ModelError(
             "The precision bf16 needs a processor with AMX or AVX512-BF16: this one has neither "
             f"{' nor '.join(sorted(_BFLOAT16_FLAGS))} among its flags.",
-            f"Use {parameter('precision', EXACT)}.",
+            f'Use precision="{EXACT}".',
         )
     if precision == "bf16" and not is_installed("openvino"):
         raise ModelError(
@@ -75,7 +74,7 @@ def check_device(device: str, precision: str) -> None:
     if precision != EXACT:
         raise UsageError(
             f"The device {device} runs precision {EXACT} only, and precision is {precision}.",
-            f"Use {parameter('precision', EXACT)}, or {parameter('device', CPU)}.",
+            f'Use precision="{EXACT}", or device="{CPU}".',
         )
     import onnxruntime
 

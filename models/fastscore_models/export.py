@@ -288,7 +288,7 @@ def export_layout(
     if Path(model).is_dir() and not is_layout(Path(model)):
         raise UnsupportedModelError(
             f"The folder {model} has no modules.json.",
-            "Write a recipe (.toml) for it and name the folder with --folder.",
+            "Write a recipe (.toml) for it into a folder, and name that as folder.",
         )
     with tempfile.TemporaryDirectory(prefix="fastscore-") as work:
         folder = Path(model) if is_layout(Path(model)) else fetch_hub(model, Path(work), tell=tell)

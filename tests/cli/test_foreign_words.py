@@ -38,7 +38,7 @@ def test_words_that_are_foreign_in_some_rows_are_named(tmp_path: Path) -> None:
     assert told in out
     # a dialogue of which nothing pairs is a reject
     assert code == 3
-    assert "2 of 3 lines are rejects, more than --max-rejects 0.001 allows" in error
+    assert "2 of 3 lines are rejects, more than max_rejects 0.001 allows" in error
     flags = told.partition("type ")[2].split()
     code, out, error = score("preference_shift", tmp_path, log, *flags, "--overwrite")
     assert code == 0, error
@@ -193,7 +193,7 @@ def test_what_a_file_gives_is_not_asked_of_the_log(tmp_path: Path) -> None:
     code, out, _ = score("guest_simulation", tmp_path, log)
     assert code == 0
     assert "no row has guest_persona (" in out
-    assert "also given by --personas)" in out
+    assert "also given by personas)" in out
     write_example("guest_simulation", tmp_path / "example")
     personas = tmp_path / "example" / "personas.json"
     code, out, error = score(

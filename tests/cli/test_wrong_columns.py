@@ -90,7 +90,9 @@ def test_metrics_that_lack_their_column_are_named_first(tmp_path: Path) -> None:
     assert first.endswith("type --column plan=itinerary)")
     code, _, error = score("group_travel", tmp_path, log, "--strict")
     assert code == 3
-    assert "Metrics lack a column in every row, and --strict is given; all else is scored." in error
+    assert (
+        "Metrics lack a column in every row, and strict=True is given; all else is scored." in error
+    )
 
 
 def test_labels_of_turns_under_another_name_are_missed(tmp_path: Path) -> None:
@@ -165,8 +167,7 @@ def test_a_seed_without_a_sample_is_refused(tmp_path: Path) -> None:
     code, _, error = score("score_dialogue", tmp_path, log, "--seed", "3")
     assert (code, error) == (
         2,
-        "Error: --seed is given without --sample. It says which sample is scored: add --sample "
-        "N.\n",
+        "Error: seed is given without sample. It says which sample is scored: add sample=N.\n",
     )
 
 
@@ -191,7 +192,7 @@ def test_memory_and_runs_say_the_same(form: Any, rows: str, tmp_path: Path) -> N
 
 def test_a_scan_warns_of_what_is_missing_and_leaves_other_files_aside(tmp_path: Path) -> None:
     log = write(tmp_path / "logs" / "a.jsonl", renamed("score_dialogue", "text"))
-    with pytest.warns(fastscore.LogsWarning, match='Give columns={"prediction": "text"}'):
+    with pytest.warns(fastscore.LogsWarning, match="Type --column prediction=text"):
         rows = fastscore.scan(log, "score_dialogue")
     assert rows.collect().height == 3
     with pytest.warns(fastscore.LogsWarning, match="no such column"):
@@ -207,7 +208,7 @@ def test_frames_are_screened_too() -> None:
     frame = pl.DataFrame(renamed("score_dialogue", "text"))
     with pytest.raises(InputError, match="frame: no row has what score_dialogue needs") as caught:
         fastscore.score(frame, fastscore.ScoreDialogue(lex_weight=1.0))
-    assert str(caught.value).endswith('Give columns={"prediction": "text"}.')
+    assert str(caught.value).endswith("Type --column prediction=text.")
     assert (
         fastscore.score(
             frame, fastscore.ScoreDialogue(lex_weight=1.0), columns={"prediction": "text"}
@@ -224,7 +225,7 @@ def test_other_messages(tmp_path: Path) -> None:
     code, _, error = score("score_dialogue", tmp_path, log)
     assert (code, error) == (
         2,
-        f"Error: {tmp_path / 'run'} is a file; a run is a folder. Choose another name with -o.\n",
+        f"Error: {tmp_path / 'run'} is a file; a run is a folder. Choose another name as output.\n",
     )
     wrong = fastscore_command(["scor"])
     assert wrong.returncode == 2
@@ -237,7 +238,7 @@ def test_other_messages(tmp_path: Path) -> None:
     )
     assert wrong.returncode == 2
     assert wrong.stderr == (
-        "Error: score_dialogue needs an embedder with --lex-weight 0.5 and --semantic "
-        "calibrated, and --embedder is none. Type --lex-weight 1.0 or --semantic jaccard or "
-        "--embedder MODEL; `fastscore models list` names them.\n"
+        'Error: score_dialogue needs an embedder with lex_weight=0.5 and semantic="calibrated", '
+        'and embedder is none. Give lex_weight=1.0 or semantic="jaccard" or embedder=MODEL; '
+        "`fastscore models list` names them.\n"
     )

@@ -132,7 +132,7 @@ def test_too_many_failures_leave_out_what_was_not_asked(stub, shifting):
     stub.answer = lambda body: "no idea"
     task = asked(stub, shifting, shifting / "logs.jsonl", "concepts.jsonl", concurrency=1)
     done = annotate_concepts(task, str(shifting / "movies.jsonl"), SilentReporter())
-    assert "of 5 annotations failed, more than --max-failures 5% allows" in str(done.refusal)
+    assert "of 5 annotations failed, more than max_failures 5% allows" in str(done.refusal)
     assert done.not_asked > 0
     with pytest.raises(UsageError, match=f"has no line for {done.not_asked} texts"):
         score(shifting, extract="llm", annotations=str(shifting / "concepts.jsonl"))
@@ -155,7 +155,7 @@ def test_annotations_that_do_not_fit_are_refused(shifting, content, message):
 
 
 def test_both_options_or_none(shifting):
-    with pytest.raises(UsageError, match="--extract llm --annotations FILE"):
+    with pytest.raises(UsageError, match='extract="llm" annotations=FILE'):
         score(shifting, extract="llm")
     with pytest.raises(UsageError, match="extract is lexical"):
         score(shifting, annotations="x.jsonl")

@@ -146,7 +146,7 @@ def test_a_request_without_an_answer_in_time_fails(stub, tmp_path):
     [
         ("unauthorised", "refuses: 401: .*FASTSCORE_API_KEY or OPENAI_API_KEY"),
         ("forbidden", "refuses: 403: not yours"),
-        ("not_found", "refuses: 404: no model tiny.*Check --base-url and the model's name"),
+        ("not_found", "refuses: 404: no model tiny.*Check base_url and the model's name"),
     ],
 )
 def test_what_every_request_would_meet_ends_at_once(stub, tmp_path, fault, message):
@@ -184,7 +184,7 @@ def test_a_redirect_is_not_followed(stub, tmp_path):
         stub.fault, stub.elsewhere = lambda number: "redirected", f"{other.url}/chat/completions"
         with pytest.raises(ModelServerError, match="307: a redirect to http") as refused:
             client(stub, tmp_path).ask(request())
-        assert "name it by --base-url" in refused.value.hint
+        assert "name it in base_url" in refused.value.hint
         assert (len(stub.asked), len(other.asked)) == (1, 0)
 
 
@@ -212,14 +212,14 @@ def test_what_was_cut_may_have_been_charged_for(stub, tmp_path):
     ["http://[bad", "http://", "ftp://host/v1", "host/v1", "http://h:99999/v1", "http://a b/v1"],
 )
 def test_an_address_that_is_none_is_refused(url):
-    with pytest.raises(UsageError, match=r"--base-url is .*, expected the address of a server"):
+    with pytest.raises(UsageError, match=r"base_url is .*, expected the address of a server"):
         ModelOptions(base_url=url).resolved()
 
 
 def test_a_server_must_be_named(monkeypatch):
     monkeypatch.delenv("FASTSCORE_BASE_URL", raising=False)
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
-    with pytest.raises(UsageError, match=r"No server of chat models is named\. Name one with"):
+    with pytest.raises(UsageError, match=r"No server of chat models is named\. Name one in"):
         ModelOptions().resolved()
     monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:1/v1/")
     assert ModelOptions().resolved().base_url == "http://127.0.0.1:1/v1"
@@ -303,12 +303,12 @@ def test_a_budget_stops_and_the_next_one_goes_on(stub, tmp_path, limit):
     asking = client(stub, tmp_path, prices=prices, **{limit: limits[limit]})
     for text in "12":
         asking.ask(request(text, max_tokens=512))
-    with pytest.raises(BudgetError, match=f"--{limit.replace('_', '-')}") as ended:
+    with pytest.raises(BudgetError, match=f"{limit}=") as ended:
         asking.ask(request("3", max_tokens=512))
     assert ended.value.hint.startswith("Run the same command again to go on")
     assert len(stub.asked) == 2  # the third one was not sent
     none = client(stub, tmp_path, prices=prices, **{limit: limits[limit] / 1e6})
-    with pytest.raises(BudgetError, match=f"--{limit.replace('_', '-')}") as ended:
+    with pytest.raises(BudgetError, match=f"{limit}=") as ended:
         none.ask(request("3", max_tokens=512))
     assert ended.value.hint == "Raise the limit: it does not cover one request."
     assert asking.ask(request("1", max_tokens=512)).text == 'I recommend "Heat".'
@@ -321,7 +321,7 @@ def test_a_budget_stops_and_the_next_one_goes_on(stub, tmp_path, limit):
 def test_a_retry_is_held_to_the_budget_too(stub, tmp_path):
     stub.fault = lambda number: "broken"
     asking = client(stub, tmp_path, max_requests=2)
-    with pytest.raises(BudgetError, match="--max-requests 2 does not cover the next request"):
+    with pytest.raises(BudgetError, match="max_requests=2 does not cover the next request"):
         asking.ask(request())
     assert len(stub.asked) == 2
 
@@ -350,17 +350,17 @@ def test_a_meter_adds_up_what_is_under_way():
     meter.settle(Bound(40, 10), prompt_tokens=30, completion_tokens=5)
     meter.reserve(Bound(40, 10))
     meter.lose(Bound(40, 10), timeouts=1)  # it may have been charged for
-    with pytest.raises(BudgetError, match=r"--max-tokens 100 .* up to 105 would be spent"):
+    with pytest.raises(BudgetError, match=r"max_tokens=100 .* up to 105 would be spent"):
         meter.reserve(Bound(20, 0))
     meter.reserve(Bound(10, 0))
     assert (meter.spent.requests, meter.spent.tokens, meter.spent.timeouts) == (3, 35, 1)
     cheap = Meter(Limits(cost=0.5, prices=Prices(prompt=1e4, completion=0.0)))
-    with pytest.raises(BudgetError, match=r"--max-cost 0\.5 .* up to 0\.51 would be spent"):
+    with pytest.raises(BudgetError, match=r"max_cost=0\.5 .* up to 0\.51 would be spent"):
         cheap.reserve(Bound(51, 1000))
 
 
 def test_a_cost_needs_prices():
-    with pytest.raises(UsageError, match="--max-cost needs prices"):
+    with pytest.raises(UsageError, match="max_cost needs prices"):
         ModelOptions(base_url="http://x/v1", max_cost=1.0).resolved()
 
 
@@ -374,7 +374,7 @@ def test_failures_are_bounded_by_a_share_or_a_count(given, allowed):
 
 @pytest.mark.parametrize("given", ["", "x", "-1", "1.5", "150%", "nan"])
 def test_a_bound_of_failures_that_is_none_is_refused(given):
-    with pytest.raises(UsageError, match=r"--max-failures is .*, expected a count"):
+    with pytest.raises(UsageError, match=r"max_failures is .*, expected a count"):
         parse_limit(given)
 
 
@@ -385,7 +385,7 @@ def test_replay_opens_no_connection(stub, tmp_path, monkeypatch):
     assert replaying.ask(request()).text == 'I recommend "Heat".'
     with pytest.raises(SampleError, match="is not kept") as failed:
         replaying.ask(request("other"))
-    assert "without --replay" in failed.value.hint
+    assert "without replay" in failed.value.hint
 
 
 def test_a_refusal_is_an_answer(stub, tmp_path):

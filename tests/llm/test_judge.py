@@ -232,7 +232,7 @@ def test_too_many_failures_end_with_exit_code_4(stub, tmp_path, logs):
     assert found.refusal.exit_code == EXIT_INCOMPLETE
     # the second request may be under way when the first one has failed
     assert re.match(
-        r"[12] of 6 dialogues failed, more than --max-failures 5% allows; "
+        r"[12] of 6 dialogues failed, more than max_failures 5% allows; "
         r"the first: not a JSON object\.",
         str(found.refusal),
     )
@@ -249,7 +249,7 @@ def test_a_hint_about_schemas_is_given(stub, tmp_path, logs, monkeypatch):
     )
     stub.fault = lambda number: "rejected"
     found = judged(stub, tmp_path, logs)
-    assert "try --structured json-object, or none" in str(found.refusal)
+    assert 'try structured="json-object", or none' in str(found.refusal)
 
 
 def test_a_server_that_knows_no_such_model_ends_the_command(stub, tmp_path, logs):
@@ -389,7 +389,7 @@ def test_nothing_is_lost_and_nothing_asked_twice(stub, tmp_path, logs):
     ("repeats", "balanced"), [(2, "1 or 3"), (4, "3 or 6"), (5, "3 or 6"), (100, "99 or 102")]
 )
 def test_repeats_that_are_not_balanced_are_refused(stub, tmp_path, logs, repeats, balanced):
-    with pytest.raises(UsageError, match=f"Use --repeats {balanced}, or any other multiple of 3"):
+    with pytest.raises(UsageError, match=f"Use repeats={balanced}, or any other multiple of 3"):
         run(stub, tmp_path, logs, repeats=repeats)
     assert stub.asked == []
 

@@ -214,7 +214,7 @@ def test_a_dialogue_is_chosen_by_name_by_score_or_at_random(
         choose_dialogue(dialogues, "zz")
     with pytest.raises(UsageError, match="dialogues hold '-c'"):
         choose_dialogue(dialogues, "-c")
-    with pytest.raises(UsageError, match=r"'M9'\. That is a metric: .* write worst=M9"):
+    with pytest.raises(UsageError, match=r"'M9'\. That is a metric: .* write worst=.M9."):
         choose_dialogue(dialogues, "M9")
     with pytest.raises(UsageError, match="in one way, not in 2"):
         choose_dialogue(dialogues, name, worst="M9")

@@ -208,7 +208,7 @@ def test_refusals_in_first_words_are_no_words_of_a_user(stub, tmp_path):
 def test_too_many_sessions_that_fail_end_the_simulation(stub, tmp_path):
     stub.fault = lambda number: "rejected"
     made = run(stub, tmp_path, models={"concurrency": 1})
-    assert "of 3 sessions failed, more than --max-failures 5% allows" in str(made.refusal)
+    assert "of 3 sessions failed, more than max_failures 5% allows" in str(made.refusal)
     assert made.refusal.exit_code == 4
     assert shards(tmp_path / "logs") == {}
 

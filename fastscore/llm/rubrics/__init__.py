@@ -84,12 +84,12 @@ def load_rubric(name: str) -> Rubric:
         try:
             content = read_option_file(path, TEXT_BYTES)
         except OSError as error:
-            raise UsageError(f"--rubric {name}: cannot be read: {error.strerror}.") from error
+            raise UsageError(f"rubric {name}: cannot be read: {error.strerror}.") from error
     else:
         raise UsageError(
             f"Unknown rubric {name!r}.", did_you_mean(name, rubric_names()) + " Or a file."
         )
-    source = f"--rubric {name}"
+    source = f"rubric {name}"
     found = parse_toml(content, source)
     if missing := {"scale", "prompt", "shown"} - found.keys():
         usual = files(__package__).joinpath(f"{ASSISTANT}.toml").read_bytes()

@@ -6,12 +6,13 @@ whatever format the log has.
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+import shlex
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Any, Literal, NamedTuple
 from urllib.parse import quote, unquote
 
-from fastscore.errors import UsageError, did_you_mean
+from fastscore.errors import InputError, UsageError, did_you_mean
 from fastscore.suites.chats import (
     ANY_OTHER,
     ASSISTANT_ROLE,
@@ -22,7 +23,6 @@ from fastscore.suites.chats import (
     ChatRows,
 )
 from fastscore.suites.declarations import Chat, Column, Source
-from fastscore.wording import Flag, column_flag, parameter, typed
 
 EACH = "[]."
 """In a path, between an array and what is found in each of its elements."""
@@ -40,6 +40,71 @@ ORDER = "order:"
 """The column of what sorts rows that are turns. No suite declares such a name."""
 NOWHERE = "\0"
 """The path of a dialogue's name that is in no row: the file is the dialogue."""
+
+
+class Flag(NamedTuple):
+    """An option that maps something.
+
+    Parameters
+    ----------
+    option
+        ``layout``, ``column``, ``value``, or an option of chats.
+    words
+        The layout; the column and its path; the column, a word of it and what that means; the value
+        of an option.
+    """
+
+    option: Literal["layout", "column", "value", "alternate", "sort_by", "dialogue", "without"]
+    words: tuple[str, ...]
+
+    @property
+    def typed(self) -> tuple[str, str]:
+        """The option of the command line and its value."""
+        *columns, last = self.words
+        value = "=".join((":".join(columns), last)) if columns else last
+        return f"--{self.option.replace('_', '-')}", value
+
+
+def layout_flag(name: str) -> Flag:
+    """Return the option that names a layout."""
+    return Flag("layout", (name,))
+
+
+def column_flag(name: str, path: str) -> Flag:
+    """Return the option that maps a column to a path."""
+    return Flag("column", (name, path))
+
+
+def value_flag(name: str, found: str, meant: str) -> Flag:
+    """Return the option that maps a value of a column."""
+    return Flag("value", (name, found, meant))
+
+
+def typed(flags: Iterable[Flag]) -> str:
+    """Write options as they are typed in a shell."""
+    return " ".join(shlex.join(flag.typed) for flag in flags)
+
+
+class UnmappedLogError(InputError):
+    """A log that a suite may read if its columns or values are mapped.
+
+    Parameters
+    ----------
+    message
+        As of any error.
+    flags
+        Options that probably map the log, in part or in full; the hint says to type them.
+    unless
+        The hint if there are no such options.
+    more
+        What else there is to say after them.
+    """
+
+    def __init__(
+        self, message: str, flags: Sequence[Flag], *, unless: str = "", more: str = ""
+    ) -> None:
+        super().__init__(message, f"Type {typed(flags)}.{more}" if flags else unless)
+        self.flags = tuple(flags)
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,9 +241,7 @@ def column_map(
 
 def parse_map(columns: Sequence[str], values: Sequence[str]) -> ColumnMap:
     """Read ``NAME=PATH`` and ``COLUMN:FROM=TO``."""
-    paths = [
-        _split_flag(text, parameter("columns"), "NAME=PATH, as in text=content") for text in columns
-    ]
+    paths = [_split_flag(text, "columns", "NAME=PATH, as in text=content") for text in columns]
     words = []
     for text in values:
         expected = "COLUMN:FROM=TO, as in speaker:user=USER"
@@ -186,7 +249,7 @@ def parse_map(columns: Sequence[str], values: Sequence[str]) -> ColumnMap:
         name, colon, rest = text.partition(":")
         found, equals, meant = rest.partition("=")
         if not (name and colon and equals):
-            raise UsageError(f"{parameter('values')} is {text!r}, expected {expected}.")
+            raise UsageError(f"values is {text!r}, expected {expected}.")
         words.append((name, found, meant))
     return ColumnMap(tuple(paths), tuple(words))
 
@@ -236,7 +299,7 @@ def map_source(source: Source, columns: ColumnMap) -> Source:
     if rows is None:
         raise UsageError(
             "The layout describes chats, and the suite does not score chats.",
-            f"Map its columns with {parameter('columns')}.",
+            'Map its columns with columns={"NAME": "PATH"}.',
         )
     chat, others = _edited(_with_options(chat, options), rows, columns)
     native = _map_columns(source, _inside(others, rows))

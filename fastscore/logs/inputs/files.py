@@ -47,7 +47,6 @@ from fastscore.unpacked import (
     as_utf8,
     unpacked,
 )
-from fastscore.wording import parameter
 
 FORMATS: dict[str, tuple[Format, ...]] = {
     ".csv": ("csv",),
@@ -137,9 +136,7 @@ def resolve_inputs(
     if not patterns:
         raise InputError("No input was given.", "Name a file, a folder or a glob.")
     if named_format is not None and named_format not in formats:
-        raise UsageError(
-            f"{parameter('format')} is {named_format!r}.", did_you_mean(named_format, formats)
-        )
+        raise UsageError(f"format is {named_format!r}.", did_you_mean(named_format, formats))
     found: dict[Hashable, InputFile] = {}
     n_kept = 0
     for pattern in [os.fspath(each) for each in patterns]:
@@ -211,7 +208,7 @@ def _identity(path: str) -> Hashable:
 def _standard_input(formats: tuple[str, ...], named_format: Format | None) -> InputFile:
     if named_format is None and "jsonl" not in formats:
         raise UsageError(
-            "The format of standard input is not known.", f"Name it with {parameter('format')}."
+            "The format of standard input is not known.", 'Name it, for example format="jsonl".'
         )
     return InputFile(STDIN, named_format or "jsonl", "none", 0)
 

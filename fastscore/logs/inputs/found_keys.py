@@ -13,11 +13,10 @@ from itertools import islice
 from typing import Any
 
 from fastscore.errors import listed
-from fastscore.logs.inputs.column_map import EACH, LEFT_OUT
+from fastscore.logs.inputs.column_map import EACH, LEFT_OUT, Flag, value_flag
 from fastscore.logs.inputs.document_values import json_of, value_at
 from fastscore.suites.chats import ASSISTANT_ROLE, SYSTEM_ROLE, USER_ROLE, ChatRows
 from fastscore.suites.declarations import Column, Source
-from fastscore.wording import Flag, value_flag
 
 ROWS_SAMPLED, MOST_ROWS_SAMPLED = 20, 200
 """How many rows of a file show its shape, and how many if a required column is in none of those."""

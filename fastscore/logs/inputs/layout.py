@@ -28,7 +28,6 @@ from fastscore.suites.chats import (
     USER_ROLE,
     ChatLayout,
 )
-from fastscore.wording import parameter
 
 GROUP = "fastscore.layouts"
 SUFFIX = ".toml"
@@ -84,7 +83,7 @@ class Layout:
                 f"The layout {self.name!r} says nothing of {suite}.",
                 "It is one of "
                 + ", ".join(sorted(self.maps))
-                + f"; map columns by {parameter('columns')}.",
+                + '; or map columns with columns={"NAME": "PATH"}.',
             )
         found = self.maps.get("", NO_MAP) | self.maps.get(suite, NO_MAP)
         return replace(found, chat=self.chat)

@@ -26,7 +26,6 @@ from fastscore.logs.read.csv_records import csv_header
 from fastscore.logs.read.json_documents import opening_bracket
 from fastscore.logs.read.lines import line_blocks, read_blocks, unreadable
 from fastscore.unpacked import Compression, Damage, DamageError
-from fastscore.wording import RUN_AGAIN
 
 PLAIN_BLOCK_BYTES = 4 << 20
 
@@ -301,5 +300,5 @@ def changed(file: str) -> InputError:
     """Return the error for a file that has changed since planning."""
     return InputError(
         f"The file {file!r} was changed while it was read.",
-        f"{RUN_AGAIN} when nothing writes to it any more.",
+        "Run the same command again when nothing writes to it any more.",
     )

@@ -10,7 +10,6 @@ from fastscore_jit.system import give_back_freed_memory, machine_memory, own_mem
 
 from fastscore.errors import InputError, MemoryLimitError
 from fastscore.unpacked import SMALL_BYTES, USUAL_RATIO
-from fastscore.wording import parameter
 
 MAX_RECORD_BYTES = 64 << 20
 """Maximum size of a line, a CSV record, an element of a document or the texts of a Parquet row."""
@@ -61,10 +60,9 @@ class Limits:
         """Return the error for exceeding a limit of bytes."""
         return MemoryLimitError(
             f"{doing} takes {taken / _MIB:,.0f} MiB of memory, more than "
-            f"{parameter('max_memory')} allows ({self.memory_bytes / _MIB:,.0f} MiB).",
-            f"Allow more, or take fewer {parameter('workers')}: the same command goes on with "
-            f"what a run has committed. With a smaller {parameter('shard_size')} it begins "
-            "again, but for vectors.",
+            f"max_memory allows ({self.memory_bytes / _MIB:,.0f} MiB).",
+            "Allow more, or take fewer workers: the same command goes on with what a run has "
+            "committed. With a smaller shard_size it begins again, but for vectors.",
         )
 
     def check_unpacked(self, path: str, packed: int, unpacked: int) -> None:
@@ -72,14 +70,13 @@ class Limits:
         if unpacked > self.unpacked * _MIB:
             raise InputError(
                 f"The file {path!r} unpacks to more than {self.unpacked:,} MiB, the most that "
-                f"{parameter('max_unpacked')} allows.",
+                "max_unpacked allows.",
                 "Raise it if the file is what it should be.",
             )
         if unpacked > SMALL_BYTES and unpacked > self.ratio * max(packed, 1):
             raise InputError(
-                f"The file {path!r} of {packed:,} bytes unpacks to more than {self.ratio:g} "
-                f"times as much ({unpacked:,} bytes so far), the most that "
-                f"{parameter('max_ratio')} allows.",
+                f"The file {path!r} of {packed:,} bytes unpacks to more than {self.ratio:g} times "
+                f"as much ({unpacked:,} bytes so far), the most that max_ratio allows.",
                 "Raise it if the file is what it should be.",
             )
 

@@ -15,7 +15,6 @@ from fastscore.logs.read.mapped_rows import key_source
 from fastscore.logs.read.rows import Part, read_names
 from fastscore.suites.declarations import Source
 from fastscore.suites.identity import NOTHING, Hashes, NameSet
-from fastscore.wording import parameter
 
 _VARIANTS = r"/[^/=]+=.*$"
 
@@ -46,16 +45,15 @@ class Choice:
     def __post_init__(self) -> None:
         if self.limit is not None and self.sample is not None:
             raise UsageError(
-                f"Both {parameter('limit')} and {parameter('sample')} are given.",
-                f"{parameter('limit')} takes dialogues from the start, {parameter('sample')} "
-                "from everywhere; name one.",
+                "Both limit and sample are given.",
+                "limit takes dialogues from the start, sample from everywhere; name one.",
             )
         if self.seed is not None and self.sample is None:
             raise UsageError(
-                f"{parameter('seed')} is given without {parameter('sample')}.",
-                f"It says which sample is scored: add {parameter('sample', 'N')}.",
+                "seed is given without sample.",
+                "It says which sample is scored: add sample=N.",
             )
-        for flag, value in ((parameter("limit"), self.limit), (parameter("sample"), self.sample)):
+        for flag, value in (("limit", self.limit), ("sample", self.sample)):
             if value is not None and value < 1:
                 raise UsageError(f"{flag} is {value}, expected a number of at least 1.")
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from itertools import islice, pairwise
 from typing import Any
 
-from fastscore.errors import UnmappedLogError, counted
+from fastscore.errors import counted
 from fastscore.logs.inputs.chats import (
     Turn,
     all_dialogues,
@@ -20,7 +20,18 @@ from fastscore.logs.inputs.chats import (
     row_turn,
     threads,
 )
-from fastscore.logs.inputs.column_map import LEFT_OUT, REPLY, own_layout, role_words
+from fastscore.logs.inputs.column_map import (
+    LEFT_OUT,
+    REPLY,
+    Flag,
+    UnmappedLogError,
+    column_flag,
+    layout_flag,
+    own_layout,
+    role_words,
+    typed,
+    value_flag,
+)
 from fastscore.logs.inputs.document_values import (
     NO_ORDER,
     OF_DATE,
@@ -43,7 +54,6 @@ from fastscore.logs.inputs.found_keys import (
 from fastscore.logs.integrity.rejects import cut
 from fastscore.suites.chats import ANY_OTHER, ASSISTANT_ROLE, SYSTEM_ROLE, USER_ROLE, ChatLayout
 from fastscore.suites.declarations import Source
-from fastscore.wording import Flag, column_flag, layout_flag, typed, value_flag
 
 _DEEPEST, _DEEPEST_ORDER = 4, 2
 _SHOWN_CHARACTERS = 40

@@ -12,8 +12,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from fastscore.errors import FastscoreError, InputError, UnmappedLogError
-from fastscore.logs.inputs.column_map import NO_MAP, ColumnMap, map_of, map_source
+from fastscore.errors import FastscoreError, InputError
+from fastscore.logs.inputs.column_map import (
+    NO_MAP,
+    ColumnMap,
+    Flag,
+    UnmappedLogError,
+    map_of,
+    map_source,
+    typed,
+)
 from fastscore.logs.inputs.files import (
     FORMAT_NAMES,
     InputFile,
@@ -27,7 +35,6 @@ from fastscore.logs.samples.column_samples import RequiredColumn, all_columns
 from fastscore.logs.samples.records import beginning_of, records
 from fastscore.logs.samples.screening import UnknownWordsError, screen
 from fastscore.suites.declarations import ALL_METRICS, Source
-from fastscore.wording import TYPE, Flag, typed
 
 EXAMPLE_CHARACTERS = 60
 ARRAY = "array"
@@ -250,7 +257,7 @@ def _with_question(error: UnmappedLogError, flags: Sequence[Flag]) -> InputError
     """Add to an error what it asks, after the flags that were followed before."""
     if not isinstance(error, UnknownWordsError) or error.flags:
         return error
-    begin = f"{TYPE} {typed(flags)}. " if flags else ""
+    begin = f"Type {typed(flags)}. " if flags else ""
     return InputError(f"{error.reason} {begin}{error.hint}", error.hint)
 
 

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from itertools import islice, pairwise
 from typing import Any
 
-from fastscore.errors import InputError, UnmappedLogError, counted, listed
+from fastscore.errors import InputError, counted, listed
+from fastscore.logs.inputs.column_map import Flag, UnmappedLogError, column_flag, typed, value_flag
 from fastscore.logs.inputs.files import STDIN, InputFile
 from fastscore.logs.inputs.found_keys import (
     KINDS,
@@ -51,7 +52,6 @@ from fastscore.logs.samples.suggestions import (
 )
 from fastscore.suites.chats import USER_ROLE
 from fastscore.suites.declarations import Source
-from fastscore.wording import Flag, column_flag, command_text, typed, value_flag
 
 
 @dataclass(frozen=True, slots=True)
@@ -378,7 +378,7 @@ def _key_to_name(source: Source, need: RequiredColumn) -> str:
     if source.chat is not None and rows is not None and need.name == rows.speaker:
         alternate = typed([Flag("alternate", (USER_ROLE,))])
         return f"{named}If turns alternate and the user begins, type {alternate}."
-    return f"{named}{command_text('inspect')} lists the keys of a log and the suites that it fits."
+    return f"{named}`fastscore inspect` lists the keys of a log and the suites that it fits."
 
 
 def words_error(

@@ -8,9 +8,19 @@ from itertools import islice
 from operator import attrgetter
 from typing import Any
 
-from fastscore.errors import UnmappedLogError
 from fastscore.logs.inputs.chats import BARE, is_array_of_turns
-from fastscore.logs.inputs.column_map import EACH, NO_MAP, REPLY, ColumnMap, map_source
+from fastscore.logs.inputs.column_map import (
+    EACH,
+    NO_MAP,
+    REPLY,
+    ColumnMap,
+    Flag,
+    UnmappedLogError,
+    column_flag,
+    layout_flag,
+    map_source,
+    typed,
+)
 from fastscore.logs.inputs.files import STDIN, InputFile
 from fastscore.logs.inputs.found_keys import (
     ANY_KEY,
@@ -32,7 +42,6 @@ from fastscore.logs.samples.column_samples import (
 )
 from fastscore.logs.samples.records import read_records, records
 from fastscore.suites.declarations import Column, Source
-from fastscore.wording import Flag, column_flag, layout_flag, typed
 
 _ARRAYS_TRIED = 20
 _FEWEST_VALUES = 2

@@ -38,7 +38,6 @@ from fastscore.run.engines.engine import (
     thread_variables,
     threads_each,
 )
-from fastscore.wording import RUN_AGAIN, parameter
 
 EXCLUSIVE = "fastscore-exclusive"
 TASKS_PER_SLOT = 2
@@ -128,7 +127,7 @@ class DaskEngine:
             raise RunError(
                 f"Workers of {self._address} died {error.allowed_failures + 1} times while they "
                 f"did {error.task}, the last at {error.last_worker.address}.",
-                f"It may need more memory than they have: see {parameter('shard_size')}.",
+                "It may need more memory than they have: see shard_size.",
             ) from error
         except CommClosedError as error:  # the client may not have noticed yet
             raise self._scheduler_lost() from error
@@ -165,7 +164,7 @@ class DaskEngine:
             elif time.monotonic() - alone_since > WORKERLESS_SECONDS:
                 raise RunError(
                     "All worker processes ended, and no other could be started.",
-                    f"{RUN_AGAIN}; what is committed is kept.",
+                    "Run the same command again; what is committed is kept.",
                 )
 
     def _slots(self, exclusive: bool) -> int:
@@ -214,7 +213,7 @@ def open_engine(
         except (OSError, ValueError) as error:
             raise RunError(
                 f"No Dask scheduler answers at {address}: {error}.",
-                f"Start one there (`dask scheduler`), or leave out {parameter('address')}.",
+                "Start one there (`dask scheduler`), or leave out address.",
             ) from error
         engine = DaskEngine(client, threads, limits)
         stack.callback(engine.close)

@@ -23,7 +23,6 @@ from fastscore.extras import require
 from fastscore.logs.integrity.limits import DEFAULT_LIMITS, Limits
 from fastscore.options import THREADS_VARIABLE, available_processors
 from fastscore.run.interrupt import clear_stop, limit_memory, own_stop_flag, request_stop
-from fastscore.wording import parameter
 
 Key = TypeVar("Key")
 Done = TypeVar("Done")
@@ -64,15 +63,14 @@ def open_engine(
     """Open an engine for a run."""
     if name == LOCAL and address is not None:
         raise UsageError(
-            f"{parameter('address')} is {address}, and {parameter('engine')} is {LOCAL}.",
-            f"Name the engine that runs there: {parameter('engine', 'dask')} or "
-            f"{parameter('engine', 'ray')}.",
+            f"address is {address}, and engine is {LOCAL}.",
+            'Name the engine that runs there: engine="dask" or engine="ray".',
         )
     if name not in ENGINES:
         raise UsageError(f"Unknown engine {name!r}.", did_you_mean(name, ENGINES))
     package = ENGINES[name]
     if package:
-        require(name, parameter("engine", name))
+        require(name, f'engine="{name}"')
     if name == "ray" and address is None:
         _make_ray_token()
     if name == LOCAL:

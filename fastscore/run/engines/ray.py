@@ -35,7 +35,6 @@ from fastscore.run.engines.engine import (
     thread_variables,
     threads_each,
 )
-from fastscore.wording import parameter
 
 TASKS_PER_SLOT = 2
 ATTEMPTS = 4
@@ -155,7 +154,7 @@ class RayEngine:
         index = getattr(key, "index", key)
         return RunError(
             f"Workers of {self._address} died {ATTEMPTS} times while they did {name} {index}.",
-            f"It may need more memory than they have: see {parameter('shard_size')}.",
+            "It may need more memory than they have: see shard_size.",
         )
 
 
@@ -200,12 +199,12 @@ def open_engine(address: str | None, workers: int, limits: Limits) -> Iterator[R
         if address is None:
             raise RunError(
                 f"Ray does not start on this machine: {error}",
-                f"Run the command again when the machine has less to do, or leave out "
-                f"{parameter('engine')}: this process has threads of its own.",
+                "Run the command again when the machine has less to do, or leave out engine: "
+                "this process has threads of its own.",
             ) from error
         raise RunError(
             f"No Ray cluster answers at {address}: {error}.",
-            f"Start one there (`ray start --head`), or leave out {parameter('address')}.",
+            "Start one there (`ray start --head`), or leave out address.",
         ) from error
     for number, handler in handlers.items():
         signal.signal(number, handler)  # Ray's own would exit with the signal's number

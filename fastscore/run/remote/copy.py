@@ -26,7 +26,6 @@ from fastscore.run.remote.receipts import (
     object_name,
     parse_receipt,
 )
-from fastscore.wording import SCORE_A_RUN, SCORE_AGAIN
 
 COMPLETE = "complete.json"
 """The manifest of a complete run, and the names and hashes of its receipts."""
@@ -86,11 +85,11 @@ def open_copy(url: str) -> RunCopy:
     if not entries:
         raise UsageError(
             f"{url}: no run there (no log).",
-            f"Make one with {SCORE_A_RUN}.",
+            "Make one with `fastscore score SUITE INPUT... -o RUN`.",
         )
     ending = latest(entries, "complete")
     if ending is None:
-        raise RunError(f"{url}: the run is not complete.", f"{SCORE_AGAIN}.")
+        raise RunError(f"{url}: the run is not complete.", "Score it again with its options.")
     folder = copy_folder(url, str(ending["content_hash"]))
     complete = orjson.loads(
         fetched(prefix, folder, COMPLETE, ending["name"], ending["content_hash"])

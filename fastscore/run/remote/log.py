@@ -24,7 +24,6 @@ import orjson
 from fastscore.errors import RunConflictError, RunError
 from fastscore.logs.objects import request_pool
 from fastscore.run.remote.prefix import Prefix
-from fastscore.wording import RUN_AGAIN, parameter
 
 BEAT_SECONDS = 2.0
 STILL_SECONDS = 12.0
@@ -68,7 +67,7 @@ def read_log(prefix: Prefix, start: int = 0) -> list[Entry]:
     except orjson.JSONDecodeError as error:
         raise RunError(
             f"{prefix.url}/log: an entry is damaged.",
-            f"Choose another address with {parameter('output')}.",
+            "Choose another address as output.",
         ) from error
 
 
@@ -141,7 +140,7 @@ def lost(prefix: Prefix, begun: Entry) -> RunConflictError:
     return RunConflictError(
         f"{prefix.url}: this process no longer holds the run ({_holder(begun)}); it commits "
         "nothing more.",
-        f"{RUN_AGAIN} when no other writes there.",
+        "Run the same command again when no other writes there.",
     )
 
 
@@ -190,7 +189,7 @@ def _wait_until_still(
         if prefix.get(_lease(epoch)) != counter:
             raise RunConflictError(
                 f"{prefix.url}: another fastscore writes there ({_holder(begun)}).",
-                f"Wait for it to end, or choose another address with {parameter('output')}.",
+                "Wait for it to end, or choose another address as output.",
             )
         if read_log(prefix, len(entries)):
             return

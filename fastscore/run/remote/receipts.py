@@ -25,7 +25,6 @@ from fastscore.run.commit import (
     part_name,
 )
 from fastscore.run.remote.prefix import Listed, Prefix
-from fastscore.wording import SCORE_SAME_AGAIN
 
 _PART = re.compile(r"part-\d+-(?P<shard>[0-9a-f]+-\d+)-[0-9a-f]+\.parquet")
 _HASH_DIGITS = 16
@@ -156,5 +155,5 @@ def damaged(prefix: Prefix, name: str) -> RunError:
     """Return the error for an object that is missing or changed."""
     return RunError(
         f"{prefix.url}/{name}: missing, or not what was committed.",
-        f"{SCORE_SAME_AGAIN}: what is damaged is scored again.",
+        "Score it again with the same options: what is damaged is scored again.",
     )

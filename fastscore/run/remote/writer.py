@@ -39,7 +39,6 @@ from fastscore.run.remote.receipts import (
     shard_name,
     shard_of,
 )
-from fastscore.wording import parameter
 
 _checked: dict[str, float] = {}
 """When this process last made sure that no other writer has begun, by the writer's token."""
@@ -238,7 +237,7 @@ def _refuse_other_objects(prefix: Prefix) -> None:
     if names and "log/" not in names:
         raise RunConflictError(
             f"{prefix.url} is no run: it holds {sorted(names)[0]}.",
-            f"Choose an empty or new address with {parameter('output')}.",
+            "Choose an empty or new address as output.",
         )
 
 

@@ -5,7 +5,6 @@ from typing import ClassVar, Literal
 
 from fastscore.errors import UsageError
 from fastscore.options import check_values, option
-from fastscore.wording import parameter
 
 GROUPS = ("experiment_level",)
 LEVELS = (1, 2, 3, 4, 5)
@@ -77,14 +76,12 @@ class GuestSimulation:
         check_values(self)
         if self.states == "llm" and not self.states_from:
             raise UsageError(
-                f"{parameter('states')} is 'llm', but no files of states are named.",
-                "`fastscore annotate states` writes them; name their folder by "
-                f"{parameter('states_from')}.",
+                "states is 'llm', but no files of states are named.",
+                "`fastscore annotate states` writes them; name their folder in states_from.",
             )
         if self.states_from and self.states not in ("auto", "columns", "llm"):
             raise UsageError(
-                f"{parameter('states')} is {self.states!r}, but {parameter('states_from')} "
-                "names files of states.",
+                f"states is {self.states!r}, but states_from names files of states.",
                 "Leave one of them out.",
             )
 

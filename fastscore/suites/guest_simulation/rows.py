@@ -28,7 +28,6 @@ from fastscore.suites.guest_simulation.options import (
 from fastscore.suites.guest_simulation.schema import SOURCE
 from fastscore.suites.identity import IDENTITY, identify, refuse_blank_ids
 from fastscore.suites.json_values import WHOLE_TEXT
-from fastscore.wording import parameter
 
 TEST_CASE_ROW = ("system", "test_case_info")
 EXITS = tuple(map("".join, product("eE", "xX", "iI", "tT")))
@@ -238,9 +237,7 @@ def load_personas(path: str) -> PersonaFile:
     try:
         content = read_option_file(path)
     except OSError as error:
-        raise UsageError(
-            f"{parameter('personas')} {path}: cannot be read: {error.strerror}."
-        ) from error
+        raise UsageError(f"personas {path}: cannot be read: {error.strerror}.") from error
     return _parse(path, content)
 
 

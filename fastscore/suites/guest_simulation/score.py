@@ -30,7 +30,6 @@ from fastscore.suites.guest_simulation.options import (
     GuestSimulation,
 )
 from fastscore.suites.guest_simulation.schema import DIALOGUES, MESSAGES
-from fastscore.wording import parameter
 
 if TYPE_CHECKING:
     from fastscore.vectors.view import VectorView
@@ -78,7 +77,7 @@ def notes_on_personas(dialogues: pl.LazyFrame, options: GuestSimulation) -> list
     return [
         f"PAS: {n_estimated:,} of {sources.len():,} conversations have a persona without "
         "attributes, so PAS follows the words of its description alone; name the attributes with "
-        f"{parameter('personas', 'FILE')}"
+        "personas=FILE"
     ]
 
 

@@ -25,7 +25,6 @@ from fastscore.suites.grouping import first_of_group
 from fastscore.suites.guest_simulation.options import ORDER_COLUMN, STATE_COLUMNS, GuestSimulation
 from fastscore.suites.guest_simulation.rows import Rows
 from fastscore.suites.json_values import Problem
-from fastscore.wording import parameter
 
 FILES = "exp*/*_states.csv"
 """The files of a folder that are states."""
@@ -105,7 +104,7 @@ def find_state_files(folder: str) -> dict[tuple[int, str], Path]:
     if not root.is_dir():
         there = "is a file" if root.exists() else "is not there"
         raise UsageError(
-            f"{parameter('states_from')} {folder}: {there}, expected a folder of {FILES}.",
+            f"states_from {folder}: {there}, expected a folder of {FILES}.",
             "Name the folder that holds exp1, exp2 and so on.",
         )
     found = {}
@@ -116,7 +115,7 @@ def find_state_files(folder: str) -> dict[tuple[int, str], Path]:
     if not found:
         inside = ", ".join(sorted(entry.name for entry in root.iterdir())[:5]) or "nothing"
         raise UsageError(
-            f"{parameter('states_from')} {folder}: holds {inside}, expected files {FILES}.",
+            f"states_from {folder}: holds {inside}, expected files {FILES}.",
             "Name the folder that holds exp1, exp2 and so on.",
         )
     return found

@@ -5,7 +5,6 @@ from typing import ClassVar, Literal
 
 from fastscore.errors import UsageError
 from fastscore.options import check_values, option
-from fastscore.wording import parameter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +57,7 @@ class MemoryFinance:
         check_values(self)
         if self.legacy_dataset_path and not self.legacy_files:
             raise UsageError(
-                f"{parameter('legacy_dataset_path')} is {self.legacy_dataset_path!r}, but no "
+                f"legacy_dataset_path is {self.legacy_dataset_path!r}, but no "
                 "legacy files are asked for.",
-                f"Add {parameter('legacy_files', True)}, or leave the path out.",
+                "Add legacy_files=True, or leave the path out.",
             )

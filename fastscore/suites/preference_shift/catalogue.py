@@ -33,7 +33,6 @@ from fastscore.errors import UsageError, did_you_mean, listed
 from fastscore.options import read_option_file
 from fastscore.paths import cache_root
 from fastscore.unpacked import SUFFIXES, UnpackingError, unpack
-from fastscore.wording import parameter
 
 LIST_SEPARATOR = "|"
 """Between the values of one CSV cell."""
@@ -293,9 +292,7 @@ def load_catalogue(path: str) -> Catalogue:
     try:
         content = read_option_file(path)
     except OSError as error:
-        raise UsageError(
-            f"{parameter('catalogue')} {path}: cannot be read: {error.strerror}."
-        ) from error
+        raise UsageError(f"catalogue {path}: cannot be read: {error.strerror}.") from error
     # the suffix decides how the content is read
     name = "".join(PurePath(path).suffixes[-2:]).lower().encode()
     digest = hashlib.blake2b(name + b"\0" + content, digest_size=8).hexdigest()
@@ -439,7 +436,7 @@ def check_fields(catalogue: Catalogue, names: Iterable[str], usual: Iterable[str
     if wanted and not there.union(catalogue.unusable).intersection(wanted):
         raise UsageError(
             f"The catalogue has none of the fields {', '.join(wanted)}.",
-            f"It has {listed(sorted(there)) or 'none at all'}: name some by {parameter('fields')}.",
+            f"It has {listed(sorted(there)) or 'none at all'}: name some in fields.",
         )
 
 

@@ -49,7 +49,6 @@ from fastscore.suites.preference_shift.matching import (
     nearest_concepts,
 )
 from fastscore.suites.preference_shift.options import PreferenceShift
-from fastscore.wording import parameter
 
 if TYPE_CHECKING:
     from fastscore.vectors.view import VectorView
@@ -165,15 +164,11 @@ def read_aliases(path: str, catalogue: Catalogue) -> pl.DataFrame:
     if not path:
         return pl.DataFrame(schema=ALIAS_SCHEMA)
     if PurePath(path).suffix.lower() != ".csv":
-        raise UsageError(
-            f"{parameter('aliases')} {path}: expected a CSV file with spelling, value and field."
-        )
+        raise UsageError(f"aliases {path}: expected a CSV file with spelling, value and field.")
     try:
         content = read_option_file(path)
     except OSError as error:
-        raise UsageError(
-            f"{parameter('aliases')} {path}: cannot be read: {error.strerror}."
-        ) from error
+        raise UsageError(f"aliases {path}: cannot be read: {error.strerror}.") from error
     values = {
         name: set(terms["value"])
         for (name,), terms in catalogue.terms.group_by("field", maintain_order=True)
@@ -268,9 +263,7 @@ def read_annotations(path: str) -> pl.DataFrame:
                 _annotations[key] = frame.unique("text", keep="first", maintain_order=True)
             return _annotations[key]
     except OSError as error:
-        raise UsageError(
-            f"{parameter('annotations')} {path}: cannot be read: {error.strerror}."
-        ) from error
+        raise UsageError(f"annotations {path}: cannot be read: {error.strerror}.") from error
 
 
 def _parse(path: str, content: bytes) -> Iterator[tuple[str, list[dict[str, str]]]]:
@@ -294,7 +287,7 @@ def _parse(path: str, content: bytes) -> Iterator[tuple[str, list[dict[str, str]
 
 def _odd_line(path: str, number: int) -> UsageError:
     return UsageError(
-        f"{parameter('annotations')} {path}:{number}: no annotation, expected an object with "
+        f"annotations {path}:{number}: no annotation, expected an object with "
         "a text and, under 'concepts', lists of texts by field."
     )
 
@@ -312,10 +305,10 @@ def annotated_concepts(
     unknown = rows.filter(pl.col("known").is_null() & (pl.col("text").str.strip_chars() != ""))
     if unknown.height:
         raise UsageError(
-            f"{parameter('annotations')} {options.annotations}: has no line for "
+            f"annotations {options.annotations}: has no line for "
             f"{unknown.height:,} texts of the logs, the first {unknown['text'][0]!r:.60}.",
             "Annotate these logs: `fastscore annotate concepts`, with the same "
-            f"{parameter('merge_speakers', True)}.",
+            "merge_speakers=True.",
         )
     pairs = (
         rows.select("row", "concepts")

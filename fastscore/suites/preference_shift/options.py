@@ -6,7 +6,6 @@ from typing import Any, ClassVar, Literal
 
 from fastscore.errors import UsageError
 from fastscore.options import check_values, option
-from fastscore.wording import parameter
 
 ATTRIBUTES = ("genre", "actor", "director", "writer", "language", "year")
 PLOT = "plot"
@@ -195,36 +194,31 @@ class PreferenceShift:
         if not self.catalogue:
             raise UsageError(
                 "No catalogue is named: concepts are values of its items.",
-                f"Name one: {parameter('catalogue', 'FILE')}.",
+                "Name one: catalogue=FILE.",
             )
         if (self.extract == "llm") != bool(self.annotations):
             raise UsageError(
-                f"{parameter('extract')} is {self.extract} and {parameter('annotations')} "
-                f"{self.annotations or 'not given'}.",
-                f"A model's concepts come from a file: {parameter('extract', 'llm')} "
-                f"{parameter('annotations', 'FILE')}, which `fastscore annotate concepts` "
-                "writes.",
+                f"extract is {self.extract} and annotations {self.annotations or 'not given'}.",
+                'Concepts of a model are in a file: extract="llm" annotations=FILE. '
+                "`fastscore annotate concepts` writes it.",
             )
         self._take_profile()
         self._check_extraction()
         self._check_fields()
         for name in ("alpha", "beta", "gamma"):
             if not math.isfinite(weight := getattr(self, name)):
-                raise UsageError(f"--{name} is {weight}, expected a finite number.")
-        _numbers(parameter("copy_orders"), self.copy_orders, int, 1, None)
-        weights = _numbers(parameter("cas_weights"), self.cas_weights, float, 0, len(CAS_PARTS))
+                raise UsageError(f"{name} is {weight}, expected a finite number.")
+        _numbers("copy_orders", self.copy_orders, int, 1, None)
+        weights = _numbers("cas_weights", self.cas_weights, float, 0, len(CAS_PARTS))
         if sum(weights) == 0:
-            raise UsageError(
-                f"{parameter('cas_weights')} is {self.cas_weights!r}, expected one above 0."
-            )
+            raise UsageError(f"cas_weights is {self.cas_weights!r}, expected one above 0.")
 
     def _take_profile(self) -> None:
         if self.is_legacy:
             if self.segments == "metadata":
                 raise UsageError(
-                    f"{parameter('profile', 'legacy')} cuts segments by the user's texts; "
-                    f"{parameter('segments')} is metadata.",
-                    f"Leave {parameter('segments')} out.",
+                    'profile="legacy" cuts segments by the user\'s texts; segments is metadata.',
+                    "Leave segments out.",
                 )
             object.__setattr__(self, "segments", "heuristic")
         resolved = dict(PROFILES[self.profile])
@@ -236,14 +230,14 @@ class PreferenceShift:
     def _check_extraction(self) -> None:
         if self.aliases and self.extract != "lexical":
             raise UsageError(
-                f"{parameter('aliases')} {self.aliases}: texts are not searched for spellings with "
-                f"{parameter('extract', self.extract)}.",
+                f"aliases {self.aliases}: texts are not searched for spellings with "
+                f'extract="{self.extract}".',
                 "Leave out one of the two.",
             )
         if self.extract == "ngrams" and self.embed_threshold <= 0:
             raise UsageError(
-                f"{parameter('embed_threshold')} is {self.embed_threshold}, expected one "
-                f"above 0 with {parameter('extract', 'ngrams')}: a text and a value without a "
+                f"embed_threshold is {self.embed_threshold}, expected one "
+                'above 0 with extract="ngrams": a text and a value without a '
                 "common n-gram have 0."
             )
 
@@ -251,13 +245,13 @@ class PreferenceShift:
         names = self.field_names
         if PLOT in names:
             raise UsageError(
-                f"{parameter('fields')} names {PLOT!r}.",
-                f"Plots give keywords: {parameter('plot_keywords', True)}.",
+                f"fields names {PLOT!r}.",
+                "Plots give keywords: plot_keywords=True.",
             )
         if not names and not self.plot_keywords:
-            raise UsageError(f"{parameter('fields')} is {self.fields!r}, expected names of fields.")
+            raise UsageError(f"fields is {self.fields!r}, expected names of fields.")
         if len(set(names)) < len(names):
-            raise UsageError(f"{parameter('fields')} is {self.fields!r}, expected each name once.")
+            raise UsageError(f"fields is {self.fields!r}, expected each name once.")
 
     @property
     def field_names(self) -> tuple[str, ...]:
@@ -272,12 +266,12 @@ class PreferenceShift:
     @property
     def orders(self) -> tuple[int, ...]:
         """Numbers of words of the n-grams of copying."""
-        return tuple(_numbers(parameter("copy_orders"), self.copy_orders, int, 1, None))
+        return tuple(_numbers("copy_orders", self.copy_orders, int, 1, None))
 
     @property
     def cas_shares(self) -> dict[str, float]:
         """The weights of CAS by part, summing to 1."""
-        weights = _numbers(parameter("cas_weights"), self.cas_weights, float, 0, len(CAS_PARTS))
+        weights = _numbers("cas_weights", self.cas_weights, float, 0, len(CAS_PARTS))
         total = sum(weights)
         return {part: w / total for part, w in zip(CAS_PARTS, weights, strict=True)}
 

@@ -5,7 +5,6 @@ from typing import ClassVar, Literal
 
 from fastscore.errors import UsageError
 from fastscore.options import check_values, option
-from fastscore.wording import parameter
 
 MAXIMUM_TEXT = 1_000_000
 """So many characters a text may have unless told."""
@@ -75,8 +74,7 @@ class ScoreDialogue:
         check_values(self)
         if self.pppl_weight > 0 and not self.pppl_model:
             raise UsageError(
-                f"{parameter('pppl_weight')} is {self.pppl_weight:g}, but no "
-                f"{parameter('pppl_model')} is named.",
+                f"pppl_weight is {self.pppl_weight:g}, but no pppl_model is named.",
                 "Name a masked language model, or leave the weight out.",
             )
 

@@ -212,7 +212,7 @@ def test_rows_that_run_backwards_are_sorted_or_refused(
     path = write(tmp_path / f"log{suffix}", rows[::-1])
     with pytest.raises(InputError, match="created_at is '2025-01-01T00:04:00Z' after") as error:
         pairs(path, options, layout="turns", values=reading(WORDS)["values"])
-    assert 'sort_by="created_at"' in str(error.value)
+    assert "--sort-by created_at" in str(error.value)
     said = {"layout": "turns", "values": reading(WORDS)["values"], "sort_by": "created_at"}
     assert pairs(path, options, **said) == PAIRS
     assert pairs(write(path, rows), options, **(said | {"sort_by": None})) == PAIRS
@@ -287,7 +287,7 @@ def test_pairs_of_a_speaker_and_a_text_are_no_pairs_of_texts(options: Any, tmp_p
     path = write(tmp_path / "log.jsonl", [{"id": "d", "conversation": turns}])
     with pytest.raises(InputError, match="the first texts of pairs are 'bot, user'") as error:
         pairs(path, options, layout="pairs")
-    assert 'columns={"speaker": "0", "text": "1"}' in str(error.value)
+    assert "--column speaker=0 --column text=1" in str(error.value)
     assert pairs(path, options, **reading(proposed(path))) == PAIRS
 
 
@@ -324,7 +324,7 @@ def test_traces_that_repeat_the_turns_before_are_joined(options: Any, tmp_path: 
     path = write(tmp_path / "log.jsonl", rows)
     with pytest.raises(InputError, match="2 of the first 3 dialogues are beginnings") as error:
         pairs(path, options, layout="langfuse")
-    assert 'dialogue="sessionId"' in str(error.value)
+    assert "--dialogue sessionId" in str(error.value)
     assert pairs(path, options, layout="langfuse", dialogue="sessionId") == PAIRS
     run = fastscore.score(path, "guest_simulation", layout="langfuse", dialogue="sessionId")
     assert run.tables["messages"].height == 3

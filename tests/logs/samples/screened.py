@@ -9,7 +9,6 @@ from fastscore.logs.inputs.column_map import NO_MAP, ColumnMap, map_source
 from fastscore.logs.inputs.files import resolve_inputs
 from fastscore.logs.samples.screening import Screened, screen
 from fastscore.suites.registry import load_suite
-from fastscore.wording import command_line_words
 from tests.logs.samples.wrong_logs import (
     NEEDED,
 )
@@ -41,8 +40,7 @@ def refusal(suite: str, *inputs: Path, columns: ColumnMap = NO_MAP) -> str:
     with pytest.raises(InputError) as caught:
         screened(suite, *inputs, columns=columns)
     assert caught.value.exit_code == 3
-    with command_line_words():
-        return str(caught.value)
+    return str(caught.value)
 
 
 def found(suite: str, key: str) -> str:

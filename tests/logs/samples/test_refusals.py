@@ -1,7 +1,6 @@
 """Messages about files that are not logs of a suite."""
 
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,6 @@ from fastscore.logs.samples.screening import (
     words_error,
 )
 from fastscore.suites.declarations import ALL_METRICS, Column, Source, Vocabulary
-from fastscore.wording import command_line_words
 
 TEXT = Column(name="text", kind="text", needed_by=ALL_METRICS, aliases=("said",))
 EVENT = Column(
@@ -30,12 +28,6 @@ EVENT = Column(
 )
 SOURCE = Source(columns=(TEXT, EVENT))
 NEED_TEXT, NEED_EVENT = required_columns(SOURCE)
-
-
-@pytest.fixture(autouse=True)
-def command_line() -> Iterator[None]:
-    with command_line_words():
-        yield
 
 
 def written(folder: Path, content: bytes, format: Format = "jsonl") -> FileSample:

@@ -2,12 +2,12 @@
 
 from typing import Any
 
+from fastscore.logs.inputs.column_map import Flag, column_flag, layout_flag, typed, value_flag
 from fastscore.logs.inputs.files import InputFile
 from fastscore.logs.inputs.found_keys import count_keys
 from fastscore.logs.samples.column_samples import FileSample, RequiredColumn, all_columns
 from fastscore.logs.samples.suggestions import flags_to_type, keys_beside, suggested
 from fastscore.suites.declarations import ALL_METRICS, Column, Source
-from fastscore.wording import Flag, column_flag, layout_flag, spellings, typed
 
 TEXT = Column(name="text", kind="text", needed_by=ALL_METRICS)
 SPEAKER = Column(name="speaker", kind="text", needed_by=ALL_METRICS)
@@ -69,9 +69,19 @@ def test_what_to_type_names_every_column_that_was_found() -> None:
 
 
 def test_a_path_with_blanks_is_quoted() -> None:
-    assert spellings(typed(flags_for(FLAT, {"my text": "a"}))) == (
-        "--column 'text=my text'",
-        'columns={"text": "my text"}',
+    assert typed(flags_for(FLAT, {"my text": "a"})) == "--column 'text=my text'"
+
+
+def test_flags_are_written_as_a_shell_reads_them() -> None:
+    flags = [
+        layout_flag("openai"),
+        column_flag("a", "b.c"),
+        value_flag("x", "user", "USER"),
+        value_flag("x", "a=b", ""),
+        Flag("sort_by", ("line",)),
+    ]
+    assert typed(flags) == (
+        "--layout openai --column a=b.c --value x:user=USER --value x:a=b= --sort-by line"
     )
 
 
