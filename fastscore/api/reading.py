@@ -394,14 +394,16 @@ def fitting_suite_named(config: RunConfig) -> Iterator[None]:
 
 def _command_that_fits(config: RunConfig) -> str | None:
     """Return the sentence with the command; None if no other suite reads the logs as they are."""
+    suites = {name: load_suite(name) for name in suite_names()}
+    sources = {name: suite.source for name, suite in suites.items()}
+    own = {config.suite: sources.pop(config.suite)}
     try:
-        found = inspect(*config.inputs)
+        if any(each.fits for each in inspect_logs(config.inputs, own, _try_reading).files):
+            return None
+        found = inspect_logs(config.inputs, sources, _try_reading)
     except FastscoreError:
         return None
     fits = [fit for each in found.files for fit in each.fits]
-    if any(fit.suite == config.suite for fit in fits):
-        return None
-    suites = {fit.suite: load_suite(fit.suite) for fit in fits}
     as_they_are = [fit.suite for fit in fits if not fit.flags]
     if not as_they_are:
         return None

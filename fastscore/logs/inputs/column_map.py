@@ -318,6 +318,12 @@ def map_source(source: Source, columns: ColumnMap) -> Source:
     return replace(_shown(source, chat, rows, others), chat=read)
 
 
+def edited_layout(columns: ColumnMap, rows: ChatRows) -> ChatLayout:
+    """Return the layout of a map that has one, edited by the map's columns and options."""
+    chat = _with_options(columns.chat or ChatLayout(), dict(columns.chat_options))
+    return _edited(chat, rows, columns)[0]
+
+
 def _with_options(chat: ChatLayout, options: Mapping[str, str]) -> ChatLayout:
     """Edit a layout by the options of any chats."""
     for name, value in options.items():

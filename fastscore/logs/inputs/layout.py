@@ -104,7 +104,13 @@ def load_layout(name: str) -> Layout:
             f"There is no layout {name!r}.",
             did_you_mean(name, places) + f" Or name a file that ends in {SUFFIX}.",
         )
-    return _read(name, places[name])
+    return _named(name)
+
+
+@cache
+def _named(name: str) -> Layout:
+    """Read a bundled or installed layout, once in a process."""
+    return _read(name, _places()[name])
 
 
 def layout_map(name: str | None, suite: str) -> ColumnMap:

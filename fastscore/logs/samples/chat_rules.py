@@ -545,10 +545,8 @@ def chat_notes(source: Source, records: Iterable[Record]) -> list[str]:
     return notes
 
 
-def has_keys_of(record: Record, source: Source) -> bool:
-    """Tell whether a document, or a dialogue in it, has the keys that its layout needs."""
-    document = document_of(record, source)
-    layout = source.chat.layout if source.chat else ChatLayout()
+def has_keys_of(document: Any, layout: ChatLayout) -> bool:
+    """Tell whether a document, or a dialogue in it, has the keys that a layout needs."""
     if layout.is_row_per_turn:
         return all(first_at(document, paths) is not None for paths in layout.needs)
     if "" not in layout.dialogues and not holds_dialogues(document, layout):

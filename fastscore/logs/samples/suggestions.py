@@ -4,7 +4,8 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from functools import partial
+from itertools import compress, islice
 from operator import attrgetter
 from typing import Any
 
@@ -17,6 +18,7 @@ from fastscore.logs.inputs.column_map import (
     Flag,
     UnmappedLogError,
     column_flag,
+    edited_layout,
     layout_flag,
     map_source,
     typed,
@@ -201,7 +203,10 @@ class _Fit:
 def _layouts_of(records: Sequence[Record], suite: str, source: Source) -> Iterator[_Fit]:
     """Yield the layouts whose keys records have."""
     rows = source.chat_rows
-    holds_arrays = any(set(record) <= {BARE, source.array_column} for record in records)
+    bare = source.array_column or BARE
+    holds_arrays = any(set(record) <= {BARE, bare} for record in records)
+    # an array is a document by itself
+    documents = [record[bare] if set(record) == {bare} else record for record in records]
     for name in layout_names():
         layout = load_layout(name)
         chat = layout.chat
@@ -209,15 +214,18 @@ def _layouts_of(records: Sequence[Record], suite: str, source: Source) -> Iterat
             continue
         if chat.is_row_per_turn and (holds_arrays or not rows.can_be_turns):
             continue
-        mapped = map_source(source, layout.of(suite))
+        columns = layout.of(suite)
+        has_keys = partial(has_keys_of, layout=edited_layout(columns, rows))
+        own = [*compress(records, map(has_keys, documents))]
+        if not own:
+            continue
+        mapped = map_source(source, columns)
         is_compiled = mapped.chat is not None and mapped.chat.is_plain
         if is_compiled and holds_arrays and not rows.array:
             continue  # paths begin at keys
-        own = [record for record in records if has_keys_of(record, mapped)]
         unread = first_unread(own, mapped)
         if unread:
-            columns = layout.of(suite) | ColumnMap(((REPLY, unread),))
-            mapped = map_source(source, columns)
+            mapped = map_source(source, columns | ColumnMap(((REPLY, unread),)))
         n_known, n_unnamed = count_turns(own, mapped)
         if not n_known:
             continue
