@@ -215,42 +215,27 @@ def _reason(metric: str, refused: pl.Series) -> pl.Expr:
 
 
 PAIRS_SCHEMA: dict[str, pl.DataType] = {
-    "dimension": pl.String(),
-    "first": pl.String(),
-    "second": pl.String(),
+    **dict.fromkeys(("dimension", "first", "second"), pl.String()),
     "n": pl.Int64(),
-    "kappa": pl.Float64(),
-    "low": pl.Float64(),
-    "high": pl.Float64(),
-    "difference": pl.Float64(),
+    **dict.fromkeys(("kappa", "low", "high", "difference"), pl.Float64()),
     "reason": pl.String(),
 }
 """Two raters: of how many dialogues both scored the dimension, their weighted kappa with its 95 %
 confidence interval, the mean of the second's score minus the first's, and why a value is null."""
 
 ALPHAS_SCHEMA: dict[str, pl.DataType] = {
-    "dimension": pl.String(),
-    "distance": pl.String(),
-    "raters": pl.Int64(),
-    "n": pl.Int64(),
-    "alpha": pl.Float64(),
-    "low": pl.Float64(),
-    "high": pl.Float64(),
+    **dict.fromkeys(("dimension", "distance"), pl.String()),
+    **dict.fromkeys(("raters", "n"), pl.Int64()),
+    **dict.fromkeys(("alpha", "low", "high"), pl.Float64()),
     "reason": pl.String(),
 }
 """All raters: by how many the dimension is scored, in how many dialogues by two or more, alpha with
 its 95 % confidence interval, and why a value is null."""
 
 COEFFICIENTS_SCHEMA: dict[str, pl.DataType] = {
-    "dimension": pl.String(),
-    "coefficient": pl.String(),
-    "first": pl.String(),
-    "second": pl.String(),
-    "raters": pl.Int64(),
-    "n": pl.Int64(),
-    "value": pl.Float64(),
-    "low": pl.Float64(),
-    "high": pl.Float64(),
+    **dict.fromkeys(("dimension", "coefficient", "first", "second"), pl.String()),
+    **dict.fromkeys(("raters", "n"), pl.Int64()),
+    **dict.fromkeys(("value", "low", "high"), pl.Float64()),
     "reason": pl.String(),
 }
 """Coefficients of scores as categories (`categorical_agreement`), of two raters or, if ``first`` is

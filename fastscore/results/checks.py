@@ -26,25 +26,9 @@ Outcome = Literal["passed", "failed", "undecided"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckLimits:
-    """What a run must keep to.
+    """What a run must keep to: bounds of means, largest shares, and differences from a base.
 
-    Parameters
-    ----------
-    minimum, maximum
-        Bounds of means by metric, inclusive.
-    nulls
-        The largest share of null rows by metric.
-    rejects
-        The largest share of rejected lines; None for any.
-    drops
-        By metric, how much worse the mean may be than in the other run.
-    no_worse, equal
-        By metric the margin within which the mean must be shown to be no worse, or equal.
-    missing
-        How many dialogues of the other run may be missing: an int counts them, a float is a share.
-        With limits of differences, null ones count too. If None, missing ones are undecided.
-    fail_undecided
-        Whether what is undecided fails.
+    An int of ``missing`` counts dialogues, a float is a share. If None, missing ones are undecided.
     """
 
     minimum: Mapping[str, float] = field(default_factory=dict)
@@ -217,55 +201,38 @@ def _compared(
 
 def _drops(compared: Comparison, limits: CheckLimits) -> list[Check]:
     """Check drops, and beside each how many dialogues it leaves out."""
-    there = _dialogues_of_base(compared)
     rows = {row["metric"]: row for row in compared.differences.iter_rows(named=True)}
     n_tests = compared.drops["p"].count()
     found = []
     for drop in compared.drops.iter_rows(named=True):
-        id = drop["metric"]
-        paired = rows[id]["design"] == "paired"
+        row = rows[drop["metric"]]
+        # the pairs of the base that have a value there, or its dialogues
+        n_base, n_null = row["n_base"], row["null_b"]
+        kind = "pairs" if row["design"] == "paired" else "dialogues"
         details = [
             _verdict(drop, n_tests),
-            f"{drop['n_a']:,} of {counted(there[id], 'pairs' if paired else 'dialogues')} compared",
+            f"{drop['n_a']:,} of {counted(n_base, kind)} compared",
+            *([counted(drop["n_units"], "units")] if drop["n_units"] != drop["n_a"] else []),
             f"was {number_text(drop['mean_a'])}, is {number_text(drop['mean_b'])}",
-            design_text(rows[id]),
+            design_text(row),
         ]
-        if drop["n_units"] != drop["n_a"]:
-            details.insert(2, f"{counted(drop['n_units'], 'units')}")
         value = interval_text(drop["drop"], drop["low"], drop["high"])
         found.append(
             Check(
-                name=f"{id} drop at most",
+                name=f"{row['metric']} drop at most",
                 found="no value" if drop["drop"] is None else value,
                 limit=f"{drop['limit']:g}",
                 outcome=drop["outcome"],
                 detail="; ".join(details),
                 numbers={name: drop[name] for name in ("drop", "low", "high", "p", "p_holm")}
-                | {"n_compared": drop["n_a"], "n_against": there[id], "n_units": drop["n_units"]},
+                | {"n_compared": drop["n_a"], "n_against": n_base, "n_units": drop["n_units"]},
             )
         )
-        n_null = rows[id]["null_b"]
-        if n_null and there[id] and limits.missing is not None:
-            share = n_null / there[id]
-            kept = (
-                n_null <= limits.missing
-                if isinstance(limits.missing, int)
-                else share <= limits.missing
-            )
-            found.append(
-                _decided(
-                    f"{id} null here only at most",
-                    f"{n_null:,} of {there[id]:,} ({_percent(share)})",
-                    _allowed(limits.missing),
-                    kept,
-                )
-            )
+        if n_null and n_base and limits.missing is not None:
+            name, limit = f"{row['metric']} null here only at most", _allowed(limits.missing)
+            kept = _is_allowed(n_null, n_base, limits.missing)
+            found.append(_decided(name, _share_text(n_null, n_base), limit, kept))
     return found
-
-
-def _dialogues_of_base(compared: Comparison) -> dict[str, int]:
-    """Count by metric the pairs of the base that have a value there, or its dialogues."""
-    return dict(compared.differences.select("metric", "n_base").iter_rows())
 
 
 def _verdict(drop: Mapping[str, Any], n_tests: int) -> str:
@@ -298,10 +265,8 @@ def _missing(
 ) -> Check:
     """Check how many pairs of the other run are missing in this one."""
     lost, n_there, n_here = lost_pairs(against, run, how)
-    share, limit = len(lost) / max(1, n_there), limits.missing
-    within = not lost
-    if limit is not None:
-        within = len(lost) <= limit if isinstance(limit, int) else share <= limit
+    limit = limits.missing
+    within = not lost if limit is None else _is_allowed(len(lost), n_there, limit)
     outcome: Outcome = "passed" if within else "undecided" if limit is None else "failed"
     details = [f"such as {lost[0]!r}"] if lost else []
     details += notes
@@ -309,12 +274,21 @@ def _missing(
         details.append("max_missing sets how many may be missing")
     return Check(
         name="missing dialogues" + ("" if limit is None else " at most"),
-        found=f"{len(lost):,} of {n_there:,} ({_percent(share)})",
+        found=_share_text(len(lost), n_there),
         limit="" if limit is None else _allowed(limit),
         outcome=outcome,
         detail="; ".join(details),
         numbers={"n_missing": len(lost), "n_against": n_there, "n_run": n_here},
     )
+
+
+def _share_text(n: int, of: int) -> str:
+    return f"{n:,} of {of:,} ({_percent(n / max(1, of))})"
+
+
+def _is_allowed(n: int, of: int, limit: int | float) -> bool:
+    """Tell whether so many are within a limit: an int counts them, a float is a share."""
+    return n <= limit if isinstance(limit, int) else n / max(1, of) <= limit
 
 
 def _allowed(limit: int | float) -> str:

@@ -4,6 +4,7 @@
 `check`, `report` and findings choose among the numbers of one comparison.
 """
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from os import PathLike
@@ -13,10 +14,8 @@ import polars as pl
 
 from fastscore.errors import RunError, UsageError, counted, did_you_mean
 from fastscore.results.agreement import JUDGE_TABLE, JudgedRun, judge_runs
-from fastscore.results.comparison import (
-    Comparison,
-)
-from fastscore.results.differences import Found, Inference, Side, add_sides, concluded, no_pairs
+from fastscore.results.comparison import Comparison
+from fastscore.results.differences import Curves, Inference, Side, add_sides, concluded, no_pairs
 from fastscore.results.runs import Run, as_runs, common_suite
 from fastscore.signature import deciding_differences
 from fastscore.statistics import ALPHA
@@ -177,7 +176,8 @@ def compare_runs(
     differing = check_signatures(runs, allow=allow_different_signatures)
     told = [*notes, *(f"signatures differ: {difference}" for difference in differing)]
     names = names or [str(run.path) for run in runs]
-    found, few = Found([], [], [], [], [], []), dict[str, list[str]]()
+    curves: Curves = []
+    found, few = defaultdict[str, list[dict[str, Any]]](list), dict[str, list[str]]()
     tables = list(dict.fromkeys(metric.table for metric in metrics))
     for table in tables:
         of_table = [metric for metric in metrics if metric.table == table]
@@ -190,15 +190,15 @@ def compare_runs(
             ids = {metric.id for metric in sums[0].metrics}
             chosen = [metric for metric in of_table if metric.id in ids]
             for sides in groups:
-                add_sides(found, sides, chosen, how, told, published=published)
+                add_sides(curves, found, sides, chosen, how, told, published=published)
     told = list(dict.fromkeys(told))
     places = {metric.id: (tables.index(metric.table), k) for k, metric in enumerate(metrics)}
     # metrics of merged dialogues come after the others of their table
-    _put_in_order([row for row, _ in found.differences], found.differences, places, "a", "b")
-    _put_in_order(found.sides, found.sides, places)
-    _put_in_order(found.omnibus, found.omnibus, places)
+    _put_in_order([row for row, _ in curves], curves, places, "a", "b")
+    for name in ("sides", "omnibus"):
+        _put_in_order(found[name], found[name], places)
     told += _few_levels(few, how, is_all=len(few) == len(tables))
-    return concluded(found, metrics, how, runs[0].manifest.suite, told, differing)
+    return concluded(curves, found, metrics, how, runs[0].manifest.suite, told, differing)
 
 
 def _put_in_order(

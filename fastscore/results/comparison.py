@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from html import escape
 from types import MappingProxyType
@@ -21,7 +21,6 @@ from fastscore.results.metric_text import (
 )
 from fastscore.results.repeats import PASS_SCHEMA, REPEATS_SCHEMA, passes_grid, repeats_grid
 from fastscore.results.summary_table import ARROWS, main_reason, name_columns
-from fastscore.statistics import ALPHA
 from fastscore.suites.declarations import NULL_REASONS, Metric
 from fastscore.terminal import plain, result_console, write
 from fastscore.terminal.grids import (
@@ -43,69 +42,34 @@ EFFECTS = {"paired": "g_z", "independent": "g"}
 Record = Mapping[str, Any]
 
 SIDES_SCHEMA: dict[str, pl.DataType] = {
-    "group": pl.String(),
-    "side": pl.String(),
-    "metric": pl.String(),
-    "n": pl.Int64(),
-    "n_null": pl.Int64(),
-    **{f"n_{reason}": pl.Int64() for reason in NULL_REASONS},
-    "n_dialogues": pl.Int64(),
-    "n_units": pl.Int64(),
-    "mean": pl.Float64(),
-    "low": pl.Float64(),
-    "high": pl.Float64(),
-    "standard_error": pl.Float64(),
-    "degrees_of_freedom": pl.Float64(),
+    **dict.fromkeys(("group", "side", "metric"), pl.String()),
+    **dict.fromkeys(("n", "n_null", *(f"n_{reason}" for reason in NULL_REASONS)), pl.Int64()),
+    **dict.fromkeys(("n_dialogues", "n_units"), pl.Int64()),
+    **dict.fromkeys(("mean", "low", "high", "standard_error", "degrees_of_freedom"), pl.Float64()),
     "reason": pl.String(),
 }
 """One row a group, side and metric, over all rows of the side: rows with and without a value, the
 dialogues and units with a value, the mean over rows with its 95 % interval, and why it has none."""
 
 DIFFERENCES_SCHEMA: dict[str, pl.DataType] = {
-    "group": pl.String(),
-    "a": pl.String(),
-    "b": pl.String(),
-    "metric": pl.String(),
+    **dict.fromkeys(("group", "a", "b", "metric"), pl.String()),
     "design": pl.Enum(["paired", "independent"]),
-    "pair": pl.String(),
-    "unit": pl.String(),
-    "n_a": pl.Int64(),
-    "n_b": pl.Int64(),
-    "n_base": pl.Int64(),
-    "n_units": pl.Int64(),
-    "null_a": pl.Int64(),
-    "null_b": pl.Int64(),
-    "mean_a": pl.Float64(),
-    "mean_b": pl.Float64(),
-    "difference": pl.Float64(),
-    "low": pl.Float64(),
-    "high": pl.Float64(),
-    "standard_error": pl.Float64(),
-    "degrees_of_freedom": pl.Float64(),
-    "method": pl.String(),
-    "test": pl.String(),
-    "p": pl.Float64(),
-    "p_holm": pl.Float64(),
+    **dict.fromkeys(("pair", "unit"), pl.String()),
+    **dict.fromkeys(("n_a", "n_b", "n_base", "n_units", "null_a", "null_b"), pl.Int64()),
+    **dict.fromkeys(("mean_a", "mean_b", "difference", "low", "high"), pl.Float64()),
+    **dict.fromkeys(("standard_error", "degrees_of_freedom"), pl.Float64()),
+    **dict.fromkeys(("method", "test"), pl.String()),
+    **dict.fromkeys(("p", "p_holm"), pl.Float64()),
     "family": pl.String(),
     "family_size": pl.Int64(),
     "alpha": pl.Float64(),
     "significant": pl.Boolean(),
     "verdict": pl.String(),
     "p_skewed": pl.Float64(),
-    "higher": pl.Int64(),
-    "lower": pl.Int64(),
-    "p_sign": pl.Float64(),
-    "uneven": pl.Float64(),
-    "margin": pl.Float64(),
-    "p_no_worse": pl.Float64(),
-    "p_equal": pl.Float64(),
-    "effect": pl.Float64(),
-    "effect_low": pl.Float64(),
-    "effect_high": pl.Float64(),
-    "detectable": pl.Float64(),
-    "plan": pl.Float64(),
-    "units_needed": pl.Int64(),
-    "repeats_needed": pl.Int64(),
+    **dict.fromkeys(("higher", "lower"), pl.Int64()),
+    **dict.fromkeys(("p_sign", "uneven", "margin", "p_no_worse", "p_equal"), pl.Float64()),
+    **dict.fromkeys(("effect", "effect_low", "effect_high", "detectable", "plan"), pl.Float64()),
+    **dict.fromkeys(("units_needed", "repeats_needed"), pl.Int64()),
     "reason": pl.String(),
 }
 """One row a group, pair of sides and metric. ``pair`` and ``unit`` name the design. ``n_a`` and
@@ -125,19 +89,9 @@ corrected level; ``units_needed`` and ``repeats_needed`` are how many it takes f
 ``plan``. ``reason`` tells why there is no interval or no test."""
 
 DROPS_SCHEMA: dict[str, pl.DataType] = {
-    "metric": pl.String(),
-    "a": pl.String(),
-    "b": pl.String(),
-    "n_a": pl.Int64(),
-    "n_units": pl.Int64(),
-    "null_b": pl.Int64(),
-    "mean_a": pl.Float64(),
-    "mean_b": pl.Float64(),
-    "drop": pl.Float64(),
-    "low": pl.Float64(),
-    "high": pl.Float64(),
-    "limit": pl.Float64(),
-    "p": pl.Float64(),
+    **dict.fromkeys(("metric", "a", "b"), pl.String()),
+    **dict.fromkeys(("n_a", "n_units", "null_b"), pl.Int64()),
+    **dict.fromkeys(("mean_a", "mean_b", "drop", "low", "high", "limit", "p"), pl.Float64()),
     "p_holm": pl.Float64(),
     "outcome": pl.String(),
 }
@@ -145,32 +99,17 @@ DROPS_SCHEMA: dict[str, pl.DataType] = {
 one-sided p of a true drop of at most the limit, corrected over the limits."""
 
 OMNIBUS_SCHEMA: dict[str, pl.DataType] = {
-    "group": pl.String(),
-    "metric": pl.String(),
-    "p": pl.Float64(),
-    "p_holm": pl.Float64(),
+    **dict.fromkeys(("group", "metric"), pl.String()),
+    **dict.fromkeys(("p", "p_holm"), pl.Float64()),
 }
 """One row a metric: the p of "all sides have one mean", corrected over the metrics."""
 
 PUBLISHED_SCHEMA: dict[str, pl.DataType] = {
-    "group": pl.String(),
-    "a": pl.String(),
-    "b": pl.String(),
-    "metric": pl.String(),
-    "n_a": pl.Int64(),
-    "n_b": pl.Int64(),
-    "mean_a": pl.Float64(),
-    "normal_low_a": pl.Float64(),
-    "normal_high_a": pl.Float64(),
-    "mean_b": pl.Float64(),
-    "normal_low_b": pl.Float64(),
-    "normal_high_b": pl.Float64(),
-    "cohens_d": pl.Float64(),
-    "student_t": pl.Float64(),
-    "student_p": pl.Float64(),
-    "welch_t": pl.Float64(),
-    "welch_p": pl.Float64(),
-    "mann_whitney_u": pl.Float64(),
+    **dict.fromkeys(("group", "a", "b", "metric"), pl.String()),
+    **dict.fromkeys(("n_a", "n_b"), pl.Int64()),
+    **dict.fromkeys(("mean_a", "normal_low_a", "normal_high_a", "mean_b"), pl.Float64()),
+    **dict.fromkeys(("normal_low_b", "normal_high_b", "cohens_d", "student_t"), pl.Float64()),
+    **dict.fromkeys(("student_p", "welch_t", "welch_p", "mann_whitney_u"), pl.Float64()),
     "mann_whitney_p": pl.Float64(),
 }
 """The statistics of the public guest_simulation code and document, one row a group, pair of sides
@@ -178,14 +117,12 @@ and metric: independent samples of one value a dialogue. ``normal`` is the mean 
 errors with variances over n, as is the pooled deviation of ``cohens_d``. Nothing is corrected."""
 
 RANKING_SCHEMA: dict[str, pl.DataType] = {
-    "group": pl.String(),
-    "metric": pl.String(),
+    **dict.fromkeys(("group", "metric"), pl.String()),
     "place": pl.Int64(),
     "system": pl.String(),
     "mean_difference": pl.Float64(),
     "sample": pl.String(),
-    "place_low": pl.Int64(),
-    "place_high": pl.Int64(),
+    **dict.fromkeys(("place_low", "place_high"), pl.Int64()),
     "letters": pl.String(),
     "is_best": pl.Boolean(),
 }
@@ -193,6 +130,18 @@ RANKING_SCHEMA: dict[str, pl.DataType] = {
 ``sample`` that is named. At least ``place_low - 1`` systems have a verdict of being better, and all
 beyond ``place_high`` of being worse. Systems with a letter in common cannot be told apart;
 ``is_best`` if that letter is the first's."""
+
+SCHEMAS = {
+    "sides": SIDES_SCHEMA,
+    "differences": DIFFERENCES_SCHEMA,
+    "ranking": RANKING_SCHEMA,
+    "published": PUBLISHED_SCHEMA,
+    "repeats": REPEATS_SCHEMA,
+    "pass_k": PASS_SCHEMA,
+    "drops": DROPS_SCHEMA,
+    "omnibus": OMNIBUS_SCHEMA,
+}
+"""The tables of a comparison, in the order in which JSON has them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,15 +189,15 @@ class Comparison:
     differences: pl.DataFrame
     ranking: pl.DataFrame
     notes: tuple[str, ...]
-    unit: str = "dialogue"
-    alpha: float = ALPHA
-    metrics: tuple[Metric, ...] = ()
-    published: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=PUBLISHED_SCHEMA))
-    repeats: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=REPEATS_SCHEMA))
-    pass_k: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=PASS_SCHEMA))
-    differing: tuple[str, ...] = ()
-    drops: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=DROPS_SCHEMA))
-    omnibus: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=OMNIBUS_SCHEMA))
+    unit: str
+    alpha: float
+    metrics: tuple[Metric, ...]
+    published: pl.DataFrame
+    repeats: pl.DataFrame
+    pass_k: pl.DataFrame
+    differing: tuple[str, ...]
+    drops: pl.DataFrame
+    omnibus: pl.DataFrame
 
     @property
     def metric_by_id(self) -> dict[str, Metric]:
@@ -284,12 +233,10 @@ def comparison_json(comparison: Comparison) -> str:
         "notes": comparison.notes,
         "unit": comparison.unit,
         "alpha": comparison.alpha,
-        "sides": comparison.sides.to_dicts(),
-        "differences": comparison.differences.to_dicts(),
     }
-    for name in ("ranking", "published", "repeats", "pass_k", "drops", "omnibus"):
+    for name in SCHEMAS:
         table: pl.DataFrame = getattr(comparison, name)
-        if table.height:
+        if table.height or name in ("sides", "differences"):
             content[name] = table.to_dicts()
     return json.dumps(content, indent=2, ensure_ascii=False) + "\n"
 
@@ -590,21 +537,13 @@ def _ranking(rows: pl.DataFrame, declared: Mapping[str, Metric]) -> Grid:
     columns = (
         Column("system", names, right=False, wraps=True),
         column("place", lambda row: str(row["place"])),
-        column("bounds of the place", _places, drop=0),
-        column("mean difference from the others", _lead),
+        column("bounds of the place", "{place_low} to {place_high}".format_map, drop=0),
+        column("mean difference from the others", lambda row: _signed(row["mean_difference"])),
         column("letters", lambda row: row["letters"], right=False),
         column("sample", lambda row: row["sample"], right=False, drop=-1),
     )
     title = "ranking: systems that share a letter cannot be told apart"
     return Grid(title, columns, frozenset(headings))
-
-
-def _places(row: Record) -> str:
-    return f"{row['place_low']} to {row['place_high']}"
-
-
-def _lead(row: Record) -> str:
-    return f"{row['mean_difference']:+.{decimals_for([row['mean_difference']])}f}"
 
 
 def _published(rows: pl.DataFrame, declared: Mapping[str, Metric]) -> Grid:

@@ -35,13 +35,7 @@ NAME = "dialogue"
 
 @dataclass(frozen=True)
 class Dialogues:
-    """The dialogues of a run, each by its row of table ``dialogues``.
-
-    Parameters
-    ----------
-    run
-        A complete run.
-    """
+    """The dialogues of a complete run, each by its row of table ``dialogues``."""
 
     run: Run
 

@@ -5,6 +5,7 @@ and effect size are all of that mean, in one design: what a pair is, and what th
 """
 
 import re
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import reduce
@@ -16,27 +17,10 @@ import numpy as np
 import polars as pl
 
 from fastscore.errors import UsageError, counted
-from fastscore.results.comparison import (
-    DIFFERENCES_SCHEMA,
-    DROPS_SCHEMA,
-    OMNIBUS_SCHEMA,
-    PUBLISHED_SCHEMA,
-    RANKING_SCHEMA,
-    SIDES_SCHEMA,
-    Comparison,
-)
-from fastscore.results.repeats import (
-    PASS_SCHEMA,
-    REPEATS_SCHEMA,
-    describe_passes,
-    describe_repeats,
-)
+from fastscore.results.comparison import SCHEMAS, Comparison
+from fastscore.results.repeats import describe_passes, describe_repeats
 from fastscore.statistics import ALPHA, significance
-from fastscore.statistics.clustered import (
-    Clusters,
-    hedges_g,
-    repeated_difference,
-)
+from fastscore.statistics.clustered import Clusters, hedges_g, repeated_difference
 from fastscore.statistics.curves import GRID, Curve, Test, difference_curve, sign_test
 from fastscore.statistics.resampling import SEED, wild_omnibus
 from fastscore.statistics.significance import holm
@@ -52,27 +36,13 @@ _SAME = 1e-12
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inference:
-    """How sides are compared: the design, the levels, the tests.
+    """How sides are compared: the suite's design with a user's changes to it, levels and tests.
 
-    Parameters
-    ----------
-    design
-        The suite's, with a user's changes to it.
-    pattern
-        A regular expression whose one group finds the pair's name in the dialogue id.
-    by, levels
-        The column of the levels, and the levels that count; all if empty.
-    paired, complete, clustered
-        Whether equal pairs are paired, whether only those count that all sides have, and whether
-        the units were asked for.
-    test, alpha, seed, margin, plan
-        As in `compare`.
-    limits, margins
-        By metric, how much worse the second side may be, and the margin in place of `margin`.
-    contrasts
-        ``all`` pairs of sides, or each with the ``first``.
-    omnibus
-        Whether all sides together are tested.
+    ``pattern`` is the regular expression that finds the pair in the dialogue id. ``complete``
+    counts the pairs alone that all sides have, ``clustered`` tells whether units were asked for.
+    ``limits`` say by metric how much worse the second side may be, ``margins`` are in the place of
+    ``margin``. ``contrasts`` are of ``all`` pairs of sides, or of each with the ``first``.
+    ``omnibus`` tests all sides together. The others are those of `compare`.
     """
 
     design: Design
@@ -153,29 +123,24 @@ class Side:
     sums: Sums
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
-    """The rows of a comparison's tables as they are found; a difference with its curve."""
-
-    differences: list[tuple[dict[str, Any], Curve]]
-    sides: list[dict[str, Any]]
-    published: list[dict[str, Any]]
-    repeats: list[dict[str, Any]]
-    pass_k: list[dict[str, Any]]
-    omnibus: list[dict[str, Any]]
+Curves = list[tuple[dict[str, Any], Curve]]
+"""Differences as they are found, each with its curve."""
+Found = Mapping[str, list[dict[str, Any]]]
+"""The rows of a comparison's other tables, by name."""
 
 
 def compare_sides(
     suite: str, groups: Sequence[Sequence[Side]], metrics: Sequence[Metric], how: Inference
 ) -> Comparison:
     """Compare sides that are summed already, of one table."""
-    found, notes = Found([], [], [], [], [], []), list[str]()
+    curves, found, notes = list[Any](), defaultdict[str, list[dict[str, Any]]](list), list[str]()
     for sides in groups:
-        add_sides(found, sides, metrics, how, notes, published=False)
-    return concluded(found, metrics, how, suite, notes, ())
+        add_sides(curves, found, sides, metrics, how, notes, published=False)
+    return concluded(curves, found, metrics, how, suite, notes, ())
 
 
 def concluded(
+    curves: Curves,
     found: Found,
     metrics: Sequence[Metric],
     how: Inference,
@@ -184,30 +149,32 @@ def concluded(
     differing: Sequence[str],
 ) -> Comparison:
     """Correct the p-values of a family, decide, rank."""
-    rows = _decide(found.differences, metrics, how)
-    drops = [] if how.limits is None else _drops(found.differences, metrics, how)
-    ranking, more = _ranked(rows, metrics)
-    corrected = holm([row["p"] for row in found.omnibus])
-    omnibus = [row | {"p_holm": p} for row, p in zip(found.omnibus, corrected, strict=True)]
+    differences = _decide(curves, metrics, how)
+    ranking, more = _ranked(differences, metrics)
+    corrected = holm([row["p"] for row in found["omnibus"]])
+    rows = {
+        **found,
+        "differences": differences,
+        "drops": _drops(curves, metrics, how),
+        "ranking": ranking,
+        "omnibus": [
+            row | {"p_holm": p} for row, p in zip(found["omnibus"], corrected, strict=True)
+        ],
+    }
+    tables = {name: pl.DataFrame(rows.get(name, []), schema) for name, schema in SCHEMAS.items()}
     return Comparison(
         suite=suite,
-        sides=pl.DataFrame(found.sides, SIDES_SCHEMA),
-        differences=pl.DataFrame(rows, DIFFERENCES_SCHEMA),
-        ranking=pl.DataFrame(ranking, RANKING_SCHEMA),
-        notes=tuple(dict.fromkeys([*notes, *_too_small(found.differences, rows, how), *more])),
+        notes=tuple(dict.fromkeys([*notes, *_too_small(curves, differences, how), *more])),
         differing=tuple(differing),
         unit=how.unit,
         alpha=how.alpha,
         metrics=tuple(metrics),
-        published=pl.DataFrame(found.published, PUBLISHED_SCHEMA),
-        repeats=pl.DataFrame(found.repeats, REPEATS_SCHEMA),
-        pass_k=pl.DataFrame(found.pass_k, PASS_SCHEMA),
-        drops=pl.DataFrame(drops, DROPS_SCHEMA),
-        omnibus=pl.DataFrame(omnibus, OMNIBUS_SCHEMA),
+        **tables,
     )
 
 
 def add_sides(
+    curves: Curves,
     found: Found,
     sides: Sequence[Side],
     metrics: Sequence[Metric],
@@ -229,28 +196,28 @@ def add_sides(
         (notes if paired else independent).extend(more)
         for metric in metrics:
             row, curve = _difference(a, b, metric, how, sides, paired=paired)
-            found.differences.append((row, curve))
+            curves.append((row, curve))
             of_metric[metric.id].append(curve)
         if published:
-            found.published.extend(_published(a, b, metrics))
+            found["published"].extend(_published(a, b, metrics))
     if independent:
         n_others = len(independent) - 1
         verb = "is" if n_others == 1 else "are"
         others = f". So {verb} {counted(n_others, 'more pairs')}" if n_others else ""
         notes.append(independent[0] + others)
     described = [_described(side, metrics) for side in sides]
-    found.sides.extend(row for of_one in zip(*described, strict=True) for row in of_one)
+    found["sides"].extend(row for of_one in zip(*described, strict=True) for row in of_one)
     if how.design.repeat:
         values = {side.name: side.sums.frame for side in sides}
         for name, rows in values.items():
-            found.repeats.extend(describe_repeats(sides[0].group, name, rows, metrics))
+            found["repeats"].extend(describe_repeats(sides[0].group, name, rows, metrics))
         passes, more = describe_passes(sides[0].group, values, metrics)
-        found.pass_k.extend(passes)
+        found["pass_k"].extend(passes)
         notes.extend(more)
     if how.omnibus:
         for metric in metrics:
             p = _omnibus(of_metric[metric.id], sides, metric, how)
-            found.omnibus.append({"group": sides[0].group, "metric": metric.id, "p": p})
+            found["omnibus"].append({"group": sides[0].group, "metric": metric.id, "p": p})
 
 
 def _choose_design(a: Side, b: Side, how: Inference) -> tuple[bool, list[str]]:
@@ -472,9 +439,7 @@ def _omnibus(
     return max(smallest, wild_omnibus(sums, counts, seed=how.seed) or 0.0)
 
 
-def _decide(
-    found: Sequence[tuple[dict[str, Any], Curve]], metrics: Sequence[Metric], how: Inference
-) -> list[dict[str, Any]]:
+def _decide(found: Curves, metrics: Sequence[Metric], how: Inference) -> list[dict[str, Any]]:
     """Correct the p-values, and conclude which differences have a verdict.
 
     A family's tests are those of its distinct metrics in all groups and pairs of sides. A copy of
@@ -482,25 +447,27 @@ def _decide(
     size (Bonferroni).
     """
     better = {metric.id: metric.better for metric in metrics}
-    tested = [curve if row["reason"] != "by_definition" else None for row, curve in found]
-    p_values = {"p_holm": [row["p"] for row, _ in found]}
+    tests = families(metrics)
+    members: dict[str, list[int]] = {name: [] for name, _ in tests.values()}
+    for place, (row, _) in enumerate(found):
+        family, original = tests[row["metric"]]
+        if original == row["metric"]:
+            members[family].append(place)
     margins = [how.margins.get(row["metric"], how.margin) for row, _ in found]
-    p_values["p_equal"] = [
-        None if curve is None or margin is None else curve.p_equal(margin)
-        for curve, margin in zip(tested, margins, strict=True)
-    ]
-    p_values["p_no_worse"] = [
-        None
-        if curve is None or margin is None or better[row["metric"]] == "neither"
-        else _benefit(curve, better[row["metric"]]).p_above(-margin)
-        for (row, _), curve, margin in zip(found, tested, margins, strict=True)
-    ]
-    of_family = [families(metrics)[row["metric"]][0] for row, _ in found]
-    sizes = _family_sizes(found, metrics)
-    corrected = {name: _corrected(found, metrics, values) for name, values in p_values.items()}
+    p_values: dict[str, list[float | None]] = {"p_holm": [], "p_equal": [], "p_no_worse": []}
+    for (row, curve), margin in zip(found, margins, strict=True):
+        equal = no_worse = None
+        if margin is not None and row["reason"] != "by_definition":
+            equal, direction = curve.p_equal(margin), better[row["metric"]]
+            if direction != "neither":
+                no_worse = _benefit(curve, direction).p_above(-margin)
+        for name, p in zip(p_values, (row["p"], equal, no_worse), strict=True):
+            p_values[name].append(p)
+    corrected = {name: _corrected(found, tests, members, p) for name, p in p_values.items()}
     rows = []
     for place, (row, curve) in enumerate(found):
-        size = sizes[of_family[place]]
+        family = tests[row["metric"]][0]
+        size = sum(found[member][0]["p"] is not None for member in members[family])
         low, high = curve.interval(1 - how.alpha)
         p = corrected["p_holm"][place]
         excludes = curve.method == "sign" if low is None or high is None else low > 0 or high < 0
@@ -520,7 +487,7 @@ def _decide(
             | {
                 "low": low,
                 "high": high,
-                "family": of_family[place],
+                "family": family,
                 "family_size": size,
                 "alpha": how.alpha,
                 "significant": significant,
@@ -542,53 +509,33 @@ def _benefit(curve: Curve, better: str) -> Curve:
     return curve.opposite() if better == "lower" else curve
 
 
-def _family_sizes(
-    found: Sequence[tuple[dict[str, Any], Curve]], metrics: Sequence[Metric]
-) -> dict[str, int]:
-    tests = families(metrics)
-    sizes: dict[str, int] = dict.fromkeys((name for name, _ in tests.values()), 0)
-    for row, _ in found:
-        name, original = tests[row["metric"]]
-        sizes[name] += original == row["metric"] and row["p"] is not None
-    return sizes
-
-
 def _corrected(
-    found: Sequence[tuple[dict[str, Any], Curve]],
-    metrics: Sequence[Metric],
+    found: Curves,
+    tests: Mapping[str, tuple[str, str]],
+    members: Mapping[str, Sequence[int]],
     p_values: Sequence[float | None],
 ) -> list[float | None]:
-    """Return Holm's p-values family by family."""
-    tests = families(metrics)
-    place_of = {
-        tuple(row[name] for name in ("group", "a", "b", "metric")): place
-        for place, (row, _) in enumerate(found)
-    }
-    members: dict[str, list[int]] = {}
-    for place, (row, _) in enumerate(found):
-        name, original = tests[row["metric"]]
-        if original == row["metric"]:
-            members.setdefault(name, []).append(place)
+    """Return Holm's p-values family by family, and those of copies of other metrics."""
     corrected: dict[int, float | None] = {}
     for places in members.values():
         of_family = holm([p_values[place] for place in places])
         corrected |= zip(places, of_family, strict=True)
+    keys = [tuple(row[name] for name in ("group", "a", "b", "metric")) for row, _ in found]
+    place_of = {key: place for place, key in enumerate(keys)}
     result: list[float | None] = []
-    for place, (row, _) in enumerate(found):
-        name, original = tests[row["metric"]]
-        first = place_of.get((row["group"], row["a"], row["b"], original))
-        p, of_first = p_values[place], None if first is None else p_values[first]
+    for (*sides, metric), p in zip(keys, p_values, strict=True):
+        name, original = tests[metric]
+        first = place_of.get((*sides, original))
+        of_first = None if first is None else p_values[first]
         if p is None or (of_first is not None and abs(p - of_first) <= _SAME):
             result.append(None if p is None or first is None else corrected[first])
         else:
-            size = sum(p_values[member] is not None for member in members.get(name, ()))
+            size = sum(p_values[member] is not None for member in members[name])
             result.append(min(1.0, p * max(size, 1)))
     return result
 
 
-def _drops(
-    found: Sequence[tuple[dict[str, Any], Curve]], metrics: Sequence[Metric], how: Inference
-) -> list[dict[str, Any]]:
+def _drops(found: Curves, metrics: Sequence[Metric], how: Inference) -> list[dict[str, Any]]:
     """Test how much worse the second side is against limits, as one family of one-sided tests."""
     better = {metric.id: metric.better for metric in metrics}
     limits = how.limits or {}
@@ -617,9 +564,7 @@ def _drops(
     return rows
 
 
-def _too_small(
-    found: Sequence[tuple[dict[str, Any], Curve]], rows: Sequence[Mapping[str, Any]], how: Inference
-) -> list[str]:
+def _too_small(found: Curves, rows: Sequence[Mapping[str, Any]], how: Inference) -> list[str]:
     """Note families in which no p could have been small enough, by the number of units."""
     notes = []
     for family in dict.fromkeys(row["family"] for row in rows):

@@ -45,18 +45,9 @@ MOST_GROUPS = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Differing:
-    """A metric whose groups do not have one mean.
+    """A metric whose groups by a label do not have one mean, by a corrected test of all of them.
 
-    Parameters
-    ----------
-    metric, label
-        The metric, and the column that names the groups.
-    p
-        Of the test of all groups, corrected over all metrics and labels.
-    n_groups
-        The number of groups.
-    clearest
-        The largest difference of two groups with a verdict, as `compare` has it; empty for none.
+    ``clearest`` is the largest difference of two groups with a verdict; empty for none.
     """
 
     metric: Metric
@@ -143,17 +134,7 @@ MANY_AT_END = 0.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """A sentence about a run.
-
-    Parameters
-    ----------
-    kind
-        What it is about.
-    text
-        The sentence.
-    metric
-        The id of its metric, empty where it has none.
-    """
+    """A sentence about a run, and the id of its metric if it has one."""
 
     kind: Kind
     text: str

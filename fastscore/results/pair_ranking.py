@@ -22,34 +22,20 @@ from fastscore.terminal import result_console, write
 from fastscore.terminal.grids import Format, Grid, column_of, print_notes, show_grids
 
 STRENGTHS_SCHEMA: dict[str, pl.DataType] = {
-    "dimension": pl.String(),
-    "rater": pl.String(),
+    **dict.fromkeys(("dimension", "rater"), pl.String()),
     "place": pl.Int64(),
     "system": pl.String(),
-    "n": pl.Int64(),
-    "wins": pl.Int64(),
-    "ties": pl.Int64(),
-    "losses": pl.Int64(),
-    "strength": pl.Float64(),
-    "low": pl.Float64(),
-    "high": pl.Float64(),
-    "letters": pl.String(),
-    "reason": pl.String(),
+    **dict.fromkeys(("n", "wins", "ties", "losses"), pl.Int64()),
+    **dict.fromkeys(("strength", "low", "high"), pl.Float64()),
+    **dict.fromkeys(("letters", "reason"), pl.String()),
 }
 """One row a dimension, rater (null: all of several) and system, the strongest first: verdicts on
 it, its strength with a 95 % confidence interval over dialogues, and why one is missing. Strengths
 are natural logarithms of odds and sum to 0. Systems with a common letter cannot be told apart."""
 
 PAIR_DIFFERENCES_SCHEMA: dict[str, pl.DataType] = {
-    "dimension": pl.String(),
-    "rater": pl.String(),
-    "a": pl.String(),
-    "b": pl.String(),
-    "difference": pl.Float64(),
-    "low": pl.Float64(),
-    "high": pl.Float64(),
-    "p": pl.Float64(),
-    "p_holm": pl.Float64(),
+    **dict.fromkeys(("dimension", "rater", "a", "b"), pl.String()),
+    **dict.fromkeys(("difference", "low", "high", "p", "p_holm"), pl.Float64()),
 }
 """One row a dimension, rater and two systems: strength of b - strength of a with its interval and
 p, corrected over all pairs and dimensions of the rater."""

@@ -31,29 +31,17 @@ from fastscore.suites.sums import ALONE, BETWEEN, require_labels, sum_metrics
 from fastscore.terminal.grids import Column, Grid, column_of
 
 REPEATS_SCHEMA: dict[str, pl.DataType] = {
-    "group": pl.String(),
-    "side": pl.String(),
-    "metric": pl.String(),
-    "n_dialogues": pl.Int64(),
-    "n_repeats": pl.Int64(),
-    "mean": pl.Float64(),
-    "sd_dialogues": pl.Float64(),
-    "sd_repeats": pl.Float64(),
-    "sd_residual": pl.Float64(),
+    **dict.fromkeys(("group", "side", "metric"), pl.String()),
+    **dict.fromkeys(("n_dialogues", "n_repeats"), pl.Int64()),
+    **dict.fromkeys(("mean", "sd_dialogues", "sd_repeats", "sd_residual"), pl.Float64()),
 }
 """One row a group, side and metric: standard deviations between dialogues, between repeats and of
 the rest, by the method of moments of a crossed design; a negative variance counts as 0."""
 
 PASS_SCHEMA: dict[str, pl.DataType] = {
-    "group": pl.String(),
-    "side": pl.String(),
-    "against": pl.String(),
-    "metric": pl.String(),
-    "k": pl.Int64(),
-    "n_tasks": pl.Int64(),
-    "pass_k": pl.Float64(),
-    "low": pl.Float64(),
-    "high": pl.Float64(),
+    **dict.fromkeys(("group", "side", "against", "metric"), pl.String()),
+    **dict.fromkeys(("k", "n_tasks"), pl.Int64()),
+    **dict.fromkeys(("pass_k", "low", "high"), pl.Float64()),
     "reason": pl.String(),
 }
 """One row a group, side, metric and k: pass^k over tasks with its 95 % confidence interval, by task

@@ -47,18 +47,9 @@ _MOST_GROUPS = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Coefficient:
-    """A coefficient of agreement.
+    """A coefficient of ``n`` things with two ratings or more, and its 95 % confidence interval.
 
-    Parameters
-    ----------
-    n
-        The number of things with at least two ratings.
-    value
-        The coefficient; None if there is nothing to compute it from.
-    low, high
-        Its 95 % confidence interval; None without one.
-    reason
-        Why the value, or else the interval, is missing.
+    ``reason`` says why the value, or else the interval, is missing.
     """
 
     n: int
@@ -252,27 +243,12 @@ Measure = Literal["spearman", "kendall"]
 
 @dataclass(frozen=True, slots=True)
 class Correlation:
-    """A rank correlation of clustered pairs.
+    """A rank correlation of clustered pairs with its 95 % confidence interval.
 
-    Parameters
-    ----------
-    value
-        rho or tau-b; None if a side is constant or there are fewer than three pairs.
-    low, high
-        Ends of its 95 % confidence interval.
-    p_value
-        Two-sided p of the hypothesis that there is no correlation within strata.
-    method
-        How p was computed: ``exact`` counts every order of the clusters, ``jackknife`` is the t
-        test that belongs to the interval.
-    pairs, clusters
-        How many pairs and clusters there are.
-    error
-        Standard error of Fisher's z, by the jackknife.
-    smallest_p
-        The smallest p that any correlation of these values could have had; 0 except for ``exact``.
-    reason
-        Why ``value``, or else ``p_value`` or the interval, is None.
+    The two-sided p is of no correlation within strata. Method ``exact`` counts every order of the
+    clusters, ``jackknife`` is the t test that belongs to the interval, with the ``error`` of
+    Fisher's z. No correlation of these values could have had a p below ``smallest_p``. ``reason``
+    says why the value, or else p or the interval, is missing.
     """
 
     value: float | None

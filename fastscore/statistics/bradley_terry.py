@@ -30,18 +30,9 @@ _CLOSE = 1e-12
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BradleyTerry:
-    """Strengths, in natural logarithms of odds; those of no system are known if `reason` says so.
+    """Strengths in natural logarithms of odds, which sum to 0, and their covariance.
 
-    Parameters
-    ----------
-    strengths
-        float64 (n_systems,), summing to 0; None if they are separated.
-    covariance
-        float64 (n_systems, n_systems); None without intervals.
-    n_clusters
-        The number of clusters.
-    reason
-        Why strengths or intervals are missing.
+    ``reason`` says why strengths or intervals are missing.
     """
 
     strengths: Values | None

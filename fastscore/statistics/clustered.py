@@ -45,22 +45,9 @@ EstimateReason = Literal["too_few_units", "zero_variance", "several_scales"]
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A mean or a difference of means over clusters.
+    """A mean or a difference of means over ``n_units`` clusters with a row; None without a row.
 
-    Parameters
-    ----------
-    value
-        The mean; None without a row.
-    low, high
-        The ends of its confidence interval; None if `reason` says so.
-    standard_error
-        The cluster-robust standard error; None for fewer than `LEAST_UNITS` units.
-    degrees_of_freedom
-        Of the t distribution that interval and test use.
-    n_units
-        The number of clusters with a row.
-    reason
-        Why there is no interval.
+    ``reason`` says why there is no interval.
     """
 
     value: float | None
@@ -74,14 +61,7 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True)
 class Clusters:
-    """Sums and row counts of one side, cluster by cluster.
-
-    Parameters
-    ----------
-    sums, counts
-        float64 (n_clusters,): the sum of each cluster's values and their number. Clusters without
-        a row have count 0 and do not contribute.
-    """
+    """The sum of each cluster's values and their number; one without a row does not contribute."""
 
     sums: Values
     counts: Values

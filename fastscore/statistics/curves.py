@@ -58,30 +58,11 @@ _MOST_UNITS = 10_000_000
 class Curve:
     """A difference of means ``b - a`` with everything that its interval and tests need.
 
-    Parameters
-    ----------
-    method
-        One of the table above; ``none`` if `reason` says so.
-    value
-        The difference; None without a row on either side.
-    n_units
-        The number of pairs, or of units of the smaller side.
-    error, degrees
-        The cluster-robust standard error and its degrees of freedom.
-    sides
-        The two sides of method ``hybrid``.
-    counts
-        ``(x, n, y, m)`` of proportions, ``(higher, lower, n)`` of paired ones.
-    minimum, width
-        The metric's least value and its range.
-    permuted, least_p
-        The p-value and the name of a permutation test, and the smallest p that it can give.
-    repeat_variance
-        The part of the variance that more dialogues leave, but more repeats reduce.
-    third
-        The third cumulant of the difference, for the test that is adjusted for skewness.
-    reason
-        Why there is no interval, or no test.
+    ``n_units`` counts pairs, or units of the smaller side. ``sides`` are those of method
+    ``hybrid``, ``counts`` are ``(x, n, y, m)`` of proportions and ``(higher, lower, n)`` of paired
+    ones. ``permuted`` is the p-value and the name of a permutation test, ``least_p`` the smallest p
+    that it can give. More repeats reduce ``repeat_variance``, more dialogues do not. ``third`` is
+    the third cumulant. ``reason`` says why there is no interval, or no test.
     """
 
     method: Method

@@ -27,15 +27,7 @@ _AT_ONCE = 2_000_000
 
 @dataclass(frozen=True, slots=True)
 class Permutation:
-    """The outcome of a permutation test.
-
-    Parameters
-    ----------
-    p_value
-        The two-sided p; None for fewer than three units or without variation.
-    is_exact
-        Whether every rearrangement was counted.
-    """
+    """The two-sided p of a permutation test, None for fewer than three units or no variation."""
 
     p_value: float | None
     is_exact: bool

@@ -187,19 +187,7 @@ EXACT_AGAINST_MANY = 8
 
 @dataclass(frozen=True, slots=True)
 class Significance:
-    """The outcome of a two-sided test.
-
-    Parameters
-    ----------
-    statistic
-        The test's own statistic: t, U, W, rho or tau.
-    p_value
-        Its two-sided p-value.
-    degrees_of_freedom
-        Of a t-test; None of others.
-    reason
-        Why all of them are None.
-    """
+    """A test's statistic (t, U, rho or tau) with its two-sided p; ``reason`` if there is none."""
 
     statistic: float | None
     p_value: float | None

@@ -42,28 +42,15 @@ from fastscore.suites.sums import (
 )
 
 SUMMARY_SCHEMA: dict[str, pl.DataType] = {
-    "suite": pl.String(),
-    "group": pl.String(),
-    "value": pl.String(),
-    "metric": pl.String(),
-    "n": pl.Int64(),
-    "n_null": pl.Int64(),
-    **{f"n_{reason}": pl.Int64() for reason in NULL_REASONS},
+    **dict.fromkeys(("suite", "group", "value", "metric"), pl.String()),
+    **dict.fromkeys(("n", "n_null", *(f"n_{reason}" for reason in NULL_REASONS)), pl.Int64()),
     "n_fixed": pl.Int64(),
     "units": pl.String(),
     "n_units": pl.Int64(),
-    "mean": pl.Float64(),
-    "sd": pl.Float64(),
-    "ci_low": pl.Float64(),
-    "ci_high": pl.Float64(),
-    "degrees_of_freedom": pl.Float64(),
+    **dict.fromkeys(("mean", "sd", "ci_low", "ci_high", "degrees_of_freedom"), pl.Float64()),
     "interval_reason": pl.String(),
-    "minimum": pl.Float64(),
-    "maximum": pl.Float64(),
-    "mean_all_rows": pl.Float64(),
-    "micro_numerator": pl.Float64(),
-    "micro_denominator": pl.Float64(),
-    "micro": pl.Float64(),
+    **dict.fromkeys(("minimum", "maximum", "mean_all_rows", "micro_numerator"), pl.Float64()),
+    **dict.fromkeys(("micro_denominator", "micro"), pl.Float64()),
 }
 """One row for each group, value of it and metric. ``group`` is ``all`` (``value`` null) or a label
 column. ``n`` counts the values that the definition leaves open, ``n_fixed`` those that it gives
