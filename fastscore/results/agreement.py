@@ -146,8 +146,7 @@ def _joined(
     own = next((rows[name].cast(pl.String) for name in names if name in labels), None)
     identity = pl.col(KEY).fill_null(place)
     conversations = conversations.with_columns(
-        identity if own is None else pl.coalesce(own, identity).alias(KEY),
-        identity=identity,
+        identity if own is None else pl.coalesce(own, identity).alias(KEY), identity=identity
     )
     judged = collect_judged(
         conversations, read_judgements(Path(file), judge_source(columns)), scale, columns

@@ -118,9 +118,7 @@ def analyse(
             "`fastscore compare` compares runs of every suite.",
         )
     settings = AnalysisSettings(
-        judge_columns=tuple(judge_columns),
-        judge_scale=judge_scale,
-        unit=unit,
+        judge_columns=tuple(judge_columns), judge_scale=judge_scale, unit=unit
     )
     judgements = None
     if judge is not None:

@@ -278,10 +278,7 @@ def _log_is_gone(file: str) -> InputError:
             "Write it to a file and score that.",
         )
     here = "" if Path(file).is_absolute() else f" (looked for from {Path.cwd()})"
-    return InputError(
-        f"{file}: the log is no longer there{here}.",
-        "Put it back, or score again.",
-    )
+    return InputError(f"{file}: the log is no longer there{here}.", "Put it back, or score again.")
 
 
 def _log_has_changed(file: str) -> InputError:

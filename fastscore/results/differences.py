@@ -726,8 +726,8 @@ def _published(a: Side, b: Side, metrics: Sequence[Metric]) -> Iterator[dict[str
             row |= zip(columns, significance.published_interval(values[-1]), strict=True)
             row[f"n_{name}"] = dialogues.height
         x, y = values
-        for name, test in (("student", significance.student_t), ("welch", significance.welch_t)):
-            found = test(y, x)
+        for name, one_variance in (("student", True), ("welch", False)):
+            found = significance.independent_t(y, x, one_variance=one_variance)
             row |= {f"{name}_t": found.statistic, f"{name}_p": found.p_value}
         ranks = significance.mann_whitney_u(y, x)
         yield row | {

@@ -16,10 +16,7 @@ from fastscore.errors import UsageError, listed
 from fastscore.results.compare import MOST_LEVELS, compare_runs
 from fastscore.results.comparison import design_text
 from fastscore.results.differences import Inference
-from fastscore.results.headlines import (
-    Headlines,
-    baseline_text,
-)
+from fastscore.results.headlines import Headlines, baseline_text
 from fastscore.results.metric_text import (
     counted,
     decimals_for,

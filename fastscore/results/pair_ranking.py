@@ -173,10 +173,7 @@ def _ranked(
     rows: list[dict[str, Any]] = []
     for number, system in enumerate(systems):
         scores = pl.concat(
-            [
-                ratings.filter(system_a=system)["score"],
-                1 - ratings.filter(system_b=system)["score"],
-            ]
+            [ratings.filter(system_a=system)["score"], 1 - ratings.filter(system_b=system)["score"]]
         )
         found = fit.contrast(np.eye(len(systems))[number] - 1 / len(systems))
         strength = None if fit.strengths is None else float(fit.strengths[number])

@@ -18,12 +18,7 @@ import polars as pl
 from fastscore.errors import UsageError, counted
 from fastscore.results.metric_text import interval_text, number_text
 from fastscore.results.runs import Run
-from fastscore.statistics.clustered import (
-    Clusters,
-    Estimate,
-    clustered_mean,
-    variance_components,
-)
+from fastscore.statistics.clustered import Clusters, Estimate, clustered_mean, variance_components
 from fastscore.statistics.curves import difference_curve
 from fastscore.statistics.samples import Values
 from fastscore.suites.declarations import LABEL_TABLE, Metric
@@ -229,8 +224,7 @@ def passes_grid(rows: pl.DataFrame, unit: str) -> Grid:
         column("tasks", once(lambda row: f"{row['n_tasks']:,}")),
         column("k", lambda row: str(row["k"])),
         column(
-            "pass^k [95 % CI]",
-            lambda row: interval_text(row["pass_k"], row["low"], row["high"], 3),
+            "pass^k [95 % CI]", lambda row: interval_text(row["pass_k"], row["low"], row["high"], 3)
         ),
     )
     return Grid(f"pass^k: chance that k repeats of a task all pass (unit: {unit})", columns)

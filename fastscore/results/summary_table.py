@@ -67,12 +67,7 @@ def choose_metrics(
 
 
 def whole_grid(
-    suite: Suite,
-    summary: pl.DataFrame,
-    ids: Sequence[str],
-    *,
-    everything: bool,
-    unit: str,
+    suite: Suite, summary: pl.DataFrame, ids: Sequence[str], *, everything: bool, unit: str
 ) -> Grid:
     """Lay out the summary of the whole run; `unit` names the units of the intervals."""
     records = overall_rows(summary)
@@ -103,12 +98,7 @@ def whole_grid(
 
 
 def groups_grid(
-    suite: Suite,
-    groups: pl.DataFrame,
-    ids: Sequence[str],
-    *,
-    average: str = "macro",
-    unit: str,
+    suite: Suite, groups: pl.DataFrame, ids: Sequence[str], *, average: str = "macro", unit: str
 ) -> Grid:
     """Lay out the means of metrics side by side for every value of a label.
 

@@ -20,13 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastscore.extras import scipy_stats
-from fastscore.statistics.clustered import (
-    LEAST_UNITS,
-    LEVEL,
-    POWER,
-    EstimateReason,
-    clustered_mean,
-)
+from fastscore.statistics.clustered import LEAST_UNITS, LEVEL, POWER, EstimateReason, clustered_mean
 from fastscore.statistics.samples import Values, is_constant, paired, quotients
 from fastscore.statistics.significance import Significance, t_below, t_inverse
 
@@ -278,10 +272,7 @@ def kendall(a: npt.ArrayLike, b: npt.ArrayLike) -> Significance:
 
 
 def clustered_spearman(
-    a: npt.ArrayLike,
-    b: npt.ArrayLike,
-    clusters: npt.ArrayLike,
-    strata: npt.ArrayLike | None = None,
+    a: npt.ArrayLike, b: npt.ArrayLike, clusters: npt.ArrayLike, strata: npt.ArrayLike | None = None
 ) -> Correlation:
     """Return Spearman's rho of pairs within strata, with test and interval by cluster.
 
@@ -292,10 +283,7 @@ def clustered_spearman(
 
 
 def clustered_kendall(
-    a: npt.ArrayLike,
-    b: npt.ArrayLike,
-    clusters: npt.ArrayLike,
-    strata: npt.ArrayLike | None = None,
+    a: npt.ArrayLike, b: npt.ArrayLike, clusters: npt.ArrayLike, strata: npt.ArrayLike | None = None
 ) -> Correlation:
     """Return Kendall's tau-b over pairs of pairs of one stratum, with test and interval by cluster.
 
@@ -459,16 +447,22 @@ def _all_orders(units: int) -> Codes:
 
 def _spearman(pairs: _Pairs, part: Codes, parts: int) -> Values:
     """Return rho of all pairs, then without each part of them; NaN if a side is constant."""
-    x_plan, y_plan = (_rank_plan(side, pairs.stratum) for side in (pairs.first, pairs.second))
-    found = []
-    block = max(1, _BLOCK_VALUES // part.size)
-    for start in range(-1, parts, block):
-        omitted = np.arange(start, min(start + block, parts))[:, None]
-        weights = (part != omitted).astype(np.float64)
-        x, y = _grades(weights, x_plan), _grades(weights, y_plan)
-        products, of_x, of_y = ((weights * each).sum(axis=1) for each in (x * y, x * x, y * y))
-        found.append(quotients(products, np.sqrt(of_x * of_y)))
-    return np.concatenate(found)
+    found = np.zeros((3, 1 + parts))
+    for omitted in range(-1, parts):
+        kept = part != omitted
+        x, y = (_grades(side[kept], pairs.stratum[kept]) for side in (pairs.first, pairs.second))
+        found[:, 1 + omitted] = x @ y, x @ x, y @ y
+    return quotients(found[0], np.sqrt(found[1] * found[2]))
+
+
+def _grades(values: Values, strata: Codes) -> Values:
+    """Return mean ranks within strata, divided by the stratum's size, from -1/2 to 1/2."""
+    grades = np.empty(values.size)
+    for stratum in np.unique(strata):
+        own = strata == stratum
+        size = np.count_nonzero(own)
+        grades[own] = (scipy_stats().rankdata(values[own]) - (size + 1) / 2) / size
+    return grades
 
 
 def _kendall(pairs: _Pairs, part: Codes, parts: int) -> Values:
@@ -516,41 +510,6 @@ def _repeated_comparisons(x: Values, y: Values, part: Codes, parts: int) -> Valu
             tau = scipy_stats().kendalltau(x[rest], y[rest], method="asymptotic").statistic
             found[:, 1 + omitted] = [tau * math.sqrt(untied.prod()), *untied]
     return 2 * found
-
-
-@dataclass(frozen=True, slots=True)
-class _RankPlan:
-    """Positions of values in ascending order within strata, with their runs of equal values."""
-
-    order: Codes
-    starts: Codes
-    run: Codes
-    stratum: Codes
-    first_run: Codes
-
-
-def _rank_plan(values: Values, within: Codes) -> _RankPlan:
-    order = np.lexsort((values, within))
-    ordered, strata = values[order], within[order]
-    is_new = np.ones(values.size, bool)
-    is_new[1:] = (ordered[1:] != ordered[:-1]) | (strata[1:] != strata[:-1])
-    run = np.empty(values.size, np.int64)
-    run[order] = np.cumsum(is_new) - 1
-    starts = np.flatnonzero(is_new)
-    first_run = np.searchsorted(strata[starts], np.arange(int(within.max()) + 1))
-    return _RankPlan(order, starts, run, within, first_run)
-
-
-def _grades(weights: Values, plan: _RankPlan) -> Values:
-    """Return mean ranks within strata, divided by the stratum's weight, from -1/2 to 1/2."""
-    in_run = np.add.reduceat(weights[:, plan.order], plan.starts, axis=1)
-    through = np.cumsum(in_run, axis=1)
-    before = (through - in_run)[:, plan.first_run]
-    size = np.add.reduceat(in_run, plan.first_run, axis=1)
-    middle = (through - in_run / 2)[:, plan.run] - before[:, plan.stratum]
-    of_pair = size[:, plan.stratum]
-    shares = np.full(middle.shape, 0.5)
-    return np.asarray(np.divide(middle, of_pair, out=shares, where=of_pair > 0) - 0.5)
 
 
 def _untied_pairs(values: Values) -> float:

@@ -82,10 +82,7 @@ class Clusters:
 
         The sum of their squares is the variance of the mean.
         """
-        residuals = self.sums - self.mean * self.counts
-        # rounding leaves residuals of 1e-17 where all values are equal
-        residuals[np.abs(residuals) <= 1e-14 * np.abs(self.sums)] = 0.0
-        return np.asarray(residuals / self.counts.sum() / np.sqrt(_one_minus(self.shares)))
+        return _influences(self.sums, self.counts)
 
     @property
     def deletions(self) -> Values:
@@ -165,19 +162,19 @@ def clustered_means(
 
 def _moments_of_rows(sums: Values, counts: Values) -> Iterator[list[float]]:
     """Return of each row of clusters the mean, its variance and its degrees of freedom."""
-    rows = counts.sum(axis=1, keepdims=True)
-    means = sums.sum(axis=1, keepdims=True) / rows
-    shares = counts / rows
-    left = _one_minus(shares)
-    residuals = sums - means * counts
+    rows = counts.sum(axis=1)
+    yield (sums.sum(axis=1) / rows).tolist()
+    yield (_influences(sums, counts) ** 2).sum(axis=1).tolist()
+    yield satterthwaite_degrees(counts / rows[:, None]).tolist()
+
+
+def _influences(sums: Values, counts: Values) -> Values:
+    """Return what each cluster of each row adds to the error of the mean."""
+    rows = counts.sum(axis=-1, keepdims=True)
+    residuals = sums - sums.sum(axis=-1, keepdims=True) / rows * counts
     # rounding leaves residuals of 1e-17 where all values are equal
     residuals[np.abs(residuals) <= 1e-14 * np.abs(sums)] = 0.0
-    influences = residuals / rows / np.sqrt(left)
-    squares, fourths = (shares**2).sum(axis=1), (shares**4 / left**2).sum(axis=1)
-    inverse = squares - fourths + (shares**2 / left).sum(axis=1) ** 2
-    yield means[:, 0].tolist()
-    yield (influences**2).sum(axis=1).tolist()
-    yield (1.0 / inverse).tolist()
+    return np.asarray(residuals / rows / np.sqrt(_one_minus(counts / rows)))
 
 
 def mean_of_units(
@@ -222,11 +219,11 @@ def clustered_difference(
     return Estimate(value, low, high, error, degrees, n_units)
 
 
-def satterthwaite_degrees(shares: Values) -> float:
-    """Return Bell and McCaffrey's degrees of freedom of a mean over clusters."""
+def satterthwaite_degrees(shares: Values) -> Values:
+    """Return Bell and McCaffrey's degrees of freedom of a mean over each row of clusters."""
     left = _one_minus(shares)
-    inverse = (shares**2).sum() - (shares**4 / left**2).sum() + ((shares**2 / left).sum()) ** 2
-    return float(1.0 / inverse)
+    squares, fourths = (shares**2).sum(axis=-1), (shares**4 / left**2).sum(axis=-1)
+    return np.asarray(1.0 / (squares - fourths + (shares**2 / left).sum(axis=-1) ** 2))
 
 
 def t_quantile(degrees_of_freedom: float, level: float = LEVEL) -> float:
@@ -273,7 +270,7 @@ def _difference_variance(a: Clusters, b: Clusters, *, shared: bool) -> tuple[flo
         deletions = second - first
         largest = max(np.abs(first).max(), np.abs(second).max())
         deletions[np.abs(deletions) <= 1e-12 * largest] = 0.0
-        degrees = satterthwaite_degrees((a.shares + b.shares) / 2)
+        degrees = float(satterthwaite_degrees((a.shares + b.shares) / 2))
         return _jackknife(deletions, _units(a, b, shared=True)), degrees
     variances = [_jackknife(side.deletions, int((side.counts > 0).sum())) for side in (a, b)]
     if not any(variances):
@@ -281,7 +278,7 @@ def _difference_variance(a: Clusters, b: Clusters, *, shared: bool) -> tuple[flo
     # Welch and Satterthwaite: the larger error counts for more
     total = sum(variances)
     inverse = sum(
-        (variance / total) ** 2 / satterthwaite_degrees(side.shares)
+        (variance / total) ** 2 / float(satterthwaite_degrees(side.shares))
         for variance, side in zip(variances, (a, b), strict=True)
     )
     return total, 1 / inverse
@@ -421,7 +418,7 @@ def _repeat_variance(cells: Mapping[str, Any]) -> tuple[float, float, float]:
     return (
         variance,
         min(variance, rest * float((shares**2).sum())),
-        satterthwaite_degrees(of_repeats.shares),
+        float(satterthwaite_degrees(of_repeats.shares)),
     )
 
 

@@ -43,25 +43,25 @@ def rearrangements(a: Clusters, b: Clusters, *, shared: bool) -> int:
 
 def permutation_test(a: Clusters, b: Clusters, *, shared: bool, seed: int = 0) -> Permutation:
     """Test whether two sides have one mean, by swapping pairs or dealing units anew."""
-    if shared:
-        kept = (a.counts > 0) | (b.counts > 0)
-        a, b = (Clusters(side.sums[kept], side.counts[kept]) for side in (a, b))
-        n_units = int(kept.sum())
-    else:
-        a, b = (
-            Clusters(side.sums[side.counts > 0], side.counts[side.counts > 0]) for side in (a, b)
-        )
-        n_units = min(a.counts.size, b.counts.size)
-    if n_units < LEAST_UNITS:
+    kept = [a.is_present | b.is_present] * 2 if shared else [a.is_present, b.is_present]
+    a, b = (
+        Clusters(side.sums[own], side.counts[own]) for side, own in zip((a, b), kept, strict=True)
+    )
+    if min(a.counts.size, b.counts.size) < LEAST_UNITS:
         return Permutation(None, False)
     exact = rearrangements(a, b, shared=shared) <= MOST_EXACT
-    moves = _swaps(n_units, seed, exact) if shared else _deals(a, b, seed, exact)
+    moves = _swaps(a.counts.size, seed, exact) if shared else _deals(a, b, seed, exact)
     block = max(1, _AT_ONCE // moves.shape[1])
-    statistic = _swapped_t if shared else _dealt_t
     found = np.concatenate(
-        [statistic(moves[start : start + block], a, b) for start in range(0, len(moves), block)]
+        [
+            _moved_t(moves[start : start + block], a, b, shared=shared)
+            for start in range(0, len(moves), block)
+        ]
     )
-    observed = float(statistic(_unmoved(a, b, shared=shared), a, b)[0])
+    unmoved = np.zeros(a.counts.size)
+    if not shared:
+        unmoved = np.concatenate([np.ones(a.counts.size), np.zeros(b.counts.size)])
+    observed = float(_moved_t(unmoved[np.newaxis], a, b, shared=shared)[0])
     if math.isnan(observed):
         return Permutation(None, exact)
     # without variation a rearrangement has no t: it is as far from 0 as can be, unless it is 0
@@ -116,12 +116,6 @@ def _largest_t(errors: Values, means: Values, counts: Values) -> Values:
     return largest
 
 
-def _unmoved(a: Clusters, b: Clusters, *, shared: bool) -> Values:
-    if shared:
-        return np.zeros((1, a.counts.size))
-    return np.concatenate([np.ones(a.counts.size), np.zeros(b.counts.size)])[np.newaxis]
-
-
 def _swaps(n_pairs: int, seed: int, exact: bool) -> Values:
     """Return which pairs are swapped, 1.0 for a swap, shape (rearrangements, pairs)."""
     if exact:
@@ -144,26 +138,25 @@ def _deals(a: Clusters, b: Clusters, seed: int, exact: bool) -> Values:
     return deals
 
 
-def _swapped_t(swaps: Values, a: Clusters, b: Clusters) -> Values:
-    """Return |t| of the difference for each choice of swapped pairs."""
-    sums = [side.sums + swaps * (other.sums - side.sums) for side, other in ((a, b), (b, a))]
-    counts = [
-        side.counts + swaps * (other.counts - side.counts) for side, other in ((a, b), (b, a))
-    ]
-    (mean_a, of_a), (mean_b, of_b) = (
-        _deletions(totals, numbers) for totals, numbers in zip(sums, counts, strict=True)
-    )
-    return _studentised(mean_b - mean_a, ((of_b - of_a) ** 2).sum(axis=1))
-
-
-def _dealt_t(deals: Values, a: Clusters, b: Clusters) -> Values:
-    """Return |t| of the difference for each choice of the first side's units."""
-    sums, counts = (np.concatenate(parts) for parts in ((a.sums, b.sums), (a.counts, b.counts)))
-    (mean_a, of_a), (mean_b, of_b) = (
-        _deletions(chosen * sums, chosen * counts) for chosen in (deals, 1.0 - deals)
-    )
-    n, m = a.counts.size, b.counts.size
-    variances = (of_a**2).sum(axis=1) * (n - 1) / n + (of_b**2).sum(axis=1) * (m - 1) / m
+def _moved_t(moves: Values, a: Clusters, b: Clusters, *, shared: bool) -> Values:
+    """Return |t| of the difference for each choice of swapped pairs, or of the first side."""
+    if shared:
+        sides = [
+            (
+                own.sums + moves * (other.sums - own.sums),
+                own.counts + moves * (other.counts - own.counts),
+            )
+            for own, other in ((a, b), (b, a))
+        ]
+    else:
+        sums, counts = (np.concatenate(parts) for parts in ((a.sums, b.sums), (a.counts, b.counts)))
+        sides = [(chosen * sums, chosen * counts) for chosen in (moves, 1.0 - moves)]
+    (mean_a, of_a), (mean_b, of_b) = (_deletions(*side) for side in sides)
+    if shared:
+        variances = ((of_b - of_a) ** 2).sum(axis=1)
+    else:
+        n, m = a.counts.size, b.counts.size
+        variances = (of_a**2).sum(axis=1) * (n - 1) / n + (of_b**2).sum(axis=1) * (m - 1) / m
     return _studentised(mean_b - mean_a, variances)
 
 

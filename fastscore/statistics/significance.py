@@ -205,30 +205,22 @@ def published_interval(values: npt.ArrayLike) -> tuple[float | None, float | Non
     return mean, float(mean - half), float(mean + half)
 
 
-def welch_t(a: npt.ArrayLike, b: npt.ArrayLike) -> Significance:
-    """Test whether two independent samples have one mean, by Welch's t (unequal variances)."""
+def independent_t(a: npt.ArrayLike, b: npt.ArrayLike, *, one_variance: bool) -> Significance:
+    """Test whether two independent samples have one mean, by Student's t or by Welch's."""
     first, second = ascending(a, "a"), ascending(b, "b")
     reason = _no_spread(first, second)
     if reason:
         return Significance(None, None, reason=reason)
-    errors = [deviation(part, 1) / math.sqrt(part.size) for part in (first, second)]
-    error = math.hypot(*errors)
-    # Welch and Satterthwaite's degrees, each error as a share of the whole
-    inverse = sum(
-        (own / error) ** 4 / (part.size - 1)
-        for own, part in zip(errors, (first, second), strict=True)
-    )
-    return _t_test(first.mean() - second.mean(), error, 1 / inverse)
-
-
-def student_t(a: npt.ArrayLike, b: npt.ArrayLike) -> Significance:
-    """Test as `welch_t` does, by Student's t (one variance for both samples)."""
-    first, second = ascending(a, "a"), ascending(b, "b")
-    reason = _no_spread(first, second)
-    if reason:
-        return Significance(None, None, reason=reason)
-    error = pooled_deviation(first, second) * math.sqrt(1 / first.size + 1 / second.size)
-    return _t_test(first.mean() - second.mean(), error, float(first.size + second.size - 2))
+    n, m = first.size, second.size
+    if one_variance:
+        error, degrees = pooled_deviation(first, second) * math.sqrt(1 / n + 1 / m), n + m - 2.0
+    else:
+        errors = [deviation(part, 1) / math.sqrt(part.size) for part in (first, second)]
+        error = math.hypot(*errors)
+        # Welch and Satterthwaite's degrees, each error as a share of the whole
+        inverse = (errors[0] / error) ** 4 / (n - 1) + (errors[1] / error) ** 4 / (m - 1)
+        degrees = 1 / inverse
+    return _t_test(first.mean() - second.mean(), error, degrees)
 
 
 def cohens_d(a: npt.ArrayLike, b: npt.ArrayLike) -> float | None:

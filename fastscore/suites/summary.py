@@ -137,8 +137,7 @@ def _sorted(summary: pl.DataFrame, groups: Iterable[str], metrics: Iterable[str]
     """Sort by group, value and metric, in these orders."""
     places = (
         pl.col(name).replace_strict(
-            {one: place for place, one in enumerate(dict.fromkeys(names))},
-            return_dtype=pl.Int64,
+            {one: place for place, one in enumerate(dict.fromkeys(names))}, return_dtype=pl.Int64
         )
         for name, names in (("group", groups), ("metric", metrics))
     )
@@ -508,11 +507,7 @@ def _micro(
         numerator / denominator if denominator else None
         for numerator, denominator in zip(numerators, denominators, strict=True)
     ]
-    return {
-        "micro_numerator": numerators,
-        "micro_denominator": denominators,
-        "micro": ratios,
-    }
+    return {"micro_numerator": numerators, "micro_denominator": denominators, "micro": ratios}
 
 
 def _deviation(total: int, squares: int, count: int, bits: int) -> float:

@@ -339,11 +339,7 @@ ALONE = "\0"
 """What a unit or a pair begins with that is a dialogue by itself."""
 
 
-def dialogue_places(
-    dialogues: pl.LazyFrame,
-    design: Design,
-    labels: Sequence[str],
-) -> pl.DataFrame:
+def dialogue_places(dialogues: pl.LazyFrame, design: Design, labels: Sequence[str]) -> pl.DataFrame:
     """Return each ``dialogue`` with ``id``, ``pair``, ``unit``, ``repeat``, labels."""
     require_labels(dialogues, [*design.columns, *labels])
     repeat = pl.col(design.repeat) if design.repeat else pl.lit(None)
