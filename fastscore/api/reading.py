@@ -24,11 +24,9 @@ from fastscore.api.arguments import (
 from fastscore.errors import FastscoreError, UsageError, listed
 from fastscore.logs.inputs.column_map import NO_MAP, ColumnMap, UnmappedLogError, map_source
 from fastscore.logs.inputs.files import FORMAT_NAMES, STDIN, InputFile
-from fastscore.logs.inputs.found_keys import MOST_ROWS_SAMPLED
 from fastscore.logs.inputs.layout import as_toml, given_map
 from fastscore.logs.read.rows import Part, Rows, join_parts, read_files
 from fastscore.logs.read.stored_columns import spool_stdin
-from fastscore.logs.samples.column_samples import RequiredColumn
 from fastscore.logs.samples.inspection import (
     InspectedFile,
     Inspection,
@@ -37,6 +35,7 @@ from fastscore.logs.samples.inspection import (
     key_rows,
     shapes,
 )
+from fastscore.logs.samples.profile import MOST_ROWS_SAMPLED, RequiredColumn
 from fastscore.logs.score_input import LogsWarning, ScoreInput, scan_rejects, scan_rows
 from fastscore.options import (
     SuiteOptions,

@@ -18,7 +18,6 @@ from polars.io.plugins import register_io_source
 from fastscore.errors import InputError, UsageError
 from fastscore.logs.inputs.chats import array_name
 from fastscore.logs.inputs.files import STDIN, Format, InputFile, resolve_inputs
-from fastscore.logs.inputs.found_keys import Record
 from fastscore.logs.inputs.frames import FRAME_NAME, as_frame, as_rows, row_blocks
 from fastscore.logs.integrity.rejects import FileRejects, Reject, describe_reject, reject_frame
 from fastscore.logs.read.chat_lines import chat_lines, line_source
@@ -33,6 +32,7 @@ from fastscore.logs.read.rows import (
     row_schema,
 )
 from fastscore.logs.read.stored_columns import check_stored, convert_stored
+from fastscore.logs.samples.profile import Record
 from fastscore.logs.samples.records import read_records, row_records
 from fastscore.logs.samples.screening import screen
 from fastscore.suites.declarations import REJECTS_TABLE, Column, Source

@@ -31,8 +31,8 @@ from fastscore.logs.read.lines import read_blocks
 from fastscore.logs.read.mapped_rows import stored_source
 from fastscore.logs.read.rows import read_files
 from fastscore.logs.read.stored_columns import spool_frame, spool_head, spool_rows, spool_stdin
+from fastscore.logs.samples.chat_samples import ROW_PER_TURN, row_per_turn
 from fastscore.logs.samples.screening import Screened, screen
-from fastscore.logs.samples.suggestions import ROW_PER_TURN, row_per_turn
 from fastscore.run.context import RunConfig
 from fastscore.run.engines.engine import LOCAL, Engine
 from fastscore.run.interrupt import stop_if_asked

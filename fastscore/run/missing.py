@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from fastscore.logs.samples.column_samples import all_columns
+from fastscore.logs.samples.profile import all_columns
 from fastscore.suites.base import Events, Nulls
 from fastscore.suites.columns import unknown_words
 from fastscore.suites.declarations import (

@@ -12,22 +12,22 @@ import polars as pl
 from fastscore.errors import FastscoreError, InputError, counted
 from fastscore.logs.inputs.column_map import EACH, column_flag, typed
 from fastscore.logs.inputs.first_bytes import content_of, read_head
-from fastscore.logs.inputs.found_keys import (
+from fastscore.logs.inputs.frames import FRAME_NAME
+from fastscore.logs.inputs.near_names import word_flags
+from fastscore.logs.integrity.rejects import cut, describe_reject
+from fastscore.logs.read.lines import read_blocks
+from fastscore.logs.samples.profile import (
     KINDS,
     SHOWN,
-    FoundKeys,
-    count_keys,
+    Profile,
+    RequiredColumn,
+    all_columns,
     json_types,
     keys_of_others,
     list_keys,
     nearest_key,
-    nearest_words,
-    role_flags,
+    profile_of,
 )
-from fastscore.logs.inputs.frames import FRAME_NAME
-from fastscore.logs.integrity.rejects import cut, describe_reject
-from fastscore.logs.read.lines import read_blocks
-from fastscore.logs.samples.column_samples import RequiredColumn, all_columns
 from fastscore.run.commit import REJECTS, find_part
 from fastscore.run.context import RunConfig
 from fastscore.run.manifest import Manifest
@@ -86,12 +86,8 @@ def _describe_unknown_words(
     note += f" {of_all}"
     if column is None:
         return note + ", which no rule knows"
-    if chat_rows is not None and column.name == chat_rows.speaker:
-        flags = role_flags(
-            found.words, column.vocabulary.needed, chat_rows, column.vocabulary.known
-        )
-    else:
-        flags = nearest_words(column.name, found.words, column.vocabulary.known)
+    words = column.vocabulary
+    flags = word_flags(column, found.words, words.needed, words.known, chat_rows)
     known = ", ".join(word for word in column.vocabulary.known if word)
     return f"{note}; known: {known}" + (f"; type {typed(flags)}" if flags else "")
 
@@ -194,7 +190,7 @@ def missing_columns(
     return [(need, effects) for _, need, effects in sorted(found, key=lambda each: each[0])]
 
 
-def _describe_missing(need: RequiredColumn, effects: str, found: FoundKeys, source: Source) -> str:
+def _describe_missing(need: RequiredColumn, effects: str, found: Profile, source: Source) -> str:
     """Say what a missing column does to metrics, which keys were found, and what to type."""
     place, column, holder = need.place, need.column, need.holder
     keys = found.around(source, holder)
@@ -226,7 +222,7 @@ def note_run(
     """Write into a run's manifest what its rows lack, and take that out of its counts."""
     missing = take_null_counts(manifest.counts, unknown)
     lacking = missing_columns(missing, source, summary, options)
-    found = count_keys(rows, _ROWS_COUNTED) if lacking else FoundKeys()
+    found = profile_of(rows, _ROWS_COUNTED) if lacking else Profile()
     whole = summary.filter(pl.col("group") == ALL)
     copies, notes_on_copies = _notes_on_copies(manifest.inputs)
     of_suite = suite.notes(dialogues, options) if suite.notes and dialogues.collect_schema() else ()

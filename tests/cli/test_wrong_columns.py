@@ -25,6 +25,43 @@ def test_a_renamed_column_ends_the_run_before_it_begins(suite: str, tmp_path: Pa
     assert not (tmp_path / "run").exists()
 
 
+TWO = {
+    "score_dialogue": {"prediction": "guess", "utterance_index": "turn"},
+    "memory_finance": {"turns": "messages", "valid_dialog": "is_valid"},
+    "group_travel": {"intent": "act", "utterance": "said"},
+}
+
+
+@pytest.mark.parametrize("suite", TWO)
+def test_two_renamed_columns_are_named_in_one_command(suite: str, tmp_path: Path) -> None:
+    names = TWO[suite]
+    rows = [{names.get(k, k): v for k, v in row.items()} for row in RIGHT[suite]]
+    log = write(tmp_path / "log.jsonl", rows)
+    code, _, error = score(suite, tmp_path, log)
+    flags = [f"--column {name}={key}" for name, key in names.items()]
+    assert code == 3
+    assert any(error.endswith(f"Type {' '.join(each)}.\n") for each in (flags, flags[::-1])), error
+    code, _, error = score(suite, tmp_path, log, *" ".join(flags).split())
+    assert code == 0, error
+    lexical = {"lex_weight": 1.0} if suite == "score_dialogue" else {}
+    for given in (log, rows, pl.DataFrame(rows)):
+        with pytest.raises(InputError) as caught:
+            score_by_keywords(given, suite, embedder=None, **lexical)
+        said = str(caught.value)
+        assert any(said.endswith(f"Type {' '.join(each)}.") for each in (flags, flags[::-1]))
+        scores = score_by_keywords(given, suite, embedder=None, columns=names, **lexical)
+        assert next(iter(scores.tables.values())).height
+
+
+def test_columns_that_nothing_is_near_are_asked_for_together(tmp_path: Path) -> None:
+    names = {"event": "evt", "utterance_index": "zz", "prediction": "guess"}
+    rows = [{names.get(k, k): v for k, v in row.items()} for row in RIGHT["score_dialogue"]]
+    with pytest.raises(InputError) as caught:
+        score_by_keywords(rows, "score_dialogue", embedder=None, lex_weight=1.0)
+    hint = "Name their keys: --column event=KEY --column utterance_index=KEY."
+    assert hint in str(caught.value)
+
+
 def test_what_is_typed_then_scores(tmp_path: Path) -> None:
     log = write(tmp_path / "log.jsonl", renamed("score_dialogue", "text"))
     right = write(tmp_path / "right.jsonl", RIGHT["score_dialogue"])

@@ -8,7 +8,7 @@ from pathlib import Path
 import polars as pl
 
 import fastscore
-from fastscore.logs.inputs.found_keys import SHOWN
+from fastscore.logs.samples.profile import SHOWN
 from fastscore.run.commit import UNKNOWN_WORDS
 from fastscore.run.missing import MOST_NAMED
 from tests.logs.samples.wrong_logs import RIGHT

@@ -6,7 +6,7 @@ How to propose a layout for a file, try it and print it:
 >>> rows = [row for record in records(file) for row in chat_rows(record, source.chat, "file:1")]
 ...     # doctest: +SKIP
 
-`suggestions.fitting_layout` finds the best layout that fits a file. A suite's own reader takes
+`chat_samples.fitting_layout` finds the best layout that fits a file. A suite's own reader takes
 records under a layout by `ScoreInput(rows=...)` with the mapped source. `layout.as_toml` writes a
 layout, to be kept and edited.
 

@@ -28,12 +28,18 @@ from fastscore.logs.inputs.files import (
     list_left_aside,
     resolve_inputs,
 )
-from fastscore.logs.inputs.found_keys import FoundKeys, count_keys, fold_maps
 from fastscore.logs.inputs.layout import layout_map
 from fastscore.logs.integrity.rejects import cut
-from fastscore.logs.samples.column_samples import RequiredColumn, all_columns
+from fastscore.logs.samples.profile import (
+    Profile,
+    RequiredColumn,
+    all_columns,
+    fold_maps,
+    profile_of,
+)
 from fastscore.logs.samples.records import beginning_of, records
-from fastscore.logs.samples.screening import UnknownWordsError, screen
+from fastscore.logs.samples.refusals import UnknownWordsError
+from fastscore.logs.samples.screening import screen
 from fastscore.suites.declarations import ALL_METRICS, Source
 
 EXAMPLE_CHARACTERS = 60
@@ -112,7 +118,7 @@ class InspectedFile:
     """
 
     file: InputFile
-    found: FoundKeys
+    found: Profile
     is_whole: bool
     fits: tuple[Fit, ...]
     unfit: Mapping[str, str]
@@ -170,10 +176,10 @@ def _inspected(
     shapes_seen: dict[Hashable, list[InspectedFile]],
 ) -> InspectedFile:
     rows = records(head)
-    found = count_keys(rows)
+    found = profile_of(rows)
     if not found.rows:  # lines or documents that are arrays
         rows = records(head, ARRAY)
-        found = count_keys(rows)
+        found = profile_of(rows)
     is_whole = head is file and next(rows, None) is None
     alike = shapes_seen.setdefault((file.format, file.kind, frozenset(found.keys)), [])
     unfit = dict(alike[0].unfit) if alike else {}
@@ -221,7 +227,7 @@ def _as_read(file: InputFile, source: Source) -> InputFile:
     return replace(file, format=own.format)
 
 
-def _fit(file: InputFile, found: FoundKeys, suite: str, source: Source, try_reading: Try) -> Fit:
+def _fit(file: InputFile, found: Profile, suite: str, source: Source, try_reading: Try) -> Fit:
     """Follow the flags that errors propose until there is none, then read with them."""
     rows = source.chat_rows
     columns = NO_MAP
@@ -269,7 +275,7 @@ def _map_of(flags: Sequence[Flag], suite: str) -> ColumnMap:
     return columns | map_of(flags)
 
 
-def _lacking(source: Source, found: FoundKeys) -> tuple[RequiredColumn, ...]:
+def _lacking(source: Source, found: Profile) -> tuple[RequiredColumn, ...]:
     """Return the columns that stand nowhere, neither in rows nor in an array's objects."""
     lacking: dict[str, RequiredColumn] = {}
     given: set[str] = set()
@@ -327,7 +333,7 @@ def _file_json(inspected: InspectedFile) -> dict[str, Any]:
     }
 
 
-def key_rows(found: FoundKeys) -> Iterator[dict[str, Any]]:
+def key_rows(found: Profile) -> Iterator[dict[str, Any]]:
     """Yield every key: path, count, share of nulls, types with their counts, an example."""
     for path, key in fold_maps(found.keys).items():
         example = key.example if isinstance(key.example, str) else repr(key.example)

@@ -21,7 +21,6 @@ from fastscore.logs.inputs.chats import array_holds_rows, array_name
 from fastscore.logs.inputs.document_values import dump_json, load_json
 from fastscore.logs.inputs.files import InputFile
 from fastscore.logs.inputs.folders import partition_of, with_folders
-from fastscore.logs.inputs.found_keys import HEAD_ROWS, Record
 from fastscore.logs.integrity.limits import MAX_RECORD_BYTES
 from fastscore.logs.integrity.rejects import UNREADABLE_PARQUET, reason_of
 from fastscore.logs.read.arrow_files import arrow_frames, is_arrow
@@ -31,6 +30,7 @@ from fastscore.logs.read.json_documents import first_text, read_document
 from fastscore.logs.read.lines import BOM, Lines, read_blocks, read_lines
 from fastscore.logs.read.mapped_rows import stored_source
 from fastscore.logs.read.parquet import bounded, group_sizes
+from fastscore.logs.samples.profile import HEAD_ROWS, Record
 from fastscore.suites.declarations import Source
 from fastscore.unpacked import DamageError
 

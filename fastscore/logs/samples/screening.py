@@ -7,50 +7,44 @@ itself, or a run in which nothing has it, is an error that says what to type.
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice, pairwise
 from typing import Any
 
-from fastscore.errors import InputError, counted, listed
-from fastscore.logs.inputs.column_map import Flag, UnmappedLogError, column_flag, typed, value_flag
+from fastscore.errors import counted, listed
+from fastscore.logs.inputs.column_map import UnmappedLogError, column_flag, typed
 from fastscore.logs.inputs.files import STDIN, InputFile
-from fastscore.logs.inputs.found_keys import (
-    KINDS,
+from fastscore.logs.samples.chat_rules import chat_error, chat_notes
+from fastscore.logs.samples.file_samples import (
+    FileSample,
+    Known,
+    may_follow,
+    occurs_in,
+    sample_file,
+)
+from fastscore.logs.samples.profile import (
     MOST_ROWS_SAMPLED,
     ROWS_SAMPLED,
     SHOWN,
-    Record,
-    count_keys,
-    list_keys,
-    mark_speakers,
-    nearest_words,
-    role_flags,
-    role_meanings,
-)
-from fastscore.logs.integrity.rejects import cut
-from fastscore.logs.read.json_documents import first_text
-from fastscore.logs.samples.chat_rules import chat_error, chat_notes, foreign_rows
-from fastscore.logs.samples.column_samples import (
     ColumnSample,
-    FileSample,
-    Known,
+    Record,
     RequiredColumn,
     list_asked_for,
-    may_follow,
-    occurs_in,
+    list_keys,
+    profile_of,
     required_columns,
-    sample_file,
 )
 from fastscore.logs.samples.records import first_row
 from fastscore.logs.samples.records import records as records_of
-from fastscore.logs.samples.suggestions import (
-    flags_to_type,
-    keys_beside,
-    layout_of_arrays,
-    suggested,
+from fastscore.logs.samples.refusals import (
+    beginning,
+    describe_no_row,
+    foreign_error,
+    lacking_error,
+    speakers_error,
+    words_error,
 )
-from fastscore.suites.chats import USER_ROLE
 from fastscore.suites.declarations import Source
 
 
@@ -158,7 +152,7 @@ def _left_note(suite: str, left: Sequence[FileSample]) -> str:
     for place, seen in enumerate(left[:SHOWN]):
         why = describe_no_row(seen)
         if seen.lacking:
-            found = list_keys(count_keys(seen.read(), 1).below(""))
+            found = list_keys(profile_of(seen.read(), 1).below(""))
             why = f"no {', '.join(need.place for need in seen.lacking)}; found {found}"
         names[place] += f" ({why})"
     what = "1 file is no log" if len(left) == 1 else f"{len(left):,} files are no logs"
@@ -258,251 +252,3 @@ def _repeated_ids(records: Sequence[Record], names: Iterable[str]) -> str | None
 def _values(records: Sequence[Record], name: str) -> list[Any]:
     found = (record.get(name) for record in records)
     return [value for value in found if isinstance(value, str | int) and value != ""]
-
-
-_SHOWN_CHARACTERS = 40
-
-
-def beginning(seen: FileSample) -> str:
-    """Return how a file begins that holds text but no row; nothing of any other."""
-    if seen.rows or not seen.file.size or seen.file.format not in ("json", "jsonl"):
-        return ""
-    begins = first_text(seen.file.location, seen.file.compression)
-    if b"".join(begins.split()) == b"[]":
-        return ""  # an empty document
-    text = begins.decode(errors="replace").partition("\n")[0].rstrip()
-    return cut(text, _SHOWN_CHARACTERS)
-
-
-def foreign_error(suite: str, source: Source, foreign: Sequence[FileSample]) -> InputError:
-    """Make the error of files that are no logs of a suite."""
-    lacking = [seen for seen in foreign if seen.lacking]
-    if lacking:
-        return lacking_error(suite, source, lacking[0].lacking, lacking)
-    first = foreign[0]
-    flags = layout_of_arrays(suite, source, first) if beginning(first).startswith("[") else []
-    return UnmappedLogError(
-        f"{_named(foreign)}: {describe_no_row(first)}.",
-        flags,
-        unless=_what_is_read(first),
-    )
-
-
-def describe_no_row(seen: FileSample) -> str:
-    """Say that a file holds no row, and how it begins."""
-    what = "no line is a JSON object" if seen.file.format == "jsonl" else "no JSON object"
-    return f"{what}; it begins with {beginning(seen)!r}"
-
-
-_FOREIGN_LINES = (
-    (
-        re.compile(r"\s*[\[{(]+\s*'"),
-        "It is Python's repr, with single quotes: write each row by json.dumps.",
-    ),
-    (
-        re.compile(r"[^\[{\"]{3,}\{\s*\""),
-        "A log prefix stands before the JSON: `sed 's/^[^{]*//'` leaves it out.",
-    ),
-)
-"""How lines begin that are no JSON, and how they are converted."""
-
-
-def _what_is_read(seen: FileSample) -> str:
-    begins = first_text(seen.file.location, seen.file.compression).decode(errors="replace")
-    for pattern, advice in _FOREIGN_LINES:
-        if pattern.match(begins):
-            return advice
-    if seen.file.format == "json":
-        return "A JSON document holds an object, or an array of them."
-    if beginning(seen).startswith("[{"):
-        return "JSON Lines have one object on each line: `jq -c '{messages: .}'` names its array."
-    if beginning(seen).startswith("["):
-        return "JSON Lines have one object on each line: `jq -c '.[]'` writes those of an array so."
-    return "JSON Lines have one object on each line: `jq -c .` writes an indented file so."
-
-
-class MissingColumnsError(UnmappedLogError):
-    """Rows without columns that all metrics need, or that were asked for."""
-
-    absent: Mapping[str, str]
-    """The place of each column, and in what way it is absent."""
-
-    @property
-    def reason(self) -> str:
-        """What is absent, on one line."""
-        return "; ".join(f"{place}: {how}" for place, how in self.absent.items())
-
-
-def lacking_error(
-    suite: str, source: Source, lacking: Sequence[RequiredColumn], seen: Sequence[FileSample]
-) -> UnmappedLogError:
-    """Make the error of rows that lack what all metrics need, or what was asked for."""
-    of_others = foreign_rows(seen[0].file.path, seen[0].read())
-    if of_others is not None:
-        return of_others
-    found = count_keys(seen[0].read())
-    mark_speakers(found, seen[0].read())
-    advice = suggested(source, lacking, found)
-    what = (
-        f"what {suite} needs"
-        if lacking[0] in required_columns(source)
-        else "a column that is asked for"
-    )
-    lines = [f"{_named(seen)}: no row has {what}."]
-    told: set[str] = set()
-    absent = {need.place: _absence(need, seen) for need in lacking}
-    for need in lacking:
-        lines += [
-            f"  {need.place}: {absent[need.place]}",
-            f"    looked for: {', '.join(need.column.keys)}",
-        ]
-        keys = list_keys(keys_beside(need, source, advice, found))
-        if keys not in told:
-            lines.append(f"    found: {keys}")
-            told.add(keys)
-        if need.place in advice:
-            lines.append(f"    nearest: {advice[need.place]}")
-    error = MissingColumnsError(
-        "\n".join(lines),
-        flags_to_type(suite, source, lacking, advice, found, seen[0]),
-        unless=_key_to_name(source, lacking[0]),
-    )
-    error.absent = absent
-    return error
-
-
-def _key_to_name(source: Source, need: RequiredColumn) -> str:
-    """Ask for the key of what is lacking, of speakers also whether they alternate."""
-    named = f"Name its key: {typed([column_flag(need.name, 'KEY')])}. "
-    rows = source.chat_rows
-    if source.chat is not None and rows is not None and need.name == rows.speaker:
-        alternate = typed([Flag("alternate", (USER_ROLE,))])
-        return f"{named}If turns alternate and the user begins, type {alternate}."
-    return f"{named}`fastscore inspect` lists the keys of a log and the suites that it fits."
-
-
-def words_error(
-    suite: str,
-    source: Source,
-    need: RequiredColumn,
-    counts: ColumnSample,
-    seen: Sequence[FileSample],
-) -> UnmappedLogError | None:
-    """Make the error of a column that lacks words: one of those needed, or any of several."""
-    vocabulary = need.column.vocabulary
-    found = [f"{word!r} ({count:,})" for word, count in counts.by_count]
-    absent = [word for word in vocabulary.needed if word not in counts.known]
-    if absent and counts.words:
-        meant = vocabulary.needed[0]
-        flags = word_flags(source, need, counts, absent)
-        never = " or ".join(map(repr, absent))
-        never += f".\n  looked for: {', '.join(vocabulary.needed)}"
-    elif vocabulary.any_needed and not counts.any_expected and (counts.words or counts.known):
-        found += map(repr, sorted(counts.known))
-        expected = [word for name, word in vocabulary.any_needed if name == need.name]
-        meant = expected[0]
-        flags = word_flags(source, need, counts, vocabulary.known)
-        flags = flags if any(flag.words[-1] in expected for flag in flags) else []
-        never = f"{', '.join(map(repr, expected[:-1]))} or {expected[-1]!r}"
-        for name, word in vocabulary.any_needed:
-            if name != need.name:
-                never += f", and {name} never begins with {word.removesuffix('*')!r}"
-        never += "."
-    else:
-        return None
-    return UnknownWordsError(
-        f"{_named(seen)}: no row has what {suite} needs: {need.place} is never {never}\n"
-        f"  found: {listed(found, SHOWN)}",
-        flags,
-        unless=_question(source, need, counts, meant),
-    )
-
-
-class UnknownWordsError(UnmappedLogError):
-    """Words of a column that lacks the words it needs; if no flags map them, the hint asks."""
-
-
-def _question(source: Source, need: RequiredColumn, counts: ColumnSample, meant: str) -> str:
-    """Ask what words mean: of two speakers with what to type if the user is the first."""
-    rows, words = source.chat_rows, [*counts.words][:2]
-    if rows is None or need.name != rows.speaker or len(words) < len(rows.words[:2]):
-        return f"Say what they mean: {typed([value_flag(need.name, 'WORD', meant)])}."
-    example = [
-        value_flag(need.name, word, own) for word, (_, own) in zip(words, rows.words, strict=False)
-    ]
-    if source.chat is None and need.holder is not None:
-        # in the suite's own arrays only texts are words
-        example.insert(0, column_flag(need.name, need.name))
-    return f"Say who is who, in this way or the other way round, for example {typed(example)}."
-
-
-def word_flags(
-    source: Source, need: RequiredColumn, counts: ColumnSample, known: Sequence[str]
-) -> list[Flag]:
-    """Return the flags to type for words: of speakers by their roles, of others by their names."""
-    words = [word for word, _ in counts.by_count]
-    rows = source.chat_rows
-    if rows is not None and need.name == rows.speaker:
-        return role_flags(words, counts.known, rows, known)
-    return nearest_words(need.name, words, known)
-
-
-def speakers_error(
-    suite: str,
-    source: Source,
-    need: RequiredColumn,
-    counts: ColumnSample,
-    seen: Sequence[FileSample],
-) -> UnmappedLogError | None:
-    """Make the error of speakers one of whom the suite takes for another than they are together."""
-    rows = source.chat_rows
-    if rows is None or need.name != rows.speaker:
-        return None
-    found = sorted([*counts.words, *counts.known])
-    message = f"{_named(seen)}: {need.place} is {', '.join(map(repr, found))}"
-    if source.chat is not None:
-        flags = role_flags([*counts.words], counts.known, rows)
-        unknown = ", ".join(map(repr, sorted(counts.words)))
-        message = f"{message}. The layout or the map of words does not name {unknown}."
-        return UnmappedLogError(message, flags) if flags else None
-    if need.column.mapped.words:
-        return None
-    meanings = role_meanings(found)
-    own = dict(rows.words)
-    others = [word for word in counts.known if own.get(meanings.get(word, ""), word) != word]
-    if not others or USER_ROLE not in {meanings.get(word) for word in counts.words}:
-        return None
-    flags = role_flags(found, (), rows)
-    return UnmappedLogError(
-        f"{message}: beside the others, {others[0]!r} is probably not who {suite} takes it for.",
-        flags,
-        more=f" To keep it as it is, type {typed([value_flag(need.name, others[0], others[0])])}.",
-    )
-
-
-def _named(seen: Sequence[FileSample]) -> str:
-    first = seen[0].file.path
-    count = sum(len(each.files) for each in seen)
-    return first if count == 1 else f"{first} and {count - 1:,} more"
-
-
-def _absence(need: RequiredColumn, seen: Sequence[FileSample]) -> str:
-    """Say how a need is absent; files of columns lack one as a whole."""
-    samples = [each.samples[need.place] for each in seen if each.samples]
-    asked = sum(counts.asked for counts in samples)
-    unusable = sum((counts.unusable for counts in samples), Counter[str]())
-    if unusable:
-        found = ", ".join(f"{kind}s ({count:,})" for kind, count in unusable.most_common())
-        return f"found {found}, expected {KINDS[need.column.kind]}, in {_objects(need, asked)}"
-    in_columns = all(each.file.format in ("csv", "parquet") for each in seen)
-    if need.holder is None and in_columns and not any(counts.keyed for counts in samples):
-        return "no such column"
-    if not all(each.is_whole and not each.alike for each in seen):
-        return f"absent or null in all {_objects(need, 0).removeprefix('0 ')}"
-    return f"absent or null in {_objects(need, asked)}"
-
-
-def _objects(need: RequiredColumn, asked: int) -> str:
-    if need.holder is None:
-        return counted(asked, "rows")
-    return f"{counted(asked, 'objects')} of {need.holder.name}[]"

@@ -8,22 +8,22 @@ from typing import Any
 
 import pytest
 
-from fastscore.logs.inputs.found_keys import (
+from fastscore.logs.samples.profile import (
     MOST_KEYS,
-    FoundKey,
-    count_keys,
+    KeyProfile,
     keys_of_others,
     list_keys,
     nearest_key,
+    profile_of,
 )
 from fastscore.suites.chats import ROLES
 from fastscore.suites.declarations import Column
 from fastscore.suites.registry import load_suite
 
 
-def keys(**types: str) -> dict[str, FoundKey]:
+def keys(**types: str) -> dict[str, KeyProfile]:
     return {
-        name.replace("__", "."): FoundKey(count=1, types=Counter([kind]))
+        name.replace("__", "."): KeyProfile(count=1, types=Counter([kind]))
         for name, kind in types.items()
     }
 
@@ -74,12 +74,12 @@ def test_keys_of_other_columns_are_taken_aliases_too() -> None:
 
 
 def test_of_endlessly_many_keys_the_first_are_looked_at() -> None:
-    class Endless(dict[str, FoundKey]):
+    class Endless(dict[str, KeyProfile]):
         def items(self) -> Any:
             return ((f"key {n}", next(iter(self.values()))) for n in itertools.count())
 
     assert nearest_key(text("utterance"), Endless(keys(a="string"))) is None
-    found = count_keys([{f"key {n}": n for n in range(2 * MOST_KEYS)}])
+    found = profile_of([{f"key {n}": n for n in range(2 * MOST_KEYS)}])
     assert len(found.keys) == MOST_KEYS
     assert list_keys(found.keys).endswith("and at least 9,992 more")
 

@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 
 from fastscore.logs.inputs.files import InputFile
-from fastscore.logs.samples.column_samples import (
+from fastscore.logs.samples.file_samples import is_among, may_follow, rows_of
+from fastscore.logs.samples.profile import (
     ColumnSample,
+    Profile,
+    add_rows,
     all_columns,
-    count_samples,
-    is_among,
-    may_follow,
-    rows_of,
-    stored,
+    profile_of,
+    sample_of,
 )
 from fastscore.suites.declarations import Column, Mapped, Source, Vocabulary
 from fastscore.unpacked import Compression
@@ -24,11 +24,12 @@ from fastscore.unpacked import Compression
 def counted(
     source: Source, *rows: dict[str, Any], of_cells: bool = False
 ) -> dict[str, ColumnSample]:
-    needs = list(all_columns(source))
-    found = {need.place: ColumnSample() for need in needs}
-    for row in rows:
-        count_samples(row, source, needs, found, of_cells=of_cells)
-    return found
+    profile = Profile()
+    add_rows(rows, source, profile)
+    return {
+        need.place: sample_of(need, source, profile, of_cells=of_cells)
+        for need in all_columns(source)
+    }
 
 
 def numbers(counts: ColumnSample) -> tuple[int, int, int]:
@@ -37,7 +38,7 @@ def numbers(counts: ColumnSample) -> tuple[int, int, int]:
 
 def test_a_key_may_stand_without_a_value() -> None:
     source = Source(columns=(Column(name="a", kind="text", aliases=("b",)),))
-    found = counted(source, {"a": "x"}, {"a": None}, {"a": None, "b": "y"}, {"c": 1})
+    found = counted(source, {"a": "x"}, {"a": None}, {"b": "y"}, {"c": 1})
     assert numbers(found["a"]) == (4, 3, 2)
 
 
@@ -144,19 +145,16 @@ def test_rows_are_the_elements_of_an_array_with_what_stands_beside() -> None:
     assert list(rows_of(record, Source(columns=()))) == [record]
 
 
-def test_paths_lead_into_objects_and_first_elements() -> None:
+def test_paths_lead_into_objects_and_elements() -> None:
     row = {"m": {"a": {"b": 1}, "n": None}, "t": [{"x": 2}, {"x": 3}], "m.c": 4, "w": '{"a": 5}'}
-
-    def at(path: str) -> tuple[bool, Any]:
-        return stored(row, Column(name="value", kind="json", mapped=Mapped(path=path)))
-
-    assert at("m.a.b") == (True, 1)
-    assert at("m.n") == (True, None)
-    assert at("m.a.x") == (False, None)
-    assert at("t[].x") == (True, 2)
-    assert at("m[].x") == (False, None)
-    assert at("m.c") == (True, 4)  # a key with a dot comes before a path
-    assert at("w.a") == (True, 5)
+    keys = profile_of([row]).keys
+    assert set(keys) == {"m", "m.a", "m.a.b", "m.n", "t", "t[].x", "m.c", "w", "w.a"}
+    assert [keys[path].example for path in ("m.a.b", "t[].x", "m.c", "w.a")] == [1, 2, 4, 5]
+    assert (keys["m.n"].nulls, keys["t"].elements, keys["t[].x"].words) == (1, 2, {"2": 1, "3": 1})
+    # a column is found however deep it is
+    deep = Column(name="v", kind="text", mapped=Mapped(path="a.b.c.d.e"))
+    found = counted(Source(columns=(deep,)), {"a": {"b": {"c": {"d": {"e": "x"}}}}})
+    assert numbers(found["v"]) == (1, 1, 1)
 
 
 def test_a_column_is_among_keys_by_itself_or_what_holds_it() -> None:

@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 
 from fastscore.logs.inputs.column_map import parse_map
-from fastscore.logs.inputs.found_keys import role_flags, role_meanings
+from fastscore.logs.inputs.near_names import role_meanings, word_flags
 from fastscore.suites.chats import ChatRows
+from fastscore.suites.declarations import Column
 from fastscore.suites.registry import load_suite
 from tests.logs.samples.screened import refusal, screened
 from tests.logs.samples.wrong_logs import write
@@ -108,7 +109,7 @@ def test_words_of_which_nothing_is_known_have_no_role() -> None:
 def test_flags_of_roles(
     suite_rows: ChatRows, words: list[str], known: list[str], flags: str
 ) -> None:
-    found = role_flags(words, known, suite_rows)
+    found = word_flags(Column(name=suite_rows.speaker, kind="text"), words, known, (), suite_rows)
     assert [flag.typed for flag in found] == [("--value", flag) for flag in flags.split()]
 
 

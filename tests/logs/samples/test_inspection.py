@@ -10,7 +10,6 @@ import pytest
 from fastscore.errors import InputError
 from fastscore.logs.inputs.column_map import ColumnMap
 from fastscore.logs.inputs.files import InputFile
-from fastscore.logs.inputs.found_keys import FoundKey, count_keys, fold_maps
 from fastscore.logs.samples.inspection import (
     InspectedFile,
     Trial,
@@ -19,6 +18,7 @@ from fastscore.logs.samples.inspection import (
     key_rows,
     shapes,
 )
+from fastscore.logs.samples.profile import KeyProfile, fold_maps, profile_of
 from fastscore.suites.declarations import ALL_METRICS, Column, Source, Vocabulary
 
 SAID = Source(
@@ -156,7 +156,7 @@ def test_objects_whose_keys_are_ids_are_one_key() -> None:
         {"dialogue": k, "usage": {f"m{k}_{i}": {"n": i, "at": None} for i in range(8)}}
         for k in range(5)
     ]
-    found = count_keys(rows)
+    found = profile_of(rows)
     assert len(found.keys) == 2 + 40 * 3
     folded = fold_maps(found.keys)
     assert list(folded) == ["dialogue", "usage", "usage.*", "usage.*.n", "usage.*.at"]
@@ -165,17 +165,17 @@ def test_objects_whose_keys_are_ids_are_one_key() -> None:
 
 
 def test_fields_of_every_row_stay_however_many_there_are() -> None:
-    found = count_keys([{f"field{i}": i for i in range(60)} for _ in range(3)])
+    found = profile_of([{f"field{i}": i for i in range(60)} for _ in range(3)])
     assert list(fold_maps(found.keys)) == list(found.keys)
-    assert fold_maps({"a": FoundKey(count=1)}).keys() == {"a"}
+    assert fold_maps({"a": KeyProfile(count=1)}).keys() == {"a"}
 
 
 def test_a_document_whose_keys_are_ids_is_one_key() -> None:
-    found = count_keys([{f"d{i}.json": {"log": [{"text": "a"}]} for i in range(40)}])
+    found = profile_of([{f"d{i}.json": {"log": [{"text": "a"}]} for i in range(40)}])
     assert list(found.keys) == ["*", "*.log", "*.log[].text"]
     assert found.keys["*.log[].text"].count == 40
-    assert len(count_keys([{f"d{i}": {} for i in range(29)}]).keys) == 29
-    assert len(count_keys([{f"d{i}": {} for i in range(40)} | {"version": 1}]).keys) == 41
+    assert len(profile_of([{f"d{i}": {} for i in range(29)}]).keys) == 29
+    assert len(profile_of([{f"d{i}": {} for i in range(40)} | {"version": 1}]).keys) == 41
 
 
 def test_of_many_files_with_the_same_keys_the_first_are_tried(tmp_path: Path) -> None:

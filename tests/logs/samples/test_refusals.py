@@ -7,13 +7,9 @@ from typing import Any
 import pytest
 
 from fastscore.logs.inputs.files import Format, InputFile
-from fastscore.logs.samples.column_samples import (
-    ColumnSample,
-    FileSample,
-    RequiredColumn,
-    required_columns,
-)
-from fastscore.logs.samples.screening import (
+from fastscore.logs.samples.file_samples import FileSample
+from fastscore.logs.samples.profile import ColumnSample, RequiredColumn, required_columns
+from fastscore.logs.samples.refusals import (
     beginning,
     describe_no_row,
     foreign_error,

@@ -14,7 +14,7 @@ import polars as pl
 import pytest
 
 from fastscore.logs.inputs.column_map import column_map
-from fastscore.logs.inputs.found_keys import ROWS_SAMPLED
+from fastscore.logs.samples.profile import ROWS_SAMPLED
 from tests.logs.samples.screened import refusal, screened
 from tests.logs.samples.wrong_logs import (
     RIGHT,
@@ -177,7 +177,7 @@ def test_reading_ends_as_soon_as_everything_was_seen(
             read += 1
             yield row
 
-    monkeypatch.setattr("fastscore.logs.samples.column_samples.read_records", counted)
+    monkeypatch.setattr("fastscore.logs.samples.file_samples.read_records", counted)
     screened("score_dialogue", log)
     assert read == ROWS_SAMPLED + 1
 

@@ -4,9 +4,9 @@ from typing import Any
 
 from fastscore.logs.inputs.column_map import Flag, column_flag, layout_flag, typed, value_flag
 from fastscore.logs.inputs.files import InputFile
-from fastscore.logs.inputs.found_keys import count_keys
-from fastscore.logs.samples.column_samples import FileSample, RequiredColumn, all_columns
-from fastscore.logs.samples.suggestions import flags_to_type, keys_beside, suggested
+from fastscore.logs.samples.file_samples import FileSample
+from fastscore.logs.samples.profile import RequiredColumn, all_columns, profile_of
+from fastscore.logs.samples.refusals import flags_to_type, keys_beside, suggested
 from fastscore.suites.declarations import ALL_METRICS, Column, Source
 
 TEXT = Column(name="text", kind="text", needed_by=ALL_METRICS)
@@ -22,38 +22,38 @@ def needs(source: Source) -> list[RequiredColumn]:
 
 def flags_for(source: Source, *rows: dict[str, Any]) -> list[Flag]:
     """Return what to type for rows that lack all that a source needs."""
-    found = count_keys(rows)
+    found = profile_of(rows)
     advice = suggested(source, needs(source), found)
     sample = FileSample(InputFile("log.jsonl", "jsonl", "none", 0), lambda: iter(rows))
-    return flags_to_type("toy", source, needs(source), advice, found, sample)
+    return flags_to_type("toy", source, needs(source), advice, sample)
 
 
 def test_each_column_has_a_key_of_its_own() -> None:
-    found = count_keys([{"content": "a", "utterance": "b", "Role": "c"}])
+    found = profile_of([{"content": "a", "utterance": "b", "Role": "c"}])
     advice = suggested(FLAT, needs(FLAT), found)
     # content is nearer to text than utterance
     assert advice == {"text": "content", "speaker": "Role"}
 
 
 def test_a_key_of_another_type_is_no_suggestion() -> None:
-    found = count_keys([{"content": 7, "role": ["a"]}])
+    found = profile_of([{"content": 7, "role": ["a"]}])
     assert suggested(FLAT, needs(FLAT), found) == {}
 
 
 def test_an_array_brings_what_its_objects_hold() -> None:
-    found = count_keys([{"messages": [{"content": "a", "role": "user"}], "content": "outside"}])
+    found = profile_of([{"messages": [{"content": "a", "role": "user"}], "content": "outside"}])
     advice = suggested(NESTED, needs(NESTED), found)
     assert advice == {"turns": "messages", "turns[].text": "content", "turns[].speaker": "role"}
 
 
 def test_rows_may_stand_in_the_array_that_has_most() -> None:
     rows = [{"notes": [{"content": "x"}], "talk": [{"content": "a", "role": "user"}]}]
-    advice = suggested(FLAT, needs(FLAT), count_keys(rows))
+    advice = suggested(FLAT, needs(FLAT), profile_of(rows))
     assert advice == {"text": "talk[].content", "speaker": "talk[].role"}
 
 
 def test_keys_beside_an_item_are_those_of_the_array_under_its_new_name() -> None:
-    found = count_keys([{"messages": [{"content": "a"}], "id": 1}])
+    found = profile_of([{"messages": [{"content": "a"}], "id": 1}])
     array, item, _ = needs(NESTED)
     assert set(keys_beside(array, NESTED, {}, found)) == {"messages", "id"}
     assert set(keys_beside(item, NESTED, {"turns": "messages"}, found)) == {"content"}
@@ -89,9 +89,9 @@ def test_a_layout_that_has_everything_is_named_before_columns() -> None:
     from fastscore.suites.preference_shift import SUITE
 
     rows = [{"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]}]
-    found = count_keys(rows)
+    found = profile_of(rows)
     lacking = [need for need in all_columns(SUITE.source) if need.name == "conversation"]
     advice = suggested(SUITE.source, lacking, found)
     sample = FileSample(InputFile("log.jsonl", "jsonl", "none", 0), lambda: iter(rows))
-    told = flags_to_type("preference_shift", SUITE.source, lacking, advice, found, sample)
+    told = flags_to_type("preference_shift", SUITE.source, lacking, advice, sample)
     assert told == [layout_flag("openai")]

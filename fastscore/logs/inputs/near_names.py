@@ -1,0 +1,145 @@
+"""What keys, words and speakers are called in logs, and which names mean the same.
+
+Every proposal looks for near names here. Names that are known are in ``names.toml``.
+"""
+
+import difflib
+import re
+import tomllib
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from importlib.resources import files
+
+from fastscore.logs.inputs.column_map import LEFT_OUT, Flag, value_flag
+from fastscore.suites.chats import ASSISTANT_ROLE, SYSTEM_ROLE, USER_ROLE, ChatRows
+from fastscore.suites.declarations import Column
+
+_LEAST_SIMILARITY = 0.8
+_WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+_REFERENCE = re.compile(
+    r"gt|ref|refs|(ground)?truth|human|expected|(gold|reference|label|user|target)\w*"
+)
+_PREDICTION = re.compile(
+    r"hyp|output|completion|reply|answer|assistant|system|model|bot|"
+    r"(pred|hypothes|response|generat)\w*"
+)
+_REPLY = re.compile(
+    r"(resp|response|reply|replie|answer|output|completion|choice|candidate|chosen|pred|predict|"
+    r"prediction|predicted|generated|generation|hypothesis)s?"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Names:
+    """What keys and speakers are called in logs; see ``names.toml``."""
+
+    synonyms: Sequence[Sequence[str]]
+    roles: Mapping[str, str]
+    agents: Sequence[str]
+    systems: Sequence[str]
+    letters: Mapping[str, str]
+
+
+@cache
+def _names() -> _Names:
+    content = tomllib.loads(files(__package__).joinpath("names.toml").read_text("utf-8"))
+    roles = {word: role for role, words in content["roles"].items() for word in words}
+    return _Names(content["synonyms"], roles, **content["roles_by_others"])
+
+
+def _plain(name: str) -> str:
+    """Write a name without case and without what parts its words."""
+    return "".join(letter for letter in name.casefold() if letter.isalnum())
+
+
+@lru_cache(1 << 14)
+def _similarity(name: str, other: str) -> float:
+    """Return how near two names are: 1 where only case and signs differ, 0 where nothing is."""
+    if _plain(name) == _plain(other):
+        return 1.0
+    places = (
+        group.index(other.casefold()) / len(group)
+        for group in _names().synonyms
+        if name.casefold() in group and other.casefold() in group
+    )
+    together = min(places, default=None)
+    if together is not None:
+        return 0.95 - 0.1 * together
+    ratio = difflib.SequenceMatcher(None, _plain(name), _plain(other)).ratio()
+    return 0.8 * ratio if ratio >= _LEAST_SIMILARITY else 0.0
+
+
+def nearest(names: Iterable[str], others: Iterable[str]) -> str | None:
+    """Return the one of other names, or of paths that end in them, that is nearest; None if none.
+
+    Of equally near paths the one with the fewest objects around it counts, then the first.
+    """
+    names = tuple(names)
+    best, best_score = None, 0.0
+    for other in others:
+        last = other.rpartition("]")[2].rpartition(".")[2] or other
+        score = max(_similarity(name, last) for name in names) * 0.99 ** other.count(".")
+        if score > best_score:
+            best, best_score = other, score
+    return best
+
+
+def side_of(path: str) -> int:
+    """Return 1 where a name is of a reference, -1 where it is of what a model wrote, else 0."""
+    words = [word.casefold() for word in _WORDS.findall(path)]
+    if any(map(_REFERENCE.fullmatch, words)):
+        return 1
+    return -1 if any(map(_PREDICTION.fullmatch, words)) else 0
+
+
+def is_of_reply(path: str) -> bool:
+    """Tell whether a key, or one above it, is called as what a model wrote."""
+    return any(_REPLY.fullmatch(word.casefold()) for word in _WORDS.findall(path))
+
+
+def role_meanings(words: Collection[str]) -> dict[str, str]:
+    """Return the roles of words; a word that nothing is known of has none.
+
+    ``agent`` replies, except beside an assistant, where it is nobody that is known; ``system``
+    replies, except beside another word that does: then it is a prompt.
+    """
+    plain = {word: word.strip().casefold() for word in words}
+    names = _names()
+    found = {word: names.roles[name] for word, name in plain.items() if name in names.roles}
+    letters = {word: names.letters[name] for word, name in plain.items() if name in names.letters}
+    if {USER_ROLE, ASSISTANT_ROLE} <= set(letters.values()):
+        found |= letters
+    agents = [word for word, name in plain.items() if name in names.agents]
+    if ASSISTANT_ROLE not in found.values() and USER_ROLE in found.values():
+        found |= dict.fromkeys(agents, ASSISTANT_ROLE)
+    replies = ASSISTANT_ROLE in found.values()
+    systems = [word for word, name in plain.items() if name in names.systems]
+    return found | dict.fromkeys(systems, SYSTEM_ROLE if replies else ASSISTANT_ROLE)
+
+
+def word_flags(
+    column: Column,
+    words: Collection[str],
+    stands: Collection[str],
+    known: Collection[str],
+    rows: ChatRows | None,
+) -> list[Flag]:
+    """Return the flags to type for words of a column: of speakers by their roles, else by names.
+
+    ``stands`` are words of the suite that the column has as well, ``known`` those that a word can
+    mean.
+    """
+    own = dict(rows.words) if rows is not None and column.name == rows.speaker else {}
+    roles = {word: role for role, word in own.items()}
+    # a word of the suite has the suite's meaning, whatever it means elsewhere
+    meanings = role_meanings([*words, *(roles.get(word, word) for word in stands)]) if own else {}
+    flags = []
+    for word in words:
+        near = nearest([word], known) if word not in meanings else None
+        means = own.get(meanings[word], LEFT_OUT) if word in meanings else near
+        # only objects of an array can be left out, and a beginning is no word
+        is_word = means or (near is None and rows is not None and rows.array)
+        if means is not None and is_word and means != word and not means.endswith("*"):
+            flags.append(value_flag(column.name, word, means))
+    return flags

@@ -1,0 +1,323 @@
+"""The first dialogues of a log as its reader interprets them, and the layout that the log is in."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from itertools import compress, islice
+from operator import attrgetter
+from typing import Any
+
+from fastscore.logs.inputs.chats import (
+    BARE,
+    Turn,
+    all_dialogues,
+    document_of,
+    holds_dialogues,
+    is_array_of_turns,
+    row_turn,
+    threads,
+)
+from fastscore.logs.inputs.column_map import (
+    LEFT_OUT,
+    NO_MAP,
+    REPLY,
+    ColumnMap,
+    Flag,
+    UnmappedLogError,
+    column_flag,
+    edited_layout,
+    layout_flag,
+    map_source,
+    own_layout,
+    role_words,
+    typed,
+)
+from fastscore.logs.inputs.document_values import first_at, json_of, text_of
+from fastscore.logs.inputs.files import STDIN, InputFile
+from fastscore.logs.inputs.layout import layout_names, load_layout
+from fastscore.logs.inputs.near_names import is_of_reply, role_meanings, side_of
+from fastscore.logs.samples.file_samples import FileSample, Known, sample_file
+from fastscore.logs.samples.profile import ROWS_SAMPLED, Record
+from fastscore.logs.samples.records import read_records, records
+from fastscore.suites.chats import USER_ROLE, ChatLayout, ChatRows
+from fastscore.suites.declarations import Source
+
+_DEEPEST = 4
+ROW_PER_TURN = "turns"
+"""The layout of rows that are turns."""
+
+
+@dataclass(slots=True)
+class SampledDialogue:
+    """A dialogue: what contains it, its turns with the words of their speakers, and its name."""
+
+    document: Any
+    turns: list[Turn] = field(default_factory=list)
+    name: Any = None
+
+    @property
+    def texts(self) -> list[str]:
+        """What is said in it."""
+        return [turn.text for turn in self.turns if isinstance(turn.text, str) and turn.text]
+
+
+@dataclass(frozen=True)
+class ChatSample:
+    """The first dialogues of a log, interpreted by a layout."""
+
+    layout: ChatLayout
+    rows: ChatRows
+    dialogues: Sequence[SampledDialogue]
+
+    @cached_property
+    def words(self) -> dict[str, str]:
+        """The suite's words for the words of speakers that the layout knows."""
+        return role_words(self.layout, self.rows)
+
+    def role_of(self, turn: Turn) -> str:
+        """Return the role of a turn by the layout, else by the word itself."""
+        word = str(turn.role)
+        own = {meant: role for role, meant in self.rows.words}
+        found = dict(self.layout.roles).get(word) or own.get(word)
+        return found or role_meanings([word]).get(word, word)
+
+    def meanings_in(self, dialogue: SampledDialogue) -> dict[str, str]:
+        """Return the roles of the words of a dialogue, which decide together."""
+        words = {str(turn.role) for turn in dialogue.turns if turn.role is not None}
+        roles = dict(self.layout.roles)
+        return role_meanings({roles.get(word) or word for word in words})
+
+    @property
+    def said(self) -> list[list[tuple[str, Any]]]:
+        """Who says what in each dialogue."""
+        return [[(self.role_of(turn), turn.text) for turn in each.turns] for each in self.dialogues]
+
+    def unread_reply(self, dialogue: SampledDialogue) -> str:
+        """Return the path of a reply that is left unread after the user's last turn, if any."""
+        said = [turn for turn in dialogue.turns if turn.text not in (None, "")]
+        # a text without a speaker before a reply that is not read is the user's
+        if not said or (said[-1].role is not None and self.role_of(said[-1]) != USER_ROLE):
+            return ""
+        known = {*dialogue.texts}
+        for path, value in _values_beside(dialogue.document, self.layout):
+            text = text_of(value)
+            if isinstance(text, str) and text and text not in known:
+                return path
+        return ""
+
+    def count_turns(self) -> tuple[int, int]:
+        """Count the turns whose speakers are known, and those whose words are not named."""
+        n_known = n_unnamed = 0
+        own = dict(self.rows.words)
+        for dialogue in self.dialogues:
+            roles = self.meanings_in(dialogue) | dict(self.layout.roles)
+            for turn in dialogue.turns:
+                word = str(turn.role)
+                if turn.text is not None and self.words.get(word) != LEFT_OUT:
+                    n_known += roles.get(word, word) in own
+                    n_unnamed += word not in self.words
+        return n_known, n_unnamed
+
+
+def sample_chats(records: Iterable[Record], source: Source) -> ChatSample | None:
+    """Interpret rows as the reader does; None of a suite that does not score chats."""
+    layout = source.chat.layout if source.chat else own_layout(source)
+    if layout is None or source.chat_rows is None:
+        return None
+    rows = source.chat_rows
+    if not layout.is_row_per_turn:
+        found = [
+            SampledDialogue(
+                dialogue, turns, first_at(dialogue, layout.id[0]) if layout.id else None
+            )
+            for record in records
+            for dialogue in all_dialogues(document_of(record, source), layout)
+            for _, turns in threads(dialogue, layout)
+            if turns
+        ]
+        return ChatSample(layout, rows, found)
+    by_name: dict[Any, SampledDialogue] = {}
+    native = source.chat.native if source.chat else source
+    others = [native.column(key).keys for key in native.dialogue_key if key != rows.id]
+    for record in records:
+        found_at = (first_at(record, paths) for paths in (*layout.id, *others, layout.model))
+        names = tuple(str(each) for each in found_at if each is not None)
+        dialogue = by_name.setdefault(names, SampledDialogue(record, name=":".join(names)))
+        dialogue.turns.append(row_turn(record, layout))
+    return ChatSample(layout, rows, [*by_name.values()])
+
+
+def _values_beside(
+    value: Any, layout: ChatLayout, path: str = "", depth: int = 0
+) -> Iterator[tuple[str, Any]]:
+    """Yield the texts that are called replies, with their paths, unless they are read.
+
+    The text of a message of the assistant is found under any name.
+    """
+    read = {each.partition("[")[0] for paths in layout.turns for each in paths}
+    read |= {*layout.ignored, *(each for paths in layout.id for each in paths), *layout.model}
+    if not isinstance(value, dict) or depth > _DEEPEST:
+        return
+    for key, stored in value.items():
+        at = f"{path}{key}"
+        if at in read or side_of(key) > 0:
+            continue
+        inside = json_of(stored)
+        is_array = isinstance(inside, list) and bool(inside)
+        first = inside[0] if is_array else inside
+        if isinstance(first, dict):
+            message = _message(first)
+            if message is not None:
+                yield at, message
+            else:
+                each = f"{at}[]." if is_array else f"{at}."
+                yield from _values_beside(first, layout, each, depth + 1)
+        elif is_of_reply(at) and isinstance(first, str) and first.strip():
+            yield f"{at}[]" if is_array else at, first
+
+
+def _message(value: Record) -> Any:
+    """Return the content of what is a message of the assistant; None of anything else."""
+    role = next((value[key] for key in value if key.rpartition(".")[2] == "role"), None)
+    content = next((value[key] for key in value if key.rpartition(".")[2] == "content"), None)
+    if role is None or content is None or role_meanings([str(role)]).get(role) == USER_ROLE:
+        return None
+    return content
+
+
+def has_keys_of(document: Any, layout: ChatLayout) -> bool:
+    """Tell whether a document, or a dialogue in it, has the keys that a layout needs."""
+    if layout.is_row_per_turn:
+        return all(first_at(document, paths) is not None for paths in layout.needs)
+    if "" not in layout.dialogues and not holds_dialogues(document, layout):
+        return False
+    found = list(all_dialogues(document, layout))
+    if isinstance(document, dict) and "*" in layout.dialogues:
+        # one value by its key is no map of ids, nor are a history and its reply
+        keys = [key for key, value in document.items() if any(value is each for each in found)]
+        if len(keys) == 1 or any(map(is_of_reply, keys)):
+            return False
+    for dialogue in found:
+        # an array of turns by itself stands for the one that the layout names
+        named = {layout.turns[0][0]: dialogue} if isinstance(dialogue, list) else dialogue
+        if all(
+            first_at(named, paths) is not None or first_at(dialogue, paths) is not None
+            for paths in layout.needs
+        ):
+            return True
+    return False
+
+
+@dataclass(frozen=True, slots=True)
+class _Fit:
+    """A layout whose keys a file has: the source by it, a reply that it leaves unread, its rank.
+
+    ``is_inside`` tells whether the dialogues are inside a document that is none.
+    """
+
+    name: str
+    source: Source
+    unread: str
+    is_inside: bool
+    rank: tuple[Any, ...]
+
+
+def fitting_layout(suite: str, source: Source, seen: FileSample) -> list[Flag]:
+    """Return the flags of the layout that a file is in; none without one, or of several.
+
+    A file is in a layout if a dialogue of its first rows has the layout's own keys, some speakers
+    are known, and no reply is left unread. Of layouts that read the same the simplest is taken.
+    """
+    if source.chat_rows is None or source.chat is not None:
+        return []
+    first = list(islice(seen.read(), ROWS_SAMPLED))
+    if not first and seen.file.size:  # lines or documents that are arrays
+        arrays = records(seen.file, BARE, holds_rows=is_array_of_turns)
+        first = list(islice(arrays, ROWS_SAMPLED))
+    found = list(_layouts_of(first, suite, source))
+    complete = [each for each in found if not each.unread]
+    fits = [each for each in complete or found if _has_all(each.source, seen)]
+    # what another layout takes for parts of one dialogue are no dialogues by their keys
+    fits = [each for each in fits if not each.is_inside] or fits
+    if not fits:
+        return []
+    best = min(fits, key=attrgetter("rank"))
+    said = _said(first, best.source)
+    others = [each.name for each in fits if _said(first, each.source) != said]
+    if others:
+        raise UnmappedLogError(
+            f"{seen.file.path}: it is in several layouts, which read it in different ways: "
+            f"{', '.join(sorted((best.name, *others)))}.",
+            [],
+            unless=f"Type one of them, for example {typed([layout_flag(best.name)])}.",
+        )
+    reply = [column_flag(REPLY, best.unread)] if best.unread else []
+    return [layout_flag(best.name), *reply]
+
+
+def _said(first: Sequence[Record], source: Source) -> list[list[tuple[str, Any]]]:
+    sample = sample_chats(first, source)
+    return sample.said if sample is not None else []
+
+
+def _layouts_of(first: Sequence[Record], suite: str, source: Source) -> Iterator[_Fit]:
+    """Yield the layouts whose keys records have."""
+    rows = source.chat_rows
+    bare = source.array_column or BARE
+    holds_arrays = any(set(record) <= {BARE, bare} for record in first)
+    # an array is a document by itself
+    documents = [record[bare] if set(record) == {bare} else record for record in first]
+    for name in layout_names():
+        layout = load_layout(name)
+        chat = layout.chat
+        if chat is None or rows is None or not chat.needs:
+            continue
+        if chat.is_row_per_turn and (holds_arrays or not rows.can_be_turns):
+            continue
+        columns = layout.of(suite)
+        has_keys = partial(has_keys_of, layout=edited_layout(columns, rows))
+        own = [*compress(first, map(has_keys, documents))]
+        if not own:
+            continue
+        mapped = map_source(source, columns)
+        is_compiled = mapped.chat is not None and mapped.chat.is_plain
+        if is_compiled and holds_arrays and not rows.array:
+            continue  # paths begin at keys
+        sample = sample_chats(own, mapped)
+        if sample is None:
+            continue
+        unread = next(filter(None, map(sample.unread_reply, sample.dialogues)), "")
+        if unread:
+            mapped = map_source(source, columns | ColumnMap(((REPLY, unread),)))
+            sample = sample_chats(own, mapped) or sample
+        n_known, n_unnamed = sample.count_turns()
+        if n_known:
+            steps = (*chat.turns, *chat.id, chat.speaker, chat.text, chat.dialogues)
+            is_of_texts = not chat.speaker and not chat.text
+            rank = (n_unnamed, not is_of_texts, not is_compiled, sum(map(len, steps)), name)
+            yield _Fit(name, mapped, unread, "" not in chat.dialogues, rank)
+
+
+def _has_all(source: Source, seen: FileSample) -> bool:
+    """Tell whether everything that is needed has a value; words may still have to be mapped."""
+    read = None if seen.file.size else seen.read
+    sample = sample_file(seen.file, source, Known(), read)
+    return sample.rows > 0 and not sample.open
+
+
+def row_per_turn(files: Sequence[InputFile], suite: str, source: Source) -> ColumnMap:
+    """Return the map of logs whose rows are turns in the suite's own words; else an empty one."""
+    rows = source.chat_rows
+    if rows is None or not rows.can_be_turns or source.chat is not None or not files:
+        return NO_MAP
+    if files[0].path == STDIN or not files[0].size:
+        return NO_MAP
+    array = source.column(rows.array)
+    first = list(islice(read_records(files[0], source), ROWS_SAMPLED))
+    is_turns = first and all(
+        record.get(rows.speaker) is not None
+        and rows.text in record
+        and not any(key in record for key in array.keys)
+        for record in first
+    )
+    return load_layout(ROW_PER_TURN).of(suite) if is_turns else NO_MAP

@@ -1,0 +1,421 @@
+"""What sampled rows have at each key, and what that shows of a suite's columns."""
+
+import itertools
+import json
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from fastscore.errors import listed
+from fastscore.logs.inputs.column_map import EACH, LEFT_OUT
+from fastscore.logs.inputs.document_values import first_at, json_of
+from fastscore.logs.inputs.near_names import nearest, role_meanings, side_of
+from fastscore.suites.chats import ASSISTANT_ROLE, USER_ROLE
+from fastscore.suites.declarations import ALL_METRICS, Column, Source
+
+ROWS_SAMPLED, MOST_ROWS_SAMPLED = 20, 200
+"""How many rows of a file show its shape, and how many if a required column is in none of those."""
+HEAD_ROWS = 1000
+"""How many rows of a large file `inspect` looks at."""
+MOST_KEYS = 10_000
+SHOWN = 8
+"""How many keys, words or files a message lists."""
+MOST_ELEMENTS = 1000
+MOST_WORDS = 10_000
+_DEEPEST = 3
+MOST_FIELDS = 30
+"""From how many keys on those of an object may be ids."""
+ANY_KEY = "*"
+"""In a path, the keys of an object that are ids."""
+_MOST_SPEAKERS = 8
+_MOST_COMPARED = 2_000
+_PLACE = re.compile(r"(^|\.)\d+(\.|$)")
+"""In a path, a key that is the number of one of several."""
+_TYPES = {
+    bool: "boolean",
+    int: "integer",
+    float: "number",
+    str: "string",
+    list: "array",
+    dict: "object",
+}
+KINDS = {
+    "text": "strings",
+    "integer": "integers",
+    "number": "numbers",
+    "boolean": "booleans",
+    "json": "objects or arrays",
+}
+"""What messages call the values of a column, by its kind."""
+
+Record = dict[str, Any]
+"""A row, as Python objects."""
+
+
+def json_type(value: Any) -> str:
+    """Return the name of a value's JSON type."""
+    return _TYPES.get(type(value), type(value).__name__)
+
+
+@dataclass(slots=True)
+class KeyProfile:
+    """What a key has: in how many objects it is, null or not, and its other values.
+
+    ``types`` counts these by JSON type, ``words`` texts and integers among them. ``elements``
+    counts the objects of arrays, or what stands in their place.
+    """
+
+    count: int = 0
+    nulls: int = 0
+    types: Counter[str] = field(default_factory=Counter)
+    example: Any = None
+    words: Counter[str] = field(default_factory=Counter)
+    elements: int = 0
+
+    @property
+    def names_speakers(self) -> bool:
+        """Whether the values say who speaks."""
+        return 1 < len(self.words) <= _MOST_SPEAKERS and not {USER_ROLE, ASSISTANT_ROLE}.isdisjoint(
+            role_meanings(self.words).values()
+        )
+
+
+@dataclass(slots=True)
+class Profile:
+    """What rows have at each key.
+
+    ``meta.text`` is a key of the object ``meta``, ``turns[].content`` one of the objects in the
+    array ``turns``. Of very many keys there are the first `MOST_KEYS`. ``where`` has the profiles
+    of rows with a word in a column, by both.
+    """
+
+    rows: int = 0
+    keys: dict[str, KeyProfile] = field(default_factory=dict)
+    where: dict[tuple[str, str], "Profile"] = field(default_factory=dict)
+
+    def add(self, row: Record, deepest: int = _DEEPEST) -> None:
+        """Count what is in a row."""
+        self.rows += 1
+        self._count(row, "", deepest - 1)
+
+    def _count(self, item: Record, prefix: str, deepest: int) -> None:
+        is_map = _is_map(item)
+        for name, stored in item.items():
+            path = prefix + (ANY_KEY if is_map else name)
+            key = self.keys.get(path)
+            if key is None:
+                if len(self.keys) == MOST_KEYS:
+                    continue
+                key = self.keys[path] = KeyProfile()
+            key.count += 1
+            value = json_of(stored)
+            if value is None:
+                key.nulls += 1
+                continue
+            key.types[json_type(value)] += 1
+            if key.example is None:
+                key.example = value
+            if isinstance(value, str | int) and not isinstance(value, bool):
+                word = value if isinstance(value, str) else json.dumps(value)
+                if len(key.words) < MOST_WORDS or word in key.words:
+                    key.words[word] += 1
+            elif isinstance(value, dict) and deepest:
+                self._count(value, f"{path}.", deepest - 1)
+            elif isinstance(value, list):
+                objects = [each for each in value[:MOST_ELEMENTS] if isinstance(each, dict)]
+                # one of texts or arrays lacks all that its objects should have
+                others = (each for each in value[:MOST_ELEMENTS] if isinstance(each, list | str))
+                key.elements += len(objects) or sum(1 for _ in others)
+                for each in objects if deepest else ():
+                    self._count(each, path + EACH, deepest - 1)
+
+    def below(self, array: str) -> dict[str, KeyProfile]:
+        """Return the keys of an array's objects, by their paths from there; of rows for ''."""
+        prefix = array + EACH if array else ""
+        return {
+            path.removeprefix(prefix): found
+            for path, found in self.keys.items()
+            if path.startswith(prefix) and EACH not in path.removeprefix(prefix)
+        }
+
+    def around(self, source: Source, holder: Column | None = None) -> dict[str, KeyProfile]:
+        """Return the keys beside which a column stands, by the paths that a map names them by."""
+        if holder is not None:
+            arrays = (self.below(key) for key in holder.keys)
+            return next((keys for keys in arrays if keys), {})
+        held = [source.rows]
+        if source.chat is not None and not source.chat.rows.array:
+            held = [path for paths in source.chat.layout.turns for path in paths]
+        inside = [self.below_line(array) for array in held]
+        return {path: key for keys in (*inside, self.below("")) for path, key in keys.items()}
+
+    def below_line(self, array: str) -> dict[str, KeyProfile]:
+        """Return the keys of an array's objects by their paths from the line; of no array none."""
+        inside = self.below(array) if array else {}
+        return {array + EACH + path: key for path, key in inside.items()}
+
+    @property
+    def arrays(self) -> tuple[str, ...]:
+        """The paths of arrays of objects."""
+        return tuple(dict.fromkeys(path.rpartition(EACH)[0] for path in self.keys if EACH in path))
+
+
+def profile_of(rows: Iterable[Record], limit: int = HEAD_ROWS) -> Profile:
+    """Count what the first rows have at each key."""
+    found = Profile()
+    for row in itertools.islice(rows, limit):
+        found.add(row)
+    return found
+
+
+def _is_map(item: Record) -> bool:
+    """Tell whether an object's keys are ids: very many, with nothing but objects or arrays."""
+    return len(item) >= MOST_FIELDS and {type(value) for value in item.values()} in ({dict}, {list})
+
+
+def fold_maps(keys: Mapping[str, KeyProfile]) -> dict[str, KeyProfile]:
+    """Return keys with the objects whose keys are ids as one key each: ``usage.*``.
+
+    An object's keys are ids if there are `MOST_FIELDS` or more of them and each is found in less
+    than half of the objects, on average. Those of objects are counted so from the beginning.
+    """
+    children: dict[str, list[str]] = {}
+    for path in keys:
+        place = path.rfind(".") + 1  # behind its last full stop, which may end an array
+        children.setdefault(path[:place], []).append(path[place:])
+    maps = set()
+    for parent, names in children.items():
+        above = keys.get(parent.removesuffix(".").removesuffix(EACH))
+        largest = max(keys[parent + name].count for name in names)
+        n_objects = above.types["object"] if above is not None and parent.endswith(".") else largest
+        total = sum(keys[parent + name].count for name in names)
+        if len(names) >= MOST_FIELDS and 2 * total < len(names) * max(n_objects, 2):
+            maps.add(parent)
+    folded: dict[str, KeyProfile] = {}
+    for path, key in keys.items():
+        into = folded.setdefault(_folded(path, maps), KeyProfile())
+        into.count += key.count
+        into.nulls += key.nulls
+        into.types += key.types
+        into.example = key.example if into.example is None else into.example
+    return folded
+
+
+def _folded(path: str, maps: Collection[str]) -> str:
+    """Replace the ids in a path, outermost first."""
+    for parent in sorted(maps, key=len):
+        if path.startswith(parent) and path != parent:
+            name, stop, rest = path[len(parent) :].partition(".")
+            path = f"{parent}{ANY_KEY}{'[].' if name.endswith('[]') else stop}{rest}"
+    return path
+
+
+def list_keys(keys: Mapping[str, KeyProfile]) -> str:
+    """List keys with how often they stand there, the most frequent first."""
+    if not keys:
+        return "nothing"
+    by_count = sorted(keys.items(), key=lambda item: -item[1].count)
+    shown = listed([f"{path} ({key.count:,})" for path, key in by_count], SHOWN)
+    before, _, more = shown.rpartition(" and ")
+    return f"{before} and at least {more}" if len(keys) >= MOST_KEYS else shown
+
+
+def json_types(column: Column) -> set[str]:
+    """Return the JSON types of which a column is probably made."""
+    if column.items:
+        return {"array"}
+    if column.kind == "json":
+        return {"object", "array", "string", "boolean"}
+    if column.kind in ("integer", "number"):
+        # what else it accepts are ways of writing a number
+        return {"integer", column.kind, *({"number", "string"} & set(column.accepts))}
+    if column.kind != "text":
+        return {column.kind}
+    # words of a closed list, such as roles, may be written as numbers
+    is_closed = column.vocabulary.needed or column.vocabulary.any_needed
+    return {"string", "integer"} if is_closed else {"string"}
+
+
+def nearest_key(
+    column: Column, keys: Mapping[str, KeyProfile], taken: Collection[str] = ()
+) -> str | None:
+    """Return the path of the key that a column probably is, None where none is near.
+
+    A key whose values the column could not take is not near, nor is a reference of what a model
+    wrote, nor what a model wrote of a reference, nor one of several numbered values. Of very many
+    keys the first are looked at.
+    """
+    types, side = json_types(column), side_of(column.name)
+    possible = (
+        path
+        for path, found in itertools.islice(keys.items(), _MOST_COMPARED)
+        if not (path in taken or ANY_KEY in path or _PLACE.search(path))
+        and not types.isdisjoint(found.types)
+        and not (side and side_of(path) == -side)
+    )
+    return nearest((column.name, *column.aliases), possible)
+
+
+def keys_of_others(columns: Iterable[Column], but: str) -> set[str]:
+    """Return the keys that columns are read by, all but those of one name."""
+    return {key for column in columns if column.name != but for key in column.keys}
+
+
+@dataclass(frozen=True, slots=True)
+class RequiredColumn:
+    """A column of a suite, or one of the objects in the array that is its holder."""
+
+    name: str
+    holder: Column | None
+    column: Column
+
+    @property
+    def place(self) -> str:
+        """Its name with the array that holds it."""
+        return f"{self.holder.name}{EACH}{self.name}" if self.holder else self.name
+
+
+def all_columns(source: Source) -> Iterator[RequiredColumn]:
+    """Yield the columns of a source, arrays before what they hold."""
+    for column in source.columns:
+        yield RequiredColumn(column.name, None, column)
+        for item in column.items:
+            yield RequiredColumn(item.name, column, item)
+
+
+def arrays_of(source: Source) -> tuple[Column, ...]:
+    """Return the columns that hold arrays of objects."""
+    return tuple(column for column in source.columns if column.items)
+
+
+def required_columns(source: Source) -> tuple[RequiredColumn, ...]:
+    """Return what all metrics of a suite need, arrays before what they hold."""
+    return tuple(need for need in all_columns(source) if need.column.needed_by == ALL_METRICS)
+
+
+def list_asked_for(source: Source) -> tuple[RequiredColumn, ...]:
+    """Return what else the user said the place of."""
+    return tuple(
+        need
+        for need in all_columns(source)
+        if need.column.mapped.path
+        and not source.asked_for.isdisjoint((need.name, need.place))
+        and need.column.needed_by != ALL_METRICS
+    )
+
+
+@dataclass(slots=True)
+class ColumnSample:
+    """What rows show of a column: in how many of them it should be, its keys are, it has a value.
+
+    ``known`` are the words that the suite expects or knows, ``words`` counts others. Of a column
+    that expects one of several words ``any_expected`` tells whether one is there, or may follow.
+    ``unusable`` counts the values that reading makes null, by JSON type.
+    """
+
+    asked: int = 0
+    keyed: int = 0
+    given: int = 0
+    known: set[str] = field(default_factory=set)
+    words: Counter[str] = field(default_factory=Counter)
+    any_expected: bool = False
+    unusable: Counter[str] = field(default_factory=Counter)
+    may_follow: bool = False
+
+    @property
+    def by_count(self) -> list[tuple[str, int]]:
+        """The words that the suite does not know, the most frequent first."""
+        return sorted(self.words.items(), key=lambda item: (-item[1], item[0]))
+
+    def add(self, other: "ColumnSample") -> None:
+        """Count what was seen elsewhere as well."""
+        self.asked += other.asked
+        self.keyed += other.keyed
+        self.given += other.given
+        self.known |= other.known
+        self.any_expected |= other.any_expected
+        self.unusable += other.unusable
+        self.may_follow |= other.may_follow
+        self.words += other.words
+
+    def proves(self, need: RequiredColumn) -> bool:
+        """Whether there is a value, and every word that is expected, or any where one is enough."""
+        return (
+            self.given > 0
+            and self.known.issuperset(need.column.vocabulary.needed)
+            and (self.any_expected or not need.column.vocabulary.any_needed)
+        )
+
+
+def add_rows(rows: Iterable[Record], source: Source, profile: Profile) -> None:
+    """Add rows of a suite to a profile, and those with a word on which columns depend by it."""
+    paths = (key for each in all_columns(source) for key in each.column.keys)
+    deepest = max(_DEEPEST, *(path.count(".") + 1 for path in paths))
+    conditions = {each.only_where or each.needed_where for each in source.columns}
+    for row in rows:
+        profile.add(row, deepest)
+        for condition in conditions:
+            if condition is not None and _has_word(row, source.column(condition[0]), condition[1]):
+                profile.where.setdefault(condition, Profile()).add(row, deepest)
+
+
+def _has_word(row: Record, column: Column, word: str) -> bool:
+    found = first_at(row, column.keys)
+    return isinstance(found, str) and dict(column.mapped.words).get(found, found) == word
+
+
+def sample_of(
+    need: RequiredColumn, source: Source, profile: Profile, *, of_cells: bool
+) -> ColumnSample:
+    """Return what a profile shows of a column; empty cells show no value."""
+    column, counts = need.column, ColumnSample()
+    arrays = [profile.keys.get(key) for each in arrays_of(source) for key in each.keys]
+    if need.holder is not None:
+        paths = [key + EACH + item for key in need.holder.keys for item in column.keys]
+        held = (profile.keys.get(key) for key in need.holder.keys)
+        counts.asked = sum(key.elements for key in held if key is not None)
+    elif any(key is not None and key.types["array"] for key in arrays) and any(
+        need.name == item.name for each in arrays_of(source) for item in each.items
+    ):
+        return counts  # a column of turns is not one of rows as well
+    else:
+        where = column.only_where or column.needed_where
+        profile = profile if where is None else profile.where.get(where, Profile())
+        counts.asked, paths = profile.rows, list(column.keys)
+    usable = json_types(column) | set(column.accepts) | {"number"}
+    words, meant = column.vocabulary, dict(column.mapped.words)
+    for key in (profile.keys[path] for path in paths if path in profile.keys):
+        counts.keyed += key.count
+        counts.given += key.count - key.nulls
+        if need.holder is None and column.otherwise == "null" and not of_cells:
+            unusable = Counter({kind: n for kind, n in key.types.items() if kind not in usable})
+            counts.unusable += unusable
+            counts.given -= unusable.total()
+        if of_cells and column.kind != "text":
+            counts.given -= key.words[""]
+        for found, number in key.words.items():
+            word = meant.get(found, found)
+            if word == LEFT_OUT and found in meant:
+                counts.asked -= number
+                counts.keyed -= number
+                counts.given -= number
+            elif word in words.needed or (words.known and words.includes(word)):
+                counts.known.add(word)
+            elif words.needed or words.known:
+                counts.words[word] += number
+    counts.any_expected = any(
+        found == word or (word.endswith("*") and found.startswith(word[:-1]))
+        for name, word in words.any_needed
+        for found in _words_at(source.column(name), profile)
+    )
+    return counts
+
+
+def _words_at(column: Column, profile: Profile) -> Iterator[str]:
+    """Yield the words of a column, as the suite knows them."""
+    meant = dict(column.mapped.words)
+    for path in column.keys:
+        if path in profile.keys:
+            yield from (meant.get(word, word) for word in profile.keys[path].words)

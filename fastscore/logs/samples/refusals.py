@@ -1,0 +1,393 @@
+"""Why files are refused: what a suite lacks, where that probably is, and what to type."""
+
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import islice
+
+from fastscore.errors import InputError, counted, listed
+from fastscore.logs.inputs.column_map import (
+    EACH,
+    Flag,
+    UnmappedLogError,
+    column_flag,
+    layout_flag,
+    typed,
+    value_flag,
+)
+from fastscore.logs.inputs.near_names import is_of_reply, role_meanings, word_flags
+from fastscore.logs.integrity.rejects import cut
+from fastscore.logs.read.json_documents import first_text
+from fastscore.logs.samples.chat_samples import ROW_PER_TURN, fitting_layout
+from fastscore.logs.samples.file_samples import FileSample
+from fastscore.logs.samples.profile import (
+    ANY_KEY,
+    KINDS,
+    ROWS_SAMPLED,
+    SHOWN,
+    ColumnSample,
+    KeyProfile,
+    Profile,
+    Record,
+    RequiredColumn,
+    keys_of_others,
+    list_keys,
+    nearest_key,
+    profile_of,
+    required_columns,
+)
+from fastscore.suites.chats import USER_ROLE
+from fastscore.suites.declarations import Column, Source
+
+_ARRAYS_TRIED = 20
+_FEWEST_VALUES = 2
+_DIGITS = re.compile(r"\d+")
+_SHOWN_CHARACTERS = 40
+
+
+def beginning(seen: FileSample) -> str:
+    """Return how a file begins that holds text but no row; nothing of any other."""
+    if seen.rows or not seen.file.size or seen.file.format not in ("json", "jsonl"):
+        return ""
+    begins = first_text(seen.file.location, seen.file.compression)
+    if b"".join(begins.split()) == b"[]":
+        return ""  # an empty document
+    text = begins.decode(errors="replace").partition("\n")[0].rstrip()
+    return cut(text, _SHOWN_CHARACTERS)
+
+
+def foreign_error(suite: str, source: Source, foreign: Sequence[FileSample]) -> InputError:
+    """Make the error of files that are no logs of a suite."""
+    lacking = [seen for seen in foreign if seen.lacking]
+    if lacking:
+        return lacking_error(suite, source, lacking[0].lacking, lacking)
+    first = foreign[0]
+    begins = beginning(first)
+    flags = fitting_layout(suite, source, first) if begins.startswith("[") else []
+    line = first_text(first.file.location, first.file.compression).decode(errors="replace")
+    advice = next(text for pattern, text in _CONVERTED[first.file.format] if pattern.match(line))
+    return UnmappedLogError(f"{_named(foreign)}: {describe_no_row(first)}.", flags, unless=advice)
+
+
+def describe_no_row(seen: FileSample) -> str:
+    """Say that a file holds no row, and how it begins."""
+    what = "no line is a JSON object" if seen.file.format == "jsonl" else "no JSON object"
+    return f"{what}; it begins with {beginning(seen)!r}"
+
+
+_ONE_EACH = "JSON Lines have one object on each line"
+_NO_JSON = (
+    (
+        re.compile(r"\s*[\[{(]+\s*'"),
+        "It is Python's repr, with single quotes: write each row by json.dumps.",
+    ),
+    (
+        re.compile(r"[^\[{\"]{3,}\{\s*\""),
+        "A log prefix stands before the JSON: `sed 's/^[^{]*//'` leaves it out.",
+    ),
+)
+_CONVERTED = {
+    "json": (*_NO_JSON, (re.compile(""), "A JSON document holds an object, or an array of them.")),
+    "jsonl": (
+        *_NO_JSON,
+        (re.compile(r"\s*\[\{"), f"{_ONE_EACH}: `jq -c '{{messages: .}}'` names its array."),
+        (re.compile(r"\s*\["), f"{_ONE_EACH}: `jq -c '.[]'` writes those of an array so."),
+        (re.compile(""), f"{_ONE_EACH}: `jq -c .` writes an indented file so."),
+    ),
+}
+"""How text without a row begins, by its format, and how it is converted."""
+_OF_PYTHON = re.compile(r"\s*(\[\s*)?[\[{(]\s*'")
+_SLACK = {"type", "user", "text", "ts"}
+"""The keys of messages in Slack's exports."""
+
+
+def foreign_rows(file: str, records: Iterable[Record]) -> UnmappedLogError | None:
+    """Return the error of rows that must be converted first, None of others."""
+    for record in islice(records, ROWS_SAMPLED):
+        for key, value in record.items():
+            if isinstance(value, str) and _OF_PYTHON.match(value):
+                return UnmappedLogError(
+                    f"{file}: {key} is a list or a dict as Python prints it, with single quotes, "
+                    f"not JSON: {cut(value, _SHOWN_CHARACTERS)}",
+                    [],
+                    unless="Write the log by to_json(orient='records', lines=True), or by "
+                    "to_parquet.",
+                )
+            first = value[0] if isinstance(value, list) and value else record
+            if isinstance(first, dict) and first.keys() >= _SLACK:
+                return UnmappedLogError(
+                    f"{file}: it is a channel as Slack exports it.",
+                    [],
+                    unless="Write its messages with `jq -c '.[] | {conversation_id: (.thread_ts // "
+                    f".ts), speaker: .user, text, ts}}'`, and read them with "
+                    f"{typed([layout_flag(ROW_PER_TURN)])}.",
+                )
+    return None
+
+
+class MissingColumnsError(UnmappedLogError):
+    """Rows without columns that all metrics need, or that were asked for."""
+
+    absent: Mapping[str, str]
+    """The place of each column, and in what way it is absent."""
+
+    @property
+    def reason(self) -> str:
+        """What is absent, on one line."""
+        return "; ".join(f"{place}: {how}" for place, how in self.absent.items())
+
+
+def lacking_error(
+    suite: str, source: Source, lacking: Sequence[RequiredColumn], seen: Sequence[FileSample]
+) -> UnmappedLogError:
+    """Make the error of rows that lack what all metrics need, or what was asked for."""
+    of_others = foreign_rows(seen[0].file.path, seen[0].read())
+    if of_others is not None:
+        return of_others
+    found = profile_of(seen[0].read())
+    # an array under another name brings what its objects should have
+    items = [
+        RequiredColumn(item.name, need.column, item)
+        for need in lacking
+        for item in need.column.items
+        if item.needed_by and item.needed_by == need.column.needed_by
+    ]
+    advice = suggested(source, [*lacking, *items], found)
+    is_needed = lacking[0] in required_columns(source)
+    what = f"what {suite} needs" if is_needed else "a column that is asked for"
+    lines = [f"{_named(seen)}: no row has {what}."]
+    told: set[str] = set()
+    absent = {need.place: _absence(need, seen) for need in lacking}
+    for need in lacking:
+        lines += [
+            f"  {need.place}: {absent[need.place]}",
+            f"    looked for: {', '.join(need.column.keys)}",
+        ]
+        keys = list_keys(keys_beside(need, source, advice, found))
+        if keys not in told:
+            lines.append(f"    found: {keys}")
+            told.add(keys)
+        if need.place in advice:
+            lines.append(f"    nearest: {advice[need.place]}")
+    flags = flags_to_type(suite, source, [*lacking, *items], advice, seen[0])
+    is_layout = any(flag.option == "layout" for flag in flags)
+    unnamed = [need for need in lacking if need.place not in advice and not is_layout]
+    question = _key_to_name(source, unnamed) if unnamed else ""
+    error = MissingColumnsError(
+        "\n".join(lines), flags, unless=question, more=f" {question}" if question else ""
+    )
+    error.absent = absent
+    return error
+
+
+def _key_to_name(source: Source, unnamed: Sequence[RequiredColumn]) -> str:
+    """Ask for the keys of what no name is near, of speakers also whether they alternate."""
+    asked = typed([column_flag(need.name, "KEY") for need in unnamed])
+    named = f"Name {'its key' if len(unnamed) == 1 else 'their keys'}: {asked}. "
+    rows = source.chat_rows
+    if source.chat is not None and rows is not None and unnamed[0].name == rows.speaker:
+        alternate = typed([Flag("alternate", (USER_ROLE,))])
+        return f"{named}If turns alternate and the user begins, type {alternate}."
+    return f"{named}`fastscore inspect` lists the keys of a log and the suites that it fits."
+
+
+def suggested(source: Source, lacking: Sequence[RequiredColumn], found: Profile) -> dict[str, str]:
+    """Return for what is lacking the paths at which it probably stands, by its place."""
+    if any(column.items for column in source.columns) or source.rows:
+        return _suggested(source, lacking, found, {})
+    # rows are lines, or the objects of one array
+    arrays = [array for array in ("", *_own_arrays(found)) if EACH not in array][:_ARRAYS_TRIED]
+    keys = map(found.below_line, arrays)
+    return max((_suggested(source, lacking, found, each) for each in keys), key=len)
+
+
+def _suggested(
+    source: Source,
+    lacking: Sequence[RequiredColumn],
+    found: Profile,
+    in_array: Mapping[str, KeyProfile],
+) -> dict[str, str]:
+    advice: dict[str, str] = {}
+    for need in lacking:
+        siblings = need.holder.items if need.holder else source.columns
+        taken = keys_of_others(siblings, need.name)
+        if need.column.items:
+            arrays = {
+                path: KeyProfile(count=1, types=Counter(array=1))
+                for path in _own_arrays(found)
+                if EACH not in path and ANY_KEY not in path and path not in taken
+            }
+            path = nearest_key(need.column, arrays) or next(iter(arrays), None)
+        else:
+            keys = {**keys_beside(need, source, advice, found), **in_array}
+            path = _nearest_key(need.column, source, keys, taken | set(advice.values()))
+        if path is not None:
+            advice[need.place] = path
+    return advice
+
+
+def _own_arrays(found: Profile) -> list[str]:
+    """Return the arrays that are no values of a map: one of several dialogues by their ids.
+
+    Several whose objects have the same keys are dialogues each, or sides of one. What is called a
+    reply is no dialogue.
+    """
+    by_shape: dict[tuple[str, frozenset[str]], list[str]] = {}
+    for path in found.arrays:
+        parent, _, name = path.rpartition(".")
+        if not is_of_reply(name):
+            by_shape.setdefault((parent, frozenset(found.below(path))), []).append(name)
+    return [
+        f"{parent}.{name}" if parent else name
+        for (parent, _), names in by_shape.items()
+        if len(names) < _FEWEST_VALUES
+        and len({_DIGITS.sub("", name) for name in names}) == len(names)
+        for name in names
+    ]
+
+
+def _nearest_key(
+    column: Column, source: Source, keys: Mapping[str, KeyProfile], taken: Collection[str]
+) -> str | None:
+    """Return the key that a column probably is: of speakers by its values, else by its name."""
+    rows = source.chat_rows
+    if rows is not None and column.name == rows.speaker:
+        for path, key in keys.items():
+            if key.names_speakers and path not in taken:
+                return path
+    return nearest_key(column, keys, taken)
+
+
+def keys_beside(
+    need: RequiredColumn, source: Source, advice: Mapping[str, str], found: Profile
+) -> dict[str, KeyProfile]:
+    """Return the keys of the objects in which a need should stand, in an array by its new name."""
+    if need.holder is not None and need.holder.name in advice:
+        return found.below(advice[need.holder.name])
+    return found.around(source, need.holder)
+
+
+def flags_to_type(
+    suite: str,
+    source: Source,
+    wanted: Iterable[RequiredColumn],
+    advice: Mapping[str, str],
+    seen: FileSample,
+) -> list[Flag]:
+    """Return what to type: a layout that fits, else columns; nothing if none is near."""
+    columns = [
+        column_flag(need.name, advice[need.place])
+        for need in wanted
+        if need.place in advice and advice[need.place] not in need.column.keys
+    ]
+    return fitting_layout(suite, source, seen) or list(dict.fromkeys(columns))
+
+
+def words_error(
+    suite: str,
+    source: Source,
+    need: RequiredColumn,
+    counts: ColumnSample,
+    seen: Sequence[FileSample],
+) -> UnmappedLogError | None:
+    """Make the error of a column that lacks words: one of those needed, or any of several."""
+    vocabulary = need.column.vocabulary
+    found_words = [word for word, _ in counts.by_count]
+    found = [f"{word!r} ({count:,})" for word, count in counts.by_count]
+    absent = [word for word in vocabulary.needed if word not in counts.known]
+    if absent and counts.words:
+        meant = vocabulary.needed[0]
+        flags = word_flags(need.column, found_words, counts.known, absent, source.chat_rows)
+        never = " or ".join(map(repr, absent))
+        never += f".\n  looked for: {', '.join(vocabulary.needed)}"
+    elif vocabulary.any_needed and not counts.any_expected and (counts.words or counts.known):
+        found += map(repr, sorted(counts.known))
+        expected = [word for name, word in vocabulary.any_needed if name == need.name]
+        meant = expected[0]
+        flags = word_flags(
+            need.column, found_words, counts.known, vocabulary.known, source.chat_rows
+        )
+        flags = flags if any(flag.words[-1] in expected for flag in flags) else []
+        never = f"{', '.join(map(repr, expected[:-1]))} or {expected[-1]!r}"
+        for name, word in vocabulary.any_needed:
+            if name != need.name:
+                never += f", and {name} never begins with {word.removesuffix('*')!r}"
+        never += "."
+    else:
+        return None
+    return UnknownWordsError(
+        f"{_named(seen)}: no row has what {suite} needs: {need.place} is never {never}\n"
+        f"  found: {listed(found, SHOWN)}",
+        flags,
+        unless=_question(source, need, counts, meant),
+    )
+
+
+class UnknownWordsError(UnmappedLogError):
+    """Words of a column that lacks the words it needs; if no flags map them, the hint asks."""
+
+
+def _question(source: Source, need: RequiredColumn, counts: ColumnSample, meant: str) -> str:
+    """Ask what words mean: of two speakers with what to type if the user is the first."""
+    rows, words = source.chat_rows, [*counts.words][:2]
+    if rows is None or need.name != rows.speaker or len(words) < len(rows.words[:2]):
+        return f"Say what they mean: {typed([value_flag(need.name, 'WORD', meant)])}."
+    example = [
+        value_flag(need.name, word, own) for word, (_, own) in zip(words, rows.words, strict=False)
+    ]
+    if source.chat is None and need.holder is not None:
+        # in the suite's own arrays only texts are words
+        example.insert(0, column_flag(need.name, need.name))
+    return f"Say who is who, in this way or the other way round, for example {typed(example)}."
+
+
+def speakers_error(
+    suite: str,
+    source: Source,
+    need: RequiredColumn,
+    counts: ColumnSample,
+    seen: Sequence[FileSample],
+) -> UnmappedLogError | None:
+    """Make the error of speakers one of whom the suite takes for another than they are together."""
+    rows = source.chat_rows
+    if rows is None or need.name != rows.speaker or source.chat or need.column.mapped.words:
+        return None
+    found = sorted([*counts.words, *counts.known])
+    meanings, own = role_meanings(found), dict(rows.words)
+    others = [word for word in counts.known if own.get(meanings.get(word, ""), word) != word]
+    if not others or USER_ROLE not in {meanings.get(word) for word in counts.words}:
+        return None
+    return UnmappedLogError(
+        f"{_named(seen)}: {need.place} is {', '.join(map(repr, found))}: beside the others, "
+        f"{others[0]!r} is probably not who {suite} takes it for.",
+        word_flags(need.column, found, (), (), rows),
+        more=f" To keep it as it is, type {typed([value_flag(need.name, others[0], others[0])])}.",
+    )
+
+
+def _named(seen: Sequence[FileSample]) -> str:
+    first = seen[0].file.path
+    count = sum(len(each.files) for each in seen)
+    return first if count == 1 else f"{first} and {count - 1:,} more"
+
+
+def _absence(need: RequiredColumn, seen: Sequence[FileSample]) -> str:
+    """Say how a need is absent; files of columns lack one as a whole."""
+    samples = [each.samples[need.place] for each in seen if each.samples]
+    asked = sum(counts.asked for counts in samples)
+    unusable = sum((counts.unusable for counts in samples), Counter[str]())
+    if unusable:
+        found = ", ".join(f"{kind}s ({count:,})" for kind, count in unusable.most_common())
+        return f"found {found}, expected {KINDS[need.column.kind]}, in {_objects(need, asked)}"
+    in_columns = all(each.file.format in ("csv", "parquet") for each in seen)
+    if need.holder is None and in_columns and not any(counts.keyed for counts in samples):
+        return "no such column"
+    if not all(each.is_whole and not each.alike for each in seen):
+        return f"absent or null in all {_objects(need, 0).removeprefix('0 ')}"
+    return f"absent or null in {_objects(need, asked)}"
+
+
+def _objects(need: RequiredColumn, asked: int) -> str:
+    if need.holder is None:
+        return counted(asked, "rows")
+    return f"{counted(asked, 'objects')} of {need.holder.name}[]"
