@@ -284,6 +284,10 @@ def _split_flag(text: str, flag: str, expected: str) -> tuple[str, str]:
     return name, path
 
 
+_DIALOGUE_KEYS = ("session_id", "conversation_id", "dialogue_id", "dialog_id", "id")
+"""What names the dialogue of a document, whatever its suite calls it, unless a layout says so."""
+
+
 def map_source(source: Source, columns: ColumnMap) -> Source:
     """Return a source whose columns are read where a map says."""
     options = dict(columns.chat_options)
@@ -302,6 +306,10 @@ def map_source(source: Source, columns: ColumnMap) -> Source:
             'Map its columns with columns={"NAME": "PATH"}.',
         )
     chat, others = _edited(_with_options(chat, options), rows, columns)
+    if not chat.id and not chat.is_row_per_turn:
+        names = tuple(name for name in _DIALOGUE_KEYS if name != rows.id)
+        source = _with_column(source, replace(source.column(rows.id), aliases=names))
+        chat = chat if _is_plain(chat, rows) else replace(chat, id=((rows.id, *names),))
     native = _map_columns(source, _inside(others, rows))
     if chat.is_row_per_turn and rows.can_be_turns:
         native = _turn_source(native, rows)

@@ -420,3 +420,23 @@ def test_rows_of_messages_are_scored_as_frames_of_the_same_rows(name: str, tmp_p
             places += ("test_case", "conversation_id")
         left, right = (each.drop(places, strict=False) for each in (left, right))
         assert left.equals(right), table
+
+
+MESSAGES = [{"role": "user", "content": "A burger."}, {"role": "assistant", "content": "Sure."}]
+DOCUMENTS_OF = {
+    "openai": {"messages": MESSAGES},
+    "context-response": {"context": ["A burger."], "response": "Sure."},
+}
+
+
+@pytest.mark.parametrize("layout", DOCUMENTS_OF)
+@pytest.mark.parametrize("key", ["id", "dialogue_id", "session_id", "conversation_id", None])
+def test_every_suite_keeps_what_names_a_document_and_its_model(
+    layout: str, key: str | None
+) -> None:
+    row = {**DOCUMENTS_OF[layout], "model": "m", "target_order": ["burger"]}
+    row |= {key: "d9"} if key else {}
+    options = fastscore.GuestSimulation(level=3)
+    (dialogue,) = fastscore.score([row], options, layout=layout).tables["dialogues"].to_dicts()
+    assert dialogue["model"] == "m"
+    assert dialogue["dialogue"] == ("d9" if key else "/row=1")
