@@ -8,6 +8,7 @@ This is keyword spotting, not topic modelling, and is offered only for segments.
 
 import re
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -105,6 +106,26 @@ def gather_sets(sets: Sets, rows: Indices) -> Sets:
     found = np.concatenate(([0], np.cumsum(sizes)))
     places = np.arange(found[-1]) + np.repeat(offsets[rows] - found[:-1], sizes)
     return values[places], found
+
+
+class Bags(NamedTuple):
+    """A column of bags: the distinct members of each, ascending, and how often it has them."""
+
+    values: npt.NDArray[np.int32]
+    counts: Indices
+    offsets: Indices
+
+    @property
+    def sets(self) -> Sets:
+        """The members without their counts."""
+        return self.values, self.offsets
+
+
+def unite_sets(sets: Sets, owners: pl.Series, n_owners: int) -> Bags:
+    """Put the sets of each owner in one bag; owners are ascending row numbers."""
+    values, offsets = sets
+    first_sets = np.searchsorted(owners.to_numpy(), np.arange(n_owners + 1))
+    return Bags(*distinct_counts_ragged(values, offsets[first_sets]))
 
 
 def sizes_of(sets: Sets) -> Indices:

@@ -223,7 +223,9 @@ def _read(raw: pl.DataFrame, options: PreferenceShift) -> _Read:
     has_pair = np.bincount(messages.dialogue[user], minlength=raw.height) > 0
     frames = {
         "dialogues": name_dialogues(raw).with_columns(
-            pl.Series("has_shift_metadata", metadata), pl.Series("n_unpaired", lost)
+            pl.Series("has_shift_metadata", metadata),
+            pl.Series("n_unpaired", lost),
+            dialogue_row=pl.int_range(raw.height),
         ),
         "turns": _paired(messages, user, system).with_columns(
             pl.Series("has_gold", has_gold),

@@ -14,7 +14,7 @@ from fastscore.suites.preference_shift.events import name_dialogues, read_turns
 from fastscore.suites.preference_shift.extraction import prepared_matcher
 from fastscore.suites.preference_shift.metrics.turns import mark_concepts
 from fastscore.suites.preference_shift.options import PreferenceShift
-from fastscore.suites.preference_shift.recovery import answers_after_shifts, compare_answers
+from fastscore.suites.preference_shift.recovery import name_answers
 from fastscore.suites.preference_shift.score import score_with_counts
 from fastscore.suites.showing import DialogueView, Drawing, Listing, Section, Turn, spoken
 
@@ -104,10 +104,10 @@ def evidence(
         n_hits_twice=2 * pl.col("n_hits"), n_system_and_gold=pl.col("n_system") + pl.col("n_gold")
     )
     if options.is_legacy:
-        to_user, to_last = compare_answers(events.frames["turns"], vectors)
-        to_last_known = pl.Series(to_last, nan_to_null=True)
-        turns = turns.with_columns(cosine_to_user=to_user, cosine_to_last=to_last_known)
-        found["answers"] = answers_after_shifts(turns, found["shifts"], vectors)
+        one = pl.lit(0).alias("dialogue_row")
+        found["answers"] = name_answers(
+            turns.with_columns(one), found["shifts"].with_columns(one), vectors
+        )
     return {
         **found,
         "turns": turns,

@@ -2,7 +2,9 @@
 
 from dataclasses import replace
 
+import numpy as np
 import polars as pl
+from polars import col as C
 
 from fastscore.suites.declarations import share
 from fastscore.suites.preference_shift.metrics import turns as use
@@ -344,3 +346,85 @@ MEANS_OF_TURNS = {metric.same_test_as: metric.id for metric in TURN_METRICS}
 
 METRICS = (*DIALOGUE_METRICS, *TURN_METRICS, *SEGMENT_METRICS, *SHIFT_METRICS)
 """Every metric of the suite, those of dialogues first."""
+
+
+def _ratio(total: str, count: str) -> pl.Expr:
+    """Return the ratio of two columns; null where there is nothing to divide by."""
+    return pl.when(C(count) > 0).then(C(total) / C(count))
+
+
+MEANS = {
+    id: _ratio(f"{column}_sum", "n_gold" if column in use.DST else "n_scored")
+    for id, column in MEANS_OF_TURNS.items()
+}
+RECOVERY = {
+    "topic_recovery_rate": _ratio("n_recovered", "n_known_shifts"),
+    "avg_recovery_delay": _ratio("delay_sum", "n_recovered"),
+    "recovery_rate_cosine": _ratio("n_recovered_cosine", "n_known_shifts_cosine"),
+    "avg_recovery_delay_cosine": _ratio("delay_cosine_sum", "n_recovered_cosine"),
+    "topic_interference_around_shifts": _ratio("i_around_shifts_sum", "n_turns_around_shifts"),
+}
+TOPIC_MEANS = {
+    "cross_coherence": _ratio("cosine_to_user_sum", "n_turns"),
+    "context_retention": _ratio("cosine_to_last_sum", "n_followed"),
+    "topic_interference": _ratio("interference_sum", "n_shifts"),
+}
+"""What the profile legacy has in place of the means over turns."""
+
+
+_BY_ID = {metric.id: metric for metric in DIALOGUE_METRICS}
+_WITH_REASONS = [_BY_ID[id] for id in (*MEANS, *RECOVERY, "cas", "cas_all")]
+"""Metrics that can be null, in the order in which a conversation's reasons are listed."""
+
+
+def speed(delay: str, options: PreferenceShift) -> pl.Expr:
+    """Return the part of CAS that rewards speed: 1 without a delay, 0 from the slowest one on."""
+    first, span = (FIRST_DELAY, DELAY_SPAN) if options.is_legacy else (0.0, SLOWEST_DELAY)
+    # by numpy: polars multiplies by the reciprocal of a constant, which is not exact
+    slowness: pl.Expr = np.divide(C(delay) - first, span)  # type: ignore[call-overload]
+    return 1.0 - slowness.clip(0.0, 1.0)
+
+
+def _parts_of_cas(speed: pl.Expr, options: PreferenceShift) -> list[tuple[float, pl.Expr]]:
+    """Return the weights of the parts of CAS, and the parts."""
+    parts = {part: C(part) for part in CAS_PARTS} | {
+        "avg_recovery_delay": speed,
+        "topic_interference": 1.0 - C("topic_interference").clip(0.0, 1.0),
+    }
+    return [(weight, parts[part]) for part, weight in options.cas_shares.items()]
+
+
+def _cas(speed: pl.Expr, options: PreferenceShift) -> pl.Expr:
+    parts = _parts_of_cas(speed, options)
+    return sum((weight * part for weight, part in parts), start=pl.lit(0.0))
+
+
+def _cas_of_topics(options: PreferenceShift) -> pl.Expr:
+    """Return CAS of the profile legacy: parts without a value leave their weight to the others."""
+    parts = _parts_of_cas(speed("avg_recovery_delay", options), options)
+    total = sum((weight * part.fill_null(0.0) for weight, part in parts), start=pl.lit(0.0))
+    there = (pl.when(part.is_not_null()).then(weight).otherwise(0.0) for weight, part in parts)
+    return pl.when(C("n_turns") > 0).then(total / sum(there, start=pl.lit(0.0)))
+
+
+def score_conversations(dialogues: pl.DataFrame, options: PreferenceShift) -> pl.DataFrame:
+    """Return conversations with their metrics, from what was counted and added up in each."""
+    found = dialogues.with_columns(**MEANS, **RECOVERY)
+    if options.is_legacy:
+        found = found.with_columns(**TOPIC_MEANS)
+    if options.zero_without_turns:
+        found = found.with_columns(
+            C(metric.id).fill_null(0.0) for metric in DIALOGUE_METRICS if metric.fixed_where
+        )
+    if options.gold_is_user:
+        found = found.with_columns(C("^dst_.*_mean$").fill_null(0.0))
+    if options.is_legacy:
+        found = found.with_columns(
+            cas=_cas_of_topics(options), cas_all=pl.lit(None, pl.Float64)
+        ).with_columns(context_adaptation_score=C("cas").fill_null(0.0).fill_nan(0.0))
+    else:
+        found = found.with_columns(
+            cas=_cas(speed("avg_recovery_delay", options), options),
+            cas_all=_cas(_ratio("speed_sum", "n_known_shifts"), options),
+        )
+    return use.with_nulls(found, _WITH_REASONS, options)

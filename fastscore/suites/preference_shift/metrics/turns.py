@@ -3,13 +3,21 @@
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import fastscore_kernels as kernels
+import numpy as np
 import polars as pl
+from polars import col as C
 
-from fastscore.suites.declarations import NullReason, NullRule, share
+from fastscore.suites.columns import find_nulls
+from fastscore.suites.declarations import Metric, NullReason, NullRule, share
 from fastscore.suites.preference_shift.options import PreferenceShift
 from fastscore.suites.showing import EvidenceRows, Mark, Row, disjoint, occurrences
+
+if TYPE_CHECKING:
+    from fastscore.suites.preference_shift.concepts import Bags, Concepts
+    from fastscore.suites.preference_shift.extraction import Extracted
 
 REFUSING, ECHOING = "always refusing", "echoing the user"
 """Agents that pay no attention: their scores are shown beside the headline metrics."""
@@ -540,3 +548,136 @@ SHIFT_METRICS = (
         same_test_as="topic_interference_around_shifts",
     ),
 )
+
+
+def tas(options: PreferenceShift, prefix: str = "") -> pl.Expr:
+    """Return TAS of columns with a prefix."""
+    cc, cr, i = (C(f"{prefix}{part}") for part in ("cc", "cr", "i"))
+    return (options.alpha * cc + options.beta * cr - options.gamma * i).clip(-1.0, 1.0)
+
+
+_HITS, _NAMED, _WANTED = C("n_hits"), C("n_system"), C("n_gold")
+_P = pl.when(_NAMED > 0).then(_HITS / _NAMED).otherwise((_WANTED == 0).cast(pl.Float64))
+_R = pl.when(_WANTED > 0).then(_HITS / _WANTED).otherwise(1.0)
+DST = {
+    "dst_precision": _P,
+    "dst_recall": _R,
+    "dst_f1": pl.when(_P + _R > 0).then(2.0 * _P * _R / (_P + _R)).otherwise(0.0),
+    "dst_joint_accuracy": ((_HITS == _NAMED) & (_HITS == _WANTED)).cast(pl.Float64),
+}
+
+
+def score_turns(
+    turns: pl.DataFrame, sets: "Extracted", concepts: "Concepts", options: PreferenceShift
+) -> pl.DataFrame:
+    """Return turns with their metrics, and the sizes of the sets that these compare."""
+    user, system, gold = sets.user, sets.system, sets.gold
+    turns = turns.with_columns(
+        cc=kernels.jaccard_csr(user, system),
+        cr=kernels.idf_cosine_csr(user, system, concepts.idf),
+        i=kernels.ngram_copy_ratio(turns["system_text"], turns["user_text"], options.orders),
+        n_user=np.diff(user[1]),
+        n_system=np.diff(system[1]),
+        n_shared=kernels.intersection_size_csr(user, system),
+        n_gold=np.diff(gold[1]),
+        n_hits=kernels.intersection_size_csr(system, gold),
+    )
+    if options.gold_is_user:
+        # without constraints the system is held to the user's own concepts
+        given = pl.when("has_gold")
+        turns = turns.with_columns(
+            n_gold=given.then("n_gold").otherwise("n_user"),
+            n_hits=given.then("n_hits").otherwise("n_shared"),
+        )
+    turns = with_nulls(turns.with_columns(tas=tas(options), **DST), TURN_METRICS, options)
+    has_texts = C("cc").is_not_null()
+    return turns.with_columns(
+        pl.when(C("dst_f1").is_not_null()).then(C("n_hits", "n_system", "n_gold")),
+        both_empty=has_texts & (C("n_user") == 0) & (C("n_system") == 0),
+        n_either=C("n_user") + C("n_system") - C("n_shared"),
+        n_missing=pl.when(has_texts).then(C("n_user") - C("n_shared")),
+        n_hallucinated=pl.when(has_texts).then(C("n_system") - C("n_shared")),
+    )
+
+
+def score_segments(
+    segments: pl.DataFrame,
+    turns: pl.DataFrame,
+    user: "Bags",
+    system: "Bags",
+    concepts: "Concepts",
+    options: PreferenceShift,
+) -> pl.DataFrame:
+    """Return segments with their metrics: each is scored as if it were one turn."""
+    n_shared = kernels.intersection_size_csr(user.sets, system.sets)
+    segments = segments.with_columns(
+        segment_cc=kernels.jaccard_csr(user.sets, system.sets),
+        segment_cr=kernels.idf_cosine_counted_csr(user, system, concepts.idf),
+        segment_i=add_up(turns["i"], turns["segment_row"], segments.height) / C("n_scored"),
+        n_shared=n_shared,
+        n_either=np.diff(user.offsets) + np.diff(system.offsets) - n_shared,
+    )
+    return with_nulls(
+        segments.with_columns(segment_tas=tas(options, "segment_")), SEGMENT_METRICS, options
+    )
+
+
+SHIFT_KEY = ("dialogue_row", "turn")
+
+
+def score_shifts(
+    shifts: pl.DataFrame, turns: pl.DataFrame, options: PreferenceShift
+) -> pl.DataFrame:
+    """Return shifts with their metrics: ``j`` is a turn's distance from the shift, below W."""
+    longest: Any = turns["turn"].max() or 0
+    window = min(max(1, options.window), longest)
+    shifts = shifts.with_columns(
+        shift=pl.int_range(1, pl.len() + 1).over("dialogue_row"), shift_row=pl.int_range(pl.len())
+    )
+    windows = (
+        shifts.select("shift_row", *SHIFT_KEY, j=pl.int_ranges(0, window))
+        .explode("j")
+        .with_columns(C("turn") + C("j"))
+        .join(turns.select(*SHIFT_KEY, "cc", "cr", "i"), on=SHIFT_KEY, maintain_order="left")
+    )
+    met, met_cosine = C("cc") >= options.recovery_cc, C("cr") >= options.recovery_cr
+    if options.recovery == "cc-or-cr":
+        met |= met_cosine
+    found = windows.group_by("shift_row").agg(
+        delay=C("j").filter(met).min(),
+        delay_cosine=C("j").filter(met_cosine).min(),
+        n_turns=pl.len(),
+        n_window_turns=C("i").count().cast(pl.Int64),
+    )
+    # without a turn that meets the test, a turn without a text could have been one
+    is_complete = C("n_turns").is_null() | (C("n_window_turns") == C("n_turns"))
+    recovered, recovered_cosine = (C(name).is_not_null() for name in ("delay", "delay_cosine"))
+    return (
+        shifts.join(found, on="shift_row", how="left", maintain_order="left")
+        .with_columns(
+            in_dialogue=C("n_turns").is_not_null(),
+            recovered=pl.when(recovered | is_complete).then(recovered),
+            recovered_cosine=pl.when(recovered_cosine | is_complete).then(recovered_cosine),
+            n_window_turns=C("n_window_turns").fill_null(0),
+            i_sum=add_up(windows["i"], windows["shift_row"], shifts.height),
+        )
+        .with_columns(i_around_shift=C("i_sum") / C("n_window_turns"))
+    )
+
+
+def add_up(values: pl.Series, rows: pl.Series, n: int) -> pl.Series:
+    """Return the sums of values by row number, added in order: polars has an order of its own."""
+    total = np.bincount(rows.to_numpy(), values.fill_null(0.0).to_numpy(), n)
+    return pl.Series(values.name, total, dtype=pl.Float64)
+
+
+def with_nulls(
+    rows: pl.DataFrame, metrics: Sequence[Metric], options: PreferenceShift
+) -> pl.DataFrame:
+    """Take the values of metrics from rows that their rules exclude, and add the reasons."""
+    profile = ("zero_without_turns", "gold_is_user", "is_legacy")
+    facts = rows.with_columns(pl.lit(getattr(options, name)).alias(name) for name in profile)
+    nulls = find_nulls(facts, metrics)
+    return rows.with_columns(
+        *(rows[metric.id].set(nulls.is_null(metric.id), None) for metric in metrics), nulls.column
+    )
