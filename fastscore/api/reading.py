@@ -1,6 +1,7 @@
 """Inspecting and scanning logs without a run, and the commands that fit them."""
 
 import dataclasses
+import glob
 import os
 import shlex
 import tempfile
@@ -9,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -25,9 +27,11 @@ from fastscore.errors import FastscoreError, UsageError, listed
 from fastscore.logs.inputs.column_map import NO_MAP, ColumnMap, UnmappedLogError, map_source
 from fastscore.logs.inputs.files import FORMAT_NAMES, STDIN, InputFile
 from fastscore.logs.inputs.layout import as_toml, given_map
+from fastscore.logs.integrity.rejects import cut
 from fastscore.logs.read.rows import Part, Rows, join_parts, read_files
 from fastscore.logs.read.stored_columns import spool_stdin
 from fastscore.logs.samples.inspection import (
+    EXAMPLE_CHARACTERS,
     InspectedFile,
     Inspection,
     Trial,
@@ -35,7 +39,7 @@ from fastscore.logs.samples.inspection import (
     key_rows,
     shapes,
 )
-from fastscore.logs.samples.profile import MOST_ROWS_SAMPLED, RequiredColumn
+from fastscore.logs.samples.profile import MOST_ROWS_SAMPLED, SHOWN, RequiredColumn, fold_maps
 from fastscore.logs.score_input import LogsWarning, ScoreInput, scan_rejects, scan_rows
 from fastscore.options import (
     SuiteOptions,
@@ -58,6 +62,10 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 _NAMED = 3
+_MOST_CHARACTERS = 600
+"""From here on the inputs, or the flags, of a command are written in a shorter way."""
+_MOST_KEYS, _KEY_CHARACTERS, _REASON_CHARACTERS = 200, 200, 1000
+"""How many keys are shown of a file, and how much of a key and of a reason."""
 
 
 def commands(inspection: Inspection, suites: Mapping[str, Suite]) -> dict[str, str]:
@@ -70,9 +78,23 @@ def commands(inspection: Inspection, suites: Mapping[str, Suite]) -> dict[str, s
             if field.metadata.get("required")
             for part in (flag_name(field.name), "FILE")
         ]
-        words = ["fastscore", "score", suite, *inputs, "-o", "run", *flags, *required]
-        found[suite] = shlex.join(words)
+        logs, options, before = shlex.join(inputs), shlex.join(flags), ""
+        if len(logs) > _MOST_CHARACTERS:
+            logs = _pattern_of(inputs)
+        if len(options) > _MOST_CHARACTERS:
+            options = f"--layout {suite}.toml"
+            before = f"fastscore inspect {logs} --as-layout {suite} > {suite}.toml; "
+        words = ("fastscore score", suite, logs, "-o run", options, *required)
+        found[suite] = before + " ".join(word for word in words if word)
     return found
+
+
+def _pattern_of(paths: Sequence[str]) -> str:
+    """Return the glob that matches just these paths; a placeholder if there is none."""
+    suffixes = {os.path.splitext(path)[1] for path in paths}
+    pattern = os.path.join(os.path.dirname(paths[0]), f"*{suffixes.pop()}")
+    is_exact = not suffixes and {*glob.glob(pattern)} == {*paths}
+    return shlex.quote(pattern) if is_exact and len(pattern) <= _MOST_CHARACTERS else "INPUT..."
 
 
 def _best_inputs(inspection: Inspection) -> dict[str, tuple[Sequence[str], Sequence[str]]]:
@@ -132,7 +154,7 @@ def show_inspection(
     if inspection.others:
         console.print("No logs:")
         for path, reason in inspection.others.items():
-            console.print(f"  {plain(path)}: {reason}", soft_wrap=True)
+            console.print(f"  {plain(path)}: {cut(reason, _REASON_CHARACTERS)}", soft_wrap=True)
         console.print()
     if any(fit.flags for each in inspection.files for fit in each.fits):
         console.print(_MEANING, soft_wrap=True)
@@ -176,13 +198,20 @@ def _show_shape(console: "Console", group: Sequence[InspectedFile]) -> None:
     console.print(f"{counted(len(group), 'files')}, {kind}, {size:,} bytes; {looked}{of_first}")
     if first.found.keys:
         print_grid(console, _key_grid(first))
+    n_more = len(fold_maps(first.found.keys)) - _MOST_KEYS
+    if n_more > 0:
+        console.print(f"and {n_more:,} more keys")
+    if first.speakers:
+        speakers = [f"{cut(word, EXAMPLE_CHARACTERS)} = {r}" for word, r in first.speakers.items()]
+        console.print(f"speakers: {plain(listed(speakers, SHOWN))}", soft_wrap=True)
     for fit in first.fits:
-        flags = f" with {shlex.join(fit.flags)}" if fit.flags else ""
-        console.print(f"fits {fit.suite}{plain(flags)}", soft_wrap=True)
+        flags = [shlex.join(pair) for pair in zip(fit.flags[::2], fit.flags[1::2], strict=True)]
+        named = f" with {listed([cut(flag, _KEY_CHARACTERS) for flag in flags], SHOWN, ' ')}"
+        console.print(f"fits {fit.suite}{plain(named) if flags else ''}", soft_wrap=True)
         for need in fit.lacking:
             _show_lack(console, need)
     for suite, reason in first.unfit.items():
-        console.print(f"not {suite}: {plain(reason)}")
+        console.print(f"not {suite}: {plain(cut(reason, _REASON_CHARACTERS))}")
     console.print()
 
 
@@ -195,13 +224,14 @@ def _show_lack(console: "Console", need: RequiredColumn) -> None:
 
 
 def _key_grid(inspected: InspectedFile) -> Grid:
-    rows = list(key_rows(inspected.found))
+    rows = list(islice(key_rows(inspected.found), _MOST_KEYS))
+    paths = (cut(row["path"], _KEY_CHARACTERS) for row in rows)
     types = tuple(", ".join(row["types"]) or "null" for row in rows)
     nulls = tuple(f"{row['null_share']:.0%}" for row in rows)
     return Grid(
         "",
         (
-            Column("key", _texts(row["path"] for row in rows), right=False),
+            Column("key", _texts(paths), right=False),
             Column("types", types, right=False),
             Column("in", _texts(f"{row['count']:,}" for row in rows), drop=1),
             Column("null", nulls, drop=0),

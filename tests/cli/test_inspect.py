@@ -14,6 +14,7 @@ import fastscore
 from fastscore.errors import InputError
 from fastscore.examples import example_names, write_example
 from tests.conftest import fastscore_command
+from tests.logs.samples.wrong_logs import RIGHT
 
 
 def fast(*arguments: str, folder: Path) -> "subprocess.CompletedProcess[str]":
@@ -175,3 +176,53 @@ def test_an_array_of_dialogues_that_is_large_fits_by_its_layout(tmp_path: Path) 
         assert told["commands"][suite].startswith(
             f"fastscore score {suite} log.json -o run --layout sgd"
         )
+
+
+def test_the_roles_of_speakers_are_one_line_for_all_suites(tmp_path: Path) -> None:
+    said = [("client", "a comedy"), ("agent", "Airplane!")] * 2
+    turns = [{"role": role, "content": text} for role, text in said]
+    rows = [
+        {"id": str(n), "messages": [{"role": "system", "content": "x"}, *turns]} for n in (1, 2)
+    ]
+    (tmp_path / "log.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    lines = fast("inspect", "log.jsonl", folder=tmp_path).stdout.splitlines()
+    speakers = [line for line in lines if line.startswith("speakers: ")]
+    assert speakers == ["speakers: agent = assistant, client = user, system = system"]
+    assert sum(line.startswith("fits ") for line in lines) > 1
+    (file,) = found(tmp_path, "log.jsonl")["files"]
+    assert file["speakers"] == {"agent": "assistant", "client": "user", "system": "system"}
+
+
+def longest_line(text: str) -> int:
+    return max(map(len, text.splitlines()))
+
+
+def test_no_line_is_endless(tmp_path: Path) -> None:
+    """Many names, keys, inputs and flags are listed in part, and commands stay whole."""
+    turn = {"text": "a comedy", "k" * 3000: 1} | {f"key{n}": n for n in range(300)}
+    names = [f"customer number {n}" for n in range(300)]
+    chat = [{**turn, "speaker": name} for name in names]
+    (tmp_path / "log.jsonl").write_text(json.dumps({"id": "1", "conversation": chat}) + "\n")
+    shown = fast("inspect", "log.jsonl", folder=tmp_path).stdout
+    assert longest_line(shown) < 1800
+    assert "more keys" in shown
+    # many inputs are one glob
+    logs = tmp_path / "logs"
+    logs.mkdir()
+    text = "".join(json.dumps(row) + "\n" for row in RIGHT["score_dialogue"])
+    for number in range(90):
+        (logs / f"of_this_dialogue_{number:02}.jsonl").write_text(text)
+    every = sorted(f"logs/{path.name}" for path in logs.iterdir())
+    shown = fast("inspect", *every, folder=tmp_path).stdout
+    assert longest_line(shown) < 1800
+    assert "fastscore score score_dialogue 'logs/*.jsonl' -o run" in shown
+    # many flags are a layout
+    intents = [f"user_provide_cuisines{'!' * n}" for n in range(1, 30)]
+    rows = [
+        {"dialogue_id": "t", "speaker": who, "intent": intent, "utterance": "x"}
+        for intent in intents
+        for who in ("ann", "system")
+    ]
+    (tmp_path / "plans.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    shown = fast("inspect", "plans.jsonl", folder=tmp_path).stdout
+    assert longest_line(shown) < 1800

@@ -34,7 +34,7 @@ from fastscore.logs.inputs.document_values import (
 from fastscore.logs.inputs.near_names import role_meanings
 from fastscore.logs.integrity.rejects import cut
 from fastscore.logs.samples.chat_samples import ChatSample, SampledDialogue, sample_chats
-from fastscore.logs.samples.profile import MOST_ROWS_SAMPLED, ROWS_SAMPLED, Record
+from fastscore.logs.samples.profile import MOST_ROWS_SAMPLED, ROWS_SAMPLED, Record, quoted
 from fastscore.suites.chats import ANY_OTHER, ASSISTANT_ROLE, SYSTEM_ROLE, USER_ROLE
 from fastscore.suites.declarations import Source
 
@@ -135,8 +135,8 @@ def _unnamed_words(sample: ChatSample) -> Finding | None:
     ]
     flags = [flag for flag in flags if flag.words[2] or sample.rows.array]
     every = sorted({str(turn.role) for each in sample.dialogues for turn in each.turns})
-    unknown = ", ".join(repr(flag.words[1]) for flag in flags)
-    said = f"{sample.rows.speaker} is {', '.join(map(repr, every))}. The layout or the map of words"
+    unknown = quoted(flag.words[1] for flag in flags)
+    said = f"{sample.rows.speaker} is {quoted(every)}. The layout or the map of words"
     return Finding(f"{said} does not name {unknown}.", flags) if flags else None
 
 
@@ -157,7 +157,7 @@ def _replying_system(sample: ChatSample) -> Finding | None:
         return None
     named, own = sorted(words), dict(sample.rows.words)[ASSISTANT_ROLE]
     return Finding(
-        f"beside the user only {', '.join(map(repr, named))} speaks in {n_replies:,} of the first "
+        f"beside the user only {quoted(named)} speaks in {n_replies:,} of the first "
         f"{counted(len(sample.dialogues), 'dialogues')}, which the layout takes for a prompt.",
         [] if n_prompts else [value_flag(sample.rows.speaker, word, own) for word in named],
         unless="It is a prompt in others: write both kinds to files of their own.",

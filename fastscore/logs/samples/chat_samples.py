@@ -37,12 +37,14 @@ from fastscore.logs.inputs.files import STDIN, InputFile
 from fastscore.logs.inputs.layout import layout_names, load_layout
 from fastscore.logs.inputs.near_names import is_of_reply, role_meanings, side_of
 from fastscore.logs.samples.file_samples import FileSample, Known, sample_file
-from fastscore.logs.samples.profile import ROWS_SAMPLED, Record
+from fastscore.logs.samples.profile import MOST_ROWS_SAMPLED, ROWS_SAMPLED, Record
 from fastscore.logs.samples.records import read_records, records
 from fastscore.suites.chats import USER_ROLE, ChatLayout, ChatRows
 from fastscore.suites.declarations import Source
 
 _DEEPEST = 4
+NOT_READ = "left out"
+"""In `ChatSample.speakers`: nobody whose turns the suite reads."""
 ROW_PER_TURN = "turns"
 """The layout of rows that are turns."""
 
@@ -86,6 +88,18 @@ class ChatSample:
         words = {str(turn.role) for turn in dialogue.turns if turn.role is not None}
         roles = dict(self.layout.roles)
         return role_meanings({roles.get(word) or word for word in words})
+
+    @property
+    def speakers(self) -> dict[str, str]:
+        """The roles of the words for speakers, as they are read; nothing of unknown words."""
+        own = {meant: role for role, meant in self.rows.words}
+        found = {}
+        for word in {str(turn.role) for each in self.dialogues for turn in each.turns}:
+            meant = self.words.get(word, word)
+            role = own.get(meant) or dict(self.layout.roles).get(word)
+            if role is not None:
+                found[word] = role or NOT_READ
+        return found
 
     @property
     def said(self) -> list[list[tuple[str, Any]]]:
@@ -145,6 +159,12 @@ def sample_chats(records: Iterable[Record], source: Source) -> ChatSample | None
         dialogue = by_name.setdefault(names, SampledDialogue(record, name=":".join(names)))
         dialogue.turns.append(row_turn(record, layout))
     return ChatSample(layout, rows, [*by_name.values()])
+
+
+def speakers_in(file: InputFile, source: Source) -> dict[str, str]:
+    """Return the roles of the words for speakers in a file's first rows."""
+    sample = sample_chats(islice(read_records(file, source), MOST_ROWS_SAMPLED), source)
+    return sample.speakers if sample is not None else {}
 
 
 def _values_beside(

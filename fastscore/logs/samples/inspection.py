@@ -30,6 +30,7 @@ from fastscore.logs.inputs.files import (
 )
 from fastscore.logs.inputs.layout import layout_map
 from fastscore.logs.integrity.rejects import cut
+from fastscore.logs.samples.chat_samples import NOT_READ, speakers_in
 from fastscore.logs.samples.profile import (
     Profile,
     RequiredColumn,
@@ -52,16 +53,9 @@ _FILES_TRIED = 20
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """What a suite's own reader makes of the first rows of a file.
+    """What a suite's own reader makes of the first rows: what is scored, rejects, and the first.
 
-    Parameters
-    ----------
-    n_scored
-        How many turns, messages or steps would be scored.
-    n_rejects
-        How many lines, rows or parts of them would be rejects.
-    fault
-        The first reject: its field, reason, what was found and expected. Empty for none.
+    ``fault`` is the first reject: its field, reason, what was found and expected. Empty for none.
     """
 
     n_scored: int
@@ -75,21 +69,10 @@ Try = Callable[[InputFile, str, ColumnMap], Trial]
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """A suite that can read a file.
+    """A suite that can read a file: what must be typed, the map that this makes, and what lacks.
 
-    Parameters
-    ----------
-    suite
-        The suite's name.
-    flags
-        What must be typed for it: layouts, columns, values.
-    lacking
-        The columns that some metrics need, or that some depend on, and that are not there.
-    columns
-        The map that the flags make.
-    trial
-        What the suite's reader made of the first rows; None of a file that was not tried, as very
-        many have the same keys.
+    ``lacking`` are columns that some metrics need, or that some depend on. ``trial`` is None of a
+    file that was not tried, as very many have the same keys.
     """
 
     suite: str
@@ -97,24 +80,14 @@ class Fit:
     lacking: tuple[RequiredColumn, ...]
     columns: ColumnMap
     trial: Trial | None
+    speakers: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
 class InspectedFile:
-    """What was found in a file.
+    """What was found in a file: its keys, the suites that can read it, and why the others cannot.
 
-    Parameters
-    ----------
-    file
-        The file.
-    found
-        The keys of its first rows.
-    is_whole
-        Whether these are all of its rows.
-    fits
-        The suites that can read it, those first that would score most.
-    unfit
-        Why the others cannot, by suite.
+    The suites that would score most come first.
     """
 
     file: InputFile
@@ -123,20 +96,17 @@ class InspectedFile:
     fits: tuple[Fit, ...]
     unfit: Mapping[str, str]
 
+    @property
+    def speakers(self) -> dict[str, str]:
+        """The roles of the words for speakers; what one suite leaves out another may read."""
+        every = [item for fit in self.fits for item in fit.speakers.items()]
+        # what is read by any suite comes last, and counts
+        return dict(sorted(dict(sorted(every, key=lambda item: item[1] != NOT_READ)).items()))
+
 
 @dataclass(frozen=True, slots=True)
 class Inspection:
-    """What was found in some inputs.
-
-    Parameters
-    ----------
-    inputs
-        The inputs as they were given.
-    files
-        What was looked at.
-    others
-        Files that no suite reads, each with the reason.
-    """
+    """What was found in some inputs; of files that no suite reads the reason."""
 
     inputs: tuple[str, ...]
     files: tuple[InspectedFile, ...]
@@ -255,7 +225,8 @@ def _fit(file: InputFile, found: Profile, suite: str, source: Source, try_readin
                 raise InputError(trial.fault or "nothing of the first rows would be scored")
             lacking = _lacking(map_source(source, columns), found)
             words = tuple(word for flag in flags for word in flag.typed)
-            return Fit(suite, words, lacking, columns, trial)
+            speakers = speakers_in(file, map_source(source, columns))
+            return Fit(suite, words, lacking, columns, trial, speakers)
     raise InputError(f"{file.path}: no columns of it were found to serve {suite}.")
 
 
@@ -310,6 +281,7 @@ def _file_json(inspected: InspectedFile) -> dict[str, Any]:
         "rows_looked_at": inspected.found.rows,
         "whole": inspected.is_whole,
         "keys": list(key_rows(inspected.found)),
+        "speakers": inspected.speakers,
         "fits": [
             {
                 "suite": fit.suite,

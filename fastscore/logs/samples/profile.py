@@ -12,6 +12,7 @@ from fastscore.errors import listed
 from fastscore.logs.inputs.column_map import EACH, LEFT_OUT
 from fastscore.logs.inputs.document_values import first_at, json_of
 from fastscore.logs.inputs.near_names import nearest, role_meanings, side_of
+from fastscore.logs.integrity.rejects import cut
 from fastscore.suites.chats import ASSISTANT_ROLE, USER_ROLE
 from fastscore.suites.declarations import ALL_METRICS, Column, Source
 
@@ -24,7 +25,7 @@ SHOWN = 8
 """How many keys, words or files a message lists."""
 MOST_ELEMENTS = 1000
 MOST_WORDS = 10_000
-_DEEPEST = 3
+_DEEPEST, _WORD_CHARACTERS = 3, 40
 MOST_FIELDS = 30
 """From how many keys on those of an object may be ids."""
 ANY_KEY = "*"
@@ -220,6 +221,11 @@ def list_keys(keys: Mapping[str, KeyProfile]) -> str:
     shown = listed([f"{path} ({key.count:,})" for path, key in by_count], SHOWN)
     before, _, more = shown.rpartition(" and ")
     return f"{before} and at least {more}" if len(keys) >= MOST_KEYS else shown
+
+
+def quoted(words: Iterable[str]) -> str:
+    """List words as messages quote them, the beginnings of the first."""
+    return listed([repr(cut(word, _WORD_CHARACTERS)) for word in words], SHOWN)
 
 
 def json_types(column: Column) -> set[str]:

@@ -34,6 +34,7 @@ from fastscore.logs.samples.profile import (
     list_keys,
     nearest_key,
     profile_of,
+    quoted,
     required_columns,
 )
 from fastscore.suites.chats import USER_ROLE
@@ -293,7 +294,7 @@ def words_error(
     """Make the error of a column that lacks words: one of those needed, or any of several."""
     vocabulary = need.column.vocabulary
     found_words = [word for word, _ in counts.by_count]
-    found = [f"{word!r} ({count:,})" for word, count in counts.by_count]
+    found = [f"{cut(word, _SHOWN_CHARACTERS)!r} ({count:,})" for word, count in counts.by_count]
     absent = [word for word in vocabulary.needed if word not in counts.known]
     if absent and counts.words:
         meant = vocabulary.needed[0]
@@ -358,7 +359,7 @@ def speakers_error(
     if not others or USER_ROLE not in {meanings.get(word) for word in counts.words}:
         return None
     return UnmappedLogError(
-        f"{_named(seen)}: {need.place} is {', '.join(map(repr, found))}: beside the others, "
+        f"{_named(seen)}: {need.place} is {quoted(found)}: beside the others, "
         f"{others[0]!r} is probably not who {suite} takes it for.",
         word_flags(need.column, found, (), (), rows),
         more=f" To keep it as it is, type {typed([value_flag(need.name, others[0], others[0])])}.",
