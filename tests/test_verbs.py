@@ -164,8 +164,12 @@ def test_runs_of_a_folder_are_listed(both: list[fastscore.Run], tmp_path: Path) 
     assert [one["suite"] for one in listed] == ["score_dialogue"]
     page = tmp_path / "index.html"
     assert fastscore_command(["runs", folder, "-o", page]).returncode == 0
-    (link,) = re.findall(r'href="([^"]+)"', page.read_text())
+    text = page.read_text()
+    (link,) = re.findall(r'href="([^#"]+)"', text)
     assert (tmp_path / link).is_file()
+    # a page that stays says when, not how long ago
+    assert re.search(r'<time datetime="\d{4}-\d\d-\d\dT\d\d:\d\d">', text)
+    assert not re.search(r"\d (seconds|minutes|hours|days)", text)
     (folder / "broken" / "receipts").mkdir(parents=True)
     (folder / "broken" / "manifest.json").write_text("{}")
     broken = fastscore.runs(folder).filter(pl.col("problem").is_not_null())

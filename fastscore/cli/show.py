@@ -79,8 +79,8 @@ def summary_command(
     "-o",
     "--output",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="Write an HTML page with a link to a report of each run. The reports are written beside "
-    "the page, in PAGE-reports.",
+    help="Write an HTML page: chart and table of the runs of each suite, with links to reports. "
+    "The reports are written beside the page, in PAGE-reports.",
 )
 @option("--json", "as_json", is_flag=True, help="Print the runs as JSON.")
 def runs_command(folder: Path, output: Path | None, as_json: bool) -> None:
@@ -89,7 +89,8 @@ def runs_command(folder: Path, output: Path | None, as_json: bool) -> None:
     A line for each run: suite, dialogues, age, means of the headline metrics, and the options that
     are not defaults.
     """
-    from fastscore.results.show import list_runs, runs_grid, write_index
+    from fastscore.results.report.write import write_index
+    from fastscore.results.show import list_runs, runs_grid
     from fastscore.run.commit import as_json as write_json
     from fastscore.run.places import place_of
     from fastscore.terminal.grids import print_grid

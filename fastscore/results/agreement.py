@@ -68,6 +68,24 @@ def read_judgements(file: str | Path, source: Source) -> tuple[pl.DataFrame, pl.
     return rows, pl.concat([part.rejects for part in parts])
 
 
+def require_columns(files: Sequence[str | PathLike[str]], names: Sequence[str]) -> None:
+    """Refuse a name of a column with scores that none of the judges' files has."""
+    found: dict[str, None] = {}
+    lacking = list(names)
+    for file in resolve_inputs(files, judge_source(names).formats) if names else ():
+        for row in records(file):
+            found |= dict.fromkeys(row)
+            lacking = [name for name in lacking if name.lower() not in map(str.lower, found)]
+            if not lacking:
+                return
+    if lacking:
+        raise UsageError(
+            f"{', '.join(fspath(file) for file in files)}: no column {lacking[0]!r}, which "
+            "judge_columns names.",
+            f"Columns: {listed([*found])}.",
+        )
+
+
 JUDGE_TABLE = "judge"
 _ROWS_NAMED = 20
 _PREFIX = f"{JUDGE_TABLE}."
@@ -113,6 +131,7 @@ def judge_runs(
             "Give judge a file for each run, in their order; the same file twice if it has both.",
         )
     check_scale(scale)
+    require_columns(files, columns)
     found = [
         _joined(run, fspath(file), columns, scale) for run, file in zip(runs, files, strict=True)
     ]
@@ -375,6 +394,7 @@ def read_ratings(
     if not files:
         raise UsageError("No file is named.", "Name files with the scores of judges or people.")
     check_scale(scale)
+    require_columns(files, columns)
     found = [_ratings(fspath(file), columns, scale) for file in files]
     return [ratings for ratings, _ in found], [note for _, notes in found for note in notes]
 

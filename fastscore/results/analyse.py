@@ -3,15 +3,20 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
 from fastscore.errors import UsageError
 from fastscore.extras import explained
 from fastscore.options import build_options
-from fastscore.paths import ANALYSIS, PAGE_MARK, check_output
-from fastscore.results.agreement import read_judgements
+from fastscore.paths import ANALYSIS, check_output
+from fastscore.results.agreement import read_judgements, require_columns
+from fastscore.results.findings import list_findings
+from fastscore.results.headlines import read_headlines
 from fastscore.results.metric_text import write_csv
+from fastscore.results.report.metrics import Charts
+from fastscore.results.report.write import date_of, render_page, section_values, systems_of
 from fastscore.results.runs import Run, as_run
 from fastscore.run.commit import commit_bytes, commit_table
 from fastscore.suites.base import AnalysisContents, AnalysisSettings, CommittedRun
@@ -121,7 +126,13 @@ def analyse(
         judge_columns=tuple(judge_columns), judge_scale=judge_scale, unit=unit
     )
     judgements = None
+    if judge is None and judge_columns:
+        raise UsageError(
+            f"judge_columns names {', '.join(judge_columns)}, but there is no judge's file.",
+            "Name the file with judge.",
+        )
     if judge is not None:
+        require_columns([judge], judge_columns)
         judgements = read_judgements(judge, judge_source(settings.judge_columns))
     committed = CommittedRun(
         name=opened.path.name, signature=opened.signature, tables=opened.lazy_tables
@@ -130,12 +141,51 @@ def analyse(
     with explained("The analysis"):
         found = suite.analyse(committed, judgements, options, settings)
     _write(folder, found, opened.signature)
-    return Analysis(folder / PAGE, found.tables, tuple(found.figures), found.notes)
+    page = render_page("analysis.html", _content(opened, found, cluster))
+    commit_bytes(folder / PAGE, page.encode())
+    figures = tuple(drawing.name for drawing in found.drawings)
+    return Analysis(folder / PAGE, found.tables, figures, found.notes)
+
+
+def _content(run: Run, found: AnalysisContents, cluster: str | None) -> dict[str, Any]:
+    """Gather what the page shows: first what tells groups apart, as `report` finds it."""
+    headlines = read_headlines(run, cluster=cluster)
+    charts = Charts()
+    sections = [
+        section_values(section, charts) | {"anchor": f"section-{number}"}
+        for number, section in enumerate(found.sections, start=1)
+    ]
+    systems = systems_of(run, headlines)
+    groups = [
+        one.text
+        for one in list_findings(run, headlines, {"cluster": cluster})
+        if one.kind == "groups"
+    ]
+    return {
+        "title": f"{found.title}: {systems}, {date_of(run)}",
+        "heading": found.title,
+        "systems": systems,
+        "run": str(run.path),
+        "date": date_of(run),
+        "contents": [
+            ("findings", "Findings"),
+            *((section["anchor"], section["title"]) for section in sections),
+            ("signature", "Signature"),
+        ],
+        "findings": [
+            *({"kind": "groups", "text": text} for text in groups),
+            *({"kind": "scores", "text": text} for text in found.findings),
+        ],
+        "facts": found.facts,
+        "notes": found.notes,
+        "sections": sections,
+        "signature": run.signature,
+    }
 
 
 def _write(folder: Path, found: AnalysisContents, signature: str) -> None:
     """Write tables and figures first, so that a page is never newer than what it links to."""
-    drawn = {f"{name}.svg": svg for name, svg in found.figures.items()}
+    drawn = {f"{drawing.name}.svg": drawing.svg for drawing in found.drawings}
     for path in (folder / FIGURES_FOLDER).glob("*.svg"):
         if path.name not in drawn:  # of an earlier analysis that had something to draw
             path.unlink()
@@ -147,5 +197,3 @@ def _write(folder: Path, found: AnalysisContents, signature: str) -> None:
             folder / TABLES_FOLDER / f"{name}.parquet", table, {"fastscore.signature": signature}
         )
         commit_bytes(folder / TABLES_FOLDER / f"{name}.csv", write_csv(table).encode())
-    page = found.page.replace("<head>", f"<head>{PAGE_MARK}", 1)
-    commit_bytes(folder / PAGE, page.encode())

@@ -1,7 +1,6 @@
 """What the command line prints of a run, and of the runs in a folder."""
 
 import dataclasses
-import html
 import json
 import os
 import shlex
@@ -15,7 +14,6 @@ import polars as pl
 
 from fastscore.errors import FastscoreError, InputError, UsageError
 from fastscore.options import build_options, option_values
-from fastscore.paths import PAGE_MARK, check_output
 from fastscore.results.groups import label_columns, notes_on_rows, summarise_run
 from fastscore.results.headlines import baseline_grid, baseline_records, read_headlines
 from fastscore.results.metric_text import counted, write_csv
@@ -28,7 +26,7 @@ from fastscore.results.summary_table import (
     unit_name,
     whole_grid,
 )
-from fastscore.run.commit import CUT_TEXTS, PARTS_PER_FOLDER, RECEIPTS, REJECTS, commit_bytes
+from fastscore.run.commit import CUT_TEXTS, PARTS_PER_FOLDER, RECEIPTS, REJECTS
 from fastscore.run.manifest import MANIFEST_NAME
 from fastscore.run.places import Address, Place
 from fastscore.suites.base import Suite, headline_metrics
@@ -224,11 +222,6 @@ SCHEMA = {
 
 HEADERS = ("run", "suite", "rows", "age", "headline metrics", "options")
 _UNITS = ((86_400, "days"), (3_600, "hours"), (60, "minutes"), (1, "seconds"))
-_STYLE = (
-    ":root{color-scheme:light dark}body{font:16px/1.5 system-ui,sans-serif;margin:2rem auto;"
-    "max-width:70rem;padding:0 1rem}div{overflow-x:auto}table{border-collapse:collapse}"
-    "th,td{padding:.3rem .8rem;border-bottom:1px solid #8886;text-align:left;vertical-align:top}"
-)
 
 
 def list_runs(folder: Place) -> pl.DataFrame:
@@ -322,31 +315,3 @@ def age_text(seconds: float) -> str:
     """Write an age in its largest unit."""
     size, name = next((unit for unit in _UNITS if seconds >= 2 * unit[0]), _UNITS[-1])
     return f"{max(0, int(seconds / size))} {name}"
-
-
-def write_index(runs: pl.DataFrame, folder: Place, page: Path) -> Path:
-    """Write a page that lists runs, and beside it a report of each run that can be read."""
-    from fastscore.results.report.write import write_report
-
-    reports = page.with_name(f"{page.stem}-reports")
-    check_output(page, "a page of runs", begins=PAGE_MARK)
-    check_output(reports, "reports of runs", ("*.html",))
-    reports.mkdir(parents=True, exist_ok=True)
-    rows = []
-    for number, row in enumerate(runs.iter_rows(named=True)):
-        first, *others = (html.escape(cell) for cell in _cells(row, folder))
-        if row["problem"] is None:
-            report = reports / f"{number:03}-{Path(row['run']).name}.html"
-            write_report([row["run"]], report)
-            first = f'<a href="{html.escape(f"{reports.name}/{report.name}")}">{first}</a>'
-        rows.append("".join(f"<td>{cell}</td>" for cell in (first, *others)))
-    head = "".join(f"<th>{html.escape(header)}</th>" for header in HEADERS)
-    body = "".join(f"<tr>{row}</tr>" for row in rows)
-    text = (
-        f'<!doctype html><html lang="en"><meta charset="utf-8">{PAGE_MARK}<title>Runs</title>'
-        f'<meta name="viewport" content="width=device-width"><style>{_STYLE}</style>'
-        f"<h1>Runs</h1><div><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
-        "</html>\n"
-    )
-    commit_bytes(page, text.encode())
-    return page

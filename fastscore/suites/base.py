@@ -16,7 +16,7 @@ from fastscore.errors import UsageError, did_you_mean
 from fastscore.suites.declarations import Design, Metric, NullReason, Source, Table
 
 if TYPE_CHECKING:
-    from fastscore.suites.showing import DialogueView, Section
+    from fastscore.suites.showing import DialogueView, Drawing, Section
     from fastscore.vectors.view import VectorView
 
 
@@ -142,23 +142,31 @@ class AnalysisContents:
 
     Parameters
     ----------
-    page
-        One self-contained HTML page.
+    title
+        What the page is about.
+    facts
+        What was analysed, and how its numbers are to be read: paragraphs.
+    findings
+        What came out, a sentence each.
+    sections
+        The parts of the page, with the figures that there was something to draw for.
     tables
         Frames by name.
-    figures
-        SVG drawings by name; those that there was something to draw for.
     notes
         What is missing and why, a sentence each.
-    captions
-        The title of each figure, and what it shows.
     """
 
-    page: str
+    title: str
+    facts: tuple[str, ...]
+    findings: tuple[str, ...]
+    sections: tuple["Section", ...]
     tables: Mapping[str, pl.DataFrame]
-    figures: Mapping[str, str]
     notes: tuple[str, ...]
-    captions: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+
+    @property
+    def drawings(self) -> tuple["Drawing", ...]:
+        """The figures of all sections."""
+        return tuple(drawing for section in self.sections for drawing in section.drawings)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -135,10 +135,13 @@ class Listing:
         Its heading.
     frame
         Its rows; columns named as they are to be read.
+    written
+        Columns of texts that begin with a number: they are aligned and sorted as numbers.
     """
 
     title: str
     frame: pl.DataFrame
+    written: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -282,8 +285,9 @@ class Chart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drawing:
-    """A finished SVG drawing with its title and what it shows."""
+    """A finished SVG drawing with the name of its file, its title and what it shows."""
 
+    name: str
     title: str
     caption: str
     svg: str
@@ -291,7 +295,7 @@ class Drawing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
-    """A part of a report that only one suite has."""
+    """A part of a report that only one suite has, or of a suite's analysis."""
 
     title: str
     text: str

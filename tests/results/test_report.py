@@ -5,6 +5,8 @@ import json
 import re
 import shutil
 from collections.abc import Mapping, Sequence
+from datetime import date
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -19,8 +21,16 @@ from fastscore.results.dialogues import Dialogues
 from fastscore.results.findings import list_findings
 from fastscore.results.headlines import read_headlines
 from fastscore.results.report.metrics import Charts, shortened
-from fastscore.results.report.write import LONGEST_TEXT, _common_start, marked, write_report
+from fastscore.results.report.write import (
+    LONGEST_TEXT,
+    _common_start,
+    marked,
+    readable,
+    write_index,
+    write_report,
+)
 from fastscore.results.runs import Run
+from fastscore.results.show import list_runs
 from fastscore.suites.showing import Mark
 from tests.results.conftest import SUITES
 from tests.results.pages import BREAKING_OUT, Page
@@ -47,8 +57,10 @@ def test_the_page_stands_alone_and_says_what_was_found(
     ids = [attributes["id"] for _, attributes in page.elements if attributes.get("id")]
     assert len(ids) == len(set(ids))
     words = " ".join(page.words)
+    assert re.search(r"scored on \d{4}-\d\d-\d\d", words)
     for finding in list_findings(suite_runs[suite], read_headlines(suite_runs[suite])):
-        assert finding.text in words
+        # means are in the overview alone
+        assert (finding.text in words) == (finding.kind != "mean")
     for metric in set(suite_runs[suite].summary["metric"]) & {
         metric.id for metric in fastscore_metrics(suite)
     }:
@@ -134,14 +146,107 @@ def texts_of(drawing: str) -> list[str]:
 def test_axes_count_in_whole_numbers_and_show_the_range_of_a_single_value() -> None:
     counts = texts_of(Charts().histogram([0.0, 1.0, 2.0], [("run", [1, 2])], "values"))
     assert counts[-4:] == ["0", "1", "2", "values"]
-    rows = [("a", 0.0, 0.0, 0.0), ("b", 0.0, None, None)]
+    rows = [("a", 0.0, 0.0, 0.0, 5), ("b", 0.0, None, None, 1_234)]
     ends = texts_of(Charts().intervals(rows, "means", beside=[0.0], minimum=0.0, maximum=1.0))
-    assert (ends[0], ends[-3]) == ("0.0", "1.0")
+    assert ends[0] == "0.0"
+    assert "1.0" in ends
+    assert [end.strip() for end in ends if "n " in end] == ["n 5", "n 1,234"]
 
 
 def test_a_long_name_keeps_its_beginning_and_its_end() -> None:
     assert shortened("dialogue", 8) == "dialogue"
     assert shortened("dialogue_of_guest_17", 9) == "dial…t_17"
+
+
+def test_values_at_the_ends_of_an_axis_are_not_at_its_edge() -> None:
+    drawn = str(Charts().histogram([0.0, 0.5, 1.0], [("run", [1, 2])], "values"))
+    bars = [float(x) for x in re.findall(r'<path d="M([\d.]+) [\d.]+L', drawn)]
+    frame = re.search(r'<path d="M([\d.]+) [\d.]+V', drawn)
+    assert frame is None or float(frame[1]) < min(bars)
+
+
+def test_names_of_dialogues_are_read_as_they_were_given() -> None:
+    name = "00002/model=anthropic%2Fclaude-3-5-sonnet-20241022"
+    assert readable(name) == "00002 · model=anthropic/claude-3-5-sonnet-20241022"
+    assert len(readable("x" * 200)) == 72
+
+
+def test_a_title_names_systems_and_date(suite_runs: Mapping[str, Run], tmp_path: Path) -> None:
+    run = suite_runs["preference_shift"]
+    day = date.fromtimestamp((run.folder / "manifest.json").stat().st_mtime).isoformat()
+    page = write_report([run], tmp_path / "page.html").read_text(encoding="utf-8")
+    title = re.search("<title>(.*?)</title>", page)
+    assert title is not None
+    assert title[1] == f"model echoing, recorded, restating and 1 more: preference_shift, {day}"
+    assert f"<h1>{title[1].partition(':')[0]}</h1>" in page
+
+
+def test_a_run_beside_itself_is_said_to_be_itself(
+    suite_runs: Mapping[str, Run], tmp_path: Path
+) -> None:
+    run = suite_runs["score_dialogue"]
+    copy = tmp_path / "copy"
+    shutil.copytree(run.path, copy)
+    page = write_report([run, copy], tmp_path / "page.html").read_text()
+    said = f"copy has the same scores as {run.path.name}, so every difference is 0"
+    assert said in page
+    second = suite_runs["score_dialogue/second"]
+    page = write_report([run, second], tmp_path / "page.html").read_text()
+    assert "has the same scores" not in page
+
+
+def test_six_runs_are_one_chart_and_one_matrix(
+    suite_runs: Mapping[str, Run], tmp_path: Path
+) -> None:
+    run = suite_runs["score_dialogue"]
+    runs = [tmp_path / f"anthropic__claude-3-5-sonnet-2024102{n}" for n in range(6)]
+    for path in runs:
+        shutil.copytree(run.path, path)
+    text = write_report(runs, tmp_path / "page.html").read_text()
+    page = Page(text)
+    assert len(page.of("th")) > 0
+    matrix = text[text.index('id="table-runs"') : text.index("</table>", text.index("table-runs"))]
+    assert matrix.count("<tr>") == 1 + len(runs)
+    headlines = [metric for metric in run.suite.metrics if metric.headline]
+    assert matrix.count("<th ") == 1 + len(headlines) + len(runs)
+    chart = text[text.index('aria-label="Chart of the runs"') : text.index('id="table-runs"')]
+    assert chart.count("<svg") == 1
+    # a part of the contents for each section, not for each run
+    contents = text[text.index("<nav") : text.index("</nav>")]
+    assert contents.count("<a ") == 9
+    index = write_index(list_runs(tmp_path), tmp_path, tmp_path / "index.html").read_text()
+    assert index.count("<svg") == 1
+    assert index.count("<table") == 1
+    assert index.count("<tr>") == 1 + len(runs)
+
+
+def luminance(colour: str) -> float:
+    """Relative luminance of WCAG 2.2."""
+    digits = colour.removeprefix("#")
+    digits = "".join(2 * digit for digit in digits) if len(digits) == 3 else digits
+    parts = [int(digits[at : at + 2], 16) / 255 for at in (0, 2, 4)]
+    linear = [
+        part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts
+    ]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+@pytest.mark.parametrize("place", [0, 1, 2], ids=["light", "dark", "chosen dark"])
+def test_colours_of_the_pages_contrast(place: int) -> None:
+    style = (files("fastscore.results.report") / "templates" / "page.css").read_text()
+    schemes = re.findall(r"--paper:[^}]*", style)
+    assert len(schemes) == 3
+    colours = dict(re.findall(r"--([\w-]+):(#\w+)", schemes[place]))
+
+    def contrast(one: str, other: str) -> float:
+        lights = sorted((luminance(colours[one]), luminance(colours[other])))
+        return (lights[1] + 0.05) / (lights[0] + 0.05)
+
+    texts = [(ink, on) for ink in ("ink", "soft", "link") for on in ("paper", "wash")]
+    texts += [("good-ink", "good"), ("bad-ink", "bad"), ("c2", "paper"), ("c3", "paper")]
+    assert [pair for pair in texts if contrast(*pair) < 4.5] == []
+    lines = [(f"c{number}", "paper") for number in range(1, 7)]
+    assert [pair for pair in lines if contrast(*pair) < 3.0] == []
 
 
 def test_two_runs_stand_side_by_side(suite_runs: Mapping[str, Run], tmp_path: Path) -> None:

@@ -13,8 +13,9 @@ import pytest
 
 import fastscore
 from fastscore.results.analyse import analyse
-from fastscore.results.report.write import write_report
+from fastscore.results.report.write import write_index, write_report
 from fastscore.results.runs import Run
+from fastscore.results.show import list_runs
 from tests.conftest import NIGHTLY, often
 from tests.results.conftest import ATTACK, SECOND, SUITES
 from tests.results.pages import Page
@@ -72,18 +73,40 @@ def browser() -> Iterator[Any]:
 
 
 def show(
-    browser: Any, path: Path, anchor: str = "", *, width: int = 1_400, dark: bool = False
+    browser: Any,
+    path: Path,
+    anchor: str = "",
+    *,
+    width: int = 1_400,
+    dark: bool = False,
+    media: str = "",
 ) -> None:
     browser.execute_cdp_cmd(
         "Emulation.setDeviceMetricsOverride",
         {"width": width, "height": 1_000, "deviceScaleFactor": 1, "mobile": False},
     )
     scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
-    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [scheme]})
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": media, "features": [scheme]})
     browser.get("about:blank")
     for kind in ("browser", "performance"):
         browser.get_log(kind)
     browser.get(f"{path.as_uri()}{anchor}")
+
+
+def violations(browser: Any) -> str:
+    """Return what axe finds of accessibility in the first elements of each kind, as JSON."""
+    browser.execute_script(LEAVE_OUT_ELEMENTS_ALIKE, ALIKE)
+    axe = (files("axe_core_python") / "axe.min.js").read_text(encoding="utf-8")
+    found = browser.execute_cdp_cmd(
+        "Runtime.evaluate",
+        {
+            "expression": f"{axe}; axe.run(document, {{resultTypes: ['violations']}})"
+            ".then(r => JSON.stringify(r.violations.map(v => [v.id, v.nodes.length,"
+            " v.nodes[0].html, v.nodes[0].failureSummary])))",
+            "awaitPromise": True,
+        },
+    )
+    return str(found["result"].get("value", found))
 
 
 def requests(browser: Any) -> list[str]:
@@ -113,18 +136,7 @@ def test_the_page_fits_and_has_no_accessibility_violation(
         "document.querySelectorAll('details').forEach(function (d, k) { d.open = k % 7 === 0 })"
     )
     assert browser.execute_script("return document.documentElement.scrollWidth") <= width
-    browser.execute_script(LEAVE_OUT_ELEMENTS_ALIKE, ALIKE)
-    axe = (files("axe_core_python") / "axe.min.js").read_text(encoding="utf-8")
-    found = browser.execute_cdp_cmd(
-        "Runtime.evaluate",
-        {
-            "expression": f"{axe}; axe.run(document, {{resultTypes: ['violations']}})"
-            ".then(r => JSON.stringify(r.violations.map(v => [v.id, v.nodes.length,"
-            " v.nodes[0].html, v.nodes[0].failureSummary])))",
-            "awaitPromise": True,
-        },
-    )
-    assert found["result"].get("value") == "[]", found["result"]
+    assert violations(browser) == "[]"
 
 
 def test_tables_are_sorted_and_searched_by_keyboard(
@@ -223,6 +235,31 @@ def test_hostile_logs_of_every_suite_do_nothing_beside_another_run(
     assert browser.get_log("browser") == []
     assert requests(browser) == [path.as_uri()]
     assert browser.execute_script("return document.documentElement.scrollWidth") <= WIDTHS[0]
+
+
+@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize("width", [390, 800, 1_400])
+def test_pages_of_six_runs_fit_every_width(
+    width: int, dark: bool, six: tuple[Path, Path], browser: Any
+) -> None:
+    for page in six:
+        show(browser, page, width=width, dark=dark)
+        assert browser.get_log("browser") == []
+        assert browser.execute_script("return document.documentElement.scrollWidth") <= width
+        assert violations(browser) == "[]"
+
+
+@pytest.fixture(scope="module")
+def six(
+    suite_runs: Mapping[str, Run], tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Path, Path]:
+    """Return a report of six runs with long names, and the page that lists them."""
+    folder = tmp_path_factory.mktemp("six")
+    runs = [folder / f"anthropic__claude-3-5-sonnet-2024102{number}" for number in range(6)]
+    for path in runs:
+        shutil.copytree(suite_runs["score_dialogue"].path, path)
+    found = list_runs(folder)
+    return write_report(runs, folder / "page.html"), write_index(found, folder, folder / "all.html")
 
 
 def test_hostile_models_do_nothing_on_the_page_of_an_analysis(browser: Any, tmp_path: Path) -> None:

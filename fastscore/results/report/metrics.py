@@ -45,6 +45,7 @@ from fastscore.suites.showing import Chart, Listing, Series
 from fastscore.suites.summary import ALL, overall_rows
 from fastscore.suites.sums import defined_value
 from fastscore.svg import drawing_settings, svg_of, with_new_letters, with_own_ids
+from fastscore.terminal import wrapped
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -61,7 +62,8 @@ def listing_of(listing: Listing) -> Values:
     return {
         "title": listing.title,
         "columns": [
-            {"name": name, "right": dtype.is_numeric()} for name, dtype in frame.schema.items()
+            {"name": name, "right": dtype.is_numeric() or name in listing.written}
+            for name, dtype in frame.schema.items()
         ],
         "rows": [[cell_of(value) for value in row] for row in frame.iter_rows()],
         "more": listing.frame.height - frame.height,
@@ -149,34 +151,33 @@ class Charts:
             else:
                 for (name, heights), colour, line in zip(counts, COLOURS, LINES, strict=False):
                     shares = np.asarray(heights) / max(1, sum(heights))
-                    axis.stairs(shares, edges, color=colour, lw=1.6, ls=line, label=shortened(name))
+                    label = _label(f"{name} (n {sum(heights):,})")
+                    axis.stairs(shares, edges, color=colour, lw=1.6, ls=line, label=label)
                 axis.set_ylabel("share of values")
                 _add_legend(figure)
-            axis.set_xlim(edges[0], edges[-1])
+            axis.margins(x=0.02, y=0.08)
             axis.grid(axis="x", visible=False)
             return self._drawn(figure, title)
 
     def intervals(
         self,
-        rows: Sequence[tuple[str, float, float | None, float | None]],
+        rows: Sequence[tuple[str, float, float | None, float | None, int]],
         title: str,
         *,
         beside: Sequence[float | None],
         minimum: float | None,
         maximum: float | None,
     ) -> Markup:
-        """Draw means of groups with their intervals, one a line.
+        """Draw means of groups with their intervals and numbers of values, one a line.
 
         The axis reaches all values `beside` each other, these included. If they are all one value,
         it is the range from `minimum` to `maximum`.
         """
-        with _figure(0.55 + 0.24 * len(rows)) as figure:
+        names = [_label(name) for name, *_ in rows]
+        with _figure(0.55 + _height(names)) as figure:
             axis = figure.add_subplot()
-            for place, (_, mean, low, high) in enumerate(rows):
-                if low is not None and high is not None:
-                    axis.plot([low, high], [place, place], color=COLOURS[0], lw=1.6)
-                axis.plot([mean], [place], "o", color=COLOURS[0])
-            axis.set_yticks(range(len(rows)), [shortened(name) for name, *_ in rows])
+            _draw_means(axis, [row[1:] for row in rows])
+            axis.set_yticks(range(len(rows)), names)
             axis.set_ylim(len(rows) - 0.5, -0.5)
             ends = [end for end in beside if end is not None]
             low, high = min(ends), max(ends)
@@ -188,6 +189,30 @@ class Charts:
             axis.set_xlim(low - margin, high + margin)
             axis.grid(axis="y", visible=False)
             return self._drawn(figure, title)
+
+    def runs(
+        self,
+        names: Sequence[str],
+        panels: Sequence[
+            tuple[str, Sequence[tuple[float | None, float | None, float | None, int]]]
+        ],
+    ) -> Markup:
+        """Draw metrics side by side: the mean, interval and n of every run, one a line."""
+        columns = min(3, len(panels))
+        lines = -(-len(panels) // columns)
+        labels = [_label(name) for name in names]
+        with _figure(lines * (0.6 + _height(labels)), WIDTH * 2) as figure:
+            axes = figure.subplots(lines, columns, sharey=True, squeeze=False).ravel()
+            for axis, (title, rows) in zip(axes, panels, strict=False):
+                _draw_means(axis, rows)
+                axis.set_title(_label(title, 40))
+                axis.margins(x=0.08)
+                axis.grid(axis="y", visible=False)
+            axes[0].set_yticks(range(len(names)), labels)
+            axes[0].set_ylim(len(names) - 0.5, -0.5)
+            for axis in axes[len(panels) :]:
+                axis.set_visible(False)
+            return self._drawn(figure, f"Means of {len(panels)} metrics by run")
 
     def chart(self, chart: Chart) -> Markup:
         """Draw a chart that a suite describes."""
@@ -225,18 +250,41 @@ class Charts:
 
 
 @contextmanager
-def _figure(height: float) -> Iterator["Figure"]:
+def _figure(height: float, width: float = WIDTH) -> Iterator["Figure"]:
     with explained("A report with charts"):
         from matplotlib.figure import Figure
     with drawing_settings(_SETTINGS):
-        yield Figure(figsize=(WIDTH, height), layout="constrained")
+        yield Figure(figsize=(width, height), layout="constrained")
+
+
+def _label(name: str, width: int = 24) -> str:
+    """Write a name in two lines at most."""
+    return wrapped(shortened(name, 2 * width - 6), width)
+
+
+def _height(labels: Sequence[str]) -> float:
+    """Return the inches that labels take one below the other."""
+    return sum(0.24 if "\n" not in label else 0.36 for label in labels)
+
+
+def _draw_means(
+    axis: Any, rows: Sequence[tuple[float | None, float | None, float | None, int]]
+) -> None:
+    """Draw a mean with its interval a line, and beside the axis how many values it is of."""
+    for place, (mean, low, high, n) in enumerate(rows):
+        if low is not None and high is not None:
+            axis.plot([low, high], [place, place], color=COLOURS[0], lw=1.6)
+        if mean is not None:
+            axis.plot([mean], [place], "o", color=COLOURS[0])
+        beside = {"xycoords": ("axes fraction", "data"), "va": "center", "fontsize": 8.5}
+        axis.annotate(f" n {n:,}", (1.0, place), **beside)
 
 
 def _draw_series(axis: Any, series: Series, place: int, *, bars: bool, flat: bool) -> None:
     frame, colour = series.frame, COLOURS[place]
     x, y = frame["x"].to_list(), frame["y"].to_list()
     if bars and flat:
-        axis.barh([shortened(str(name)) for name in x], y, color=colour, height=0.7)
+        axis.barh([_label(str(name)) for name in x], y, color=colour, height=0.7)
     elif bars:
         axis.bar(x, y, color=colour, width=0.8)
     else:
@@ -249,6 +297,7 @@ def _draw_series(axis: Any, series: Series, place: int, *, bars: bool, flat: boo
 def _add_legend(figure: "Figure") -> None:
     """Name the series above the drawing, where the legend hides no value."""
     figure.legend(loc="outside upper left", ncols=2)
+    figure.set_figheight(figure.get_figheight() + 0.2)
 
 
 def shortened(name: str, length: int = 28, prefix: str = "") -> str:
@@ -354,6 +403,7 @@ def _metric(
             _difference(metric, name, comparison) for name, comparison in comparisons.items()
         ],
         "histogram": _histogram(metric, binned, charts),
+        "histogram_n": sum(binned[shown[0].name].get(metric.id, ([], []))[1]),
         "groups": [] if metric.is_secondary else _groups(metric, shown, charts),
     }
 
@@ -389,10 +439,11 @@ def _part(
     return {
         "where": where,
         "mean": estimate.value,
+        "ends": (estimate.value, estimate.low, estimate.high),
         "text": estimate_text(estimate),
         "reading": reading_of(estimate.value, estimate.low, estimate.high, bands),
         "baselines": baseline_text(baselines),
-        "n": None if part is None else int(part.units["n"].sum()),
+        "n": shown.whole[metric.id]["n"] if part is None else int(part.units["n"].sum()),
     }
 
 
@@ -442,7 +493,10 @@ def _groups(metric: Metric, shown: Sequence[Shown], charts: Charts) -> list[Valu
                     ],
                     "more": rows.height - len(first),
                     "chart": charts.intervals(
-                        [(str(row["value"]), *(row[end] for end in reach)) for row in first],
+                        [
+                            (str(row["value"]), *(row[end] for end in (*reach, "n")))
+                            for row in first
+                        ],
                         f"Mean of {name} with 95 % intervals",
                         beside=[value for other in beside for end in reach for value in other[end]],
                         minimum=metric.minimum,

@@ -2,20 +2,23 @@
 
 import base64
 import hashlib
+import os
 import re
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
+from datetime import date
 from itertools import takewhile
 from os import PathLike
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote, unquote
 
 import polars as pl
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 from markupsafe import Markup, escape
 
-from fastscore.errors import FastscoreError, InputError, UsageError
+from fastscore.errors import FastscoreError, InputError, UsageError, listed
 from fastscore.logs.score_input import LogsWarning
 from fastscore.paths import PAGE_MARK, check_output
 from fastscore.results.compare import (
@@ -30,7 +33,7 @@ from fastscore.results.differences import Inference
 from fastscore.results.findings import list_findings
 from fastscore.results.groups import label_columns
 from fastscore.results.headlines import Headlines, read_headlines
-from fastscore.results.metric_text import counted
+from fastscore.results.metric_text import counted, interval_text
 from fastscore.results.report.metrics import (
     Charts,
     Shown,
@@ -41,15 +44,19 @@ from fastscore.results.report.metrics import (
     shortened,
     value_text,
 )
-from fastscore.results.runs import Run, as_runs, common_suite
+from fastscore.results.runs import Run, as_runs, common_suite, open_run
+from fastscore.results.summary_table import ARROWS
 from fastscore.run.commit import commit_bytes
-from fastscore.suites.base import CommittedRun, Dialogue, Suite
+from fastscore.run.manifest import MANIFEST_NAME
+from fastscore.run.places import Place
+from fastscore.suites.base import CommittedRun, Dialogue, Suite, headline_metrics
 from fastscore.suites.declarations import LABEL_TABLE, NULL_REASONS, Metric
-from fastscore.suites.showing import Mark, marked_parts
+from fastscore.suites.showing import Mark, Section, marked_parts
 from fastscore.suites.summary import ALL, overall_rows
 from fastscore.version import __version__
 
 REJECTS_SHOWN = 200
+SYSTEMS_NAMED = 3
 
 
 def make_content(
@@ -59,7 +66,7 @@ def make_content(
     texts: bool = True,
 ) -> Values:
     """Gather everything that the page of one run or several shows."""
-    suite = common_suite(runs)
+    suite, run = common_suite(runs), runs[0]
     for run in runs[1:]:
         if run.manifest.suite != suite.name:
             raise UsageError(
@@ -74,16 +81,31 @@ def make_content(
     ]
     charts = Charts()
     comparisons, notes = _comparisons(shown, design)
+    metrics = metrics_of(suite, shown, comparisons, charts)
+    sections = _sections(suite, shown, charts)
+    contents = [(f"section-{n}", section["title"]) for n, section in enumerate(sections, start=1)]
+    several = len(shown) > 1
+    heading = (
+        listed([one.name for one in shown], SYSTEMS_NAMED)
+        if several
+        else systems_of(run, headlines[0])
+    )
     return {
+        "title": f"{heading}: {suite.name}, {date_of(runs[0])}",
+        "heading": heading,
+        "contents": [
+            *(_CONTENTS[:1] + [("runs", "Runs")] * several + _CONTENTS[1:3]),
+            *contents,
+            *_CONTENTS[3:],
+        ],
         "suite": suite,
         "runs": [_about(one) for one in shown],
         "findings": _findings(shown, comparisons, design),
         "unit": headlines[0].unit,
         "notes": notes,
-        "metrics": metrics_of(suite, shown, comparisons, charts),
-        "sections": [
-            section for one in shown for section in _sections(suite, one, charts, len(shown) > 1)
-        ],
+        "chart": _runs_chart(shown, metrics, charts) if several else None,
+        "metrics": metrics,
+        "sections": sections,
         "dialogues": {one.name: dialogues_of(suite, one, texts) for one in shown},
         "turns_shown": TURNS_SHOWN,
         "nulls": [_nulls(one) for one in shown],
@@ -92,12 +114,45 @@ def make_content(
     }
 
 
+_CONTENTS = [
+    (name.lower(), name)
+    for name in ("Findings", "Overview", "Metrics", "Dialogues", "Nulls", "Rejects", "About")
+]
+
+
+def systems_of(run: Run, headlines: Headlines) -> str:
+    """Name what a run compares: the values of its first label, or else the run."""
+    for label in headlines.labels[:1]:
+        values = run.scan(LABEL_TABLE).select(pl.col(label).unique().sort()).collect()[label]
+        names = values.drop_nulls().cast(pl.String).to_list()
+        return f"{label} {listed(names, SYSTEMS_NAMED)}" if names else run.path.name
+    return run.path.name
+
+
+def date_of(run: Run) -> str:
+    """Return the day on which a run was complete; of scores in memory today."""
+    file = run.folder / MANIFEST_NAME
+    day = date.fromtimestamp(file.stat().st_mtime) if run.scores is None and file.exists() else None
+    return (day or date.today()).isoformat()
+
+
+def _runs_chart(shown: Sequence[Shown], metrics: Sequence[Values], charts: Charts) -> Markup | None:
+    panels = []
+    for one in metrics:
+        sides = [side["parts"] for side in one["sides"]]
+        if one["metric"].headline and all(len(parts) == 1 for parts in sides):
+            rows = [(*parts[0]["ends"], parts[0]["n"]) for parts in sides]
+            panels.append((f"{one['metric'].name} {one['arrow']}", rows))
+    return charts.runs([one.name for one in shown], panels) if panels else None
+
+
 def _about(one: Shown) -> Values:
     manifest = one.run.manifest
     tables = [counted(about["rows"], name) for name, about in reversed(manifest.tables.items())]
     return {
         "name": one.name,
         "path": str(one.run.path),
+        "date": date_of(one.run),
         "signature": one.run.signature,
         "counts": ", ".join(tables),
         "inputs": manifest.inputs[:REJECTS_SHOWN],
@@ -113,7 +168,7 @@ def _comparisons(
     """Compare every further run with the first, all of them as one family of tests."""
     if len(shown) == 1:
         return {}, []
-    first, others, notes = shown[0], list(shown[1:]), []
+    first, others, notes = shown[0], list(shown[1:]), list[str]()
     how = Inference.of(
         first.run.suite.design,
         pair_by=design.get("pair_by"),
@@ -161,42 +216,74 @@ def _compared(comparison: Comparison) -> str:
 def _findings(
     shown: Sequence[Shown], comparisons: Mapping[str, Comparison], design: Mapping[str, Any]
 ) -> list[Values]:
+    """List what was found except means, which are in the overview; once what holds for all."""
     found = [
-        {"kind": "compared", "text": _compared(comparison), "metric": "", "run": ""}
-        for comparison in comparisons.values()
+        {"kind": "compared", "text": text, "metric": "", "run": ""}
+        for text in (*_repeated(shown), *map(_compared, comparisons.values()))
     ]
-    for one in shown:
-        name = one.name if len(shown) > 1 else ""
-        findings = list_findings(one.run, one.headlines, design)
-        found += [asdict(finding) | {"run": name} for finding in findings]
+    by_run = [
+        [asdict(one) for one in list_findings(each.run, each.headlines, design)] for each in shown
+    ]
+    for each, findings in zip(shown, by_run, strict=True):
+        for finding in findings:
+            is_shared = all(finding in others for others in by_run)
+            if finding["kind"] != "mean" and not (is_shared and each is not shown[0]):
+                found.append(finding | {"run": "" if is_shared else each.name})
     return found
 
 
-def _sections(suite: Suite, one: Shown, charts: Charts, several: bool) -> list[Values]:
+def _repeated(shown: Sequence[Shown]) -> list[str]:
+    """Say which runs have the very scores of the first one."""
+    first, *others = shown
+    return [
+        f"{one.name} has the same scores as {first.name}, so every difference is 0: a run is "
+        "compared with itself."
+        for one in others
+        if has_same_scores(first.run, one.run)
+    ]
+
+
+def has_same_scores(run: Run, other: Run) -> bool:
+    """Return whether two runs are one, or a copy of it."""
+    if run.scores is not None or other.scores is not None:
+        return run.scores is other.scores
+    hashes = run.manifest.parts_hash, other.manifest.parts_hash
+    return run.path == other.path or (hashes[0] == hashes[1] != "")
+
+
+def _sections(suite: Suite, shown: Sequence[Shown], charts: Charts) -> list[Values]:
+    """Return the suite's own sections by title, with a part for each run."""
     if suite.sections is None:
         return []
-    options = Dialogues(one.run).options
-    seen = CommittedRun(name=one.name, signature=one.run.signature, tables=one.run.lazy_tables)
-    return [
-        {
-            "title": f"{section.title}: {one.name}" if several else section.title,
-            "text": section.text,
-            "charts": [
-                {"title": chart.title, "svg": charts.chart(chart), "paper": False}
-                for chart in section.charts
-            ]
-            + [
-                {
-                    "title": f"{drawing.title}. {drawing.caption}",
-                    "svg": charts.placed(drawing.svg, drawing.title),
-                    "paper": True,
-                }
-                for drawing in section.drawings
-            ],
-            "listings": section.listings,
-        }
-        for section in suite.sections(seen, options)
+    found: dict[str, Values] = {}
+    for one in shown:
+        options = Dialogues(one.run).options
+        seen = CommittedRun(name=one.name, signature=one.run.signature, tables=one.run.lazy_tables)
+        for section in suite.sections(seen, options):
+            part = section_values(section, charts)
+            if len(shown) > 1:
+                part["title"] += f" of {one.name}"
+            titled = found.setdefault(section.title, {"title": section.title, "parts": []})
+            titled["parts"].append(part | {"run": one.name})
+    return list(found.values())
+
+
+def section_values(section: Section, charts: Charts) -> Values:
+    """Draw the charts of a section for a page."""
+    drawn = [
+        {"title": chart.title, "svg": charts.chart(chart), "paper": False}
+        for chart in section.charts
     ]
+    drawn += [
+        {
+            "title": f"{drawing.title}. {drawing.caption}",
+            "svg": charts.placed(drawing.svg, drawing.title),
+            "paper": True,
+        }
+        for drawing in section.drawings
+    ]
+    listings = section.listings
+    return {"title": section.title, "text": section.text, "charts": drawn, "listings": listings}
 
 
 def _nulls(one: Shown) -> Values:
@@ -240,17 +327,88 @@ def write_report(
     check_output(path, "a report", begins=PAGE_MARK)
     read = headlines or [read_headlines(run, cluster=cluster) for run in opened]
     design = {"pair_by": pair_by, "unpaired": unpaired, "cluster": cluster}
-    commit_bytes(path, render(opened, read, design, texts).encode())
+    content = make_content(opened, read, design, texts)
+    commit_bytes(path, render_page("report.html", content).encode())
     return path
 
 
-def render(
-    runs: Sequence[Run],
-    headlines: Sequence[Headlines],
-    design: Mapping[str, Any],
-    texts: bool = True,
-) -> str:
-    """Return the page's HTML."""
+def write_index(runs: pl.DataFrame, folder: Place, page: Path) -> Path:
+    """Write a page about the runs that `list_runs` found, and beside it a report of each."""
+    reports = page.with_name(f"{page.stem}-reports")
+    check_output(page, "a page of runs", begins=PAGE_MARK)
+    check_output(reports, "reports of runs", ("*.html",))
+    reports.mkdir(parents=True, exist_ok=True)
+    numbered = runs.with_row_index("number").with_columns(pl.col("suite").fill_null("Not readable"))
+    charts = Charts()
+    suites = [
+        _indexed(rows, folder, reports, charts)
+        for rows in numbered.partition_by("suite", maintain_order=True)
+    ]
+    content = {
+        "title": f"Runs in {folder}",
+        "folder": str(folder),
+        "n": runs.height,
+        "date": runs["finished"].dt.date().max(),
+        "contents": [(f"suite-{n}", one["name"]) for n, one in enumerate(suites, start=1)],
+        "suites": suites,
+    }
+    commit_bytes(page, render_page("runs.html", content).encode())
+    return page
+
+
+def _indexed(runs: pl.DataFrame, folder: Place, reports: Path, charts: Charts) -> Values:
+    """Write a report of each run of a suite that can be read; show them in a chart and a matrix."""
+    opened = [
+        None if problem else open_run(run) for run, problem in runs.select("run", "problem").rows()
+    ]
+    summaries = [{} if run is None else overall_rows(run.summary) for run in opened]
+    measured = {id for whole in summaries for id, row in whole.items() if row["mean"] is not None}
+    readable_runs = [run for run in opened if run is not None]
+    declared = common_suite(readable_runs).metrics if readable_runs else ()
+    metrics = [one for one in headline_metrics(declared) if one.id in measured]
+    empty = {"mean": None, "ci_low": None, "ci_high": None, "n": 0}
+    cells = [[whole.get(one.id, empty) for one in metrics] for whole in summaries]
+    names = [os.path.relpath(run, str(folder)) for run in runs["run"]]
+    rows = []
+    for about, name, run, of_run in zip(
+        runs.iter_rows(named=True), names, opened, cells, strict=True
+    ):
+        report = reports / f"{about['number']:03}-{Path(about['run']).name}.html"
+        if run is not None:
+            write_report([run], report)
+        rows.append(
+            {
+                "name": name,
+                "report": quote(f"{reports.name}/{report.name}") if run is not None else "",
+                "n": about["rows"],
+                "cells": [
+                    {
+                        "mean": one["mean"],
+                        "text": interval_text(one["mean"], one["ci_low"], one["ci_high"], 3),
+                    }
+                    for one in of_run
+                ],
+                "finished": about["finished"].isoformat(timespec="minutes"),
+                "options": about["problem"] or about["options"],
+            }
+        )
+    panels = [
+        (
+            f"{one.name} {ARROWS[one.better].strip()}",
+            [(row["mean"], row["ci_low"], row["ci_high"], row["n"]) for row in column],
+        )
+        for one, column in zip(metrics, zip(*cells, strict=True), strict=True)
+    ]
+    shown = [
+        {"name": one.name, "arrow": ARROWS[one.better].strip(), "better": one.better}
+        for one in metrics
+    ]
+    chart = charts.runs(names, panels) if len(names) > 1 and panels else None
+    return {"name": runs["suite"][0], "metrics": shown, "rows": rows, "chart": chart}
+
+
+def render_page(template: str, content: Mapping[str, Any]) -> str:
+    """Return a page's HTML; it has a ``title`` and ``contents``, pairs of an anchor and a name."""
     environment = Environment(
         loader=PackageLoader(_PACKAGE, "templates"),
         autoescape=select_autoescape(default=True, default_for_string=True),
@@ -259,7 +417,8 @@ def render(
         lstrip_blocks=True,
     )
     environment.filters |= {
-        "shortened": shortened,
+        "readable": readable,
+        "in_lines": lambda text: text.replace(" [", "\n["),
         "cell": cell_of,
         "number": value_text,
         "listing": listing_of,
@@ -267,11 +426,11 @@ def render(
     }
     style, script = (
         environment.loader.get_source(environment, name)[0]  # type: ignore[union-attr]
-        for name in ("report.css", "report.js")
+        for name in ("page.css", "page.js")
     )
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    return environment.get_template("report.html").render(
-        **make_content(runs, headlines, design, texts),
+    return environment.get_template(template).render(
+        **content,
         style=Markup(style),
         script=Markup(script),
         script_hash=f"sha256-{digest}",
@@ -279,6 +438,12 @@ def render(
     )
 
 
+def readable(name: str, prefix: str = "") -> str:
+    """Write a dialogue's name for people: without its escapes, and cut only if it is very long."""
+    return shortened(" · ".join(map(unquote, name.split("/"))), LONGEST_NAME, unquote(prefix))
+
+
+LONGEST_NAME = 72
 LONGEST_TEXT = 4_000
 
 

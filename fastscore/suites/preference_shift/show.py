@@ -16,7 +16,7 @@ from fastscore.suites.preference_shift.metrics.turns import mark_concepts
 from fastscore.suites.preference_shift.options import PreferenceShift
 from fastscore.suites.preference_shift.recovery import name_answers
 from fastscore.suites.preference_shift.score import score_with_counts
-from fastscore.suites.showing import DialogueView, Drawing, Listing, Section, Turn, spoken
+from fastscore.suites.showing import DialogueView, Listing, Section, Turn, spoken
 
 if TYPE_CHECKING:
     from fastscore.vectors.view import VectorView
@@ -75,22 +75,12 @@ def report_sections(run: CommittedRun, options: PreferenceShift) -> list[Section
         from fastscore.suites.preference_shift.analysis import analyse_run  # late: it draws figures
 
     found = analyse_run(run, None, options, AnalysisSettings())
-    kept = ("components", "construct_validity", "ablations")
-    listings = tuple(
-        Listing(title=name.replace("_", " "), frame=found.tables[name])
-        for name in kept
-        if name in found.tables and found.tables[name].height
-    )
-    drawings = tuple(
-        Drawing(title=found.captions[name][0], caption=found.captions[name][1], svg=svg)
-        for name, svg in found.figures.items()
-    )
     return [
         Section(
             title="Analysis of shifts",
             text=" ".join([_ABBREVIATIONS, *found.notes]),
-            drawings=drawings,
-            listings=listings,
+            drawings=found.drawings,
+            listings=tuple(listing for section in found.sections for listing in section.listings),
         )
     ]
 

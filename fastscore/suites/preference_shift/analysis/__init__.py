@@ -1,4 +1,4 @@
-"""The analysis of a run of preference_shift: ablations, sensitivity, validity, figures, one page.
+"""The analysis of a run of preference_shift: findings, ablations, sensitivity, validity, figures.
 
 Everything is computed from the committed tables; nothing is scored again. The same run and judge's
 file give the same files, byte for byte.
@@ -6,7 +6,6 @@ file give the same files, byte for byte.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
 from typing import Any
 
 import polars as pl
@@ -14,7 +13,7 @@ import polars as pl
 from fastscore.suites.base import AnalysisContents, AnalysisSettings, CommittedRun
 from fastscore.suites.judged import collect_judged, describe_rejects
 from fastscore.suites.preference_shift.analysis.figures import draw_figures
-from fastscore.suites.preference_shift.analysis.model_figures import MODELS_SHOWN, Drawn
+from fastscore.suites.preference_shift.analysis.model_figures import MODELS_SHOWN
 from fastscore.suites.preference_shift.analysis.scored import (
     ALL,
     SCORE_NAMES,
@@ -39,8 +38,7 @@ from fastscore.suites.preference_shift.analysis.validity import (
     untestable,
 )
 from fastscore.suites.preference_shift.options import PreferenceShift
-from fastscore.suites.showing import Row
-from fastscore.svg import with_new_letters
+from fastscore.suites.showing import Drawing, Listing, Row, Section
 
 Shown = tuple[str, str | Callable[[Row], str]]
 """A column's heading, and the name of the table's column or what to write of a row."""
@@ -175,9 +173,28 @@ Tables = Mapping[str, pl.DataFrame]
 """The tables of an analysis by the names of their files."""
 
 
-def sweep_table(table: pl.DataFrame) -> str:
-    """Write the recovery rate, a column a window."""
-    rates = table.filter(pl.col("test") == "run")
+def models_table(tables: Tables) -> list[Listing]:
+    """List the models, or all conversations, with the mean of each score in a column."""
+    components = tables["components"]
+    is_model = pl.col("group") == "model"
+    rows = components.filter(is_model if components.select(is_model.any()).item() else True)
+    records = rows.rows(named=True)
+    means = rows.with_columns(
+        pl.Series("text", map(_interval("mean", ""), records), pl.String).str.replace_all(
+            " ", "\n"
+        ),
+        pl.Series("model", map(_group, records), pl.String),
+        pl.col("score").replace_strict(SCORE_NAMES),
+        n=pl.col("n").max().over("value"),
+    )
+    wide = means.pivot("score", index=["model", "n"], values="text")
+    title = "Means of the scores, with 95 % confidence intervals"
+    return [Listing(title=title, frame=wide, written=tuple(wide.columns[2:]))]
+
+
+def sweep_table(tables: Tables) -> list[Listing]:
+    """List the recovery rate, a column a window."""
+    rates = tables["window_sweep"].filter(pl.col("test") == "run")
     windows = rates["window"].unique().sort()
     most = pl.col("n_shifts").max().over("group", "value")
     wide = rates.with_columns(most).pivot(
@@ -185,44 +202,41 @@ def sweep_table(table: pl.DataFrame) -> str:
     )
     shown: list[Shown] = [("group", _group), ("shifts at most", "n_shifts")]
     shown += [(f"W = {window}", f"{window}") for window in windows]
-    return _html("Recovery rate by window", shown, wide, words=1)
+    return [_listing("Recovery rate by window", shown, wide, words=1)]
 
 
-def construct_table(table: pl.DataFrame) -> str:
-    """Write the contrasts over all conversations."""
-    rows = table.filter(pl.col("group") == ALL)
-    caption = "Paired contrasts over all conversations" + _family(rows)
-    return _html(caption, _CONSTRUCT, rows, words=2)
+def construct_table(tables: Tables) -> list[Listing]:
+    """List the contrasts over all conversations."""
+    rows = tables["construct_validity"].filter(pl.col("group") == ALL)
+    title = "Paired contrasts over all conversations" + _family(rows)
+    return [_listing(title, _CONSTRUCT, rows, words=2)]
 
 
-def top_concepts_table(table: pl.DataFrame) -> str:
-    """Write the most frequent concepts of each kind over all conversations and fields."""
+def top_concepts_table(tables: Tables) -> list[Listing]:
+    """List the most frequent concepts of each kind over all conversations and fields."""
     rows = (
-        table.filter(pl.col("group") == ALL)
+        tables["top_concepts"]
+        .filter(pl.col("group") == ALL)
         .sort(pl.col("kind") == "hallucinated", -pl.col("n_turns"), "concept")
         .filter(pl.int_range(pl.len()).over("kind") < _TOP_SHOWN)
     )
-    return _html("Concepts that differ most often", _TOP_CONCEPTS, rows, words=2)
+    return [_listing("Concepts that differ most often", _TOP_CONCEPTS, rows, words=2)]
 
 
-def convergent_table(table: pl.DataFrame) -> str:
-    """Write the correlations over all conversations; nothing without a judge."""
-    rows = table.filter(pl.col("group") == ALL)
+def convergent_table(tables: Tables) -> list[Listing]:
+    """List the correlations over all conversations; nothing without a judge."""
+    rows = tables["convergent_validity"].filter(pl.col("group") == ALL)
     if rows.is_empty():
-        return ""
+        return []
     within = rows.filter(pl.col("level") == CONVERSATION).sort(
         "is_headline", descending=True, maintain_order=True
     )
     others = rows.filter(pl.col("level") != CONVERSATION, pl.col("score").is_in(HEADLINES))
-    found = _html(
-        "Rank correlations of conversations within models" + _family(within),
-        _CONVERGENT,
-        within,
-        words=2,
-    )
+    title = "Rank correlations of conversations within models" + _family(within)
+    found = [_listing(title, _CONVERGENT, within, words=2)]
     if others.height:
-        caption = "Rank correlations of the models\u2019 means, and of all conversations pooled"
-        found += _html(caption, _LEVELS, others, words=3)
+        title = "Rank correlations of the models\u2019 means, and of all conversations pooled"
+        found.append(_listing(title, _LEVELS, others, words=3))
     return found
 
 
@@ -232,126 +246,148 @@ def _family(rows: pl.DataFrame) -> str:
     return f"; Holm over a family of {size[0]}" if size.len() else ""
 
 
-def _html(caption: str, shown: Sequence[Shown], table: pl.DataFrame, *, words: int) -> str:
+def _listing(title: str, shown: Sequence[Shown], table: pl.DataFrame, *, words: int) -> Listing:
     """Write a table whose first columns are words, the others numbers."""
-    kinds = [' class="text"' if place < words else "" for place in range(len(shown))]
-    columns = [(kind, *each) for kind, each in zip(kinds, shown, strict=True)]
-    head = "".join(f'<th scope="col"{kind}>{escape(heading)}</th>' for kind, heading, _ in columns)
-    body = ""
-    for row in table.iter_rows(named=True):
-        cells = (
-            (kind, _cell(row[what]) if isinstance(what, str) else what(row))
-            for kind, _, what in columns
-        )
-        body += f"<tr>{''.join(f'<td{kind}>{escape(text)}</td>' for kind, text in cells)}</tr>"
-    return (
-        f'<div class="scroll" tabindex="0"><table><caption>{escape(caption)}</caption>'
-        f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
+    rows = table.rows(named=True)
+    frame = pl.DataFrame(
+        {
+            heading: [_cell(row[what]) if isinstance(what, str) else what(row) for row in rows]
+            for heading, what in shown
+        },
+        schema_overrides={heading: pl.String for heading, _ in shown},
     )
+    return Listing(title=title, frame=frame, written=tuple(frame.columns[words:]))
 
 
-_STYLE = """
-:root{color-scheme:light dark;--paper:#fff;--ink:#1b1f24;--soft:#57606a;--rule:#d8dee4;
---link:#0a58a8;
---mark:#b35900}
-@media (prefers-color-scheme:dark){:root{--paper:#14171b;--ink:#e4e8ec;--soft:#a3adb8;
---rule:#363d46;
---link:#79b8ff;--mark:#f0883e}
-figure svg{filter:invert(.92) hue-rotate(180deg);mix-blend-mode:lighten}}
-*{box-sizing:border-box}
-body{font:16px/1.55 system-ui,-apple-system,"Segoe UI",Roboto,"Noto Sans","DejaVu Sans",sans-serif;
-color:var(--ink);background:var(--paper);max-width:68rem;margin:2rem auto;padding:0 1.25rem}
-h1{font-size:1.9rem;line-height:1.2;margin:0 0 .5rem}
-h2{font-size:1.35rem;line-height:1.3;margin:3rem 0 .6rem;border-top:2px solid var(--ink);
-padding-top:.4rem}
-p{margin:.5rem 0;overflow-wrap:anywhere;max-width:46rem}a{color:var(--link)}
-code{font:.84em/1.45 ui-monospace,SFMono-Regular,Menlo,Consolas,"DejaVu Sans Mono",monospace;
-overflow-wrap:anywhere}
-nav{display:flex;flex-wrap:wrap;gap:.2rem 1.1rem;margin:1rem 0}
-figure{margin:1.2rem 0;break-inside:avoid}
-figure svg{display:block;width:100%;min-width:34rem;max-width:46rem;height:auto}
-figcaption,.note{font-size:.88rem;color:var(--soft);max-width:46rem}
-.note{border-left:4px solid var(--mark);padding-left:.7rem}
-.scroll{overflow-x:auto;
-background:linear-gradient(90deg,var(--paper) 40%,transparent) 0 0/2.5rem 100% no-repeat local,
-linear-gradient(270deg,var(--paper) 40%,transparent) 100% 0/2.5rem 100% no-repeat local,
-linear-gradient(90deg,var(--rule),transparent) 0 0/1rem 100% no-repeat scroll,
-linear-gradient(270deg,var(--rule),transparent) 100% 0/1rem 100% no-repeat scroll}
-table{border-collapse:collapse;font-size:.84rem;margin:.7rem 0;
-font-variant-numeric:tabular-nums}caption{text-align:left;font-weight:600;padding:.2rem 0}
-th,td{padding:.18rem .5rem;border-bottom:1px solid var(--rule);text-align:right;white-space:nowrap}
-th{border-bottom:2px solid var(--ink);vertical-align:bottom}
-th.text,td.text{text-align:left}
-:focus-visible{outline:3px solid var(--link);outline-offset:2px}
-@media print{:root{color-scheme:light}body{max-width:none;margin:0;font-size:10.5pt}
-nav{display:none}h2{break-after:avoid}tr{break-inside:avoid}.scroll{overflow:visible}
-figure svg{min-width:0}table{font-size:7pt}th,td{padding:.1rem .2rem}@page{margin:12mm}}
-"""
+_EXPECTED = {("at", "before"): -1, ("after", "at"): 1, ("within", "across"): 1}
+"""The sign of a headline contrast that controlled shifts should have."""
+
+
+def findings_of(tables: Tables) -> tuple[str, ...]:
+    """Say what the headline tests of the tables show, and which models lead."""
+    return (*_leading(tables), *_contrasts(tables), *_judged(tables))
+
+
+def _leading(tables: Tables) -> list[str]:
+    means = tables["components"].filter(pl.col("group") == "model").drop_nulls("mean")
+    found = []
+    for score in HEADLINES:
+        rows = means.filter(score=score).sort("mean", descending=True).rows(named=True)
+        if len(rows) > 1:
+            first, last = (
+                f"{row['value']} ({_interval('mean', '')(row)})" for row in (rows[0], rows[-1])
+            )
+            found.append(f"Mean {SCORE_NAMES[score]} is highest for {first}, lowest for {last}.")
+    grid = tables["weight_grid"].filter(pl.col("group") == "model").drop_nulls("tas")
+    is_highest = pl.col("tas") == pl.col("tas").max().over("w_cc", "w_cr")
+    n_leads = grid.filter(is_highest).group_by("value").len().sort("len", "value", descending=True)
+    if n_leads.height and grid["value"].n_unique() > 1:
+        choices = grid.select(pl.struct("w_cc", "w_cr").n_unique()).item()
+        leads = ", ".join(f"{model} at {n}" for model, n in n_leads.iter_rows())
+        found.append(f"Highest TAS at the {choices} choices of weights: {leads}.")
+    return found
+
+
+def _contrasts(tables: Tables) -> list[str]:
+    rows = tables["construct_validity"].filter(pl.col("group") == ALL, pl.col("is_headline"))
+    found = []
+    for row in rows.drop_nulls("difference").iter_rows(named=True):
+        sign = _EXPECTED[row["first"], row["second"]]
+        is_expected = sign * row["difference"] > 0
+        outcome = "as expected" if is_expected else "against what controlled shifts should show"
+        if not row["is_significant"]:
+            outcome = f"expected {'above' if sign > 0 else 'below'} 0, but not significant"
+        difference = _interval("difference", "difference_")(row)
+        found.append(
+            f"{_score(row)}, {_contrast(row)}: {difference}, {outcome} "
+            f"(p {_p('holm_p')(row)}, Holm over {row['family']})."
+        )
+    return found
+
+
+def _judged(tables: Tables) -> list[str]:
+    rows = tables["convergent_validity"].filter(
+        pl.col("group") == ALL, pl.col("level") == CONVERSATION, pl.col("is_headline")
+    )
+    return [
+        f"{_score(row)} and the judge's {row['judge']}: \u03c1 = {_interval('rho', 'rho_')(row)} "
+        f"within models over {row['n']:,} conversations (p {_p('rho_holm_p')(row)}, Holm)."
+        for row in rows.drop_nulls("rho").iter_rows(named=True)
+    ]
 
 
 @dataclass(frozen=True, slots=True)
 class PageSection:
-    """A part of the page: an id, a heading, what it answers, its figures and its table's HTML."""
+    """A part of the page: its heading, what it answers, its figures and its tables."""
 
-    name: str
     heading: str
     text: str
-    figures: Sequence[str]
-    table: Callable[[Tables], str] = lambda tables: ""
+    figures: Sequence[str] = ()
+    listings: Callable[[Tables], Sequence[Listing]] = lambda tables: ()
+
+    def filled(self, drawn: Mapping[str, Drawing], tables: Tables) -> Section:
+        """Fill in what there is to show, and say if a figure is missing."""
+        drawings = tuple(drawn[name] for name in self.figures if name in drawn)
+        missing = (
+            " Nothing to draw here: no conversation has what this figure needs (a shift, or a "
+            "judge's score)."
+        )
+        return Section(
+            title=self.heading,
+            text=self.text + missing * (len(drawings) < len(self.figures)),
+            drawings=drawings,
+            listings=tuple(self.listings(tables)),
+        )
 
 
 _SECTIONS = (
+    PageSection("Models by scores", "A column's heading sorts the models.", (), models_table),
     PageSection(
-        "parts",
         "Scores and their parts",
         "TAS and CAS with what they are made of, over conversations.",
         ("distributions", "radar"),
-        lambda tables: _html("Scores by group", _COMPONENTS, tables["components"], words=2),
+        lambda tables: [_listing("Scores by group", _COMPONENTS, tables["components"], words=2)],
     ),
     PageSection(
-        "turns",
         "Turn by turn",
         "How CC, CR and copying move in one dialogue, and on average around shifts.",
         ("timelines", "around_shifts"),
     ),
     PageSection(
-        "concepts",
         "Concepts that are missing or hallucinated",
         "Which concepts of the user the answers lack, and which they bring in unasked, by the "
         "number of turns. Each field's and each model's are in tables/top_concepts.csv.",
         (),
-        lambda tables: top_concepts_table(tables["top_concepts"]),
+        top_concepts_table,
     ),
     PageSection(
-        "recovery",
         "Recovery",
         "How soon the answers fit again after a shift. The window is varied over the scores of the "
         "turns; nothing is scored again.",
         ("recovery",),
-        lambda tables: sweep_table(tables["window_sweep"]),
+        sweep_table,
     ),
     PageSection(
-        "ablations",
         "Ablations",
         "Each score without some of its parts. Differences are paired by conversation. Tests are t "
         "tests with cluster-robust errors, those of the intervals.",
         ("ablations",),
-        lambda tables: _html(
-            "Variants of TAS and CAS" + _family(tables["ablations"]),
-            _ABLATIONS,
-            tables["ablations"],
-            words=2,
-        ),
+        lambda tables: [
+            _listing(
+                "Variants of TAS and CAS" + _family(tables["ablations"]),
+                _ABLATIONS,
+                tables["ablations"],
+                words=2,
+            )
+        ],
     ),
     PageSection(
-        "weights",
         "Weights",
         "Whether the order of models hangs on the choice of weights. The whole grid is in "
         "tables/weight_grid.csv.",
         ("weights",),
     ),
     PageSection(
-        "construct",
         "Construct validity",
         "Controlled shifts should show: CC drops at a shift and recovers, CR is higher within "
         "segments than across them. These three contrasts are tested together. The others are "
@@ -359,10 +395,9 @@ _SECTIONS = (
         "are t tests with cluster-robust errors. Each model's contrasts are in "
         "tables/construct_validity.csv.",
         ("construct",),
-        lambda tables: construct_table(tables["construct_validity"]),
+        construct_table,
     ),
     PageSection(
-        "convergent",
         "Convergent validity",
         "Whether the scores order conversations as the judge does. Conversations are ranked within "
         "their model, so differences between models add nothing. TAS and CAS with the judge's "
@@ -371,54 +406,9 @@ _SECTIONS = (
         "the t test of the jackknife interval. Each model's correlations are in "
         "tables/convergent_validity.csv.",
         ("judge",),
-        lambda tables: convergent_table(tables["convergent_validity"]),
+        convergent_table,
     ),
 )
-
-
-def make_page(
-    title: str, facts: Sequence[str], notes: Sequence[str], tables: Tables, figures: Sequence[Drawn]
-) -> str:
-    """Write the page."""
-    drawn = {figure.name: figure for figure in figures}
-    letters: set[str] = set()
-    links = "".join(f'<a href="#{s.name}">{escape(s.heading)}</a>' for s in _SECTIONS)
-    return "\n".join(
-        [
-            '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8">',
-            '<meta name="viewport" content="width=device-width,initial-scale=1">',
-            f"<title>{escape(title)}</title><style>{_STYLE}</style></head><body>",
-            f"<header><h1>{escape(title)}</h1>",
-            *(f"<p>{fact}</p>" for fact in facts),
-            *(f'<p class="note">{escape(note)}</p>' for note in notes),
-            f'<nav aria-label="Sections">{links}</nav></header><main>',
-            *(_section(section, drawn, tables, letters) for section in _SECTIONS),
-            "</main></body></html>\n",
-        ]
-    )
-
-
-def _section(
-    section: PageSection, drawn: dict[str, Drawn], tables: Tables, letters: set[str]
-) -> str:
-    shown = [drawn[name] for name in section.figures if name in drawn]
-    figures = (
-        f'<figure><div class="scroll" tabindex="0">{with_new_letters(figure.svg, letters)}</div>'
-        "<figcaption>"
-        f"<strong>{escape(figure.title)}.</strong> {escape(figure.caption)}</figcaption></figure>"
-        for figure in shown
-    )
-    missing = (
-        ""
-        if len(shown) == len(section.figures)
-        else '<p class="note">Nothing to draw here: no conversation has what this figure needs '
-        "(a shift, or a judge's score).</p>"
-    )
-    return (
-        f'<section id="{section.name}"><h2>{escape(section.heading)}</h2>'
-        f"<p>{escape(section.text)}</p>{''.join(figures)}{missing}"
-        f"{section.table(tables)}</section>"
-    )
 
 
 TITLE = "Adaptation to preference shifts"
@@ -451,16 +441,16 @@ def analyse_run(
         "top_concepts": top_concepts(run.tables["turns"]),
         "judge_rejects": judged.rejects,
     }
-    figures = draw_figures(scored, judged, tables)
+    drawn = {each.name: each for each in draw_figures(scored, judged, tables)}
     too_few = untestable(tables["convergent_validity"])
     notes = tuple(filter(None, (missing, describe_rejects(judged), _left_out(scored), too_few)))
-    page = make_page(TITLE, _facts(run, scored), notes, tables, figures)
     return AnalysisContents(
-        page=page,
+        title=TITLE,
+        facts=_facts(scored),
+        findings=findings_of(tables),
+        sections=tuple(section.filled(drawn, tables) for section in _SECTIONS),
         tables=tables,
-        figures={figure.name: figure.svg for figure in figures},
         notes=notes,
-        captions={figure.name: (figure.title, figure.caption) for figure in figures},
     )
 
 
@@ -474,19 +464,17 @@ def _left_out(scored: Scored) -> str:
     )
 
 
-def _facts(run: CommittedRun, scored: Scored) -> list[str]:
-    models = ", ".join(scored.models) or "none named"
+def _facts(scored: Scored) -> tuple[str, ...]:
     units = scored.conversations["cluster"].n_unique()
     unit = "the dialogue, with the answers of all models to it"
     if scored.unit != UNIT:
-        unit = f"the value of column <code>{escape(scored.unit)}</code>"
-    return [
-        f"{scored.conversations.height:,} conversations, {scored.turns.height:,} turns and "
-        f"{scored.shifts.height:,} shifts; models: {escape(models)}. Scores come from grounded "
-        "concept overlap in a closed set of items; a judge is a check on them, not the truth.",
-        f"The unit of intervals and tests is {unit}: {units:,} units. Intervals have "
-        "95 %. Tests are two-sided, and Holm's procedure corrects the headline tests of each table "
-        "and group. A result is significant if its corrected p is below 0.05 and its interval "
-        "excludes 0.",
-        f"Run: <code>{escape(run.name)}</code>, <code>{escape(run.signature)}</code>",
-    ]
+        unit = f"the value of column {scored.unit}"
+    return (
+        f"{scored.conversations.height:,} conversations, {scored.turns.height:,} turns, "
+        f"{scored.shifts.height:,} shifts and {len(scored.models):,} models. Scores come from "
+        "grounded concept overlap in a closed set of items. A judge is a check on them, not the "
+        "truth.",
+        f"The unit of intervals and tests is {unit}: {units:,} units. Intervals have 95 %. Tests "
+        "are two-sided, and Holm's procedure corrects the headline tests of each table and group. "
+        "A result is significant if its corrected p is below 0.05 and its interval excludes 0.",
+    )

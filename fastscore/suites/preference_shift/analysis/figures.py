@@ -15,7 +15,6 @@ from fastscore.suites.preference_shift.analysis.model_figures import (
     MARKERS,
     MODELS_SHOWN,
     SETTINGS,
-    Drawn,
     ablation_bars,
     bars,
     blank,
@@ -41,10 +40,11 @@ from fastscore.suites.preference_shift.analysis.scored import (
     of_models,
     turns_around_shifts,
 )
+from fastscore.suites.showing import Drawing
 from fastscore.svg import drawing_settings
 
 
-def recovery_figure(scored: Scored, sweep: pl.DataFrame, models: list[str]) -> Drawn | None:
+def recovery_figure(scored: Scored, sweep: pl.DataFrame, models: list[str]) -> Drawing | None:
     """Draw how long recovery takes, and how its rate grows with the window."""
     if scored.shifts.is_empty():
         return None
@@ -81,7 +81,7 @@ def recovery_figure(scored: Scored, sweep: pl.DataFrame, models: list[str]) -> D
     return draw(figure, "recovery", "Recovery after shifts", caption)
 
 
-def construct_figure(table: pl.DataFrame) -> Drawn | None:
+def construct_figure(table: pl.DataFrame) -> Drawing | None:
     """Draw the differences of the construct-validity tests over all conversations."""
     rows = table.filter((pl.col("group") == ALL) & pl.col("difference").is_not_null())
     if rows.is_empty():
@@ -142,7 +142,7 @@ EMPTY: dict[str, Any] = {
 """How CC is drawn where neither side names a concept."""
 
 
-def timelines(scored: Scored, models: list[str]) -> Drawn | None:
+def timelines(scored: Scored, models: list[str]) -> Drawing | None:
     """Draw CC, CR and I by turn for one dialogue with a shift, as each model answered it."""
     chosen = _example(scored, models)
     if chosen.is_empty():
@@ -209,7 +209,7 @@ def _example(scored: Scored, models: list[str]) -> pl.DataFrame:
     )
 
 
-def around_shifts_figure(scored: Scored, models: list[str]) -> Drawn | None:
+def around_shifts_figure(scored: Scored, models: list[str]) -> Drawing | None:
     """Draw the mean CC, CR and I of the turns around shifts, by distance from the shift."""
     window = max(1, scored.options.window)
     near = turns_around_shifts(scored, window, 2 * window, tuple(PARTS))
@@ -249,7 +249,9 @@ def _means_by_distance(rows: pl.DataFrame, part: str) -> pl.DataFrame:
     )
 
 
-def draw_figures(scored: Scored, judged: Judged, tables: Mapping[str, pl.DataFrame]) -> list[Drawn]:
+def draw_figures(
+    scored: Scored, judged: Judged, tables: Mapping[str, pl.DataFrame]
+) -> list[Drawing]:
     """Draw every figure that the run has something for, the first models by name in each."""
     models = scored.models[:MODELS_SHOWN]
     shown = of_models(scored, models)

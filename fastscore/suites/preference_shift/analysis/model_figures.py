@@ -22,9 +22,12 @@ from fastscore.suites.preference_shift.analysis.scored import ALL, MODEL, SCORE_
 from fastscore.suites.preference_shift.analysis.tables import VARIANTS
 from fastscore.suites.preference_shift.analysis.validity import CONVERSATION, with_judge
 from fastscore.suites.preference_shift.metrics import SLOWEST_DELAY
+from fastscore.suites.showing import Drawing
 from fastscore.svg import svg_of, with_own_ids
+from fastscore.terminal import wrapped
 
 WIDTH = 7.2
+NAME_WIDTH = 24
 MODELS_SHOWN = 8
 ERRORS_SHOWN = 4
 ALL_LABEL = "all conversations"
@@ -94,16 +97,6 @@ LOOKS = [Look(*parts) for parts in zip(COLOURS, MARKERS, LINES, HATCHES, strict=
 """Of the models by place among the sorted names."""
 
 
-@dataclass(frozen=True, slots=True)
-class Drawn:
-    """A figure: its file's name, its title, what it shows, and its SVG text."""
-
-    name: str
-    title: str
-    caption: str
-    svg: str
-
-
 def by_model(frame: pl.DataFrame, models: list[str]) -> dict[str, pl.DataFrame]:
     """Return the rows of every model that is shown, or all rows where none is named."""
     if not models:
@@ -116,7 +109,7 @@ def blank(height: float) -> Figure:
     return Figure(figsize=(WIDTH, height), layout="constrained")
 
 
-def draw(figure: Figure, name: str, title: str, caption: str) -> Drawn:
+def draw(figure: Figure, name: str, title: str, caption: str) -> Drawing:
     """Write a figure as SVG, with its title and caption for those who cannot see it."""
     opening, rest = with_own_ids(svg_of(figure), name).split(">", 1)
     described = (
@@ -124,7 +117,7 @@ def draw(figure: Figure, name: str, title: str, caption: str) -> Drawn:
         f'<title id="{name}-title">{escape(title)}</title>'
         f'<desc id="{name}-desc">{escape(caption)}</desc>'
     )
-    return Drawn(name, title, caption, described + rest)
+    return Drawing(name=name, title=title, caption=caption, svg=described + rest)
 
 
 def with_errors(axis: Any, x: str, means: pl.DataFrame, place: int, n_models: int) -> Any:
@@ -160,14 +153,13 @@ def error_bars(means: pl.DataFrame) -> list[Any]:
 
 
 def legend_above(figure: Figure, handles: Sequence[Any], labels: Sequence[str]) -> None:
-    """Put one legend above all panels."""
-    figure.legend(
-        handles,
-        labels,
-        loc="outside upper center",
-        ncols=min(len(labels), 4 if len(labels) > 6 else 6),
-        handlelength=2.8,
-    )
+    """Put one legend above all panels, in as many columns as fit, and add its height."""
+    names = [wrapped(label, NAME_WIDTH) for label in labels]
+    longest = max(len(line) for name in names for line in name.split("\n"))
+    columns = max(1, min(len(names), int(WIDTH * 72 / (45 + 4.8 * longest))))
+    lines = max(name.count("\n") + 1 for name in names)
+    figure.legend(handles, names, loc="outside upper center", ncols=columns, handlelength=2.8)
+    figure.set_figheight(figure.get_figheight() + 0.15 * lines * -(-len(names) // columns))
 
 
 def counted(n: int, noun: str) -> str:
@@ -183,7 +175,7 @@ GOLDEN = 0.6180339887498949
 
 def judge_figure(
     scored: Scored, judged: Judged, table: pl.DataFrame, models: list[str]
-) -> Drawn | None:
+) -> Drawing | None:
     """Draw conversations' TAS against the judge's scores, with Spearman's rho within models."""
     names = judged.names[-PANELS_SHOWN:]
     frame = with_judge(scored, judged).drop_nulls("tas")
@@ -274,11 +266,12 @@ SPOKES = {
 }
 
 
-def distributions(scored: Scored, models: list[str]) -> Drawn:
+def distributions(scored: Scored, models: list[str]) -> Drawing:
     """Draw the distribution of each part of TAS over conversations, a box a model."""
     groups = by_model(scored.conversations, models)
-    figure = blank(4.6)
-    axes = figure.subplots(2, 2).ravel()
+    figure = blank(1.1 + 2 * 0.3 * max(3, len(groups)))
+    axes = figure.subplots(2, 2, sharey=True).ravel()
+    counts = [frame.select(pl.col(BOXES).count()).row(0) for frame in groups.values()]
     for axis, score in zip(axes, BOXES, strict=True):
         values = [frame[score].drop_nulls().to_numpy() for frame in groups.values()]
         drawn = axis.boxplot(
@@ -299,24 +292,27 @@ def distributions(scored: Scored, models: list[str]) -> Drawn:
         )
         for box, look in zip(drawn["boxes"], LOOKS, strict=False):
             box.set(alpha=0.55, **look.filled)
-        axis.set_yticks(
-            range(1, len(groups) + 1),
-            [f"{model} ({len(v):,})" for model, v in zip(groups, values, strict=True)],
-        )
-        axis.invert_yaxis()
         axis.grid(axis="y", visible=False)
         axis.set_title(SCORE_NAMES[score])
+    names = [
+        wrapped(
+            f"{model} ({' to '.join(dict.fromkeys((f'{min(n):,}', f'{max(n):,}')))})", NAME_WIDTH
+        )
+        for model, n in zip(groups, counts, strict=True)
+    ]
+    axes[0].set_yticks(range(1, len(groups) + 1), names)
+    axes[0].invert_yaxis()
     nulls = sum(frame["tas"].null_count() for frame in groups.values())
     caption = (
         "Conversation means: the box spans the middle half, the line is the median, the diamond "
-        "the mean, the whiskers reach the 5th and 95th percentile; n in parentheses. "
+        "the mean, the whiskers reach the 5th and 95th percentile; n of the scores in parentheses. "
         f"{counted(nulls, 'conversation')} without a turn are null and left out. CC counts 1 for "
         "turns in which neither side names a concept."
     )
     return draw(figure, "distributions", "TAS and its parts by model", caption)
 
 
-def radar(scored: Scored, models: list[str]) -> Drawn:
+def radar(scored: Scored, models: list[str]) -> Drawing:
     """Draw every model's mean parts on a radar where outward is better."""
     groups = by_model(scored.conversations, models)
     figure = blank(4.1)
@@ -355,7 +351,7 @@ def radar(scored: Scored, models: list[str]) -> Drawn:
     return draw(figure, "radar", "Means of the parts by model", caption)
 
 
-def ablation_bars(table: pl.DataFrame, models: list[str]) -> Drawn:
+def ablation_bars(table: pl.DataFrame, models: list[str]) -> Drawing:
     """Draw the mean of TAS, CAS and their ablations, a bar a model."""
     names = models or [ALL_LABEL]
     figure = blank(3.3)
@@ -410,14 +406,16 @@ def bars(axis: Any, heights: Any, place: int, n_models: int, **more: Any) -> Non
     )
 
 
-def weight_maps(grid: pl.DataFrame, models: list[str]) -> Drawn | None:
+def weight_maps(grid: pl.DataFrame, models: list[str]) -> Drawing | None:
     """Draw TAS on the grid of weights, a map a model, and which model leads where."""
     names = models or [ALL_LABEL]
     several = len(models) > 1
     panels = len(names) + several
     columns = min(3, panels)
-    figure = blank(0.4 + 2.2 * -(-panels // columns))
-    axes = figure.subplots(-(-panels // columns), columns, squeeze=False).ravel()
+    rows_of_panels = -(-panels // columns)
+    figure = blank(0.4 + 2.2 * rows_of_panels)
+    grid_of_axes = figure.subplots(rows_of_panels, columns, sharex=True, sharey=True, squeeze=False)
+    axes = grid_of_axes.ravel()
     shown = [rows_of(grid, model).drop_nulls("tas") for model in names]
     values = pl.concat(shown)["tas"].to_numpy()
     if not values.size:
@@ -427,15 +425,18 @@ def weight_maps(grid: pl.DataFrame, models: list[str]) -> Drawn | None:
         image = axis.scatter(
             rows["w_cc"], rows["w_cr"], c=rows["tas"], norm=scale, cmap="cividis", marker="s", s=46
         )
-        axis.set_title(model)
+        axis.set_title(wrapped(model, NAME_WIDTH))
     if several:
-        _leaders(axes[len(names)], grid, models)
+        _leaders(figure, axes[len(names)], grid, models)
     for axis in axes[:panels]:
-        axis.set(xlabel="weight of CC", ylabel="weight of CR", aspect="equal")
+        axis.set(aspect="equal")
         axis.set(xlim=(-0.07, 1.07), ylim=(-0.07, 1.07), facecolor=FACE)
         axis.grid(visible=False)
-    for axis in axes[panels:]:
-        axis.set_visible(False)
+    for place in range(panels, len(axes)):
+        axes[place].set_visible(False)
+        axes[place - columns].tick_params(labelbottom=True)
+    figure.supxlabel("weight of CC", fontsize=8.5)
+    figure.supylabel("weight of CR", fontsize=8.5)
     bar: Any = figure.colorbar(image, ax=axes.tolist(), label="TAS", shrink=0.7)
     bar.solids.set(rasterized=False, edgecolor="face")
     n = sum(rows["n"].item(0) for rows in shown if not rows.is_empty())
@@ -443,13 +444,18 @@ def weight_maps(grid: pl.DataFrame, models: list[str]) -> Drawn | None:
         f"TAS = a CC + b CR − c I over {n:,} conversations, at the 66 choices of weights "
         "in steps of 0.1 that sum to 1; c is what a and b leave. With such weights no "
         "turn is clipped. "
-        + ("The last map shows the model with the highest TAS at each point. " if several else "")
+        + (
+            "The last map shows the model with the highest TAS at each point, by the marks above. "
+            if several
+            else ""
+        )
         + "Conversations without a turn are null and left out."
     )
     return draw(figure, "weights", "How TAS depends on the weights", caption)
 
 
-def _leaders(axis: Any, grid: pl.DataFrame, models: list[str]) -> None:
+def _leaders(figure: Figure, axis: Any, grid: pl.DataFrame, models: list[str]) -> None:
+    """Mark at each point of the grid the model with the highest TAS."""
     shown = grid.filter((pl.col("group") == MODEL) & pl.col("value").is_in(models))
     leading = shown.filter(pl.col("tas") == pl.col("tas").max().over("w_cc", "w_cr"))
     handles = {}
@@ -459,5 +465,5 @@ def _leaders(axis: Any, grid: pl.DataFrame, models: list[str]) -> None:
             points = {"color": look.colour, "marker": look.marker, "s": 30, "lw": 0}
             axis.scatter(rows["w_cc"], rows["w_cr"], **points)
             handles[model] = look.handle()
-    axis.legend(handles.values(), handles, loc="upper right", handletextpad=0.2)
+    legend_above(figure, list(handles.values()), list(handles))
     axis.set_title("highest TAS")

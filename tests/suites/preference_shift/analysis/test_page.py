@@ -1,7 +1,9 @@
 """The command, the files that it leaves, and the page."""
 
+import json
 import re
 import shutil
+import warnings
 import xml.etree.ElementTree as ET
 from pathlib import Path
 from typing import Any
@@ -14,7 +16,9 @@ from benchmarks.preference_shift_logs import KINDS, read_source, write_jsonl
 from fastscore.errors import RunConflictError, UsageError
 from fastscore.results.analyse import analyse
 from fastscore.suites.preference_shift import analysis
+from fastscore.suites.preference_shift.analysis import model_figures
 from fastscore.suites.preference_shift.analysis.model_figures import COLOURS, LOOKS, MODELS_SHOWN
+from fastscore.svg import svg_of
 from tests.conftest import fastscore_command, fastscore_process
 from tests.results import test_report_in_a_browser as reports
 
@@ -80,16 +84,125 @@ def test_the_command_gives_the_same_bytes_again(run: Path, folder: Path, tmp_pat
 def test_the_page_stands_alone_and_every_figure_is_described(folder: Path) -> None:
     page = (folder / "analysis.html").read_text()
     outside = re.findall(r'(?:src|href)="(?!#)[^"]*"|url\((?!#)[^)]*\)|@import|<script', page)
-    assert outside == []
+    assert outside == ["<script"]  # the page's own: its policy knows no other
+    assert "default-src 'none'" in page
+    assert "script-src 'sha256-" in page
     ids = re.findall(r'\sid="([^"]+)"', page)
     assert len(ids) == len(set(ids))
     for link in re.findall(r'href="#([^"]+)"', page):
         assert link in ids, link
-    assert page.count('role="img" aria-labelledby="') == len(FIGURES)
+    assert page.count('role="img" aria-label="') == len(FIGURES)
     captions = re.findall(r"<figcaption>(.*?)</figcaption>", page)
     assert len(captions) == len(FIGURES)
     assert all(re.search(r"\d", caption) and "null" in caption for caption in captions)
-    assert "nan" not in re.sub(r"<svg.*?</svg>", "", page, flags=re.S).lower()
+    assert "nan" not in re.sub(r"<(svg|script).*?</\1>", "", page, flags=re.S).lower()
+
+
+LONG_NAMES = (
+    "meta-llama/Meta-Llama-3.1-70B-Instruct",
+    "anthropic/claude-3-5-sonnet-20241022",
+    "mistralai/Mixtral-8x22B-Instruct-v0.1",
+    "openai/gpt-4o-2024-08-06",
+    "Qwen/Qwen2.5-72B-Instruct",
+    "google/gemini-1.5-pro-002",
+)
+
+
+@pytest.fixture(scope="module")
+def six(run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a run of six models with long names: those of `run`, two of them twice."""
+    about = fastscore.open_run(run)
+    rows = [
+        json.loads(line)
+        for line in Path(about.manifest.inputs[0]["name"]).read_text("utf-8").splitlines()
+    ]
+    models = sorted({row["model_name"] for row in rows})
+    folder = tmp_path_factory.mktemp("six")
+    named = [
+        row | {"model_name": name}
+        for place, name in enumerate(LONG_NAMES)
+        for row in rows
+        if row["model_name"] == models[place % len(models)]
+    ]
+    write_jsonl(folder / "logs.jsonl", named)
+    fastscore.score(folder / "logs.jsonl", about.options, output=folder / "run", embedder=None)
+    return folder / "run"
+
+
+def test_six_long_names_leave_room_for_what_is_drawn(
+    six: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    figures = []
+
+    def draw(figure: Any) -> str:
+        figures.append(figure)
+        return svg_of(figure)
+
+    monkeypatch.setattr(model_figures, "svg_of", draw)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # a layout that collapses is a warning
+        analyse(six, tmp_path / "out")
+    wide = 0
+    for figure in figures:
+        whole = figure.bbox
+        for legend in figure.legends:
+            box = legend.get_window_extent()
+            assert whole.x0 <= box.x0
+            assert box.x1 <= whole.x1
+            assert box.y1 <= whole.y1
+        seen = [text.get_text().replace("\n", "") for one in figure.legends for text in one.texts]
+        wide += set(seen) == set(LONG_NAMES)
+        shares = [axis.get_position() for axis in figure.axes if axis.get_visible()]
+        inches = [(box.width * 7.2, box.height * figure.get_figheight()) for box in shares]
+        assert sum(width < 1.4 for width, _ in inches) <= 1  # a bar of colours is narrow
+        assert min(height for _, height in inches) > 0.6
+    assert wide == 5  # radar, turns around shifts, recovery, ablations, judge
+    boxes = figures[0]
+    named = [axis.yaxis.get_tick_params()["labelleft"] for axis in boxes.axes]
+    assert named == [True, False, True, False]
+    names = [label.get_text().replace("\n", "") for label in boxes.axes[0].get_yticklabels()]
+    assert names == [f"{name} (16)" for name in sorted(LONG_NAMES)]
+
+
+def test_the_page_opens_with_findings_and_a_table_of_models_and_ends_with_the_signature(
+    six: Path, tmp_path: Path, browser: Any
+) -> None:
+    made = analyse(six, tmp_path / "out")
+    reports.show(browser, made.page)
+    headings = [one.text for one in browser.find_elements("css selector", "h2")]
+    assert headings[:2] == ["Findings", "Models by scores"]
+    assert headings[-1] == "Signature"
+    last = browser.find_elements("css selector", "main p")[-1]
+    assert last.text == fastscore.open_run(six).signature
+    components = made.tables["components"].filter(group="model", score="tas").sort("mean")
+    first = browser.find_element("css selector", "main").text.split("\n")
+    highest = next(line for line in first if line.startswith("Mean TAS is highest for"))
+    assert components["value"][-1] in highest
+    table = browser.find_element("css selector", "table.listing")
+    head = table.find_elements("css selector", "thead th")[2]
+    assert head.text.startswith("TAS")
+    button = head.find_element("css selector", "button")
+    button.send_keys("\ue007")
+    assert head.get_attribute("aria-sort") == "ascending"
+    names = [one.text for one in table.find_elements("css selector", "tbody td:first-child")]
+    means = dict(components.select("value", pl.col("mean").round(3)).iter_rows())
+    assert [means[name] for name in names] == sorted(means.values())
+    # contents beside the text, whose width is used
+    contents, text = (browser.find_element("css selector", one).rect for one in ("nav", "main"))
+    assert contents["x"] + contents["width"] <= text["x"]
+    assert text["width"] >= 1_050
+    assert table.rect["width"] <= text["width"]
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_the_page_prints_on_white_without_contents(dark: bool, folder: Path, browser: Any) -> None:
+    reports.show(browser, folder / "analysis.html", width=718, dark=dark, media="print")
+    assert browser.execute_script("return document.documentElement.scrollWidth") <= 718
+    paper, shown = browser.execute_script(
+        "return [getComputedStyle(document.body).backgroundColor,"
+        " getComputedStyle(document.querySelector('.bar')).display]"
+    )
+    assert (paper, shown) == ("rgb(255, 255, 255)", "none")
 
 
 def test_figures_are_whole_documents(folder: Path) -> None:
@@ -181,6 +294,15 @@ def test_what_cannot_be_analysed_is_refused(run: Path, tmp_path: Path) -> None:
         ):
             analyse(run, folder)
         assert not (folder / "tables").exists()
+    judge = tmp_path / "judge.csv"
+    judge.write_text("session_id,model,tone\n00000,slow,4\n")
+    with pytest.raises(
+        UsageError,
+        match=r"csv: no column 'tones', which judge_columns names\. Columns: session_id",
+    ):
+        analyse(run, tmp_path / "o", judge=judge, judge_columns=["tone", "tones"])
+    with pytest.raises(UsageError, match="judge_columns names tone, but there is no judge's file"):
+        analyse(run, tmp_path / "o", judge_columns=["tone"])
     missing = fastscore_command(
         ["analyse", run, "-o", tmp_path / "o", "--judge", tmp_path / "no.csv"]
     )
@@ -198,7 +320,7 @@ def test_units_are_the_values_of_a_column(run: Path, tmp_path: Path) -> None:
     models = fastscore.open_run(run).scan("dialogues").select("model").collect()
     assert whole["n_units"].item() == models["model"].n_unique()
     page = (tmp_path / "out" / "analysis.html").read_text()
-    assert "the value of column <code>model</code>" in page
+    assert "the value of column model: " in page
 
 
 @pytest.mark.parametrize("dark", [False, True])
@@ -209,6 +331,7 @@ def test_the_page_fits_every_width_in_light_and_dark(
     reports.show(browser, folder / "analysis.html", width=width, dark=dark)
     assert browser.get_log("browser") == []
     assert browser.execute_script("return document.documentElement.scrollWidth") <= width
+    assert reports.violations(browser) == "[]"
     background, ink = browser.execute_script(
         "const style = getComputedStyle(document.body); return [style.backgroundColor, style.color]"
     )

@@ -18,8 +18,10 @@
 
   function keyOf(cell) {
     var value = cell.dataset.value;
-    if (value === undefined) return cell.textContent.trim().toLowerCase();
-    return value === "" ? null : parseFloat(value);
+    var text = cell.textContent.trim();
+    if (value === undefined && !cell.classList.contains("r")) return text.toLowerCase();
+    if (value === undefined) value = text.replace(/[,<\s]/g, "").replace("\u2212", "-");
+    return isNaN(parseFloat(value)) ? null : parseFloat(value);
   }
   function compare(a, b, direction) {
     if (a === null || b === null) return (a === null) - (b === null);
