@@ -6,16 +6,16 @@ cannot be used is rejected. All others are read.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Literal
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
 from fastscore_jit.arrays import Indices, Mask
 from fastscore_readers.json.tokens import ARRAY, INTEGER, OBJECT
+from polars import col as C
 
 from fastscore.suites.base import Events, Nulls
-from fastscore.suites.columns import list_column, unknown_words
+from fastscore.suites.columns import unknown_words
 from fastscore.suites.declarations import (
     PAIRED_TURNS,
     PARTIAL_REJECTS,
@@ -23,7 +23,7 @@ from fastscore.suites.declarations import (
     ROW_SCHEMA,
     UNPAIRED_TURNS,
 )
-from fastscore.suites.grouping import first_of_group, place_in_group
+from fastscore.suites.grouping import place_in_group
 from fastscore.suites.identity import IDENTITY, identify
 from fastscore.suites.json_values import (
     JsonValues,
@@ -40,45 +40,22 @@ from fastscore.suites.json_values import (
 )
 from fastscore.suites.preference_shift.catalogue import load_catalogue
 from fastscore.suites.preference_shift.concepts import concepts_of, joined_topics
+from fastscore.suites.preference_shift.metrics.turns import SHIFT_KEY
 from fastscore.suites.preference_shift.options import PLOT, PreferenceShift
 from fastscore.suites.preference_shift.schema import SOURCE, SYSTEM, USER
 
 _SPEAKER = next(
     item for column in SOURCE.columns for item in column.items if item.name == "speaker"
 )
-_SIDES: tuple[Literal["left", "right"], ...] = ("left", "right")
 _ALIASES = {"title": "name", "plot_keywords": PLOT}
 _SUFFIXES = r"(\.(json|jsonl|ndjson|parquet))?(\.(gz|zst))?$"
 
 
-@dataclass(frozen=True, slots=True)
-class Turns:
-    """Turns in input order.
+def read_messages(conversations: pl.Series, problems: Problems) -> tuple[pl.DataFrame, JsonValues]:
+    """Read the arrays of turns, and their metadata; note what cannot be used.
 
-    Of which conversation, at which place in it, by whom, what (the empty text where there is
-    none) and whether there is a text, with which metadata, and whether these say that the
-    preference shifts.
+    A text is empty where there is none. ``shifts``: whether metadata say that the preference does.
     """
-
-    dialogue: Indices
-    place: Indices
-    speaker: pl.Series
-    text: pl.Series
-    has_text: Mask
-    meta: JsonValues
-    shifts: Mask
-
-    def __len__(self) -> int:
-        return len(self.dialogue)
-
-    def by(self, speaker: str) -> Mask:
-        """Return which turns are this speaker's."""
-        spoken: Mask = (self.speaker == speaker).fill_null(False).to_numpy()
-        return spoken
-
-
-def read_turns(conversations: pl.Series, problems: Problems) -> Turns:
-    """Read the arrays of turns, one a conversation; note what cannot be used."""
     arrays = column_values(conversations)
     problems.note(arrays, np.flatnonzero(arrays.is_missing), "an array of turns", "missing_field")
     problems.note(arrays, np.flatnonzero(arrays.tags != ARRAY), "an array of turns")
@@ -87,15 +64,20 @@ def read_turns(conversations: pl.Series, problems: Problems) -> Turns:
     spoken = members(turn, ("speaker", "text", "user_meta", "meta"), problems)
     meta = _metadata(spoken, problems)
     flags = members(meta, ("shift_event", "is_shift"), problems)
-    return Turns(
-        dialogue=dialogue,
-        place=place_in_group(dialogue),
-        speaker=expect_texts(spoken["speaker"], problems, or_empty=False),
-        text=expect_texts(spoken["text"], problems, or_empty=True),
-        has_text=~spoken["text"].is_missing,
-        meta=meta,
-        shifts=booleans(flags["shift_event"], problems) | booleans(flags["is_shift"], problems),
+    messages = pl.DataFrame(
+        {
+            "dialogue_row": dialogue,
+            "place": place_in_group(dialogue),
+            "speaker": expect_texts(spoken["speaker"], problems, or_empty=False),
+            "text": expect_texts(spoken["text"], problems, or_empty=True),
+            "has_text": ~spoken["text"].is_missing,
+            "has_meta": meta.tags == OBJECT,
+            "shifts": booleans(flags["shift_event"], problems)
+            | booleans(flags["is_shift"], problems),
+        }
     )
+    number = pl.int_range(pl.len())
+    return messages.with_columns(meta_row=number, message=number), meta
 
 
 def _metadata(spoken: Mapping[str, JsonValues], problems: Problems) -> JsonValues:
@@ -114,197 +96,156 @@ def _metadata(spoken: Mapping[str, JsonValues], problems: Problems) -> JsonValue
     )
 
 
-def merge_speakers(messages: Turns) -> tuple[Turns, Indices]:
-    """Join consecutive turns of one speaker; return them and which each turn is in.
+def merge_speakers(spoken: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Join consecutive messages of a speaker; return them, and what they are made of, numbered.
 
-    What is joined has its texts on lines of their own, the last metadata, and any turn's shift.
+    What is joined has its texts on lines of their own, the last metadata, and any one's shift.
     """
-    if not len(messages):
-        return messages, np.arange(0)
-    begins = np.ones(len(messages), np.bool_)
-    changes = messages.speaker.ne_missing(messages.speaker.shift()).to_numpy()
-    begins[1:] = changes[1:] | (messages.dialogue[1:] != messages.dialogue[:-1])
-    first = np.flatnonzero(begins)
-    bounds = np.append(first, len(messages))
-    last_meta = np.maximum.accumulate(
-        np.where(messages.meta.tags == OBJECT, np.arange(len(messages)), -1)
+    goes_on = C("speaker").eq_missing(C("speaker").shift()) & (
+        C("dialogue_row") == C("dialogue_row").shift()
     )
-    last_meta = last_meta[bounds[1:] - 1]
-    dialogue = messages.dialogue[first]
-    merged = Turns(
-        dialogue=dialogue,
-        place=place_in_group(dialogue),
-        speaker=messages.speaker.gather(first),
-        text=list_column(messages.text, bounds).list.join("\n"),
-        has_text=np.logical_or.reduceat(messages.has_text, first),
-        meta=messages.meta.take(np.maximum(last_meta, first)).where(last_meta >= first),
-        shifts=np.logical_or.reduceat(messages.shifts, first),
+    spoken = spoken.with_columns(
+        message=(~goes_on.fill_null(False)).cast(pl.Int64).cum_sum() - 1,
     )
-    return merged, np.cumsum(begins) - 1
+    messages = spoken.group_by("message", maintain_order=True).agg(
+        C("dialogue_row", "speaker").first(),
+        C("text").str.join("\n"),
+        C("has_text", "has_meta", "shifts").any(),
+        meta_row=C("meta_row").filter("has_meta").last(),
+    )
+    # a system turn at the start answers nothing
+    leads = (C("speaker").first() == SYSTEM).fill_null(False).cast(pl.Int64)
+    place = (pl.int_range(pl.len()) - leads).over("dialogue_row")
+    return messages.with_columns(place=place), spoken
 
 
-def pair_turns(messages: Turns, *, drop_leading: bool) -> tuple[Indices, Indices]:
-    """Return the rows of USER turns at even places, and of the SYSTEM turns after them."""
-    user, system = messages.by(USER), messages.by(SYSTEM)
-    place = messages.place
-    if drop_leading:
-        led = system & (place == 0)
-        place = place - led[first_of_group(messages.dialogue)]
-    found = np.flatnonzero(
-        user[:-1]
-        & system[1:]
-        & (messages.dialogue[:-1] == messages.dialogue[1:])
-        & (place[:-1] % 2 == 0)
-    )
-    return found, found + 1
+def pair_turns(messages: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Return the messages of USER at even places, and those of SYSTEM right after them."""
+    same = C("dialogue_row") == C("dialogue_row").shift(-1)
+    answered = (C("speaker") == USER) & (C("speaker").shift(-1) == SYSTEM) & same
+    marked = messages.with_columns(asks=(answered & (C("place") % 2 == 0)).fill_null(False))
+    return marked.filter("asks"), marked.filter(C("asks").shift(fill_value=False))
 
 
 def read_events(raw: pl.DataFrame, options: PreferenceShift) -> Events:
     """Read conversations."""
-    read = _read(raw, options)
-    if not read.problems.by_dialogue:
-        return _events(read, [read.rejects], options)
-    rejected = read.problems.rejects(raw)
-    sound = np.setdiff1d(np.arange(raw.height), list(read.problems.by_dialogue))
-    read = _read(raw[sound], options)
-    return _events(read, [rejected, read.rejects], options)
+    events, problems = _read(raw, options)
+    if not problems.by_dialogue:
+        return events
+    sound = np.setdiff1d(np.arange(raw.height), list(problems.by_dialogue))
+    events, _ = _read(raw[sound], options)
+    return replace(events, rejects=pl.concat([problems.rejects(raw), events.rejects]))
 
 
-@dataclass(frozen=True, slots=True)
-class _Read:
-    """What was read, what could not be, the parts that were left aside, and what is null.
-
-    Of a conversation no turn of which pairs, one of the parts left aside weighs as a reject.
-    """
-
-    frames: dict[str, pl.DataFrame]
-    problems: Problems
-    rejects: pl.DataFrame
-    nulls: dict[str, Nulls]
-    n_without_pair: int
-
-
-def _events(read: _Read, rejects: Sequence[pl.DataFrame], options: PreferenceShift) -> Events:
-    frames = read.frames
-    counts = {
-        "dialogues": frames["dialogues"].height,
-        PAIRED_TURNS: frames["turns"].height,
-        UNPAIRED_TURNS: int(frames["dialogues"]["n_unpaired"].sum()),
-        PARTIAL_REJECTS: read.rejects.height - read.n_without_pair,
-    }
-    as_empty = options.zero_without_turns
-    return Events(
-        frames,
-        pl.concat(rejects),
-        counts,
-        read.nulls,
-        nulls_are_empty=as_empty,
-        n_units=frames["turns"].height,
-    )
-
-
-def _read(raw: pl.DataFrame, options: PreferenceShift) -> _Read:
+def _read(raw: pl.DataFrame, options: PreferenceShift) -> tuple[Events, Problems]:
     problems = Problems()
-    turns = read_turns(raw["conversation"], problems)
-    messages, merged = (
-        merge_speakers(turns) if options.merge_speakers else (turns, np.arange(len(turns)))
-    )
-    user, system = pair_turns(messages, drop_leading=options.merge_speakers)
-    paired = np.zeros(len(messages), np.bool_)
-    paired[user] = paired[system] = True
-    unpaired = np.flatnonzero(~paired[merged])
-
-    events, metadata, ignored = _read_shift_events(raw["shift_events"], problems)
+    spoken, meta = read_messages(raw["conversation"], problems)
+    messages = spoken
     if options.merge_speakers:
-        events = _renumber_shift_events(events, turns, messages, merged)
-    metadata[messages.dialogue[messages.by(USER) & (messages.meta.tags == OBJECT)]] = True
-    gold, has_gold = _read_gold(messages.meta.take(user), options, problems)
-    lost = np.bincount(turns.dialogue[unpaired], minlength=raw.height)
-    has_pair = np.bincount(messages.dialogue[user], minlength=raw.height) > 0
-    frames = {
-        "dialogues": name_dialogues(raw).with_columns(
-            pl.Series("has_shift_metadata", metadata),
-            pl.Series("n_unpaired", lost),
-            dialogue_row=pl.int_range(raw.height),
-        ),
-        "turns": _paired(messages, user, system).with_columns(
-            pl.Series("has_gold", has_gold),
-            pl.Series("has_user_text", messages.has_text[user] | options.zero_without_turns),
-            pl.Series("has_system_text", messages.has_text[system] | options.zero_without_turns),
-        ),
-        "shifts": pl.concat([events, _flagged(messages)]).unique().sort("dialogue_row", "turn"),
-        "gold": gold,
-    }
-    return _Read(
-        frames,
-        problems,
-        pl.concat([_unpaired_rejects(raw, turns, unpaired), ignored(raw)]),
-        _nulls(turns),
-        int(np.count_nonzero((lost > 0) & ~has_pair)),
+        messages, spoken = merge_speakers(spoken)
+    user, system = pair_turns(messages)
+    paired = pl.concat([user["message"], system["message"]])
+    unpaired = spoken.filter(~C("message").is_in(paired.implode()))
+
+    events, has_events, ignored = _read_shift_events(raw, problems)
+    if options.merge_speakers:
+        events = _renumber_shift_events(events, _number(spoken), _number(messages))
+    with_metadata = messages.filter(C("speaker") == USER, "has_meta")["dialogue_row"]
+    user_meta = meta.take(user["meta_row"].fill_null(0).to_numpy()).where(
+        user["has_meta"].to_numpy()
     )
+    gold, has_gold = _read_gold(user_meta, options, problems)
+    as_empty = options.zero_without_turns
+    turns = user.select(
+        "dialogue_row",
+        turn=1 + place_in_group(user["dialogue_row"].to_numpy()),
+        user_text="text",
+        user_meta=raw_texts(user_meta),
+        has_gold=has_gold,
+        has_user_text=C("has_text") | as_empty,
+    ).hstack(system.select(system_text="text", has_system_text=C("has_text") | as_empty))
+    dialogues = (
+        name_dialogues(raw)
+        .with_columns(dialogue_row=pl.int_range(raw.height))
+        .join(_count(unpaired, "n_unpaired"), on="dialogue_row", how="left", maintain_order="left")
+        .with_columns(
+            C("n_unpaired").cast(pl.Int64).fill_null(0),
+            has_shift_metadata=has_events | C("dialogue_row").is_in(with_metadata.implode()),
+        )
+    )
+    # of a conversation no turn of which pairs, one of the parts left aside weighs as a reject
+    without_pair = dialogues.filter(C("n_unpaired") > 0).join(turns, on="dialogue_row", how="anti")
+    rejects = pl.concat([_unpaired_rejects(raw, unpaired), ignored])
+    shifts = pl.concat([events, _number(messages).filter("shifts").select(SHIFT_KEY)])
+    read = Events(
+        {
+            "dialogues": dialogues,
+            "turns": turns,
+            "shifts": shifts.unique().sort(SHIFT_KEY),
+            "gold": gold,
+        },
+        rejects,
+        {
+            "dialogues": dialogues.height,
+            PAIRED_TURNS: turns.height,
+            UNPAIRED_TURNS: unpaired.height,
+            PARTIAL_REJECTS: rejects.height - without_pair.height,
+        },
+        _nulls(spoken),
+        nulls_are_empty=as_empty,
+        n_units=turns.height,
+    )
+    return read, problems
 
 
-def _nulls(turns: Turns) -> dict[str, Nulls]:
-    """Count what turns lack; metadata are asked of the user's."""
-    user = turns.by(USER)
-    words = unknown_words(turns.speaker, _SPEAKER.vocabulary)
+def _count(messages: pl.DataFrame, name: str) -> pl.DataFrame:
+    return messages.group_by("dialogue_row").len(name)
+
+
+def _number(messages: pl.DataFrame) -> pl.DataFrame:
+    """Return the messages of USER with their number in the conversation, ``turn``."""
+    asked = messages.filter(C("speaker") == USER)
+    return asked.with_columns(turn=1 + place_in_group(asked["dialogue_row"].to_numpy()))
+
+
+def _nulls(spoken: pl.DataFrame) -> dict[str, Nulls]:
+    """Count what messages lack; metadata are asked of the user's."""
+    user = spoken.filter(C("speaker") == USER)
+    words = unknown_words(spoken["speaker"], _SPEAKER.vocabulary)
     return {
-        "conversation[].speaker": Nulls(turns.speaker.null_count(), len(turns), words),
-        "conversation[].text": Nulls(int((~turns.has_text).sum()), len(turns)),
-        "conversation[].user_meta": Nulls(
-            int((user & (turns.meta.tags != OBJECT)).sum()), int(user.sum())
-        ),
+        "conversation[].speaker": Nulls(spoken["speaker"].null_count(), spoken.height, words),
+        "conversation[].text": Nulls(spoken.filter(~C("has_text")).height, spoken.height),
+        "conversation[].user_meta": Nulls(user.filter(~C("has_meta")).height, user.height),
     }
 
 
 def _renumber_shift_events(
-    events: pl.DataFrame, turns: Turns, messages: Turns, merged: Indices
+    events: pl.DataFrame, asked: pl.DataFrame, merged: pl.DataFrame
 ) -> pl.DataFrame:
-    """Renumber shift events, which count USER turns, by merged USER turns.
+    """Renumber shift events, which count messages of USER, by the merged ones.
 
     Points beyond the last turn stay as far beyond the last that is merged.
     """
-    of_turn, of_merged = np.flatnonzero(turns.by(USER)), np.flatnonzero(messages.by(USER))
-    owner = events["dialogue_row"].to_numpy()
-    ordinal = np.zeros(len(messages), np.int64)
-    ordinal[of_merged] = 1 + place_in_group(messages.dialogue[of_merged])
-    first, after = (np.searchsorted(turns.dialogue[of_turn], owner, side) for side in _SIDES)
-    begin, end = (np.searchsorted(messages.dialogue[of_merged], owner, side) for side in _SIDES)
-    turn = events["turn"].to_numpy()
-    beyond = turn - (after - first)
-    inside = beyond <= 0
-    moved = end - begin + beyond
-    moved[inside] = ordinal[merged[of_turn[first[inside] + turn[inside] - 1]]]
-    return events.with_columns(pl.Series("turn", moved))
-
-
-def _paired(messages: Turns, user: Indices, system: Indices) -> pl.DataFrame:
-    owner = messages.dialogue[user]
-    return pl.DataFrame(
-        {
-            "dialogue_row": owner,
-            "turn": 1 + place_in_group(owner),
-            "user_text": messages.text.gather(user),
-            "system_text": messages.text.gather(system),
-            "user_meta": raw_texts(messages.meta.take(user)),
-        }
+    moved = asked.select(*SHIFT_KEY, "message").join(
+        merged.select("message", merged_turn="turn"), on="message"
+    )
+    beyond = C("turn") - C("n_asked").fill_null(0) + C("n_merged").fill_null(0)
+    return (
+        events.join(moved, on=SHIFT_KEY, how="left")
+        .join(_count(asked, "n_asked"), on="dialogue_row", how="left")
+        .join(_count(merged, "n_merged"), on="dialogue_row", how="left")
+        .select("dialogue_row", turn=pl.coalesce("merged_turn", beyond))
     )
 
 
-def _flagged(messages: Turns) -> pl.DataFrame:
-    """Return the ordinals of user turns whose metadata says that the preference shifts."""
-    rows = np.flatnonzero(messages.by(USER))
-    owner = messages.dialogue[rows]
-    flagged = messages.shifts[rows]
-    ordinal = 1 + place_in_group(owner)
-    return pl.DataFrame({"dialogue_row": owner[flagged], "turn": ordinal[flagged]})
-
-
 def _read_shift_events(
-    column: pl.Series, problems: Problems
-) -> tuple[pl.DataFrame, Mask, "_Ignored"]:
-    """Read top-level shift events: their turns, whose logs have any, and those without a turn."""
-    arrays = column_values(column)
+    raw: pl.DataFrame, problems: Problems
+) -> tuple[pl.DataFrame, pl.Series, pl.DataFrame]:
+    """Read top-level shift events: their turns, whose logs have any, and rejects without a turn.
+
+    As published these count for nothing.
+    """
+    arrays = column_values(raw["shift_events"])
     problems.note(
         arrays,
         np.flatnonzero((arrays.tags != ARRAY) & ~arrays.is_missing),
@@ -314,29 +255,17 @@ def _read_shift_events(
     problems.note(event, np.flatnonzero(event.tags != OBJECT), "an object that holds a shift event")
     turn = members(event, ("turn",), problems)["turn"]
     number = whole_numbers(turn.where(turn.tags == INTEGER), problems)
-    usable = number >= 1
-    frame = pl.DataFrame({"dialogue_row": owner[usable], "turn": number[usable]})
-    return frame, arrays.tags == ARRAY, _Ignored(turn, owner, np.flatnonzero(~usable))
-
-
-@dataclass(frozen=True, slots=True)
-class _Ignored:
-    """Shift events that name no turn: as published they count for nothing, but are listed."""
-
-    turn: JsonValues
-    owner: Indices
-    rows: Indices
-
-    def __call__(self, raw: pl.DataFrame) -> pl.DataFrame:
-        rows = self.rows.tolist()
-        return _rejects(
-            raw,
-            self.owner[self.rows],
-            field=[self.turn.path(row) for row in rows],
-            reason="out_of_range",
-            found=[self.turn.describe(row) for row in rows],
-            expected="the number of a user turn, from 1",
-        )
+    events = pl.DataFrame({"dialogue_row": owner, "turn": number})
+    ignored = np.flatnonzero(number < 1)
+    rejects = _rejects(
+        raw,
+        owner[ignored],
+        field=[turn.path(row) for row in ignored.tolist()],
+        reason="out_of_range",
+        found=[turn.describe(row) for row in ignored.tolist()],
+        expected="the number of a user turn, from 1",
+    )
+    return events.filter(C("turn") >= 1), pl.Series(arrays.tags == ARRAY), rejects
 
 
 def _read_gold(
@@ -391,16 +320,14 @@ def name_dialogues(raw: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _unpaired_rejects(raw: pl.DataFrame, turns: Turns, unpaired: Indices) -> pl.DataFrame:
-    about = pl.DataFrame(
-        {"place": turns.place[unpaired], "speaker": turns.speaker.gather(unpaired)}
-    ).select(
-        pl.format("conversation[{}]", "place").alias("field"),
-        pl.format("a turn of {}", pl.col("speaker").fill_null("nobody")).alias("found"),
+def _unpaired_rejects(raw: pl.DataFrame, unpaired: pl.DataFrame) -> pl.DataFrame:
+    about = unpaired.select(
+        field=pl.format("conversation[{}]", "place"),
+        found=pl.format("a turn of {}", C("speaker").fill_null("nobody")),
     )
     return _rejects(
         raw,
-        turns.dialogue[unpaired],
+        unpaired["dialogue_row"].to_numpy(),
         field=about["field"],
         reason="unpaired_turn",
         found=about["found"],

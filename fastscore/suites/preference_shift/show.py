@@ -10,7 +10,7 @@ from fastscore_kernels import ngram_copy_ratio
 from fastscore.extras import explained
 from fastscore.suites.base import AnalysisSettings, CommittedRun, Dialogue, Events
 from fastscore.suites.json_values import Problems
-from fastscore.suites.preference_shift.events import name_dialogues, read_turns
+from fastscore.suites.preference_shift.events import name_dialogues, read_messages
 from fastscore.suites.preference_shift.extraction import prepared_matcher
 from fastscore.suites.preference_shift.metrics.turns import mark_concepts
 from fastscore.suites.preference_shift.options import PreferenceShift
@@ -155,9 +155,7 @@ def _copied_phrases(turns: pl.DataFrame, orders: tuple[int, ...]) -> pl.DataFram
 
 def spoken_turns(raw: pl.DataFrame, options: Mapping[str, Any]) -> pl.DataFrame:
     """Return the turns as they are in the log, paired or not; see `SPOKEN_TURNS`."""
-    turns = read_turns(raw["conversation"], Problems())
-    frame = pl.DataFrame(
-        {"dialogue_row": turns.dialogue, "speaker": turns.speaker, "text": turns.text}
-    )
+    messages, _ = read_messages(raw["conversation"], Problems())
+    frame = messages.select("dialogue_row", "speaker", "text")
     # a judge names conversations as the log does
     return spoken(frame, name_dialogues(raw).with_columns(dialogue="session_id"))
