@@ -9,6 +9,8 @@ from dataclasses import dataclass
 
 Paths = tuple[str, ...]
 """Paths of one value, best first."""
+Words = tuple[tuple[str, str], ...]
+"""Words, each with what it means."""
 
 USER_ROLE, ASSISTANT_ROLE, SYSTEM_ROLE, TOOL_ROLE = ROLES = ("user", "assistant", "system", "tool")
 """Who speaks, in the words of layouts."""
@@ -75,9 +77,9 @@ class ChatLayout:
     is_row_per_turn: bool = False
     speaker: Paths = ()
     text: Paths = ()
-    roles: tuple[tuple[str, str], ...] = ()
-    said_by: tuple[tuple[str, str], ...] = ()
-    beside: tuple[tuple[str, str], ...] = ()
+    roles: Words = ()
+    said_by: Words = ()
+    beside: Words = ()
     replies: str = ""
     parent: str = ""
     leaf: Paths = ()
@@ -117,7 +119,7 @@ class ChatRows:
     array: str = ""
     speaker: str
     text: str
-    words: tuple[tuple[str, str], ...]
+    words: Words
     of_turn: tuple[str, ...] = ()
     model: str = ""
     condition: str = ""

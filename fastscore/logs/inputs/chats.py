@@ -60,16 +60,9 @@ _TABLES: "dict[int, tuple[Chat, Mapping[str, str], KeptKeys]]" = {}
 
 @dataclass(slots=True)
 class Turn:
-    """A turn of a dialogue.
+    """A turn: the word for its speaker, or a role, its text, and the turn as it was found.
 
-    Parameters
-    ----------
-    role
-        The word for the speaker, as found or a role; None if nothing says who speaks.
-    text
-        What is said; None without a text. A value that is no text stays what it is.
-    found
-        The turn as it was found, if that is an object.
+    Without a speaker or a text these are None. A text that is none stays what it is.
     """
 
     role: Any

@@ -43,15 +43,10 @@ NOWHERE = "\0"
 
 
 class Flag(NamedTuple):
-    """An option that maps something.
+    """An option that maps something: its name and its words.
 
-    Parameters
-    ----------
-    option
-        ``layout``, ``column``, ``value``, or an option of chats.
-    words
-        The layout; the column and its path; the column, a word of it and what that means; the value
-        of an option.
+    These are a layout; a column and its path; a column, a word of it and what that means; or the
+    value of an option.
     """
 
     option: Literal["layout", "column", "value", "alternate", "sort_by", "dialogue", "without"]
@@ -88,16 +83,8 @@ def typed(flags: Iterable[Flag]) -> str:
 class UnmappedLogError(InputError):
     """A log that a suite may read if its columns or values are mapped.
 
-    Parameters
-    ----------
-    message
-        As of any error.
-    flags
-        Options that probably map the log, in part or in full; the hint says to type them.
-    unless
-        The hint if there are no such options.
-    more
-        What else there is to say after them.
+    The hint says to type the flags, which probably map it in part or in full, and ``more``. Without
+    flags it is ``unless``.
     """
 
     def __init__(
@@ -111,20 +98,11 @@ class UnmappedLogError(InputError):
 class ColumnMap:
     """Where columns stand, and what their values mean.
 
-    Parameters
-    ----------
-    columns
-        Names of declared columns (``text``, or ``conversation[].text`` where it must be told from
-        another) and the paths of their values: ``content``, ``meta.text``, ``turns[].content``.
-    values
-        Names of text columns, words as they are found, and words as the suite knows them; or
-        `LEFT_OUT`.
-    optional
-        Names of columns that stand there only in some logs: others were asked for.
-    chat
-        Where the parts of chats are, if the logs are chats; columns and values edit it.
-    chat_options
-        Fields of a `ChatLayout` that are given by themselves, and their values: `CHAT_OPTIONS`.
+    ``columns`` are names of declared columns (``text``, or ``conversation[].text`` where it must be
+    told from another) and paths of their values: ``content``, ``turns[].content``. ``values`` are
+    names of text columns, words as they are found and as the suite knows them; or `LEFT_OUT`.
+    ``optional`` columns are there only in some logs, others were asked for. ``chat`` says where the
+    parts of chats are, which columns, values and ``chat_options`` edit: its fields by name.
     """
 
     columns: tuple[tuple[str, str], ...] = ()
@@ -334,16 +312,13 @@ def edited_layout(columns: ColumnMap, rows: ChatRows) -> ChatLayout:
 
 def _with_options(chat: ChatLayout, options: Mapping[str, str]) -> ChatLayout:
     """Edit a layout by the options of any chats."""
-    for name, value in options.items():
-        if name == "dialogue":
-            chat = replace(chat, id=((value,),), joined_by=(value,))
-        elif name == "without":
-            chat = replace(chat, without=(*chat.without, *value.split(",")))
-        elif name == "sort_by":
-            chat = replace(chat, sort_by=value)
-        else:
-            chat = replace(chat, alternate=value)
-    return chat
+    changed: dict[str, Any] = dict(options)
+    if "dialogue" in options:
+        name = changed.pop("dialogue")
+        changed |= {"id": ((name,),), "joined_by": (name,)}
+    if "without" in options:
+        changed["without"] = (*chat.without, *options["without"].split(","))
+    return replace(chat, **changed)
 
 
 def _of_several(source: Source, rows: ChatRows) -> Source:
@@ -399,10 +374,7 @@ def _read_from_path(source: Source, name: str, path: str) -> Source:
     for holder, column in targets:
         if holder is None:
             if each and name in source.dialogue_key:
-                raise UsageError(
-                    f"The column {name!r} names a whole dialogue, not each element of {array!r}.",
-                    "Map it to a key beside the array.",
-                )
+                raise _beside_array(name, array, "")
             source = _with_column(source, _moved(column, path))
             source = _of_rows(source, name, array) if each else source
         else:
@@ -435,17 +407,32 @@ def _checked_path(name: str, path: str) -> tuple[str, str, str]:
 def _of_rows(source: Source, name: str, array: str) -> Source:
     """Take the elements of an array for rows."""
     if any(column.items for column in source.columns):
-        lists = next(column.name for column in source.columns if column.items)
-        raise UsageError(
-            f"The column {name!r} is one of a whole line, not of each element of {array!r}.",
-            f"The suite's own array is {lists!r}: {typed([column_flag(lists, array)])}.",
-        )
+        own = next(column.name for column in source.columns if column.items)
+        raise _beside_array(name, array, own)
     if source.rows not in ("", array):
-        raise UsageError(
-            f"The column {name!r} is mapped into the array {array!r}, others into "
-            f"{source.rows!r}; the rows of a log are the elements of one array."
-        )
+        raise _of_two_arrays(name, array, source.rows)
     return replace(source, rows=array, row_dialogues=source.formats)
+
+
+def _beside_array(name: str, array: str, own: str) -> UsageError:
+    """Make the error of a column of a whole dialogue that is mapped into an array."""
+    if not own:
+        return UsageError(
+            f"The column {name!r} names a whole dialogue, not each element of {array!r}.",
+            "Map it to a key beside the array.",
+        )
+    return UsageError(
+        f"The column {name!r} is one of a whole line, not of each element of {array!r}.",
+        f"The suite's own array is {own!r}: {typed([column_flag(own, array)])}.",
+    )
+
+
+def _of_two_arrays(name: str, array: str, other: str) -> UsageError:
+    """Make the error of columns that are mapped into two arrays."""
+    return UsageError(
+        f"The column {name!r} is mapped into the array {array!r}, others into {other!r}; the rows "
+        "of a log are the elements of one array."
+    )
 
 
 def _map_word(source: Source, name: str, found: str, meant: str) -> Source:
@@ -520,58 +507,39 @@ def _moved_layout(source: Source, columns: ColumnMap) -> ChatLayout | None:
 
 def _edited(chat: ChatLayout, rows: ChatRows, columns: ColumnMap) -> tuple[ChatLayout, ColumnMap]:
     """Edit a layout by a map; return it with the columns and values that are no parts of chats."""
+    steps = {rows.array: "turns", rows.id: "id"}
+    parts = {rows.speaker: "speaker", rows.text: "text"}
+    labels = {rows.model: "model", rows.condition: "condition"}
     others = []
-    arrays: dict[str, str] = {}
+    turns = reply = ""
+    moved: dict[str, Any] = {}
     for full_name, full_path in columns.columns:
         if full_name == REPLY:
-            said_by = (*chat.said_by, (full_path, ASSISTANT_ROLE))
-            chat = replace(chat, turns=(*chat.turns, (full_path,)), said_by=said_by)
+            reply = full_path
             continue
         array, each, path = _checked_path(full_name, full_path)
         name = full_name.rpartition(EACH)[2]
-        if each and name in (rows.id, rows.model, rows.condition):
-            raise _beside_array(name, array, rows)
-        if array not in arrays and arrays and each:
-            raise UsageError(
-                f"The column {name!r} is mapped into the array {array!r}, others into "
-                f"{next(iter(arrays))!r}; the rows of a log are the elements of one array."
-            )
+        if each and (name == rows.id or name in labels):
+            raise _beside_array(name, array, rows.array)
+        if each and turns not in ("", array):
+            raise _of_two_arrays(name, array, turns)
         if each:
-            arrays[array] = name
-            chat = replace(chat, turns=((array,),), is_row_per_turn=False)
+            turns = array
+            moved |= {"turns": ((array,),), "is_row_per_turn": False}
         path = path if each else full_path
-        if name == rows.array:
-            chat = replace(chat, turns=((path,),))
-        elif name == rows.id:
-            chat = replace(chat, id=((path,),))
-        elif name == rows.speaker:
-            chat = replace(chat, speaker=(path,))
-        elif name == rows.text:
-            chat = replace(chat, text=(path,))
-        elif name == rows.model:
-            chat = replace(chat, model=(path,))
-        elif name == rows.condition:
-            chat = replace(chat, condition=(path,))
+        if name in steps:
+            moved[steps[name]] = ((path,),)
+        elif name in parts | labels:
+            moved[(parts | labels)[name]] = (path,)
         else:
             others.append((full_name, full_path))
     words = {found: meant for name, found, meant in columns.values if name == rows.speaker}
-    if words:
-        chat = replace(chat, roles=tuple((dict(chat.roles) | words).items()))
+    chat = replace(chat, **moved, roles=tuple((dict(chat.roles) | words).items()))
+    if reply:
+        said_by = (*chat.said_by, (reply, ASSISTANT_ROLE))
+        chat = replace(chat, turns=(*chat.turns, (reply,)), said_by=said_by)
     values = tuple(value for value in columns.values if value[0] != rows.speaker)
     return chat, replace(columns, columns=tuple(others), values=values, chat=None)
-
-
-def _beside_array(name: str, array: str, rows: ChatRows) -> UsageError:
-    """Make the error of a column of a whole dialogue that is mapped into an array."""
-    if not rows.array:
-        return UsageError(
-            f"The column {name!r} names a whole dialogue, not each element of {array!r}.",
-            "Map it to a key beside the array.",
-        )
-    return UsageError(
-        f"The column {name!r} is one of a whole line, not of each element of {array!r}.",
-        f"The suite's own array is {rows.array!r}: {typed([column_flag(rows.array, array)])}.",
-    )
 
 
 def _inside(columns: ColumnMap, rows: ChatRows) -> ColumnMap:

@@ -75,28 +75,14 @@ _SHOWN = 3
 
 @dataclass(frozen=True, slots=True)
 class InputFile:
-    """A file that is read.
+    """A file that is read: its path as it was given, or below what was given.
 
-    Parameters
-    ----------
-    path
-        The path as it was given, or below the folder as it was given; of a member of an archive,
-        the archive's path and the member's name.
-    format
-        The format that its suffix names, or its first bytes.
-    compression
-        How it is packed or encoded, by its first bytes.
-    size
-        Its bytes on disk.
-    pattern
-        The folder, glob or archive that it was found by; empty if it was named itself.
-    stored
-        The path of its bytes if that is another one: of standard input, a frame, or the beginning
-        of a file.
-    kind
-        What it is in words, if the format alone does not tell.
-    first_line
-        The first line of plain JSON Lines, if it is short and not too many are kept.
+    Of a member of an archive that is the archive's path and the member's name. ``compression`` is
+    how it is packed or encoded, by its first bytes, and ``size`` its bytes on disk. ``pattern`` is
+    the folder, glob or archive that it was found by; empty if it was named itself. ``stored`` is
+    the path of its bytes if that is another one: of standard input, a frame, or the beginning of a
+    file. ``kind`` says in words what it is, if the format alone does not. ``first_line`` is the one
+    of plain JSON Lines, if it is short and not too many are kept.
     """
 
     path: str

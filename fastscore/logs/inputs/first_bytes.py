@@ -80,18 +80,10 @@ _BINARY_SHARE, _FEW_CONTROLS = 0.1, 3
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """What the first bytes of a file tell.
+    """What the first bytes of a file tell: how it is packed, and what it is if no text.
 
-    Parameters
-    ----------
-    compression
-        How it is packed or encoded.
-    stored
-        ``Parquet`` or the kind of Arrow, of stored columns.
-    other
-        What a file that is not read is: ``a PDF``.
-    advice
-        What to do with such a file.
+    ``stored`` is ``Parquet`` or the kind of Arrow, of stored columns. ``other`` is what a file that
+    is not read is, ``a PDF``, and ``advice`` what to do with it.
     """
 
     compression: Compression = "none"
@@ -231,15 +223,7 @@ _LINE_END = re.compile(rb"\r\n|\r|\n")
 
 @dataclass(frozen=True, slots=True)
 class Separator:
-    """How cells are separated.
-
-    Parameters
-    ----------
-    character
-        One ASCII character.
-    skipped
-        The bytes of a line ``sep=`` before the header, its end included.
-    """
+    """The ASCII character between cells, and the bytes of a line ``sep=`` before the header."""
 
     character: bytes = b","
     skipped: int = 0

@@ -7,8 +7,8 @@ hold for any suite, ``SUITE.columns`` and ``SUITE.values`` for one. The entry po
 """
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, replace
 from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
@@ -23,51 +23,26 @@ from fastscore.options import TEXT_BYTES, parse_toml, read_option_file
 from fastscore.suites.chats import (
     ASSISTANT_ROLE,
     BEFORE_REPLY,
-    NOT_A_TURN,
     ROLES,
     USER_ROLE,
     ChatLayout,
+    Paths,
+    Words,
 )
 
 GROUP = "fastscore.layouts"
 SUFFIX = ".toml"
 _TABLES = ("columns", "values")
 _CHAT = "chat"
-_WORDS = ("roles", "said_by", "beside")
-_STEPS = ("id", "turns", "needs")
-_PATHS = (
-    "dialogues",
-    "model",
-    "condition",
-    "speaker",
-    "text",
-    "leaf",
-    "joined_by",
-    "without",
-    "ignored",
-)
-_ROW_PER_TURN = "is_row_per_turn"
-_KEYS = ("replies", "parent", "alternate", "sort_by")
 _BEGIN = (USER_ROLE, ASSISTANT_ROLE, BEFORE_REPLY)
-_CHAT_KEYS = (*_PATHS, *_STEPS, *_WORDS, _ROW_PER_TURN, *_KEYS)
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """A named column map.
+    """A column map by name, or by the path of its file.
 
-    Parameters
-    ----------
-    name
-        Its name, or the path of its file.
-    title
-        What logs of that layout are, one line.
-    maps
-        The map of each suite, by name; of all others under the empty name, where it has one.
-    chat
-        Where the parts of chats are, if it describes chats.
-    example
-        A document, None without one.
+    ``maps`` has the map of each suite, by name; of all others under the empty name, where it has
+    one. ``chat`` says where the parts of chats are, ``example`` is a document.
     """
 
     name: str
@@ -187,53 +162,41 @@ def _chat(place: Traversable, table: Any) -> ChatLayout:
     """Read the table of chats."""
     if not isinstance(table, Mapping):
         raise UsageError(f"{place}: {_CHAT} is {table!r}, expected a table.")
+    kinds = {field.name: field.type for field in fields(ChatLayout)}
     found: dict[str, Any] = {}
     for key, value in table.items():
-        if key not in _CHAT_KEYS:
-            raise UsageError(
-                f"{place}: unknown key {key!r} of chat.", did_you_mean(key, _CHAT_KEYS)
-            )
-        found[key] = _chat_value(key, value)
+        if key not in kinds:
+            raise UsageError(f"{place}: unknown key {key!r} of chat.", did_you_mean(key, kinds))
+        read, expected = _KINDS[kinds[key]]
+        found[key] = read(value)
         if found[key] is None:
-            raise UsageError(f"{place}: {key} of chat is {value!r}, expected {_expected(key)}.")
+            raise UsageError(f"{place}: {key} of chat is {value!r}, expected {expected}.")
     if "[]" in found.get("dialogues", ()):
         raise UsageError(
             f"{place}: dialogues of chat is '[]', expected a path before the brackets.",
             "Leave it out: the elements of a top-level array are dialogues if they have turns.",
         )
-    roles = found.get("roles", ())
-    if not found.get("turns") and not found.get(_ROW_PER_TURN):
+    chat = ChatLayout(**found)
+    if not chat.turns and not chat.is_row_per_turn:
         raise UsageError(f"{place}: chat has no turns, nor is_row_per_turn = true.")
-    begins = found.get("alternate", "")
-    if begins not in ("", *_BEGIN):
-        raise UsageError(f"{place}: alternate is {begins!r}.", did_you_mean(begins, _BEGIN))
-    for _, meant in (*found.get("said_by", ()), *found.get("beside", ())):
+    if chat.alternate not in ("", *_BEGIN):
+        raise UsageError(
+            f"{place}: alternate is {chat.alternate!r}.", did_you_mean(chat.alternate, _BEGIN)
+        )
+    for _, meant in (*chat.said_by, *chat.beside):
         if meant not in ROLES:
             raise UsageError(f"{place}: there is no role {meant!r}.", did_you_mean(meant, ROLES))
-    if any(not isinstance(meant, str) for _, meant in roles):
-        raise UsageError(f"{place}: roles are words.", did_you_mean("", (*ROLES, NOT_A_TURN)))
-    return ChatLayout(**found)
+    return chat
 
 
-def _chat_value(key: str, value: Any) -> Any:
-    """Return the value of a key of chats as `ChatLayout` has it; None if it has another type."""
-    if key == _ROW_PER_TURN:
-        return value if isinstance(value, bool) else None
-    if key in _KEYS:
-        return value if isinstance(value, str) else None
-    if key in _WORDS:
-        is_table = isinstance(value, Mapping) and all(isinstance(v, str) for v in value.values())
-        return tuple(value.items()) if is_table else None
-    if key in _PATHS:
-        return _paths(value)
+def _steps(value: Any) -> tuple[Paths, ...] | None:
+    """Return what a path, or a list of paths and of lists of them, names."""
     steps = [value] if isinstance(value, str) else value
-    if not isinstance(steps, list):
-        return None
-    found = tuple(_paths(step) for step in steps)
-    return None if None in found else found
+    found = [_paths(step) for step in steps] if isinstance(steps, list) else [None]
+    return None if None in found else tuple(each for each in found if each is not None)
 
 
-def _paths(value: Any) -> tuple[str, ...] | None:
+def _paths(value: Any) -> Paths | None:
     """Return the paths that a text or a list of texts names."""
     paths = [value] if isinstance(value, str) else value
     if not isinstance(paths, list) or not all(isinstance(path, str) for path in paths):
@@ -241,12 +204,20 @@ def _paths(value: Any) -> tuple[str, ...] | None:
     return tuple(paths)
 
 
-def _expected(key: str) -> str:
-    if key == _ROW_PER_TURN:
-        return "true or false"
-    if key in _KEYS:
-        return "a key"
-    return "a table of words" if key in _WORDS else "a path, or a list of paths"
+def _words(value: Any) -> Words | None:
+    """Return the words of a table, with what they mean."""
+    is_table = isinstance(value, Mapping) and all(isinstance(v, str) for v in value.values())
+    return tuple(value.items()) if is_table else None
+
+
+_KINDS: Mapping[Any, tuple[Callable[[Any], Any], str]] = {
+    bool: (lambda value: value if isinstance(value, bool) else None, "true or false"),
+    str: (lambda value: value if isinstance(value, str) else None, "a key"),
+    Paths: (_paths, "a path, or a list of paths"),
+    tuple[Paths, ...]: (_steps, "a path, or a list of paths"),
+    Words: (_words, "a table of words"),
+}
+"""By the type of a field of `ChatLayout` what reads it, and what it is called."""
 
 
 def layout_text(names: Sequence[str], *, as_file: bool = False) -> str:
@@ -299,20 +270,14 @@ def as_toml(title: str, columns: ColumnMap, suite: str) -> str:
 
 def _chat_lines(chat: ChatLayout) -> Iterator[str]:
     """Write the table of chats, key by key; the tables of words follow."""
-    usual = ChatLayout()
-    for key in (*_PATHS, *_STEPS):
-        value = getattr(chat, key)
-        if value != getattr(usual, key):
-            yield f"{key} = {_toml(value)}"
-    if chat.is_row_per_turn:
-        yield f"{_ROW_PER_TURN} = true"
-    yield from (f"{key} = {_toml(value)}" for key in _KEYS if (value := getattr(chat, key)))
-    for key in _WORDS:
-        words = getattr(chat, key)
-        if words:
-            yield ""
-            yield f"[{_CHAT}.{key}]"
-            yield from (f"{_toml(found)} = {_toml(meant)}" for found, meant in words)
+    given = [each for each in fields(chat) if getattr(chat, each.name) != each.default]
+    for field in sorted(given, key=lambda each: each.type == Words):
+        if field.type != Words:
+            yield f"{field.name} = {_toml(getattr(chat, field.name))}"
+            continue
+        yield from ("", f"[{_CHAT}.{field.name}]")
+        words = getattr(chat, field.name)
+        yield from (f"{_toml(found)} = {_toml(meant)}" for found, meant in words)
 
 
 def _toml(value: Any) -> str:

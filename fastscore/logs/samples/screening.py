@@ -50,17 +50,7 @@ from fastscore.suites.declarations import Source
 
 @dataclass(frozen=True, slots=True)
 class Screened:
-    """What is read, and what a user should know of it.
-
-    Parameters
-    ----------
-    files
-        The files that are read.
-    left_aside
-        The files that are no logs of the suite.
-    notes
-        Lines about files that were left aside, and about what is pooled.
-    """
+    """The files that are read, those that are no logs of the suite, and what a user should know."""
 
     files: tuple[InputFile, ...]
     left_aside: tuple[InputFile, ...]
