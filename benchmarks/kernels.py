@@ -16,7 +16,6 @@ import numpy as np
 import polars as pl
 from fastscore_kernels import (
     cosine_pairs,
-    first_recovery,
     gini_ragged,
     idf_cosine_csr,
     intersection_size_csr,
@@ -406,31 +405,6 @@ def group_cases(rng: np.random.Generator, groups: int) -> Iterator[Case]:
     offsets = np.concatenate([[0], np.cumsum(sizes)])
     values = rng.gamma(2, 1, offsets[-1])
     yield _gini_case(values, offsets)
-    met = rng.random(offsets[-1]) < 0.2
-    groups_of = rng.integers(0, groups, groups)
-    starts = rng.integers(0, sizes[groups_of])
-    tests, first = met.tolist(), offsets[groups_of] + starts
-    spans = list(zip(first.tolist(), offsets[groups_of + 1].tolist(), strict=True))
-
-    def scanned() -> list[int]:
-        out = []
-        for begin, end in spans:
-            try:
-                out.append(tests.index(True, begin, min(end, begin + 5)) - begin)
-            except ValueError:
-                out.append(-1)
-        return out
-
-    yield Case(
-        "first recovery within 5 turns",
-        groups,
-        {
-            "fastscore": lambda: first_recovery(met, offsets, groups_of, starts, 5, threads=1),
-            "Python list.index": scanned,
-        },
-        None,
-        _close,
-    )
     frame = pl.DataFrame({"group": np.repeat(np.arange(groups), sizes), "value": values})
     argmax = pl.col("value").arg_max()
     yield Case(

@@ -21,7 +21,6 @@ _MODULE_OF = {
     "distinct_ids": "ids",
     "find_ids": "ids",
     "find_phrases": "targets",
-    "first_recovery": "sequences",
     "gini_ragged": "inequality",
     "group_rows": "ragged",
     "idf_cosine_counted_csr": "bags",

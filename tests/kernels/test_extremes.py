@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from fastscore_kernels import (
     cosine_pairs,
-    first_recovery,
     gini_ragged,
     idf_cosine_csr,
     jaccard_csr,
@@ -130,7 +129,6 @@ def test_columns_without_a_row():
     assert segment_first_argmax(nothing, [0]).tolist() == []
     assert jaccard_csr(csr([]), csr([])).tolist() == []
     none = np.zeros(0, np.int64)
-    assert first_recovery(np.zeros(0, np.bool_), [0], none, none, 3).tolist() == []
     matrix = np.zeros((0, 4), np.float32)
     assert cosine_pairs(matrix, none, none).tolist() == []
     assert mean_pair_cosine_groups(matrix, none, [0], 10, 0).tolist() == []

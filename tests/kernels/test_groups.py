@@ -3,7 +3,6 @@ import math
 import numpy as np
 import pytest
 from fastscore_kernels import (
-    first_recovery,
     gini_ragged,
     group_rows,
     segment_first_argmax,
@@ -45,25 +44,6 @@ def test_gini_refuses_negative_values():
         gini_ragged([np.nan, -0.5], [0, 2])
 
 
-@given(
-    st.lists(st.lists(st.booleans(), max_size=10), min_size=1, max_size=4),
-    st.lists(st.tuples(st.integers(0, 3), st.integers(0, 12)), max_size=6),
-    st.one_of(st.none(), st.integers(1, 12)),
-)
-def test_first_recovery_equals_the_oracle(dialogues, shifts, window):
-    met, offsets = naive.ragged(dialogues)
-    shifts = [(group % len(dialogues), start) for group, start in shifts]
-    got = first_recovery(
-        np.array(met, np.bool_),
-        offsets,
-        np.array([group for group, _ in shifts], np.int64),
-        np.array([start for _, start in shifts], np.int64),
-        window,
-    )
-    expected = [naive.first_recovery(dialogues[group], start, window) for group, start in shifts]
-    assert got.tolist() == expected
-
-
 numbers = st.one_of(st.integers(-2, 2).map(float), st.sampled_from([math.nan, math.inf, -math.inf]))
 
 
@@ -89,17 +69,6 @@ def test_bad_offsets_are_named(kernel):
         kernel(np.zeros(2, np.int64), [0, 3])
     with pytest.raises(ValueError, match="falls"):
         kernel(np.zeros(2, np.int64), [1, 0, 2])
-
-
-def test_bad_recovery_arguments_are_named():
-    with pytest.raises(TypeError, match="`met` has dtype int64"):
-        first_recovery([1, 0], [0, 2], [0], [0], 3)
-    with pytest.raises(ValueError, match="`window` is 0"):
-        first_recovery([True], [0, 1], [0], [0], 0)
-    with pytest.raises(ValueError, match="`starts` holds -1"):
-        first_recovery([True], [0, 1], [0], [-1], 1)
-    with pytest.raises(IndexError, match="`groups` holds 1"):
-        first_recovery([True], [0, 1], [1], [0], 1)
 
 
 @given(st.integers(1, 5).flatmap(lambda n: st.tuples(st.just(n), st.lists(st.integers(0, n - 1)))))

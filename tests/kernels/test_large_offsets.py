@@ -4,7 +4,7 @@ import numba
 import numpy as np
 import pyarrow as pa
 import pytest
-from fastscore_kernels import first_recovery, levenshtein_pairs, ngram_copy_ratio, text_hash128
+from fastscore_kernels import levenshtein_pairs, ngram_copy_ratio, text_hash128
 
 pytestmark = [
     pytest.mark.slow,
@@ -40,10 +40,3 @@ def test_copy_ratio(column):
 
 def test_text_hash(column):
     assert text_hash128(column).tolist() == text_hash128(list(TEXTS)).tolist()
-
-
-def test_first_recovery():
-    met = np.zeros(SIZE, np.bool_)
-    met[-3] = True
-    found = first_recovery(met, [0, SIZE - 10, SIZE], [1, 1, 0], [2, 8, SIZE - 12], None)
-    assert found.tolist() == [5, -1, -1]

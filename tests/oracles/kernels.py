@@ -80,16 +80,6 @@ def gini(values: Sequence[float], minimum_mean: float = 1e-12) -> float:
     return math.fsum(abs(x - y) for x in values for y in values) / (2 * n * n * mean)
 
 
-def first_recovery(met: Sequence[bool], start: int, window: int | None) -> int:
-    """Look at the turns of one dialogue from ``start``, at most ``window`` of them."""
-    for delay, turn in enumerate(range(start, len(met))):
-        if window is not None and delay >= window:
-            break
-        if met[turn]:
-            return delay
-    return -1
-
-
 def first_argmax(values: Sequence[float]) -> int:
     best = -1
     for at, value in enumerate(values):
