@@ -41,10 +41,8 @@ def test_logs_that_fit_no_suite_keep_the_advice(tmp_path: Path) -> None:
     assert "These logs fit" not in str(caught.value)
 
 
-@pytest.mark.parametrize(("name", "most"), [("guess", 60_000), ("qqq", 100_000)])
-def test_an_error_about_one_renamed_column_calls_few_functions(
-    name: str, most: int, tmp_path: Path
-) -> None:
+@pytest.mark.parametrize("name", ["guess", "qqq"])
+def test_an_error_about_one_renamed_column_calls_few_functions(name: str, tmp_path: Path) -> None:
     (log, *_) = fastscore.example("score_dialogue", tmp_path / "example").logs.iterdir()
     rows = log.read_text().splitlines()[:5]
     renamed = tmp_path / "renamed.jsonl"
@@ -69,4 +67,4 @@ def test_an_error_about_one_renamed_column_calls_few_functions(
         refused()
     finally:
         sys.setprofile(before)
-    assert calls < most
+    assert calls < 60_000

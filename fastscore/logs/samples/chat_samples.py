@@ -205,10 +205,15 @@ def _message(value: Record) -> Any:
     return content
 
 
-def has_keys_of(document: Any, layout: ChatLayout) -> bool:
-    """Tell whether a document, or a dialogue in it, has the keys that a layout needs."""
-    if layout.is_row_per_turn:
+def has_keys_of(document: Any, is_flat: bool, layout: ChatLayout) -> bool:
+    """Tell whether a document, or a dialogue in it, has the keys that a layout needs.
+
+    A document that is flat contains no object or array, so it is the only dialogue in it.
+    """
+    if layout.is_row_per_turn or (is_flat and "" in layout.dialogues):
         return all(first_at(document, paths) is not None for paths in layout.needs)
+    if is_flat:
+        return False
     if "" not in layout.dialogues and not holds_dialogues(document, layout):
         return False
     found = list(all_dialogues(document, layout))
@@ -287,6 +292,9 @@ def _layouts_of(first: Sequence[Record], suite: str, source: Source) -> Iterator
     holds_arrays = any(set(record) <= {BARE, bare} for record in first)
     # an array is a document by itself
     documents = [record[bare] if set(record) == {bare} else record for record in first]
+    are_flat = [
+        isinstance(each, dict) and not any(map(_has_parts, each.values())) for each in documents
+    ]
     for name in layout_names():
         layout = load_layout(name)
         chat = layout.chat
@@ -296,7 +304,7 @@ def _layouts_of(first: Sequence[Record], suite: str, source: Source) -> Iterator
             continue
         columns = layout.of(suite)
         has_keys = partial(has_keys_of, layout=edited_layout(columns, rows))
-        own = [*compress(first, map(has_keys, documents))]
+        own = [*compress(first, map(has_keys, documents, are_flat))]
         if not own:
             continue
         mapped = map_source(source, columns)
@@ -316,6 +324,10 @@ def _layouts_of(first: Sequence[Record], suite: str, source: Source) -> Iterator
             is_of_texts = not chat.speaker and not chat.text
             rank = (n_unnamed, not is_of_texts, not is_compiled, sum(map(len, steps)), name)
             yield _Fit(name, mapped, unread, "" not in chat.dialogues, rank)
+
+
+def _has_parts(value: Any) -> bool:
+    return isinstance(json_of(value), dict | list)
 
 
 def _has_all(source: Source, seen: FileSample) -> bool:
