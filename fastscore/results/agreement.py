@@ -5,7 +5,6 @@ dimension. Dialogues that several raters scored are compared, each pair of rater
 with quadratic weights, all raters by Krippendorff's alpha.
 """
 
-import json
 import math
 import tempfile
 from collections.abc import Sequence
@@ -23,7 +22,7 @@ from fastscore.logs.inputs.files import resolve_inputs
 from fastscore.logs.plan.shards import plan_shards
 from fastscore.logs.read.rows import read_shard
 from fastscore.logs.samples.records import records
-from fastscore.results.metric_text import write_csv
+from fastscore.results.metric_text import write_data
 from fastscore.results.runs import Run
 from fastscore.statistics.agreement import (
     Level,
@@ -48,7 +47,7 @@ from fastscore.suites.judged import (
     list_ratings,
 )
 from fastscore.suites.sums import can_label
-from fastscore.terminal import result_console, write, write_line
+from fastscore.terminal import result_console, write_line
 from fastscore.terminal.grids import Column, Format, Grid, column_of, print_notes, show_grids
 
 KEY = "dialogue"
@@ -554,18 +553,8 @@ _NAMES = {
 
 def show_agreement(found: Agreement, *, format: Format = "table") -> None:
     """Print the agreement of raters."""
-    if format == "json":
-        content = {
-            "raters": list(found.raters),
-            "pairs": found.pairs.to_dicts(),
-            "alphas": found.alphas.to_dicts(),
-            "coefficients": found.coefficients.to_dicts(),
-            "notes": list(found.notes),
-        }
-        write(json.dumps(content, indent=2, ensure_ascii=False) + "\n")
-        return
-    if format == "csv":
-        write(write_csv(pl.concat([found.pairs, found.alphas, found.coefficients], how="diagonal")))
+    tables = {"pairs": found.pairs, "alphas": found.alphas, "coefficients": found.coefficients}
+    if write_data({"raters": found.raters, **tables, "notes": found.notes}, format):
         return
     of_all = pl.concat(
         [

@@ -1,6 +1,5 @@
 """What a comparison is, and how it is shown to a person or to a program: no number is made here."""
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -15,6 +14,7 @@ from fastscore.results.metric_text import (
     counted,
     decimals_for,
     interval_text,
+    json_text,
     number_text,
     p_text,
     write_csv,
@@ -216,7 +216,11 @@ class Comparison:
 def show_comparison(comparison: Comparison, *, format: Format = "table") -> None:
     """Show how the sides differ, their means and what a reader must know beside that."""
     if format == "json":
-        write(comparison_json(comparison))
+        content = {name: getattr(comparison, name) for name in ("suite", "notes", "unit", "alpha")}
+        tables = {name: getattr(comparison, name) for name in SCHEMAS}
+        always = ("sides", "differences")
+        kept = {name: table for name, table in tables.items() if table.height or name in always}
+        write(json_text(content | kept))
     elif format == "csv":
         write(write_csv(_named(comparison)))
     elif format == "table":
@@ -224,21 +228,6 @@ def show_comparison(comparison: Comparison, *, format: Format = "table") -> None
         print_notes(result_console(), [*comparison.notes, *verdict_notes(comparison)])
     else:
         show_grids([*paper_grids(comparison), *comparison_grids(comparison)], format)
-
-
-def comparison_json(comparison: Comparison) -> str:
-    """Return a comparison as JSON, every number at full precision."""
-    content: dict[str, Any] = {
-        "suite": comparison.suite,
-        "notes": comparison.notes,
-        "unit": comparison.unit,
-        "alpha": comparison.alpha,
-    }
-    for name in SCHEMAS:
-        table: pl.DataFrame = getattr(comparison, name)
-        if table.height or name in ("sides", "differences"):
-            content[name] = table.to_dicts()
-    return json.dumps(content, indent=2, ensure_ascii=False) + "\n"
 
 
 def comparison_html(comparison: Comparison) -> str:

@@ -2,7 +2,6 @@
 
 import dataclasses
 import io
-import json
 import random
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,7 +15,7 @@ from rich.text import Text
 
 from fastscore.errors import RunError, UsageError
 from fastscore.results.dialogues import Dialogues
-from fastscore.results.metric_text import decimals_for, number_text
+from fastscore.results.metric_text import decimals_for, json_text, number_text
 from fastscore.results.runs import Run
 from fastscore.suites.base import Dialogue
 from fastscore.suites.declarations import LABEL_TABLE, Metric
@@ -194,7 +193,7 @@ def explanations_json(dialogues: Dialogues, row: int, found: Sequence[Explanatio
         "file": file,
         "explanations": [dataclasses.asdict(one) for one in found],
     }
-    return json.dumps(content, ensure_ascii=False, indent=2) + "\n"
+    return json_text(content)
 
 
 TEXT_WIDTH = 100

@@ -3,7 +3,7 @@
 import dataclasses
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import polars as pl
@@ -15,6 +15,8 @@ from fastscore.suites.base import Suite
 from fastscore.suites.declarations import Band, Metric
 from fastscore.suites.formulas import plain_formula, plain_words
 from fastscore.suites.registry import load_suite, suite_names
+from fastscore.terminal import write
+from fastscore.terminal.grids import Format
 
 NONE = "-"
 
@@ -109,6 +111,25 @@ def write_csv(frame: pl.DataFrame) -> str:
     return safe.rename(
         {name: f"'{name}" for name in frame.columns if name.startswith(FORMULA_STARTS)}
     ).write_csv()
+
+
+def json_text(content: Mapping[str, Any]) -> str:
+    """Write values and frames as JSON, every number at full precision."""
+    plain = {
+        name: value.to_dicts() if isinstance(value, pl.DataFrame) else value
+        for name, value in content.items()
+    }
+    return json.dumps(plain, indent=2, ensure_ascii=False) + "\n"
+
+
+def write_data(content: Mapping[str, Any], format: Format) -> bool:
+    """Write values and frames for programs, as CSV the frames alone, if the format is for them."""
+    if format == "json":
+        write(json_text(content))
+    elif format == "csv":
+        frames = [value for value in content.values() if isinstance(value, pl.DataFrame)]
+        write(write_csv(pl.concat(frames, how="diagonal")))
+    return format in ("json", "csv")
 
 
 def find_metrics(names: Sequence[str]) -> list[Suite]:

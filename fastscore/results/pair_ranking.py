@@ -1,9 +1,9 @@
 """Systems ranked by verdicts on pairs: strengths of Bradley and Terry by dimension and rater."""
 
-import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import combinations
 from os import PathLike, fspath
 from typing import Any
@@ -14,11 +14,11 @@ import polars as pl
 from fastscore.errors import UsageError
 from fastscore.results.agreement import read_ratings, with_keys
 from fastscore.results.differences import letter_groups
-from fastscore.results.metric_text import NONE, interval_text, write_csv
+from fastscore.results.metric_text import NONE, interval_text, write_data
 from fastscore.statistics import ALPHA
 from fastscore.statistics.bradley_terry import BradleyTerry, bradley_terry
 from fastscore.statistics.significance import holm
-from fastscore.terminal import result_console, write
+from fastscore.terminal import result_console
 from fastscore.terminal.grids import Format, Grid, column_of, print_notes, show_grids
 
 STRENGTHS_SCHEMA: dict[str, pl.DataType] = {
@@ -212,12 +212,7 @@ _REASONS = {
 def show_pair_ranking(found: PairRanking, *, format: Format = "table") -> None:
     """Print the ranking; ``csv`` and ``json`` contain every value at full precision."""
     tables = {"strengths": found.strengths, "differences": found.differences}
-    if format == "json":
-        content = {name: table.to_dicts() for name, table in tables.items()}
-        write(json.dumps({**content, "notes": found.notes}, indent=2, ensure_ascii=False) + "\n")
-        return
-    if format == "csv":
-        write(write_csv(pl.concat(tables.values(), how="diagonal")))
+    if write_data({**tables, "notes": found.notes}, format):
         return
     show_grids(map(_grid, found.strengths.partition_by("rater", maintain_order=True)), format)
     if format == "table":
@@ -226,10 +221,7 @@ def show_pair_ranking(found: PairRanking, *, format: Format = "table") -> None:
 
 def _grid(rows: pl.DataFrame) -> Grid:
     records = rows.with_columns(is_first=pl.col("dimension").is_first_distinct()).to_dicts()
-
-    def column(header: str, write: Any, **how: Any) -> Any:
-        return column_of(records, header, write, **how)
-
+    column = partial(column_of, records)
     return Grid(
         f"strengths by {rows['rater'][0] or 'all raters'}: systems that share a letter cannot be "
         "told apart",
@@ -239,12 +231,12 @@ def _grid(rows: pl.DataFrame) -> Grid:
             column("system", lambda row: row["system"], right=False, wraps=True),
             column("strength [95 % CI]", _strength),
             column("letters", lambda row: row["letters"] or NONE, right=False),
-            column("wins, ties, losses", lambda row: "{wins}, {ties}, {losses}".format(**row)),
+            column("wins, ties, losses", "{wins}, {ties}, {losses}".format_map),
         ),
     )
 
 
-def _strength(row: dict[str, Any]) -> str:
+def _strength(row: Mapping[str, Any]) -> str:
     shown = interval_text(row["strength"], row["low"], row["high"], 3)
     reason = "" if row["reason"] is None else f" ({_REASONS[row['reason']]})"
     return shown + reason

@@ -16,7 +16,7 @@ from fastscore.errors import FastscoreError, InputError, UsageError
 from fastscore.options import build_options, option_values
 from fastscore.results.groups import label_columns, notes_on_rows, summarise_run
 from fastscore.results.headlines import baseline_grid, baseline_records, read_headlines
-from fastscore.results.metric_text import counted, write_csv
+from fastscore.results.metric_text import counted, write_data
 from fastscore.results.repeats import PASS_SCHEMA, passes_grid, run_passes
 from fastscore.results.runs import Run, open_run
 from fastscore.results.summary_table import (
@@ -75,18 +75,14 @@ def show_summary(
     unit = unit_name(suite, cluster)
     ids = choose_metrics(suite, summary, metrics, everything=everything)
     passes, uneven = _passes(run, repeats, cluster, by, metrics)
-    if format == "csv":
-        table = summary_records(suite, summary, ids)
-        write(write_csv(pl.concat([table, passes], how="diagonal") if repeats else table))
-        return
-    if format == "json":
-        records = summary_records(suite, summary, ids).to_dicts()
-        content = {"signature": run.signature, "summary": records}
-        if repeats:
-            content |= {"pass_k": passes.to_dicts()}
-        if baselines:
-            content["baselines"] = baseline_records(read_headlines(run, cluster=cluster))
-        write(json.dumps(content, indent=2, ensure_ascii=False) + "\n")
+    content: dict[str, Any] = {
+        "signature": run.signature,
+        "summary": summary_records(suite, summary, ids),
+        **({"pass_k": passes} if repeats else {}),
+    }
+    if baselines and format == "json":
+        content["baselines"] = baseline_records(read_headlines(run, cluster=cluster))
+    if write_data(content, format):
         return
     declared = suite.metric_by_id
     chosen = [declared[id] for id in ids if id in declared]

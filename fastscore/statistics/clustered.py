@@ -177,20 +177,6 @@ def _influences(sums: Values, counts: Values) -> Values:
     return np.asarray(residuals / rows / np.sqrt(_one_minus(counts / rows)))
 
 
-def mean_of_units(
-    n: int,
-    mean: float | None,
-    deviation: float | None,
-    *,
-    minimum: float | None = None,
-    maximum: float | None = None,
-) -> Estimate:
-    """Return the estimate of `clustered_mean` for units of one value each, from their moments."""
-    if mean is None or deviation is None or n < LEAST_UNITS:
-        return Estimate(mean, n_units=n, reason="too_few_units")
-    return _bounded(mean, deviation**2 / n, float(n - 1), n, minimum, maximum, LEVEL)
-
-
 def clustered_difference(
     a: Clusters,
     b: Clusters,

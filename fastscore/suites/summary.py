@@ -21,7 +21,7 @@ from typing import Any
 import polars as pl
 from fastscore_jit.threads import StoppablePool, raise_if_stopped
 
-from fastscore.statistics.clustered import Estimate, clustered_means, mean_of_units
+from fastscore.statistics.clustered import Estimate, clustered_means
 from fastscore.suites.base import Suite, Summarised
 from fastscore.suites.columns import collected, hold_if_small
 from fastscore.suites.declarations import LABEL_TABLE, NULL_REASONS, Metric
@@ -64,6 +64,7 @@ rows on several scales (`Metric.scale_by`) have no mean either. ``mean_all_rows`
 the fixed ones too, whatever their scale. ``micro`` is the ratio of the two sums."""
 
 ALL = "all"
+KEY = ("dialogue",)
 COLUMNS_AT_ONCE = 16
 """The most columns that are summed in one pass over a table."""
 BYTES_AT_ONCE = 1 << 29
@@ -175,7 +176,7 @@ def add_up_parts(
             listed = list_reasons(table.rows, table.finest_strata, table.metrics)
             # in an order of their own: the same rows give the same bytes
             sums[table.name] = Added(
-                found.sort(table.finest or ":rows").lazy(),
+                found.sort(table.finest).lazy(),
                 collected(listed.sort(*table.finest_strata, ":metric", ":reason")).lazy(),
                 size,
             )
@@ -192,50 +193,41 @@ def _added_apart(suite: Suite, tables: Tables, options: Any) -> "list[list[_Tabl
 class _Table:
     """A table to summarise.
 
-    ``key`` names a row's dialogue, ``unit`` its unit. Without a unit the dialogue is one, and so
-    is each row of table ``dialogues``. Labels and units are in the table itself (``is_labelled``),
-    or ``labels`` has them by key. ``added`` is what its rows add up to, if that is known.
+    Labels and units are in the table itself (``is_labelled``), or ``labels`` has them by dialogue.
+    ``added`` is what its rows add up to, if that is known.
     """
 
     name: str
     rows: pl.LazyFrame
     metrics: Sequence[Metric]
     groups: Sequence[str]
-    key: Sequence[str]
     unit: Sequence[str]
     is_labelled: bool
     labels: "Future[_Labels] | None" = None
     added: Added | None = None
 
     @property
-    def each_row(self) -> bool:
-        """Whether each row is a unit of the intervals."""
-        return self.name == LABEL_TABLE and not self.unit
-
-    @property
     def finest_strata(self) -> Sequence[str]:
         """The columns by which rows are told apart that count for different labels."""
-        return self.groups if self.is_labelled else self.key
+        return self.groups if self.is_labelled else KEY
 
     @property
     def finest(self) -> list[str]:
         """The columns by which rows of some parts are added up."""
-        of_unit = () if self.each_row else (*self.key, *(self.unit if self.is_labelled else ()))
+        of_unit = (*KEY, *(self.unit if self.is_labelled else ()))
         return list(dict.fromkeys((*self.finest_strata, *of_unit)))
 
     @property
     def strata(self) -> list[pl.Expr]:
-        """The columns in the place of `finest_strata`: the labels, or a hash of the key."""
-        if self.is_labelled or self.labels is None:
+        """The columns in the place of `finest_strata`: the labels, or a hash of the dialogue."""
+        if self.labels is None:
             return [pl.col(group) for group in self.groups]
-        return [_hash_of(self.key, self.labels.result().seed).alias(":key")]
+        return [_hash_of(KEY, self.labels.result().seed).alias(":key")]
 
     @property
     def units(self) -> list[pl.Expr]:
         """The column that names the unit of each row."""
-        if self.each_row or not self.is_labelled:
-            return []
-        return [_unit_of(self.unit, self.key)]
+        return [_unit_of(self.unit)] if self.is_labelled else []
 
     def numbers(self, by: Iterable[str | pl.Expr]) -> pl.LazyFrame:
         """Return the columns that are added up, beside others."""
@@ -244,8 +236,8 @@ class _Table:
         return self.rows.select(*by, *named)
 
     def labelled(self, rows: pl.LazyFrame) -> pl.LazyFrame:
-        """Put the labels beside rows that have the key."""
-        if self.is_labelled or self.labels is None:
+        """Put the labels beside rows that have the hash of the dialogue."""
+        if self.labels is None:
             return rows
         known = self.labels.result().frame.lazy()
         # what is in no table of dialogues is a unit of its own
@@ -253,16 +245,10 @@ class _Table:
         return rows.join(known, on=":key", how="left").with_columns(unit)
 
 
-def _unit_of(unit: Sequence[str], key: Sequence[str]) -> pl.Expr:
+def _unit_of(unit: Sequence[str]) -> pl.Expr:
     """Return the hash of a row's unit: of its dialogue where all columns of the unit are null."""
-    own = _hash_of(key, 0)
-    if unit:
-        own = (
-            pl.when(pl.any_horizontal(pl.col(unit).is_not_null()))
-            .then(_hash_of(unit, 1))
-            .otherwise(own)
-        )
-    return own.alias(":unit")
+    has_unit = pl.any_horizontal(pl.col(unit).is_not_null())
+    return pl.when(has_unit).then(_hash_of(unit, 1)).otherwise(_hash_of(KEY, 0)).alias(":unit")
 
 
 def _hash_of(columns: Sequence[str], seed: int) -> pl.Expr:
@@ -271,25 +257,22 @@ def _hash_of(columns: Sequence[str], seed: int) -> pl.Expr:
 
 @dataclass(frozen=True, slots=True)
 class _Labels:
-    """The labels and ``:unit`` of dialogues by ``:key``, the hash of their key.
+    """The labels and ``:unit`` of dialogues by ``:key``, their hash, which tells all of them apart.
 
-    The hash has a seed with which it tells all keys apart.
+    The hash has a seed for that.
     """
 
     frame: pl.DataFrame
     seed: int
 
     @classmethod
-    def of_keys(
-        cls, table: pl.LazyFrame, key: Sequence[str], groups: Sequence[str], unit: Sequence[str]
-    ) -> "_Labels":
-        """Read the labels of each key: of several rows with one key, those of the first."""
-        found = collected(table.select(*dict.fromkeys((*key, *groups, *unit))))
-        found = found.unique(key, keep="first", maintain_order=True)
+    def read(cls, table: pl.LazyFrame, groups: Sequence[str], unit: Sequence[str]) -> "_Labels":
+        """Read the labels of each dialogue: of several rows, those of the first."""
+        found = collected(table.select(*dict.fromkeys((*KEY, *groups, *unit))))
+        found = found.unique(KEY, keep="first", maintain_order=True)
         for seed in count():
-            hashed = _hash_of(key, seed).alias(":key")
-            of_unit = _unit_of(unit, key) if unit else hashed.alias(":unit")
-            frame = found.select(hashed, *groups, of_unit)
+            hashed = _hash_of(KEY, seed).alias(":key")
+            frame = found.select(hashed, *groups, _unit_of(unit))
             if frame[":key"].n_unique() == frame.height:
                 break
         return cls(frame, seed)
@@ -309,7 +292,6 @@ def _tables_of(tables: Tables, asked: Summarised, unit: Sequence[str]) -> list[_
                 rows=named[name],
                 metrics=[metric for metric in asked.metrics if metric.table == name],
                 groups=asked.groups,
-                key=["dialogue"],
                 unit=unit,
                 is_labelled={*asked.groups, *unit} <= set(columns),
             )
@@ -323,24 +305,22 @@ def _summarise_metrics(
     asked: Summarised,
     added: Mapping[str, Added] | None,
 ) -> pl.DataFrame:
-    columns_at_once = COLUMNS_AT_ONCE
-    if any(not table.each_row for table in tables):
-        columns_at_once = _columns_at_once(dialogues)
+    columns_at_once = _columns_at_once(dialogues)
     # one query of a small table does not fill the processors
     at_once = len(tables) if columns_at_once == COLUMNS_AT_ONCE else 1
     with StoppablePool(max_workers=at_once + 1) as pool:
-        labels: dict[tuple[str, ...], Future[_Labels]] = {}
-        for table in tables:
-            key = tuple(table.key)
-            if not table.is_labelled and key not in labels:
-                labels[key] = pool.submit(_Labels.of_keys, dialogues, key, table.groups, table.unit)
+        lacking = [table for table in tables if not table.is_labelled]
+        labels = None
+        if lacking:
+            labels = pool.submit(_Labels.read, dialogues, asked.groups, lacking[0].unit)
 
         def summarise(table: _Table) -> pl.DataFrame:
-            of_key = labels.get(tuple(table.key))
-            of_parts = None if added is None else added[table.name]
-            return _summarise_table(
-                replace(table, labels=of_key, added=of_parts), columns_at_once, asked
+            known = replace(
+                table,
+                labels=None if table.is_labelled else labels,
+                added=None if added is None else added[table.name],
             )
+            return _summarise_table(known, columns_at_once, asked)
 
         summaries = list(pool.map(summarise, tables))
     # the row of all rows is there even if there are none
@@ -367,9 +347,9 @@ def _summarise_table(table: _Table, columns_at_once: int, asked: Summarised) -> 
         sums = collected(table.labelled(added.lazy()))
         del added
         for group in (ALL, *table.groups):
-            of_group = _of_group(group, sums, table)
+            of_group = _of_group(group, sums)
             for metric in metrics:
-                of_metric = _summarise_group(group, metric, of_group, grids, table)
+                of_metric = _summarise_group(group, metric, of_group, grids)
                 for name, values in columns.items():
                     found = of_metric.get(name)
                     values += [None] * of_group.totals.height if found is None else found
@@ -405,15 +385,15 @@ class _Group:
     """The sums of a batch of metrics by the values of a label, and by value and unit.
 
     ``units`` has ``COLUMN:n`` and ``COLUMN:sum``, those of one value side by side, which begin and
-    end at ``bounds``. It is None if each row is a unit.
+    end at ``bounds``.
     """
 
     totals: pl.DataFrame
-    units: pl.DataFrame | None
+    units: pl.DataFrame
     bounds: Sequence[int]
 
 
-def _of_group(group: str, sums: pl.DataFrame, table: _Table) -> _Group:
+def _of_group(group: str, sums: pl.DataFrame) -> _Group:
     label = pl.lit(None) if group == ALL else pl.col(group)
     valued = sums.with_columns(label.cast(pl.String).alias("value"))
     if group == ALL:
@@ -421,8 +401,6 @@ def _of_group(group: str, sums: pl.DataFrame, table: _Table) -> _Group:
     else:
         valued = valued.drop_nulls("value")
         totals = valued.group_by("value").agg(TOTALS).sort("value")
-    if table.each_row:
-        return _Group(totals, None, ())
     units = valued.select("value", ":unit", pl.col(r"^.*:(n|sum)$"))
     if not units.select("value", ":unit").is_unique().all():
         units = units.group_by("value", ":unit").agg(pl.exclude("value", ":unit").sum())
@@ -434,7 +412,7 @@ def _of_group(group: str, sums: pl.DataFrame, table: _Table) -> _Group:
 
 
 def _summarise_group(
-    group: str, metric: Metric, sums: _Group, grids: Mapping[str, int], table: _Table
+    group: str, metric: Metric, sums: _Group, grids: Mapping[str, int]
 ) -> dict[str, Sequence[Any]]:
     """Return for each value of a label the statistics of a metric, without the reasons of nulls."""
     totals, column = sums.totals, open_column(metric)
@@ -454,12 +432,9 @@ def _summarise_group(
         _deviation(one, square, of, bits) if of > 1 else None
         for one, square, of in zip(total, squares, n, strict=True)
     ]
-    if sums.units is None:
-        found = [mean_of_units(*one, **ends) for one in zip(n, mean, deviation, strict=True)]
-    else:
-        of_units = sums.units[f"{column}:sum"].cast(pl.Float64) * 2.0**-bits
-        counts = sums.units[f"{column}:n"]
-        found = clustered_means(of_units.to_numpy(), counts.to_numpy(), sums.bounds, **ends)
+    of_units = sums.units[f"{column}:sum"].cast(pl.Float64) * 2.0**-bits
+    counts = sums.units[f"{column}:n"]
+    found = clustered_means(of_units.to_numpy(), counts.to_numpy(), sums.bounds, **ends)
     if metric.scale_by:
         least, largest = (totals[f"{metric.id}:scale:{of}"] for of in ("least", "largest"))
         several = (least != largest).fill_null(False)

@@ -158,7 +158,7 @@ def sum_rows(
         ]
     sums += [pl.col(column).sum().cast(pl.Int64) for column in flags]
     try:
-        found = collected(rows.lazy().group_by(by).agg(sums) if by else rows.lazy().select(sums))
+        found = collected(rows.lazy().group_by(by).agg(sums))
     except pl.exceptions.InvalidOperationError:
         _check_values(rows, grids)
         raise
@@ -177,7 +177,7 @@ def merge_sums(
     kept += [f"{name}:{of}" for name in grids for of in MOMENTS]
     kept += [f"{name}:{of}" for name in scales for of in ("least", "largest")]
     of_columns = sums.select(*by, *kept)
-    return collected(of_columns.group_by(by).agg(TOTALS) if by else of_columns.select(TOTALS))
+    return collected(of_columns.group_by(by).agg(TOTALS))
 
 
 def _check_values(rows: Rows, grids: Mapping[str, int]) -> None:

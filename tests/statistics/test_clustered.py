@@ -15,7 +15,6 @@ from fastscore.statistics.clustered import (
     clustered_difference,
     clustered_mean,
     hedges_g,
-    mean_of_units,
     satterthwaite_degrees,
 )
 from fastscore.statistics.samples import Values
@@ -66,9 +65,7 @@ def test_one_row_a_unit_is_the_t_interval() -> None:
     found = clustered_mean(values, np.ones(9))
     ends = scipy.stats.ttest_1samp(values, 0.0).confidence_interval()
     assert (found.low, found.high) == pytest.approx((ends.low, ends.high))
-    moments = mean_of_units(9, float(values.mean()), float(values.std(ddof=1)))
-    assert (moments.low, moments.high) == pytest.approx((ends.low, ends.high))
-    assert moments.n_units == found.n_units == 9
+    assert found.n_units == 9
 
 
 def test_twenty_successes_of_twenty_have_the_score_interval_of_t() -> None:
@@ -80,7 +77,7 @@ def test_twenty_successes_of_twenty_have_the_score_interval_of_t() -> None:
 
 def test_a_share_has_wilsons_interval_with_the_effective_number_of_units() -> None:
     # 3 of 10: variance p (1 - p) / (n - 1), so 9 effective units; quantile of t with 9: 2.2622
-    found = mean_of_units(10, 0.3, math.sqrt(0.3 * 0.7 * 10 / 9), minimum=0.0, maximum=1.0)
+    found = clustered_mean(np.arange(10) < 3, np.ones(10), minimum=0.0, maximum=1.0)
     n, q = 9, 2.2621571628540993
     low, high = sorted(np.roots([1 + q**2 / n, -(2 * 0.3 + q**2 / n), 0.09]).tolist())
     assert (found.low, found.high) == pytest.approx((low, high))

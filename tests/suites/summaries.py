@@ -9,15 +9,12 @@ from fastscore.suites.base import Suite, Summarised
 from fastscore.suites.declarations import Design, Metric, Source, Table
 from fastscore.suites.summary import summarise
 
-EACH = Design(pair=(), unit=())
-"""Each dialogue is a unit, whatever it is called."""
-
 
 def suite_of(
     metrics: Sequence[Metric],
     groups: Sequence[str],
     *,
-    design: Design = EACH,
+    design: Design | None = None,
     **known: Any,
 ) -> Suite:
     """Return a suite of metrics in tables."""
@@ -33,7 +30,7 @@ def suite_of(
         tables=tuple(Table(name=name, grain="row", columns=()) for name in names),
         metrics=tuple(metrics),
         groups=tuple(groups),
-        design=design,
+        design=design or Design(),
         read=lambda raw, options: raw,  # type: ignore[arg-type,return-value]
         score=lambda events, vectors, options: {},
         summarise=lambda options, columns: [asked],
@@ -47,5 +44,9 @@ def summarise_metrics(
     cluster: str | None = None,
     **declared: Any,
 ) -> pl.DataFrame:
-    """Summarise metrics over all rows, and by each label."""
-    return summarise(suite_of(metrics, groups, **declared), tables, None, cluster=cluster)
+    """Summarise metrics over all rows, and by each label; rows without a name are dialogues."""
+    named = {
+        name: rows if "dialogue" in rows.collect_schema() else rows.with_row_index("dialogue")
+        for name, rows in tables.items()
+    }
+    return summarise(suite_of(metrics, groups, **declared), named, None, cluster=cluster)
