@@ -124,10 +124,8 @@ def test_differences_that_rounding_alone_makes_are_none() -> None:
     assert fs.paired_t(shifted, plain).reason == "zero_variance"
 
 
-def test_holm_by_hand() -> None:
-    assert fs.holm([0.01, 0.04, 0.03, None, 0.005]) == pytest.approx([0.03, 0.06, 0.06, None, 0.02])
-    assert fs.holm([0.5, 0.9]) == [1.0, 1.0]
-    assert fs.holm([None]) == [None]
+def test_what_has_no_p_is_no_member_of_a_family() -> None:
+    assert fs.holm([0.01, None, 0.03]) == pytest.approx([0.02, None, 0.03])
     with pytest.raises(ValueError, match=r"\[0, 1\]"):
         fs.holm([1.5])
 
