@@ -209,8 +209,12 @@ class Comparison:
         return headline(self)
 
     def _repr_html_(self) -> str:
-        """Show the differences as a small table, in a notebook."""
-        return comparison_html(self)
+        """Show the headline and the differences, every text escaped, in a notebook."""
+        tables = (
+            html_table((column.header for column in grid.columns), grid.rows, grid.title)
+            for grid in comparison_grids(self)[:-1]
+        )
+        return "".join([f"<p>{escape(headline(self))}</p>", *tables])
 
 
 def show_comparison(comparison: Comparison, *, format: Format = "table") -> None:
@@ -228,15 +232,6 @@ def show_comparison(comparison: Comparison, *, format: Format = "table") -> None
         print_notes(result_console(), [*comparison.notes, *verdict_notes(comparison)])
     else:
         show_grids([*paper_grids(comparison), *comparison_grids(comparison)], format)
-
-
-def comparison_html(comparison: Comparison) -> str:
-    """Return the headline and the differences as HTML, every text escaped."""
-    tables = (
-        html_table((column.header for column in grid.columns), grid.rows, grid.title)
-        for grid in comparison_grids(comparison)[:-1]
-    )
-    return "".join([f"<p>{escape(headline(comparison))}</p>", *tables])
 
 
 def comparison_grids(comparison: Comparison) -> list[Grid]:

@@ -19,9 +19,8 @@ from fastscore.logs.inputs.frames import FRAME_NAME
 from fastscore.logs.objects import is_remote, size_of
 from fastscore.logs.plan.shards import Plan, plan_shards
 from fastscore.logs.read.rows import Rows, join_parts, read_shard
-from fastscore.options import build_options
 from fastscore.results.runs import Run
-from fastscore.run.context import RunConfig, RunContext, run_context
+from fastscore.run.context import RunConfig, RunContext, embedder_identity, run_context
 from fastscore.run.scoring import TextsToEmbed, vectors_of
 from fastscore.signature import deciding_differences
 from fastscore.suites.base import Dialogue, Suite
@@ -47,7 +46,7 @@ class Dialogues:
     @cached_property
     def options(self) -> Any:
         """The options that the run was scored with."""
-        return build_options(self.suite.options, self.run.manifest.options)
+        return self.run.options
 
     @cached_property
     def source(self) -> Source:
@@ -189,11 +188,7 @@ class Dialogues:
             dim=about["dim"] if about else None,
             columns=map_from(manifest.column_map),
         )
-        identity = None
-        if about is not None:
-            from fastscore.run.context import embedder_identity
-
-            identity = embedder_identity(config, self.suite, self.options)
+        identity = embedder_identity(config, self.suite, self.options) if about else None
         return run_context(config, self.suite, self.options, identity)
 
 

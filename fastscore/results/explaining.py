@@ -158,9 +158,14 @@ def choose_dialogue(
 
 def explain_run(run: Run, *named: str | None, **how: Any) -> Explanations:
     """Explain numbers of a dialogue that is named or chosen; see `fastscore.explain`."""
-    dialogues, row, found = chosen = explain_chosen(run, *named, **how)
-    name, file = dialogues.place(row)
-    return Explanations(name, file, tuple(found), _explanations_text(*chosen))
+    dialogues, row, found = explain_chosen(run, *named, **how)
+    console = Console(
+        file=io.StringIO(), width=TEXT_WIDTH, highlight=False, markup=False, emoji=False
+    )
+    with console.capture() as capture:
+        print_explanations(console, dialogues, row, found)
+    text = "\n".join(line.rstrip() for line in capture.get().rstrip().split("\n"))
+    return Explanations(*dialogues.place(row), tuple(found), text)
 
 
 def explain_chosen(
@@ -176,13 +181,12 @@ def explain_chosen(
     dialogues = Dialogues(run)
     row = choose_dialogue(dialogues, dialogue, worst=worst, best=best, seed=seed)
     chosen = metric or worst or best
-    return dialogues, row, explain(dialogues, row, [chosen] if chosen else _explained(dialogues))
-
-
-def _explained(dialogues: Dialogues) -> list[str]:
-    """Return the metrics of dialogues that are explained if none is named."""
-    metrics = dialogues.suite.metrics
-    return [one.id for one in metrics if one.table == LABEL_TABLE and not one.is_secondary]
+    of_dialogues = [
+        one.id
+        for one in dialogues.suite.metrics
+        if one.table == LABEL_TABLE and not one.is_secondary
+    ]
+    return dialogues, row, explain(dialogues, row, [chosen] if chosen else of_dialogues)
 
 
 def explanations_json(dialogues: Dialogues, row: int, found: Sequence[Explanation]) -> str:
@@ -234,16 +238,6 @@ def print_explanations(
         more = len(one.evidence) - EVIDENCE_SHOWN
         if more > 0:
             console.print(Text(f"  ... and {more:,} more: `fastscore explain --json` has all"))
-
-
-def _explanations_text(dialogues: Dialogues, row: int, found: Sequence[Explanation]) -> str:
-    """Return what `print_explanations` prints, as text."""
-    console = Console(
-        file=io.StringIO(), width=TEXT_WIDTH, highlight=False, markup=False, emoji=False
-    )
-    with console.capture() as capture:
-        print_explanations(console, dialogues, row, found)
-    return "\n".join(line.rstrip() for line in capture.get().rstrip().split("\n"))
 
 
 def _facts(facts: Mapping[str, str]) -> Table:

@@ -68,8 +68,7 @@ def compare_groups(
     run: Run, headlines: Headlines, design: Mapping[str, Any] = MappingProxyType({})
 ) -> GroupTests:
     """Compare the groups of each label in the headline metrics, as `compare` does."""
-    tests: list[Differing] = []
-    p_values: list[float | None] = []
+    tests: list[dict[str, Any]] = []
     labels, untested = [], dict[str, str]()
     for label in headlines.labels:
         sizes = run.scan(LABEL_TABLE).group_by(label).len().drop_nulls().collect()
@@ -102,23 +101,22 @@ def compare_groups(
         for row in found.omnibus.iter_rows(named=True):
             own = rows.filter(metric=row["metric"]).sort(pl.col("difference").abs())
             tests.append(
-                Differing(
-                    metric=by_id[row["metric"]],
-                    label=label,
-                    p=1.0,
-                    n_groups=found.sides["side"].n_unique(),
-                    clearest=own.row(-1, named=True) if own.height else {},
-                )
+                {
+                    "metric": by_id[row["metric"]],
+                    "label": label,
+                    "p": row["p"],
+                    "n_groups": found.sides["side"].n_unique(),
+                    "clearest": own.row(-1, named=True) if own.height else {},
+                }
             )
-            p_values.append(row["p"])
-    corrected = holm(p_values)
+    corrected = holm([test["p"] for test in tests])
     differing = [
-        replace(test, p=p)
+        Differing(**test | {"p": p})
         for test, p in zip(tests, corrected, strict=True)
         if p is not None and p < ALPHA
     ]
     differing.sort(key=lambda one: (not one.clearest, -abs(one.clearest.get("effect") or 0.0)))
-    n = sum(p is not None for p in p_values)
+    n = sum(p is not None for p in corrected)
     return GroupTests(n, tuple(differing), tuple(labels), untested)
 
 

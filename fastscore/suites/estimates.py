@@ -53,7 +53,7 @@ class Part:
 
     @property
     def estimate(self) -> Estimate:
-        """Return the parts of metrics that have a value, in the order of the metrics."""
+        """The mean over the rows with its interval over units."""
         units = self.units.group_by(UNIT).agg(pl.col("exact", "n").sum())
         found = clustered_mean(
             (units["exact"].cast(pl.Float64) * 2.0**-self.bits).to_numpy(),

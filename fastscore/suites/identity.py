@@ -107,14 +107,9 @@ def file_names(paths: Iterable[str]) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class RunNames:
-    """What is known of the names of a run before it is scored.
+    """What is known of a run before it is scored: names that several dialogues have, and of files.
 
-    Parameters
-    ----------
-    shared
-        The names that several dialogues have. None: the rows at hand are the whole run.
-    files
-        The names of files by their paths. None: those of the rows.
+    If one is None, the rows at hand are the whole run.
     """
 
     shared: NameSet | None = None
@@ -249,17 +244,7 @@ def hash_columns(columns: Sequence[pl.Series], n: int) -> Hashes:
 def refuse_blank_ids(dialogues: pl.DataFrame, id: str) -> None:
     """Refuse a file of which some dialogues have an id, and one none: its rows may be of several.
 
-    Parameters
-    ----------
-    dialogues
-        ``file``, ``line``, the column `id` and `IDENTITY`, a row a dialogue or more.
-    id
-        The column of ids.
-
-    Raises
-    ------
-    InputError
-        There is such a file.
+    ``dialogues`` has ``file``, ``line``, the column `id` and `IDENTITY`, a row a dialogue or more.
     """
     is_blank = pl.col(id).cast(pl.String).fill_null("") == ""
     is_mixed = is_blank.any().over("file") & ~is_blank.all().over("file")

@@ -11,24 +11,11 @@ from fastscore.results.findings import compare_groups
 from fastscore.results.headlines import read_headlines
 from fastscore.results.report.metrics import Shown
 from fastscore.results.report.write import _comparisons
-from fastscore.results.runs import Run
 from tests.results.comparing import row_of
 from tests.results.conftest import SUITES, SuiteRuns
 from tests.suites.memory_finance.tracing import dialog, turn
 
 SHOWN = ("difference", "low", "high", "p", "p_holm", "verdict", "n_units", "pair", "unit", "method")
-OF_MEAN = {"mean": "mean", "low": "ci_low", "high": "ci_high", "n_units": "n_units"}
-
-
-def labels_of(run: Run) -> list[str]:
-    return [group for group in run.summary["group"].unique(maintain_order=True) if group != "all"]
-
-
-def comparable(run: Run, label: str) -> bool:
-    rows = run.scan("dialogues")
-    if label not in rows.collect_schema():
-        return False
-    return rows.select(label).collect()[label].drop_nulls().n_unique() > 1
 
 
 @pytest.mark.parametrize("suite", SUITES)
@@ -79,24 +66,6 @@ def test_two_runs_have_one_difference_in_compare_report_and_check(
             else:
                 assert numbers[end] == sign[id] * row[own]
         assert one.outcome != "passed" or row["verdict"] != "worse" or (row["difference"] or 0) <= 1
-
-
-@pytest.mark.parametrize("suite", SUITES)
-def test_sides_of_a_comparison_are_the_summary_of_the_groups(
-    suite: str, suite_runs: SuiteRuns
-) -> None:
-    """Mean, ends, units and nulls of every metric at each level are those of the summary."""
-    run, n_equal = suite_runs[suite], 0
-    for label in labels_of(run):
-        if not comparable(run, label):
-            continue
-        summary = fastscore.summary(run, by=label)
-        for row in fastscore.compare(run, by=label).sides.iter_rows(named=True):
-            own = row_of(summary, metric=row["metric"], value=row["side"])
-            for side, of_summary in OF_MEAN.items():
-                assert row[side] == own[of_summary], (label, row["metric"], row["side"], side)
-            n_equal += 1
-    assert n_equal or suite == "memory_finance"
 
 
 def test_a_mean_of_the_analysis_is_that_of_the_summary(
