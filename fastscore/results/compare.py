@@ -194,28 +194,23 @@ def compare_runs(
     told = list(dict.fromkeys(told))
     places = {metric.id: (tables.index(metric.table), k) for k, metric in enumerate(metrics)}
     # metrics of merged dialogues come after the others of their table
-    _put_in_order([row for row, _ in curves], curves, places, "a", "b")
-    for name in ("sides", "omnibus"):
-        _put_in_order(found[name], found[name], places)
+    _put_in_order(curves, places, "a", "b")
+    _put_in_order(found["sides"], places)
+    _put_in_order(found["omnibus"], places)
     told += _few_levels(few, how, is_all=len(few) == len(tables))
     return concluded(curves, found, metrics, how, runs[0].manifest.suite, told, differing)
 
 
-def _put_in_order(
-    rows: Sequence[Mapping[str, Any]],
-    sorted_too: list[Any],
-    places: Mapping[str, tuple[int, int]],
-    *names: str,
-) -> None:
+def _put_in_order(found: list[Any], places: Mapping[str, tuple[int, int]], *names: str) -> None:
     """Sort by table, group and names as they came, and the order of the metrics."""
-    came: dict[Any, int] = {}
+    rows = [one[0] if isinstance(one, tuple) else one for one in found]
+    sides = [tuple(row[name] for name in ("group", *names)) for row in rows]
+    came = {of: place for place, of in enumerate(dict.fromkeys(sides))}
     keys = []
-    for row in rows:
+    for row, of in zip(rows, sides, strict=True):
         table, place = places[row["metric"]]
-        of = came.setdefault((row["group"], *(row[name] for name in names)), len(came))
-        keys.append((table, of, place))
-    order = sorted(range(len(keys)), key=keys.__getitem__)
-    sorted_too[:] = [sorted_too[k] for k in order]
+        keys.append((table, came[of], place))
+    found[:] = [found[k] for k in sorted(range(len(keys)), key=keys.__getitem__)]
 
 
 def _summed(run: Run, metrics: Sequence[Metric], how: Inference, notes: list[str]) -> list[Sums]:
