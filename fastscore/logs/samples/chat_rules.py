@@ -12,7 +12,7 @@ from itertools import islice, pairwise
 from typing import Any
 
 from fastscore.errors import counted
-from fastscore.logs.inputs.chats import Turn, all_dialogues, document_of, threads
+from fastscore.logs.inputs.chats import Turn
 from fastscore.logs.inputs.column_map import (
     LEFT_OUT,
     REPLY,
@@ -76,16 +76,17 @@ class Finding:
     more: str = ""
 
 
-def chat_error(file: str, source: Source, records: Iterable[Record]) -> UnmappedLogError | None:
-    """Return what the first dialogues contradict, None if nothing."""
+def first_chats(source: Source, records: Iterable[Record]) -> ChatSample | None:
+    """Interpret the first rows; None of a suite that does not score chats."""
     chat, rows = source.chat, source.chat_rows
     is_turn = chat.layout.is_row_per_turn if chat else rows is not None and not rows.array
-    first = islice(records, MOST_ROWS_SAMPLED if is_turn else ROWS_SAMPLED)
-    sample = sample_chats(first, source)
-    if sample is None:
-        return None
+    return sample_chats(islice(records, MOST_ROWS_SAMPLED if is_turn else ROWS_SAMPLED), source)
+
+
+def chat_error(file: str, source: Source, sample: ChatSample) -> UnmappedLogError | None:
+    """Return what the first dialogues contradict, None if nothing."""
     # a suite's own rows say by themselves what they are
-    for rule in RULES if chat else OWN_RULES:
+    for rule in RULES if source.chat else OWN_RULES:
         found = rule(sample)
         if found is not None:
             return UnmappedLogError(
@@ -261,9 +262,11 @@ def _fall(turns: Sequence[Turn]) -> tuple[str, Any, Any] | None:
 
 def _are_times(name: str, values: Sequence[Any]) -> bool:
     """Tell whether values are times: by their key, or by themselves if no two are the same."""
+    if order_of(values[0])[0] == NO_ORDER:
+        return False
     orders = [order_of(value) for value in values]
     kinds = {kind for kind, _ in orders}
-    if len(kinds) > 1 or kinds == {NO_ORDER}:
+    if len(kinds) > 1:
         return False
     if _TIME.fullmatch(name):
         return True
@@ -278,6 +281,8 @@ def _are_times(name: str, values: Sequence[Any]) -> bool:
 
 def _are_steps(name: str, values: Sequence[Any]) -> bool:
     """Tell whether values number turns: by their key, or as they are all numbers from 0 or 1 on."""
+    if order_of(values[0])[0] != OF_NUMBER:
+        return False
     orders = [order_of(value) for value in values]
     if {kind for kind, _ in orders} != {OF_NUMBER}:
         return False
@@ -338,24 +343,18 @@ RULES: tuple[Rule, ...] = (
 """What the dialogues of a layout must not contradict, in the order in which it is asked."""
 
 
-def chat_notes(source: Source, records: Iterable[Record]) -> list[str]:
+def chat_notes(sample: ChatSample) -> list[str]:
     """Say what a layout makes of candidates and of branches in the first rows."""
-    chat = source.chat
-    if chat is None or chat.layout.is_row_per_turn:
-        return []
-    n_several = n_left = 0
-    for record in records:
-        for dialogue in all_dialogues(document_of(record, source), chat.layout):
-            several = sum(1 for _ in threads(dialogue, chat.layout)) > 1
-            n_several += several
-            if chat.layout.parent:
-                nodes = first_at(dialogue, chat.layout.turns[0])
-                above = Counter(
-                    node.get(chat.layout.parent)
-                    for node in nodes.values()
-                    if isinstance(node, dict)
-                )
-                n_left += sum(count - 1 for parent, count in above.items() if parent is not None)
+    layout = sample.layout
+    documents = {} if layout.is_row_per_turn else {id(d.document): d for d in sample.dialogues}
+    counts = Counter(id(dialogue.document) for dialogue in sample.dialogues)
+    n_several = sum(counts[each] > 1 for each in documents)
+    n_left = 0
+    for dialogue in documents.values() if layout.parent else ():
+        nodes = first_at(dialogue.document, layout.turns[0])
+        parents = [node.get(layout.parent) for node in nodes.values() if isinstance(node, dict)]
+        above = Counter(parent for parent in parents if parent is not None)
+        n_left += above.total() - len(above)
     notes = []
     if n_several:
         notes.append(

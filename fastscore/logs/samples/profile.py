@@ -111,7 +111,7 @@ class Profile:
                     continue
                 key = self.keys[path] = KeyProfile()
             key.count += 1
-            value = json_of(stored)
+            value = json_of(stored) if isinstance(stored, str) else stored
             if value is None:
                 key.nulls += 1
                 continue
@@ -359,17 +359,20 @@ def add_rows(rows: Iterable[Record], source: Source, profile: Profile) -> None:
     """Add rows of a suite to a profile, and those with a word on which columns depend by it."""
     paths = (key for each in all_columns(source) for key in each.column.keys)
     deepest = max(_DEEPEST, *(path.count(".") + 1 for path in paths))
-    conditions = {each.only_where or each.needed_where for each in source.columns}
+    heads: dict[tuple[str, str], set[str]] = {}
+    for each in source.columns:
+        condition = each.only_where or each.needed_where
+        if condition is not None:
+            of_condition = heads.setdefault(condition, set())
+            of_condition |= {*each.keys, *(key.partition(".")[0] for key in each.keys)}
+    meant = {name: dict(source.column(name).mapped.words) for name, _ in heads}
     for row in rows:
         profile.add(row, deepest)
-        for condition in conditions:
-            if condition is not None and _has_word(row, source.column(condition[0]), condition[1]):
-                profile.where.setdefault(condition, Profile()).add(row, deepest)
-
-
-def _has_word(row: Record, column: Column, word: str) -> bool:
-    found = first_at(row, column.keys)
-    return isinstance(found, str) and dict(column.mapped.words).get(found, found) == word
+        for (name, word), keys in heads.items():
+            found = first_at(row, source.column(name).keys)
+            if isinstance(found, str) and meant[name].get(found, found) == word:
+                part = {key: row[key] for key in keys if key in row}
+                profile.where.setdefault((name, word), Profile()).add(part, deepest)
 
 
 def sample_of(

@@ -15,7 +15,8 @@ from typing import Any
 from fastscore.errors import counted, listed
 from fastscore.logs.inputs.column_map import UnmappedLogError, column_flag, typed
 from fastscore.logs.inputs.files import STDIN, InputFile
-from fastscore.logs.samples.chat_rules import chat_error, chat_notes
+from fastscore.logs.samples.chat_rules import chat_error, chat_notes, first_chats
+from fastscore.logs.samples.chat_samples import ChatSample
 from fastscore.logs.samples.file_samples import (
     FileSample,
     Known,
@@ -25,7 +26,6 @@ from fastscore.logs.samples.file_samples import (
 )
 from fastscore.logs.samples.profile import (
     MOST_ROWS_SAMPLED,
-    ROWS_SAMPLED,
     SHOWN,
     ColumnSample,
     Record,
@@ -84,23 +84,25 @@ def screen(
             raise foreign_error(suite, source, [seen])
     if not kept:
         raise foreign_error(suite, source, left)
+    chats = [(seen.file.path, first_chats(source, seen.read())) for seen in kept]
     if not is_part:
-        _check_together(suite, source, kept)
+        _check_together(suite, source, kept, chats)
     for seen in kept:
         check_ids(suite, source, seen)
     notes = [_left_note(suite, left)] if left else []
-    notes += [
-        f"{seen.file.path}: {note}"
-        for seen in kept
-        for note in chat_notes(source, islice(seen.read(), ROWS_SAMPLED))
-    ]
+    notes += [f"{path}: {note}" for path, sample in chats if sample for note in chat_notes(sample)]
     aside = {seen.file.path for seen in left}
     stays = tuple(file for file in files if file.path not in aside)
     notes += _pooled_notes(stays, kept)
     return Screened(stays, tuple(seen.file for seen in left), tuple(notes))
 
 
-def _check_together(suite: str, source: Source, kept: Sequence[FileSample]) -> None:
+def _check_together(
+    suite: str,
+    source: Source,
+    kept: Sequence[FileSample],
+    chats: Sequence[tuple[str, ChatSample | None]],
+) -> None:
     """Refuse files in no row of which something needed has a value, or a word that is known."""
     needs, others = required_columns(source), list_asked_for(source)
     total = {need.place: ColumnSample() for need in (*needs, *others)}
@@ -114,8 +116,8 @@ def _check_together(suite: str, source: Source, kept: Sequence[FileSample]) -> N
     kept = [seen for seen in kept if seen.rows] or kept
     if lacking:
         raise lacking_error(suite, source, lacking, kept)
-    for seen in kept:
-        contradiction = chat_error(seen.file.path, source, seen.read())
+    for path, sample in chats:
+        contradiction = chat_error(path, source, sample) if sample else None
         if contradiction is not None:
             raise contradiction
     for need, counts in samples.items():
