@@ -27,7 +27,10 @@ VERBS = {
     "score": ("score", "Score logs into a run directory."),
     "summary": ("show", "Show the summary of a run."),
     "runs": ("show", "List the runs in a folder, or write a page with links to their reports."),
-    "compare": ("compare", "Compare two runs, or the levels of one: intervals, effects, tests."),
+    "compare": (
+        "compare",
+        "Compare two or more runs, or the levels of one: intervals, effects, tests.",
+    ),
     "analyse": ("compare", "Analyse a run by its suite's own analysis: tables, figures, a page."),
     "inspect": ("logs", "Say what logs hold, which suites fit, and what to type."),
     "example": ("logs", "Write a small example log of a suite."),

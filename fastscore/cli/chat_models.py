@@ -257,6 +257,7 @@ def simulate_preference_shift(quiet: bool, **given: Any) -> None:
 @option(
     "--rubric",
     default="",
+    show_default=False,
     help="A bundled rubric (assistant, finance, pepper) or a TOML file.  [default: pepper for "
     "preference_shift, finance for memory_finance, otherwise assistant]",
 )

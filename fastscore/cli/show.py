@@ -21,7 +21,7 @@ from fastscore.terminal import result_console, write, write_line, write_note
     "--cluster",
     metavar="COLUMN",
     help="Unit of the confidence intervals: a column of table dialogues, such as the user. "
-    "Default: the dialogue.",
+    "Default: the suite's.",
 )
 @option("--metric", "metrics", multiple=True, help="Only this metric. Repeatable.")
 @option("--all", "everything", is_flag=True, help="Parts and counts too, with deviation and range.")
@@ -54,8 +54,8 @@ def summary_command(
     """Show the summary of RUN, a run directory.
 
     One row a metric: its name, whether more (↑) or less (↓) is better, and its mean with a 95 %
-    confidence interval, then the numbers of values, dialogues and nulls. Dialogues are the units
-    of the intervals, and fewer than three have none. The means by the first label that tells
+    confidence interval, then the numbers of values, dialogues and nulls. The suite declares the
+    units of the intervals, and fewer than three have none. The means by the first label that tells
     dialogues apart follow. The table is as wide as the terminal, or COLUMNS. Columns that do not
     fit are dropped in the order long ids, sd, range, micro, short ids, n, reading, n of units.
     Groups continue in a further block.

@@ -322,7 +322,9 @@ AVERAGE_U_BEST_EARLY = Metric(
             text="ground_truth",
         ),
     ),
-    reading="The dialogue's score, the headline number of the published scorer.",
+    reading="The dialogue's score, the headline number of the published scorer. A correct text at "
+    "step 0, 1 or 2 scores 1, 0.5 or 0.33, so 0.32 is as good as a correct text at the third step. "
+    "No paper defines a good value: compare miners on the same dialogues.",
     example="Three utterances with 0.28, 0.55, 0.20: 1.03 / 3 = 0.3433.",
     note="`micro` of a summary is the sum over all utterances / their number.",
     source=f"{_SOURCE}, Scoring overview",
