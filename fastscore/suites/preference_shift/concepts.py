@@ -89,6 +89,11 @@ def concept_idf(options: PreferenceShift) -> pl.DataFrame:
     return concepts.terms.select("concept", pl.Series("idf", concepts.idf))
 
 
+def sets_of(pairs: pl.DataFrame, n_rows: int) -> Sets:
+    """Make a column of sets of ``row`` and ``concept``."""
+    return as_sets(pairs["row"].to_numpy(), pairs["concept"].to_numpy(), n_rows)
+
+
 def as_sets(rows: Indices, concepts: Indices, n_rows: int) -> Sets:
     """Make a column of sets of pairs of a row and a concept, in any order and with repeats."""
     if (rows[1:] < rows[:-1]).any():
@@ -97,6 +102,12 @@ def as_sets(rows: Indices, concepts: Indices, n_rows: int) -> Sets:
     offsets = np.searchsorted(rows, np.arange(n_rows + 1))
     values, _, bounds = distinct_counts_ragged(concepts.astype(np.int32), offsets)
     return values, bounds
+
+
+def pairs_of(sets: Sets) -> pl.DataFrame:
+    """Return the pairs of a row and a concept of a column of sets."""
+    rows = np.repeat(np.arange(len(sets[1]) - 1), sizes_of(sets))
+    return pl.DataFrame({"row": rows, "concept": sets[0]}).cast(pl.Int64)
 
 
 def gather_sets(sets: Sets, rows: Indices) -> Sets:

@@ -18,10 +18,9 @@ from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import orjson
 import polars as pl
-from fastscore_jit.arrays import Indices
+from polars import col as C
 
 from fastscore.errors import UsageError, did_you_mean
 from fastscore.options import read_option_file
@@ -38,9 +37,10 @@ from fastscore.suites.preference_shift.catalogue import (
 from fastscore.suites.preference_shift.concepts import (
     Concepts,
     Sets,
-    as_sets,
     concepts_of,
     gather_sets,
+    pairs_of,
+    sets_of,
 )
 from fastscore.suites.preference_shift.matching import (
     Matcher,
@@ -104,26 +104,17 @@ def extract_concepts(
 
 def _with_plot_keywords(found: Sets, matched: Sets, concepts: Concepts) -> Sets:
     """Add to each set the plot keywords among what was matched."""
-    members, offsets = matched
-    n_texts = len(offsets) - 1
-    is_plot = concepts.terms["is_plot"].to_numpy()[members]
-    rows = [np.repeat(np.arange(n_texts), np.diff(sets[1])) for sets in (found, matched)]
-    return as_sets(
-        np.concatenate((rows[0], rows[1][is_plot])),
-        np.concatenate((found[0], members[is_plot])).astype(np.int64),
-        n_texts,
-    )
+    others = pairs_of(matched)
+    plots = others.filter(concepts.terms["is_plot"].gather(others["concept"]))
+    return sets_of(pl.concat([pairs_of(found), plots]), len(found[1]) - 1)
 
 
 def _gold_sets(values: Sets, gold: pl.DataFrame, concepts: Concepts, n_turns: int) -> Sets:
     """Unite what the constraints' values yield in their own field, by turn."""
-    members, offsets = values
-    owner = np.repeat(np.arange(gold.height), np.diff(offsets))
-    of_field = (
-        concepts.terms["field"].gather(pl.Series(members)) == gold["field"].gather(pl.Series(owner))
-    ).to_numpy()
-    rows = gold["turn_row"].to_numpy()[owner[of_field]]
-    return as_sets(rows, members[of_field].astype(np.int64), n_turns)
+    pairs = pairs_of(values)
+    of_value = gold.select(C("turn_row", "field").gather(pairs["row"]))
+    of_field = concepts.terms["field"].gather(pairs["concept"]) == of_value["field"]
+    return sets_of(pairs.with_columns(row=of_value["turn_row"]).filter(of_field), n_turns)
 
 
 _lock = threading.Lock()
@@ -317,22 +308,10 @@ def annotated_concepts(
         .unnest("concepts")
         .join(_meanings(given, concepts, options), on=["field", "value"], how="inner")
     )
-    row, concept = (pairs[name].cast(pl.Int64).to_numpy() for name in ("row", "concept"))
-    return _or_matched(row, concept, matched, len(texts))
-
-
-def _or_matched(row: Indices, concept: Indices, matched: Sets, n_texts: int) -> Sets:
-    """Put what words find where there is nothing else."""
-    members, offsets = matched
-    owner = np.repeat(np.arange(n_texts), np.diff(offsets))
-    has_any = np.zeros(n_texts, np.bool_)
-    has_any[row] = True
-    instead = ~has_any[owner]
-    return as_sets(
-        np.concatenate((row, owner[instead])),
-        np.concatenate((concept, members[instead].astype(np.int64))),
-        n_texts,
-    )
+    found = pairs.select("row", "concept").cast(pl.Int64)
+    # a text without a value of the catalogue has the concepts of its words
+    others = pairs_of(matched).join(found, on="row", how="anti")
+    return sets_of(pl.concat([found, others]), len(texts))
 
 
 def _meanings(given: pl.DataFrame, concepts: Concepts, options: PreferenceShift) -> pl.DataFrame:

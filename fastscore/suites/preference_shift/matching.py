@@ -27,7 +27,7 @@ from fastscore_kernels import (
     nearest_by_character_ngrams,
 )
 
-from fastscore.suites.grouping import place_in_group
+from fastscore.suites.grouping import place_in_group, take
 from fastscore.suites.preference_shift.concepts import (
     Concepts,
     Sets,
@@ -115,22 +115,17 @@ class Matcher:
         flat = np.fromiter(chain.from_iterable(matches), np.int64, 3 * len(matches))
         value, start, end = flat.reshape(-1, 3).T
         points = code_points(joined)
-        row = np.searchsorted(marks, start) - 1
-
-        count = self.offsets[value + 1] - self.offsets[value]
-        match = np.repeat(np.arange(len(value)), count)
-        within = np.arange(len(match)) - np.repeat(np.cumsum(count) - count, count)
-        concept = self.concepts[self.offsets[value][match] + within]
+        concept, bounds = take((self.concepts, self.offsets), value)
+        match = np.repeat(np.arange(len(value)), np.diff(bounds))
+        row = (np.searchsorted(marks, start) - 1)[match]
         is_plot = self.is_plot[concept]
         kept = ~is_plot
         if self.words:
             kept &= _cuts_no_word(points, start, end)[match]
-        if not is_plot.any():
-            return row[match[kept]], concept[kept]
-        of_plot = is_plot & _is_letter_run(points, start, end)[match]
-        key = row[match] * np.int64(len(self.is_plot)) + concept
-        kept |= _first_of_each_row(row[match], key, start[match], of_plot)
-        return row[match[kept]], concept[kept]
+        if is_plot.any():
+            is_keyword = is_plot & _is_letter_run(points, start, end)[match]
+            kept[_first_keywords(row, concept, start[match], is_keyword)] = True
+        return row[kept], concept[kept]
 
 
 def matcher_of(concepts: Concepts, aliases: pl.DataFrame, *, words: bool) -> Matcher:
@@ -171,16 +166,17 @@ def _joined(parts: list[Indices]) -> Indices:
     return np.concatenate(parts) if parts else np.zeros(0, np.int64)
 
 
-def _first_of_each_row(row: Indices, key: Indices, start: Indices, among: Mask) -> Mask:
-    """Mark the first distinct keywords of each text, in the order of the text."""
-    at = np.flatnonzero(among)
-    at = at[np.argsort(start[at], kind="stable")]
-    _, first = np.unique(key[at], return_index=True)
-    at = at[np.sort(first)]
-    rank = place_in_group(row[at])
-    kept = np.zeros(len(among), np.bool_)
-    kept[at[rank < PLOT_LIMIT]] = True
-    return kept
+def _first_keywords(row: Indices, concept: Indices, start: Indices, is_keyword: Mask) -> Indices:
+    """Return where the first distinct keywords of each text are, in the order of the text."""
+    found = (
+        pl.DataFrame({"text": row, "keyword": concept, "start": start})
+        .with_row_index("at")
+        .filter(pl.Series(is_keyword))
+        .sort("start", maintain_order=True)
+        .unique(["text", "keyword"], keep="first", maintain_order=True)
+        .filter(pl.int_range(pl.len()).over("text") < PLOT_LIMIT)
+    )
+    return found["at"].cast(pl.Int64).to_numpy()
 
 
 def _is_letter_run(points: CodePoints, start: Indices, end: Indices) -> Mask:
