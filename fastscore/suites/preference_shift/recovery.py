@@ -66,10 +66,10 @@ def cut_segments(
     turns: pl.DataFrame, shifts: pl.DataFrame, is_boundary: pl.Series
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Return turns with ``is_shift``, ``segment_row`` and ``segment``, and the segments."""
-    marks = shifts.select("dialogue_row", "turn", is_shift=True)
-    turns = turns.join(
-        marks, on=["dialogue_row", "turn"], how="left", maintain_order="left"
-    ).with_columns(C("is_shift").fill_null(False))
+    marks = shifts.select(*SHIFT_KEY, is_shift=True)
+    turns = turns.join(marks, on=SHIFT_KEY, how="left", maintain_order="left").with_columns(
+        C("is_shift").fill_null(False)
+    )
     begins = (C("turn") == 1) | C("is_shift") | is_boundary
     turns = turns.with_columns(segment_row=begins.cast(pl.Int64).cum_sum() - 1)
     segments = (
@@ -164,7 +164,8 @@ def name_answers(turns: pl.DataFrame, shifts: pl.DataFrame, vectors: "VectorView
     topics = Topics(turns, vectors)
     user, system = topics.joined[: turns.height], topics.joined[turns.height :]
     answers = answers_after_shifts(turns, shifts, topics)
-    return answers.join(shifts.select(*SHIFT_KEY, "shift"), on=SHIFT_KEY).select(
+    numbers = shifts.select(*SHIFT_KEY, "shift")
+    return answers.join(numbers, on=SHIFT_KEY, maintain_order="left").select(
         "shift",
         "like_new",
         "like_old",

@@ -173,79 +173,63 @@ def _score_dialogues(
     return score_conversations(found.with_columns(sums), options)
 
 
-_ROW = "dialogue_row"
 _MEANS = {id: column for id, column in MEANS_OF_TURNS.items() if column not in DST}
+_AGENT_METRICS = (*_MEANS, "topic_recovery_rate", "avg_recovery_delay")
 
 
 def score_trivial_agents(
     tables: Mapping[str, pl.LazyFrame], options: PreferenceShift
 ) -> pl.DataFrame:
     """Score both agents on the log of these tables."""
-    key = ["dialogue"]
-    dialogues = tables["dialogues"].select(key).with_row_index(_ROW).collect()
+    schema = {"agent": pl.String(), "dialogue": pl.String()}
+    nobody = pl.DataFrame(schema=schema | dict.fromkeys(_AGENT_METRICS, pl.Float64()))
+    if options.is_legacy:
+        return nobody
+    dialogues = tables["dialogues"].select("dialogue").with_row_index("dialogue_row").collect()
     turns, shifts = (
         tables[name]
-        .select(*key, *columns)
-        .join(dialogues.lazy(), on=key, nulls_equal=True)
-        .sort(_ROW, "turn")
+        .select("dialogue", *columns)
+        .join(dialogues.lazy(), on="dialogue", nulls_equal=True)
+        .sort(SHIFT_KEY)
         .collect()
         for name, columns in (
             ("turns", ("turn", "cc", "user_concepts", "user_text")),
             ("shifts", ("turn",)),
         )
     )
-    agents = {} if options.is_legacy else {REFUSING: _refuse(turns), ECHOING: _echo(turns, options)}
-    frames = [
-        _score_agent(dialogues, turns, shifts, scores, options).select(
-            pl.lit(agent).alias("agent"), pl.exclude(_ROW)
-        )
-        for agent, scores in agents.items()
-    ]
-    metrics = dict.fromkeys((*_MEANS, "topic_recovery_rate", "avg_recovery_delay"), pl.Float64())
-    schema = {"agent": pl.String(), **dialogues.select(key).schema, **metrics}
-    return pl.concat([pl.DataFrame(schema=schema), *frames])
-
-
-def _refuse(turns: pl.DataFrame) -> pl.DataFrame:
-    has_concepts = turns["user_concepts"].list.len() > 0
-    return pl.select(
-        pl.lit(~has_concepts).cast(pl.Float64).alias("cc"),
-        pl.zeros(turns.height, eager=True).alias("cr"),
-        pl.zeros(turns.height, eager=True).alias("i"),
-    )
-
-
-def _echo(turns: pl.DataFrame, options: PreferenceShift) -> pl.DataFrame:
+    turns = turns.with_columns(is_scored=C("cc").is_not_null())
+    has_concepts = (C("user_concepts").list.len() > 0).cast(pl.Float64)
     echoed = turns["user_text"].fill_null("")
-    has_concepts = turns["user_concepts"].list.len() > 0
-    return pl.select(
-        pl.ones(turns.height, eager=True).alias("cc"),
-        pl.lit(has_concepts).cast(pl.Float64).alias("cr"),
-        pl.Series("i", ngram_copy_ratio(echoed, echoed, options.orders)),
-    )
+    agents = {
+        REFUSING: turns.with_columns(cc=1.0 - has_concepts, cr=0.0, i=0.0),
+        ECHOING: turns.with_columns(
+            cc=1.0, cr=has_concepts, i=ngram_copy_ratio(echoed, echoed, options.orders)
+        ),
+    }
+    frames = [
+        _score_agent(dialogues, answered, shifts, options).select(
+            pl.lit(agent).alias("agent"), "dialogue", *_AGENT_METRICS
+        )
+        for agent, answered in agents.items()
+    ]
+    return pl.concat([nobody, *frames])
 
 
 def _score_agent(
-    dialogues: pl.DataFrame,
-    turns: pl.DataFrame,
-    shifts: pl.DataFrame,
-    scores: pl.DataFrame,
-    options: PreferenceShift,
+    dialogues: pl.DataFrame, turns: pl.DataFrame, shifts: pl.DataFrame, options: PreferenceShift
 ) -> pl.DataFrame:
     """Return the metrics of each dialogue, from CC, CR and copying of its turns."""
-    scores = pl.concat(
-        [turns.select(_ROW, "turn"), scores.with_columns(tas=tas(options))], how="horizontal"
-    ).with_columns(pl.when(turns["cc"].is_not_null()).then(C("cc", "cr", "i", "tas")))
-    found = score_shifts(shifts, scores, options)
-    means = scores.group_by(_ROW).agg(
-        pl.col(column).mean().alias(id) for id, column in _MEANS.items()
+    turns = turns.with_columns(tas=tas(options)).with_columns(
+        pl.when("is_scored").then(C("cc", "cr", "i", "tas"))
     )
-    recovered = found.group_by(_ROW).agg(
-        pl.col("recovered").mean().alias("topic_recovery_rate"),
-        pl.col("delay").mean().alias("avg_recovery_delay"),
+    means = turns.group_by("dialogue_row").agg(
+        C(column).mean().alias(id) for id, column in _MEANS.items()
     )
-    return (
-        dialogues.with_columns(pl.col(_ROW).cast(pl.Int64))
-        .join(means.cast({_ROW: pl.Int64}), on=_ROW, how="left", maintain_order="left")
-        .join(recovered.cast({_ROW: pl.Int64}), on=_ROW, how="left", maintain_order="left")
+    recovered = (
+        score_shifts(shifts, turns, options)
+        .group_by("dialogue_row")
+        .agg(topic_recovery_rate=C("recovered").mean(), avg_recovery_delay=C("delay").mean())
+    )
+    return dialogues.join(means, on="dialogue_row", how="left", maintain_order="left").join(
+        recovered, on="dialogue_row", how="left", maintain_order="left"
     )
