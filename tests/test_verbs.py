@@ -246,6 +246,21 @@ def test_scores_in_memory_are_plotted(both: list[fastscore.Run]) -> None:
     assert [picture.count("<path") for picture in pictures] == [pictures[0].count("<path")] * 2
 
 
+def test_plots_show_n_and_leave_a_margin(both: list[fastscore.Run]) -> None:
+    run = both[0]
+    values = run.tables["dialogues"][METRIC].drop_nulls()
+    axis = run.plot(METRIC).axes[0]
+    assert axis.get_xlabel() == f"{METRIC} (n={len(values)})"
+    low, high = axis.get_xlim()
+    assert low < float(values.min()) <= float(values.max()) < high  # type: ignore[arg-type]
+    assert axis.get_ylim()[1] > max(bar.get_height() for bar in axis.patches)
+    axis = run.plot(METRIC, by="miner_uid").axes[0]
+    names = [label.get_text().replace("\n", " ") for label in axis.get_yticklabels()]
+    sizes = run.tables["dialogues"].drop_nulls(METRIC).group_by("miner_uid").len().sort("miner_uid")
+    assert names == [f"{miner} (n={n})" for miner, n in sizes.iter_rows()]
+    assert axis.get_ylim()[0] > len(names) - 1
+
+
 def test_arguments_in_the_wrong_place_are_answered(both: list[fastscore.Run]) -> None:
     with pytest.raises(fastscore.FastscoreError, match=r"The run is of type list"):
         fastscore.report(both)  # type: ignore[arg-type]

@@ -8,6 +8,7 @@ from matplotlib.figure import Figure
 
 from fastscore.results.groups import summarise_run
 from fastscore.suites.summary import ALL
+from fastscore.terminal import wrapped
 
 if TYPE_CHECKING:
     from fastscore.results.runs import Run
@@ -28,19 +29,24 @@ class Picture(Figure):
 def plot_metric(run: "Run", metric: str, *, by: str | None = None) -> Picture:
     """Draw a metric of a run."""
     about = run.suite.metric(metric)
-    figure = Picture(figsize=(6.4, 3.2), layout="constrained")
+    figure = Picture(figsize=(6.4, 3.2))
+    figure.set_layout_engine("constrained", w_pad=0.12, h_pad=0.12)
     axis = figure.add_subplot()
     arrow = {"higher": " ↑", "lower": " ↓", "neither": ""}[about.better]
     figure.suptitle(f"{about.name}{arrow}".replace("$", r"\$"), fontsize=11)
     if by is None:
         values = run.scan(about.table).select(metric).drop_nulls().collect().to_series()
         axis.hist(values.to_numpy(), bins=BINS, color=COLOUR, edgecolor="white")
-        axis.set_xlabel(metric)
+        axis.set_xlabel(f"{metric} (n={len(values):,})")
         axis.set_ylabel(about.table)
     else:
         groups = summarise_run(run, [name.strip() for name in by.split(",")])
         rows = groups.filter(pl.col("metric") == metric, pl.col("group") != ALL).drop_nulls("mean")
-        names = [name.replace("$", r"\$") for name in rows["value"]]
+        names = [
+            wrapped(f"{name} (n={n:,})", 28).replace("$", r"\$")
+            for name, n in rows.select("value", "n").iter_rows()
+        ]
+        figure.set_figheight(max(3.2, 1.2 + 0.4 * len(names)))
         reach = rows.select(
             (pl.col("mean") - pl.col("ci_low")).fill_null(0.0).clip(0.0),
             (pl.col("ci_high") - pl.col("mean")).fill_null(0.0).clip(0.0),
@@ -57,6 +63,7 @@ def plot_metric(run: "Run", metric: str, *, by: str | None = None) -> Picture:
         axis.invert_yaxis()
         axis.set_xlabel(f"mean of {metric}, 95 % confidence interval")
         axis.set_ylabel(by)
+    axis.margins(0.05, 0.1)
     axis.grid(alpha=0.3)
     axis.spines[["top", "right"]].set_visible(False)
     return figure

@@ -32,6 +32,7 @@ from fastscore.results.report.write import (
 from fastscore.results.runs import Run
 from fastscore.results.show import list_runs
 from fastscore.suites.showing import Mark
+from fastscore.suites.summary import overall_rows
 from tests.results.conftest import SUITES
 from tests.results.pages import BREAKING_OUT, Page
 
@@ -179,6 +180,18 @@ def test_a_title_names_systems_and_date(suite_runs: Mapping[str, Run], tmp_path:
     assert title is not None
     assert title[1] == f"model echoing, recorded, restating and 1 more: preference_shift, {day}"
     assert f"<h1>{title[1].partition(':')[0]}</h1>" in page
+
+
+def test_cards_of_metrics_that_are_not_headlines_are_folded(
+    suite_runs: Mapping[str, Run], tmp_path: Path
+) -> None:
+    run = suite_runs["preference_shift"]
+    text = write_report([run], tmp_path / "page.html").read_text(encoding="utf-8")
+    metrics = text[text.index('<section id="metrics"') : text.index('<section id="section-1"')]
+    shown = re.findall('id="metric-(\\w+)"', metrics[: metrics.index("<details><summary>Other")])
+    assert shown == [metric.id for metric in run.suite.metrics if metric.headline]
+    folded = re.findall('id="metric-(\\w+)"', metrics[metrics.index("<details><summary>Other") :])
+    assert set(folded) == set(overall_rows(run.summary)) - set(shown)
 
 
 def test_a_run_beside_itself_is_said_to_be_itself(

@@ -377,11 +377,17 @@ def metrics_of(
     comparisons: Mapping[str, Comparison],
     charts: Charts,
 ) -> list[Values]:
-    """Return what a page shows of every metric that a run summarises, in the tables' order."""
+    """Return what a page shows of every metric that a run summarises, headline metrics first."""
     declared = suite.metric_by_id
     tables = [table.name for table in reversed(suite.tables)]
     ids = [id for id in declared if any(id in one.whole for one in shown)]
-    ids.sort(key=lambda id: (declared[id].is_secondary, tables.index(declared[id].table)))
+    ids.sort(
+        key=lambda id: (
+            declared[id].is_secondary,
+            not declared[id].headline,
+            tables.index(declared[id].table),
+        )
+    )
     binned = {one.name: _bins(one, [declared[id] for id in ids], shown) for one in shown}
     return [_metric(declared[id], shown, binned, comparisons, charts) for id in ids]
 

@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import date
-from itertools import takewhile
+from itertools import groupby, takewhile
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -106,6 +106,9 @@ def make_content(
         "chart": _runs_chart(shown, metrics, charts) if several else None,
         "metrics": metrics,
         "sections": sections,
+        "metrics_by_kind": [
+            (kind, list(chosen)) for kind, chosen in groupby(metrics, _kind_of_metric)
+        ],
         "dialogues": {one.name: dialogues_of(suite, one, texts) for one in shown},
         "turns_shown": TURNS_SHOWN,
         "nulls": [_nulls(one) for one in shown],
@@ -118,6 +121,13 @@ _CONTENTS = [
     (name.lower(), name)
     for name in ("Findings", "Overview", "Metrics", "Dialogues", "Nulls", "Rejects", "About")
 ]
+
+
+def _kind_of_metric(one: Values) -> str:
+    """Name what a metric's card is folded under; headline metrics are not."""
+    if one["metric"].is_secondary:
+        return "Parts and counts"
+    return "" if one["metric"].headline else "Other metrics"
 
 
 def systems_of(run: Run, headlines: Headlines) -> str:
