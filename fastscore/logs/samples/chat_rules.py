@@ -109,9 +109,15 @@ def _of_each(rule: Callable[[ChatSample, SampledDialogue], Finding | None]) -> R
 
 def _unread_reply(sample: ChatSample, dialogue: SampledDialogue) -> Finding | None:
     """Find a dialogue that ends before a reply which is elsewhere."""
-    path = sample.unread_reply(dialogue)
-    said = f"a dialogue ends with the user, and {path} is not read. It contains what is probably "
-    return Finding(f"{said}the reply.", [column_flag(REPLY, path)]) if path else None
+    paths = sample.unread_replies(dialogue)
+    flags = [column_flag(REPLY, path) for path in paths]
+    if len(paths) > 1:
+        return Finding(
+            f"a dialogue ends with the user, and each of {', '.join(paths)} may be the last reply.",
+            unless=f"Name the one to read, for example {typed(flags[:1])}.",
+        )
+    said = f"a dialogue ends with the user, and {''.join(paths)} is not read. It contains what is"
+    return Finding(f"{said} probably the reply.", flags) if paths else None
 
 
 def _unnamed_words(sample: ChatSample) -> Finding | None:
@@ -321,6 +327,26 @@ def _repeated_beginnings(sample: ChatSample) -> Finding | None:
     )
 
 
+def _parts(sample: ChatSample) -> Finding | None:
+    """Find documents that have one name of a conversation and go on with each other."""
+    layout = sample.layout
+    if layout.joined_by or layout.is_row_per_turn or not layout.id:
+        return None
+    begun: dict[Any, list[str]] = {}
+    for dialogue in sample.dialogues:
+        paths = layout.id[0]
+        key = next((each for each in paths if value_at(dialogue.document, each) is not None), "")
+        before = begun.setdefault((key, dialogue.name), dialogue.texts)
+        # what begins alike is asked of several models, or once more
+        if _SESSION.search(key) and before[:1] != dialogue.texts[:1]:
+            return Finding(
+                f"several documents have the {key} {dialogue.name!r}, and go on with each other: "
+                "each would be a dialogue.",
+                [Flag("dialogue", (key,))],
+            )
+    return None
+
+
 def _shared_key(one: Any, other: Any) -> str | None:
     """Return the key that is called as names of sessions are, and has one value in both."""
     for path, value in scalars_of(one, _DEEPEST):
@@ -339,6 +365,7 @@ RULES: tuple[Rule, ...] = (
     _of_each(_branches),
     *OWN_RULES,
     _repeated_beginnings,
+    _parts,
 )
 """What the dialogues of a layout must not contradict, in the order in which it is asked."""
 

@@ -106,18 +106,20 @@ class ChatSample:
         """Who says what in each dialogue."""
         return [[(self.role_of(turn), turn.text) for turn in each.turns] for each in self.dialogues]
 
-    def unread_reply(self, dialogue: SampledDialogue) -> str:
-        """Return the path of a reply that is left unread after the user's last turn, if any."""
+    def unread_replies(self, dialogue: SampledDialogue) -> list[str]:
+        """Return the paths of replies that are left unread after the user's last turn."""
         said = [turn for turn in dialogue.turns if turn.text not in (None, "")]
         # a text without a speaker before a reply that is not read is the user's
         if not said or (said[-1].role is not None and self.role_of(said[-1]) != USER_ROLE):
-            return ""
+            return []
         known = {*dialogue.texts}
+        found = []
         for path, value in _values_beside(dialogue.document, self.layout):
             text = text_of(value)
             if isinstance(text, str) and text and text not in known:
-                return path
-        return ""
+                found.append(path)
+                known.add(text)
+        return found
 
     def count_turns(self) -> tuple[int, int]:
         """Count the turns whose speakers are known, and those whose words are not named."""
@@ -235,14 +237,14 @@ def has_keys_of(document: Any, is_flat: bool, layout: ChatLayout) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Fit:
-    """A layout whose keys a file has: the source by it, a reply that it leaves unread, its rank.
+    """A layout whose keys a file has: the source by it, replies that it leaves unread, its rank.
 
     ``is_inside`` tells whether the dialogues are inside a document that is none.
     """
 
     name: str
     source: Source
-    unread: str
+    unread: Sequence[str]
     is_inside: bool
     rank: tuple[Any, ...]
 
@@ -276,8 +278,15 @@ def fitting_layout(suite: str, source: Source, seen: FileSample) -> list[Flag]:
             [],
             unless=f"Type one of them, for example {typed([layout_flag(best.name)])}.",
         )
-    reply = [column_flag(REPLY, best.unread)] if best.unread else []
-    return [layout_flag(best.name), *reply]
+    replies = [column_flag(REPLY, path) for path in best.unread]
+    if len(replies) > 1:
+        example = typed([layout_flag(best.name), replies[0]])
+        raise UnmappedLogError(
+            f"{seen.file.path}: each of {', '.join(best.unread)} may be the last reply.",
+            [],
+            unless=f"Name the one to read, for example {example}.",
+        )
+    return [layout_flag(best.name), *replies]
 
 
 def _said(first: Sequence[Record], source: Source) -> list[list[tuple[str, Any]]]:
@@ -314,9 +323,9 @@ def _layouts_of(first: Sequence[Record], suite: str, source: Source) -> Iterator
         sample = sample_chats(own, mapped)
         if sample is None:
             continue
-        unread = next(filter(None, map(sample.unread_reply, sample.dialogues)), "")
+        unread = next(filter(None, map(sample.unread_replies, sample.dialogues)), [])
         if unread:
-            mapped = map_source(source, columns | ColumnMap(((REPLY, unread),)))
+            mapped = map_source(source, columns | ColumnMap(((REPLY, unread[0]),)))
             sample = sample_chats(own, mapped) or sample
         n_known, n_unnamed = sample.count_turns()
         if n_known:

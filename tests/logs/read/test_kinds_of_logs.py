@@ -354,6 +354,31 @@ def test_candidates_in_a_list_of_texts_are_dialogues(options: Any, tmp_path: Pat
     assert not any("repeat" in note for note in run.notes)
 
 
+def test_of_two_sides_no_one_is_taken(options: Any, tmp_path: Path) -> None:
+    row = {"id": "d", "messages": chat()[:-1], "response_a": "Heat.", "response_b": "Her."}
+    path = write(tmp_path / "log.jsonl", [row])
+    assert not proposed(path)
+    with pytest.raises(InputError, match="each of response_a, response_b may be the last"):
+        pairs(path, options, layout="openai")
+    said = pairs(path, options, layout="openai", columns={"reply": "response_b"})
+    assert said[-1] == (ASKED[-1], "Her.")
+
+
+def test_rows_of_one_conversation_are_asked_to_be_joined(options: Any, tmp_path: Path) -> None:
+    rows = [{"conversation_id": "c", "prompt": said, "response": reply} for said, reply in PAIRS]
+    path = write(tmp_path / "log.jsonl", rows)
+    with pytest.raises(InputError, match="have the conversation_id 'c', and go on"):
+        pairs(path, options, layout="context-response")
+    flags = proposed(path)
+    assert flags == ["--layout", "context-response", "--dialogue", "conversation_id"]
+    run = fastscore.score(path, options, embedder=None, **reading(flags))
+    assert run.tables["dialogues"].height == 1
+    assert run.tables["turns"].select("user_text", "system_text").rows() == PAIRS
+    # the same question to two models is two dialogues
+    twice = [rows[0] | {"model": model} for model in ("a", "b")]
+    assert pairs(write(path, twice), options, layout="context-response") == PAIRS[:1] * 2
+
+
 def test_histories_without_a_session_are_asked_for(options: Any, tmp_path: Path) -> None:
     """No command has a placeholder that scores each beginning."""
     path = write(tmp_path / "log.jsonl", [{"messages": chat(n)} for n in (2, 3)])
