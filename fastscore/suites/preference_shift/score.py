@@ -21,8 +21,8 @@ from fastscore.suites.preference_shift.concepts import Concepts, Sets, unite_set
 from fastscore.suites.preference_shift.extraction import extract_concepts
 from fastscore.suites.preference_shift.metrics import (
     MEANS_OF_TURNS,
+    recovery_speed,
     score_conversations,
-    speed,
 )
 from fastscore.suites.preference_shift.metrics.turns import (
     DST,
@@ -159,7 +159,7 @@ def _score_dialogues(
     )
     shifts = shifts.with_columns(
         # a shift that is not recovered has no speed
-        speed=speed("delay", options).fill_null(0.0),
+        speed=recovery_speed("delay", options).fill_null(0.0),
         i_around_shifts="i_sum",
     )
     columns = dict.fromkeys(MEANS_OF_TURNS.values(), turns)

@@ -377,7 +377,7 @@ _WITH_REASONS = [_BY_ID[id] for id in (*MEANS, *RECOVERY, "cas", "cas_all")]
 """Metrics that can be null, in the order in which a conversation's reasons are listed."""
 
 
-def speed(delay: str, options: PreferenceShift) -> pl.Expr:
+def recovery_speed(delay: str, options: PreferenceShift) -> pl.Expr:
     """Return the part of CAS that rewards speed: 1 without a delay, 0 from the slowest one on."""
     first, span = (FIRST_DELAY, DELAY_SPAN) if options.is_legacy else (0.0, SLOWEST_DELAY)
     # by numpy: polars multiplies by the reciprocal of a constant, which is not exact
@@ -401,7 +401,7 @@ def _cas(speed: pl.Expr, options: PreferenceShift) -> pl.Expr:
 
 def _cas_of_topics(options: PreferenceShift) -> pl.Expr:
     """Return CAS of the profile legacy: parts without a value leave their weight to the others."""
-    parts = _parts_of_cas(speed("avg_recovery_delay", options), options)
+    parts = _parts_of_cas(recovery_speed("avg_recovery_delay", options), options)
     total = sum((weight * part.fill_null(0.0) for weight, part in parts), start=pl.lit(0.0))
     there = (pl.when(part.is_not_null()).then(weight).otherwise(0.0) for weight, part in parts)
     return pl.when(C("n_turns") > 0).then(total / sum(there, start=pl.lit(0.0)))
@@ -419,12 +419,13 @@ def score_conversations(dialogues: pl.DataFrame, options: PreferenceShift) -> pl
     if options.gold_is_user:
         found = found.with_columns(C("^dst_.*_mean$").fill_null(0.0))
     if options.is_legacy:
+        # NaN is 0 / 0: all the weight can be on a delay that there is not
         found = found.with_columns(
             cas=_cas_of_topics(options), cas_all=pl.lit(None, pl.Float64)
         ).with_columns(context_adaptation_score=C("cas").fill_null(0.0).fill_nan(0.0))
     else:
         found = found.with_columns(
-            cas=_cas(speed("avg_recovery_delay", options), options),
+            cas=_cas(recovery_speed("avg_recovery_delay", options), options),
             cas_all=_cas(_ratio("speed_sum", "n_known_shifts"), options),
         )
     return use.with_nulls(found, _WITH_REASONS, options)
