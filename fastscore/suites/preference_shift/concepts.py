@@ -131,6 +131,11 @@ class Bags(NamedTuple):
         """The members without their counts."""
         return self.values, self.offsets
 
+    @property
+    def sizes(self) -> Indices:
+        """How many distinct members each has."""
+        return sizes_of(self.sets)
+
 
 def unite_sets(sets: Sets, owners: pl.Series, n_owners: int) -> Bags:
     """Put the sets of each owner in one bag; owners are ascending row numbers."""

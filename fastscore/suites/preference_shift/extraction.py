@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 import polars as pl
+from fastscore_jit.arrays import Indices
 from polars import col as C
 
 from fastscore.errors import UsageError, did_you_mean
@@ -41,6 +42,7 @@ from fastscore.suites.preference_shift.concepts import (
     gather_sets,
     pairs_of,
     sets_of,
+    sizes_of,
 )
 from fastscore.suites.preference_shift.matching import (
     Matcher,
@@ -69,6 +71,12 @@ class Extracted:
     user: Sets
     system: Sets
     gold: Sets
+
+    @property
+    def sizes(self) -> dict[str, Indices]:
+        """How many concepts each set has, by column of turns."""
+        sides = {"n_user": self.user, "n_system": self.system, "n_gold": self.gold}
+        return {name: sizes_of(sets) for name, sets in sides.items()}
 
 
 def extract_concepts(

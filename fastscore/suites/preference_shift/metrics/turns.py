@@ -576,10 +576,8 @@ def score_turns(
         cc=kernels.jaccard_csr(user, system),
         cr=kernels.idf_cosine_csr(user, system, concepts.idf),
         i=kernels.ngram_copy_ratio(turns["system_text"], turns["user_text"], options.orders),
-        n_user=np.diff(user[1]),
-        n_system=np.diff(system[1]),
+        **sets.sizes,
         n_shared=kernels.intersection_size_csr(user, system),
-        n_gold=np.diff(gold[1]),
         n_hits=kernels.intersection_size_csr(system, gold),
     )
     if options.gold_is_user:
@@ -615,7 +613,7 @@ def score_segments(
         segment_cr=kernels.idf_cosine_counted_csr(user, system, concepts.idf),
         segment_i=add_up(turns["i"], turns["segment_row"], segments.height) / C("n_scored"),
         n_shared=n_shared,
-        n_either=np.diff(user.offsets) + np.diff(system.offsets) - n_shared,
+        n_either=user.sizes + system.sizes - n_shared,
     )
     return with_nulls(
         segments.with_columns(segment_tas=tas(options, "segment_")), SEGMENT_METRICS, options
