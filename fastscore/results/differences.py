@@ -23,11 +23,12 @@ from fastscore.statistics import ALPHA, significance
 from fastscore.statistics.clustered import Clusters, hedges_g, repeated_difference
 from fastscore.statistics.curves import GRID, Curve, Test, difference_curve, sign_test
 from fastscore.statistics.resampling import SEED, wild_omnibus
+from fastscore.statistics.samples import Values
 from fastscore.statistics.significance import holm
 from fastscore.suites.base import families
 from fastscore.suites.declarations import NULL_REASONS, Design, Metric
 from fastscore.suites.estimates import estimate, joint_estimate
-from fastscore.suites.sums import Sums
+from fastscore.suites.sums import Sums, sum_values
 
 DIALOGUE = "dialogue"
 LEAST_SYSTEMS = 3
@@ -288,7 +289,7 @@ def _difference(
     else:
         lost = [_lost(side, metric) for side in (a, b)]
         n_base = rows[0]["id"].n_unique()
-    (x, y), shared = _aligned(rows[0], rows[1], metric, may_share=how.shares_units)
+    (x, y), shared = _aligned(rows, metric, may_share=how.shares_units)
     ends: dict[str, Any] = {"minimum": metric.minimum, "maximum": metric.maximum}
     repeated = None
     if how.design.repeat:
@@ -379,33 +380,33 @@ def _scales(rows: pl.DataFrame, metric: Metric) -> set[Any]:
     return set(rows[f"scale:{metric.scale_by}"]) if metric.scale_by else set()
 
 
-def _sums_by(rows: pl.DataFrame, metric: Metric, *by: str) -> pl.DataFrame:
-    """Return by these columns, in their order, the sum of a metric's values and their number."""
-    sum_, n = pl.col(f"{metric.id}:sum").sum(), pl.col(f"{metric.id}:n").sum()
-    return rows.group_by(by).agg(sum=sum_, n=n.cast(pl.Float64)).sort(by)
+def _by_unit(
+    sides: Sequence[pl.DataFrame], metric: Metric
+) -> tuple[Sequence[Values], Sequence[Values]]:
+    """Return each side's sums and counts of values, unit by unit of all sides in their order."""
+    parts = [sum_values(rows, metric, "unit") for rows in sides]
+    units = pl.concat([part.select("unit") for part in parts]).unique().sort("unit")
+    columns = [
+        units.join(part, on="unit", how="left", maintain_order="left").fill_null(0.0)
+        for part in parts
+    ]
+    sums, counts = ([column[name].to_numpy() for column in columns] for name in ("sum", "n"))
+    return sums, counts
 
 
 def _aligned(
-    first: pl.DataFrame, second: pl.DataFrame, metric: Metric, *, may_share: bool
-) -> tuple[tuple[Clusters, Clusters], bool]:
+    sides: Sequence[pl.DataFrame], metric: Metric, *, may_share: bool
+) -> tuple[Sequence[Clusters], bool]:
     """Return both sides by unit, and whether they share units, position by position then."""
-    a, b = (_sums_by(rows, metric, "unit") for rows in (first, second))
-    both = a.join(b, on="unit", how="full", coalesce=True, suffix="/b").sort("unit")
-    both = both.with_columns(pl.exclude("unit").fill_null(0.0))
-    x, y = _clusters(both), _clusters(both.select(sum="sum/b", n="n/b"))
-    if may_share and bool(((x.counts > 0) & (y.counts > 0)).any()):
+    x, y = map(Clusters, *_by_unit(sides, metric))
+    if may_share and (x.is_present & y.is_present).any():
         return (x, y), True
-    x, y = (Clusters(side.sums[side.counts > 0], side.counts[side.counts > 0]) for side in (x, y))
-    return (x, y), False
-
-
-def _clusters(sums: pl.DataFrame) -> Clusters:
-    return Clusters(sums["sum"].to_numpy(), sums["n"].to_numpy())
+    return [Clusters(one.sums[one.is_present], one.counts[one.is_present]) for one in (x, y)], False
 
 
 def _cells(rows: pl.DataFrame, metric: Metric) -> Mapping[str, Any]:
     """Return sums and counts by unit and repeat."""
-    cells = _sums_by(rows.drop_nulls("repeat"), metric, "unit", "repeat")
+    cells = sum_values(rows.drop_nulls("repeat"), metric, "unit", "repeat")
     names = {"sums": "sum", "counts": "n", "clusters": "unit", "repeats": "repeat"}
     return {name: cells[column].to_numpy() for name, column in names.items()}
 
@@ -427,14 +428,8 @@ def _omnibus(
     smallest = min(1.0, min(p_values) * len(p_values))
     if len(sides) == 2 or smallest >= how.alpha:
         return smallest
-    parts = [_sums_by(_with_value(side, metric), metric, "unit") for side in sides]
-    units = pl.concat([part.select("unit") for part in parts]).unique().sort("unit")
-    columns = [
-        units.join(part, on="unit", how="left", maintain_order="left").fill_null(0.0)
-        for part in parts
-    ]
-    sums, counts = (
-        np.column_stack([column[name].to_numpy() for column in columns]) for name in ("sum", "n")
+    sums, counts = map(
+        np.column_stack, _by_unit([_with_value(side, metric) for side in sides], metric)
     )
     return max(smallest, wild_omnibus(sums, counts, seed=how.seed) or 0.0)
 
@@ -720,7 +715,7 @@ def _published(a: Side, b: Side, metrics: Sequence[Metric]) -> Iterator[dict[str
         values = []
         row: dict[str, Any] = {"group": a.group, "a": a.name, "b": b.name, "metric": metric.id}
         for name, side in (("a", a), ("b", b)):
-            dialogues = _sums_by(_with_value(side, metric), metric, "id")
+            dialogues = sum_values(_with_value(side, metric), metric, "id")
             values.append((dialogues["sum"] / dialogues["n"]).to_numpy())
             columns = (f"mean_{name}", f"normal_low_{name}", f"normal_high_{name}")
             row |= zip(columns, significance.published_interval(values[-1]), strict=True)

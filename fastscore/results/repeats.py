@@ -22,7 +22,7 @@ from fastscore.statistics.clustered import Clusters, Estimate, clustered_mean, v
 from fastscore.statistics.curves import difference_curve
 from fastscore.statistics.samples import Values
 from fastscore.suites.declarations import LABEL_TABLE, Metric
-from fastscore.suites.sums import ALONE, BETWEEN, require_labels, sum_metrics
+from fastscore.suites.sums import ALONE, BETWEEN, require_labels, sum_metrics, sum_values
 from fastscore.terminal.grids import Column, Grid, column_of
 
 REPEATS_SCHEMA: dict[str, pl.DataType] = {
@@ -56,8 +56,7 @@ def describe_repeats(
     """Part each metric's variance into that between dialogues, between repeats and the rest."""
     for metric in metrics:
         rows = values.filter(pl.col(f"{metric.id}:n") > 0).drop_nulls("repeat")
-        sum_, n = (pl.col(f"{metric.id}:{name}").sum() for name in ("sum", "n"))
-        cells = rows.group_by("pair", "repeat").agg(sum=sum_, n=n).sort("pair", "repeat")
+        cells = sum_values(rows, metric, "pair", "repeat")
         parts = variance_components(
             (cells["sum"] / cells["n"]).to_numpy(),
             *(

@@ -335,6 +335,12 @@ def _named_sums(metric: Metric, bits: int) -> Iterator[pl.Expr]:
     yield pl.col(f"^{re.escape(metric.id)}:(at_minimum|at_maximum|fixed)$")
 
 
+def sum_values(rows: pl.DataFrame, metric: Metric, *by: str) -> pl.DataFrame:
+    """Return by columns of `Sums`, in their order, a metric's ``sum`` of values and their ``n``."""
+    sum_, n = (pl.col(f"{metric.id}:{of}").sum() for of in ("sum", "n"))
+    return rows.group_by(by).agg(sum=sum_, n=n.cast(pl.Float64)).sort(by)
+
+
 ALONE = "\0"
 """What a unit or a pair begins with that is a dialogue by itself."""
 
