@@ -11,7 +11,6 @@ import numpy as np
 import polars as pl
 import pytest
 from hypothesis import given, settings
-from scipy import stats
 
 from fastscore.suites import columns
 from fastscore.suites import summary as summaries
@@ -191,34 +190,6 @@ def test_an_interval_of_equal_dialogues_is_that_of_statsmodels() -> None:
     assert (row["n"], row["n_units"], row["degrees_of_freedom"]) == (35, 7, pytest.approx(6))
     assert row["mean"] == pytest.approx(fit.params[0], rel=1e-12)
     assert [row["ci_low"], row["ci_high"]] == pytest.approx(fit.conf_int()[0], rel=1e-10)
-
-
-def test_an_interval_of_unequal_dialogues_by_hand() -> None:
-    # sums 1, 4, 6 of 1, 2, 3 rows: mean 11/6; residuals 1 - 11/6, 4 - 22/6, 6 - 33/6
-    rows = rows_of([1.0], [1.0, 3.0], [1.0, 2.0, 3.0])
-    residuals, shares = (
-        [Fraction(-5, 6), Fraction(2, 6), Fraction(3, 6)],
-        [Fraction(1, 6), Fraction(2, 6), Fraction(3, 6)],
-    )
-    # CR2: each residual / 6, divided by sqrt(1 - share)
-    variance = sum(
-        (residual / 6) ** 2 / (1 - share) for residual, share in zip(residuals, shares, strict=True)
-    )
-    assert variance == Fraction(5, 216) + Fraction(1, 216) + Fraction(3, 216)
-    # Bell and McCaffrey: the eigenvalues of a 3 x 3 matrix have this sum and this sum of squares
-    whole = np.zeros((3, 6))
-    for cluster, (begin, end) in enumerate(((0, 1), (1, 3), (3, 6))):
-        one = np.zeros(6)
-        one[begin:end] = 1.0
-        whole[cluster] = (one - float(shares[cluster])) / 6 / math.sqrt(1 - shares[cluster])
-    gram = whole @ whole.T
-    degrees = np.trace(gram) ** 2 / np.trace(gram @ gram)
-    half = stats.t.ppf(0.975, degrees) * math.sqrt(variance)
-    row = summarise([], rows).row(0, named=True)
-    assert row["degrees_of_freedom"] == pytest.approx(degrees, rel=1e-12)
-    assert row["mean"] == float(Fraction(11, 6))
-    assert row["ci_low"] == pytest.approx(11 / 6 - half, rel=1e-12)
-    assert row["ci_high"] == pytest.approx(11 / 6 + half, rel=1e-12)
 
 
 def test_a_column_makes_other_units() -> None:
