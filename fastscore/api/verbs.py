@@ -178,18 +178,9 @@ def check(
         check_mapping(name, values, {"METRIC": 0.4})
     by_metric = {"min": minimum, "max": maximum, "max_null": max_null, **differences}
     given = {name: dict(limits) for name, limits in by_metric.items() if limits}
+    bounds = {"max_rejects": max_rejects, "max_missing": max_missing}
     limits = read_limits(
-        opened.manifest.suite,
-        given,
-        minimum=(),
-        maximum=(),
-        nulls=(),
-        drops=(),
-        no_worse=(),
-        equal=(),
-        rejects=None if max_rejects is None else str(max_rejects),
-        missing=None if max_missing is None else str(max_missing),
-        fail_undecided=fail_undecided,
+        opened.manifest.suite, {**given, **bounds, "fail_undecided": fail_undecided}
     )
     return check_run(
         opened,

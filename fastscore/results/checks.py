@@ -382,33 +382,21 @@ def read_table(path: Path) -> Mapping[str, Any]:
     return table
 
 
-def read_limits(
-    suite: str,
-    given: Mapping[str, Any],
-    *,
-    minimum: Sequence[str],
-    maximum: Sequence[str],
-    nulls: Sequence[str],
-    drops: Sequence[str],
-    no_worse: Sequence[str],
-    equal: Sequence[str],
-    rejects: str | None,
-    missing: str | None,
-    fail_undecided: bool,
-) -> CheckLimits:
-    """Read the limits of a suite's metrics; flags win over the table."""
-    rejected = rejects if rejects is not None else given.get("max_rejects")
-    lost = missing if missing is not None else given.get("max_missing")
+def read_limits(suite: str, given: Mapping[str, Any], **flags: Any) -> CheckLimits:
+    """Read the limits of a suite's metrics; flags, named as `CheckLimits`, win over the table."""
+    by_metric: dict[str, Any] = {
+        field: _values(name, suite, given.get(key, {}), flags.get(field, ()), read)
+        for field, (key, name, read) in _LIMITS.items()
+    }
+    rejected, lost = (
+        given.get(key) if flags.get(field) is None else flags[field]
+        for field, key in (("rejects", "max_rejects"), ("missing", "max_missing"))
+    )
     return CheckLimits(
-        minimum=_values("minimum", suite, given.get("min", {}), minimum),
-        maximum=_values("maximum", suite, given.get("max", {}), maximum),
-        nulls=_values("max_null", suite, given.get("max_null", {}), nulls, _share),
+        **by_metric,
         rejects=None if rejected is None else _share("max_rejects", str(rejected)),
-        drops=_values("max_drop", suite, given.get("max_drop", {}), drops),
-        no_worse=_values("no_worse", suite, given.get("no_worse", {}), no_worse),
-        equal=_values("equal_within", suite, given.get("equal_within", {}), equal),
         missing=None if lost is None else _share_or_number("max_missing", str(lost)),
-        fail_undecided=fail_undecided or given.get("fail_undecided", False),
+        fail_undecided=flags.get("fail_undecided") or given.get("fail_undecided", False),
     )
 
 
@@ -417,7 +405,7 @@ def _values(
     suite: str,
     given: Mapping[str, Any],
     named: Sequence[str],
-    read: Callable[[str, str], float] | None = None,
+    read: Callable[[str, str], float],
 ) -> dict[str, float]:
     """Read limits by metric. The suite's name and a full stop may precede a metric."""
     pairs = {metric: str(value) for metric, value in _dotted(given)}
@@ -426,7 +414,7 @@ def _values(
         if not equals:
             raise UsageError(f"{flag} is {pair!r}, expected METRIC=VALUE.")
         pairs[metric] = value
-    values = {metric: (read or _number)(flag, value) for metric, value in pairs.items()}
+    values = {metric: read(flag, value) for metric, value in pairs.items()}
     return {metric.removeprefix(f"{suite}."): value for metric, value in values.items()}
 
 
@@ -465,3 +453,14 @@ def _number(flag: str, text: str) -> float:
     if value != value:
         raise UsageError(f"{flag}: {text!r} is no number.")
     return value / 100 if text.endswith("%") else value
+
+
+_LIMITS = {
+    "minimum": ("min", "minimum", _number),
+    "maximum": ("max", "maximum", _number),
+    "nulls": ("max_null", "max_null", _share),
+    "drops": ("max_drop", "max_drop", _number),
+    "no_worse": ("no_worse", "no_worse", _number),
+    "equal": ("equal_within", "equal_within", _number),
+}
+"""Limits by metric: their key in a table, their name in messages, and how a value is read."""
