@@ -294,7 +294,7 @@ def _difference(
     repeated = None
     if how.design.repeat:
         cells = [_cells(side, metric) for side in rows]
-        repeated = repeated_difference(cells[0], cells[1], **ends) if all(map(len, rows)) else None
+        repeated = repeated_difference(*cells) if all(map(len, rows)) else None
     curve = difference_curve(
         x, y, shared=shared, test=how.test, seed=how.seed, repeated=repeated, **ends
     )

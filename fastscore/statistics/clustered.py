@@ -177,16 +177,8 @@ def _influences(sums: Values, counts: Values) -> Values:
     return np.asarray(residuals / rows / np.sqrt(_one_minus(counts / rows)))
 
 
-def clustered_difference(
-    a: Clusters,
-    b: Clusters,
-    *,
-    shared: bool,
-    minimum: float | None = None,
-    maximum: float | None = None,
-    level: float = LEVEL,
-) -> Estimate:
-    """Return the difference of two means, ``mean b - mean a``, with its interval."""
+def clustered_difference(a: Clusters, b: Clusters, *, shared: bool) -> Estimate:
+    """Return the difference of two means, ``mean b - mean a``, with its error: no interval."""
     n_units = _units(a, b, shared=shared)
     if not a.counts.sum() or not b.counts.sum():
         return Estimate(None, n_units=n_units, reason="too_few_units")
@@ -196,13 +188,7 @@ def clustered_difference(
     variance, degrees = _difference_variance(a, b, shared=shared)
     if variance == 0.0:
         return Estimate(value, None, None, 0.0, None, n_units, "zero_variance")
-    error = math.sqrt(variance)
-    half = t_quantile(degrees, level) * error
-    low, high = value - half, value + half
-    if minimum is not None and maximum is not None:
-        widest = maximum - minimum
-        low, high = max(low, -widest), min(high, widest)
-    return Estimate(value, low, high, error, degrees, n_units)
+    return Estimate(value, None, None, math.sqrt(variance), degrees, n_units)
 
 
 def satterthwaite_degrees(shares: Values) -> Values:
@@ -363,18 +349,12 @@ def variance_components(
     return tuple(max(0.0, float(part)) for part in parts)  # type: ignore[return-value]
 
 
-def repeated_difference(
-    first: Mapping[str, Any],
-    second: Mapping[str, Any],
-    *,
-    minimum: float | None = None,
-    maximum: float | None = None,
-) -> Estimate:
-    """Return the difference of two means, with an interval for new dialogues and new repeats."""
+def repeated_difference(first: Mapping[str, Any], second: Mapping[str, Any]) -> Estimate:
+    """Return the difference of two means, with an error for new dialogues and new repeats."""
     sides = _by_label(first, second, "clusters")
-    shared = bool(((sides[0].counts > 0) & (sides[1].counts > 0)).any())
-    found = clustered_difference(*sides, shared=shared, minimum=minimum, maximum=maximum)
-    if not found.standard_error or found.value is None or found.degrees_of_freedom is None:
+    shared = bool((sides[0].is_present & sides[1].is_present).any())
+    found = clustered_difference(*sides, shared=shared)
+    if not found.standard_error or found.degrees_of_freedom is None:
         return found
     of_dialogues = found.standard_error**2
     variance, uncertain = of_dialogues, of_dialogues**2 / found.degrees_of_freedom
@@ -383,12 +363,8 @@ def repeated_difference(
         variance += of_repeats - rest
         uncertain += of_repeats**2 / degrees
     variance = max(variance, of_dialogues)
-    degrees = variance**2 / uncertain
-    half = t_quantile(degrees) * math.sqrt(variance)
-    low, high = found.value - half, found.value + half
-    if minimum is not None and maximum is not None:
-        low, high = max(low, minimum - maximum), min(high, maximum - minimum)
-    return Estimate(found.value, low, high, math.sqrt(variance), degrees, found.n_units)
+    error, degrees = math.sqrt(variance), variance**2 / uncertain
+    return replace(found, standard_error=error, degrees_of_freedom=degrees)
 
 
 def _repeat_variance(cells: Mapping[str, Any]) -> tuple[float, float, float]:

@@ -283,7 +283,7 @@ def difference_curve(
     """Choose the method by what the data are, and return the curve of ``mean b - mean a``."""
     bounded = minimum is not None and maximum is not None
     width = cast("float", maximum) - cast("float", minimum) if bounded else None
-    found = clustered_difference(a, b, shared=shared, minimum=minimum, maximum=maximum)
+    found = clustered_difference(a, b, shared=shared)
     curve = Curve("t", found.value, found.n_units, minimum=minimum, width=width)
     if found.value is None or found.n_units < LEAST_UNITS:
         return replace(curve, method="none", reason="too_few_units")

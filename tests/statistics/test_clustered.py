@@ -17,6 +17,7 @@ from fastscore.statistics.clustered import (
     hedges_g,
     satterthwaite_degrees,
 )
+from fastscore.statistics.curves import difference_curve
 from fastscore.statistics.samples import Values
 
 RNG = np.random.default_rng(20)
@@ -138,24 +139,6 @@ def test_degrees_of_freedom_by_fractions() -> None:
     assert satterthwaite_degrees(np.full(7, 1 / 7)) == pytest.approx(6)
 
 
-def test_independent_units_are_welchs_test() -> None:
-    x, y = RNG.normal(size=9), RNG.normal(0.5, 2.0, size=7)
-    found = clustered_difference(units(*x), units(*y), shared=False)
-    expected = scipy.stats.ttest_ind(y, x, equal_var=False)
-    ends = expected.confidence_interval()
-    assert (found.low, found.high) == pytest.approx((ends.low, ends.high))
-    assert found.degrees_of_freedom == pytest.approx(expected.df)
-
-
-def test_pairs_are_the_paired_t_test() -> None:
-    x = RNG.normal(size=9)
-    y = x + RNG.normal(0.3, 1.0, size=9)
-    found = clustered_difference(units(*x), units(*y), shared=True)
-    expected = scipy.stats.ttest_rel(y, x)
-    ends = expected.confidence_interval()
-    assert (found.low, found.high) == pytest.approx((ends.low, ends.high))
-
-
 def test_the_sign_of_a_test_is_that_of_the_difference_shown() -> None:
     # 12 dialogues of 10 rows around .50; 11 of 4 rows around .40 and one of 60 rows around .66
     a = Clusters(np.full(12, 5.0) + np.linspace(-0.5, 0.5, 12), np.full(12, 10.0))
@@ -163,7 +146,7 @@ def test_the_sign_of_a_test_is_that_of_the_difference_shown() -> None:
         np.append(np.full(11, 1.6) + np.linspace(-0.1, 0.1, 11), 39.6),
         np.append(np.full(11, 4.0), 60),
     )
-    found = clustered_difference(a, b, shared=False, minimum=0.0, maximum=1.0)
+    found = difference_curve(a, b, shared=False, minimum=0.0, maximum=1.0, test="t").estimate
     # (17.6 + 39.6) / 104 - 0.5
     assert found.value == pytest.approx(0.05)
     assert found.low is not None

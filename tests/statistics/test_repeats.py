@@ -9,6 +9,7 @@ from fastscore.statistics.clustered import (
     repeated_difference,
     variance_components,
 )
+from fastscore.statistics.curves import difference_curve
 
 RNG = np.random.default_rng(22)
 
@@ -53,14 +54,14 @@ def test_intervals_hold_for_new_repeats_too() -> None:
     missed = alone = 0
     for _ in range(300):
         a, b = (cells(crossed(12, 4, (1.0, 0.5, 0.5))) for _ in range(2))
-        found = repeated_difference(a, b)
-        assert found.low is not None
-        assert found.high is not None
-        missed += not found.low <= 0 <= found.high
-        only = clustered_difference(*_by_label(a, b, "clusters"), shared=True)
-        assert only.low is not None
-        assert only.high is not None
-        alone += not only.low <= 0 <= only.high
+        sides = _by_label(a, b, "clusters")
+        for repeated in (repeated_difference(a, b), None):
+            curve = difference_curve(*sides, shared=True, repeated=repeated, test="t")
+            low, high = curve.interval(0.95)
+            assert low is not None
+            assert high is not None
+            missed += repeated is not None and not low <= 0 <= high
+            alone += repeated is None and not low <= 0 <= high
     assert missed <= 0.05 * 300 + 3 * (0.05 * 0.95 * 300) ** 0.5
     assert alone > missed
 
@@ -71,4 +72,4 @@ def test_without_differences_between_repeats_the_interval_is_that_over_dialogues
     found = repeated_difference(cells(values), cells(other))
     alone = clustered_difference(*_by_label(cells(values), cells(other), "clusters"), shared=True)
     assert found.standard_error == pytest.approx(alone.standard_error)
-    assert (found.low, found.high) == pytest.approx((alone.low, alone.high))
+    assert found.degrees_of_freedom == pytest.approx(alone.degrees_of_freedom)
