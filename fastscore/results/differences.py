@@ -346,7 +346,7 @@ def _pair_signs(x: Clusters, y: Clusters, curve: Curve) -> tuple[int, int, float
     A unit with more rows on one side weighs differently in both means. What is left if each unit's
     difference has one weight, its rows on both sides, is the difference of its values.
     """
-    both = (x.counts > 0) & (y.counts > 0)
+    both = x.is_present & y.is_present
     if not both.any() or curve.value is None:
         return 0, 0, 0.0
     gaps = y.sums[both] / y.counts[both] - x.sums[both] / x.counts[both]

@@ -90,7 +90,7 @@ class Clusters:
 
         The sum of their squares, times ``(n - 1) / n`` of n clusters, is the variance of the mean.
         """
-        return np.asarray(self.influences / np.sqrt(_one_minus(self.shares)))
+        return deletions_of(self.sums, self.counts)
 
     @property
     def is_present(self) -> npt.NDArray[np.bool_]:
@@ -177,6 +177,12 @@ def _influences(sums: Values, counts: Values) -> Values:
     return np.asarray(residuals / rows / np.sqrt(_one_minus(counts / rows)))
 
 
+def deletions_of(sums: Values, counts: Values) -> Values:
+    """Return by how much the mean of each row falls without each of its clusters."""
+    shares = counts / counts.sum(axis=-1, keepdims=True)
+    return np.asarray(_influences(sums, counts) / np.sqrt(_one_minus(shares)))
+
+
 def clustered_difference(a: Clusters, b: Clusters, *, shared: bool) -> Estimate:
     """Return the difference of two means, ``mean b - mean a``, with its error: no interval."""
     n_units = _units(a, b, shared=shared)
@@ -229,10 +235,9 @@ def hedges_g(a: Clusters, b: Clusters, *, paired: bool) -> tuple[float, float, f
 
 
 def _units(a: Clusters, b: Clusters, *, shared: bool) -> int:
-    present = (a.counts > 0, b.counts > 0)
     if shared:
-        return int((present[0] | present[1]).sum())
-    return int(min(present[0].sum(), present[1].sum()))
+        return int((a.is_present | b.is_present).sum())
+    return int(min(a.is_present.sum(), b.is_present.sum()))
 
 
 def _difference_variance(a: Clusters, b: Clusters, *, shared: bool) -> tuple[float, float]:
@@ -244,7 +249,7 @@ def _difference_variance(a: Clusters, b: Clusters, *, shared: bool) -> tuple[flo
         deletions[np.abs(deletions) <= 1e-12 * largest] = 0.0
         degrees = float(satterthwaite_degrees((a.shares + b.shares) / 2))
         return _jackknife(deletions, _units(a, b, shared=True)), degrees
-    variances = [_jackknife(side.deletions, int((side.counts > 0).sum())) for side in (a, b)]
+    variances = [_jackknife(side.deletions, int(side.is_present.sum())) for side in (a, b)]
     if not any(variances):
         return 0.0, math.nan
     # Welch and Satterthwaite: the larger error counts for more

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fastscore.statistics.clustered import LEAST_UNITS, Clusters
+from fastscore.statistics.clustered import LEAST_UNITS, Clusters, deletions_of
 from fastscore.statistics.samples import Values
 
 SEED = 0
@@ -36,8 +36,8 @@ class Permutation:
 def rearrangements(a: Clusters, b: Clusters, *, shared: bool) -> int:
     """Return how many ways there are to swap pairs, or to deal the units to the sides."""
     if shared:
-        return int(2 ** int(((a.counts > 0) | (b.counts > 0)).sum()))
-    n, m = int((a.counts > 0).sum()), int((b.counts > 0).sum())
+        return int(2 ** int((a.is_present | b.is_present).sum()))
+    n, m = int(a.is_present.sum()), int(b.is_present.sum())
     return math.comb(n + m, n)
 
 
@@ -151,24 +151,14 @@ def _moved_t(moves: Values, a: Clusters, b: Clusters, *, shared: bool) -> Values
     else:
         sums, counts = (np.concatenate(parts) for parts in ((a.sums, b.sums), (a.counts, b.counts)))
         sides = [(chosen * sums, chosen * counts) for chosen in (moves, 1.0 - moves)]
-    (mean_a, of_a), (mean_b, of_b) = (_deletions(*side) for side in sides)
+    mean_a, mean_b = (sums.sum(axis=1) / counts.sum(axis=1) for sums, counts in sides)
+    of_a, of_b = (deletions_of(*side) for side in sides)
     if shared:
         variances = ((of_b - of_a) ** 2).sum(axis=1)
     else:
         n, m = a.counts.size, b.counts.size
         variances = (of_a**2).sum(axis=1) * (n - 1) / n + (of_b**2).sum(axis=1) * (m - 1) / m
     return _studentised(mean_b - mean_a, variances)
-
-
-def _deletions(sums: Values, counts: Values) -> tuple[Values, Values]:
-    """Return each rearrangement's mean, and how far it falls without each unit."""
-    rows = counts.sum(axis=1, keepdims=True)
-    means = sums.sum(axis=1, keepdims=True) / rows
-    left = 1.0 - counts / rows
-    left[left <= 0.0] = 1.0
-    residuals = sums - means * counts
-    residuals[np.abs(residuals) <= 1e-14 * np.abs(sums)] = 0.0
-    return means[:, 0], residuals / rows / left
 
 
 def _studentised(differences: Values, variances: Values) -> Values:
