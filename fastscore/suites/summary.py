@@ -336,14 +336,21 @@ def _columns_at_once(dialogues: pl.LazyFrame) -> int:
 
 
 def _summarise_table(table: _Table, columns_at_once: int, asked: Summarised) -> pl.DataFrame:
-    size, add_up = _adding_up(table)
+    by = [*table.strata, *table.units]
+    names = [one.meta.output_name() for one in by]
+    add_up: Callable[..., pl.DataFrame]
+    if table.added is None:
+        numbers = hold_if_small(table.numbers(by))
+        size, add_up = size_of(numbers, table.metrics), partial(sum_rows, numbers, names)
+    else:
+        size = table.added.size
+        add_up = partial(merge_sums, table.added.sums.with_columns(by), names)
     grids = grids_of(size, table.metrics)
     columns: dict[str, list[Any]] = {name: [] for name in _WITHOUT_REASONS}
     for metrics in _batches(table.metrics, columns_at_once):
         raise_if_stopped()
-        added = add_up(
-            {name: grids[name] for name in summed_columns(metrics)}, scale_columns(metrics)
-        )
+        own = {name: grids[name] for name in summed_columns(metrics)}
+        added = add_up(own, scale_columns(metrics))
         sums = collected(table.labelled(added.lazy()))
         del added
         for group in (ALL, *table.groups):
@@ -355,18 +362,6 @@ def _summarise_table(table: _Table, columns_at_once: int, asked: Summarised) -> 
                     values += [None] * of_group.totals.height if found is None else found
     summary = pl.DataFrame(columns, _WITHOUT_REASONS)
     return _with_reasons(summary, table, asked)
-
-
-def _adding_up(
-    table: _Table,
-) -> tuple[Size, Callable[[Mapping[str, int], Iterable[str]], pl.DataFrame]]:
-    """Return the size of a table, and what adds up columns on their grids."""
-    by = [*table.strata, *table.units]
-    names = [one.meta.output_name() for one in by]
-    if table.added is not None:
-        return table.added.size, partial(merge_sums, table.added.sums.with_columns(by), names)
-    numbers = hold_if_small(table.numbers(by))
-    return size_of(numbers, table.metrics), partial(sum_rows, numbers, names)
 
 
 def _batches(metrics: Sequence[Metric], at_once: int) -> Iterator[list[Metric]]:
