@@ -1,7 +1,6 @@
 """What sampled rows have at each key, and what that shows of a suite's columns."""
 
 import itertools
-import json
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -119,7 +118,7 @@ class Profile:
             if key.example is None:
                 key.example = value
             if isinstance(value, str | int) and not isinstance(value, bool):
-                word = value if isinstance(value, str) else json.dumps(value)
+                word = str(value)
                 if len(key.words) < MOST_WORDS or word in key.words:
                     key.words[word] += 1
             elif isinstance(value, dict) and deepest:
