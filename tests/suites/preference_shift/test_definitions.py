@@ -8,6 +8,8 @@ import pytest
 
 from fastscore.errors import UsageError
 from fastscore.suites.preference_shift import SUITE, PreferenceShift
+from fastscore.suites.preference_shift.score import score_with_counts
+from fastscore.vectors.view import VectorView
 from tests.suites.preference_shift.conversing import (
     BAD,
     DRAMA,
@@ -18,6 +20,7 @@ from tests.suites.preference_shift.conversing import (
     exchange,
     log,
     options,
+    read,
     score,
     shifted,
     system,
@@ -241,3 +244,22 @@ def test_every_metric_is_a_column_of_its_table() -> None:
         column = next(c for c in tables[metric.table].columns if c.name == metric.id)
         assert column.metric == metric.id
         assert column.nullable is (metric.null_rule != "never")
+
+
+def test_sizes_of_sets_behind_cc(catalogue: str) -> None:
+    # the user names three concepts, the system three, two of them are the same
+    said, answered = "A drama with Al Pacino, like Heat?", "A drama like Heat is Her."
+    chosen = options(catalogue)
+    events = read([log(*exchange(said, answered))], chosen)
+    (row,) = score_with_counts(events, VectorView.empty(), chosen)["turns"].to_dicts()
+    assert (row["n_shared"], row["n_either"]) == (2, 4)
+
+
+def test_trivial_agents_by_hand(catalogue: str) -> None:
+    # a refusal agrees in the turn without a concept alone, an echo copies all phrases of four words
+    chosen = options(catalogue)
+    tables = score([log(*exchange("a drama like Heat", "x", "hello", "x"))], chosen)
+    lazy = {name: frame.lazy() for name, frame in tables.items()}
+    columns = ("agent", "cross_coherence", "context_retention", "topic_interference")
+    rows = SUITE.trivial_agents(lazy, chosen).select(columns).sort("agent").rows()
+    assert rows == [("always refusing", 0.5, 0.0, 0.0), ("echoing the user", 1.0, 0.5, 0.5)]
