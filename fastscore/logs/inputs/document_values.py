@@ -84,6 +84,7 @@ def first_at(value: Any, paths: Sequence[str]) -> Any:
 
 def scalars_of(value: Any, deepest: int, path: str = "") -> Iterator[tuple[str, Any]]:
     """Yield the texts, numbers and truth values in objects, with their paths."""
+    value = json_of(value)
     if isinstance(value, dict) and deepest:
         for key, inside in value.items():
             yield from scalars_of(inside, deepest - 1, f"{path}.{key}" if path else key)

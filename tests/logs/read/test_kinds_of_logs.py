@@ -249,6 +249,20 @@ def test_messages_that_run_backwards_are_sorted(
     assert pairs(path, options, layout="openai", sort_by=key) == PAIRS
 
 
+def test_rows_with_times_in_an_object_are_sorted(options: Any, tmp_path: Path) -> None:
+    """In a cell of CSV the object is JSON text."""
+    rows = [
+        {"conversation_id": "c", **turn, "meta": json.dumps({"At": f"2025-01-01T00:0{place}"})}
+        for place, turn in enumerate(chat(speaker="speaker", user="USER", assistant="SYSTEM"))
+    ]
+    path = write(tmp_path / "log.csv", rows[::-1])
+    guest = reading([*GUEST[:2], "--value", "role:USER=guest", "--value", "role:SYSTEM=assistant"])
+    for suite, given in ((options, {"layout": "turns"}), ("guest_simulation", guest)):
+        with pytest.raises(InputError, match=r"not in order: meta\.At is"):
+            fastscore.score(path, suite, embedder=None, **given)
+    assert pairs(path, options, layout="turns", sort_by="meta.At") == PAIRS
+
+
 @pytest.mark.parametrize(
     "beside",
     [
