@@ -62,7 +62,7 @@ _SESSION = re.compile(
 _YEAR_2000, _YEAR_2100, _SPAN = 946_684_800, 4_102_444_800, 366 * 86_400
 _UNITS = (10**9, 10**6, 10**3, 1)
 """How many units a second has in which times are counted, the smallest unit first."""
-_FEWEST_STEPS = 3
+_FEWEST_ORDERED = 3
 _DATE_OF_MONGO = ".$date"
 
 
@@ -276,7 +276,7 @@ def _are_times(name: str, values: Sequence[Any]) -> bool:
         return False
     if _TIME.fullmatch(name):
         return True
-    if len({*orders}) < len(orders):
+    if not _FEWEST_ORDERED <= len({*orders}) == len(orders):
         return False
     if kinds == {OF_DATE}:
         return True
@@ -295,7 +295,7 @@ def _are_steps(name: str, values: Sequence[Any]) -> bool:
     numbers = sorted(number for _, number in orders)
     counts = [float(number) for number in range(len(numbers))]
     return bool(_STEP.fullmatch(name)) or (
-        len(numbers) >= _FEWEST_STEPS and numbers in (counts, [number + 1 for number in counts])
+        len(numbers) >= _FEWEST_ORDERED and numbers in (counts, [number + 1 for number in counts])
     )
 
 

@@ -279,6 +279,9 @@ def test_what_falls_by_chance_is_no_order(beside: Any, options: Any, tmp_path: P
     ]
     path = write(tmp_path / "log.jsonl", [{"messages": turns}])
     assert pairs(path, options, layout="openai") == PAIRS
+    # two values say nothing
+    path = write(path, [{"messages": turns[:2]}])
+    assert pairs(path, options, layout="openai") == PAIRS[:1]
 
 
 def test_turns_that_are_a_tree_are_refused(options: Any, tmp_path: Path) -> None:
