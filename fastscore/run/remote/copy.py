@@ -5,6 +5,7 @@ that it names. Every object is compared with its hash before it is used.
 """
 
 import hashlib
+import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -96,6 +97,8 @@ def open_copy(url: str) -> RunCopy:
     )
     stated = complete["manifest"]
     fetched(prefix, folder, stated["path"], stated["name"], stated["content_hash"])
+    # the file tells when the run was complete, not when it was fetched
+    os.utime(folder / stated["path"], (ending["time"], ending["time"]))
     manifest = read_manifest(folder)
     if manifest is None:
         raise damaged(prefix, stated["name"])

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterable
+from datetime import date
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -13,6 +14,7 @@ import pytest
 
 import fastscore
 from fastscore.errors import FastscoreError, RunConflictError, RunError, UsageError
+from fastscore.results.report.write import date_of
 from fastscore.run import drive
 from fastscore.run.remote import log
 from fastscore.run.remote.prefix import Prefix
@@ -95,6 +97,14 @@ def test_a_finished_run_is_resumed_without_work_and_extended(
     assert len(names(store, "receipts/")) == 12
     run_lexical(logs, tmp_path / "run", shard_bytes=1)
     assert all_files(fresh(tmp_path)) == files_of(tmp_path / "run")
+
+
+def test_a_copy_keeps_the_day_on_which_the_run_was_complete(
+    store: Store, logs: list[Path], tmp_path: Path
+) -> None:
+    with mock.patch("fastscore.run.remote.log.time.time", return_value=1_700_000_000.0):
+        write(logs)
+    assert date_of(fresh(tmp_path)) == date.fromtimestamp(1_700_000_000).isoformat()
 
 
 def test_secrets_are_in_no_object(store: Store, logs: list[Path], tmp_path: Path) -> None:
