@@ -288,8 +288,10 @@ def sum_by_dialogue(
     flags = {
         f"{metric.id}:{name}": flag for metric in known for name, flag in _flags(metric).items()
     }
-    placed = rows.join(places.lazy(), on="dialogue", how="left", nulls_equal=True)
-    by = [*places.drop("dialogue").columns, *(f"scale:{scale}" for scale in scales)]
+    # a metric may be called as a column of places is
+    own = {name: f":{name}" for name in places.drop("dialogue").columns}
+    placed = rows.join(places.rename(own).lazy(), on="dialogue", how="left", nulls_equal=True)
+    by = [*own.values(), *(f"scale:{scale}" for scale in scales)]
     added = {**{f"scale:{scale}": pl.col(scale) for scale in scales}, **flags}
     frame = sum_rows(
         placed.with_columns(**added, **summed_columns(known)).select(*by, *grids, *flags),
@@ -298,7 +300,7 @@ def sum_by_dialogue(
         flags=flags,
         of=("n", "sum"),
     ).sort(by)
-    nulls = list_reasons(placed, ["id"], metrics).sort("id", ":metric", ":reason")
+    nulls = list_reasons(placed, [":id"], metrics).sort(":id", ":metric", ":reason")
     lacking = {
         columns: int(places.filter(pl.col(name).str.starts_with(ALONE)).height)
         for name, columns in (("pair", design.pair), ("unit", design.unit))
@@ -307,11 +309,11 @@ def sum_by_dialogue(
         metrics=tuple(metrics),
         design=design,
         frame=frame.select(
-            *by,
+            pl.col(by).name.map(lambda name: name.removeprefix(":")),
             pl.col(":rows").alias("rows"),
             *(column for metric in known for column in _named_sums(metric, grids[metric.id])),
         ),
-        nulls=collected(nulls).rename({":metric": "metric", ":reason": "reason", ":n": "n"}),
+        nulls=collected(nulls).rename(lambda name: name.removeprefix(":")),
         bits={metric.id: grids[metric.id] for metric in metrics},
         lacking={columns: n for columns, n in lacking.items() if n},
     )

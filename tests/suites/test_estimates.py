@@ -95,6 +95,14 @@ def test_the_unit_of_an_interval_is_that_of_the_design() -> None:
     assert (found.low, found.high) == pytest.approx((4.0 - half, 4.0 + half))
 
 
+@pytest.mark.parametrize("id", ["id", "pair", "unit", "repeat", "rows"])
+def test_a_metric_may_be_called_as_a_column_of_sums(id: str) -> None:
+    frame = pl.DataFrame(TWICE, schema=["dialogue", "task", "model", id], orient="row")
+    rows = frame.with_columns(null_reasons=pl.lit([], NULL_REASONS_DTYPE)).lazy()
+    found = one_of(sum_by_dialogue(suite(), {"dialogues": rows}, [replace(SCORE, id=id)])).estimate
+    assert (found.value, found.n_units) == (4.0, 4)
+
+
 def test_a_design_with_another_unit_has_its_units() -> None:
     own = one_of(summed(TWICE, design=Design(pair=("task",), unit=("dialogue",)))).estimate
     assert (own.value, own.n_units) == (4.0, 8)
