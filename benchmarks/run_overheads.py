@@ -84,7 +84,7 @@ def _timed(spent: list[float]) -> Iterator[None]:
 def _score_unscreened() -> Iterator[None]:
     """Score the named files without screening and counting."""
     with (
-        mock.patch(CHECKS[0], lambda config, source, files, note: Screened(tuple(files), (), ())),
+        mock.patch(CHECKS[0], lambda files, source, suite: Screened(tuple(files), (), ())),
         mock.patch(CHECKS[1], return_value=RowCounts({}, pl.DataFrame(schema=UNKNOWN_SCHEMA))),
     ):
         yield
