@@ -258,9 +258,8 @@ SHELLS = ("bash", "zsh", "fish")
 @click.argument("shell", type=click.Choice(SHELLS))
 def completion_command(shell: str) -> None:
     """Print the script that completes fastscore's words in SHELL."""
-    from fastscore.cli import cli
-
+    program = click.get_current_context().find_root().command
     completion = get_completion_class(shell)
     if completion is None:
         raise click.UsageError(f"no completion for {shell}")
-    write_line(completion(cli, {}, "fastscore", "_FASTSCORE_COMPLETE").source())
+    write_line(completion(program, {}, "fastscore", "_FASTSCORE_COMPLETE").source())

@@ -11,7 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from fastscore_jit.compiling import CompilationError, Kernel, declared_kernels
+from fastscore_jit.compiling import Kernel
+from fastscore_jit.declaring import CompilationError, Declaration, declared_kernels
 from fastscore_jit.objects import find_library, platform_folder
 from fastscore_jit.threads import result_of
 from fastscore_jit.workers import Listener, Progress, compiling_note, missing_kernels, request
@@ -27,7 +28,7 @@ _VECTORS = tuple(f"fastscore.vectors.{name}" for name in ("embedder", "perplexit
 
 
 @contextmanager
-def compiled(kernels: Iterable[Kernel], reporter: Reporter) -> Iterator[None]:
+def compiled(kernels: Iterable[Declaration], reporter: Reporter) -> Iterator[None]:
     """Compile what is missing of some kernels, while the body goes on; after it they are there.
 
     A stage of its own says so: no other stage's rate counts the time.
@@ -60,14 +61,14 @@ def compiled(kernels: Iterable[Kernel], reporter: Reporter) -> Iterator[None]:
             ) from error
 
 
-def _requested(kernels: list[Kernel], listener: Listener) -> list[Future[Path]]:
+def _requested(kernels: list[Declaration], listener: Listener) -> list[Future[Path]]:
     try:
         return request(kernels, listener)
     except CompilationError as error:
         raise FastscoreError(str(error)) from error
 
 
-def every_kernel() -> list[Kernel]:
+def every_kernel() -> list[Declaration]:
     """Import all modules that declare kernels and return the kernels."""
     for name in PACKAGES:
         package = importlib.import_module(name)
@@ -178,7 +179,7 @@ def load_kernels(suite: str, without: tuple[str, ...] = ()) -> None:
         kernel.load()
 
 
-def compile_kernels(suites: Iterable[str], reporter: Reporter) -> list[Kernel]:
+def compile_kernels(suites: Iterable[str], reporter: Reporter) -> list[Declaration]:
     """Compile what is missing of the kernels of some suites, of all without one; return them."""
     kernels = _chosen(suites)
     with compiled(kernels, reporter):
@@ -192,7 +193,7 @@ def listed_kernels(suites: Iterable[str]) -> list[tuple[str, str]]:
     return sorted((name, "" if path is None else str(path)) for name, path in found)
 
 
-def ship_kernels(kernels: Iterable[Kernel], folder: Path) -> None:
+def ship_kernels(kernels: Iterable[Declaration], folder: Path) -> None:
     """Copy libraries to where a wheel takes them from."""
     place = folder / platform_folder()
     place.mkdir(parents=True, exist_ok=True)
@@ -202,6 +203,8 @@ def ship_kernels(kernels: Iterable[Kernel], folder: Path) -> None:
             shutil.copy(library, place)
 
 
-def _chosen(suites: Iterable[str]) -> list[Kernel]:
-    chosen = {id(kernel): kernel for suite in suites for kernel in kernels_of(suite)}
+def _chosen(suites: Iterable[str]) -> list[Declaration]:
+    chosen: dict[int, Declaration] = {
+        id(kernel): kernel for suite in suites for kernel in kernels_of(suite)
+    }
     return list(chosen.values()) or every_kernel()

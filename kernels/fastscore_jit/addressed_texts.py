@@ -1,11 +1,11 @@
 """Rows of strings in place: their views, code points, and common prefixes and suffixes."""
 
-from typing import TYPE_CHECKING
-
 import numpy as np
+import numpy.typing as npt
 
 from fastscore_jit.bits import count_ones, leading_zeros, trailing_zeros
-from fastscore_jit.compiling import always_inlined, inlined, kernel
+from fastscore_jit.compiling import kernel
+from fastscore_jit.declaring import always_inlined, inlined
 from fastscore_jit.memory import (
     View,
     Views,
@@ -18,9 +18,6 @@ from fastscore_jit.memory import (
     subview,
 )
 
-if TYPE_CHECKING:
-    from fastscore_jit.arrow import AddressedStrings
-
 _INLINE_BYTES = 12
 _STRING_VIEW = 16
 _LOW_BITS = np.uint64(0x0101010101010101)
@@ -30,13 +27,19 @@ _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 MOST_SUPPLEMENTARY = 64
 
 
-def locate_rows(column: "AddressedStrings", start: int, stop: int) -> Views:
-    """Return the bytes of each row from ``start`` to ``stop``."""
+def locate_rows(
+    buffers: Views,
+    offsets: npt.NDArray[np.int64],
+    string_views: npt.NDArray[np.uint8],
+    start: int,
+    stop: int,
+) -> Views:
+    """Return the bytes of each row from ``start`` to ``stop``, by their views or else offsets."""
     rows = Views(np.empty(stop - start, np.int64), np.empty(stop - start, np.int64))
-    if column.string_views.size:
-        _rows_of_views(column.buffers.addresses, column.string_views, start, rows)
+    if string_views.size:
+        _rows_of_views(buffers.addresses, string_views, start, rows)
     else:
-        _rows_of_offsets(column.buffers, column.offsets, start, rows)
+        _rows_of_offsets(buffers, offsets, start, rows)
     return rows
 
 

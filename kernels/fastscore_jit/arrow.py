@@ -72,7 +72,7 @@ def string_column(name: str, strings: Any) -> StringColumn:
     column = addressed_strings(name, strings)
     if isinstance(column.owner, StringColumn):
         return column.owner
-    rows = locate_rows(column, 0, len(column))
+    rows = column.rows(0, len(column))
     offsets = np.zeros(len(column) + 1, np.int64)
     np.cumsum(rows.lengths, out=offsets[1:])
     data = np.empty(int(offsets[-1]) + _WORD_BYTES, np.uint8)
@@ -107,9 +107,13 @@ class AddressedStrings:
     def __len__(self) -> int:
         return self.string_views.size // _VIEW_BYTES or max(self.offsets.size - 1, 0)
 
+    def rows(self, start: int, stop: int) -> Views:
+        """Return the bytes of each row from ``start`` to ``stop``."""
+        return locate_rows(self.buffers, self.offsets, self.string_views, start, stop)
+
     def to_list(self) -> list[str]:
         """Copy the rows to a list, from a column without nulls."""
-        rows = TextRows(self.owner, *locate_rows(self, 0, len(self))).to_list()
+        rows = TextRows(self.owner, *self.rows(0, len(self))).to_list()
         return [row or "" for row in rows]
 
 
@@ -246,7 +250,7 @@ def text_rows(name: str, strings: Any, *, nulls: bool = False) -> TextRows:
             raise ValueError(f"`{name}` holds nulls; expected none: leave those rows out")
         return strings
     column = addressed_strings(name, strings, nulls=nulls)
-    addresses, lengths = locate_rows(column, 0, len(column))
+    addresses, lengths = column.rows(0, len(column))
     if column.present is not None:
         lengths[~column.present] = -1
     return TextRows(column.owner, addresses, lengths)

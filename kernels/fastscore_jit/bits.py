@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from fastscore_jit import llvm, plain
-from fastscore_jit.compiling import always_inlined, instruction
+from fastscore_jit.declaring import always_inlined, instruction
 
 
 @instruction("uint64 -> int64", plain=plain.count_ones)

@@ -27,7 +27,7 @@ from numba.core.runtime.nrt import rtsys
 from numba.extending import intrinsic
 from numba.np import arrayobj, numpy_support
 
-from fastscore_jit.compiling import CHECKED, COMPILE_OPTIONS, Instruction, Kernel
+from fastscore_jit.declaring import CHECKED, COMPILE_OPTIONS, Declaration, Instruction
 from fastscore_jit.llvm import integer
 from fastscore_jit.objects import Level
 from fastscore_jit.signatures import ArrayType, NamedTupleType, Type, parse
@@ -104,7 +104,7 @@ _RUNTIME = Path(__file__).with_name("runtime.ll")
 _WINDOWS = Path(__file__).with_name("windows.ll")
 
 
-def build(kernel: Kernel, level: Level) -> bytes:
+def build(kernel: Declaration, level: Level) -> bytes:
     """Compile a kernel to an object file of position-independent code.
 
     Parameters
@@ -118,7 +118,7 @@ def build(kernel: Kernel, level: Level) -> bytes:
 
 
 @global_compiler_lock
-def optimised_module(kernel: Kernel) -> Any:
+def optimised_module(kernel: Declaration) -> Any:
     """Return the LLVM module of a kernel and of all that it calls except the C library."""
     _optimise_whole_kernels_only()
     module = _compiled(kernel)
@@ -142,7 +142,7 @@ def emit(module: Any, processor: str, features: str = "", triple: str = "") -> b
     return code
 
 
-def _compiled(kernel: Kernel) -> Any:
+def _compiled(kernel: Declaration) -> Any:
     """Return the kernel's LLVM module, with its entry."""
     names = kernel.function.__globals__
     parameters, returns = parse(kernel.parameters, names), parse(kernel.returns, names)
@@ -243,7 +243,7 @@ def _optimise_whole_kernels_only() -> None:
     rtsys._library = nrtdynmod.compile_nrt_functions(context)
 
 
-def _check_returned(kernel: Kernel, declared: tuple[Type, ...], found: Any) -> None:
+def _check_returned(kernel: Declaration, declared: tuple[Type, ...], found: Any) -> None:
     """Refuse a kernel whose return types differ from its declaration."""
     members = _members(found)
     wanted = [_numba_type(kind) for kind in declared]
@@ -301,7 +301,7 @@ def called_names(code: Any) -> Iterator[str]:
 
 
 def _compilable(value: Any, counted: bool) -> Any:
-    if isinstance(value, Kernel):
+    if isinstance(value, Declaration):
         return _callable(value.function, _hashable(value.fastmath), counted)
     if isinstance(value, Instruction):
         return _intrinsic(value)

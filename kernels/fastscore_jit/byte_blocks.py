@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastscore_jit import llvm, plain
-from fastscore_jit.compiling import inlined, instruction
+from fastscore_jit.declaring import inlined, instruction
 from fastscore_jit.memory import View, prefetch
 from fastscore_jit.objects import has_feature
 

@@ -16,7 +16,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from fastscore_jit.compiling import CHECKED, Kernel
+from fastscore_jit.declaring import CHECKED, Declaration
 from fastscore_jit.objects import LIBRARY, OBJECT, check_processor, opened_library
 from fastscore_jit.signatures import ArrayType, Type, parse, word_formats, writer
 from fastscore_jit.system import c_library, read_at
@@ -128,7 +128,7 @@ class LoadedKernel:
         return call
 
 
-def load_kernel(kernel: Kernel, library: Path) -> LoadedKernel:
+def load_kernel(kernel: Declaration, library: Path) -> LoadedKernel:
     """Load a compiled kernel from its library."""
     check_processor()
     names = kernel.function.__globals__
@@ -220,7 +220,7 @@ def _release(owner: int) -> None:
         _free(owner)
 
 
-def _failure(kernel: Kernel, out: Any) -> Exception:
+def _failure(kernel: Declaration, out: Any) -> Exception:
     """Return the exception of a failed kernel: out of memory, or an index out of bounds."""
     index, length, width = struct.unpack_from("=qqq", out)
     if CHECKED and width:

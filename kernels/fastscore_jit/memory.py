@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from fastscore_jit import llvm, plain
 from fastscore_jit.bits import count_ones, trailing_zeros
-from fastscore_jit.compiling import JIT_DISABLED, always_inlined, instruction
+from fastscore_jit.declaring import JIT_DISABLED, always_inlined, instruction
 from fastscore_jit.objects import has_feature
 
 _TOP_BIT = np.uint64(1 << 63)

@@ -23,12 +23,12 @@ from typing import Any
 
 import numpy as np
 
-from fastscore_jit.compiling import (
+from fastscore_jit.declaring import (
     CHECKED,
     COMPILE_OPTIONS,
     CompilationError,
+    Declaration,
     Instruction,
-    Kernel,
 )
 from fastscore_jit.system import (
     make_private_folder,
@@ -42,7 +42,7 @@ LIBRARY = {"darwin": ".dylib", "win32": ".dll"}.get(sys.platform, ".so")
 OBJECT = ".o"
 
 _HERE = Path(__file__).parent
-_COMPILER_SOURCES = ("building.py", "compiling.py", "runtime.ll", "signatures.py", "windows.ll")
+_COMPILER_SOURCES = ("building.py", "declaring.py", "runtime.ll", "signatures.py", "windows.ll")
 _DIGEST_BYTES = 10
 
 
@@ -191,12 +191,12 @@ def cache_note() -> str:
 
 
 @functools.cache
-def stem(kernel: Kernel) -> str:
+def stem(kernel: Declaration) -> str:
     """Return the common beginning of the names of a kernel's files."""
     return f"{kernel.module}.{kernel.__name__}-{source_digest(kernel)}"
 
 
-def find_library(kernel: Kernel) -> Path | None:
+def find_library(kernel: Declaration) -> Path | None:
     """Return the kernel's compiled library if its content matches its digest, else None."""
     begin = f"{stem(kernel)}-"
     for folder in (SHIPPED / platform_folder(), cache_folder(), *_lower_level_folders()):
@@ -256,7 +256,7 @@ def opened_library(path: Path) -> Iterator[int]:
         os.close(descriptor)
 
 
-def keep_library(kernel: Kernel, folder: Path, made: Path) -> Path:
+def keep_library(kernel: Declaration, folder: Path, made: Path) -> Path:
     """Move a compiled file to its name in a folder, atomically."""
     name = f"{stem(kernel)}-{_digest(made.read_bytes())}{made.suffix}"
     made.chmod(0o755)  # whatever the umask: see `open_private`
@@ -267,7 +267,7 @@ def _digest(content: bytes) -> str:
     return hashlib.blake2b(content, digest_size=_DIGEST_BYTES).hexdigest()
 
 
-def source_digest(kernel: Kernel) -> str:
+def source_digest(kernel: Declaration) -> str:
     """Return a digest of the kernel's sources.
 
     It covers the signature, the source files of all functions that the kernel calls, and the
@@ -293,7 +293,7 @@ def _collect_reachable(
     seen.add(function)
     files.add(function.__code__.co_filename)
     for name, value in _named_values(function):
-        if isinstance(value, Kernel):
+        if isinstance(value, Declaration):
             _collect_reachable(value.function, files, constants, seen)
         elif isinstance(value, Instruction):
             constants.add(f"{name}={value.types}")
@@ -336,7 +336,7 @@ def _constant(value: Any) -> str | None:
     return None
 
 
-def reachable_functions(kernel: Kernel) -> dict[Any, int]:
+def reachable_functions(kernel: Declaration) -> dict[Any, int]:
     """Return the functions that a kernel is compiled from, and the sizes of their code.
 
     A function that is compiled with and without reference counting counts twice.
@@ -363,9 +363,9 @@ def _file_digest(file: str) -> str:
     return path.name + _digest(path.read_bytes())
 
 
-def kernel_named(identity: str) -> Kernel:
+def kernel_named(identity: str) -> Declaration:
     """Import the kernel with an identity."""
     module, _, name = identity.partition(":")
     found = getattr(importlib.import_module(module), name)
-    assert isinstance(found, Kernel)
+    assert isinstance(found, Declaration)
     return found

@@ -17,7 +17,7 @@ import numpy as np
 
 from fastscore_jit import llvm
 from fastscore_jit.arrays import Int64Array
-from fastscore_jit.compiling import instruction
+from fastscore_jit.declaring import instruction
 from fastscore_jit.system import processors
 
 Given = ParamSpec("Given")

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from fastscore_jit.compiling import always_inlined
+from fastscore_jit.declaring import always_inlined
 from fastscore_jit.memory import (
     address_of,
     block_at,

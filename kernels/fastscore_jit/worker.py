@@ -13,7 +13,7 @@ from typing import IO
 
 from fastscore_jit import objects
 from fastscore_jit.calling import entry_of, link
-from fastscore_jit.compiling import Kernel
+from fastscore_jit.declaring import Declaration
 from fastscore_jit.system import lock_file, make_private_folder, open_descriptor
 
 _NOTICE_SECONDS = 1.0
@@ -45,7 +45,7 @@ def _compiled(identity: str, answers: IO[str]) -> Path:
         return found if found is not None else make_library(kernel, objects.cache_folder())
 
 
-def make_library(kernel: Kernel, folder: Path) -> Path:
+def make_library(kernel: Declaration, folder: Path) -> Path:
     """Compile a kernel into a folder and return the library."""
     from fastscore_jit.building import build
 
@@ -73,7 +73,7 @@ def _check_loads(library: Path) -> None:
 
 
 @contextlib.contextmanager
-def _lock_of(kernel: Kernel, answers: IO[str]) -> Iterator[None]:
+def _lock_of(kernel: Declaration, answers: IO[str]) -> Iterator[None]:
     """Lock a kernel, or continue without the lock after a timeout."""
     path = objects.cache_folder() / f"{objects.stem(kernel)}.lock"
     with path.open("a+") as handle:
@@ -100,7 +100,7 @@ def _lock_of(kernel: Kernel, answers: IO[str]) -> Iterator[None]:
                     path.unlink(missing_ok=True)
 
 
-def _holder(handle: IO[str], kernel: Kernel) -> str:
+def _holder(handle: IO[str], kernel: Declaration) -> str:
     handle.seek(0)
     process = handle.read().strip() or "of unknown number"
     return (

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from fastscore_jit import objects
-from fastscore_jit.compiling import CompilationError, Kernel, declared_kernels
+from fastscore_jit.declaring import CompilationError, Declaration, declared_kernels
 from fastscore_jit.threads import result_of, thread_count
 
 _PROGRAM = "from fastscore_jit.worker import main; main()"
@@ -59,13 +59,13 @@ class Progress:
 Listener = Callable[[Progress], object]
 
 
-def missing_kernels(kernels: Iterable[Kernel] | None = None) -> list[Kernel]:
+def missing_kernels(kernels: Iterable[Declaration] | None = None) -> list[Declaration]:
     """Return the kernels without a library here, of some kernels or of all that are declared."""
     chosen = declared_kernels() if kernels is None else kernels
     return [kernel for kernel in chosen if objects.find_library(kernel) is None]
 
 
-def compiled_library(kernel: Kernel) -> Path:
+def compiled_library(kernel: Declaration) -> Path:
     """Return a kernel's library. If it is missing, compile the missing kernels of its module."""
     found = objects.find_library(kernel)
     if found is not None:
@@ -75,7 +75,7 @@ def compiled_library(kernel: Kernel) -> Path:
     return result_of(request([kernel, *others], _announce_once())[0])
 
 
-def request(kernels: Iterable[Kernel], listener: Listener) -> list[Future[Path]]:
+def request(kernels: Iterable[Declaration], listener: Listener) -> list[Future[Path]]:
     """Start to compile kernels and return at once; ``listener`` is called after each.
 
     A kernel that this process requested before is not compiled again.
@@ -120,13 +120,13 @@ def _announce_once() -> Listener:
 class _Queue:
     """Kernels to be compiled by several processes, which cache compiled functions."""
 
-    def __init__(self, kernels: Iterable[Kernel], processes: int) -> None:
+    def __init__(self, kernels: Iterable[Declaration], processes: int) -> None:
         self._open = {kernel: objects.reachable_functions(kernel) for kernel in kernels}
         self.sizes = {name: size for each in self._open.values() for name, size in each.items()}
         self._compiled: list[set[Any]] = [set() for _ in range(processes)]
         self._lock = threading.Lock()
 
-    def take(self, process: int) -> Iterator[tuple[Kernel, dict[Any, int]]]:
+    def take(self, process: int) -> Iterator[tuple[Declaration, dict[Any, int]]]:
         """Yield the kernels that a process compiles, and the functions of each.
 
         Large kernels come first, to keep the last ones short. Kernels whose functions this process
@@ -153,7 +153,7 @@ def _priority(functions: dict[Any, int], own: set[Any], others: set[Any]) -> int
 class _Compilation:
     """Kernels compiled by processes, each of which takes the next kernel when it is done."""
 
-    def __init__(self, kernels: list[Kernel], listener: Listener) -> None:
+    def __init__(self, kernels: list[Declaration], listener: Listener) -> None:
         self._total, self._done, self._listener = len(kernels), 0, listener
         self._notifying = threading.Lock()
         self._compiled_sizes: dict[Any, int] = {}
@@ -207,7 +207,7 @@ class _Compilation:
                 worker.stdin.close()
                 worker.wait()
 
-    def _compiled(self, worker: "subprocess.Popen[str]", kernel: Kernel) -> Path:
+    def _compiled(self, worker: "subprocess.Popen[str]", kernel: Declaration) -> Path:
         assert worker.stdin is not None
         assert worker.stdout is not None
         worker.stdin.write(f"{kernel.identity}\n")

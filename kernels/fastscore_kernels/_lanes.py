@@ -22,7 +22,8 @@ from fastscore_jit.addressed_texts import (
     strip_affixes,
 )
 from fastscore_jit.bits import count_ones
-from fastscore_jit.compiling import inlined, instruction, kernel
+from fastscore_jit.compiling import kernel
+from fastscore_jit.declaring import inlined, instruction
 from fastscore_jit.memory import View, Views, address_of, readable, subview
 
 LANES = 16

@@ -1,6 +1,6 @@
 """Sorting within kernels: compiles in a tenth of the time of Numba's own sort."""
 
-from fastscore_jit.compiling import inlined
+from fastscore_jit.declaring import inlined
 
 STACK_SIZE = 128
 """Memory for the pending ranges of a sort of up to 2**64 items, two numbers each."""

@@ -14,7 +14,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 from fastscore_jit.arrays import Float64Array, Indices
-from fastscore_jit.compiling import always_inlined, kernel
+from fastscore_jit.compiling import kernel
+from fastscore_jit.declaring import always_inlined
 from fastscore_jit.threads import run_chunks
 from fastscore_jit.validation import as_offsets, as_vector, read_only
 

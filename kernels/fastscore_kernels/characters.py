@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from fastscore_jit.arrow import StringColumn, text_rows
-from fastscore_jit.compiling import always_inlined, kernel
+from fastscore_jit.compiling import kernel
+from fastscore_jit.declaring import always_inlined
 from fastscore_jit.memory import View, Views, load_byte
 from fastscore_jit.validation import read_only
 

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from fastscore_jit import llvm, plain
-from fastscore_jit.compiling import inlined, instruction, kernel
+from fastscore_jit.compiling import kernel
+from fastscore_jit.declaring import inlined, instruction
 from fastscore_jit.memory import View, address_of, load_short, load_word, subview
 from fastscore_jit.validation import as_rows, as_vector, read_only, same_length
 

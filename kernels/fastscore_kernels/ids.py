@@ -11,7 +11,8 @@ import numpy as np
 import numpy.typing as npt
 from fastscore_jit.arrays import Int64Array, UInt64Array
 from fastscore_jit.arrow import text_rows
-from fastscore_jit.compiling import inlined, kernel
+from fastscore_jit.compiling import kernel
+from fastscore_jit.declaring import inlined
 from fastscore_jit.memory import View, Views, load_short, load_word
 from fastscore_jit.threads import run_chunks
 from fastscore_jit.validation import as_vector, read_only, same_length

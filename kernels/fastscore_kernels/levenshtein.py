@@ -15,12 +15,12 @@ from fastscore_jit.addressed_texts import (
     all_ascii,
     copy_bytes,
     count_code_points,
-    locate_rows,
     strip_affixes,
 )
 from fastscore_jit.arrow import AddressedStrings, addressed_strings
 from fastscore_jit.bits import count_ones
-from fastscore_jit.compiling import JIT_DISABLED, inlined, kernel
+from fastscore_jit.compiling import kernel
+from fastscore_jit.declaring import JIT_DISABLED, inlined
 from fastscore_jit.memory import (
     View,
     Views,
@@ -519,7 +519,7 @@ def _write_distances(
     threads: int | None,
 ) -> None:
     def work(start: int, stop: int) -> None:
-        rows = locate_rows(a, start, stop), locate_rows(b, start, stop)
+        rows = a.rows(start, stop), b.rows(start, stop)
         lane_distances(*rows, distance[start:stop])
         if distance[start:stop].min(initial=0) < 0:
             flag = stop_flag()

@@ -19,7 +19,8 @@ from fastscore_jit import llvm
 from fastscore_jit.arrays import Int64Array, UInt8Array, UInt64Array
 from fastscore_jit.arrow import string_column
 from fastscore_jit.bits import trailing_zeros
-from fastscore_jit.compiling import JIT_DISABLED, always_inlined, instruction, kernel
+from fastscore_jit.compiling import kernel
+from fastscore_jit.declaring import JIT_DISABLED, always_inlined, instruction
 from fastscore_jit.memory import load_byte, load_word, readable, subview
 from fastscore_jit.threads import run_chunks
 from fastscore_jit.validation import read_only, same_length

@@ -7,7 +7,8 @@ import numpy.typing as npt
 from fastscore_jit.arrays import Int64Array
 from fastscore_jit.arrow import text_rows
 from fastscore_jit.byte_blocks import prefetch_text
-from fastscore_jit.compiling import inlined, kernel
+from fastscore_jit.compiling import kernel
+from fastscore_jit.declaring import inlined
 from fastscore_jit.memory import View, Views, load_short, load_word
 from fastscore_jit.validation import as_ranges, as_vector, read_only
 

@@ -14,7 +14,8 @@ import numpy as np
 import numpy.typing as npt
 from fastscore_jit import llvm
 from fastscore_jit.bits import count_ones, trailing_zeros
-from fastscore_jit.compiling import JIT_DISABLED, always_inlined, inlined, instruction, kernel
+from fastscore_jit.compiling import kernel
+from fastscore_jit.declaring import JIT_DISABLED, always_inlined, inlined, instruction
 from fastscore_jit.memory import address_of
 from fastscore_jit.threads import run_chunks
 from fastscore_jit.validation import as_offsets, as_vector, read_only, same_length

@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 from fastscore_jit.arrays import Int64Array, UInt8Array, UInt64Array
 from fastscore_jit.arrow import string_column
-from fastscore_jit.compiling import always_inlined, inlined, kernel
+from fastscore_jit.compiling import kernel
+from fastscore_jit.declaring import always_inlined, inlined
 from fastscore_jit.threads import run_chunks
 from fastscore_jit.validation import as_offsets, as_vector, same_length
 

@@ -4,10 +4,11 @@ import itertools
 from typing import Any
 
 import numpy as np
-from fastscore_jit.addressed_texts import common_prefix, locate_rows
+from fastscore_jit.addressed_texts import common_prefix
 from fastscore_jit.arrays import Mask
 from fastscore_jit.arrow import addressed_strings
-from fastscore_jit.compiling import JIT_DISABLED, always_inlined, inlined, kernel
+from fastscore_jit.compiling import kernel
+from fastscore_jit.declaring import JIT_DISABLED, always_inlined, inlined
 from fastscore_jit.memory import View, Views, load_byte
 
 _ROWS_PER_CHUNK = 1 << 13
@@ -41,7 +42,7 @@ def string_changes(strings: Any) -> Mask:
     # a chunk begins with the last row of the one before
     for start in range(0, max(len(column) - 1, 0), _ROWS_PER_CHUNK):
         stop = min(start + _ROWS_PER_CHUNK + 1, len(column))
-        _mark_changes(locate_rows(column, start, stop), changed[start:stop])
+        _mark_changes(column.rows(start, stop), changed[start:stop])
     return changed
 
 
@@ -70,7 +71,7 @@ def outer_whitespace(strings: Any) -> Mask:
         return surrounded
     for start in range(0, len(column), _ROWS_PER_CHUNK):
         stop = min(start + _ROWS_PER_CHUNK, len(column))
-        _mark_surrounded(locate_rows(column, start, stop), surrounded[start:stop])
+        _mark_surrounded(column.rows(start, stop), surrounded[start:stop])
     return surrounded
 
 

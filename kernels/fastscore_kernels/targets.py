@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from fastscore_jit.compiling import inlined, kernel
+from fastscore_jit.compiling import kernel
+from fastscore_jit.declaring import inlined
 from fastscore_jit.threads import run_chunks
 from fastscore_jit.validation import (
     as_offsets,

@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from fastscore_jit.arrow import StringColumn, string_column
-from fastscore_jit.compiling import inlined, kernel
+from fastscore_jit.compiling import kernel
+from fastscore_jit.declaring import inlined
 from fastscore_jit.validation import read_only
 
 _SPACE = 32

@@ -18,7 +18,8 @@ import numpy.typing as npt
 from fastscore_jit.arrays import Int64Array, UInt8Array
 from fastscore_jit.bits import after_odd
 from fastscore_jit.byte_blocks import byte_marks
-from fastscore_jit.compiling import always_inlined, inlined, kernel
+from fastscore_jit.compiling import kernel
+from fastscore_jit.declaring import always_inlined, inlined
 from fastscore_jit.memory import copy_chosen
 from fastscore_jit.views import (
     BLOCK,

@@ -9,7 +9,7 @@ import fastscore_jit
 import fastscore_kernels
 import fastscore_readers
 import pytest
-from fastscore_jit.compiling import JIT_DISABLED
+from fastscore_jit.declaring import JIT_DISABLED
 
 PACKAGES = (fastscore_kernels, fastscore_jit, fastscore_readers)
 FOLDERS = [Path(package.__file__).parent for package in PACKAGES]

@@ -8,7 +8,8 @@ from tests.jit.processes import FOLDERS, compiled_only, outcome, start
 
 SUM_OF_BYTES = """
 import numpy as np
-from fastscore_jit.compiling import inlined, kernel
+from fastscore_jit.compiling import kernel
+from fastscore_jit.declaring import inlined
 from fastscore_jit.memory import load_byte, subview
 
 STEP = 1

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 from fastscore_jit import objects, system
-from fastscore_jit.compiling import CompilationError
+from fastscore_jit.declaring import CompilationError
 
 from tests.other_systems import stand_ins
 

@@ -4,7 +4,7 @@ from importlib import import_module
 
 import numpy as np
 import pytest
-from fastscore_jit.compiling import CHECKED, JIT_DISABLED
+from fastscore_jit.declaring import CHECKED, JIT_DISABLED
 from fastscore_jit.memory import Views
 from fastscore_kernels._lanes import LONG
 from fastscore_kernels.character_ngrams import index_character_ngrams

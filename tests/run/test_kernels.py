@@ -8,7 +8,7 @@ import sys
 
 import pytest
 from click.testing import CliRunner
-from fastscore_jit.compiling import JIT_DISABLED
+from fastscore_jit.declaring import JIT_DISABLED
 from fastscore_jit.objects import find_library
 
 from fastscore.cli import cli
@@ -25,7 +25,7 @@ ROWS = [
 USED = """
 import sys
 from fastscore.cli import cli
-from fastscore_jit.compiling import declared_kernels
+from fastscore_jit.declaring import declared_kernels
 cli.main([*sys.argv[1:], "-q"], standalone_mode=False)
 print(*(kernel.identity for kernel in declared_kernels() if kernel._loaded))
 """

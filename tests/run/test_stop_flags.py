@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from fastscore_jit import threads
-from fastscore_jit.compiling import JIT_DISABLED
+from fastscore_jit.declaring import JIT_DISABLED
 from fastscore_jit.threads import (
     StoppablePool,
     StoppedError,

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from fastscore_jit.compiling import JIT_DISABLED
+from fastscore_jit.declaring import JIT_DISABLED
 
 from fastscore.examples import example_names
 from tests.run.running import table_bytes

@@ -12,7 +12,8 @@ import numpy.typing as npt
 import polars as pl
 from fastscore_jit.arrays import Indices, Int64Array
 from fastscore_jit.arrow import string_column, text_rows
-from fastscore_jit.compiling import always_inlined, kernel
+from fastscore_jit.compiling import kernel
+from fastscore_jit.declaring import always_inlined
 from fastscore_jit.memory import View, Views, load_byte
 
 from fastscore.suites.group_travel.metrics.conversation import check_days

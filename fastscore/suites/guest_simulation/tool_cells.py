@@ -30,7 +30,8 @@ from fastscore_jit.byte_blocks import (
     mark_trigrams,
     prefetch_text,
 )
-from fastscore_jit.compiling import always_inlined, kernel
+from fastscore_jit.compiling import kernel
+from fastscore_jit.declaring import always_inlined
 from fastscore_jit.memory import View, Views, load_byte
 from fastscore_jit.validation import read_only
 from fastscore_jit.views import same_bytes

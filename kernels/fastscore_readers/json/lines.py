@@ -20,7 +20,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from fastscore_jit.arrays import Int64Array, UInt8Array
-from fastscore_jit.compiling import inlined, kernel
+from fastscore_jit.compiling import kernel
+from fastscore_jit.declaring import inlined
 from fastscore_jit.validation import as_vector
 from fastscore_jit.views import BLOCK, item_at, put_block, put_byte, put_item, signed
 

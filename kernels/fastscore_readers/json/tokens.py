@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from fastscore_jit.bits import trailing_zeros
 from fastscore_jit.byte_blocks import byte_marks
-from fastscore_jit.compiling import always_inlined, inlined
+from fastscore_jit.declaring import always_inlined, inlined
 from fastscore_jit.views import (
     BLOCK,
     block_at,

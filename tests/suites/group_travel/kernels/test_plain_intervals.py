@@ -4,7 +4,7 @@ import numpy as np
 import polars as pl
 import pytest
 from fastscore_jit.arrow import text_rows
-from fastscore_jit.compiling import CHECKED, JIT_DISABLED
+from fastscore_jit.declaring import CHECKED, JIT_DISABLED
 from hypothesis import given
 from hypothesis import strategies as st
 

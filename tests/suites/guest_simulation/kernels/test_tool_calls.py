@@ -5,7 +5,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 from fastscore_jit.arrow import text_rows
-from fastscore_jit.compiling import CHECKED, JIT_DISABLED
+from fastscore_jit.declaring import CHECKED, JIT_DISABLED
 from fastscore_kernels.copying import copy_texts
 from hypothesis import example, given
 from hypothesis import strategies as st
