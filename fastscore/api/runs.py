@@ -111,7 +111,9 @@ class Run(runs.Run):
         design: dict[str, Any] = {"pair_by": pair_by, "unpaired": unpaired, "cluster": cluster}
         return write_report([self], output, texts=texts, **design)
 
-    def summarise(self, *, by: Sequence[str] = (), cluster: str | None = None) -> pl.DataFrame:
+    def summarise(
+        self, *, by: str | Sequence[str] = (), cluster: str | None = None
+    ) -> pl.DataFrame:
         """Return the summary with other groups or other units of its intervals.
 
         Parameters

@@ -55,8 +55,7 @@ def summary(
     --------
     >>> fastscore.summary("run", by="miner_uid", cluster="dialogue_uid")
     """
-    columns = [name.strip() for name in by.split(",")] if isinstance(by, str) else by
-    return summarise_run(as_run(run), columns, cluster)
+    return summarise_run(as_run(run), by, cluster)
 
 
 def pass_k(

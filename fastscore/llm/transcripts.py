@@ -27,6 +27,7 @@ from fastscore.results.runs import open_run
 from fastscore.run.manifest import MANIFEST_NAME
 from fastscore.suites.chats import ROLES, ChatRows
 from fastscore.suites.declarations import ALL_METRICS, Column, RowId, Source
+from fastscore.suites.identity import identify
 from fastscore.suites.registry import load_suite, suite_names
 from fastscore.suites.showing import spoken
 
@@ -178,7 +179,8 @@ def _only_reader(inputs: Sequence[str]) -> tuple[str | None, str | None]:
         return None, common[0]
     raise UsageError(
         f"{shown}: no suite reads all of these logs as they are, and no layout is known to fit.",
-        "Name where chats are with --layout or --column messages=PATH, or name the suite.",
+        "Name where chats are with --layout (turns, for one message per row) or "
+        "--column messages=PATH, or name the suite.",
     )
 
 
@@ -192,7 +194,8 @@ def read_transcripts(logs: Logs) -> tuple[list[Transcript], pl.DataFrame]:
     read = join_parts(given.read(source), source)
     turns = _chat_turns if suite is None else suite.turns
     assert turns is not None
-    dialogues = list(_of_turns(turns(read.frame, logs.options)))
+    raw = identify(read.frame, source)  # by the layout, which the suite does not know
+    dialogues = list(_of_turns(turns(raw, logs.options)))
     if not dialogues:
         shown = ", ".join(map(str, logs.inputs))
         raise InputError(
@@ -205,8 +208,7 @@ def read_transcripts(logs: Logs) -> tuple[list[Transcript], pl.DataFrame]:
 def _chat_turns(raw: pl.DataFrame, options: Options) -> pl.DataFrame:
     turns = [
         (number, str(turn.get("role") or ""), text if isinstance(text, str) else None)
-        for number, cell in enumerate(raw["messages"])
-        for turn in json.loads(cell or "[]")
+        for number, turn in _turns_of(raw)
         if isinstance(turn, dict)
         for text in [turn.get("content")]
     ]
@@ -214,6 +216,20 @@ def _chat_turns(raw: pl.DataFrame, options: Options) -> pl.DataFrame:
     dialogue = pl.coalesce("id", pl.format("{}:{}", "file", "line")).alias("dialogue")
     named = raw.select("file", "line", "model", dialogue)
     return spoken(pl.DataFrame(turns, schema, orient="row"), named)
+
+
+def _turns_of(raw: pl.DataFrame) -> Iterator[tuple[int, Any]]:
+    for number, (file, line, cell) in enumerate(raw.select("file", "line", "messages").iter_rows()):
+        try:
+            found = json.loads(cell or "[]")
+        except ValueError:
+            found = None
+        if not isinstance(found, list):
+            raise InputError(
+                f"{file}:{line}: messages is {str(cell)[:40]!r}, expected an array of messages.",
+                "For one message per row, give the layout turns.",
+            )
+        yield from ((number, turn) for turn in found)
 
 
 def _of_turns(turns: pl.DataFrame) -> Iterator[Transcript]:

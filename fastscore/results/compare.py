@@ -229,7 +229,8 @@ def _summed(run: Run, metrics: Sequence[Metric], how: Inference, notes: list[str
     if table == JUDGE_TABLE:  # a judge's scores are of dialogues, with their labels beside them
         tables = {LABEL_TABLE: run.scan(table)}
         metrics = [replace(metric, table=LABEL_TABLE) for metric in metrics]
-    require_labels(tables[LABEL_TABLE], (*how.design.columns, *labels), str(run.path))
+    asked = (*how.design.columns, *labels)
+    require_labels(tables[LABEL_TABLE], asked, str(run.path), run.suite.groups)
     found = sum_metrics(
         run.suite, tables, metrics, options=run.options, design=how.design, labels=labels
     )

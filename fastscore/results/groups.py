@@ -14,13 +14,16 @@ from fastscore.suites.sums import BETWEEN, require_labels
 MOST_GROUPS = 100
 
 
-def summarise_run(run: Run, by: Sequence[str] = (), cluster: str | None = None) -> pl.DataFrame:
+def summarise_run(
+    run: Run, by: str | Sequence[str] = (), cluster: str | None = None
+) -> pl.DataFrame:
     """Summarise a run by one label column, or by each combination of several (`Run.summarise`).
 
     Rows in which one of them is null are in no group. Dialogues without a value of ``cluster`` are
     units of their own. More than `MOST_GROUPS` values are refused.
     """
-    columns = list(dict.fromkeys(by))
+    named = [name.strip() for name in by.split(",")] if isinstance(by, str) else by
+    columns = list(dict.fromkeys(named))
     own = run.summary
     groups = set(own["group"])
     is_own = len(columns) == 1 and columns[0] in groups - {ALL}

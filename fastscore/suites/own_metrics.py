@@ -182,6 +182,12 @@ def declared_metric(
     formula: str = "",
 ) -> Metric:
     """Declare a metric that a function computes. Its docstring is the formula by default."""
+    if better not in ("higher", "lower", "neither"):
+        raise UsageError(
+            f"Metric {id!r}: better is {better!r}, expected 'higher', 'lower' or 'neither'."
+        )
+    if not isinstance(range, tuple) or len(range) != 2:
+        raise UsageError(f"Metric {id!r}: range is {range!r}, expected two numbers or None.")
     low, high = range
     text = formula or inspect.getdoc(function)
     if not text:

@@ -382,3 +382,21 @@ def test_a_suite_with_a_summary_of_its_own_has_the_metric_too(tmp_path: Path) ->
     assert scores.tables["dialogues"]["turns_scored"].sum() == counted.sum()
     groups = scores.summary.filter(metric="turns_scored")["group"].unique().to_list()
     assert set(groups) >= {"all", "scenario_type"}
+
+
+@pytest.mark.parametrize(
+    ("facts", "message"),
+    [
+        ({"better": "up"}, "better is 'up', expected 'higher', 'lower' or 'neither'"),
+        ({"range": 1}, "range is 1, expected two numbers or None"),
+    ],
+)
+def test_what_no_table_could_show_is_refused(facts: dict[str, Any], message: str) -> None:
+    given = {"suite": "score_dialogue", "range": (0, 1), "better": "higher", **facts}
+
+    def share(dialogues: pl.LazyFrame) -> pl.LazyFrame:
+        """Share of something."""
+        return dialogues
+
+    with pytest.raises(UsageError, match=message):
+        fastscore.metric(**given)(share)

@@ -299,9 +299,20 @@ def map_source(source: Source, columns: ColumnMap) -> Source:
         formats = tuple(dict.fromkeys((*source.formats, _CSV)))
         mapped = _map_columns(replace(source, formats=formats), _compiled(chat, rows) | others)
         read = Chat(layout=chat, rows=rows, native=native, is_plain=True)
-        return replace(mapped, chat=read)
+        return replace(_of_models(mapped, chat, rows), chat=read)
     read = Chat(layout=chat, rows=rows, native=native, is_plain=False)
-    return replace(_shown(source, chat, rows, others), chat=read)
+    return replace(_of_models(_shown(source, chat, rows, others), chat, rows), chat=read)
+
+
+def _of_models(source: Source, chat: ChatLayout, rows: ChatRows) -> Source:
+    """Return a source whose rows are of one dialogue only if they are of one model, too."""
+    if rows.array or chat.is_row_per_turn or not rows.model:
+        return source
+    return replace(
+        source,
+        dialogue_key=(*source.dialogue_key, rows.model),
+        variants=(*source.variants, ("model", rows.model)),
+    )
 
 
 def edited_layout(columns: ColumnMap, rows: ChatRows) -> ChatLayout:

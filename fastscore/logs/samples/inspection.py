@@ -6,6 +6,7 @@ would be scored.
 """
 
 import os
+import shlex
 import tempfile
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -111,6 +112,14 @@ class Inspection:
     inputs: tuple[str, ...]
     files: tuple[InspectedFile, ...]
     others: Mapping[str, str]
+
+    def __repr__(self) -> str:
+        fits = {
+            each.file.path: [shlex.join((fit.suite, *fit.flags)) for fit in each.fits]
+            for each in self.files
+        }
+        lines = [f"{path}: {'; '.join(found) or 'no suite'}" for path, found in fits.items()]
+        return "\n".join([*lines, *(f"{path}: {reason}" for path, reason in self.others.items())])
 
 
 def inspect_logs(

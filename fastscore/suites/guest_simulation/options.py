@@ -68,8 +68,9 @@ class GuestSimulation:
     level: int = option(
         0,
         help="The experiment level of conversations without a level in a column or a folder "
-        "exp<k>. 0: no level.",
+        "exp<k>, 1 to 5. 0: no level.",
         minimum=0,
+        maximum=5,
     )
 
     def __post_init__(self) -> None:

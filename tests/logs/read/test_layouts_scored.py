@@ -412,7 +412,9 @@ def test_rows_of_messages_are_scored_as_frames_of_the_same_rows(name: str, tmp_p
     for table in ("dialogues", "messages"):
         left, right = found.tables[table], own.tables[table]
         if name not in UNNAMED:
-            assert left["dialogue"].to_list() == right["dialogue"].to_list()
+            # documents have one model each, which their names tell
+            model = f"/model={MODELS[name]}" if name in MODELS else ""
+            assert left["dialogue"].to_list() == [each + model for each in right["dialogue"]]
         places = ("file", "line", "dialogue")
         if name in ("openai", "anthropic"):  # prompts and tools' messages are rows too
             places += ("n_messages", "message_index")
@@ -439,4 +441,14 @@ def test_every_suite_keeps_what_names_a_document_and_its_model(
     options = fastscore.GuestSimulation(level=3)
     (dialogue,) = fastscore.score([row], options, layout=layout).tables["dialogues"].to_dicts()
     assert dialogue["model"] == "m"
-    assert dialogue["dialogue"] == ("d9" if key else "/row=1")
+    assert dialogue["dialogue"] == ("d9/model=m" if key else "/row=1/model=m")
+
+
+@pytest.mark.parametrize("layout", DOCUMENTS_OF)
+def test_one_id_under_two_models_is_two_dialogues(layout: str) -> None:
+    rows = [{**DOCUMENTS_OF[layout], "id": "d9", "model": model} for model in "ab"]
+    options = fastscore.GuestSimulation(level=3)
+    found = fastscore.score(
+        [{**row, "target_order": ["burger"]} for row in rows], options, layout=layout
+    )
+    assert found.tables["dialogues"]["dialogue"].to_list() == ["d9/model=a", "d9/model=b"]
