@@ -266,18 +266,26 @@ def overview(run: "Run") -> str:
     The tables are read if a definition fixes the value of a metric in some rows, or has several
     scales. Such a metric is shown over the other rows, or by scale.
     """
-    cells = _cells(run)
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    rows = [
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-        for row in cells
-    ]
-    left = LINES - 3
-    more = [f"and {counted(len(rows) - left + 1, 'metrics')} more in .summary"]
-    shown = rows if len(rows) <= left else [*rows[: left - 1], *more]
+    header, *rows = _cells(run)
+    left = LINES - 4
+    n_more = len(rows) - left + 1 if len(rows) > left else 0
+    shown = _aligned([header, *(rows[: left - 1] if n_more else rows)], WIDTH - 2)
+    if n_more:
+        shown.append(f"and {counted(n_more, 'metrics')} more in .summary")
     lines = [_title(run), _counts(run), *(f"  {row}" for row in shown)]
     lines.append(f"signature: {run.signature}")
     return "\n".join(_cut(line.rstrip()) for line in lines)
+
+
+def _aligned(rows: Sequence[Sequence[str]], width: int) -> list[str]:
+    """Align columns, without the full names and then the last ones where all are too wide."""
+    columns = [list(column) for column in zip(*rows, strict=True)]
+    widths = [max(map(len, column)) for column in columns]
+    kept = list(range(len(columns)))
+    for dropped in (1, *reversed(range(4, len(columns)))):
+        if sum(widths[each] + 2 for each in kept) - 2 > width:
+            kept.remove(dropped)
+    return ["  ".join(row[each].ljust(widths[each]) for each in kept) for row in rows]
 
 
 def overview_html(run: "Run") -> str:

@@ -121,6 +121,9 @@ def test_a_report_and_an_overview_show_the_estimates_of_the_summary(run: Run) ->
     text = overview(run)
     value = headlines.parts[0].estimate.value
     assert any(f"{value:.{decimals}f}" in text for decimals in (3, 4))
+    # long names give way to numbers
+    *rows, _ = text.splitlines()
+    assert not [row for row in rows if row.endswith("…")]
 
 
 def test_the_sides_of_a_comparison_are_the_groups_of_the_summary(run: Run) -> None:
