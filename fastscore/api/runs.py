@@ -20,7 +20,15 @@ if TYPE_CHECKING:
     from fastscore.results import compare as comparing
     from fastscore.results.plots import Picture
 
-_INTERNAL = {"copy", "folder", "require_declared", "scores", "summary_json", "verify"}
+_INTERNAL = {
+    "copy",
+    "first_reject",
+    "folder",
+    "require_declared",
+    "scores",
+    "summary_json",
+    "verify",
+}
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -150,6 +150,11 @@ class Run:
         return rejects.collect()
 
     @property
+    def first_reject(self) -> dict[str, Any]:
+        """The first rejected row of a run that has some."""
+        return self._scan(REJECTS).head(1).collect().row(0, named=True)
+
+    @property
     def cut_texts(self) -> pl.DataFrame:
         """The texts of which the embedder's model took the beginning only.
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from fastscore.errors import FastscoreError, InputError, UsageError
+from fastscore.logs.integrity.rejects import describe_reject
 from fastscore.options import build_options, option_values
 from fastscore.results.groups import label_columns, notes_on_rows, summarise_run
 from fastscore.results.headlines import baseline_grid, baseline_records, read_headlines
@@ -31,7 +32,7 @@ from fastscore.run.manifest import MANIFEST_NAME
 from fastscore.run.places import Address, Place
 from fastscore.suites.base import Suite, headline_metrics
 from fastscore.suites.summary import ALL, overall_rows
-from fastscore.terminal import result_console, write, write_line, write_note
+from fastscore.terminal import plain, result_console, write, write_line, write_note
 from fastscore.terminal.grids import Column, Format, Grid, show_grids
 
 if TYPE_CHECKING:
@@ -189,6 +190,8 @@ def _show_files(console: "Console", run: Run) -> None:
     console.print(f"tables     {run.path}/{named}/{parts}")
     if run.manifest.counts.get("rejects", 0):
         console.print(f"rejects    {run.path / REJECTS}/{parts} (file, line, reason)")
+        described = describe_reject(run.first_reject)
+        console.print(f"           {plain(described)}", soft_wrap=True)
     if run.manifest.counts.get(CUT_TEXTS, 0):
         console.print(f"cut texts  {run.path / CUT_TEXTS}/{parts} (text, tokens, limit)")
     console.print(f"signature  {run.signature}", soft_wrap=True)

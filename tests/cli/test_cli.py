@@ -100,6 +100,15 @@ def test_results_go_to_stdout_and_progress_to_stderr(run: Path, logs: Path) -> N
     assert "average U" not in again.stderr
 
 
+def test_the_outcome_shows_the_first_reject(tmp_path: Path) -> None:
+    log, *_ = write_logs(tmp_path / "logs")
+    bad = tmp_path / "bad.jsonl"
+    bad.write_text(f"not json\n{log.read_text()}")
+    words = ["score", "score_dialogue", bad, "-o", tmp_path / "run", *LEXICAL]
+    done = fastscore_command([*words, "--max-rejects", "1"])
+    assert f"The first: {bad}:1: not_json (found 'n' at byte 1 of the line" in done.stdout
+
+
 def test_quiet_is_silent_and_json_is_json(run: Path, logs: Path) -> None:
     words = ["score", "score_dialogue", logs, "-o", run, *LEXICAL, "-q"]
     quiet = fastscore_process(words)
