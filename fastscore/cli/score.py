@@ -3,6 +3,7 @@
 import copy
 import dataclasses
 import os
+import shlex
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -376,6 +377,11 @@ class _Suites(click.Group):
         return list(suite_names())
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in suite_names() and os.path.exists(cmd_name):
+            raise UsageError(
+                f"The suite comes before the logs {cmd_name}.",
+                f"`fastscore inspect {shlex.quote(cmd_name)}` says which suites read them.",
+            )
         return with_words(_suite_command(load_suite(cmd_name)))
 
 

@@ -100,6 +100,12 @@ def test_results_go_to_stdout_and_progress_to_stderr(run: Path, logs: Path) -> N
     assert "average U" not in again.stderr
 
 
+def test_logs_in_the_place_of_the_suite_are_seen(logs: Path) -> None:
+    done = fastscore_command(["score", logs, "-o", "run"])
+    assert done.returncode == 2
+    assert f"The suite comes before the logs {logs}. `fastscore inspect {logs}`" in done.stderr
+
+
 def test_the_outcome_shows_the_first_reject(tmp_path: Path) -> None:
     log, *_ = write_logs(tmp_path / "logs")
     bad = tmp_path / "bad.jsonl"

@@ -292,7 +292,10 @@ def load_catalogue(path: str) -> Catalogue:
     try:
         content = read_option_file(path)
     except OSError as error:
-        raise UsageError(f"catalogue {path}: cannot be read: {error.strerror}.") from error
+        raise UsageError(
+            f"catalogue {path}: cannot be read: {error.strerror}.",
+            "Name the file of your items: JSON Lines, JSON or CSV, an item in a row.",
+        ) from error
     # the suffix decides how the content is read
     name = "".join(PurePath(path).suffixes[-2:]).lower().encode()
     digest = hashlib.blake2b(name + b"\0" + content, digest_size=8).hexdigest()
