@@ -123,7 +123,7 @@ def groups_grid(
             for id, table in rows
         )
         columns.append(Column(str(value), cells, group=True))
-    about = f"{INTERVAL_HEADER} of at least {LEAST_UNITS} {unit} (n if fewer)"
+    about = f"{INTERVAL_HEADER} from {LEAST_UNITS} {unit} on, (n) beside nulls"
     if average == "micro":
         about = "micro averages"
     return Grid(f"by {name}: {about}", tuple(columns), _headings(rows))
