@@ -7,9 +7,9 @@ with quadratic weights, all raters by Krippendorff's alpha.
 
 import math
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass, field, fields, replace
-from itertools import combinations, islice
+from itertools import chain, combinations, islice
 from os import PathLike, fspath
 from pathlib import Path, PurePath
 from typing import Any
@@ -73,7 +73,9 @@ def require_columns(files: Sequence[str | PathLike[str]], names: Sequence[str]) 
     lacking = list(names)
     for file in resolve_inputs(files, judge_source(names).formats) if names else ():
         for row in records(file):
-            found |= dict.fromkeys(row)
+            # a judge of ours writes its scores or verdicts as an object
+            objects = [each for each in row.values() if isinstance(each, Mapping)]
+            found |= dict.fromkeys(chain(row, *objects))
             lacking = [name for name in lacking if name.lower() not in map(str.lower, found)]
             if not lacking:
                 return

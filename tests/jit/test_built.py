@@ -108,7 +108,7 @@ def test_a_digest_is_the_same_wherever_packages_are_installed(tmp_path):
         "made": "from fastscore_jit.compiling import kernel\nfrom part import after\n\n"
         '@kernel("int64", returns="int64", fastmath=False)\n'
         "def second_after(number):\n    return after(after(number))\n",
-        "part": "from fastscore_jit.compiling import inlined\n\n"
+        "part": "from fastscore_jit.declaring import inlined\n\n"
         "@inlined\ndef after(number):\n    return number + 1\n",
     }
     program = (
