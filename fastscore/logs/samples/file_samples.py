@@ -36,7 +36,8 @@ from fastscore.suites.declarations import Column, Source
 from fastscore.unpacked import DamageError
 
 IS_ID = re.compile(
-    r"(dialog(ue)?|conv(ersation)?|session|chat|thread|episode|call)([ _-]?(no|key|name|number))?"
+    r"(dialog(ue)?|conv(ersation)?|session|chat|thread|episode|call|ticket|case)"
+    r"([ _-]?(no|key|name|number))?"
     r"|([\w-]+[ _-])?u?u?id|\w+U?U?(Id|ID)",
     re.IGNORECASE,
 )

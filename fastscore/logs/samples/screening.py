@@ -179,8 +179,8 @@ def _pooled_notes(files: Sequence[InputFile], kept: Sequence[FileSample]) -> lis
 
 _TABLE_ROWS = 20_000
 _DIALOGUE_ID = re.compile(
-    r"(dialog(ue)?|conv(ersation)?|session|chat|thread|episode|call)[ _-]?(id|uid|uuid|key|name|no|"
-    r"num(ber)?)?",
+    r"(dialog(ue)?|conv(ersation)?|session|chat|thread|episode|call|ticket)"
+    r"[ _-]?(id|uid|uuid|key|name|no|num(ber)?)?",
     re.IGNORECASE,
 )
 
