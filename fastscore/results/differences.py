@@ -229,6 +229,8 @@ def _choose_design(a: Side, b: Side, how: Inference) -> tuple[bool, list[str]]:
     n_paired = int(pairs[0].is_in(pairs[1].implode()).sum())
     are_levels = how.by is not None and a.group is None
     least = min(map(len, pairs))
+    if not least:  # a table without rows, such as that of shifts, has no pair to lack
+        return True, []
     if are_levels and 2 * n_paired < least:
         return False, [
             f"{a.name} and {b.name} are independent samples: {n_paired:,} of "

@@ -1,6 +1,8 @@
 """One question has one answer: compare, report, check, summary and analyse show equal numbers."""
 
+import json
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -120,3 +122,38 @@ def test_a_summary_by_dialogue_has_a_merged_dialogue_by_its_first_name() -> None
     run = fastscore.score(lines, "memory_finance", progress=False)
     found = fastscore.summary(run, by="dialogue").filter(metric="rubric_hit_rate")
     assert found.select("value", "mean").rows() == [("a/run=r", 0.25), ("b/run=r", 1.0)]
+
+
+def test_conversations_without_ids_are_units_and_a_table_without_rows_hides_no_other(
+    tmp_path: Path,
+) -> None:
+    """Plain chats have neither ids nor shifts."""
+    fastscore.example("preference_shift", output=tmp_path / "example")
+    options = fastscore.PreferenceShift(
+        catalogue=str(tmp_path / "example" / "catalogue.jsonl"), segments="metadata"
+    )
+    runs = []
+    for name, n_heat in (("a", 3), ("b", 6)):
+        replies = ["Heat is a drama"] * n_heat + ["This is a comedy"] * (8 - n_heat)
+        chats = [
+            {
+                "conversation": [
+                    {"speaker": "USER", "text": "a drama, please"},
+                    {"speaker": "SYSTEM", "text": reply},
+                ]
+            }
+            for reply in replies
+        ]
+        log = tmp_path / name / "chats.jsonl"
+        log.parent.mkdir()
+        log.write_text("".join(json.dumps(each) + "\n" for each in chats))
+        runs.append(fastscore.score(log, options, embedder=None))
+    own = runs[0].summary.filter(group="all", metric="cross_coherence").row(0, named=True)
+    assert (own["n"], own["n_units"]) == (8, 8)
+    assert runs[0].tables["shifts"].height == 0
+    found = fastscore.compare(*runs, metrics=["cross_coherence"]).differences.row(0, named=True)
+    assert (found["n_units"], found["pair"]) == (8, "session_id")
+    # three replies of eight name the user's genre, then six
+    assert found["difference"] == pytest.approx(own["mean"])
+    both = fastscore.compare(*runs).differences
+    assert both.filter(metric="cross_coherence")["n_units"].to_list() == [8]

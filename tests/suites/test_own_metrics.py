@@ -79,7 +79,7 @@ def test_values_are_a_column_of_dialogues_and_a_line_of_the_summary(logs: Path, 
     assert (line["n"], line["n_null"]) == (12, 0)
     # the longest prediction: the first three words of the longest utterance's text
     assert scores.tables["dialogues"]["longest"].min() > 3
-    assert "Won early" in repr(scores)
+    assert "won_early" in repr(scores)
     assert "code=won_early:" in scores.signature
 
 

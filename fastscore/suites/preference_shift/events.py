@@ -306,14 +306,19 @@ def _gold_frame(turn_row: Indices, name: str, text: pl.Series) -> pl.DataFrame:
     )
 
 
+_WITHIN_FILE = r"((?:[:/](?:row=)?\d+)+)$"
+
+
 def name_dialogues(raw: pl.DataFrame) -> pl.DataFrame:
-    """Return what names each conversation and where it is; without an id its file does."""
+    """Return what names each conversation and where it is; without an id its place does."""
     stem = pl.col("file").str.split("/").list.last().str.replace(_SUFFIXES, "")
+    # of a document that is one conversation the file is all of its place
+    within = pl.col(IDENTITY).str.replace(r"/model=.*$", "").str.extract(_WITHIN_FILE)
     return identify(raw, SOURCE).select(
         "file",
         "line",
         pl.col(IDENTITY).alias("dialogue"),
-        pl.coalesce("session_id", stem),
+        pl.coalesce("session_id", pl.concat_str(stem, within.fill_null(""))),
         pl.col("model_name").alias("model"),
         "true_genre",
         "judge",

@@ -217,7 +217,11 @@ DIALOGUES = Table(
     grain="a conversation",
     columns=(
         *_PLACE,
-        column("session_id", TEXT, "The log's session_id. Default: the stem of its file."),
+        column(
+            "session_id",
+            TEXT,
+            "The log's session_id. Default: the stem of its file, and its place there.",
+        ),
         column("true_genre", TEXT, "The log's true_genre.", nullable=True),
         *(column(name, WHOLE, description) for name, description in _COUNTS.items()),
         column("i_around_shifts_sum", REAL, "Sum of i over those turns."),

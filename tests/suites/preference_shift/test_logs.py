@@ -231,8 +231,8 @@ def test_a_conversation_without_an_id_is_named_by_its_file(catalogue: str) -> No
     events = SUITE.read(frame, options(catalogue))
     assert events.frames["dialogues"]["session_id"].to_list() == [
         "gemma:2b_session_00001",
-        "x",
-        "y.z",
+        "x:2",  # of a file with several lines the line is part of the place
+        "y.z:3",
     ]
 
 
@@ -308,7 +308,7 @@ def test_every_published_form_of_a_log_is_read(tmp_path: Path, catalogue: str) -
         folder, fastscore.PreferenceShift(catalogue=catalogue, segments="metadata"), embedder=None
     ).tables
     dialogues = tables["dialogues"]
-    names = ["00000", "n_bare", "00000", "o", "00000"]
+    names = ["00000", "n_bare", "00000", "o:2", "00000"]
     assert dialogues["session_id"].to_list() == names
     assert dialogues["dialogue"].n_unique() == len(names)
     assert dialogues["line"].to_list() == [1, 1, 1, 2, 1]
