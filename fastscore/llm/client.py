@@ -414,13 +414,16 @@ class ChatClient:
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """What will be asked of chat models if nothing is asked again; `kept` of it is not sent."""
+    """What will be asked of chat models if nothing is asked again; `kept` of it is not sent.
+
+    Without prices ``cost`` is None.
+    """
 
     requests: int
     kept: int
     prompt_tokens: int
     completion_tokens: int
-    cost: float
+    cost: float | None
     currency: str
 
     def lines(self) -> Iterator[str]:
@@ -430,7 +433,7 @@ class Expectation:
         yield (
             f"tokens     about {self.prompt_tokens:,} sent and {self.completion_tokens:,} received"
         )
-        if self.cost:
+        if self.cost is not None:
             yield f"cost       about {self.cost:.2f} {self.currency}"
 
 
@@ -449,7 +452,7 @@ def expect_requests(
         else:
             prompt += estimated_tokens(sum(len(text) for _, text in request.messages))
     completion, prices = (n - kept) * estimated_tokens(len(answer)), options.prices
-    cost = prices.cost(prompt, completion)
+    cost = prices.cost(prompt, completion) if prices.are_given else None
     return Expectation(n, kept, prompt, completion, cost, prices.currency)
 
 

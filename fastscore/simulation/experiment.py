@@ -513,9 +513,9 @@ def expect(experiment: Experiment) -> Expectation:
             requests += shown
             prompt_tokens += tokens * sessions * (judge.repeats + 2 * others * judge.pairs)
             completion_tokens += shown * estimated_tokens(len(_TYPICAL_JUDGEMENT))
-    cost = experiment.prices.cost(prompt_tokens, completion_tokens)
-    currency = experiment.prices.currency
-    return Expectation(requests, 0, prompt_tokens, completion_tokens, cost, currency)
+    prices = experiment.prices
+    cost = prices.cost(prompt_tokens, completion_tokens) if prices.are_given else None
+    return Expectation(requests, 0, prompt_tokens, completion_tokens, cost, prices.currency)
 
 
 def _rehearse(experiment: Experiment, agent: str) -> tuple[_Counting, dict[str, Any]]:

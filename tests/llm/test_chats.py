@@ -117,6 +117,8 @@ def test_a_dry_run_says_what_would_be_asked(stub, tmp_path, monkeypatch):
     assert expected.cost == expected.prompt_tokens + expected.completion_tokens
     again = fastscore.judge(log, "m", output=tmp_path / "j", dry_run=True, **how).expected
     assert (again.requests, again.kept, again.cost) == (6, 6, 0)
+    free = fastscore.judge(log, "m", output=tmp_path / "other", dry_run=True, repeats=3).expected
+    assert free.cost is None  # of unknown prices, not for nothing
     monkeypatch.delenv("OPENAI_BASE_URL")  # an estimate needs no server
     pairs = ["judge", str(log), "--against", str(log), "--model", "m", "-o", "x", "--dry-run"]
     told = CliRunner().invoke(cli, pairs)
