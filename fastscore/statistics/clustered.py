@@ -47,7 +47,7 @@ EstimateReason = Literal["too_few_units", "zero_variance", "several_scales"]
 class Estimate:
     """A mean or a difference of means over ``n_units`` clusters with a row; None without a row.
 
-    ``reason`` says why there is no interval.
+    ``reason`` is that of a missing interval.
     """
 
     value: float | None

@@ -62,7 +62,7 @@ class Curve:
     ``hybrid``, ``counts`` are ``(x, n, y, m)`` of proportions and ``(higher, lower, n)`` of paired
     ones. ``permuted`` is the p-value and the name of a permutation test, ``least_p`` the smallest p
     that it can give. More repeats reduce ``repeat_variance``, more dialogues do not. ``third`` is
-    the third cumulant. ``reason`` says why there is no interval, or no test.
+    the third cumulant. ``reason`` is that of a missing interval or test.
     """
 
     method: Method

@@ -62,7 +62,7 @@ class Limits:
             f"{doing} takes {taken / _MIB:,.0f} MiB of memory, more than "
             f"max_memory allows ({self.memory_bytes / _MIB:,.0f} MiB).",
             "Allow more, or take fewer workers: the same command goes on with what a run has "
-            "committed. With a smaller shard_size it begins again, but for vectors.",
+            "committed. With a smaller shard_size it begins again, and keeps its vectors.",
         )
 
     def check_unpacked(self, path: str, packed: int, unpacked: int) -> None:

@@ -64,7 +64,7 @@ class KeyProfile:
     """What a key has: in how many objects it is, null or not, and its other values.
 
     ``types`` counts these by JSON type, ``words`` texts and integers among them. ``elements``
-    counts the objects of arrays, or what stands in their place.
+    counts the elements of arrays.
     """
 
     count: int = 0
@@ -213,7 +213,7 @@ def _folded(path: str, maps: Collection[str]) -> str:
 
 
 def list_keys(keys: Mapping[str, KeyProfile]) -> str:
-    """List keys with how often they stand there, the most frequent first."""
+    """List keys with their counts, the most frequent first."""
     if not keys:
         return "nothing"
     by_count = sorted(keys.items(), key=lambda item: -item[1].count)
@@ -263,9 +263,9 @@ def nearest_key(
     return nearest((column.name, *column.aliases), possible)
 
 
-def keys_of_others(columns: Iterable[Column], but: str) -> set[str]:
-    """Return the keys that columns are read by, all but those of one name."""
-    return {key for column in columns if column.name != but for key in column.keys}
+def keys_of_others(columns: Iterable[Column], name: str) -> set[str]:
+    """Return the keys that columns are read by, without the column of a name."""
+    return {key for column in columns if column.name != name for key in column.keys}
 
 
 @dataclass(frozen=True, slots=True)

@@ -230,8 +230,8 @@ def _suggested(
 def _own_arrays(found: Profile) -> list[str]:
     """Return the arrays that are no values of a map: one of several dialogues by their ids.
 
-    Several whose objects have the same keys are dialogues each, or sides of one. What is called a
-    reply is no dialogue.
+    Several whose objects have the same keys are dialogues each, or sides of one. An array that is
+    called a reply is left out.
     """
     by_shape: dict[tuple[str, frozenset[str]], list[str]] = {}
     for path in found.arrays:
