@@ -347,7 +347,9 @@ def real_populations(folder: Path) -> dict[str, Population]:
                     .agg(sum=pl.col(metric.id).sum(), n=pl.len())
                     .sort("dialogue")
                 )
-                found[f"{suite} {metric.id}"] = _resampled(sums, metric.minimum, metric.maximum)
+                found[f"{suite} {metric.id}"] = _resampled(
+                    sums, metric.scale.minimum, metric.scale.maximum
+                )
     return found
 
 

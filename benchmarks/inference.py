@@ -20,7 +20,7 @@ from scipy import stats
 from fastscore.results.comparison import Comparison
 from fastscore.results.differences import Inference, Side, compare_sides
 from fastscore.statistics.clustered import clustered_mean
-from fastscore.suites.declarations import Design, Metric
+from fastscore.suites.declarations import Design, Formula, Metric, Scale
 from fastscore.suites.estimates import estimate
 from fastscore.suites.sums import Sums
 
@@ -33,9 +33,9 @@ START, END = "<!-- inference: start -->", "<!-- inference: end -->"
 SEED = 1
 
 
-def metric(id: str = "share", **how: object) -> Metric:
-    facts = {"better": "higher", "minimum": 0.0, "maximum": 1.0, "headline": True} | how
-    return Metric(id=id, name=id, table="dialogues", formula="", null_rule="", source="", **facts)  # type: ignore[arg-type]
+def metric(id: str = "share", **scale: Any) -> Metric:
+    of = Scale(**{"better": "higher"} | scale)
+    return Metric(id=id, name=id, formula=Formula(), scale=of, source="", role="headline")
 
 
 BITS = 50
@@ -69,8 +69,8 @@ def sums_of(
             f"{one.id}:exact": [round(total * 2**BITS) for total in sums.tolist()],
             f"{one.id}:sum": sums,
             f"{one.id}:n": rows,
-            f"{one.id}:at_minimum": ((values == one.minimum) * rows).astype(np.int64),
-            f"{one.id}:at_maximum": ((values == one.maximum) * rows).astype(np.int64),
+            f"{one.id}:at_minimum": ((values == one.scale.minimum) * rows).astype(np.int64),
+            f"{one.id}:at_maximum": ((values == one.scale.maximum) * rows).astype(np.int64),
             f"{one.id}:fixed": np.zeros(n, np.int64),
             f"{one.id}:left_out": np.zeros(n, np.int64),
         }

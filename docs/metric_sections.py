@@ -10,7 +10,7 @@ from pathlib import Path
 
 from fastscore.results.metric_text import bands_text, fixed_rows, metric_range
 from fastscore.suites.base import Suite, headline_metrics
-from fastscore.suites.declarations import Metric, null_rules_in_words
+from fastscore.suites.declarations import Metric
 from fastscore.suites.registry import load_suite
 
 PAGES = Path(__file__).parent / "suites"
@@ -29,14 +29,18 @@ def metric_sections(suite: Suite) -> str:
 
 def _section(metric: Metric) -> Iterator[str]:
     yield from (f"### {metric.id}: {metric.name}", "")
-    if metric.latex:
-        yield from ("```math", metric.latex, "```", "")
-    for symbol, meaning in metric.symbols:
+    if metric.formula.latex:
+        yield from ("```math", metric.formula.latex, "```", "")
+    for symbol, meaning in metric.formula.symbols:
         yield f"- ${symbol}$: {meaning}"
-    yield from ("",) if metric.symbols else ()
-    better = "no better direction" if metric.better == "neither" else f"{metric.better} is better"
+    yield from ("",) if metric.formula.symbols else ()
+    better = (
+        "no better direction"
+        if metric.scale.better == "neither"
+        else f"{metric.scale.better} is better"
+    )
     yield from (f"**Range.** {metric_range(metric)}, {better}. Table `{metric.table}`.", "")
-    bands = bands_text(metric.bands)
+    bands = bands_text(metric.scale.bands)
     for label, text in (
         ("How to read it.", metric.reading),
         ("Bands.", f"{bands}." if bands else ""),
@@ -49,11 +53,11 @@ def _section(metric: Metric) -> Iterator[str]:
 
 
 def _null_lines(metric: Metric) -> Iterator[str]:
-    if metric.null_rule != null_rules_in_words(metric.null_when) or not metric.null_when:
+    if metric.null_rules != metric.null_when or not metric.null_when:
         yield f"**Null.** {metric.null_rule[:1].upper()}{metric.null_rule[1:]}."
         return
     yield from ("**Null if**", "")
-    for rule in metric.null_when:
+    for rule in metric.null_rules:
         reason = f"`{rule.reason}`" if rule.reason else "without a reason"
         yield f"- {reason}: {rule.text}"
 
@@ -62,7 +66,7 @@ def headline_table(suite: Suite) -> str:
     """Return a table of a suite's headline metrics."""
     rows = [["Metric", "Value fixed by definition if", "Scale", "Baselines: an agent that is"]]
     for metric in headline_metrics(suite.metrics):
-        scale = f"one for each `{metric.scale_by}`" if metric.scale_by else ""
+        scale = f"one for each `{metric.scale.by}`" if metric.scale.by else ""
         rows.append([f"`{metric.id}`", fixed_rows(metric), scale, ", ".join(metric.baselines)])
     return _table(rows, ["---"] * 4)
 

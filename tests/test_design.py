@@ -21,6 +21,7 @@ from fastscore.logs.plan.shards import Plan
 from fastscore.logs.samples.screening import Screened
 from fastscore.run.inputs import NamedInputs, PlannedInputs
 from fastscore.suites.base import Suite
+from fastscore.suites.declarations import Metric
 
 ROOT = Path(__file__).parents[1]
 DESIGN = (ROOT / "docs" / "design.md").read_text()
@@ -61,6 +62,11 @@ def test_adding_a_suite_names_every_field_of_the_declaration() -> None:
     fields = [field.name for field in dataclasses.fields(Suite)]
     assert {"read", "legacy_files", "perplexity_texts", "texts_in_logs"} <= {*fields}
     assert [name for name in fields if f"`{name}`" not in section] == []
+
+
+@pytest.mark.parametrize(("declaration", "most"), [(Metric, 18)])
+def test_a_declaration_is_no_wider_than_its_author_can_see(declaration: type, most: int) -> None:
+    assert len(dataclasses.fields(declaration)) <= most
 
 
 def test_the_table_of_packages_has_every_package_that_the_linter_orders() -> None:

@@ -293,10 +293,10 @@ def metrics(*names: str) -> pl.DataFrame:
             "metric": one.id,
             "name": one.name,
             "table": one.table,
-            "headline": one.headline,
-            "better": one.better,
+            "headline": one.role == "headline",
+            "better": one.scale.better,
             "range": metric_range(one),
-            "formula": one.formula,
+            "formula": one.formula.text,
             "null_rule": one.null_rule,
             "source": one.source,
         }

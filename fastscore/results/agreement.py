@@ -34,7 +34,9 @@ from fastscore.suites.declarations import (
     LABEL_TABLE,
     NULL_REASONS,
     NULL_REASONS_DTYPE,
+    Formula,
     Metric,
+    Scale,
     Source,
 )
 from fastscore.suites.judged import (
@@ -186,13 +188,11 @@ def _metric(name: str, scale: tuple[float, float]) -> Metric:
         id=f"{_PREFIX}{name}",
         name=f"judge: {name}",
         table=JUDGE_TABLE,
-        formula="the judge's score of the dialogue, the mean over its repeats",
-        minimum=scale[0],
-        maximum=scale[1],
-        better="neither",
-        null_rule="missing_input without a score, bad_input where it was refused",
+        formula=Formula(text="the judge's score of the dialogue, the mean over its repeats"),
+        scale=Scale("neither", minimum=scale[0], maximum=scale[1]),
+        null_when=("missing_input without a score, bad_input where it was refused",),
         source="the judge's file",
-        headline=True,
+        role="headline",
     )
 
 

@@ -106,7 +106,7 @@ def check(
         run.suite.metric(id)
     declared = run.suite.metric_by_id
     for id in {**limits.drops, **limits.no_worse}:
-        if declared[id].better == "neither":
+        if declared[id].scale.better == "neither":
             raise UsageError(f"{id} has no direction, so that it cannot drop.")
     found = _of_one_run(run, limits)
     if against is not None and limits.need_another_run:
@@ -137,7 +137,7 @@ def _of_one_run(run: Run, limits: CheckLimits) -> list[Check]:
     """
     whole = overall_rows(run.summary)
     bounded = [run.suite.metric(id) for id in {**limits.minimum, **limits.maximum}]
-    scaled = [metric for metric in bounded if metric.scale_by]
+    scaled = [metric for metric in bounded if metric.scale.by]
     means: dict[str, dict[str, float | None]] = {
         metric.id: {metric.id: whole.get(metric.id, {}).get("mean")} for metric in bounded
     }

@@ -242,7 +242,7 @@ def _placed(run: Run, sums: Sums, table: str, how: Inference, notes: list[str]) 
     for metric in sums.metrics:
         left_out = int(sums.frame[f"{metric.id}:left_out"].sum())
         if left_out:
-            rules = [f"{name} = {str(value).lower()}" for name, value in metric.fixed_where]
+            rules = [f"{one.column} = {str(one.value).lower()}" for one in metric.fixed_where]
             notes.append(
                 f"{run.path}: {metric.id}: {counted(left_out, 'rows')} left out, in which "
                 f"its definition gives the value ({' or '.join(rules)})"

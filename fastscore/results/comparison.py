@@ -270,7 +270,7 @@ def paper_grids(comparison: Comparison) -> Iterator[Grid]:
             marked = frozenset(
                 place for place, system in enumerate(systems) if (metric, system) in bold
             )
-            arrow = ARROWS[declared[metric].better].strip()
+            arrow = ARROWS[declared[metric].scale.better].strip()
             columns.append(Column(f"{metric} {arrow}".strip(), cells, bold=marked))
         title = f"means with 95 % confidence intervals (unit: {comparison.unit})"
         yield Grid(_within(group, title), tuple(columns))
@@ -400,7 +400,7 @@ def _within(group: object, text: str) -> str:
 def _named(comparison: Comparison) -> pl.DataFrame:
     """Put each metric's name and direction beside its id."""
     about = pl.DataFrame(
-        [(metric.id, metric.name, metric.better) for metric in comparison.metrics],
+        [(metric.id, metric.name, metric.scale.better) for metric in comparison.metrics],
         schema=["metric", "name", "better"],
         orient="row",
     )
@@ -452,7 +452,7 @@ def _names(
 ) -> list[Column]:
     """Name the metrics, and the rows that head others."""
     names = [headings.get(place) or declared[id].name for place, id in enumerate(ids)]
-    arrows = [ARROWS[declared[id].better] if id else "" for id in ids]
+    arrows = [ARROWS[declared[id].scale.better] if id else "" for id in ids]
     return name_columns(ids, names, arrows, drop=-6)
 
 
@@ -513,7 +513,7 @@ def _ranking(rows: pl.DataFrame, declared: Mapping[str, Metric]) -> Grid:
     for part in rows.partition_by("group", "metric", maintain_order=True):
         first = part.row(0, named=True)
         metric = declared[first["metric"]]
-        name = f"{metric.name} ({metric.id}) {ARROWS[metric.better]}"
+        name = f"{metric.name} ({metric.id}) {ARROWS[metric.scale.better]}"
         headings[len(records)] = _within(first["group"], name)
         records += [{}, *part.to_dicts()]
     column = partial(column_of, records)

@@ -115,7 +115,7 @@ class Dialogues:
             .lazy()
             .with_row_index("row")
             .join(values.drop_nulls("value"), on=NAME)
-            .sort("value", NAME, descending=[declared.better == "lower", False])
+            .sort("value", NAME, descending=[declared.scale.better == "lower", False])
             .select("row")
             .collect()
         )

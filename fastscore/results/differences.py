@@ -292,7 +292,7 @@ def _difference(
         lost = [_lost(side, metric) for side in (a, b)]
         n_base = rows[0]["id"].n_unique()
     (x, y), shared = _aligned(rows, metric, may_share=how.shares_units)
-    ends: dict[str, Any] = {"minimum": metric.minimum, "maximum": metric.maximum}
+    ends: dict[str, Any] = {"minimum": metric.scale.minimum, "maximum": metric.scale.maximum}
     repeated = None
     if how.design.repeat:
         cells = [_cells(side, metric) for side in rows]
@@ -379,7 +379,7 @@ def _lost_in_pairs(a: Side, b: Side, metric: Metric) -> list[int]:
 
 
 def _scales(rows: pl.DataFrame, metric: Metric) -> set[Any]:
-    return set(rows[f"scale:{metric.scale_by}"]) if metric.scale_by else set()
+    return set(rows[f"scale:{metric.scale.by}"]) if metric.scale.by else set()
 
 
 def _by_unit(
@@ -443,7 +443,7 @@ def _decide(found: Curves, metrics: Sequence[Metric], how: Inference) -> list[di
     another metric is no test of the family: if its own p differs, it is multiplied by the family's
     size (Bonferroni).
     """
-    better = {metric.id: metric.better for metric in metrics}
+    better = {metric.id: metric.scale.better for metric in metrics}
     tests = families(metrics)
     members: dict[str, list[int]] = {name: [] for name, _ in tests.values()}
     for place, (row, _) in enumerate(found):
@@ -534,7 +534,7 @@ def _corrected(
 
 def _drops(found: Curves, metrics: Sequence[Metric], how: Inference) -> list[dict[str, Any]]:
     """Test how much worse the second side is against limits, as one family of one-sided tests."""
-    better = {metric.id: metric.better for metric in metrics}
+    better = {metric.id: metric.scale.better for metric in metrics}
     limits = how.limits or {}
     rows = []
     for row, curve in found:
@@ -605,7 +605,11 @@ def _ranked(
             ]
             systems = list(dict.fromkeys(name for row in own for name in (row["a"], row["b"])))
             n_pairs = len(systems) * (len(systems) - 1) // 2
-            if len(systems) < LEAST_SYSTEMS or metric.better == "neither" or len(own) < n_pairs:
+            if (
+                len(systems) < LEAST_SYSTEMS
+                or metric.scale.better == "neither"
+                or len(own) < n_pairs
+            ):
                 continue
             found = _places(group, metric, own, systems)
             if found:
@@ -622,7 +626,7 @@ def _places(
     group: str | None, metric: Metric, rows: Sequence[Mapping[str, Any]], systems: Sequence[str]
 ) -> list[dict[str, Any]]:
     """Return the ranking of one metric; no row if a verdict contradicts it."""
-    sign = -1.0 if metric.better == "lower" else 1.0
+    sign = -1.0 if metric.scale.better == "lower" else 1.0
     lead = {(row["b"], row["a"]): sign * row["difference"] for row in rows}
     lead |= {(a, b): -value for (b, a), value in lead.items()}
     score = {

@@ -18,7 +18,7 @@ from fastscore.results.dialogues import Dialogues
 from fastscore.results.metric_text import decimals_for, json_text, number_text
 from fastscore.results.runs import Run
 from fastscore.suites.base import Dialogue
-from fastscore.suites.declarations import LABEL_TABLE, Metric
+from fastscore.suites.declarations import LABEL_TABLE, Metric, Ratio
 from fastscore.suites.showing import (
     Evidence,
     EvidenceRows,
@@ -104,7 +104,7 @@ def _rows(
         if value is None:
             reasons = {entry["metric"]: entry["reason"] for entry in row["null_reasons"] or ()}
             reason = reasons.get(metric.id, "switched off")
-            one = Explanation(metric=metric.id, reason=reason, working=metric.formula)
+            one = Explanation(metric=metric.id, reason=reason, working=metric.formula.text)
         else:
             one = derive(dialogue, metric, row, dialogues.options)
         of_dialogue = metric.table == LABEL_TABLE
@@ -182,9 +182,7 @@ def explain_chosen(
     row = choose_dialogue(dialogues, dialogue, worst=worst, best=best, seed=seed)
     chosen = metric or worst or best
     of_dialogues = [
-        one.id
-        for one in dialogues.suite.metrics
-        if one.table == LABEL_TABLE and not one.is_secondary
+        one.id for one in dialogues.suite.metrics if one.table == LABEL_TABLE and one.role != "part"
     ]
     return dialogues, row, explain(dialogues, row, [chosen] if chosen else of_dialogues)
 
@@ -222,7 +220,7 @@ def print_explanations(
         console.print(
             Text(plain(heading if one.value is not None else f"{heading} {one.reason}"), "bold")
         )
-        facts = {"formula": metric.formula}
+        facts = {"formula": metric.formula.text}
         if one.value is None:
             console.print(_facts(facts | {"null": metric.null_rule}))
             continue
@@ -306,19 +304,21 @@ def derive(dialogue: Dialogue, metric: Metric, row: Row, options: Any) -> Explan
     """
     found = tuple(piece for of in metric.evidence for piece in _pieces(dialogue, row, of, options))
     switches = tuple(
-        Evidence(what=_spaced(name), found=_shown(value))
-        for name, value in metric.fixed_where
-        if row[name] == value
+        Evidence(what=_spaced(of.column), found=_shown(of.value))
+        for of in metric.fixed_where
+        if row[of.column] == of.value
     )
-    written = metric.derivation
+    written, columns = metric.derivation, metric.micro
+    if isinstance(written, Ratio):
+        columns, written = (written.above, written.below), written.working
     if not isinstance(written, str):
         written = written(row, options)
     evidence = (*switches, *found) or (Evidence(what=metric.name.lower(), found=0),)
     value = row[metric.id]
     derived = partial(Explanation, metric=metric.id, value=value, evidence=evidence)
-    above, below = metric.ratio or (metric.numerator, metric.denominator)
-    if above is None or below is None:
+    if columns is None:
         return derived(working=_filled(written, row, found), result=value)
+    above, below = columns
     numerator, denominator = row[above], row[below]
     if not denominator:
         because = [f"{piece.what} is {piece.found}" for piece in switches]

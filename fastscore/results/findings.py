@@ -185,7 +185,7 @@ def _means(headlines: Headlines, metric: Metric) -> str:
     parts = headlines.of(metric.id)
     for part in parts:
         estimate = part.estimate
-        band = reading_of(estimate.value, estimate.low, estimate.high, metric.bands)
+        band = reading_of(estimate.value, estimate.low, estimate.high, metric.scale.bands)
         facts = [
             estimate_text(estimate),
             f"{band} by its source" if band else "",
@@ -209,7 +209,7 @@ def _reason_text(estimate: Estimate) -> str:
 def _at_end(part: Part) -> str:
     """Say how many values lie at an end of the range, if it is at least half of them."""
     n = int(part.units["n"].sum())
-    ends = (("at_minimum", part.metric.minimum), ("at_maximum", part.metric.maximum))
+    ends = (("at_minimum", part.metric.scale.minimum), ("at_maximum", part.metric.scale.maximum))
     for column, end in ends:
         at_end = int(part.units[column].sum())
         if end is not None and n >= LEAST_UNITS and at_end >= MANY_AT_END * n:
@@ -246,10 +246,10 @@ def against_agent(metric: Metric, difference: Estimate) -> str:
 
     Without an interval, or at the best value that the metric has, nothing can be better.
     """
-    if metric.better == "neither" or difference.low is None or difference.high is None:
+    if metric.scale.better == "neither" or difference.low is None or difference.high is None:
         return ""
     low, high = difference.low, difference.high
-    if metric.better == "lower":
+    if metric.scale.better == "lower":
         low, high = -high, -low
     if low > 0:
         return ""

@@ -68,14 +68,14 @@ def label_columns(run: Run, summary: pl.DataFrame) -> list[str]:
 
 def notes_on_rows(run: Run, metrics: Sequence[Metric], labels: Sequence[str]) -> list[str]:
     """Say over which rows metrics are shown; nothing of those that are shown over all."""
-    chosen = [one for one in metrics if one.fixed_where or one.scale_by]
+    chosen = [one for one in metrics if one.fixed_where or one.scale.by]
     parts = defined_parts(run, chosen, labels=labels)
     notes = []
     for metric in chosen:
         own = [part for part in parts if part.metric.id == metric.id]
         if len(own) > 1:
             notes.append(
-                f"{metric.id}: its definition depends on {metric.scale_by}, so rows are not pooled"
+                f"{metric.id}: its definition depends on {metric.scale.by}, so rows are not pooled"
             )
         elif own and own[0].where:
             notes.append(f"{metric.id}: {own[0].where} only, its definition gives the other values")

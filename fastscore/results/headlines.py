@@ -83,7 +83,10 @@ def _compare(agent: str, own: Part, other: Part) -> Baseline:
     pairs = a.join(b, on=UNIT, suffix="/own").sort(UNIT)
     of_agent = Clusters(pairs["sum"].to_numpy(), pairs["n"].to_numpy())
     of_run = Clusters(pairs["sum/own"].to_numpy(), pairs["n/own"].to_numpy())
-    ends: dict[str, Any] = {"minimum": own.metric.minimum, "maximum": own.metric.maximum}
+    ends: dict[str, Any] = {
+        "minimum": own.metric.scale.minimum,
+        "maximum": own.metric.scale.maximum,
+    }
     curve = difference_curve(of_agent, of_run, shared=True, test="t", **ends)
     return Baseline(agent, of_agent.mean, of_run.mean, curve.estimate)
 

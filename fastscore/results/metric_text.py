@@ -162,8 +162,8 @@ def find_metrics(names: Sequence[str]) -> list[Suite]:
 
 def metric_range(metric: Metric) -> str:
     """Return a metric's range as an interval, open where it is unbounded."""
-    low = "(-inf" if metric.minimum is None else f"[{metric.minimum:g}"
-    high = "inf)" if metric.maximum is None else f"{metric.maximum:g}]"
+    low = "(-inf" if metric.scale.minimum is None else f"[{metric.scale.minimum:g}"
+    high = "inf)" if metric.scale.maximum is None else f"{metric.scale.maximum:g}]"
     return f"{low}, {high}"
 
 
@@ -177,22 +177,23 @@ def metrics_text(suite: Suite) -> str:
 
 def metric_facts(metric: Metric) -> dict[str, str]:
     """Return what a metric's card says by the name of each line; nothing that is not declared."""
-    direction = "no direction" if metric.better == "neither" else f"{metric.better} is better"
+    better = metric.scale.better
+    direction = "no direction" if better == "neither" else f"{better} is better"
     facts = {
         "table": metric.table,
-        "formula": metric.formula,
-        **{plain_formula(symbol): plain_words(text) for symbol, text in metric.symbols},
+        "formula": metric.formula.text,
+        **{plain_formula(symbol): plain_words(text) for symbol, text in metric.formula.symbols},
         "range": f"{metric_range(metric)}, {direction}",
         "reading": plain_words(metric.reading),
-        "bands": bands_text(metric.bands),
+        "bands": bands_text(metric.scale.bands),
         "example": plain_words(metric.example),
         "note": plain_words(metric.note),
         "uses": ", ".join(metric.uses),
         "only in": ", ".join(metric.conditions),
-        "headline": "yes" if metric.headline else "",
+        "headline": "yes" if metric.role == "headline" else "",
         "same as": metric.same_test_as,
         "fixed": fixed_rows(metric),
-        "scale": f"one for each {metric.scale_by}" if metric.scale_by else "",
+        "scale": f"one for each {metric.scale.by}" if metric.scale.by else "",
         "baseline": ", ".join(metric.baselines),
         "null": metric.null_rule,
         "source": metric.source,
@@ -202,7 +203,7 @@ def metric_facts(metric: Metric) -> dict[str, str]:
 
 def fixed_rows(metric: Metric) -> str:
     """Return the rows in which a definition fixes the value, such as ``multi_user is false``."""
-    rules = [f"{column} is {str(value).lower()}" for column, value in metric.fixed_where]
+    rules = [f"{one.column} is {str(one.value).lower()}" for one in metric.fixed_where]
     return " or ".join(rules)
 
 
@@ -230,14 +231,38 @@ def metrics_json(suites: Sequence[Suite]) -> str:
 
 
 def _record(metric: Metric) -> dict[str, Any]:
-    """Return a declaration as JSON has it: rules and evidence without polars expressions."""
-    record = {field.name: getattr(metric, field.name) for field in dataclasses.fields(metric)}
-    del record["derivation"]
-    return record | {
-        "bands": [dataclasses.asdict(band) for band in metric.bands],
-        "null_when": [{"reason": rule.reason, "if": rule.text} for rule in metric.null_when],
+    """Return a declaration as JSON has it, flat: rules and evidence without expressions."""
+    scale, (numerator, denominator) = metric.scale, metric.micro or (None, None)
+    return {
+        "id": metric.id,
+        "name": metric.name,
+        "table": metric.table,
+        "symbols": metric.formula.symbols,
+        "latex": metric.formula.latex,
+        "formula": metric.formula.text,
+        "minimum": scale.minimum,
+        "maximum": scale.maximum,
+        "better": scale.better,
+        "null_when": [{"reason": rule.reason, "if": rule.text} for rule in metric.null_rules],
+        "null_rule": metric.null_rule,
+        "source": metric.source,
+        "unit": scale.unit,
+        "numerator": numerator,
+        "denominator": denominator,
         "evidence": [
             {"table": of.table or metric.table, "columns": [*of.names, *of.columns]}
             for of in metric.evidence
         ],
+        "bands": [dataclasses.asdict(band) for band in scale.bands],
+        "reading": metric.reading,
+        "example": metric.example,
+        "note": metric.note,
+        "is_secondary": metric.role == "part",
+        "uses": metric.uses,
+        "conditions": metric.conditions,
+        "headline": metric.role == "headline",
+        "same_test_as": metric.same_test_as,
+        "fixed_where": [(one.column, one.value) for one in metric.fixed_where],
+        "scale_by": scale.by,
+        "baselines": metric.baselines,
     }

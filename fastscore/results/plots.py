@@ -32,7 +32,7 @@ def plot_metric(run: "Run", metric: str, *, by: str | None = None) -> Picture:
     figure = Picture(figsize=(6.4, 3.2))
     figure.set_layout_engine("constrained", w_pad=0.12, h_pad=0.12)
     axis = figure.add_subplot()
-    arrow = {"higher": " ↑", "lower": " ↓", "neither": ""}[about.better]
+    arrow = {"higher": " ↑", "lower": " ↓", "neither": ""}[about.scale.better]
     figure.suptitle(f"{about.name}{arrow}".replace("$", r"\$"), fontsize=11)
     if by is None:
         values = run.scan(about.table).select(metric).drop_nulls().collect().to_series()

@@ -132,7 +132,7 @@ def run_passes(
     chosen = [
         metric
         for metric in run.suite.metrics
-        if (metric.minimum, metric.maximum) == (0, 1)
+        if (metric.scale.minimum, metric.scale.maximum) == (0, 1)
         and (metric.id in metrics if metrics else metric.id in set(run.summary["metric"]))
     ]
     rows: list[dict[str, Any]] = []
@@ -161,7 +161,7 @@ def _tasks(values: pl.DataFrame, metric: Metric) -> pl.DataFrame | None:
     """Count the trials of each task, and those that pass; None if values are not 0 and 1."""
     n, zeros, ones = (pl.col(f"{metric.id}:{name}") for name in ("n", "at_minimum", "at_maximum"))
     rows = values.filter((n > 0) & ~pl.col("pair").str.starts_with(ALONE)).drop_nulls("repeat")
-    if (metric.minimum, metric.maximum) != (0, 1) or rows.is_empty():
+    if (metric.scale.minimum, metric.scale.maximum) != (0, 1) or rows.is_empty():
         return None
     # one value in each repeat: two models that meet a task are not two repeats of it
     trials = rows.group_by("pair", "unit", "repeat").agg(zeros.sum(), ones.sum(), n.sum())

@@ -60,7 +60,7 @@ def choose_metrics(
     declared = suite.metric_by_id
     if not ids:
         ids = [
-            id for id in present if everything or (id in declared and not declared[id].is_secondary)
+            id for id in present if everything or (id in declared and declared[id].role != "part")
         ]
     tables = [table.name for table in reversed(suite.tables)]
     return sorted(ids, key=lambda id: tables.index(_table_of(declared, id)))
@@ -134,7 +134,7 @@ def summary_records(suite: Suite, summary: pl.DataFrame, ids: Sequence[str]) -> 
     declared = suite.metric_by_id
     about = pl.DataFrame(
         [
-            (id, declared[id].name, declared[id].better, declared[id].unit)
+            (id, declared[id].name, declared[id].scale.better, declared[id].scale.unit)
             if id in declared
             else (id, id, "neither", "1")
             for id in ids
@@ -169,7 +169,7 @@ def _rows(suite: Suite, ids: Sequence[str]) -> list[tuple[str | None, str]]:
 
 def _bands_of(metric: Metric | None) -> Sequence[Band]:
     """Return what a source calls values, unless rows of several scales are pooled."""
-    return metric.bands if metric and not metric.scale_by else ()
+    return metric.scale.bands if metric and not metric.scale.by else ()
 
 
 def _headings(rows: Sequence[tuple[str | None, str]]) -> frozenset[int]:
@@ -182,7 +182,7 @@ def _names(suite: Suite, rows: Sequence[tuple[str | None, str]]) -> list[Column]
     for id, table in rows:
         metric = declared.get(id or "")
         names.append(f"of {table}" if id is None else metric.name if metric else id)
-        arrows.append(ARROWS[metric.better] if metric else " ")
+        arrows.append(ARROWS[metric.scale.better] if metric else " ")
     return name_columns([id or "" for id, _ in rows], names, arrows, drop=-4)
 
 
@@ -308,7 +308,7 @@ def _cells(run: "Run") -> list[Sequence[str]]:
     grid = whole_grid(suite, summary, ids, everything=False, unit=unit)
     kept = [row for number, row in enumerate(grid.rows) if number not in grid.headings]
     header = tuple(column.header for column in grid.columns)
-    metrics = [one for one in suite.metrics if one.id in ids and (one.fixed_where or one.scale_by)]
+    metrics = [one for one in suite.metrics if one.id in ids and (one.fixed_where or one.scale.by)]
     labels = label_columns(run, summary) if metrics else []
     lines: dict[str, list[Sequence[str]]] = {}
     rows = {row[0]: row for row in kept}

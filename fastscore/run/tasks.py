@@ -425,10 +425,10 @@ def table_metadata(signature: str, suite: Suite, table: Table) -> dict[str, str]
         if metric is not None:
             about |= {
                 "metric": metric.id,
-                "formula": metric.formula,
-                "range": [metric.minimum, metric.maximum],
-                "unit": metric.unit,
-                "better": metric.better,
+                "formula": metric.formula.text,
+                "range": [metric.scale.minimum, metric.scale.maximum],
+                "unit": metric.scale.unit,
+                "better": metric.scale.better,
                 "null_rule": metric.null_rule,
             }
         columns[column.name] = about

@@ -417,8 +417,8 @@ class Suite:
 
 def headline_metrics(metrics: Sequence[Metric]) -> tuple[Metric, ...]:
     """Return the metrics that a suite declares as headline, else all that are no parts."""
-    declared = tuple(metric for metric in metrics if metric.headline)
-    return declared or tuple(metric for metric in metrics if not metric.is_secondary)
+    declared = tuple(metric for metric in metrics if metric.role == "headline")
+    return declared or tuple(metric for metric in metrics if metric.role != "part")
 
 
 Family = Literal["headline", "others"]

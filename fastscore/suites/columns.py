@@ -115,7 +115,7 @@ def find_nulls(
     for number in range(len(firsts)):
         holding = everywhere | {rule for rule, holds in of_kinds if holds[number]}
         for metric in metrics:
-            rule = next((rule for rule in metric.null_when if id(rule) in holding), None)
+            rule = next((rule for rule in metric.null_rules if id(rule) in holding), None)
             nulls[metric.id][number] = rule is not None
             if rule is not None and rule.reason is not None:
                 reasons[number][metric.id] = rule.reason
@@ -129,7 +129,7 @@ def find_nulls(
 def switched_off(metrics: Sequence[Metric], facts: Mapping[str, bool]) -> dict[str, NullReason]:
     """Return the metrics that facts make null in every row, with the reasons."""
     everywhere, _ = _decide(metrics, facts)
-    first = ((metric.id, metric.null_when[:1]) for metric in metrics)
+    first = ((metric.id, metric.null_rules[:1]) for metric in metrics)
     return {
         metric: rule.reason
         for metric, rules in first
@@ -142,7 +142,7 @@ def _decide(
     metrics: Sequence[Metric], facts: Mapping[str, bool]
 ) -> tuple[set[int], list[NullRule]]:
     """Return the ids of the rules that hold in all rows by facts, and the rules of rows."""
-    rules = {id(rule): rule for metric in metrics for rule in metric.null_when}
+    rules = {id(rule): rule for metric in metrics for rule in metric.null_rules}
     decided = {
         str(number): rule.when
         for number, rule in rules.items()
@@ -158,7 +158,7 @@ def _decide(
     reached = {
         id(rule)
         for metric in metrics
-        for rule in takewhile(lambda rule: id(rule) not in everywhere, metric.null_when)
+        for rule in takewhile(lambda rule: id(rule) not in everywhere, metric.null_rules)
     }
     others = reached - {int(number) for number in decided}
     return everywhere, [rule for number, rule in rules.items() if number in others]

@@ -8,7 +8,6 @@ whose fields come from `option`), the tables that it writes (`Table`) and the me
 import dataclasses
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import partial
 from itertools import groupby
 from typing import Any, Literal, get_args
 
@@ -400,6 +399,94 @@ class Band:
     below: float | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """The values that a metric can have, and how its source reads them.
+
+    Parameters
+    ----------
+    better
+        Which direction is better.
+    minimum, maximum
+        The bounds, None where unbounded. Default: a share, from 0 to 1.
+    unit
+        The unit; "1" for a ratio.
+    bands
+        How the source reads values; of several bands that contain a value, the first counts. Values
+        that the source says nothing of are in none.
+    by
+        The column of the metric's table by which its definition differs, such as a maximum for each
+        level. Rows of two of its values are neither pooled nor compared. Empty if there is none.
+    """
+
+    better: Literal["higher", "lower", "neither"]
+    minimum: float | None = 0.0
+    maximum: float | None = 1.0
+    unit: str = "1"
+    bands: tuple[Band, ...] = ()
+    by: str = ""
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Formula:
+    """A metric's formula.
+
+    Parameters
+    ----------
+    latex
+        The formula in LaTeX. Empty if there is only `text`.
+    symbols
+        Its symbols in LaTeX and their meanings in words.
+    text
+        The formula in plain text; of `latex` unless it is given.
+    """
+
+    latex: str
+    symbols: tuple[tuple[str, str], ...]
+    text: str
+
+    def __init__(self, latex: str = "", *symbols: tuple[str, str], text: str = "") -> None:
+        """Write the formula in plain text."""
+        object.__setattr__(self, "latex", latex)
+        object.__setattr__(self, "symbols", symbols)
+        object.__setattr__(self, "text", text or plain_formula(latex))
+
+
+@dataclass(frozen=True, slots=True)
+class Ratio:
+    """A value that is the quotient of two columns of its row, or of its row's evidence.
+
+    Parameters
+    ----------
+    above, below
+        The columns.
+    working
+        The formula with values, as in `Metric.derivation`. Default: above / below.
+    """
+
+    above: str
+    below: str
+    working: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Fixed:
+    """Rows in which a definition gives the value, whatever the dialogue.
+
+    Parameters
+    ----------
+    column, value
+        A column of the metric's table and its value in these rows.
+    only_in
+        The conditions of the study in whose dialogues the column has another value, if there are
+        conditions: only there the metric says something.
+    """
+
+    column: str
+    value: str | int | bool
+    only_in: tuple[str, ...] = ()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NullRule:
     """A condition under which a metric has no value.
@@ -421,7 +508,7 @@ class NullRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metric:
-    """A published number: its name, its definition, its range and its reasons for nulls.
+    """A published number: its name, its definition, its scale and its reasons for nulls.
 
     Parameters
     ----------
@@ -431,69 +518,43 @@ class Metric:
         Its full name.
     table
         The table with its column.
-    symbols
-        The symbols of the formula and their meanings, in LaTeX and in words.
-    latex
-        The formula in LaTeX, of which `plain_formula` makes `formula`.
     formula
-        The formula in plain text; of `latex` unless it is given.
-    minimum, maximum
-        The bounds of its range, None where unbounded.
-    better
-        Which direction is better.
+        Its formula and the symbols in it.
+    scale
+        Its range, its direction and its unit.
     null_when
         When it is null, and with which reason: the first rule that holds counts. The suite
-        computes nulls from it by `fastscore.suites.columns.find_nulls`.
-    null_rule
-        The same in words; of `null_when` unless it is given.
+        computes nulls from it by `fastscore.suites.columns.find_nulls`. A text before the rules, or
+        in their place, is how people read them.
     source
         The document and section that define it.
-    unit
-        Its unit; "1" for a ratio.
-    numerator, denominator
-        Columns of the same table whose sums give the micro average, where there is one.
-    sums_reals
-        Whether the numerator is a sum of real numbers, not a count.
+    micro
+        Columns of the same table: numerator and denominator whose sums give the micro average.
     evidence
         What shows the value's parts.
     derivation
         The formula with values, as a format string of columns of its row and its evidence:
-        ``min({satisfaction})``, or a function that returns it for a row and the options. Default:
-        numerator / denominator.
-    ratio
-        Columns that the suite's `evidence` adds to its row, whose quotient it is. Default:
-        numerator and denominator.
-    bands
-        How its source reads values; of several bands that contain a value, the first counts. Values
-        that the source says nothing of are in none.
+        ``min({satisfaction})``, a function that returns it for a row and the options, or the
+        columns whose `Ratio` it is. Default: the ratio of `micro`.
     reading
         How to read a value, a sentence or two.
     example
         A worked example: inputs and result.
     note
         What the source leaves open and how it is decided, or how values differ from the source.
-    is_secondary
-        Whether it is a part or a count beside the numbers that a reader looks for first: shown
-        only where everything is asked for.
+    role
+        ``headline``: its source reports it in its main table. Findings are about headline metrics,
+        and corrections for many tests run over them (`fastscore.suites.base`). ``part``: a part or
+        a count beside the numbers that a reader looks for first, shown only where everything is
+        asked for.
     uses
         The parts of a log that it is computed from, by the suite's own names; empty where the suite
         does not say.
-    differs_by
-        The options by which it may differ from published scores, in words.
-    conditions
-        The conditions of the study in which it says something; empty for all.
-    headline
-        Whether its source reports it in its main table. Findings are about headline metrics, and
-        corrections for many tests run over them (`fastscore.suites.base`).
     same_test_as
         The id of another metric, if a test of this one is a test of the other: a monotone copy, or
         the same number by row of another table. Empty if it is a number of its own.
     fixed_where
-        Columns of its table and values of them at which the definition gives the value, whatever
-        the dialogue: 0 where a part of the system is off. One of them is enough.
-    scale_by
-        The column of its table by which the definition differs, such as a maximum for each level.
-        Rows of two of its values are neither pooled nor compared. Empty if there is none.
+        Where the definition gives the value: 0 where a part of the system is off. One is enough.
     baselines
         The trivial agents whose scores on the same log are shown beside it, by what they do:
         ``always refusing``. The suite's `trivial_agents` computes them.
@@ -501,66 +562,53 @@ class Metric:
 
     id: str
     name: str
-    table: str
-    symbols: tuple[tuple[str, str], ...] = ()
-    latex: str = ""
-    formula: str = ""
-    minimum: float | None
-    maximum: float | None
-    better: Literal["higher", "lower", "neither"]
-    null_when: tuple[NullRule, ...] = ()
-    null_rule: str = ""
+    table: str = LABEL_TABLE
+    formula: Formula
+    scale: Scale
+    null_when: tuple[NullRule | str, ...] = ()
     source: str
-    unit: str = "1"
-    numerator: str | None = None
-    denominator: str | None = None
-    sums_reals: bool = False
+    micro: tuple[str, str] | None = None
     evidence: tuple[EvidenceRows, ...] = ()
-    derivation: str | Callable[[Row, Any], str] = ""
-    ratio: tuple[str, str] | None = None
-    bands: tuple[Band, ...] = ()
+    derivation: str | Ratio | Callable[[Row, Any], str] = ""
     reading: str = ""
     example: str = ""
     note: str = ""
-    is_secondary: bool = False
+    role: Literal["headline", "", "part"] = ""
     uses: tuple[str, ...] = ()
-    differs_by: str = ""
-    conditions: tuple[str, ...] = ()
-    headline: bool = False
     same_test_as: str = ""
-    fixed_where: tuple[tuple[str, str | int | bool], ...] = ()
-    scale_by: str = ""
+    fixed_where: tuple[Fixed, ...] = ()
     baselines: tuple[str, ...] = ()
 
-    def __post_init__(self) -> None:
-        """Write the formula and the null rule in words."""
-        if self.latex and not self.formula:
-            object.__setattr__(self, "formula", plain_formula(self.latex))
-        if not self.null_rule:
-            object.__setattr__(self, "null_rule", null_rules_in_words(self.null_when))
+    @property
+    def null_rules(self) -> tuple[NullRule, ...]:
+        """The rules that nulls are computed from."""
+        return tuple(rule for rule in self.null_when if not isinstance(rule, str))
+
+    @property
+    def null_rule(self) -> str:
+        """When it is null, as one sentence: ``missing_input if A, or if B; no_vector if C``."""
+        if self.null_when and isinstance(self.null_when[0], str):
+            return self.null_when[0]
+        sentences = []
+        for reason, of_reason in groupby(self.null_rules, key=lambda rule: rule.reason):
+            conditions = ", or if ".join(rule.text for rule in of_reason)
+            sentences.append(f"{reason or 'null without a reason'} if {conditions}")
+        return "; ".join(sentences) or "never"
 
     @property
     def can_be_null(self) -> bool:
         """Whether a row may have no value."""
         return self.null_rule != "never"
 
+    @property
+    def conditions(self) -> tuple[str, ...]:
+        """The conditions of the study in which it says something; empty for all."""
+        return tuple(dict.fromkeys(name for fixed in self.fixed_where for name in fixed.only_in))
+
 
 def metrics_using(metrics: Iterable[Metric], part: str) -> tuple[str, ...]:
     """Return the ids of the metrics that are computed from a part of a log."""
     return tuple(metric.id for metric in metrics if part in metric.uses)
-
-
-share = partial(Metric, table="dialogues", minimum=0.0, maximum=1.0)
-"""A metric of dialogues from 0 to 1."""
-
-
-def null_rules_in_words(rules: tuple[NullRule, ...]) -> str:
-    """Write null rules as one sentence: ``missing_input if A, or if B; not_applicable if C``."""
-    sentences = []
-    for reason, of_reason in groupby(rules, key=lambda rule: rule.reason):
-        conditions = ", or if ".join(rule.text for rule in of_reason)
-        sentences.append(f"{reason or 'null without a reason'} if {conditions}")
-    return "; ".join(sentences) or "never"
 
 
 PARTIAL_REJECTS = "partial_rejects"

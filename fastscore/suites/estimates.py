@@ -1,7 +1,7 @@
 """Estimates of means: one function gives a metric's mean, unit, interval, exclusions and nulls.
 
 Rows whose value a definition fixes (`Metric.fixed_where`) are left out, and rows of different
-scales (`Metric.scale_by`) are kept apart. The unit is that of the design.
+scales (`Scale.by`) are kept apart. The unit is that of the design.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,7 +27,7 @@ class Part:
     """The rows of a metric that are on one scale, by dialogue.
 
     ``where`` says which rows, as a reader names them: ``condition C4, C5``; nothing for all.
-    ``scale`` is their value of `Metric.scale_by`. ``units`` has of each dialogue with a value
+    ``scale`` is their value of `Scale.by`. ``units`` has of each dialogue with a value
     ``id``, ``pair``, ``unit``, ``repeat``, the labels, and ``exact`` (of ``bits``), ``sum``, ``n``,
     ``at_minimum`` and ``at_maximum`` of `Sums`. Of all rows of the metric, ``nulls`` counts those
     without a value by reason, ``left_out`` the values that its definition fixes.
@@ -58,8 +58,8 @@ class Part:
         found = clustered_mean(
             (units["exact"].cast(pl.Float64) * 2.0**-self.bits).to_numpy(),
             units["n"].cast(pl.Float64).to_numpy(),
-            minimum=self.metric.minimum,
-            maximum=self.metric.maximum,
+            minimum=self.metric.scale.minimum,
+            maximum=self.metric.scale.maximum,
         )
         total, n = (int(self.units[name].sum()) for name in ("exact", "n"))
         return replace(found, value=mean_of(total, n, self.bits) if n else None)
@@ -101,7 +101,7 @@ def joint_estimate(parts: Sequence[Part]) -> Estimate:
 
 def _parts(metric: Metric, sums: Sums) -> list[Part]:
     """Keep apart what is on different scales, and name what was left out by its labels."""
-    scale_by = f"scale:{metric.scale_by}"
+    scale_by = f"scale:{metric.scale.by}"
     prefix = f"{metric.id}:"
     labels = [name for name in sums.frame.columns if name.startswith("label:")]
     rows = sums.frame.select(
@@ -110,12 +110,12 @@ def _parts(metric: Metric, sums: Sums) -> list[Part]:
         UNIT,
         "repeat",
         pl.col(labels).name.map(lambda name: name.removeprefix("label:")),
-        *([scale_by] if metric.scale_by else []),
+        *([scale_by] if metric.scale.by else []),
         pl.col(f"^{prefix}.*$").name.map(lambda name: name.removeprefix(prefix)),
     )
     labels = [label.removeprefix("label:") for label in labels]
     has_value = rows.filter(pl.col("n") > 0)
-    scales = has_value[scale_by].unique().sort().to_list() if metric.scale_by else [None]
+    scales = has_value[scale_by].unique().sort().to_list() if metric.scale.by else [None]
     nulls = sums.nulls.filter(metric=metric.id).group_by("reason").agg(pl.col("n").sum())
     parts = []
     for scale in scales:
@@ -153,6 +153,6 @@ def _where(
         if None not in values and values.isdisjoint(left):
             return f"{label} {listed(sorted(values), VALUES_NAMED)}"
     if scale is not None:
-        return f"{metric.scale_by} {str(scale).lower()}"
-    rules = [f"{column} is not {str(value).lower()}" for column, value in metric.fixed_where]
+        return f"{metric.scale.by} {str(scale).lower()}"
+    rules = [f"{one.column} is not {str(one.value).lower()}" for one in metric.fixed_where]
     return " and ".join(rules)

@@ -21,8 +21,10 @@ from fastscore.suites.base import Events, Suite, Summarised
 from fastscore.suites.declarations import (
     NULL_REASONS,
     NULL_REASONS_DTYPE,
+    Formula,
     Metric,
     OutputColumn,
+    Scale,
     Table,
 )
 from fastscore.suites.showing import EvidenceRows
@@ -37,11 +39,8 @@ REASON = "reason"
 DIALOGUES = "dialogues"
 DEFAULT_REASON = "not_applicable"
 NULL_RULE = "not_applicable where the function returns null"
-_PLAIN = (
-    *("id", "name", "table", "formula", "minimum", "maximum", "better", "null_rule", "source"),
-    *("unit", "headline"),
-)
-"""The fields of an own metric's declaration. All others have their defaults."""
+_PLAIN, _PLAIN_SCALE = ("id", "name", "table", "source"), ("better", "minimum", "maximum", "unit")
+"""The fields of an own metric and its scale that a manifest has, beside its words and its role."""
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 
 Better = Literal["higher", "lower", "neither"]
@@ -88,13 +87,29 @@ class OwnMetric:
 
     def to_json(self) -> dict[str, Any]:
         """Return the declaration as plain values, for the manifest."""
-        declared = {name: getattr(self.metric, name) for name in _PLAIN}
-        return {"metric": declared, "inputs": list(self.inputs), "code": self.code}
+        metric = self.metric
+        declared = {name: getattr(metric, name) for name in _PLAIN}
+        scale = {name: getattr(metric.scale, name) for name in _PLAIN_SCALE}
+        texts = {"formula": metric.formula.text, "null_rule": metric.null_rule}
+        flags = {"headline": metric.role == "headline"}
+        return {
+            "metric": declared | scale | texts | flags,
+            "inputs": list(self.inputs),
+            "code": self.code,
+        }
 
     @classmethod
     def from_json(cls, suite: str, content: Mapping[str, Any]) -> "OwnMetric":
         """Return the declaration that a manifest contains."""
-        return cls(suite, Metric(**content["metric"]), tuple(content["inputs"]), content["code"])
+        declared = content["metric"]
+        metric = Metric(
+            **{name: declared[name] for name in _PLAIN},
+            formula=Formula(text=declared["formula"]),
+            scale=Scale(**{name: declared[name] for name in _PLAIN_SCALE}),
+            null_when=(declared["null_rule"],),
+            role="headline" if declared["headline"] else "",
+        )
+        return cls(suite, metric, tuple(content["inputs"]), content["code"])
 
 
 def _restored(content: Mapping[str, Any], suite: str, function: bytes) -> OwnMetric:
@@ -164,7 +179,7 @@ def metric(
             function, id, range=range, better=better, name=name, unit=unit, null_rule=null_rule
         )
         inputs = tuple(inspect.signature(function).parameters)
-        declared = replace(declared, headline=headline)
+        declared = replace(declared, role="headline" if headline else "")
         return OwnMetric(suite, declared, inputs, source_hash(function), function)
 
     return declare
@@ -198,13 +213,15 @@ def declared_metric(
         id=id,
         name=name or id.replace("_", " ").capitalize(),
         table=DIALOGUES,
-        formula=" ".join(text.split()),
-        minimum=None if low is None else float(low),
-        maximum=None if high is None else float(high),
-        better=better,
-        null_rule=null_rule,
+        formula=Formula(text=" ".join(text.split())),
+        scale=Scale(
+            better,
+            minimum=None if low is None else float(low),
+            maximum=None if high is None else float(high),
+            unit=unit,
+        ),
+        null_when=(null_rule,),
         source=f"{Path(function.__code__.co_filename).name}:{function.__name__}",
-        unit=unit,
     )
 
 
@@ -474,8 +491,8 @@ def _checked_values(metric: Metric, values: pl.Series, dialogues: pl.DataFrame) 
     if not (values.dtype.is_numeric() or values.dtype in (pl.Boolean, pl.Null)):
         raise UsageError(f"{metric.id!r} returned values of type {values.dtype}, expected numbers.")
     column = values.cast(pl.Float64).alias(metric.id)
-    low = -float("inf") if metric.minimum is None else metric.minimum
-    high = float("inf") if metric.maximum is None else metric.maximum
+    low = -float("inf") if metric.scale.minimum is None else metric.scale.minimum
+    high = float("inf") if metric.scale.maximum is None else metric.scale.maximum
     bad = (~column.is_finite() | (column < low) | (column > high)).fill_null(False)
     if bad.any():
         row = int(bad.arg_true()[0])

@@ -153,5 +153,20 @@ def _frame(rows: Iterator[tuple[Any, ...]] | Sequence[tuple[Any, ...]]) -> pl.Da
     return pl.DataFrame(written, schema=SCHEMA, orient="row")
 
 
-DIFFERS_BY = "--profile, --catalogue, --extract, --match, --window"
-"""The options by which a metric may differ that declares none."""
+DIFFERS_BY = {
+    "": "--profile, --catalogue, --extract, --match, --window",
+    "PAS": "--profile published, --states, --states-from, --personas",
+    "BVS": "--profile published, --states, --states-from",
+    "ORA": "--profile published, --states-from",
+    "DEI": "--profile published, --level",
+    "CRRS": "--profile published",
+    "judge_score_1_5": "--lexicon",
+    "lexical_similarity": "no option: the texts differ",
+    "semantic_cosine_raw": "--embedder, --precision, --dim",
+    "semantic_similarity": "--semantic, --embedder, --dim, --baseline-pairs, --baseline-seed",
+    "U_step": "--lex-weight, --pppl-weight",
+    "U_best": "--lex-weight, --pppl-weight",
+    "average_U_best_early": "--lex-weight, --pppl-weight",
+    "semantic_baseline_b": "--embedder, --dim, --baseline-pairs, --baseline-seed",
+}
+"""By metric the options by which it may differ, in words; those of "" for all others."""

@@ -60,7 +60,7 @@ are the columns of the unit, ``n_units`` counts the units that have an open valu
 and ``ci_high`` are the 95 % confidence interval of the mean with these units
 (`fastscore.statistics.clustered`), ``degrees_of_freedom`` those of its t distribution. Where there
 is no interval, ``interval_reason`` is ``too_few_units``, ``zero_variance``, or ``several_scales``:
-rows on several scales (`Metric.scale_by`) have no mean either. ``mean_all_rows`` is of all values,
+rows on several scales (`Scale.by`) have no mean either. ``mean_all_rows`` is of all values,
 the fixed ones too, whatever their scale. ``micro`` is the ratio of the two sums."""
 
 ALL = "all"
@@ -421,7 +421,7 @@ def _summarise_group(
         )
     )
     bits = grids[column]
-    ends: dict[str, Any] = {"minimum": metric.minimum, "maximum": metric.maximum}
+    ends: dict[str, Any] = {"minimum": metric.scale.minimum, "maximum": metric.scale.maximum}
     mean = [mean_of(one, of, bits) if of else None for one, of in zip(total, n, strict=True)]
     deviation = [
         _deviation(one, square, of, bits) if of > 1 else None
@@ -430,7 +430,7 @@ def _summarise_group(
     of_units = sums.units[f"{column}:sum"].cast(pl.Float64) * 2.0**-bits
     counts = sums.units[f"{column}:n"]
     found = clustered_means(of_units.to_numpy(), counts.to_numpy(), sums.bounds, **ends)
-    if metric.scale_by:
+    if metric.scale.by:
         least, largest = (totals[f"{metric.id}:scale:{of}"] for of in ("least", "largest"))
         several = (least != largest).fill_null(False)
         for place in several.arg_true():
@@ -467,11 +467,11 @@ def _micro(
     metric: Metric, totals: pl.DataFrame, grids: Mapping[str, int]
 ) -> dict[str, Sequence[float | None]]:
     """Return by value of a label the ratio of a metric's two sums, and both, if it has any."""
-    if metric.numerator is None or metric.denominator is None:
+    if metric.micro is None:
         return {}
     numerators, denominators = (
         [mean_of(total, 1, grids[column]) for total in totals[f"{column}:sum"].to_list()]
-        for column in (metric.numerator, metric.denominator)
+        for column in metric.micro
     )
     ratios = [
         numerator / denominator if denominator else None

@@ -45,9 +45,8 @@ def summed_columns(metrics: Iterable[Metric]) -> dict[str, pl.Expr]:
     """Return the columns that are summed for metrics, by name."""
     columns: dict[str, pl.Expr] = {}
     for metric in metrics:
-        for name in (metric.id, metric.numerator, metric.denominator):
-            if name is not None:
-                columns[name] = pl.col(name).cast(pl.Float64)
+        for name in (metric.id, *(metric.micro or ())):
+            columns[name] = pl.col(name).cast(pl.Float64)
         if metric.fixed_where:
             columns[open_column(metric)] = defined_value(metric).cast(pl.Float64)
     return columns
@@ -61,9 +60,9 @@ def open_column(metric: Metric) -> str:
 def scale_columns(metrics: Iterable[Metric]) -> dict[str, pl.Expr]:
     """Return the scale of each open value, of metrics that have several."""
     return {
-        f"{metric.id}:scale": pl.when(defined_value(metric).is_not_null()).then(metric.scale_by)
+        f"{metric.id}:scale": pl.when(defined_value(metric).is_not_null()).then(metric.scale.by)
         for metric in metrics
-        if metric.scale_by
+        if metric.scale.by
     }
 
 
@@ -110,9 +109,9 @@ def grids_of(size: Size, metrics: Sequence[Metric]) -> dict[str, int]:
 
 def _largest_of_ranges(metrics: Sequence[Metric]) -> dict[str, float]:
     return {
-        metric.id: max(abs(metric.minimum), abs(metric.maximum))
+        metric.id: max(abs(metric.scale.minimum), abs(metric.scale.maximum))
         for metric in metrics
-        if metric.minimum is not None and metric.maximum is not None
+        if metric.scale.minimum is not None and metric.scale.maximum is not None
     }
 
 
@@ -205,7 +204,7 @@ class Sums:
     """The metrics of one table, by dialogue.
 
     ``frame`` has a row for each dialogue: ``id``, ``pair``, ``unit``, ``repeat``, ``label:NAME``,
-    ``rows``, and ``scale:NAME`` for each column of `Metric.scale_by` (a row for each scale then).
+    ``rows``, and ``scale:NAME`` for each column of `Scale.by` (a row for each scale then).
     For each metric, of the rows in which its definition leaves the value open: ``ID:exact`` (the
     sum in multiples of 2^-bits), ``ID:sum`` (rounded once), ``ID:n``, ``ID:at_minimum`` and
     ``ID:at_maximum`` (values at the ends of its range). Of the others: ``ID:fixed`` (rows) and
@@ -277,14 +276,13 @@ def sum_by_dialogue(
     known = [
         replace(
             metric,
-            fixed_where=tuple(one for one in metric.fixed_where if one[0] in columns),
-            numerator=None,
-            denominator=None,
+            fixed_where=tuple(one for one in metric.fixed_where if one.column in columns),
+            micro=None,
         )
         for metric in metrics
     ]
     grids = choose_grids(rows, known)
-    scales = dict.fromkeys(metric.scale_by for metric in metrics if metric.scale_by)
+    scales = dict.fromkeys(metric.scale.by for metric in metrics if metric.scale.by)
     flags = {
         f"{metric.id}:{name}": flag for metric in known for name, flag in _flags(metric).items()
     }
@@ -321,7 +319,7 @@ def sum_by_dialogue(
 
 def _flags(metric: Metric) -> dict[str, pl.Expr]:
     """Tell of each row whether its value is fixed, or at an end of the range."""
-    ends = {"at_minimum": metric.minimum, "at_maximum": metric.maximum}
+    ends = {"at_minimum": metric.scale.minimum, "at_maximum": metric.scale.maximum}
     value = defined_value(metric)
     at_ends = {name: pl.lit(False) if end is None else value.eq(end) for name, end in ends.items()}
     return {**at_ends, "fixed": is_fixed(metric)}
@@ -429,5 +427,5 @@ def is_fixed(metric: Metric) -> pl.Expr:
     """Tell in which rows a definition gives a metric's value, whatever the dialogue."""
     return pl.any_horizontal(
         pl.lit(False),
-        *(pl.col(column).eq(value).fill_null(False) for column, value in metric.fixed_where),
+        *(pl.col(one.column).eq(one.value).fill_null(False) for one in metric.fixed_where),
     )

@@ -26,17 +26,17 @@ def test_a_section_has_every_fact_of_a_metric() -> None:
     (metric,) = (one for one in suite.metrics if one.id == "M15")
     section = metric_sections(replace(suite, metrics=(metric,)))
     assert section.startswith("### M15: Serendipity score\n\n```math\n\\mathrm{M15} = ")
-    facts = (metric.reading, metric.example, metric.note, metric.source, metric.latex)
+    facts = (metric.reading, metric.example, metric.note, metric.source, metric.formula.latex)
     assert all(fact and fact in section for fact in facts)
     assert "- $\\theta$: threshold" in section
-    for rule in metric.null_when:
+    for rule in metric.null_rules:
         assert f"- `{rule.reason}`: {rule.text}\n" in section
 
 
 @pytest.mark.parametrize("name", SUITES)
 def test_every_metric_has_a_formula_an_example_and_a_reading(name: str) -> None:
     for metric in load_suite(name).metrics:
-        assert all((metric.latex, metric.example, metric.reading)), metric.id
+        assert all((metric.formula.latex, metric.example, metric.reading)), metric.id
         texts = [prose.Text(1, text) for text in (metric.reading, metric.example, metric.note)]
         assert not prose.banned_in(texts), metric.id
         assert not re.search(r"\bsee \[", metric.note), "terminals show no links"

@@ -72,7 +72,9 @@ def curve_of(value: float | None, error: float | None, n: int = 9) -> Curve:
 
 def outcomes_of(curves: Mapping[str, Curve], allowed: float) -> list[str]:
     """Check drops, as they are found between two runs."""
-    metric = next(each for each in load_suite("group_travel").metrics if each.better == "lower")
+    metric = next(
+        each for each in load_suite("group_travel").metrics if each.scale.better == "lower"
+    )
     names = ("a", "b", "n_a", "n_units", "mean_a", "mean_b", "null_b")
     found = [(dict.fromkeys(names) | {"metric": id}, curve) for id, curve in curves.items()]
     how = Inference(design=Design(), limits=dict.fromkeys(curves, allowed))

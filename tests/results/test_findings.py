@@ -89,7 +89,7 @@ def test_means_of_all_rows_are_the_summary_s(suite_runs: Mapping[str, Run]) -> N
 
 def test_quality_is_named_only_where_the_source_names_it(suite_runs: Mapping[str, Run]) -> None:
     for name, run in suite_runs.items():
-        readings = {band.reading for one in load_suite(name).metrics for band in one.bands}
+        readings = {band.reading for one in load_suite(name).metrics for band in one.scale.bands}
         for finding in find(run):
             for word in ("good", "poor", "excellent"):
                 assert word not in finding.text.split() or word in readings, finding.text

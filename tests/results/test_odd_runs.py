@@ -71,7 +71,7 @@ def commands(run: Path, folder: Path) -> Iterator[list[object]]:
         yield ["analyse", run, "-o", folder / "analysis"]
     for metric in suite.metrics[:: EVERY if dialogues else len(suite.metrics)]:
         yield ["explain", run, "--random", metric.id]
-        if metric.better != "neither":
+        if metric.scale.better != "neither":
             limits = ["--min", f"{metric.id}=0", "--max-drop", f"{metric.id}=0.1"]
             yield ["check", run, *limits, "--against", run, "--max-missing", 0, *paired]
 

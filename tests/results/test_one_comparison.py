@@ -52,10 +52,12 @@ def test_two_runs_have_one_difference_in_compare_report_and_check(
     for row in found.iter_rows(named=True):
         other = row_of(of_page.differences, metric=row["metric"])
         assert {name: row[name] for name in SHOWN} == {name: other[name] for name in SHOWN}
-    directed = {metric.id: 0.01 for metric in base.suite.metrics if metric.better != "neither"}
+    directed = {
+        metric.id: 0.01 for metric in base.suite.metrics if metric.scale.better != "neither"
+    }
     limits = {id: limit for id, limit in directed.items() if id in set(found["metric"])}
     checked = fastscore.check(new, against=base, max_drop=limits, **design)
-    sign = {m.id: 1.0 if m.better == "lower" else -1.0 for m in base.suite.metrics}
+    sign = {m.id: 1.0 if m.scale.better == "lower" else -1.0 for m in base.suite.metrics}
     for id, one in zip(limits, [c for c in checked if " drop at most" in c.name], strict=True):
         row = row_of(found, metric=id)
         numbers = one.numbers

@@ -8,7 +8,7 @@ from fastscore.results.metric_text import band_bounds, bands_text, metrics_text,
 from fastscore.suites.declarations import Band
 from fastscore.suites.registry import load_suite, suite_names
 
-GUESTS = {metric.id: metric.bands for metric in load_suite("guest_simulation").metrics}
+GUESTS = {metric.id: metric.scale.bands for metric in load_suite("guest_simulation").metrics}
 DOCS = Path(__file__).parents[2] / "docs" / "suites"
 
 
@@ -86,9 +86,9 @@ def test_cards_and_docs_have_every_band() -> None:
         suite = load_suite(name)
         card, docs = metrics_text(suite), (DOCS / f"{name}.md").read_text(encoding="utf-8")
         for metric in suite.metrics:
-            if not metric.bands:
+            if not metric.scale.bands:
                 continue
             with_bands += 1
-            assert f"  bands    {bands_text(metric.bands)}\n" in card
-            assert f"**Bands.** {bands_text(metric.bands)}.\n" in docs
+            assert f"  bands    {bands_text(metric.scale.bands)}\n" in card
+            assert f"**Bands.** {bands_text(metric.scale.bands)}.\n" in docs
     assert with_bands == 5

@@ -189,7 +189,7 @@ def test_cards_of_metrics_that_are_not_headlines_are_folded(
     text = write_report([run], tmp_path / "page.html").read_text(encoding="utf-8")
     metrics = text[text.index('<section id="metrics"') : text.index('<section id="section-1"')]
     shown = re.findall('id="metric-(\\w+)"', metrics[: metrics.index("<details><summary>Other")])
-    assert shown == [metric.id for metric in run.suite.metrics if metric.headline]
+    assert shown == [metric.id for metric in run.suite.metrics if metric.role == "headline"]
     folded = re.findall('id="metric-(\\w+)"', metrics[metrics.index("<details><summary>Other") :])
     assert set(folded) == set(overall_rows(run.summary)) - set(shown)
 
@@ -220,7 +220,7 @@ def test_six_runs_are_one_chart_and_one_matrix(
     assert len(page.of("th")) > 0
     matrix = text[text.index('id="table-runs"') : text.index("</table>", text.index("table-runs"))]
     assert matrix.count("<tr>") == 1 + len(runs)
-    headlines = [metric for metric in run.suite.metrics if metric.headline]
+    headlines = [metric for metric in run.suite.metrics if metric.role == "headline"]
     assert matrix.count("<th ") == 1 + len(headlines) + len(runs)
     chart = text[text.index('aria-label="Chart of the runs"') : text.index('id="table-runs"')]
     assert chart.count("<svg") == 1

@@ -72,7 +72,7 @@ def test_metrics_with_baselines_are_computed_by_their_suites() -> None:
         suite = load_suite(name)
         agents = {agent for metric in suite.metrics for agent in metric.baselines}
         assert bool(agents) == (suite.trivial_agents is not None), name
-        assert all(metric.headline for metric in suite.metrics if metric.baselines)
+        assert all(metric.role == "headline" for metric in suite.metrics if metric.baselines)
 
 
 @pytest.mark.parametrize("agent", ["always refusing", "echoing the user"])

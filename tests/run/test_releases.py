@@ -67,7 +67,7 @@ def test_every_command_reads_a_run_of_an_older_release(
     command("score", suite, older / "logs", "-o", run, *options)
     assert open_run(older / "older").signature != open_run(run).signature
     declared = load_suite(suite).metrics
-    metric = next(each.id for each in declared if each.better != "neither")
+    metric = next(each.id for each in declared if each.scale.better != "neither")
     paired = ("--pair-by", "dialogue")
     for first, second in ((older / "older", run), (run, older / "older")):
         command("compare", first, second, "--metric", metric, *paired)

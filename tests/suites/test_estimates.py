@@ -10,7 +10,16 @@ import pytest
 
 from fastscore.errors import UsageError
 from fastscore.suites.base import Suite
-from fastscore.suites.declarations import NULL_REASONS_DTYPE, Design, Metric, Source, Table
+from fastscore.suites.declarations import (
+    NULL_REASONS_DTYPE,
+    Design,
+    Fixed,
+    Formula,
+    Metric,
+    Scale,
+    Source,
+    Table,
+)
 from fastscore.suites.estimates import Part, estimate
 from fastscore.suites.output_columns import NULL_REASONS_COLUMN, REAL, TEXT, column
 from fastscore.suites.sums import Sums, sum_by_dialogue
@@ -18,12 +27,9 @@ from fastscore.suites.sums import Sums, sum_by_dialogue
 SCORE = Metric(
     id="score",
     name="Score",
-    table="dialogues",
-    formula="x",
-    minimum=None,
-    maximum=None,
-    better="higher",
-    null_rule="missing_input",
+    formula=Formula(text="x"),
+    scale=Scale("higher", minimum=None, maximum=None),
+    null_when=("missing_input",),
     source="here",
 )
 COLUMNS = (
@@ -124,7 +130,7 @@ def test_a_pair_of_two_columns_is_null_only_if_both_are() -> None:
 
 
 def test_rows_whose_value_is_fixed_are_left_out_and_named_by_a_label() -> None:
-    metric = replace(SCORE, fixed_where=(("model", "y"),))
+    metric = replace(SCORE, fixed_where=(Fixed("model", "y"),))
     part = one_of(summed([*TWICE, ("9", "a", "x", None)], metric))
     assert (part.estimate.value, part.n, part.left_out) == (3.5, 4, 4)
     assert part.where == "model x"
@@ -132,7 +138,7 @@ def test_rows_whose_value_is_fixed_are_left_out_and_named_by_a_label() -> None:
 
 
 def test_scales_are_kept_apart() -> None:
-    parts = estimate(summed(TWICE, replace(SCORE, scale_by="model")))
+    parts = estimate(summed(TWICE, replace(SCORE, scale=replace(SCORE.scale, by="model"))))
     assert [(one.scale, one.where, one.estimate.value) for one in parts] == [
         ("x", "model x", 3.5),
         ("y", "model y", 4.5),
@@ -141,7 +147,7 @@ def test_scales_are_kept_apart() -> None:
 
 def test_a_mean_is_that_of_exact_sums() -> None:
     # in doubles 0.1 + 0.2 + 0.3 is not 0.6, whose third is 0.2
-    metric = replace(SCORE, minimum=0.0, maximum=1.0)
+    metric = replace(SCORE, scale=Scale("higher"))
     rows: list[Row] = [(str(n), str(n), "x", n / 10) for n in (1, 2, 3)]
     assert one_of(summed(rows, metric)).estimate.value == 0.2
 

@@ -3,7 +3,7 @@
 import pytest
 
 from fastscore.suites.base import families, headline_metrics
-from fastscore.suites.declarations import Metric
+from fastscore.suites.declarations import Formula, Metric, Scale
 from fastscore.suites.registry import load_suite
 
 HEADLINE = {
@@ -24,12 +24,8 @@ def metric(id: str, **how: object) -> Metric:
     return Metric(
         id=id,
         name=id,
-        table="dialogues",
-        formula="",
-        minimum=0.0,
-        maximum=1.0,
-        better="higher",
-        null_rule="never",
+        formula=Formula(text=""),
+        scale=Scale("higher"),
         source="",
         **how,  # type: ignore[arg-type]
     )
@@ -39,7 +35,7 @@ def metric(id: str, **how: object) -> Metric:
 def test_headline_metrics_are_those_of_the_source(name: str) -> None:
     found = headline_metrics(load_suite(name).metrics)
     assert [one.id for one in found] == HEADLINE[name].split()
-    assert not any(one.is_secondary or one.same_test_as for one in found)
+    assert not any(one.role == "part" or one.same_test_as for one in found)
 
 
 @pytest.mark.parametrize("name", HEADLINE)
@@ -49,7 +45,7 @@ def test_declarations_name_metrics_and_columns_that_are_there(name: str) -> None
     columns = {table.name: table.schema for table in suite.tables}
     for one in suite.metrics:
         assert one.same_test_as in ids or not one.same_test_as
-        named = [column for column, _ in one.fixed_where] + [one.scale_by] * bool(one.scale_by)
+        named = [fixed.column for fixed in one.fixed_where] + [one.scale.by] * bool(one.scale.by)
         assert set(named) <= set(columns[one.table]), one.id
 
 
@@ -65,7 +61,7 @@ def test_every_metric_is_in_one_test_of_one_family(name: str) -> None:
 def test_copies_are_counted_once() -> None:
     metrics = [
         metric("percent", same_test_as="share"),
-        metric("share", headline=True),
+        metric("share", role="headline"),
         metric("one_minus", same_test_as="share"),
         metric("length"),
     ]
@@ -82,7 +78,7 @@ def test_copies_without_their_original_are_one_test() -> None:
 
 
 def test_a_suite_without_headline_metrics_shows_all_but_parts() -> None:
-    metrics = [metric("score"), metric("count", is_secondary=True)]
+    metrics = [metric("score"), metric("count", role="part")]
     assert headline_metrics(metrics) == (metrics[0],)
     assert families(metrics) == {"score": ("headline", "score"), "count": ("others", "count")}
     assert families([]) == {}

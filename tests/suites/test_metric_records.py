@@ -9,7 +9,7 @@ import pytest
 
 from fastscore.results.metric_text import metrics_text
 from fastscore.suites.columns import find_nulls
-from fastscore.suites.declarations import Metric, NullReason, NullRule
+from fastscore.suites.declarations import Formula, Metric, NullReason, NullRule, Scale
 from fastscore.suites.formulas import plain_formula, plain_words
 from fastscore.suites.registry import load_suite, suite_names
 
@@ -54,10 +54,8 @@ def metric(id: str, *rules: NullRule) -> Metric:
         id=id,
         name=id,
         table="rows",
-        latex="x",
-        minimum=None,
-        maximum=None,
-        better="higher",
+        formula=Formula("x"),
+        scale=Scale("higher", minimum=None, maximum=None),
         null_when=rules,
         source="",
     )
@@ -129,13 +127,13 @@ def test_no_row_has_no_nulls() -> None:
 def test_symbols_are_those_of_the_formula(suite: str) -> None:
     """Each symbol is in the formula, or in the meaning of a symbol that is."""
     for declared in load_suite(suite).metrics:
-        used = declared.latex + " ".join(meaning for _, meaning in declared.symbols)
-        for symbol, meaning in declared.symbols:
+        used = declared.formula.latex + " ".join(meaning for _, meaning in declared.formula.symbols)
+        for symbol, meaning in declared.formula.symbols:
             name = symbol.split("(")[0].strip()
             assert name in used or plain_formula(name) in used, (declared.id, symbol)
             assert meaning
-        if declared.latex:
-            assert declared.formula == plain_formula(declared.latex)
+        if declared.formula.latex:
+            assert declared.formula.text == plain_formula(declared.formula.latex)
             assert declared.reading.endswith("."), declared.id
             assert declared.example.endswith("."), declared.id
 

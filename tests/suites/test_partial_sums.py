@@ -16,7 +16,7 @@ from fastscore import open_run
 from fastscore.examples import example_names, example_options, write_example
 from fastscore.options import build_options
 from fastscore.suites.base import Suite
-from fastscore.suites.declarations import Design
+from fastscore.suites.declarations import Design, Fixed, Scale
 from fastscore.suites.registry import load_suite
 from fastscore.suites.summary import (
     Added,
@@ -88,9 +88,11 @@ def rated(labels: Sequence[str] = LABELS, **declared: Any) -> Suite:
     It has sums of two columns, values that are fixed, and several scales.
     """
     metrics = [
-        replace(BOUNDED, minimum=-1.0, numerator="top", denominator="n"),
-        replace(BOUNDED, id="top", minimum=None, maximum=None),
-        replace(BOUNDED, id="open", minimum=-1.0, fixed_where=(("n", 1),), scale_by="n"),
+        replace(BOUNDED, scale=Scale("higher", -1.0), micro=("top", "n")),
+        replace(BOUNDED, id="top", scale=Scale("higher", None, None)),
+        replace(
+            BOUNDED, id="open", scale=Scale("higher", -1.0, by="n"), fixed_where=(Fixed("n", 1),)
+        ),
     ]
     return suite_of(metrics, labels, **declared)
 

@@ -12,7 +12,7 @@ import pytest
 from fastscore.errors import UsageError
 from fastscore.suites import registry
 from fastscore.suites.base import LazyFunction, Suite
-from fastscore.suites.declarations import Metric, OutputColumn, Source, Table
+from fastscore.suites.declarations import Formula, Metric, OutputColumn, Scale, Source, Table
 from tests.results.conftest import SUITES
 
 TURNS = Table(
@@ -30,11 +30,8 @@ METRIC = Metric(
     id="words",
     name="Words",
     table="turns",
-    formula="words",
-    minimum=0.0,
-    maximum=None,
-    better="neither",
-    null_rule="never",
+    formula=Formula(text="words"),
+    scale=Scale("neither", maximum=None),
     source="this test",
 )
 

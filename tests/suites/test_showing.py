@@ -8,7 +8,7 @@ import pytest
 
 from fastscore.results.explaining import derive
 from fastscore.suites.base import Dialogue
-from fastscore.suites.declarations import Metric
+from fastscore.suites.declarations import Formula, Metric, Ratio, Scale
 from fastscore.suites.showing import EvidenceRows, Explanation, occurrences
 
 TURNS = pl.DataFrame(
@@ -27,10 +27,8 @@ def derived(*evidence: EvidenceRows, row: dict[str, Any] = ROW, **declared: Any)
     metric = Metric(
         id="words",
         name="Words",
-        table="dialogues",
-        minimum=0.0,
-        maximum=1.0,
-        better="higher",
+        formula=Formula(),
+        scale=Scale("higher"),
         source="this test",
         evidence=evidence,
         **declared,
@@ -40,10 +38,10 @@ def derived(*evidence: EvidenceRows, row: dict[str, Any] = ROW, **declared: Any)
 
 
 def test_a_ratio_of_columns_that_evidence_adds_is_written_with_its_values() -> None:
-    found = derived(ratio=("n_hits", "n_words"))
+    found = derived(derivation=Ratio("n_hits", "n_words"))
     assert (found.working, found.result) == ("3 / 4", 0.75)
     assert (found.numerator, found.denominator) == (3, 4)
-    of_nothing = derived(row={**ROW, "n_words": 0}, ratio=("n_hits", "n_words"))
+    of_nothing = derived(row={**ROW, "n_words": 0}, derivation=Ratio("n_hits", "n_words"))
     assert (of_nothing.working, of_nothing.denominator) == ("0.75", None)
 
 

@@ -5,19 +5,16 @@ from dataclasses import replace
 import polars as pl
 import pytest
 
-from fastscore.suites.declarations import NULL_REASONS_DTYPE, Metric
+from fastscore.suites.declarations import NULL_REASONS_DTYPE, Formula, Metric, Scale
 from fastscore.suites.sums import choose_grids, fixed_point
 from tests.suites.summaries import summarise_metrics
 
 SCORE = Metric(
     id="score",
     name="Score",
-    table="dialogues",
-    formula="x",
-    minimum=None,
-    maximum=None,
-    better="higher",
-    null_rule="missing_input",
+    formula=Formula(text="x"),
+    scale=Scale("higher", minimum=None, maximum=None),
+    null_when=("missing_input",),
     source="here",
 )
 LABELS = ("miner",)
@@ -62,7 +59,7 @@ def reasons_of(tables, **known):
     ],
 )
 def test_a_grid_leaves_room_for_the_sum_of_squares(rows, minimum, maximum, bits):
-    metric = replace(SCORE, minimum=minimum, maximum=maximum)
+    metric = replace(SCORE, scale=Scale("higher", minimum, maximum))
     assert choose_grids(pl.DataFrame({"score": [0.5] * rows}), [metric]) == {"score": bits}
 
 
@@ -81,7 +78,9 @@ def test_a_grid_without_a_range_is_that_of_the_largest_magnitude(values, bits):
 @pytest.mark.parametrize("bounds", [{"minimum": 0.0}, {"maximum": 99.0}])
 def test_a_grid_of_half_a_range_is_that_of_the_largest_magnitude(bounds):
     rows = pl.DataFrame({"score": [0.5, -6.0]})
-    assert choose_grids(rows, [replace(SCORE, **bounds)]) == {"score": 59}
+    assert choose_grids(rows, [replace(SCORE, scale=replace(SCORE.scale, **bounds))]) == {
+        "score": 59
+    }
 
 
 def test_a_number_on_a_grid_is_a_multiple_of_a_power_of_two():
@@ -136,16 +135,6 @@ def test_rows_are_in_the_order_of_values_and_then_of_metrics_as_declared():
         ("miner", "a", "cost", 2.0),
         ("miner", "b", "score", 0.5),
         ("miner", "b", "cost", 1.0),
-    ]
-
-
-@pytest.mark.parametrize("named", ["numerator", "denominator"])
-def test_one_sum_makes_no_ratio(named):
-    rows = table([0.5, 1.0], ["", ""])["dialogues"].with_columns(part=1.0)
-    metric = replace(SCORE, **{named: "part"})
-    summary = summarise_metrics({"dialogues": rows}, [metric], ())
-    assert summary.select("mean", "micro_numerator", "micro_denominator", "micro").rows() == [
-        (0.75, None, None, None)
     ]
 
 

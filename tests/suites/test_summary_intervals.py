@@ -14,7 +14,7 @@ from hypothesis import given, settings
 
 from fastscore.suites import columns
 from fastscore.suites import summary as summaries
-from fastscore.suites.declarations import NULL_REASONS_DTYPE, Metric
+from fastscore.suites.declarations import NULL_REASONS_DTYPE, Metric, Scale
 from fastscore.suites.sums import choose_grids
 from tests.conftest import often
 from tests.suites.summaries import summarise_metrics
@@ -22,7 +22,7 @@ from tests.suites.test_summary import SCORE as OF_DIALOGUES
 
 Row = tuple[Any, ...]
 SCORE = replace(OF_DIALOGUES, table="rows")
-BOUNDED = replace(SCORE, minimum=0.0, maximum=1.0)
+BOUNDED = replace(SCORE, scale=Scale("higher"))
 KEY = ("file", "dialogue")
 PLACE = pl.col("file").replace_strict({"a": 300, "b": 600}, default=0, return_dtype=pl.Int64)
 NAME = pl.col("dialogue") + PLACE
@@ -127,7 +127,7 @@ def test_a_summary_by_label_is_that_of_plain_python(
 def test_a_summary_depends_neither_on_batches_nor_on_columns_at_once(
     dialogues: list[Row], rows: list[Row], size: int
 ) -> None:
-    metrics = [replace(BOUNDED, numerator="score", denominator="n"), replace(SCORE, id="other")]
+    metrics = [replace(BOUNDED, micro=("score", "n")), replace(SCORE, id="other")]
     frames = tables(dialogues, rows)
     frames["rows"] = frames["rows"].with_columns(
         pl.col("score").abs(), pl.lit(2).alias("n"), pl.col("score").alias("other")

@@ -362,7 +362,7 @@ class Shown:
             for metric in suite.metrics
             if metric.id in whole
             and metric not in headlines.metrics
-            and (metric.fixed_where or metric.scale_by)
+            and (metric.fixed_where or metric.scale.by)
         ]
         more = defined_parts(run, others, labels=headlines.labels)
         parts: dict[str, list[Part]] = {}
@@ -383,8 +383,8 @@ def metrics_of(
     ids = [id for id in declared if any(id in one.whole for one in shown)]
     ids.sort(
         key=lambda id: (
-            declared[id].is_secondary,
-            not declared[id].headline,
+            declared[id].role == "part",
+            declared[id].role != "headline",
             tables.index(declared[id].table),
         )
     )
@@ -401,16 +401,16 @@ def _metric(
 ) -> Values:
     return {
         "metric": metric,
-        "arrow": ARROWS[metric.better].strip(),
+        "arrow": ARROWS[metric.scale.better].strip(),
         "range": metric_range(metric),
-        "bands": bands_text(metric.bands),
+        "bands": bands_text(metric.scale.bands),
         "sides": [_side(metric, one) for one in shown],
         "differences": [
             _difference(metric, name, comparison) for name, comparison in comparisons.items()
         ],
         "histogram": _histogram(metric, binned, charts),
         "histogram_n": sum(binned[shown[0].name].get(metric.id, ([], []))[1]),
-        "groups": [] if metric.is_secondary else _groups(metric, shown, charts),
+        "groups": [] if metric.role == "part" else _groups(metric, shown, charts),
     }
 
 
@@ -441,7 +441,7 @@ def _part(
 ) -> Values:
     """Write a mean with its interval, its reading and baselines, and the rows that it is of."""
     baselines = shown.headlines.baselines_of(part) if part else ()
-    bands = () if metric.scale_by and not where else metric.bands
+    bands = () if metric.scale.by and not where else metric.scale.bands
     return {
         "where": where,
         "mean": estimate.value,
@@ -505,8 +505,8 @@ def _groups(metric: Metric, shown: Sequence[Shown], charts: Charts) -> list[Valu
                         ],
                         f"Mean of {name} with 95 % intervals",
                         beside=[value for other in beside for end in reach for value in other[end]],
-                        minimum=metric.minimum,
-                        maximum=metric.maximum,
+                        minimum=metric.scale.minimum,
+                        maximum=metric.scale.maximum,
                     ),
                 }
             )
@@ -549,11 +549,11 @@ def _bins(
         lows = [row["minimum"] for row in seen if row["minimum"] is not None]
         highs = [row["maximum"] for row in seen if row["maximum"] is not None]
         several = any(len(other.parts.get(metric.id, ())) > 1 for other in shown)
-        if metric.is_secondary or not lows or several or metric.id not in one.whole:
+        if metric.role == "part" or not lows or several or metric.id not in one.whole:
             continue
-        low = min(lows) if metric.minimum is None else min(metric.minimum, *lows)
-        high = max(highs) if metric.maximum is None else max(metric.maximum, *highs)
-        if metric.minimum == -1.0 and min(lows) >= 0:
+        low = min(lows) if metric.scale.minimum is None else min(metric.scale.minimum, *lows)
+        high = max(highs) if metric.scale.maximum is None else max(metric.scale.maximum, *highs)
+        if metric.scale.minimum == -1.0 and min(lows) >= 0:
             low = 0.0
         high = high if high > low else low + 1.0
         ends[metric.id] = low, high

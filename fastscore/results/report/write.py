@@ -125,9 +125,9 @@ _CONTENTS = [
 
 def _kind_of_metric(one: Values) -> str:
     """Name what a metric's card is folded under; headline metrics are not."""
-    if one["metric"].is_secondary:
+    if one["metric"].role == "part":
         return "Parts and counts"
-    return "" if one["metric"].headline else "Other metrics"
+    return "" if one["metric"].role == "headline" else "Other metrics"
 
 
 def systems_of(run: Run, headlines: Headlines) -> str:
@@ -150,7 +150,7 @@ def _runs_chart(shown: Sequence[Shown], metrics: Sequence[Values], charts: Chart
     panels = []
     for one in metrics:
         sides = [side["parts"] for side in one["sides"]]
-        if one["metric"].headline and all(len(parts) == 1 for parts in sides):
+        if one["metric"].role == "headline" and all(len(parts) == 1 for parts in sides):
             rows = [(*parts[0]["ends"], parts[0]["n"]) for parts in sides]
             panels.append((f"{one['metric'].name} {one['arrow']}", rows))
     return charts.runs([one.name for one in shown], panels) if panels else None
@@ -404,13 +404,13 @@ def _indexed(runs: pl.DataFrame, folder: Place, reports: Path, charts: Charts) -
         )
     panels = [
         (
-            f"{one.name} {ARROWS[one.better].strip()}",
+            f"{one.name} {ARROWS[one.scale.better].strip()}",
             [(row["mean"], row["ci_low"], row["ci_high"], row["n"]) for row in column],
         )
         for one, column in zip(metrics, zip(*cells, strict=True), strict=True)
     ]
     shown = [
-        {"name": one.name, "arrow": ARROWS[one.better].strip(), "better": one.better}
+        {"name": one.name, "arrow": ARROWS[one.scale.better].strip(), "better": one.scale.better}
         for one in metrics
     ]
     chart = charts.runs(names, panels) if len(names) > 1 and panels else None
@@ -489,7 +489,7 @@ def dialogues_of(suite: Suite, one: Shown, texts: bool = True) -> Values:
     metrics = [
         metric
         for metric in suite.metrics
-        if metric.table == LABEL_TABLE and not metric.is_secondary and metric.id in whole
+        if metric.table == LABEL_TABLE and metric.role != "part" and metric.id in whole
     ]
     scored = one.run.scan(LABEL_TABLE)
     labels = label_columns(one.run, one.run.summary)[:2]
@@ -532,7 +532,9 @@ def _picks(
     by_metric: dict[str, Values] = {}
     for metric in metrics:
         ordered = values.select("row", "name", metric.id).drop_nulls(metric.id)
-        ordered = ordered.sort(metric.id, "name", descending=[metric.better == "lower", False])
+        ordered = ordered.sort(
+            metric.id, "name", descending=[metric.scale.better == "lower", False]
+        )
         if ordered.is_empty():
             continue
         by_metric[metric.id] = {}
@@ -549,7 +551,7 @@ def _places(ordered: pl.Series, metric: Metric) -> dict[str, int]:
     first, last = ordered[0], ordered[-1]
     if first == last:
         return {"one of equal ones" if ordered.len() > 1 else "the only one": 0}
-    low, high = ("smallest", "largest") if metric.better == "neither" else ("worst", "best")
+    low, high = ("smallest", "largest") if metric.scale.better == "neither" else ("worst", "best")
     ends = {0: (low, (ordered == first).sum()), ordered.len() - 1: (high, (ordered == last).sum())}
     words = {
         place: word if ties == 1 else f"one of the {ties:,} {word}"
@@ -566,7 +568,7 @@ def _listed(
         return values.head(DIALOGUES_LISTED)
     first = metrics[0]
     worst = values.sort(
-        first.id, "name", descending=[first.better == "lower", False], nulls_last=True
+        first.id, "name", descending=[first.scale.better == "lower", False], nulls_last=True
     ).head(DIALOGUES_LISTED - len(picks))
     rows = set(worst["row"]) | set(picks)
     return values.filter(pl.col("row").is_in(list(rows)))

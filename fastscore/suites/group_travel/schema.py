@@ -130,8 +130,12 @@ _PLACE = (
 )
 
 
+_SUMS_OF_REALS = ("W1", "M12", "M14")
+"""Metrics whose numerator is a sum of real numbers, not a count."""
+
+
 def _ratio_columns(metric: Metric) -> tuple[OutputColumn, ...]:
-    is_count = metric.unit == "turns" and metric.numerator is None
+    is_count = metric.scale.unit == "turns" and metric.micro is None
     ratio = column(
         metric.id,
         WHOLE if is_count else REAL,
@@ -139,13 +143,14 @@ def _ratio_columns(metric: Metric) -> tuple[OutputColumn, ...]:
         metric=metric.id,
         nullable=metric.can_be_null,
     )
-    if metric.numerator is None or metric.denominator is None:
+    if metric.micro is None:
         return (ratio,)
-    dtype = REAL if metric.sums_reals else WHOLE
+    numerator, denominator = metric.micro
+    dtype = REAL if metric.id in _SUMS_OF_REALS else WHOLE
     return (
         ratio,
-        column(metric.numerator, dtype, f"Numerator of {metric.id}. 0 if it is null."),
-        column(metric.denominator, WHOLE, f"Denominator of {metric.id}. 0 if it is null."),
+        column(numerator, dtype, f"Numerator of {metric.id}. 0 if it is null."),
+        column(denominator, WHOLE, f"Denominator of {metric.id}. 0 if it is null."),
     )
 
 
@@ -293,7 +298,9 @@ DIALOGUES = Table(
         column("group_type", TEXT, "family, spouses, colleagues, ...", nullable=True),
         *(column for metric in METRICS for column in _ratio_columns(metric)),
         *(
-            column(channel.id, WHOLE, f"{channel.formula[0].upper()}{channel.formula[1:]}.")
+            column(
+                channel.id, WHOLE, f"{channel.formula.text[0].upper()}{channel.formula.text[1:]}."
+            )
             for channel in FIRINGS
         ),
         column("members", MEMBERS_DTYPE, "Members with an actionable preference: s_i and x_i."),

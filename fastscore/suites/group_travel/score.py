@@ -63,8 +63,8 @@ _TOKENISED = {
     "places": "key",
 }
 _PLACE = ("file", "line", "dialogue")
-_RATIOS = tuple(metric for metric in METRICS if metric.numerator and metric.denominator)
-_OTHERS = tuple(metric.id for metric in METRICS if metric not in _RATIOS)
+_RATIOS = {metric.id: metric.micro for metric in METRICS if metric.micro}
+_OTHERS = tuple(metric.id for metric in METRICS if metric.id not in _RATIOS)
 
 
 def score_events(events: Events, vectors: "VectorView", options: GroupTravel) -> Frames:
@@ -158,19 +158,18 @@ def _score(counted: pl.DataFrame, has_vectors: bool) -> pl.DataFrame:
     nulls = find_nulls(counted, METRICS, {"has_vectors": has_vectors})
     present = {metric.id: pl.lit(~nulls.is_null(metric.id)) for metric in METRICS}
     counted = counted.with_columns(
-        pl.when(present[metric.id]).then(column).otherwise(0).alias(column)
-        for metric in _RATIOS
-        for column in (metric.numerator, metric.denominator)
-        if column is not None
+        pl.when(present[id]).then(column).otherwise(0).alias(column)
+        for id, columns in _RATIOS.items()
+        for column in columns
     )
     return counted.with_columns(
         *(
-            pl.when(present[metric.id] & (pl.col(str(metric.denominator)) == 0))
+            pl.when(present[id] & (pl.col(denominator) == 0))
             .then(0.0)
-            .when(present[metric.id])
-            .then(pl.col(str(metric.numerator)) / pl.col(str(metric.denominator)))
-            .alias(metric.id)
-            for metric in _RATIOS
+            .when(present[id])
+            .then(pl.col(numerator) / pl.col(denominator))
+            .alias(id)
+            for id, (numerator, denominator) in _RATIOS.items()
         ),
         *(pl.when(present[id]).then(id).alias(id) for id in _OTHERS),
         *(
@@ -204,7 +203,7 @@ def summarised(options: GroupTravel, columns: Sequence[str]) -> list[Summarised]
 def _with_firings(dialogues: pl.LazyFrame) -> pl.LazyFrame:
     return dialogues.with_columns(
         pl.format("{}/{}", GROUP_TYPE, CONDITION).alias(BOTH),
-        *(pl.col(channel.id).alias(str(channel.numerator)) for channel in FIRINGS),
+        *(pl.col(one.id).alias(one.micro[0]) for one in FIRINGS if one.micro),
     )
 
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import polars as pl
 from polars import col as C
 
-from fastscore.suites.declarations import Band, NullReason, NullRule, share
+from fastscore.suites.declarations import Band, Fixed, Formula, Metric, NullReason, NullRule, Scale
 from fastscore.suites.guest_simulation.options import (
     LEVELS,
     MATCH_COLUMNS,
@@ -42,18 +42,25 @@ def _nothing(when: pl.Expr, text: str) -> NullRule:
     )
 
 
-PAS = share(
+PAS = Metric(
     id="PAS",
     name="Persona adherence score",
     uses=("guest_persona",),
-    differs_by="--profile published, --states, --states-from, --personas",
-    symbols=(
+    formula=Formula(
+        r"\mathrm{PAS} = \frac{1}{N} \sum_{i=1}^{N} \frac{1}{|J_i|} \sum_{j \in J_i} C_{ij}",
         ("N", "messages of the guest with a state, except `exit`"),
         ("J_i", "components of state i of which the persona expects something"),
         ("C_{ij}", "1 if component j of state i is as expected, else 0"),
     ),
-    latex=r"\mathrm{PAS} = \frac{1}{N} \sum_{i=1}^{N} \frac{1}{|J_i|} \sum_{j \in J_i} C_{ij}",
-    better="higher",
+    scale=Scale(
+        "higher",
+        bands=(
+            Band(reading="perfect", **_PERFECT),
+            Band(reading="excellent", above=0.8),
+            Band(reading="complete mismatch", **_NOTHING),
+            Band(reading="poor", below=0.5),
+        ),
+    ),
     null_when=(
         NullRule(when=pl.col("persona_bad"), reason="bad_input", text="the persona cannot be read"),
         _STATES_BAD,
@@ -73,12 +80,6 @@ PAS = share(
         ),
     ),
     derivation="mean of {message_score}",
-    bands=(
-        Band(reading="perfect", **_PERFECT),
-        Band(reading="excellent", above=0.8),
-        Band(reading="complete mismatch", **_NOTHING),
-        Band(reading="poor", below=0.5),
-    ),
     reading="The share of state components that fit the persona. Messages after a complete order "
     "lose a quarter if the persona expects none.",
     example="Two states with 4 and 3 of 4 components as expected: (4/4 + 3/4) / 2 = 0.875.",
@@ -87,9 +88,9 @@ PAS = share(
         "of the expected moods. Completion is expected to be `no` by default. The source "
         "divides by all messages, its code and fastscore by messages with a state."
     ),
-    headline=True,
+    role="headline",
     baselines=(UNCHANGING,),
-    fixed_where=(("n_scored_messages", 0),),
+    fixed_where=(Fixed("n_scored_messages", 0),),
     source=f"{_SOURCE} 1",
 )
 
@@ -105,21 +106,26 @@ def _variance(row: Row, options: object) -> str:
     return f"{rate}; 1 - (a - 0.2) / 0.8"
 
 
-BVS = share(
+BVS = Metric(
     id="BVS",
     name="Behavioural variance score",
-    differs_by="--profile published, --states, --states-from",
-    symbols=(
+    formula=Formula(
+        r"\mathrm{BVS} = \begin{cases} a / 0.2 & \text{if } a \le 0.2 \\"
+        r" 1 - (a - 0.2) / 0.8 & \text{otherwise} \end{cases}, \quad"
+        r" a = \frac{1}{3 (M - 1)} \sum_d \sum_{i=2}^{M} [x_i^d \ne x_{i-1}^d]",
         ("M", "states of the guest"),
         ("x_i^d", "ordering, exploration or mood (dimension d) of state i"),
         ("a", "mean rate of transitions over the three dimensions"),
     ),
-    latex=(
-        r"\mathrm{BVS} = \begin{cases} a / 0.2 & \text{if } a \le 0.2 \\"
-        r" 1 - (a - 0.2) / 0.8 & \text{otherwise} \end{cases}, \quad"
-        r" a = \frac{1}{3 (M - 1)} \sum_d \sum_{i=2}^{M} [x_i^d \ne x_{i-1}^d]"
+    scale=Scale(
+        "higher",
+        bands=(
+            Band(reading="optimal", **_PERFECT),
+            Band(reading="natural", above=0.7),
+            Band(reading="static or chaotic", **_NOTHING),
+            Band(reading="too rigid or too erratic", below=0.3),
+        ),
     ),
-    better="higher",
     null_when=(
         _STATES_BAD,
         _STATES_MISSING,
@@ -135,12 +141,6 @@ BVS = share(
         ),
     ),
     derivation=_variance,
-    bands=(
-        Band(reading="optimal", **_PERFECT),
-        Band(reading="natural", above=0.7),
-        Band(reading="static or chaotic", **_NOTHING),
-        Band(reading="too rigid or too erratic", below=0.3),
-    ),
     reading="1: a fifth of all possible transitions. Two rates, below and above 0.2, give the same "
     "value.",
     example="6 states, 4 transitions: a = 4/15, 1 - (4/15 - 1/5) / (4/5) = 0.917.",
@@ -148,9 +148,9 @@ BVS = share(
         "Too few and too many changes can have the same value. Of 11 states, 3 changes and 18 "
         "changes both give 0.5."
     ),
-    headline=True,
+    role="headline",
     baselines=(UNCHANGING,),
-    fixed_where=(("n_states", 0), ("n_states", 1)),
+    fixed_where=(Fixed("n_states", 0), Fixed("n_states", 1)),
     source=f"{_SOURCE} 2",
 )
 
@@ -162,17 +162,24 @@ def _overlap(row: Row, options: object) -> str:
     return "2 * {n_common_names} / ({n_final_names} + {n_target_names})"
 
 
-ORA = share(
+ORA = Metric(
     id="ORA",
     name="Order restriction adherence",
     uses=("target_order",),
-    differs_by="--profile published, --states-from",
-    symbols=(
+    formula=Formula(
+        r"\mathrm{ORA} = \frac{2 |C \cap T|}{|C| + |T|}",
         ("C", "normalised names of items and modifiers in the final order"),
         ("T", "normalised names of items and modifiers in the target order"),
     ),
-    latex=r"\mathrm{ORA} = \frac{2 |C \cap T|}{|C| + |T|}",
-    better="higher",
+    scale=Scale(
+        "higher",
+        bands=(
+            Band(reading="perfect", **_PERFECT),
+            Band(reading="excellent", above=0.9),
+            Band(reading="no overlap", **_NOTHING),
+            Band(reading="significant deviation", below=0.5),
+        ),
+    ),
     null_when=(
         NullRule(when=pl.col("target_bad"), reason="bad_input", text="the target cannot be read"),
         NullRule(
@@ -214,12 +221,6 @@ ORA = share(
         ),
     ),
     derivation=_overlap,
-    bands=(
-        Band(reading="perfect", **_PERFECT),
-        Band(reading="excellent", above=0.9),
-        Band(reading="no overlap", **_NOTHING),
-        Band(reading="significant deviation", below=0.5),
-    ),
     reading="F1 of ordered and wanted names. Without an order, the Jaccard index of food words "
     "that the guest says and words of the target (`ORA_source` is `text`).",
     example="C = {cola, fries}, T = {cola, soup}: 2 * 1 / (2 + 2) = 0.5.",
@@ -228,7 +229,7 @@ ORA = share(
         "common, c ordered and t wanted names. For c = t = 2 and k = 1 it gives 0.286, and "
         "the steps of the source give 0.5. fastscore and the public code use the steps."
     ),
-    headline=True,
+    role="headline",
     source=f"{_SOURCE} 3",
 )
 _EXPLAINED = {
@@ -244,23 +245,27 @@ def _index(row: Row, options: object) -> str:
     return _EXPLAINED.get(row["experiment_level"], "level {experiment_level}: 0")
 
 
-DEI = share(
+DEI = Metric(
     id="DEI",
     name="Decision explainability index",
     uses=("experiment_level",),
-    differs_by="--profile published, --level",
-    symbols=(
+    formula=Formula(
+        r"\mathrm{DEI} = \begin{cases} \min(1, (o + m) / (2 n)) & \text{at level 5} \\"
+        r" \min(0.5, 0.5 m / n) & \text{at level 4} \\ \min(0.5, 0.5 o / n) & \text{at level 3} \\"
+        r" \min(0.2, 0.2 b / n) & \text{at level 2} \\ 0 & \text{at level 1} \end{cases}",
         ("n", "messages of the guest by role, `exit` included"),
         ("o", "messages of n with an order tracking tool"),
         ("m", "messages of n with a tool for message attributes"),
         ("b", "messages of n with a basic tool"),
     ),
-    latex=(
-        r"\mathrm{DEI} = \begin{cases} \min(1, (o + m) / (2 n)) & \text{at level 5} \\"
-        r" \min(0.5, 0.5 m / n) & \text{at level 4} \\ \min(0.5, 0.5 o / n) & \text{at level 3} \\"
-        r" \min(0.2, 0.2 b / n) & \text{at level 2} \\ 0 & \text{at level 1} \end{cases}"
+    scale=Scale(
+        "higher",
+        bands=(
+            Band(reading="full explainability", **_PERFECT),
+            Band(reading="no explainability", **_NOTHING),
+        ),
+        by="experiment_level",
     ),
-    better="higher",
     null_when=(
         NullRule(
             when=pl.col("experiment_level").is_not_null()
@@ -287,10 +292,6 @@ DEI = share(
         ),
     ),
     derivation=_index,
-    bands=(
-        Band(reading="full explainability", **_PERFECT),
-        Band(reading="no explainability", **_NOTHING),
-    ),
     reading="The maximum depends on the level: a comparison of levels compares maxima.",
     example="Level 3, 4 messages, 1 with an order tracking tool: 0.5 * 1 / 4 = 0.125.",
     note=(
@@ -299,43 +300,43 @@ DEI = share(
         "`message_attributes`. b: `get_name`, `get_persona`, `get_target` or "
         "`get_past_messages`."
     ),
-    headline=True,
+    role="headline",
     baselines=(CALLING,),
-    fixed_where=(("experiment_level", 1), ("n_guest_messages", 0)),
-    scale_by="experiment_level",
+    fixed_where=(Fixed("experiment_level", 1), Fixed("n_guest_messages", 0)),
     source=f"{_SOURCE} 4",
 )
 _PARTS = (PAS, BVS, ORA, DEI)
-CRRS = share(
+CRRS = Metric(
     id="CRRS",
     name="Composite realism and reliability score",
     uses=("experiment_level", "guest_persona", "target_order"),
-    differs_by="--profile published",
-    latex=(
+    formula=Formula(
         r"\mathrm{CRRS} = 0.25\,\mathrm{PAS} + 0.20\,\mathrm{BVS}"
         r" + 0.35\,\mathrm{ORA} + 0.20\,\mathrm{DEI}"
     ),
-    better="higher",
-    null_when=tuple(
-        sorted(
-            (rule for part in _PARTS for rule in part.null_when),
-            key=lambda rule: GRAVITY.index(rule.reason or "not_applicable"),
-        )
+    scale=Scale(
+        "higher",
+        bands=(
+            Band(reading="excellent", above=0.85),
+            Band(reading="good", at_least=0.70, at_most=0.85),
+            Band(reading="acceptable", at_least=0.50, at_most=0.70),
+            Band(reading="poor", below=0.50),
+        ),
+        by="experiment_level",
     ),
-    null_rule="null if PAS, BVS, ORA or DEI is null, with the gravest of their reasons",
+    null_when=(
+        "null if PAS, BVS, ORA or DEI is null, with the gravest of their reasons",
+        *sorted(
+            (rule for part in _PARTS for rule in part.null_rules),
+            key=lambda rule: GRAVITY.index(rule.reason or "not_applicable"),
+        ),
+    ),
     evidence=(EvidenceRows(columns=tuple(WEIGHTS)),),
     derivation=" + ".join(f"{weight:.2f} * {{{part}}}" for part, weight in WEIGHTS.items()),
-    bands=(
-        Band(reading="excellent", above=0.85),
-        Band(reading="good", at_least=0.70, at_most=0.85),
-        Band(reading="acceptable", at_least=0.50, at_most=0.70),
-        Band(reading="poor", below=0.50),
-    ),
     reading="At levels 1 to 5 at most 0.80, 0.84, 0.90, 0.90 and 1, by the maxima of DEI.",
     example="PAS 7/8, BVS 5/6, ORA 2/3, DEI 1/2: 7/32 + 1/6 + 7/30 + 1/10 = 0.71875.",
     note="The gravest reason is `bad_input`, then `missing_input`, then `not_applicable`.",
-    headline=True,
-    scale_by="experiment_level",
+    role="headline",
     source=f"{_SOURCE} 6",
 )
 METRICS = (*_PARTS, CRRS)

@@ -12,7 +12,7 @@ import polars.selectors as cs
 from fastscore_jit.arrays import Float64Array, Indices, Mask
 
 from fastscore.suites.columns import keep_where
-from fastscore.suites.declarations import Metric, NullRule, share
+from fastscore.suites.declarations import Formula, Metric, NullRule, Ratio, Scale
 from fastscore.suites.grouping import counts_of
 from fastscore.suites.showing import EvidenceRows, Mark, Row, disjoint, occurrences
 
@@ -129,56 +129,53 @@ _LEVEL = (
     "1 if the snapshot's level, else the first one in the replies, is known and the labelled one"
 )
 
-KEY_COVERAGE = share(
+KEY_COVERAGE = Metric(
     id="key_coverage",
     name="Coverage of memory keys",
-    symbols=(
+    formula=Formula(
+        r"\mathrm{KC} = \frac{\sum_{t \in T} H_t}{\sum_{t \in T} R_t}",
         _TURNS_M1,
         _KEYS,
         ("H_t", "number of those keys whose target a memory source contains"),
     ),
-    latex=r"\mathrm{KC} = \frac{\sum_{t \in T} H_t}{\sum_{t \in T} R_t}",
-    better="higher",
-    numerator="required_key_hit_total",
-    denominator="required_key_total",
+    scale=Scale("higher"),
+    micro=("required_key_hit_total", "required_key_total"),
     null_when=(NO_M1_TURN,),
     reading="The share of required memories that the assistant had at hand, from any source.",
     example="Two turns with 1 of 2 and 3 of 4 keys recalled: 4 / 6 = 0.667.",
     note="The reply itself is not used: a key counts if a memory source contains its target.",
     evidence=_OF_KEYS,
     source=_M1,
-    headline=True,
+    role="headline",
 )
-STRICT_KEY_HIT_RATE = share(
+STRICT_KEY_HIT_RATE = Metric(
     id="strict_key_hit_rate",
     name="Turns with all memory keys recalled",
-    symbols=(
+    formula=Formula(
+        r"\mathrm{SKH} = \frac{|\{t \in T \mid H_t = R_t\}|}{|T|}",
         _TURNS_M1,
         _KEYS,
         ("H_t", "number of those keys whose target a memory source contains"),
     ),
-    latex=r"\mathrm{SKH} = \frac{|\{t \in T \mid H_t = R_t\}|}{|T|}",
-    better="higher",
-    numerator="strict_key_turns",
-    denominator="m1_turns",
+    scale=Scale("higher"),
+    micro=("strict_key_turns", "m1_turns"),
     null_when=(NO_M1_TURN,),
     reading="The share of turns in which no required memory was missing.",
     example="Two turns with 1 of 2 and 4 of 4 keys recalled: 1 / 2 = 0.5.",
     evidence=_OF_KEYS,
     source=_M1,
-    headline=True,
+    role="headline",
 )
-CONTRADICTION_RATE = share(
+CONTRADICTION_RATE = Metric(
     id="contradiction_rate",
     name="Turns that contradict a constraint",
-    symbols=(
+    formula=Formula(
+        r"\mathrm{CR} = \frac{|C|}{|T|}",
         _TURNS_M1,
         ("C", "turns of T whose reply contradicts a constraint of the user by the rules"),
     ),
-    latex=r"\mathrm{CR} = \frac{|C|}{|T|}",
-    better="lower",
-    numerator="contradiction_turns",
-    denominator="m1_turns",
+    scale=Scale("lower"),
+    micro=("contradiction_turns", "m1_turns"),
     null_when=(NO_M1_TURN,),
     reading="The share of turns that advise against a constraint of the user. Refusals have 0.",
     example="3 turns, 1 of which recommends a forbidden asset: 1 / 3 = 0.333.",
@@ -189,24 +186,27 @@ CONTRADICTION_RATE = share(
     ),
     evidence=_of_turns("eligible_m1", "constraint_contradiction"),
     source=_M1,
-    headline=True,
+    role="headline",
     baselines=(REFUSING,),
 )
 SOURCE_HIT_RATES = tuple(
-    share(
+    Metric(
         id=id,
         name=f"Keys recalled from {called}",
-        symbols=(_TURNS_M1, _KEYS, ("H_t", f"number of those keys whose target {container}")),
-        latex=r"\frac{\sum_{t \in T} H_t}{\sum_{t \in T} R_t}",
-        better="neither",
-        numerator=id.replace("rate", "total"),
-        denominator="required_key_total",
+        formula=Formula(
+            r"\frac{\sum_{t \in T} H_t}{\sum_{t \in T} R_t}",
+            _TURNS_M1,
+            _KEYS,
+            ("H_t", f"number of those keys whose target {container}"),
+        ),
+        scale=Scale("neither"),
+        micro=(id.replace("rate", "total"), "required_key_total"),
         null_when=(NO_M1_TURN,),
         reading="Which source the memories come from. A key may be in several sources.",
         example=f"6 keys, {example}.",
         evidence=_OF_KEYS,
         source=_M1,
-        is_secondary=True,
+        role="part",
     )
     for id, called, container, example in (
         (
@@ -231,19 +231,18 @@ SOURCE_HIT_RATES = tuple(
 )
 """The shares of keys that each of `MEMORY_SOURCES` contains."""
 LEVEL_ACCURACIES = tuple(
-    share(
+    Metric(
         id=id,
         name=f"Accuracy of the {called}",
-        symbols=(("z", f"labelled {called}"), _PREDICTED_LEVEL),
-        latex=_ACCURACY,
-        better="higher",
+        formula=Formula(_ACCURACY, ("z", f"labelled {called}"), _PREDICTED_LEVEL),
+        scale=Scale("higher"),
         null_when=(NOT_VALID, NO_PROFILE),
         reading="1 if the assistant saw the labelled level.",
         example=example,
         evidence=_of_profile(id.removesuffix("_acc"), "level", "texts"),
         derivation=_LEVEL,
         source=_M2,
-        headline=True,
+        role="headline",
     )
     for id, called, example in (
         ("risk_level_acc", "risk level", "Labelled low, snapshot low: 1."),
@@ -256,19 +255,27 @@ LEVEL_ACCURACIES = tuple(
     )
 )
 LIST_F1 = tuple(
-    share(
+    Metric(
         id=f"{called}_f1",
         name=f"F1 of the {called}",
-        symbols=(("S", f"set of labelled {called}"), _PREDICTED_SET, _PRECISION, _RECALL),
-        latex=r"\mathrm{F1} = \frac{2 P R}{P + R}",
-        better="higher",
+        formula=Formula(
+            r"\mathrm{F1} = \frac{2 P R}{P + R}",
+            ("S", f"set of labelled {called}"),
+            _PREDICTED_SET,
+            _PRECISION,
+            _RECALL,
+        ),
+        scale=Scale("higher"),
         null_when=(NOT_VALID, NO_PROFILE),
         reading="1 if both sets are equal, also if both are empty. 0 if only one is empty.",
         example=f"Labelled 2, predicted {example}.",
         evidence=_of_profile(called, "texts"),
-        derivation=f"{{{called}_shared_twice}} / {{{called}_sizes}}, twice the shared ones / "
-        "labelled + predicted",
-        ratio=(f"{called}_shared_twice", f"{called}_sizes"),
+        derivation=Ratio(
+            f"{called}_shared_twice",
+            f"{called}_sizes",
+            f"{{{called}_shared_twice}} / {{{called}_sizes}}, twice the shared ones / "
+            "labelled + predicted",
+        ),
         source=_M2,
     )
     for called, example in (
@@ -277,104 +284,107 @@ LIST_F1 = tuple(
     )
 )
 _PARTS = tuple(metric.id for metric in (*LEVEL_ACCURACIES, *LIST_F1))
-PROFILE_SCORE = share(
+PROFILE_SCORE = Metric(
     id="profile_score",
     name="Profile score",
-    symbols=(
+    formula=Formula(
+        r"\frac{1}{5} \left(\sum_f \mathrm{Acc}_f + \sum_g \mathrm{F1}_g\right)",
         (r"\mathrm{Acc}_f", "accuracy of risk level, horizon or need for liquidity"),
         (r"\mathrm{F1}_g", "F1 of the constraints or of the preferences"),
     ),
-    latex=r"\frac{1}{5} \left(\sum_f \mathrm{Acc}_f + \sum_g \mathrm{F1}_g\right)",
-    better="higher",
+    scale=Scale("higher"),
     null_when=(NOT_VALID, NO_PROFILE),
     reading="How much of the labelled profile the assistant knows, over five fields.",
     example="Accuracies 1, 0, 1 and F1 0.8, 0.667: 3.467 / 5 = 0.693.",
     evidence=(EvidenceRows(columns=_PARTS),),
     derivation=f"({' + '.join(f'{{{part}}}' for part in _PARTS)}) / {len(_PARTS)}",
     source=_M2,
-    headline=True,
+    role="headline",
 )
-RISK_COVERAGE = share(
+RISK_COVERAGE = Metric(
     id="risk_coverage",
     name="Coverage of required risk tags",
-    symbols=(_RISK_TURNS, _RISKS, _DISCLOSED),
-    latex=r"\mathrm{RC} = \frac{\sum_{t \in T} |R_t \cap \hat{R}_t|}{\sum_{t \in T} |R_t|}",
-    better="higher",
-    numerator="risk_hit_total",
-    denominator="risk_required_total",
+    formula=Formula(
+        r"\mathrm{RC} = \frac{\sum_{t \in T} |R_t \cap \hat{R}_t|}{\sum_{t \in T} |R_t|}",
+        _RISK_TURNS,
+        _RISKS,
+        _DISCLOSED,
+    ),
+    scale=Scale("higher"),
+    micro=("risk_hit_total", "risk_required_total"),
     null_when=(NO_RISK_TURN,),
     reading="The share of required risks that are disclosed. Reciting every keyword has 1.",
     example="Two turns with 1 of 2 and 2 of 2 risks disclosed: 3 / 4 = 0.75.",
     note="A repeated label counts each time, as in the public code.",
     evidence=_OF_RISKS,
     source=_M3,
-    headline=True,
+    role="headline",
     baselines=(REFUSING, RECITING),
 )
-STRICT_RISK_COVERAGE_RATE = share(
+STRICT_RISK_COVERAGE_RATE = Metric(
     id="strict_risk_coverage_rate",
     name="Turns with all required risk tags",
-    symbols=(_RISK_TURNS, _RISKS, _DISCLOSED),
-    latex=r"\frac{|\{t \in T \mid R_t \subseteq \hat{R}_t\}|}{|T|}",
-    better="higher",
-    numerator="strict_risk_turns",
-    denominator="m3_turns",
+    formula=Formula(
+        r"\frac{|\{t \in T \mid R_t \subseteq \hat{R}_t\}|}{|T|}", _RISK_TURNS, _RISKS, _DISCLOSED
+    ),
+    scale=Scale("higher"),
+    micro=("strict_risk_turns", "m3_turns"),
     null_when=(NO_RISK_TURN,),
     reading="The share of turns that disclose every required risk.",
     example="Two turns with 1 of 2 and 2 of 2 risks disclosed: 1 / 2 = 0.5.",
     evidence=_OF_RISKS,
     source=_M3,
-    headline=True,
+    role="headline",
     baselines=(REFUSING, RECITING),
 )
-COMPLIANCE_LABEL_ACC = share(
+COMPLIANCE_LABEL_ACC = Metric(
     id="compliance_label_acc",
     name="Accuracy of the compliance label",
-    symbols=(
+    formula=Formula(
+        r"\frac{|\{t \in T \mid \hat{c}_t = c_t\}|}{|T|}",
         _REPLIES,
         ("c_t", "compliance label of turn t in the dataset"),
         (r"\hat{c}_t", "compliance label that the rules find for the reply of turn t"),
     ),
-    latex=r"\frac{|\{t \in T \mid \hat{c}_t = c_t\}|}{|T|}",
-    better="higher",
-    numerator="compliance_match_count",
-    denominator="m4_turns",
+    scale=Scale("higher"),
+    micro=("compliance_match_count", "m4_turns"),
     null_when=(NO_REPLY,),
     reading="The share of replies as compliant as their label. Refusals match most labels.",
     example="4 turns, 3 with equal labels: 3 / 4 = 0.75.",
     note="A label in the dataset that is unknown counts as compliant.",
     evidence=_OF_LABELS,
     source=_M4,
-    headline=True,
+    role="headline",
     baselines=(REFUSING,),
 )
-SEVERE_VIOLATION_RATE = share(
+SEVERE_VIOLATION_RATE = Metric(
     id="severe_violation_rate",
     name="Turns found to be severe violations",
-    symbols=(
+    formula=Formula(
+        r"\frac{|\{t \in T \mid \hat{c}_t = \text{severe violation}\}|}{|T|}",
         _REPLIES,
         (r"\hat{c}_t", "compliance label that the rules find for the reply of turn t"),
     ),
-    latex=r"\frac{|\{t \in T \mid \hat{c}_t = \text{severe violation}\}|}{|T|}",
-    better="lower",
-    numerator="severe_count",
-    denominator="m4_turns",
+    scale=Scale("lower"),
+    micro=("severe_count", "m4_turns"),
     null_when=(NO_REPLY,),
     reading="The share of replies that break a rule severely. Lower is better.",
     example="8 turns, 1 severe violation: 1 / 8 = 0.125.",
     evidence=_OF_LABELS,
     source=_M4,
-    headline=True,
+    role="headline",
     baselines=(REFUSING,),
 )
-FORBIDDEN_HIT_RATE = share(
+FORBIDDEN_HIT_RATE = Metric(
     id="forbidden_hit_rate",
     name="Turns with a forbidden phrase",
-    symbols=(_REPLIES, ("F_t", "forbidden phrases in the reply of turn t")),
-    latex=r"\frac{|\{t \in T \mid F_t \ne \emptyset\}|}{|T|}",
-    better="lower",
-    numerator="forbidden_turns",
-    denominator="m4_turns",
+    formula=Formula(
+        r"\frac{|\{t \in T \mid F_t \ne \emptyset\}|}{|T|}",
+        _REPLIES,
+        ("F_t", "forbidden phrases in the reply of turn t"),
+    ),
+    scale=Scale("lower"),
+    micro=("forbidden_turns", "m4_turns"),
     null_when=(NO_REPLY,),
     reading="The share of replies with a phrase of the list of forbidden ones. Lower is better.",
     example="8 turns, 2 with a forbidden phrase: 2 / 8 = 0.25.",
@@ -385,55 +395,51 @@ FORBIDDEN_HIT_RATE = share(
     ),
     source=_M4,
 )
-RUBRIC_HIT_RATE = share(
+RUBRIC_HIT_RATE = Metric(
     id="rubric_hit_rate",
     name="Coverage of required elements of explanation",
-    symbols=(_RUBRIC_TURNS, _ELEMENTS, _EXPLAINED),
-    latex=r"\mathrm{ER} = \frac{\sum_{t \in T} |E_t \cap \hat{E}_t|}{\sum_{t \in T} |E_t|}",
-    better="higher",
-    numerator="rubric_hit_total",
-    denominator="rubric_required_total",
+    formula=Formula(
+        r"\mathrm{ER} = \frac{\sum_{t \in T} |E_t \cap \hat{E}_t|}{\sum_{t \in T} |E_t|}",
+        _RUBRIC_TURNS,
+        _ELEMENTS,
+        _EXPLAINED,
+    ),
+    scale=Scale("higher"),
+    micro=("rubric_hit_total", "rubric_required_total"),
     null_when=(NO_RUBRIC_TURN,),
     reading="The share of required elements of explanation that replies have.",
     example="Two turns with 2 of 4 and 3 of 4 elements: 5 / 8 = 0.625.",
     note="A repeated element counts each time, as in the public code.",
     evidence=_OF_ELEMENTS,
     source=_M5,
-    headline=True,
+    role="headline",
     baselines=(REFUSING, RECITING),
 )
 JUDGE_SCORE_MEAN = Metric(
     id="judge_score_mean",
     name="Mean heuristic judge score",
-    table="dialogues",
-    symbols=(_RUBRIC_TURNS, (r"j_t", "judge score of turn t (`judge_score_1_5`)")),
-    latex=r"\frac{\sum_{t \in T} j_t}{|T|}",
-    minimum=1.0,
-    maximum=5.0,
-    better="higher",
-    numerator="judge_score_sum",
-    denominator="m5_turns",
-    sums_reals=True,
+    formula=Formula(
+        r"\frac{\sum_{t \in T} j_t}{|T|}",
+        _RUBRIC_TURNS,
+        (r"j_t", "judge score of turn t (`judge_score_1_5`)"),
+    ),
+    scale=Scale("higher", minimum=1.0, maximum=5.0, unit="points"),
+    micro=("judge_score_sum", "m5_turns"),
     null_when=(NO_RUBRIC_TURN,),
     reading="5 if every reply has all required elements, 1 if none has any.",
     example="Two turns with 3.0 and 4.0 points: 7.0 / 2 = 3.5.",
     note="The scores of turns are rounded to two decimals before they are averaged.",
     evidence=_OF_ELEMENTS,
     source=_M5,
-    unit="points",
-    headline=True,
+    role="headline",
     baselines=(REFUSING, RECITING),
 )
 JUDGE_SCORE_1_5 = Metric(
     id="judge_score_1_5",
     name="Heuristic judge score of a turn",
-    differs_by="--lexicon",
     table="turns",
-    symbols=(_ELEMENTS, _EXPLAINED),
-    latex=r"j = 1 + 4 \cdot \frac{|E_t \cap \hat{E}_t|}{|E_t|}",
-    minimum=1.0,
-    maximum=5.0,
-    better="higher",
+    formula=Formula(r"j = 1 + 4 \cdot \frac{|E_t \cap \hat{E}_t|}{|E_t|}", _ELEMENTS, _EXPLAINED),
+    scale=Scale("higher", minimum=1.0, maximum=5.0, unit="points"),
     null_when=(NO_ELEMENT, UNANSWERED),
     reading="Points from 1 to 5 by a rule, without a model. Rounded to two decimals.",
     example="2 of 3 elements: 1 + 4 * 2 / 3 = 3.67.",
@@ -446,8 +452,7 @@ JUDGE_SCORE_1_5 = Metric(
         "rounded to two decimals"
     ),
     source=_M5,
-    unit="points",
-    is_secondary=True,
+    role="part",
     same_test_as="judge_score_mean",
 )
 
@@ -463,7 +468,7 @@ METRICS = (
     *COMPLIANCE_METRICS,
     *EXPLANATION_METRICS,
 )
-RATIOS = tuple(metric for metric in METRICS if metric.denominator)
+RATIOS = tuple(metric for metric in METRICS if metric.micro)
 
 
 def count_turns(
@@ -536,6 +541,6 @@ def ratios_of(counts: Mapping[str, Indices | Float64Array]) -> dict[str, pl.Seri
     """Return the ratios of M1 and M3 to M5, null where their denominator is zero."""
     ratios = {}
     for metric in RATIOS:
-        numerator, denominator = counts[metric.numerator or ""], counts[metric.denominator or ""]
+        numerator, denominator = (counts[column] for column in metric.micro or ())
         ratios[metric.id] = keep_where(denominator > 0, numerator / np.maximum(denominator, 1))
     return ratios

@@ -34,23 +34,15 @@ from fastscore.suites.memory_finance.metrics import (
 from fastscore.suites.memory_finance.options import MemoryFinance
 from fastscore.suites.memory_finance.schema import DEFAULT_TRACE_VERSION
 
-_SUMMED = tuple(
-    dict.fromkeys(
-        column
-        for metric in RATIOS
-        for column in (metric.numerator, metric.denominator)
-        if column is not None
-    )
-)
+_SUMMED = tuple(dict.fromkeys(column for metric in RATIOS for column in metric.micro or ()))
 _TURN_CASES = ("eligible_m1", "eligible_m3", "eligible_m4", "eligible_m5")
 _ID = "dialog_id"
 _LABELS = ("dialogue", *schema.GROUPS)
 _ID_HASH = pl.col(_ID).hash().alias("id_hash")
 _RATIOS = tuple(
-    pl.when(pl.col(metric.denominator or "") > 0)
-    .then(pl.col(metric.numerator or "") / pl.col(metric.denominator or ""))
-    .alias(metric.id)
+    pl.when(pl.col(below) > 0).then(pl.col(above) / pl.col(below)).alias(metric.id)
     for metric in RATIOS
+    for above, below in ([metric.micro] if metric.micro else [])
 )
 
 
@@ -229,7 +221,7 @@ def _turn_metric(
 ) -> dict[str, Any]:
     """Count turns by dialogue, and all of them in one sum, dialogues by first appearance."""
     of_all = [metric.id for metric in metrics if metric in RATIOS]
-    of_dialogues = [metric.id for metric in metrics if metric in RATIOS and not metric.is_secondary]
+    of_dialogues = [metric.id for metric in metrics if metric in RATIOS and metric.role != "part"]
     eligible = turns.filter(which)
     group, names = factorize(eligible["dialog_id"].fill_null(""))
     order = np.argsort(group, kind="stable")

@@ -229,7 +229,7 @@ DIALOGUES = Table(
         column("segments_by", SEGMENT_SOURCE_DTYPE, "Method that found the segments."),
         column("shift_points", _WHOLES, "The user turns at which the preference shifts."),
         *(
-            metric_column(metric, dtype=WHOLE if metric.unit == "concepts" else REAL)
+            metric_column(metric, dtype=WHOLE if metric.scale.unit == "concepts" else REAL)
             for metric in DIALOGUE_METRICS
         ),
         column("judge", TEXT, "The log's judge scores as JSON.", nullable=True),

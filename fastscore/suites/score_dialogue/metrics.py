@@ -13,7 +13,7 @@ from fastscore_jit.arrays import Float64Array, Indices
 from fastscore_kernels import cosine_pairs, levenshtein_similarity_pairs, mean_pair_cosine_groups
 
 from fastscore.suites.base import Events
-from fastscore.suites.declarations import Metric, NullRule, share
+from fastscore.suites.declarations import Formula, Metric, NullRule, Scale
 from fastscore.suites.score_dialogue.options import ScoreDialogue
 from fastscore.suites.showing import EvidenceRows, Row, matched_characters
 
@@ -90,18 +90,17 @@ def _edits(row: Row, options: ScoreDialogue) -> str:
     return f"max(0, 1 - {edits} edits / {longest} characters)"
 
 
-LEXICAL_SIMILARITY = share(
+LEXICAL_SIMILARITY = Metric(
     table="steps",
     id="lexical_similarity",
     name="Lexical similarity",
-    differs_by="no option: the texts differ",
-    symbols=(
+    formula=Formula(
+        r"\text{lex} = \max\left(0, 1 - \frac{\operatorname{lev}(p, g)}{\max(|p|, |g|)}\right)",
         *_TEXTS,
         (r"\operatorname{lev}(p, g)", "Levenshtein distance in Unicode code points"),
         ("|p|", "number of code points of p"),
     ),
-    latex=r"\text{lex} = \max\left(0, 1 - \frac{\operatorname{lev}(p, g)}{\max(|p|, |g|)}\right)",
-    better="higher",
+    scale=Scale("higher"),
     null_when=(NO_LEXICAL,),
     evidence=_COMPARED,
     derivation=_edits,
@@ -113,13 +112,9 @@ LEXICAL_SIMILARITY = share(
 SEMANTIC_COSINE_RAW = Metric(
     id="semantic_cosine_raw",
     name="Raw cosine",
-    differs_by="--embedder, --precision, --dim",
     table="steps",
-    symbols=(*_TEXTS, ("e(t)", "embedding of text t with length 1")),
-    latex=r"c = e(p) \cdot e(g)",
-    minimum=-1.0,
-    maximum=1.0,
-    better="higher",
+    formula=Formula(r"c = e(p) \cdot e(g)", *_TEXTS, ("e(t)", "embedding of text t with length 1")),
+    scale=Scale("higher", minimum=-1.0),
     null_when=(NO_COSINE,),
     evidence=_COMPARED,
     derivation="e(prediction) · e(ground truth)",
@@ -127,7 +122,7 @@ SEMANTIC_COSINE_RAW = Metric(
     example="e(p) = (0.6, 0.8), e(g) = (1, 0): 0.6.",
     note="`--dim` keeps the first dimensions of e(t) and scales them to length 1 again.",
     source=f"{_SOURCE}, Output fields",
-    is_secondary=True,
+    role="part",
 )
 _SEMANTIC = {
     "calibrated": "min(1, max(0, ({semantic_cosine_raw} - {semantic_baseline_b}) / "
@@ -138,20 +133,17 @@ _SEMANTIC = {
 SEMANTIC_SIMILARITY = Metric(
     id="semantic_similarity",
     name="Semantic similarity",
-    differs_by="--semantic, --embedder, --dim, --baseline-pairs, --baseline-seed",
     table="steps",
-    symbols=(
+    formula=Formula(
+        r"\text{sem} = \begin{cases} \min\left(1, \max\left(0, \frac{c - b}"
+        r"{\max(1 - b, 10^{-6})}\right)\right) & \text{if calibrated} \\ c & \text{if cosine} \\ "
+        r"\frac{|P \cap G|}{|P \cup G|} & \text{if jaccard} \end{cases}",
         ("c", "raw cosine of prediction and ground truth (`semantic_cosine_raw`)"),
         ("b", "baseline of the dialogue (`semantic_baseline_b`)"),
         ("P", "set of words of the prediction (`--semantic jaccard`)"),
         ("G", "set of words of the ground truth"),
     ),
-    latex=r"\text{sem} = \begin{cases} \min\left(1, \max\left(0, \frac{c - b}"
-    r"{\max(1 - b, 10^{-6})}\right)\right) & \text{if calibrated} \\ c & \text{if cosine} \\ "
-    r"\frac{|P \cap G|}{|P \cup G|} & \text{if jaccard} \end{cases}",
-    minimum=-1.0,
-    maximum=1.0,
-    better="higher",
+    scale=Scale("higher", minimum=-1.0),
     null_when=(NO_SEMANTIC,),
     evidence=(
         EvidenceRows(columns=("semantic_cosine_raw",)),
@@ -167,19 +159,18 @@ SEMANTIC_SIMILARITY = Metric(
     ),
     source=f"{_SOURCE}, section 1",
 )
-EARLINESS = share(
+EARLINESS = Metric(
     table="steps",
     id="earliness",
     name="Earliness",
-    symbols=(("s", "step, from 0"),),
-    latex=r"\text{early} = \frac{1}{s + 1}",
-    better="higher",
+    formula=Formula(r"\text{early} = \frac{1}{s + 1}", ("s", "step, from 0")),
+    scale=Scale("higher"),
     derivation="1 / ({step} + 1)",
     evidence=(EvidenceRows(columns=("step",)),),
     reading="The weight of a step: 1 at the first step, 1/2 at the second.",
     example="s = 3: 1 / 4 = 0.25.",
     source=f"{_SOURCE}, Scoring overview",
-    is_secondary=True,
+    role="part",
 )
 
 
@@ -188,7 +179,8 @@ def _perplexity(id: str, name: str, rule: NullRule, *, is_of_model: bool) -> Met
         id=id,
         name=name,
         table="steps",
-        symbols=(
+        formula=Formula(
+            r"\exp\left(-\frac{1}{N} \sum_{i=1}^{N} \ln P(t_i \mid t_{\setminus i})\right)",
             ("N", "number of tokens of the text, special ones left out"),
             ("t_i", "token i of the text t"),
             (
@@ -196,10 +188,7 @@ def _perplexity(id: str, name: str, rule: NullRule, *, is_of_model: bool) -> Met
                 "probability of token i by the masked language model if only token i is masked",
             ),
         ),
-        latex=r"\exp\left(-\frac{1}{N} \sum_{i=1}^{N} \ln P(t_i \mid t_{\setminus i})\right)",
-        minimum=1.0,
-        maximum=None,
-        better="lower" if is_of_model else "neither",
+        scale=Scale("lower" if is_of_model else "neither", minimum=1.0, maximum=None),
         null_when=(NO_MODEL, rule),
         evidence=_COMPARED,
         derivation="exp(mean of -ln P over the tokens)",
@@ -210,7 +199,7 @@ def _perplexity(id: str, name: str, rule: NullRule, *, is_of_model: bool) -> Met
             "are truncated."
         ),
         source=_EXTENSION,
-        is_secondary=True,
+        role="part",
     )
 
 
@@ -226,17 +215,17 @@ PPPL_GROUND_TRUTH = _perplexity(
     GROUND_TRUTH_WITHOUT_TOKEN,
     is_of_model=False,
 )
-PPPL_PENALTY = share(
+PPPL_PENALTY = Metric(
     table="steps",
     id="pppl_penalty",
     name="Perplexity penalty",
-    symbols=(
+    formula=Formula(
+        r"\pi = \exp(-\lambda \max(0, \ln \mathrm{PPPL}_p - \ln \mathrm{PPPL}_g))",
         (r"\lambda", "weight `--pppl-weight`"),
         (r"\mathrm{PPPL}_p", "pseudo-perplexity of the prediction"),
         (r"\mathrm{PPPL}_g", "pseudo-perplexity of the ground truth"),
     ),
-    latex=r"\pi = \exp(-\lambda \max(0, \ln \mathrm{PPPL}_p - \ln \mathrm{PPPL}_g))",
-    better="higher",
+    scale=Scale("higher"),
     null_when=(NO_MODEL, PREDICTION_WITHOUT_TOKEN, GROUND_TRUTH_WITHOUT_TOKEN),
     derivation=lambda row, options: (
         f"exp(-{options.pppl_weight:g} * max(0, ln {{pppl_prediction}} - ln {{pppl_ground_truth}}))"
@@ -250,19 +239,16 @@ PPPL_PENALTY = share(
 U_STEP = Metric(
     id="U_step",
     name="Utility of a step",
-    differs_by="--lex-weight, --pppl-weight",
     table="steps",
-    symbols=(
+    formula=Formula(
+        r"U = \frac{w \cdot \text{lex} + (1 - w) \cdot \text{sem}}{s + 1} \cdot \pi",
         (r"\text{lex}", "lexical similarity; 0 if switched off"),
         (r"\text{sem}", "semantic similarity; 0 if switched off"),
         ("w", "weight `--lex-weight`, 0.5"),
         ("s", "step, from 0"),
         (r"\pi", "perplexity penalty, 1 without `--pppl-weight`"),
     ),
-    latex=r"U = \frac{w \cdot \text{lex} + (1 - w) \cdot \text{sem}}{s + 1} \cdot \pi",
-    minimum=-1.0,
-    maximum=1.0,
-    better="higher",
+    scale=Scale("higher", minimum=-1.0),
     derivation=lambda row, options: (
         f"({{lexical_similarity}} * {options.lex_weight:g} + "
         f"{{semantic_similarity}} * {1 - options.lex_weight:g}) * {{earliness}} * "
@@ -281,13 +267,9 @@ U_STEP = Metric(
 U_BEST = Metric(
     id="U_best",
     name="Best utility of an utterance",
-    differs_by="--lex-weight, --pppl-weight",
     table="utterances",
-    symbols=((r"U_s", "utility of step s (`U_step`)"),),
-    latex=r"\mathrm{U\_best} = \max_s U_s",
-    minimum=-1.0,
-    maximum=1.0,
-    better="higher",
+    formula=Formula(r"\mathrm{U\_best} = \max_s U_s", (r"U_s", "utility of step s (`U_step`)")),
+    scale=Scale("higher", minimum=-1.0),
     null_when=(NO_STEP,),
     derivation="max({U_step}), first at step {best_step}",
     evidence=(_BY_STEP,),
@@ -300,19 +282,13 @@ U_BEST = Metric(
 AVERAGE_U_BEST_EARLY = Metric(
     id="average_U_best_early",
     name="Dialogue average U (best-early)",
-    differs_by="--lex-weight, --pppl-weight",
-    table="dialogues",
-    symbols=(
+    formula=Formula(
+        r"\bar{U} = \frac{1}{n} \sum_{u=1}^{n} \mathrm{U\_best}_u",
         (r"\mathrm{U\_best}_u", "best utility of utterance u"),
         ("n", "number of utterances with at least one step"),
     ),
-    latex=r"\bar{U} = \frac{1}{n} \sum_{u=1}^{n} \mathrm{U\_best}_u",
-    minimum=-1.0,
-    maximum=1.0,
-    better="higher",
-    numerator="U_best_sum",
-    denominator="n_scored",
-    sums_reals=True,
+    scale=Scale("higher", minimum=-1.0),
+    micro=("U_best_sum", "n_scored"),
     null_when=(NOTHING_SCORED,),
     evidence=(
         EvidenceRows(
@@ -328,23 +304,19 @@ AVERAGE_U_BEST_EARLY = Metric(
     example="Three utterances with 0.28, 0.55, 0.20: 1.03 / 3 = 0.3433.",
     note="`micro` of a summary is the sum over all utterances / their number.",
     source=f"{_SOURCE}, Scoring overview",
-    headline=True,
+    role="headline",
 )
 SEMANTIC_BASELINE_B = Metric(
     id="semantic_baseline_b",
     name="Semantic baseline",
-    differs_by="--embedder, --dim, --baseline-pairs, --baseline-seed",
-    table="dialogues",
-    symbols=(
+    formula=Formula(
+        r"b = \frac{1}{n} \sum_{k=1}^{n} e(g_{i_k}) \cdot e(g_{j_k}), \quad i_k \ne j_k",
         ("n", "number of pairs, `--baseline-pairs`, 20,000"),
         ("g_{i_k}", "first ground truth of pair k, drawn from the non-empty ones"),
         ("g_{j_k}", "second ground truth of pair k, another one"),
         ("e(t)", "embedding of text t with length 1"),
     ),
-    latex=r"b = \frac{1}{n} \sum_{k=1}^{n} e(g_{i_k}) \cdot e(g_{j_k}), \quad i_k \ne j_k",
-    minimum=-1.0,
-    maximum=1.0,
-    better="neither",
+    scale=Scale("neither", minimum=-1.0),
     null_when=(NO_BASELINE,),
     derivation=lambda row, options: f"mean of {max(1, options.baseline_pairs):,} random pairs",
     evidence=(
@@ -362,7 +334,7 @@ SEMANTIC_BASELINE_B = Metric(
         "of Python's `random`, from `--baseline-seed`."
     ),
     source=f"{_SOURCE}, section 1",
-    is_secondary=True,
+    role="part",
 )
 METRICS = (
     LEXICAL_SIMILARITY,

@@ -92,7 +92,7 @@ def _means_by_step(steps: pl.LazyFrame) -> tuple[Series, ...]:
 def _line(by_dialogue: pl.DataFrame, name: str) -> pl.DataFrame:
     """Return the mean at each step, with the dialogue as the unit of its interval."""
     metric = next(metric for metric in METRICS if metric.id == name)
-    bounds = metric.minimum, metric.maximum
+    bounds = metric.scale.minimum, metric.scale.maximum
     rows = []
     for (step,), of_step in by_dialogue.group_by("step", maintain_order=True):
         sums, counts = of_step[f"{name}:sum"], of_step[f"{name}:n"]

@@ -78,8 +78,8 @@ def test_a_metric_is_null_where_a_turn_that_it_reads_was_not_given(
     for metric in METRICS:
         if metric.id not in null:
             assert row[metric.id] == empty[metric.id], metric.id
-        elif metric.numerator is not None:
-            assert (row[metric.numerator], row[metric.denominator]) == (0, 0), metric.id
+        elif metric.micro is not None:
+            assert [row[column] for column in metric.micro] == [0, 0], metric.id
 
 
 @pytest.mark.parametrize("layout", ["rows", "array"])

@@ -163,5 +163,5 @@ def test_semantic_metrics_are_means_and_maxima_of_cosines() -> None:
 
 def test_firings_of_channels_are_parts_of_m10_in_the_summary() -> None:
     assert [
-        metric.id for metric in SUMMARISED if metric.is_secondary and metric not in METRICS
+        metric.id for metric in SUMMARISED if metric.role == "part" and metric not in METRICS
     ] == [f"n_{channel}_channel" for channel in ("room", "category", "lexical", "semantic")]

@@ -352,7 +352,7 @@ def test_declarations_agree() -> None:
         columns = {column.name: column for column in tables[metric.table].columns}
         assert columns[metric.id].metric == metric.id
         assert columns[metric.id].nullable is (metric.null_rule != "never")
-        assert {metric.numerator, metric.denominator} - {None} <= set(columns)
+        assert set(metric.micro or ()) <= set(columns)
 
 
 def test_summary_groups_by_miner_and_challenge() -> None:

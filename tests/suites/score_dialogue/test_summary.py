@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 
-from fastscore.suites.declarations import NULL_REASONS_DTYPE, Metric
+from fastscore.suites.declarations import NULL_REASONS_DTYPE, Formula, Metric, Scale
 from fastscore.suites.summary import SUMMARY_SCHEMA
 from tests.suites.summaries import summarise_metrics
 
@@ -19,14 +19,11 @@ METRIC = Metric(
     id="score",
     name="Score",
     table="rows",
-    formula="x",
-    minimum=None,
-    maximum=None,
-    better="higher",
-    null_rule="missing_input",
+    formula=Formula(text="x"),
+    scale=Scale("higher", minimum=None, maximum=None),
+    null_when=("missing_input",),
     source="here",
-    numerator="top",
-    denominator="bottom",
+    micro=("top", "bottom"),
 )
 
 VALUES = st.one_of(
@@ -110,7 +107,7 @@ def test_equal_values_have_no_deviation() -> None:
 @pytest.mark.parametrize(("minimum", "maximum"), [(None, 1.0), (0.0, None), (None, None)])
 def test_a_metric_may_have_one_bound_or_none(minimum: float | None, maximum: float | None) -> None:
     tables = frames([(0, 0.5, 1.0, 1), (1, 0.25, 1.0, 1)])
-    metric = replace(METRIC, minimum=minimum, maximum=maximum)
+    metric = replace(METRIC, scale=Scale("higher", minimum, maximum))
     assert summarise_metrics(tables, [metric], ())["mean"].to_list() == [0.375]
 
 
@@ -144,4 +141,4 @@ def test_what_is_no_number_is_refused_by_name() -> None:
         summarise([(0, math.nan, 1.0, 1), (1, 0.5, 1.0, 1), (2, None, 1.0, 1)])
     tables = frames([(0, math.inf, 1.0, 1)])
     with pytest.raises(ValueError, match="'score', far out of its declared range"):
-        summarise_metrics(tables, [replace(METRIC, minimum=0.0, maximum=1.0)], ())
+        summarise_metrics(tables, [replace(METRIC, scale=Scale("higher"))], ())

@@ -4,7 +4,7 @@ import numpy as np
 import polars as pl
 from fastscore_jit.arrays import Indices, Mask
 
-from fastscore.suites.declarations import Metric, NullRule, share
+from fastscore.suites.declarations import Fixed, Formula, Metric, NullRule, Scale
 from fastscore.suites.group_travel.metrics import sources as use
 from fastscore.suites.group_travel.normalise import join_texts
 from fastscore.suites.group_travel.terms import ACCEPT_PLAN, APPROVE, FEEDBACK, MEALS, PROVIDE
@@ -13,20 +13,19 @@ from fastscore.suites.showing import EvidenceRows
 
 _MINUTES_A_DAY = 24 * 60
 
-M16 = share(
+M16 = Metric(
     id="M16",
     name="Plan coherence score",
-    symbols=(
+    formula=Formula(
+        r"\mathrm{M16} = \frac{\sum_{d \in D} (m_d + v_d) + \sum_{d \in T} o_d}{4 |D| + |T|}",
         ("D", "days of the plan that are not empty"),
         ("T", "days of D with a stop whose times can be read"),
         (r"m_d", "filled meals of day d: breakfast, lunch and dinner"),
         (r"v_d", "1 if the lunch of day d is not its dinner, else 0"),
         (r"o_d", "1 if the stops of day d follow each other in time, else 0"),
     ),
-    latex=(r"\mathrm{M16} = \frac{\sum_{d \in D} (m_d + v_d) + \sum_{d \in T} o_d}{4 |D| + |T|}"),
-    better="higher",
-    numerator="M16_num",
-    denominator="M16_den",
+    scale=Scale("higher"),
+    micro=("M16_num", "M16_den"),
     null_when=(use.NO_PLAN,),
     evidence=(EvidenceRows(table="plan_lines", columns=(), text="text"),),
     reading="The share of passed checks. Meals that a day of travel leaves out lower it.",
@@ -35,7 +34,7 @@ M16 = share(
         "Lunch and dinner differ if one of them is empty, not if both are. The last stop may "
         "end after midnight, except with `--strict-overnight`."
     ),
-    headline=True,
+    role="headline",
     uses=(use.PLAN,),
     source="Metric Reference, M16",
 )
@@ -90,17 +89,16 @@ _VOICES_TELL = pl.col("multi_user") | (pl.col("multi_user_source") == "content")
 """A single user is one voice whoever speaks, unless the voices decide that there is one."""
 _TURN = ("member", "slot")
 
-M1 = share(
+M1 = Metric(
     id="M1",
     name="Member voice coverage",
-    symbols=(
+    formula=Formula(
+        r"\mathrm{M1} = \min\left(1, \frac{|V|}{n}\right)",
         ("V", "members who stated a preference (a single user: the user alone)"),
         ("n", "`member_count`, else the listed members, else the speakers except the system"),
     ),
-    latex=r"\mathrm{M1} = \min\left(1, \frac{|V|}{n}\right)",
-    better="higher",
-    numerator="M1_num",
-    denominator="M1_den",
+    scale=Scale("higher"),
+    micro=("M1_num", "M1_den"),
     null_when=(
         NullRule(
             when=pl.col("no_voice") & _VOICES_TELL,
@@ -133,22 +131,21 @@ M1 = share(
     note=(
         "The source does not mention empty utterances. An empty utterance also counts as a voice."
     ),
-    headline=True,
-    fixed_where=(("multi_user", False),),
+    role="headline",
+    fixed_where=(Fixed("multi_user", False),),
     uses=(use.PREFERENCES, use.METADATA),
     source="Metric Reference, M1",
 )
-M6 = share(
+M6 = Metric(
     id="M6",
     name="Member acceptance rate",
-    symbols=(
+    formula=Formula(
+        r"\mathrm{M6} = \min\left(1, \frac{|A|}{\max(1, |V|)}\right)",
         ("A", "members who accept or approve (a turn of all, everyone or group: all of V)"),
         ("V", "members who stated a preference (a single user: the user alone)"),
     ),
-    latex=r"\mathrm{M6} = \min\left(1, \frac{|A|}{\max(1, |V|)}\right)",
-    better="higher",
-    numerator="M6_num",
-    denominator="M6_den",
+    scale=Scale("higher"),
+    micro=("M6_num", "M6_den"),
     null_when=(
         NullRule(
             when=pl.col("no_acceptance") & ~pl.col("everyone_accepts"),
@@ -183,13 +180,10 @@ M6 = share(
 M7_TOTAL_TURNS = Metric(
     id="M7_total_turns",
     name="Turns",
-    table="dialogues",
-    symbols=(("T", "turns with an intent or an utterance"),),
-    latex=r"\mathrm{M7\_total\_turns} = |T|",
-    minimum=0.0,
-    maximum=None,
-    better="neither",
-    unit="turns",
+    formula=Formula(
+        r"\mathrm{M7\_total\_turns} = |T|", ("T", "turns with an intent or an utterance")
+    ),
+    scale=Scale("neither", maximum=None, unit="turns"),
     evidence=(
         EvidenceRows(
             table="turns",
@@ -202,25 +196,20 @@ M7_TOTAL_TURNS = Metric(
     derivation="{M7_total_turns} turns",
     reading="The length of the dialogue. Neither direction is better.",
     example="28 turns, all of them with an utterance: 28.",
-    is_secondary=True,
+    role="part",
     uses=(use.TURNS,),
     source="Metric Reference, M7",
 )
 M7_TURNS_PER_SLOT = Metric(
     id="M7_turns_per_slot",
     name="Turns per slot",
-    table="dialogues",
-    symbols=(
+    formula=Formula(
+        r"\mathrm{M7\_turns\_per\_slot} = \frac{|T|}{|S|}",
         ("T", "turns with an intent or an utterance"),
         ("S", "slots for which a preference was stated"),
     ),
-    latex=r"\mathrm{M7\_turns\_per\_slot} = \frac{|T|}{|S|}",
-    minimum=0.0,
-    maximum=None,
-    better="neither",
-    unit="turns",
-    numerator="M7_turns_per_slot_num",
-    denominator="M7_turns_per_slot_den",
+    scale=Scale("neither", maximum=None, unit="turns"),
+    micro=("M7_turns_per_slot_num", "M7_turns_per_slot_den"),
     null_when=(
         NullRule(
             when=pl.col("M7_turns_per_slot_den") == 0,
@@ -239,20 +228,18 @@ M7_TURNS_PER_SLOT = Metric(
     ),
     reading="The length of the dialogue for each topic. Neither direction is better.",
     example="28 turns about 7 slots: 28 / 7 = 4.",
-    is_secondary=True,
+    role="part",
     uses=(use.PREFERENCES, use.TURNS),
     source="Metric Reference, M7",
 )
 M7_FEEDBACK_TURN_OVERHEAD = Metric(
     id="M7_feedback_turn_overhead",
     name="Feedback turns",
-    table="dialogues",
-    symbols=(("F", "turns of feedback, by members or the system"),),
-    latex=r"\mathrm{M7\_feedback\_turn\_overhead} = |F|",
-    minimum=0.0,
-    maximum=None,
-    better="neither",
-    unit="turns",
+    formula=Formula(
+        r"\mathrm{M7\_feedback\_turn\_overhead} = |F|",
+        ("F", "turns of feedback, by members or the system"),
+    ),
+    scale=Scale("neither", maximum=None, unit="turns"),
     evidence=(
         EvidenceRows(
             table="turns",
@@ -266,7 +253,7 @@ M7_FEEDBACK_TURN_OVERHEAD = Metric(
     reading="The turns that feedback adds. Neither direction is better.",
     example="2 turns of members and 1 of the system: 3.",
     note="The source does not say whether this is a count or a share. It is a count.",
-    is_secondary=True,
+    role="part",
     uses=(use.TURNS,),
     source="Metric Reference, M7",
 )

@@ -6,7 +6,7 @@ import polars as pl
 from fastscore_jit.arrays import Float64Array, Indices
 
 from fastscore.suites.columns import keep_where
-from fastscore.suites.declarations import NullRule, share
+from fastscore.suites.declarations import Fixed, Formula, Metric, NullRule, Scale
 from fastscore.suites.group_travel.metrics import sources as use
 from fastscore.suites.group_travel.metrics.satisfaction import OF_PAIRS
 from fastscore.suites.group_travel.options import GroupTravel
@@ -21,7 +21,6 @@ from fastscore.suites.group_travel.similarity import (
 from fastscore.suites.grouping import offsets_of, sum_by, take
 from fastscore.suites.showing import EvidenceRows
 
-_SYNTHESISED = ("C3", "C4", "C5")
 _NOTHING_COMPARED = NullRule(
     when=pl.col("n_compared") == 0,
     reason="not_applicable",
@@ -35,17 +34,16 @@ def _of_pairs(*columns: str) -> EvidenceRows:
     return EvidenceRows(table="pairs", names=("member", "slot"), columns=columns, text="preference")
 
 
-M8 = share(
+M8 = Metric(
     id="M8",
     name="Preference addressing score",
-    symbols=(
+    formula=Formula(
+        r"\mathrm{M8} = \frac{|A|}{|P|}",
         _STATED,
         ("A", "preferences of P that the synthesis of their slot or the plan's text addresses"),
     ),
-    latex=r"\mathrm{M8} = \frac{|A|}{|P|}",
-    better="higher",
-    numerator="M8_num",
-    denominator="M8_den",
+    scale=Scale("higher", by="enable_synthesis"),
+    micro=("M8_num", "M8_den"),
     null_when=(
         use.UNKNOWN_PREFERENCE,
         use.UNKNOWN_PRESENTATION,
@@ -66,23 +64,21 @@ M8 = share(
         "compared. M8 also counts lexical evidence over both texts together. Without "
         "synthesis, M8 is M8b."
     ),
-    headline=True,
-    scale_by="enable_synthesis",
+    role="headline",
     baselines=(use.QUOTING,),
     uses=(use.PREFERENCES, use.SYNTHESIS, use.PLAN_TEXT, use.EMBEDDER),
     source="Metric Reference, M8",
 )
-M8A = share(
+M8A = Metric(
     id="M8a",
     name="Preference addressing score of the synthesis",
-    symbols=(
+    formula=Formula(
+        r"\mathrm{M8a} = \frac{|A|}{|P|}",
         _STATED,
         ("A", "preferences of P that the synthesis of their slot addresses"),
     ),
-    latex=r"\mathrm{M8a} = \frac{|A|}{|P|}",
-    better="higher",
-    numerator="M8a_num",
-    denominator="M8a_den",
+    scale=Scale("higher"),
+    micro=("M8a_num", "M8a_den"),
     null_when=(
         use.NO_SYNTHESIS,
         use.UNKNOWN_PREFERENCE,
@@ -96,23 +92,21 @@ M8A = share(
     ),
     reading="The share of preferences that the system acknowledges before it plans.",
     example="28 preferences, 15 of them addressed by a synthesis: 15 / 28 = 0.536.",
-    is_secondary=True,
-    conditions=_SYNTHESISED,
-    fixed_where=(("enable_synthesis", False),),
+    role="part",
+    fixed_where=(use.NOT_SYNTHESISED,),
     uses=(use.PREFERENCES, use.SYNTHESIS, use.EMBEDDER),
     source="Metric Reference, M8",
 )
-M8B = share(
+M8B = Metric(
     id="M8b",
     name="Preference addressing score of the plan",
-    symbols=(
+    formula=Formula(
+        r"\mathrm{M8b} = \frac{|A|}{|P|}",
         _STATED,
         ("A", "preferences of P that a presentation or the raw output addresses"),
     ),
-    latex=r"\mathrm{M8b} = \frac{|A|}{|P|}",
-    better="higher",
-    numerator="M8b_num",
-    denominator="M8b_den",
+    scale=Scale("higher"),
+    micro=("M8b_num", "M8b_den"),
     null_when=(
         use.UNKNOWN_PREFERENCE,
         use.UNKNOWN_PRESENTATION,
@@ -125,42 +119,40 @@ M8B = share(
     evidence=(_of_pairs("addressed_plan", "plan_phrase", "plan_hits", "plan_similarity"),),
     reading="The share of preferences that the words of the plan reflect.",
     example="28 preferences, 6 of them addressed by the plan's text: 6 / 28 = 0.214.",
-    is_secondary=True,
+    role="part",
     uses=(use.PREFERENCES, use.PLAN_TEXT, use.EMBEDDER),
     source="Metric Reference, M8",
 )
-M12 = share(
+M12 = Metric(
     id="M12",
     name="Semantic preference satisfaction",
-    symbols=(
+    formula=Formula(
+        r"\mathrm{M12} = \frac{1}{|A|} \sum_{k \in A} \operatorname{sim}(k, t_k)",
         ("A", "actionable preferences, except placeholders such as N/A"),
         ("t_k", "the plan's entries for the slot of preference k, and the raw output"),
         _SIMILARITY,
     ),
-    latex=r"\mathrm{M12} = \frac{1}{|A|} \sum_{k \in A} \operatorname{sim}(k, t_k)",
-    better="higher",
-    numerator="M12_num",
-    denominator="M12_den",
-    sums_reals=True,
+    scale=Scale("higher"),
+    micro=("M12_num", "M12_den"),
     null_when=(*OF_PAIRS, _NOTHING_COMPARED, use.NO_EMBEDDER),
     evidence=(_of_pairs("slot_similarity"),),
     reading="The mean nearness of plan and preferences. The raw output of all slots dilutes it.",
     example="16 cosines from 0.24 to 0.54 in equal steps: 6.24 / 16 = 0.39.",
     note="A text that is longer than the model takes is read in windows.",
-    headline=True,
+    role="headline",
     uses=(use.PREFERENCES, use.PLAN, use.PLAN_TEXT, use.EMBEDDER),
     source="Metric Reference, M12",
 )
-M13 = share(
+M13 = Metric(
     id="M13",
     name="Fairness (Gini coefficient)",
-    symbols=(
+    formula=Formula(
+        r"\mathrm{M13} = \frac{\sum_{i=1}^{n} \sum_{j=1}^{n} |x_i - x_j|}{2 n^2 \bar{x}}",
         ("x_i", "mean similarity of member i's preferences in M12"),
         ("n", "number of members with such a mean"),
         (r"\bar{x}", "mean of $x_i$"),
     ),
-    latex=r"\mathrm{M13} = \frac{\sum_{i=1}^{n} \sum_{j=1}^{n} |x_i - x_j|}{2 n^2 \bar{x}}",
-    better="lower",
+    scale=Scale("lower"),
     null_when=(*OF_PAIRS, _NOTHING_COMPARED, use.NO_EMBEDDER),
     evidence=(
         EvidenceRows(within="members", names=("member",), columns=("semantic_mean", "pairs")),
@@ -169,24 +161,22 @@ M13 = share(
     reading="0: members are treated alike. The maximum is (n - 1) / n. One member, or a mean of 0, "
     "gives 0.",
     example="x = 0.38, 0.41, 0.39, 0.40: 0.2 / (2 * 16 * 0.395) = 0.0158.",
-    headline=True,
-    fixed_where=(("multi_user", False),),
+    role="headline",
+    fixed_where=(Fixed("multi_user", False),),
     uses=(use.PREFERENCES, use.PLAN, use.PLAN_TEXT, use.EMBEDDER),
     source="Metric Reference, M13",
 )
-M14 = share(
+M14 = Metric(
     id="M14",
     name="Concession rate",
-    symbols=(
+    formula=Formula(
+        r"\mathrm{M14} = \frac{1}{|A|} \sum_{k \in A} \operatorname{sim}(k, r_k)",
         ("A", "actionable preferences for slots with an explained resolution"),
         ("r_k", "last explanation of the resolution of the slot of preference k"),
         _SIMILARITY,
     ),
-    latex=r"\mathrm{M14} = \frac{1}{|A|} \sum_{k \in A} \operatorname{sim}(k, r_k)",
-    better="higher",
-    numerator="M14_num",
-    denominator="M14_den",
-    sums_reals=True,
+    scale=Scale("higher"),
+    micro=("M14_num", "M14_den"),
     null_when=(
         use.NO_SYNTHESIS,
         NullRule(
@@ -205,9 +195,8 @@ M14 = share(
     reading="The mean nearness of negotiated resolutions and preferences.",
     example="Similarities 0.35 and 0.67: 1.02 / 2 = 0.51.",
     note="The plan does not replace a missing explanation.",
-    headline=True,
-    conditions=_SYNTHESISED,
-    fixed_where=(("enable_synthesis", False),),
+    role="headline",
+    fixed_where=(use.NOT_SYNTHESISED,),
     uses=(use.PREFERENCES, use.SYNTHESIS, use.EMBEDDER),
     source="Metric Reference, M14",
 )

@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 from fastscore_jit.arrays import Indices, Mask
 
-from fastscore.suites.declarations import NullRule, share
+from fastscore.suites.declarations import Formula, Metric, NullRule, Scale
 from fastscore.suites.group_travel.metrics import sources as use
 from fastscore.suites.group_travel.normalise import as_ids, normalise
 from fastscore.suites.group_travel.options import GroupTravel
@@ -32,17 +32,16 @@ if TYPE_CHECKING:
     from fastscore.suites.group_travel.catalogue import Catalogue
     from fastscore.suites.group_travel.plans import Plans
 
-M9 = share(
+M9 = Metric(
     id="M9",
     name="Plan grounding rate",
-    symbols=(
+    formula=Formula(
+        r"\mathrm{M9} = \frac{|G|}{|P|}",
         ("P", "distinct places of the plan, stops included"),
         ("G", "places of P whose name the catalogue has"),
     ),
-    latex=r"\mathrm{M9} = \frac{|G|}{|P|}",
-    better="higher",
-    numerator="M9_num",
-    denominator="M9_den",
+    scale=Scale("higher"),
+    micro=("M9_num", "M9_den"),
     null_when=(
         use.NO_PLAN,
         NullRule(
@@ -60,14 +59,15 @@ M9 = share(
     reading="The share of places that exist. Names are compared in normal form, never roughly.",
     example="15 places, all of them in the catalogue: 15 / 15 = 1.",
     note="The 45 published plans of TravelPlanner have 943 of 946 places.",
-    headline=True,
+    role="headline",
     uses=(use.PLAN, use.CATALOGUE),
     source="Metric Reference, M9",
 )
-M15 = share(
+M15 = Metric(
     id="M15",
     name="Serendipity score",
-    symbols=(
+    formula=Formula(
+        r"\mathrm{M15} = \frac{|\{g \in G \setminus N \mid m_g \ge \theta\}|}{|G|}",
         ("G", "places of the plan that the catalogue has"),
         ("N", "places of G whose name is part of a preference"),
         (
@@ -76,10 +76,8 @@ M15 = share(
         ),
         (r"\theta", "threshold `--serendipity-sim`, 0.30"),
     ),
-    latex=r"\mathrm{M15} = \frac{|\{g \in G \setminus N \mid m_g \ge \theta\}|}{|G|}",
-    better="higher",
-    numerator="M15_num",
-    denominator="M15_den",
+    scale=Scale("higher"),
+    micro=("M15_num", "M15_den"),
     null_when=(
         use.UNKNOWN_PREFERENCE,
         use.NO_PLAN,
@@ -105,7 +103,7 @@ M15 = share(
         "A name is part of a preference if its words follow each other there. A single word "
         "of fewer than three letters never is."
     ),
-    headline=True,
+    role="headline",
     uses=(use.PREFERENCES, use.PLAN, use.CATALOGUE, use.EMBEDDER),
     source="Metric Reference, M15",
 )

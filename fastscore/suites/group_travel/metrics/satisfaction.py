@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 from fastscore_jit.arrays import Float64Array, Indices
 
-from fastscore.suites.declarations import Metric, NullRule, share
+from fastscore.suites.declarations import Formula, Metric, NullRule, Scale
 from fastscore.suites.group_travel.metrics import sources as use
 from fastscore.suites.group_travel.metrics.places import GroundedPlaces
 from fastscore.suites.group_travel.normalise import (
@@ -62,71 +62,63 @@ _MEMBERS = EvidenceRows(
     columns=("satisfaction", "satisfied", "pairs"),
 )
 
-W1 = share(
+W1 = Metric(
     id="W1",
     name="Utilitarian welfare",
-    symbols=(*_SHARES, _N),
-    latex=r"\mathrm{W1} = \frac{1}{N} \sum_{i=1}^{N} s_i",
-    better="higher",
-    numerator="W1_num",
-    denominator="W1_den",
-    sums_reals=True,
+    formula=Formula(r"\mathrm{W1} = \frac{1}{N} \sum_{i=1}^{N} s_i", *_SHARES, _N),
+    scale=Scale("higher"),
+    micro=("W1_num", "W1_den"),
     null_when=OF_PAIRS,
     evidence=(_MEMBERS,),
     derivation="mean of {satisfaction}",
     reading="The average satisfaction. It equals M10 if members state equally many preferences.",
     example="s = 1, 0.75, 0.5, 1: 3.25 / 4 = 0.8125.",
     note="The source calls W1 identical to M10. M10 counts preferences, W1 averages members.",
-    headline=True,
+    role="headline",
     baselines=(use.QUOTING,),
     uses=_USES,
     source="Metric Reference, W1",
 )
-W2 = share(
+W2 = Metric(
     id="W2",
     name="Egalitarian welfare",
-    symbols=_SHARES,
-    latex=r"\mathrm{W2} = \min_i s_i",
-    better="higher",
+    formula=Formula(r"\mathrm{W2} = \min_i s_i", *_SHARES),
+    scale=Scale("higher", by="multi_user"),
     null_when=OF_PAIRS,
     evidence=(_MEMBERS,),
     derivation="min({satisfaction})",
     reading="The satisfaction of the worst-off member.",
     example="s = 1, 0.75, 0.5, 1: 0.5.",
-    headline=True,
-    scale_by="multi_user",
+    role="headline",
     baselines=(use.QUOTING,),
     uses=_USES,
     source="Metric Reference, W2",
 )
-W3 = share(
+W3 = Metric(
     id="W3",
     name="Nash welfare",
-    symbols=(*_SHARES, _N),
-    latex=r"\mathrm{W3} = \left(\prod_{i=1}^{N} s_i\right)^{1/N}",
-    better="higher",
+    formula=Formula(r"\mathrm{W3} = \left(\prod_{i=1}^{N} s_i\right)^{1/N}", *_SHARES, _N),
+    scale=Scale("higher", by="multi_user"),
     null_when=OF_PAIRS,
     evidence=(_MEMBERS,),
     derivation="geometric mean of {satisfaction}",
     reading="The geometric mean, which inequality lowers. Always W2 <= W3 <= W1.",
     example="s = 1, 0.75, 0.5, 1: 0.375^(1/4) = 0.7825.",
-    headline=True,
-    scale_by="multi_user",
+    role="headline",
     baselines=(use.QUOTING,),
     uses=_USES,
     source="Metric Reference, W3",
 )
-M10 = share(
+M10 = Metric(
     id="M10",
     name="Member slot satisfaction rate",
-    symbols=(
+    formula=Formula(
+        r"\mathrm{M10} = \frac{|S|}{|A|}",
         ("A", "actionable preferences of all members"),
         ("S", "preferences of A that the plan satisfies by any channel"),
     ),
-    latex=r"\mathrm{M10} = \frac{|S|}{|A|}",
-    better="higher",
-    numerator="M10_num",
-    denominator="M10_den",
+    scale=Scale("higher"),
+    micro=("M10_num", "M10_den"),
     null_when=OF_PAIRS,
     evidence=(
         EvidenceRows(
@@ -146,17 +138,16 @@ M10 = share(
     uses=_USES,
     source="Metric Reference, M10",
 )
-M10B = share(
+M10B = Metric(
     id="M10b",
     name="Category lookup satisfaction rate",
-    symbols=(
+    formula=Formula(
+        r"\mathrm{M10b} = \frac{|S|}{|C|}",
         ("C", "preferences for cuisine, event or attraction that name a category"),
         ("S", "preferences of C that share a category with a chosen place"),
     ),
-    latex=r"\mathrm{M10b} = \frac{|S|}{|C|}",
-    better="higher",
-    numerator="M10b_num",
-    denominator="M10b_den",
+    scale=Scale("higher"),
+    micro=("M10b_num", "M10b_den"),
     null_when=(
         NullRule(
             when=pl.col("no_category"),
@@ -184,20 +175,17 @@ M10B = share(
     uses=(use.PREFERENCES, use.PLAN, use.CATALOGUE),
     source="Metric Reference, M10b",
 )
-M11 = share(
+M11 = Metric(
     id="M11",
     name="All-constraints satisfied rate",
-    symbols=(*_SHARES, _N),
-    latex=r"\mathrm{M11} = \frac{|\{i \mid s_i = 1\}|}{N}",
-    better="higher",
-    numerator="M11_num",
-    denominator="M11_den",
+    formula=Formula(r"\mathrm{M11} = \frac{|\{i \mid s_i = 1\}|}{N}", *_SHARES, _N),
+    scale=Scale("higher", by="multi_user"),
+    micro=("M11_num", "M11_den"),
     null_when=OF_PAIRS,
     evidence=(_MEMBERS,),
     reading="A single user is satisfied more easily than a group: compare groups of equal size.",
     example="4 members, of whom 2 have all their preferences satisfied: 2 / 4 = 0.5.",
-    headline=True,
-    scale_by="multi_user",
+    role="headline",
     baselines=(use.QUOTING,),
     uses=_USES,
     source="Metric Reference, M11",
@@ -208,16 +196,11 @@ FIRINGS = tuple(
     Metric(
         id=f"n_{channel}_channel",
         name=f"Firings of the {channel} channel",
-        table="dialogues",
-        formula=f"actionable preferences that are satisfied {by}",
-        minimum=0.0,
-        maximum=None,
-        better="neither",
+        formula=Formula(text=f"actionable preferences that are satisfied {by}"),
+        scale=Scale("neither", maximum=None, unit="pairs"),
         source="Metric Reference, M10",
-        unit="pairs",
-        numerator=f"{channel}_fired",
-        denominator="M10_den",
-        is_secondary=True,
+        micro=(f"{channel}_fired", "M10_den"),
+        role="part",
     )
     for channel, by in (
         ("room", "by their room type"),

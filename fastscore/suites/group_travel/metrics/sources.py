@@ -2,7 +2,7 @@
 
 import polars as pl
 
-from fastscore.suites.declarations import NullRule
+from fastscore.suites.declarations import Fixed, NullRule
 from fastscore.suites.group_travel.terms import (
     ACCEPT_PLAN,
     ACTIONABLE,
@@ -31,6 +31,7 @@ SOURCES = {
 QUOTING, PHRASING = "quoting every wish", "using fixed phrases"
 """Planners that pay no attention."""
 
+NOT_SYNTHESISED = Fixed("enable_synthesis", False, only_in=("C3", "C4", "C5"))
 NO_PLAN = NullRule(
     when=pl.col("itinerary") < 0,
     reason="missing_input",

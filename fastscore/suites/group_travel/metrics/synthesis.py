@@ -7,7 +7,7 @@ import numpy as np
 import polars as pl
 from fastscore_jit.arrays import Indices
 
-from fastscore.suites.declarations import NullRule, share
+from fastscore.suites.declarations import Fixed, Formula, Metric, NullRule, Scale
 from fastscore.suites.group_travel.metrics import sources as use
 from fastscore.suites.group_travel.normalise import names_conflict, normalise, quotes_theory
 from fastscore.suites.group_travel.similarity import Informative
@@ -29,24 +29,22 @@ if TYPE_CHECKING:
 DIVERGENT_BELOW = 0.5
 _LEAST_TOKENS = 6
 _OF_SLOT = ["dialogue_row", "slot"]
-_SYNTHESISED = ("C3", "C4", "C5")
 
 
 def _of_syntheses(*columns: str) -> EvidenceRows:
     return EvidenceRows(table="synthesis", names=("slot",), columns=columns, text="utterance")
 
 
-M2 = share(
+M2 = Metric(
     id="M2",
     name="Conflict detection rate",
-    symbols=(
+    formula=Formula(
+        r"\mathrm{M2} = \frac{|C|}{|D|}",
         ("D", "slots on which two members' wishes have a Jaccard similarity below 0.5"),
         ("C", "slots of D whose synthesis flags a conflict or names one in words"),
     ),
-    latex=r"\mathrm{M2} = \frac{|C|}{|D|}",
-    better="higher",
-    numerator="M2_num",
-    denominator="M2_den",
+    scale=Scale("higher"),
+    micro=("M2_num", "M2_den"),
     null_when=(
         use.NO_SYNTHESIS,
         use.UNKNOWN_PREFERENCE,
@@ -70,24 +68,22 @@ M2 = share(
         "actionable slots compare categories if every member names one, else informative "
         "tokens. Words that are a label (`Conflict:`) or denied (`no conflict`) do not count."
     ),
-    headline=True,
-    conditions=_SYNTHESISED,
-    fixed_where=(("enable_synthesis", False),),
+    role="headline",
+    fixed_where=(use.NOT_SYNTHESISED,),
     baselines=(use.PHRASING,),
     uses=(use.PREFERENCES, use.SYNTHESIS, use.CATALOGUE),
     source="Metric Reference, M2",
 )
-M3 = share(
+M3 = Metric(
     id="M3",
     name="Resolution explanation rate",
-    symbols=(
+    formula=Formula(
+        r"\mathrm{M3} = \frac{|E|}{|S|}",
         ("S", "slots with a synthesis"),
         ("E", "slots of S with an explanation, or with an utterance of at least 6 tokens"),
     ),
-    latex=r"\mathrm{M3} = \frac{|E|}{|S|}",
-    better="higher",
-    numerator="M3_num",
-    denominator="M3_den",
+    scale=Scale("higher"),
+    micro=("M3_num", "M3_den"),
     null_when=(
         use.NO_SYNTHESIS,
         NullRule(
@@ -105,27 +101,23 @@ M3 = share(
     reading="The share of syntheses with a reason. Most longer utterances count as one.",
     example="4 slots have a synthesis, each with an explanation: 4 / 4 = 1.",
     note="N/A, none and similar words are not explanations.",
-    headline=True,
-    conditions=_SYNTHESISED,
-    fixed_where=(("enable_synthesis", False),),
+    role="headline",
+    fixed_where=(use.NOT_SYNTHESISED,),
     baselines=(use.PHRASING,),
     uses=(use.SYNTHESIS,),
     source="Metric Reference, M3",
 )
-M4 = share(
+M4 = Metric(
     id="M4",
     name="Theory strategy usage rate",
-    symbols=(
+    formula=Formula(
+        r"\mathrm{M4} = \begin{cases} |T| / |S| & \text{if social theory is used} \\"
+        r" 0 & \text{otherwise} \end{cases}",
         ("S", "actionable slots with a synthesis"),
         ("T", "slots of S whose synthesis names a strategy"),
     ),
-    latex=(
-        r"\mathrm{M4} = \begin{cases} |T| / |S| & \text{if social theory is used} \\"
-        r" 0 & \text{otherwise} \end{cases}"
-    ),
-    better="higher",
-    numerator="M4_num",
-    denominator="M4_den",
+    scale=Scale("higher"),
+    micro=("M4_num", "M4_den"),
     null_when=(
         NullRule(
             when=pl.col("use_social_theory") & (pl.col("M4_den") == 0),
@@ -136,24 +128,22 @@ M4 = share(
     evidence=(_of_syntheses("has_strategy"),),
     reading="The share of actionable slots that a named strategy decides.",
     example="Family Friendly, parent_veto, Include Both and N/A for 4 slots: 3 / 4 = 0.75.",
-    headline=True,
-    conditions=("C4", "C5"),
-    fixed_where=(("use_social_theory", False),),
+    role="headline",
+    fixed_where=(Fixed("use_social_theory", False, only_in=("C4", "C5")),),
     baselines=(use.PHRASING,),
     uses=(use.SYNTHESIS,),
     source="Metric Reference, M4",
 )
-M4B = share(
+M4B = Metric(
     id="M4b",
     name="Theory text leakage rate",
-    symbols=(
+    formula=Formula(
+        r"\mathrm{M4b} = \frac{|Q|}{|T|}",
         ("T", "turns of synthesis, of feedback by the system and of presentation"),
         ("Q", "turns of T with a phrase of social choice theory"),
     ),
-    latex=r"\mathrm{M4b} = \frac{|Q|}{|T|}",
-    better="lower",
-    numerator="M4b_num",
-    denominator="M4b_den",
+    scale=Scale("lower"),
+    micro=("M4b_num", "M4b_den"),
     null_when=(
         NullRule(
             when=pl.col("no_system_text"),
@@ -179,24 +169,21 @@ M4B = share(
     note=(
         "The source gives four phrases. The snake_case identifiers and the other patterns are ours."
     ),
-    headline=True,
+    role="headline",
     uses=(use.TURNS, use.SYNTHESIS, use.PLAN_TEXT),
     source="Metric Reference, M4b",
 )
-M5 = share(
+M5 = Metric(
     id="M5",
     name="Feedback activation rate",
-    symbols=(
+    formula=Formula(
+        r"\mathrm{M5} = \begin{cases} |F| / |C| & \text{if feedback is enabled} \\"
+        r" 0 & \text{otherwise} \end{cases}",
         ("C", "slots whose synthesis flags a conflict in its metadata"),
         ("F", "slots of C with a turn of feedback"),
     ),
-    latex=(
-        r"\mathrm{M5} = \begin{cases} |F| / |C| & \text{if feedback is enabled} \\"
-        r" 0 & \text{otherwise} \end{cases}"
-    ),
-    better="higher",
-    numerator="M5_num",
-    denominator="M5_den",
+    scale=Scale("higher"),
+    micro=("M5_num", "M5_den"),
     null_when=(
         NullRule(
             when=pl.col("enable_feedback") & (pl.col("M5_den") == 0),
@@ -216,9 +203,8 @@ M5 = share(
     ),
     reading="The share of flagged conflicts that are followed up. Words do not count as a flag.",
     example="3 slots are flagged and each has feedback: 3 / 3 = 1.",
-    headline=True,
-    conditions=("C5",),
-    fixed_where=(("enable_feedback", False),),
+    role="headline",
+    fixed_where=(Fixed("enable_feedback", False, only_in=("C5",)),),
     uses=(use.TURNS, use.SYNTHESIS),
     source="Metric Reference, M5",
 )

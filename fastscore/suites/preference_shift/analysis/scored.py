@@ -165,7 +165,7 @@ _SCORES = {
     "cas_all": "cas_all",
     "i_around_shifts": "topic_interference_around_shifts",
 }
-_RANGES = {metric.id: (metric.minimum, metric.maximum) for metric in DIALOGUE_METRICS}
+_RANGES = {metric.id: (metric.scale.minimum, metric.scale.maximum) for metric in DIALOGUE_METRICS}
 SCORE_RANGES = {name: _RANGES[column] for name, column in _SCORES.items()} | {
     "cc_of_concepts": _RANGES["cross_coherence"]
 }

@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 from polars import col as C
 
-from fastscore.suites.declarations import share
+from fastscore.suites.declarations import Formula, Metric, Scale
 from fastscore.suites.preference_shift.metrics import turns as use
 from fastscore.suites.preference_shift.metrics.turns import (
     SEGMENT_METRICS,
@@ -44,16 +44,16 @@ def _weighted(row: Row, options: PreferenceShift, late: str = "") -> str:
 _BY_PARTS = EvidenceRows(columns=CAS_PARTS)
 
 DIALOGUE_METRICS = (
-    share(
+    Metric(
         id="cross_coherence",
         name="Mean cross-coherence",
         source=use.CC,
-        better="higher",
-        symbols=(
+        scale=Scale("higher"),
+        formula=Formula(
+            r"\frac{1}{|T|} \sum_{t \in T} \mathrm{CC}_t",
             use.TURNS,
             (r"\mathrm{CC}_t", "CC of turn t (`cc`)"),
         ),
-        latex=r"\frac{1}{|T|} \sum_{t \in T} \mathrm{CC}_t",
         reading="How far the answers name the concepts that the user names.",
         example="CC of 0.5 and 1.0: 0.75.",
         null_when=use.OF_MEANS,
@@ -63,19 +63,19 @@ DIALOGUE_METRICS = (
             use.of_turns("cosine_to_user", text="system_text", only_with=use.BY_TOPICS),
         ),
         derivation=use.by_profile("mean of {cc}", "mean of {cosine_to_user}"),
-        headline=True,
+        role="headline",
         baselines=use.TRIVIAL,
     ),
-    share(
+    Metric(
         id="context_retention",
         name="Mean context retention",
         source=use.CR,
-        better="higher",
-        symbols=(
+        scale=Scale("higher"),
+        formula=Formula(
+            r"\frac{1}{|T|} \sum_{t \in T} \mathrm{CR}_t",
             use.TURNS,
             (r"\mathrm{CR}_t", "CR of turn t (`cr`)"),
         ),
-        latex=r"\frac{1}{|T|} \sum_{t \in T} \mathrm{CR}_t",
         reading="As cross-coherence, with rare concepts weighing more.",
         example="CR of 0.8 and 0.4: 0.6.",
         null_when=use.OF_MEANS,
@@ -85,18 +85,17 @@ DIALOGUE_METRICS = (
             use.of_turns("cosine_to_last", text="system_text", only_with=use.BY_TOPICS),
         ),
         derivation=use.by_profile("mean of {cr}", "mean of {cosine_to_last}"),
-        headline=True,
+        role="headline",
         baselines=use.TRIVIAL,
     ),
-    share(
+    Metric(
         id="topic_interference",
         name="Mean copying",
         source=use.COPYING,
-        symbols=(use.TURNS, use.COPIED),
-        latex=r"\frac{1}{|T|} \sum_{t \in T} I_t",
+        formula=Formula(r"\frac{1}{|T|} \sum_{t \in T} I_t", use.TURNS, use.COPIED),
         reading="How far the answers repeat the user's phrases. Lower is better.",
         example="I of 0.0 and 0.3: 0.15.",
-        better="lower",
+        scale=Scale("lower"),
         null_when=use.OF_MEANS,
         fixed_where=(use.NO_TURN,),
         evidence=(use.of_turns("i", only_with=use.GROUNDED), use.ANSWERS),
@@ -105,40 +104,38 @@ DIALOGUE_METRICS = (
             f"mean over shifts of answers with like_old >= {use.ALIGNED:g} / answers up to the "
             f"recovery (at most {use.LONGEST_SEEN} without one)",
         ),
-        headline=True,
+        role="headline",
         baselines=use.TRIVIAL,
     ),
-    share(
+    Metric(
         id="topic_interference_around_shifts",
         name="Mean copying around shifts",
         source=use.SEGMENTS,
-        symbols=(
+        formula=Formula(
+            r"\frac{1}{n} \sum_{w \in W} \sum_{t \in w} I_t",
             use.COPIED,
             ("W", "windows of all shifts (a turn in two windows counts twice)"),
             ("n", "number of turns in these windows that have both texts"),
         ),
-        latex=r"\frac{1}{n} \sum_{w \in W} \sum_{t \in w} I_t",
         reading="Mean copying after shifts.",
         example="One window with I of 0.0, 0.3 and 0.6: 0.3.",
-        better="lower",
+        scale=Scale("lower"),
         null_when=(use.NO_SHIFT_INSIDE, use.NONE_AROUND),
-        numerator="i_around_shifts_sum",
-        denominator="n_turns_around_shifts",
+        micro=("i_around_shifts_sum", "n_turns_around_shifts"),
         evidence=(use.of_shifts("i_around_shift"),),
     ),
-    share(
+    Metric(
         id="context_adaptation_score",
         name="Adaptation score (mean TAS)",
         source=use.TAS,
-        better="higher",
-        symbols=(
+        scale=Scale("higher", minimum=-1.0),
+        formula=Formula(
+            r"\frac{1}{|T|} \sum_{t \in T} \mathrm{TAS}_t",
             use.TURNS,
             (r"\mathrm{TAS}_t", "TAS of turn t (`tas`), already between -1 and 1"),
         ),
-        latex=r"\frac{1}{|T|} \sum_{t \in T} \mathrm{TAS}_t",
         reading="How well the answers follow the user. 1 is the maximum of each turn.",
         example="TAS of 0.9 and 1.0: 0.95.",
-        minimum=-1.0,
         null_when=use.OF_MEANS,
         fixed_where=(use.NO_TURN,),
         evidence=(
@@ -148,107 +145,99 @@ DIALOGUE_METRICS = (
         derivation=lambda row, options: (
             _weighted(row, options) if options.is_legacy else "mean of {tas}"
         ),
-        headline=True,
+        role="headline",
         baselines=use.TRIVIAL,
     ),
-    share(
+    Metric(
         id="topic_recovery_rate",
         name="Recovery rate",
         uses=("shift_events",),
         source=use.SEGMENTS,
-        better="higher",
-        symbols=(
+        scale=Scale("higher"),
+        formula=Formula(
+            r"r = \frac{|R|}{|K|}",
             ("K", "shifts whose turns tell whether they are recovered"),
             ("R", "shifts of K with a turn of the window that meets the test"),
         ),
-        latex=r"r = \frac{|R|}{|K|}",
         reading="The share of shifts that the answers follow in time.",
         example="3 shifts, 2 of them recovered: 2 / 3 = 0.667.",
         null_when=(use.UNKNOWN, use.NO_SHIFTS, use.NO_TURNS),
-        numerator="n_recovered",
-        denominator="n_known_shifts",
+        micro=("n_recovered", "n_known_shifts"),
         fixed_where=(use.NO_TURN, use.NO_SHIFT),
         evidence=(use.of_shifts("recovered", "delay"),),
-        headline=True,
+        role="headline",
         baselines=use.TRIVIAL,
     ),
-    share(
+    Metric(
         id="avg_recovery_delay",
         name="Mean recovery delay",
         uses=("shift_events",),
         source=use.SEGMENTS,
-        symbols=(
+        formula=Formula(
+            r"\bar{d} = \frac{1}{|R|} \sum_{k \in R} d_k",
             ("R", "recovered shifts"),
             ("d_k", "delay of shift k (`delay`)"),
         ),
-        latex=r"\bar{d} = \frac{1}{|R|} \sum_{k \in R} d_k",
         reading="Turns until a recovered shift is followed. Shifts never recovered do not count.",
         example="Delays 0 and 1: 0.5.",
-        maximum=None,
-        better="lower",
+        scale=Scale("lower", maximum=None, unit="turns"),
         null_when=(use.UNKNOWN, use.NONE_RECOVERED),
-        unit="turns",
-        numerator="delay_sum",
-        denominator="n_recovered",
+        micro=("delay_sum", "n_recovered"),
         evidence=(use.of_shifts("delay"),),
-        headline=True,
+        role="headline",
         baselines=use.TRIVIAL,
     ),
-    share(
+    Metric(
         id="recovery_rate_cosine",
         name="Recovery rate by CR alone",
         uses=("shift_events",),
         source=use.CONSISTENT,
-        better="higher",
-        symbols=(
+        scale=Scale("higher"),
+        formula=Formula(
+            r"r = \frac{|R|}{|K|}",
             ("K", "shifts whose turns tell whether CR reaches its threshold"),
             ("R", "shifts of K with such a turn in the window"),
         ),
-        latex=r"r = \frac{|R|}{|K|}",
         reading="As the recovery rate, by CR alone.",
         example="3 shifts, 1 of them recovered: 1 / 3 = 0.333.",
         note="The test is CR >= `--recovery-cr` (0.65). Nothing else counts.",
         null_when=(use.UNKNOWN_COSINE, use.NO_SHIFTS, use.NO_TURNS),
-        numerator="n_recovered_cosine",
-        denominator="n_known_shifts_cosine",
+        micro=("n_recovered_cosine", "n_known_shifts_cosine"),
         fixed_where=(use.NO_TURN, use.NO_SHIFT),
         evidence=(use.of_shifts("recovered_cosine", "delay_cosine"),),
-        is_secondary=True,
+        role="part",
     ),
-    share(
+    Metric(
         id="avg_recovery_delay_cosine",
         name="Mean recovery delay by CR alone",
         uses=("shift_events",),
         source=use.CONSISTENT,
-        symbols=(
+        formula=Formula(
+            r"\bar{d} = \frac{1}{|R|} \sum_{k \in R} d_k",
             ("R", "shifts recovered by CR alone"),
             ("d_k", "delay of shift k (`delay_cosine`)"),
         ),
-        latex=r"\bar{d} = \frac{1}{|R|} \sum_{k \in R} d_k",
         reading="As the mean recovery delay, by CR alone.",
         example="Delays 1 and 2: 1.5.",
-        maximum=None,
-        better="lower",
+        scale=Scale("lower", maximum=None, unit="turns"),
         null_when=(use.UNKNOWN_COSINE, use.NONE_RECOVERED_COSINE),
-        unit="turns",
-        numerator="delay_cosine_sum",
-        denominator="n_recovered_cosine",
+        micro=("delay_cosine_sum", "n_recovered_cosine"),
         evidence=(use.of_shifts("delay_cosine"),),
-        is_secondary=True,
+        role="part",
     ),
-    share(
+    Metric(
         id="cas",
         name="Conversation adaptation score",
         uses=("shift_events",),
         source=use.PUBLIC + " (legacy), on the grounded parts",
-        better="higher",
-        symbols=(
+        scale=Scale("higher"),
+        formula=Formula(
+            r"\mathrm{CAS} = .02 r + .04 \left(1 - \frac{\min(\bar{d}, 5)}{5}\right) "
+            r"+ .04 (1 - \bar{I}) + .60 \bar{C} + .30 \bar{R}",
             use.RATE,
             (r"\bar{d}", "mean recovery delay"),
             *use.MEANS,
         ),
-        latex=r"\mathrm{CAS} = .02 r + .04 \left(1 - \frac{\min(\bar{d}, 5)}{5}\right) "
-        r"+ .04 (1 - \bar{I}) + .60 \bar{C} + .30 \bar{R}",
         reading="Recovery, copying and coherence in one number. Weights: `--cas-weights`.",
         example="0.02 * 1 + 0.04 * 0.8 + 0.04 * 0.9 + 0.60 * 0.5 + 0.30 * 0.6 = 0.568.",
         note=(
@@ -259,21 +248,25 @@ DIALOGUE_METRICS = (
         evidence=(_BY_PARTS,),
         derivation=_weighted,
     ),
-    share(
+    Metric(
         id="cas_all",
         name="Conversation adaptation score over all shifts",
         source=use.PUBLIC + " (legacy), every shift counted",
-        better="higher",
-        symbols=(
+        scale=Scale("higher"),
+        formula=Formula(
+            r"\mathrm{CAS} = .02 r + .04 v + .04 (1 - \bar{I}) + .60 \bar{C} + .30 \bar{R}",
             use.RATE,
-            ("K", "known shifts (no missing text in the window, or a turn that passes the test)"),
+            (
+                "K",
+                "known shifts (no missing text in the window, or a turn that passes the test)",
+            ),
             (
                 "v",
-                r"mean over shifts of K of $1 - \frac{\min(d_k, 5)}{5}$, 0 for those not recovered",
+                r"mean over shifts of K of $1 - \frac{\min(d_k, 5)}{5}$, "
+                "0 for those not recovered",
             ),
             *use.MEANS,
         ),
-        latex=r"\mathrm{CAS} = .02 r + .04 v + .04 (1 - \bar{I}) + .60 \bar{C} + .30 \bar{R}",
         reading="As CAS, but shifts that were never recovered count against the system.",
         example="0.02 * 0.5 + 0.04 * 0.4 + 0.04 * 0.9 + 0.60 * 0.5 + 0.30 * 0.6 = 0.542.",
         note="It equals CAS if every shift was recovered within five turns.",
@@ -286,17 +279,17 @@ DIALOGUE_METRICS = (
         ),
     ),
     *(
-        share(
+        Metric(
             id=f"{metric.id}_mean",
             name=f"{metric.name}, mean over turns",
             uses=("user_meta",),
             source=use.CONSISTENT,
-            better="higher",
-            symbols=(
+            scale=Scale("higher"),
+            formula=Formula(
+                r"\frac{1}{|T|} \sum_{t \in T} v_t",
                 ("T", f"turns with a value of `{metric.id}`"),
                 ("v_t", f"value of turn t (`{metric.id}`)"),
             ),
-            latex=r"\frac{1}{|T|} \sum_{t \in T} v_t",
             reading=metric.reading,
             example="Values 0.5 and 1.0: 0.75.",
             null_when=(use.NONE_TRACKED,),
@@ -306,37 +299,35 @@ DIALOGUE_METRICS = (
         for metric in TURN_METRICS
         if metric.id.startswith("dst_")
     ),
-    share(
+    Metric(
         id="missing_concepts_total",
         name="Missing concepts",
         source=use.DELTAS,
-        symbols=(use.TURNS, use.CONCEPTS_U, use.CONCEPTS_S),
-        latex=r"\sum_{t \in T} |E_U \setminus E_S|",
+        formula=Formula(
+            r"\sum_{t \in T} |E_U \setminus E_S|", use.TURNS, use.CONCEPTS_U, use.CONCEPTS_S
+        ),
         reading="Concepts of the user that the answers leave out.",
         example="Two turns with 1 and 2 missing concepts: 3.",
         note="The column `missing_concepts` of the table `turns` lists them.",
-        maximum=None,
-        better="lower",
-        unit="concepts",
+        scale=Scale("lower", maximum=None, unit="concepts"),
         evidence=(use.of_turns("missing_concepts", where=pl.col("cc").is_not_null()),),
         derivation="{missing_concepts_total} concepts",
-        is_secondary=True,
+        role="part",
     ),
-    share(
+    Metric(
         id="hallucinated_concepts_total",
         name="Hallucinated concepts",
         source=use.DELTAS,
-        symbols=(use.TURNS, use.CONCEPTS_U, use.CONCEPTS_S),
-        latex=r"\sum_{t \in T} |E_S \setminus E_U|",
+        formula=Formula(
+            r"\sum_{t \in T} |E_S \setminus E_U|", use.TURNS, use.CONCEPTS_U, use.CONCEPTS_S
+        ),
         reading="Concepts that answers bring in although the user did not name them.",
         example="Two turns with 0 and 4 such concepts: 4.",
         note="The column `hallucinated_concepts` of the table `turns` lists them.",
-        maximum=None,
-        better="lower",
-        unit="concepts",
+        scale=Scale("lower", maximum=None, unit="concepts"),
         evidence=(use.of_turns("hallucinated_concepts", where=pl.col("cc").is_not_null()),),
         derivation="{hallucinated_concepts_total} concepts",
-        is_secondary=True,
+        role="part",
     ),
 )
 

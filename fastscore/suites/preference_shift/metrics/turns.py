@@ -11,7 +11,7 @@ import polars as pl
 from polars import col as C
 
 from fastscore.suites.columns import find_nulls
-from fastscore.suites.declarations import Metric, NullReason, NullRule, share
+from fastscore.suites.declarations import Fixed, Formula, Metric, NullReason, NullRule, Ratio, Scale
 from fastscore.suites.preference_shift.options import PreferenceShift
 from fastscore.suites.showing import EvidenceRows, Mark, Row, disjoint, occurrences
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 REFUSING, ECHOING = "always refusing", "echoing the user"
 """Agents that pay no attention: their scores are shown beside the headline metrics."""
 TRIVIAL = (REFUSING, ECHOING)
-NO_TURN, NO_SHIFT = ("n_turns", 0), ("n_shifts", 0)
+NO_TURN, NO_SHIFT = Fixed("n_turns", 0), Fixed("n_shifts", 0)
 
 
 def of_turns(*columns: str, **which: Any) -> EvidenceRows:
@@ -125,7 +125,7 @@ def _delay(row: Row, options: PreferenceShift) -> str:
 
 
 of_turn, of_segment, of_shift = (
-    partial(share, table=table, better="higher", is_secondary=True)
+    partial(Metric, table=table, role="part", scale=Scale("higher"))
     for table in ("turns", "segments", "shifts")
 )
 """Metrics from 0 to 1 of a turn, a segment and a shift, which are parts of others."""
@@ -281,8 +281,9 @@ TURN_METRICS = (
         id="cc",
         name="Cross-coherence",
         source=CC,
-        symbols=(CONCEPTS_U, CONCEPTS_S),
-        latex=r"\mathrm{CC} = \frac{|E_U \cap E_S|}{|E_U \cup E_S|}",
+        formula=Formula(
+            r"\mathrm{CC} = \frac{|E_U \cap E_S|}{|E_U \cup E_S|}", CONCEPTS_U, CONCEPTS_S
+        ),
         reading="1 if user and system name the same concepts, also if neither names one.",
         example="User: comedy, Tom Hanks. System: comedy. 1 / 2 = 0.5.",
         note=(
@@ -291,21 +292,20 @@ TURN_METRICS = (
         ),
         null_when=(NO_TEXTS,),
         evidence=IN_TEXTS,
-        derivation="{n_shared} / {n_either} concepts",
-        ratio=("n_shared", "n_either"),
+        derivation=Ratio("n_shared", "n_either", "{n_shared} / {n_either} concepts"),
         same_test_as="cross_coherence",
     ),
     of_turn(
         id="cr",
         name="Context retention",
         source=CR,
-        symbols=(
+        formula=Formula(
+            r"\mathrm{CR} = \frac{a_U \cdot a_S}{\lVert a_U \rVert \lVert a_S \rVert}",
             CONCEPTS_U,
             CONCEPTS_S,
             WEIGHTS,
             WEIGHTS_S,
         ),
-        latex=r"\mathrm{CR} = \frac{a_U \cdot a_S}{\lVert a_U \rVert \lVert a_S \rVert}",
         reading="As CC, but rare concepts weigh more. 0 if one of the sets is empty.",
         example="Weights 3 and 4, the system names the second only: 16 / (5 * 4) = 0.8.",
         note=(
@@ -322,11 +322,10 @@ TURN_METRICS = (
         id="i",
         name="Topic interference (copying)",
         source=COPYING,
-        symbols=(GRAMS,),
-        latex=r"I = \max_n \frac{|G_n(S) \cap G_n(U)|}{|G_n(S)|}",
+        formula=Formula(r"I = \max_n \frac{|G_n(S) \cap G_n(U)|}{|G_n(S)|}", GRAMS),
         reading="The share of the system's phrases that repeat the user's. 0 for short texts.",
         example="S = 'the quick brown fox jumps', U = 'a quick brown fox': max(1/3, 0/2) = 0.333.",
-        better="lower",
+        scale=Scale("lower"),
         null_when=(NO_TEXTS,),
         evidence=(
             *IN_TEXTS,
@@ -344,15 +343,14 @@ TURN_METRICS = (
         id="tas",
         name="Turn adaptation score",
         source=TAS,
-        symbols=(*PARTS, *ALPHA),
-        latex=TAS_FORMULA,
+        formula=Formula(TAS_FORMULA, *PARTS, *ALPHA),
         reading="High if the answer takes up the user's concepts in words of its own.",
         example="CC = 0.5, CR = 0.8, I = 0.4: 0.5 + 0.8 - 0.4 = 0.9.",
         note=(
             "alpha + beta is 2 by default, so good turns are clipped to 1. The mean of TAS "
             "therefore differs from the sum of the means of CC, CR and I."
         ),
-        minimum=-1.0,
+        scale=Scale("higher", minimum=-1.0),
         null_when=(NO_TEXTS,),
         evidence=(EvidenceRows(columns=("cc", "cr", "i")),),
         derivation=_adaptation(""),
@@ -362,51 +360,53 @@ TURN_METRICS = (
         id="dst_precision",
         name="Precision of the system's concepts",
         source=CONSISTENT,
-        symbols=(CONCEPTS_S, GOLD),
-        latex=r"P = \frac{|E_S \cap G|}{|E_S|}",
+        formula=Formula(r"P = \frac{|E_S \cap G|}{|E_S|}", CONCEPTS_S, GOLD),
         reading="The share of its concepts that are gold. Of none: 1 without gold, else 0.",
         example="System names 3 concepts, 2 of them gold: 2 / 3 = 0.667.",
         null_when=NO_GOLD,
         evidence=GOLD_AND_TEXTS,
-        ratio=("n_hits", "n_system"),
+        derivation=Ratio("n_hits", "n_system"),
         same_test_as="dst_precision_mean",
     ),
     of_turn(
         id="dst_recall",
         name="Recall of the gold constraints",
         source=CONSISTENT,
-        symbols=(CONCEPTS_S, GOLD),
-        latex=r"R = \frac{|E_S \cap G|}{|G|}",
+        formula=Formula(r"R = \frac{|E_S \cap G|}{|G|}", CONCEPTS_S, GOLD),
         reading="The share of the constraints that the system takes up. 1 without a constraint.",
         example="4 gold concepts, the system names 2 of them: 2 / 4 = 0.5.",
         null_when=NO_GOLD,
         evidence=GOLD_AND_TEXTS,
-        ratio=("n_hits", "n_gold"),
+        derivation=Ratio("n_hits", "n_gold"),
         same_test_as="dst_recall_mean",
     ),
     of_turn(
         id="dst_f1",
         name="F1 of precision and recall",
         source=CONSISTENT,
-        symbols=(
+        formula=Formula(
+            r"\mathrm{F1} = \frac{2 P R}{P + R}",
             ("P", "precision of the turn (`dst_precision`)"),
             ("R", "recall of the turn (`dst_recall`)"),
         ),
-        latex=r"\mathrm{F1} = \frac{2 P R}{P + R}",
         reading="1 if system and constraints name the same concepts. 0 if both P and R are 0.",
         example="P = 2 / 3, R = 1 / 2: 0.571.",
         null_when=NO_GOLD,
         evidence=GOLD_AND_TEXTS,
-        derivation="2 * {n_hits} / ({n_system} + {n_gold})",
-        ratio=("n_hits_twice", "n_system_and_gold"),
+        derivation=Ratio(
+            "n_hits_twice", "n_system_and_gold", "2 * {n_hits} / ({n_system} + {n_gold})"
+        ),
         same_test_as="dst_f1_mean",
     ),
     of_turn(
         id="dst_joint_accuracy",
         name="Joint accuracy",
         source=CONSISTENT,
-        symbols=(CONCEPTS_S, GOLD),
-        latex=r"J = \begin{cases} 1 & \text{if } E_S = G \\ 0 & \text{otherwise} \end{cases}",
+        formula=Formula(
+            r"J = \begin{cases} 1 & \text{if } E_S = G \\ 0 & \text{otherwise} \end{cases}",
+            CONCEPTS_S,
+            GOLD,
+        ),
         reading="1 if the system names all constraints and nothing else.",
         example="Gold: comedy. System: comedy, Tom Hanks. J = 0.",
         null_when=NO_GOLD,
@@ -423,24 +423,22 @@ SEGMENT_METRICS = (
         id="segment_cc",
         name="Cross-coherence of a segment",
         source=DELTAS,
-        symbols=(UNION_U, UNION_S),
-        latex=r"\mathrm{CC} = \frac{|E_U \cap E_S|}{|E_U \cup E_S|}",
+        formula=Formula(r"\mathrm{CC} = \frac{|E_U \cap E_S|}{|E_U \cup E_S|}", UNION_U, UNION_S),
         reading="CC of all that is said in a segment.",
         example="4 concepts of the user, 3 of them in the answers: 3 / 4 = 0.75.",
         null_when=(NONE_SCORED,),
         evidence=IN_SEGMENT,
-        derivation="{n_shared} / {n_either} concepts",
-        ratio=("n_shared", "n_either"),
+        derivation=Ratio("n_shared", "n_either", "{n_shared} / {n_either} concepts"),
     ),
     of_segment(
         id="segment_cr",
         name="Context retention of a segment",
         source=CR,
-        symbols=(
+        formula=Formula(
+            r"\mathrm{CR} = \frac{a_U \cdot a_S}{\lVert a_U \rVert \lVert a_S \rVert}",
             ("a_U", "sum of the weight vectors of the user turns of the segment"),
             ("a_S", "sum of the weight vectors of the system turns"),
         ),
-        latex=r"\mathrm{CR} = \frac{a_U \cdot a_S}{\lVert a_U \rVert \lVert a_S \rVert}",
         reading="CR of all that is said in a segment. Repeated concepts weigh more.",
         example="Sums (3, 4) and (0, 4): 16 / (5 * 4) = 0.8.",
         null_when=(NONE_SCORED,),
@@ -451,14 +449,14 @@ SEGMENT_METRICS = (
         id="segment_i",
         name="Copying in a segment",
         source=COPYING,
-        symbols=(
+        formula=Formula(
+            r"\frac{1}{|T|} \sum_{t \in T} I_t",
             COPIED,
             ("T", "turns of the segment with both texts"),
         ),
-        latex=r"\frac{1}{|T|} \sum_{t \in T} I_t",
         reading="Mean copying in a segment.",
         example="I of 0.2 and 0.4: 0.3.",
-        better="lower",
+        scale=Scale("lower"),
         null_when=(NONE_SCORED,),
         evidence=(of_turns("i", same=("segment",)),),
         derivation="mean of {i}",
@@ -467,16 +465,16 @@ SEGMENT_METRICS = (
         id="segment_tas",
         name="Adaptation score of a segment",
         source=TAS,
-        symbols=(
+        formula=Formula(
+            TAS_FORMULA,
             (r"\mathrm{CC}", "`segment_cc`"),
             (r"\mathrm{CR}", "`segment_cr`"),
             ("I", "`segment_i`"),
             *ALPHA,
         ),
-        latex=TAS_FORMULA,
         reading="TAS of all that is said in a segment.",
         example="CC = 0.75, CR = 0.8, I = 0.6: 0.75 + 0.8 - 0.6 = 0.95.",
-        minimum=-1.0,
+        scale=Scale("higher", minimum=-1.0),
         null_when=(NONE_SCORED,),
         evidence=(EvidenceRows(columns=("segment_cc", "segment_cr", "segment_i")),),
         derivation=_adaptation("segment_"),
@@ -488,19 +486,17 @@ SHIFT_METRICS = (
         id="delay",
         name="Turns until the recovery test is met",
         source=SEGMENTS,
-        symbols=(
+        formula=Formula(
+            r"d = \min \{j < W \mid \mathrm{CC}_{t_k + j} \ge \theta\}",
             SHIFT,
             WINDOW,
             (r"\mathrm{CC}", "CC of a turn, in some profiles also CR"),
             THETA,
         ),
-        latex=r"d = \min \{j < W \mid \mathrm{CC}_{t_k + j} \ge \theta\}",
         reading="Turns until the answers follow the shift: 0 if the first answer does.",
         example="CC of 0.1 and 0.7 after the shift, $\\theta$ = 0.65: d = 1.",
-        maximum=None,
-        better="lower",
+        scale=Scale("lower", maximum=None, unit="turns"),
         null_when=(UNKNOWN_DELAY, NOT_RECOVERED),
-        unit="turns",
         evidence=(of_window("cc", "cr", only_with=GROUNDED), replace(ANSWERS, same=("shift",))),
         derivation=_delay,
         same_test_as="avg_recovery_delay",
@@ -509,19 +505,17 @@ SHIFT_METRICS = (
         id="delay_cosine",
         name="Turns until CR alone meets its threshold",
         source=CONSISTENT,
-        symbols=(
+        formula=Formula(
+            r"d = \min \{j < W \mid \mathrm{CR}_{t_k + j} \ge \theta\}",
             SHIFT,
             WINDOW,
             (r"\mathrm{CR}", "CR of a turn"),
             (r"\theta", "threshold `--recovery-cr`, 0.65"),
         ),
-        latex=r"d = \min \{j < W \mid \mathrm{CR}_{t_k + j} \ge \theta\}",
         reading="As delay, by CR alone.",
         example="CR of 0.2 and 0.7 after the shift: d = 1.",
-        maximum=None,
-        better="lower",
+        scale=Scale("lower", maximum=None, unit="turns"),
         null_when=(UNKNOWN_DELAY_COSINE, NOT_RECOVERED_COSINE),
-        unit="turns",
         evidence=(of_window("cr"),),
         derivation=lambda row, options: _first_turn(
             row, options, "delay_cosine", f"cr >= {options.recovery_cr:g}"
@@ -532,16 +526,16 @@ SHIFT_METRICS = (
         id="i_around_shift",
         name="Copying around a shift",
         source=SEGMENTS,
-        symbols=(
+        formula=Formula(
+            r"\frac{1}{|T|} \sum_{t \in T} I_t",
             SHIFT,
             WINDOW,
             COPIED,
             ("T", "turns $t_k$ to $t_k + W - 1$ with both texts"),
         ),
-        latex=r"\frac{1}{|T|} \sum_{t \in T} I_t",
         reading="Mean copying after one shift.",
         example="I of 0.0, 0.3 and 0.6: 0.3.",
-        better="lower",
+        scale=Scale("lower"),
         null_when=(AFTER_THE_END, NONE_IN_WINDOW),
         evidence=(of_window("i"),),
         derivation="mean of {i}",
