@@ -319,10 +319,13 @@ def _read_contexts(recall: JsonPlaces, problems: Problems) -> Columns:
         "long_term": (items.each["content"].values, items.each.owner),
         "profile": (recall["profile_context"].values, turns),
     }
-    sources = [found[source] for source in MEMORY_SOURCES]
-    written, escapes = written_texts([values for values, _ in sources], problems)
+    written, escapes = written_texts([values for values, _ in found.values()], problems)
     return {
-        "context": np.concatenate([s * n_turns + turn for s, (_, turn) in enumerate(sources)]),
+        "source": pl.concat(
+            pl.repeat(name, len(turn), dtype=pl.Enum(MEMORY_SOURCES), eager=True)
+            for name, (_, turn) in found.items()
+        ),
+        "turn_row": np.concatenate([turn for _, turn in found.values()]),
         "written": written,
         "escapes": escapes,
     }

@@ -20,7 +20,7 @@ from fastscore_jit.arrays import Float64Array, Indices, Mask
 
 from fastscore.suites.base import Events
 from fastscore.suites.columns import filled, find_nulls, keep_where, list_column
-from fastscore.suites.grouping import counts_of, first_of_each, group_offsets, number_keys
+from fastscore.suites.grouping import counts_of, group_offsets, place_in_group
 from fastscore.suites.memory_finance.events import Frames, of_labels, turns_of_status
 from fastscore.suites.memory_finance.joined_texts import joined_contain
 from fastscore.suites.memory_finance.metrics import (
@@ -133,32 +133,29 @@ def _score_dialogues(
     return pl.DataFrame({name: columns[name] for name in DIALOGUES.schema})
 
 
+PLACES = (*PROFILE_FIELDS, "constraints", "preferences", "history")
+"""What a memory key can name: a field or a list of the profile, or the turns before."""
 _FIELD_KEYS = {
-    "profile_gt.risk_level_gt": 0,
-    "profile_gt.horizon_gt": 1,
-    "profile_gt.liquidity_need_gt": 2,
+    "profile_gt.risk_level_gt": "risk_level",
+    "profile_gt.horizon_gt": "horizon",
+    "profile_gt.liquidity_need_gt": "liquidity",
 }
-_CONSTRAINT, _PREFERENCE, _HISTORY, _OTHER = range(3, 7)
 # `$` also matches before one final line end, and \d any decimal digit, as in the public code
 _ITEM_KEY = re.compile(r"profile_gt\.(constraints|preferences)_gt\[(\d+)\]$")
 _HISTORY_KEY = re.compile(r"history_turn_index:(\d+)$")
 _MOST_DIGITS = 18
-_FIELD, _CONSTRAINTS, _PREFERENCES, _USER_TURN, _ABS_TURN, _UNRESOLVED = range(len(RESOLVERS))
+_TARGET = ("dialogue_row", "place", "index")
 
 
-def parse_key(key: str | None) -> tuple[int, int]:
-    """Return what kind of place a key names, and the number in it (0 without one)."""
-    if key is None:
-        return _OTHER, 0
+def parse_key(key: str | None) -> tuple[str | None, int]:
+    """Return the place that a key names, None for no known one, and the number in it."""
     if key in _FIELD_KEYS:
         return _FIELD_KEYS[key], 0
-    item, history = _ITEM_KEY.match(key), _HISTORY_KEY.match(key)
-    if item:
-        kind = _CONSTRAINT if item[1] == "constraints" else _PREFERENCE
-        return kind, _number(item[2])
-    if history:
-        return _HISTORY, _number(history[1])
-    return _OTHER, 0
+    if item := _ITEM_KEY.match(key or ""):
+        return item[1], _number(item[2])
+    if turn := _HISTORY_KEY.match(key or ""):
+        return "history", _number(turn[1])
+    return None, 0
 
 
 def _number(digits: str) -> int:
@@ -168,194 +165,202 @@ def _number(digits: str) -> int:
 
 
 def score_memory_keys(frames: Frames) -> dict[str, pl.Series | Indices]:
-    """Resolve the required keys and look for their targets in what was recalled."""
-    keys, n_turns = frames["memory_keys"], frames["turns"].height
-    turn_row = keys["turn_row"].to_numpy()
-    target, resolver = _resolve(keys["key"].to_numpy(), turn_row, frames)
-    resolvable = np.flatnonzero(resolver != _UNRESOLVED)
-    turn_of_key = turn_row[resolvable]
-    found = _recall(frames["contexts"], n_turns, turn_of_key, target[resolvable])
+    """Resolve the required keys and look for their targets in what was recalled (M1)."""
+    n_turns = frames["turns"].height
+    keys = resolve_keys(frames)
+    resolvable = keys.filter("resolvable")
+    recalled = recall_targets(frames["contexts"], resolvable, n_turns)
+    is_recalled = recalled.select(pl.any_horizontal(pl.all())).to_series()
+    sources = recalled.select(
+        pl.concat_list(
+            pl.when(name).then(pl.lit(name)) for name in MEMORY_SOURCES
+        ).list.drop_nulls()
+    ).to_series()
 
-    key, offsets = frames["labels"]["text"][keys["key"]], group_offsets(turn_row, n_turns)
-    resolved = pl.DataFrame(
-        {
-            "key": key,
-            "resolvable": resolver != _UNRESOLVED,
-            "target_text": target,
-            "resolver": _RESOLVER_NAMES[resolver],
-        }
-    ).to_struct("")
-    recalled, of_resolvable = found.any(axis=1), group_offsets(turn_of_key, n_turns)
-    of_source = {
-        source: counts_of(turn_of_key[hit], n_turns)
-        for source, hit in zip(MEMORY_SOURCES, found.T, strict=True)
-    }
+    of_turn, turn = keys["turn_row"].to_numpy(), resolvable["turn_row"].to_numpy()
+    required, resolved = group_offsets(of_turn, n_turns), group_offsets(turn, n_turns)
+    hits = {name: counts_of(turn[recalled[name].to_numpy()], n_turns) for name in MEMORY_SOURCES}
+    targets = keys.select(*RESOLVED_KEY_DTYPE.to_schema()).to_struct()
     return {
-        "required_keys_raw": list_column(key, offsets),
-        "resolved_keys": list_column(resolved, offsets).cast(pl.List(RESOLVED_KEY_DTYPE)),
-        "key_hit_flags": list_column(pl.Series(recalled.astype(np.int64)), of_resolvable),
-        "key_hit_sources": list_column(_SOURCE_SETS[found @ (1, 2, 4)], of_resolvable),
-        "m1_source_hits": pl.DataFrame(of_source, schema=dict(SOURCE_HITS_DTYPE)).to_struct(),
-        "n_keys": np.diff(of_resolvable),
-        "n_recalled": counts_of(turn_of_key[recalled], n_turns),
-        **{f"n_{source}": hits for source, hits in of_source.items()},
+        "required_keys_raw": list_column(keys["key"], required),
+        "resolved_keys": list_column(targets, required).cast(pl.List(RESOLVED_KEY_DTYPE)),
+        "key_hit_flags": list_column(is_recalled.cast(pl.Int64), resolved),
+        "key_hit_sources": list_column(sources, resolved),
+        "m1_source_hits": pl.DataFrame(hits, schema=dict(SOURCE_HITS_DTYPE)).to_struct(),
+        "n_keys": np.diff(resolved),
+        "n_recalled": counts_of(turn[is_recalled.to_numpy()], n_turns),
+        **{f"n_{name}": of_source for name, of_source in hits.items()},
     }
 
 
-_SOURCE_SETS = pl.Series(
-    [
-        [source for bit, source in enumerate(MEMORY_SOURCES) if number >> bit & 1]
-        for number in range(1 << len(MEMORY_SOURCES))
-    ],
-    dtype=pl.List(pl.String),
-)
-_RESOLVER_NAMES = pl.Series(RESOLVERS)
+def resolve_keys(frames: Frames) -> pl.DataFrame:
+    """Find the target of each required key, null where it has none.
 
-
-def _resolve(keys: Indices, turn_row: Indices, frames: Frames) -> tuple[pl.Series, Indices]:
-    """Return each key's target, null where it has none, and its resolver."""
-    dialogues, labels = frames["dialogues"], frames["labels"]["text"]
-    dialogue = frames["turns"]["dialogue_row"].to_numpy()[turn_row]
-    parsed = of_labels(keys, labels, parse_key, (_OTHER, 0))
-    kind, number = parsed[:, 0], parsed[:, 1]
-    # targets are rows of this: all labels, then what was said, then none
-    utterances = frames["utterances"]["text"]
-    pool = pl.concat([labels, utterances, pl.Series("text", [None], dtype=pl.String)], rechunk=True)
-    place = np.full(len(keys), len(pool) - 1)
-    resolver = np.full(len(keys), _UNRESOLVED)
-    for field, name in enumerate(PROFILE_FIELDS):
-        rows = kind == field
-        place[rows] = dialogues[f"gt_{name}"].to_numpy()[dialogue[rows]]
-        resolver[rows] = _FIELD
-
-    def point(
-        name: str, wanted: Mask, index: Indices, with_resolver: int, column: str, base: int
-    ) -> None:
-        """Point the rows whose index lies in their dialogue's list at what that element holds."""
-        rows = np.flatnonzero(wanted & (index >= 0) & (resolver == _UNRESOLVED))
-        if not len(rows):
-            return
-        offsets = group_offsets(frames[name]["dialogue_row"].to_numpy(), dialogues.height)
-        element = offsets[dialogue[rows]] + index[rows]
-        inside = element < offsets[dialogue[rows] + 1]
-        rows, element = rows[inside], element[inside]
-        place[rows] = base + frames[name][column].to_numpy()[element]
-        resolver[rows] = with_resolver
-
-    point("constraints", kind == _CONSTRAINT, number, _CONSTRAINTS, "text", 0)
-    point("preferences", kind == _PREFERENCE, number, _PREFERENCES, "text", 0)
-    point("user_history", kind == _HISTORY, number - 1, _USER_TURN, "utterances", len(labels))
-    point("history", kind == _HISTORY, number - 1, _ABS_TURN, "utterances", len(labels))
-    of_turns = np.flatnonzero(resolver == _ABS_TURN)
-    blank = (pool[place[of_turns]] == "").to_numpy()
-    place[of_turns[blank]] = len(pool) - 1
-    target = pool[place]
-    return target, np.where(target.is_null().to_numpy(), _UNRESOLVED, resolver)
-
-
-def _recall(contexts: pl.DataFrame, n_turns: int, turn_of_key: Indices, target: pl.Series) -> Mask:
-    """Return for each key and source whether the source holds the key's target."""
-    n_sources = len(MEMORY_SOURCES)
-    found = np.zeros((n_sources, len(target)), np.bool_)
-    searched = np.flatnonzero((target != "").to_numpy())
-    needles = target[searched]
-    offsets = group_offsets(contexts["context"].to_numpy(), n_sources * n_turns)
-    held = joined_contain(
-        contexts["written"],
-        contexts["escapes"].to_numpy(),
-        offsets,
-        np.concatenate([source * n_turns + turn_of_key[searched] for source in range(n_sources)]),
-        pl.concat([needles] * n_sources, rechunk=True),
+    A row is a key of a turn. Of several targets of one place, the first counts.
+    """
+    keys, labels = frames["memory_keys"], frames["labels"]["text"]
+    parsed = [(number, *parse_key(labels[number])) for number in keys["key"].unique()]
+    schema = pl.Schema({"key": pl.Int64(), "place": pl.Enum(PLACES), "index": pl.Int64()})
+    dialogue = frames["turns"]["dialogue_row"].gather(keys["turn_row"])
+    return (
+        keys.with_columns(dialogue.alias("dialogue_row"))
+        .join(
+            pl.DataFrame(parsed, schema, orient="row"), on="key", how="left", maintain_order="left"
+        )
+        .join(_targets(frames), on=_TARGET, how="left", maintain_order="left")
+        .with_columns(
+            pl.Series("key", labels.gather(keys["key"])),
+            pl.col("resolver").fill_null("unresolved"),
+            resolvable=pl.col("target_text").is_not_null(),
+        )
     )
-    found[:, searched] = held.reshape(n_sources, -1)
-    return found.T
 
 
-def score_profiles(frames: Frames, replies: Replies, lexicon: Lexicon) -> dict[str, Float64Array]:
-    """Score the profiles of all dialogues."""
-    scores = {
-        f"{name}_acc": _accuracy(*compare_levels(frames, replies, name, lexicon.profile[name])[1:])
-        for name in PROFILE_FIELDS
-    }
-    scores |= {f"{name}_f1": _f1(*count_lists(frames, replies, name)) for name in STATED_LISTS}
-    total = sum(scores.values(), np.zeros(frames["dialogues"].height))
-    return {**scores, PROFILE_SCORE.id: total / len(scores)}
-
-
-def compare_levels(
-    frames: Frames, replies: Replies, name: str, field: ProfileField
-) -> tuple[list[str], Indices, Indices, Indices]:
-    """Find the levels of a field of the profile."""
-    dialogues = frames["dialogues"]
-    levels = [UNKNOWN, *sorted({*field.values.values(), *(m.level for m in field.mentions)})]
-    ranks = {level: rank for rank, level in enumerate(dict.fromkeys(levels))}
-    labels = frames["labels"]["text"]
-    labelled, stated = (
-        of_labels(column.to_numpy(), labels, lambda text: ranks[field.level(text)], 0)
-        for column in (dialogues[f"gt_{name}"], dialogues[f"snapshot_{name}"])
+def _targets(frames: Frames) -> pl.DataFrame:
+    """List what keys can point at: a text for each dialogue, place and index."""
+    labels, spoken = frames["labels"]["text"], frames["utterances"]["text"]
+    dialogues = frames["dialogues"].with_columns(dialogue_row=pl.int_range(pl.len()))
+    listed = [
+        *((dialogues, f"gt_{name}", labels, name, 0, "profile_field") for name in PROFILE_FIELDS),
+        (frames["constraints"], "text", labels, "constraints", 0, "constraints_gt"),
+        (frames["preferences"], "text", labels, "preferences", 0, "preferences_gt"),
+        # turns count from 1: those of the user that were answered, else all
+        (frames["user_history"], "utterances", spoken, "history", 1, "history_user_turn"),
+        (frames["history"], "utterances", spoken, "history", 1, "history_abs_turn"),
+    ]
+    targets = pl.concat(
+        rows.select(
+            "dialogue_row",
+            place=pl.lit(place, pl.Enum(PLACES)),
+            index=first + pl.Series(place_in_group(rows["dialogue_row"].to_numpy())),
+            target_text=texts.gather(rows[column]),
+            resolver=pl.lit(resolver, pl.Enum(RESOLVERS)),
+        )
+        for rows, column, texts, place, first, resolver in listed
     )
-    inferred = np.zeros(dialogues.height, np.int64)
-    dialogue_row = frames["turns"]["dialogue_row"].to_numpy()
-    for position in reversed(range(len(field.mentions))):
-        of_reply = replies.has(name, str(position))
-        mentioned = dialogue_row[of_reply[replies.of_turn]]
-        inferred[mentioned] = ranks[field.mentions[position].level]
-    return list(ranks), labelled, stated, inferred
+    is_blank = (pl.col("resolver") == "history_abs_turn") & (pl.col("target_text") == "")
+    return targets.drop_nulls().filter(~is_blank).unique(_TARGET, keep="first")
 
 
-def _accuracy(labelled: Indices, stated: Indices, mentioned: Indices) -> Float64Array:
-    """Return 1 where the predicted level is the labelled one, and that is known, else 0."""
-    predicted = np.where(stated == 0, mentioned, stated)
-    correct: Mask = (predicted == labelled) & (labelled != 0)
-    return correct.astype(np.float64)
+def recall_targets(contexts: pl.DataFrame, keys: pl.DataFrame, n_turns: int) -> pl.DataFrame:
+    """Return for each key with a target, a column for each source, whether that source has it."""
+    recalled = {}
+    is_text = (keys["target_text"] != "").to_numpy()
+    turn, needles = keys["turn_row"].to_numpy()[is_text], keys["target_text"].filter(is_text)
+    for source in MEMORY_SOURCES:
+        held = contexts.filter(pl.col("source") == source)
+        found = np.zeros(keys.height, np.bool_)  # the empty text is recalled from nowhere
+        found[is_text] = joined_contain(
+            held["written"],
+            held["escapes"].to_numpy(),
+            group_offsets(held["turn_row"].to_numpy(), n_turns),
+            turn,
+            needles,
+        )
+        recalled[source] = found
+    return pl.DataFrame(recalled)
 
 
 STATED_LISTS = {"constraints": "assets", "preferences": "topics"}
 """The list of the last snapshot that states what a labelled list has."""
 
 
-def compare_lists(
-    frames: Frames, replies: Replies, name: str
-) -> tuple[Indices, Indices, Mask, Mask]:
-    """Find a labelled set of texts in snapshots and replies."""
-    n_labels = frames["labels"].height
+def score_profiles(frames: Frames, replies: Replies, lexicon: Lexicon) -> dict[str, Float64Array]:
+    """Score the profiles of all dialogues (M2)."""
+    scores = {
+        f"{name}_acc": _accuracy(compare_levels(frames, replies, name, lexicon.profile[name]))
+        for name in PROFILE_FIELDS
+    }
+    scores |= {
+        f"{name}_f1": _f1(count_texts(compare_lists(frames, replies, name), frames["dialogues"]))
+        for name in STATED_LISTS
+    }
+    total = sum(scores.values(), np.zeros(frames["dialogues"].height))
+    return {**scores, PROFILE_SCORE.id: total / len(scores)}
+
+
+def compare_levels(
+    frames: Frames, replies: Replies, name: str, field: ProfileField
+) -> pl.DataFrame:
+    """Find each dialogue's level of a field: labelled, stated in a snapshot, mentioned."""
+    dialogues, labels = frames["dialogues"], frames["labels"]["text"]
+    levels = [UNKNOWN, *sorted({*field.values.values(), *(m.level for m in field.mentions)})]
+    ranks = {level: rank for rank, level in enumerate(dict.fromkeys(levels))}
     labelled, stated = (
-        _distinct(frames[of]["dialogue_row"].to_numpy() * n_labels + frames[of]["text"].to_numpy())
-        for of in (name, STATED_LISTS[name])
+        of_labels(dialogues[column].to_numpy(), labels, lambda text: ranks[field.level(text)], 0)
+        for column in (f"gt_{name}", f"snapshot_{name}")
     )
-    numbers = number_keys(np.concatenate([stated, labelled]))
-    is_stated = numbers[len(stated) :] < len(stated)
-    is_mentioned = _mentioned(frames, replies, *np.divmod(labelled, n_labels))
-    return labelled, stated, is_stated, is_mentioned
+    mentioned = np.zeros(dialogues.height, np.int64)
+    dialogue_row = frames["turns"]["dialogue_row"].to_numpy()
+    # of several mentions the first in the lexicon counts
+    for position in reversed(range(len(field.mentions))):
+        of_reply = replies.has(name, str(position))
+        rows = dialogue_row[of_reply[replies.of_turn]]
+        mentioned[rows] = ranks[field.mentions[position].level]
+    named = pl.Series(list(ranks))
+    found = {"labelled": labelled, "stated": stated, "mentioned": mentioned}
+    return pl.DataFrame({how: named.gather(rank) for how, rank in found.items()})
 
 
-def count_lists(frames: Frames, replies: Replies, name: str) -> tuple[Indices, Indices, Indices]:
-    """Count shared, predicted and labelled texts by dialogue.
+def _accuracy(levels: pl.DataFrame) -> Float64Array:
+    """Return 1 where the predicted level is the labelled one, and that is known, else 0."""
+    stated, labelled = pl.col("stated"), pl.col("labelled")
+    predicted = pl.when(stated != UNKNOWN).then(stated).otherwise("mentioned")
+    is_right = (predicted == labelled) & (labelled != UNKNOWN)
+    return levels.select(is_right.cast(pl.Float64)).to_series().to_numpy()
+
+
+def compare_lists(frames: Frames, replies: Replies, name: str) -> pl.DataFrame:
+    """List the distinct texts of each dialogue that are labelled, or stated in a snapshot.
+
+    Columns are ``dialogue_row``, ``text`` (a label), ``is_labelled``, ``is_stated`` and
+    ``is_mentioned``: a labelled text is in a reply.
+    """
+    labelled, stated = (frames[of].unique(maintain_order=True) for of in (name, STATED_LISTS[name]))
+    is_mentioned = _mentioned(frames, replies, *(labelled[of].to_numpy() for of in _TEXT))
+    return (
+        labelled.with_columns(pl.Series("is_mentioned", is_mentioned), is_labelled=True)
+        .join(
+            stated.with_columns(is_stated=True),
+            on=_TEXT,
+            how="full",
+            coalesce=True,
+            maintain_order="left_right",
+        )
+        .with_columns(pl.exclude(_TEXT).fill_null(False))
+    )
+
+
+_TEXT = ("dialogue_row", "text")
+
+
+def count_texts(texts: pl.DataFrame, dialogues: pl.DataFrame) -> pl.DataFrame:
+    """Count shared, predicted and labelled texts, a row a dialogue.
 
     Predicted is what the snapshot states, and every labelled text that the replies mention.
     """
-    n_dialogues, n_labels = frames["dialogues"].height, frames["labels"].height
-    labelled, stated, is_stated, is_mentioned = compare_lists(frames, replies, name)
-    dialogue = labelled // n_labels
-    n_shared = counts_of(dialogue[is_stated | is_mentioned], n_dialogues)
-    # what is stated and not labelled, besides what is shared
-    n_stated = counts_of(stated // n_labels, n_dialogues)
-    n_predicted = n_stated - counts_of(dialogue[is_stated], n_dialogues) + n_shared
-    return n_shared, n_predicted, counts_of(dialogue, n_dialogues)
+    predicted = pl.col("is_stated") | pl.col("is_mentioned")
+    counts = texts.group_by("dialogue_row").agg(
+        shared=(predicted & pl.col("is_labelled")).sum(),
+        predicted=predicted.sum(),
+        labelled=pl.col("is_labelled").sum(),
+    )
+    rows = dialogues.select(dialogue_row=pl.int_range(pl.len()))
+    return rows.join(counts, on="dialogue_row", how="left", maintain_order="left").fill_null(0)
 
 
-def _distinct(keys: Indices) -> Indices:
-    return keys[first_of_each(keys)]
-
-
-def _f1(shared: Indices, predicted: Indices, labelled: Indices) -> Float64Array:
-    precision = shared / np.maximum(predicted, 1)
-    recall = shared / np.maximum(labelled, 1)
-    total = precision + recall
-    f1 = 2 * precision * recall / np.where(total > 0, total, 1.0)
-    both_empty = (predicted == 0) & (labelled == 0)
-    scores: Float64Array = np.where(both_empty, 1.0, f1)
-    return scores
+def _f1(counts: pl.DataFrame) -> Float64Array:
+    """Return F1 of predicted and labelled texts; 1 where both are empty."""
+    shared, predicted, labelled = pl.col("shared"), pl.col("predicted"), pl.col("labelled")
+    precision, recall = shared / predicted, shared / labelled
+    f1 = (
+        pl.when((predicted == 0) & (labelled == 0))
+        .then(1.0)
+        .when(shared == 0)
+        .then(0.0)
+        .otherwise(2 * precision * recall / (precision + recall))
+    )
+    return counts.select(f1).to_series().to_numpy()
 
 
 def _mentioned(frames: Frames, replies: Replies, dialogue: Indices, label: Indices) -> Mask:

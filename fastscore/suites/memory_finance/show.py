@@ -5,7 +5,6 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
-from fastscore_jit.arrays import Indices
 
 from fastscore.suites.base import CommittedRun, Dialogue, Events
 from fastscore.suites.memory_finance.events import Frames
@@ -21,7 +20,7 @@ from fastscore.suites.memory_finance.score import (
     STATED_LISTS,
     compare_levels,
     compare_lists,
-    count_lists,
+    count_texts,
     score_events,
 )
 from fastscore.suites.showing import DialogueView, Listing, Row, Section, Turn, occurrences, spoken
@@ -184,10 +183,11 @@ def evidence(
     turns = tables["turns"].with_columns(
         frames["turns"]["reply"], pl.Series("keys", keys, dtype=pl.List(pl.String))
     )
-    counts: dict[str, Indices] = {}
+    counts: dict[str, pl.Series] = {}
     for name in STATED_LISTS:
-        shared, predicted, labelled = count_lists(frames, replies, name)
-        counts |= {f"{name}_shared_twice": 2 * shared, f"{name}_sizes": predicted + labelled}
+        of = count_texts(compare_lists(frames, replies, name), frames["dialogues"])
+        counts[f"{name}_shared_twice"] = 2 * of["shared"].cast(pl.Int64)
+        counts[f"{name}_sizes"] = (of["predicted"] + of["labelled"]).cast(pl.Int64)
     columns = ("field", "found_in", "level", "texts", "replies")
     return {
         "turns": turns,
@@ -206,19 +206,25 @@ def _profile(frames: Frames, replies: Replies, lexicon: Lexicon) -> Iterator[tup
     labels, joined = frames["labels"]["text"], "\n".join(frames["turns"]["reply"])
     for name in PROFILE_FIELDS:
         field = lexicon.profile[name]
-        levels, *found = compare_levels(frames, replies, name, field)
-        for place, column, level in (("label", "gt", 0), ("last snapshot", "snapshot", 1)):
+        levels = compare_levels(frames, replies, name, field)
+        for place, column, how in (
+            ("label", "gt", "labelled"),
+            ("last snapshot", "snapshot", "stated"),
+        ):
             text = labels[frames["dialogues"][f"{column}_{name}"]].drop_nulls().to_list()
-            yield name, place, levels[found[level][0]], text, ""
+            yield name, place, levels[how][0], text, ""
         for mention in field.mentions:
             if words := [word for word in mention.keywords if word in joined]:
                 yield name, "replies", mention.level, words, joined
     for name in STATED_LISTS:
-        labelled, stated, _, mentioned = compare_lists(frames, replies, name)
-        both = sorted(labels[labelled[mentioned]])
-        yield name, "label", None, sorted(labels[labelled]), ""
-        yield name, "last snapshot", None, sorted(labels[stated]), ""
-        yield name, "label and replies", None, both, joined if both else ""
+        texts = compare_lists(frames, replies, name)
+        for place, how in (
+            ("label", "is_labelled"),
+            ("last snapshot", "is_stated"),
+            ("label and replies", "is_mentioned"),
+        ):
+            found = labels.gather(texts.filter(how)["text"]).sort().to_list()
+            yield name, place, None, found, joined if found and how == "is_mentioned" else ""
 
 
 def spoken_turns(raw: pl.DataFrame, options: Mapping[str, Any]) -> pl.DataFrame:
