@@ -230,7 +230,7 @@ def _summed(run: Run, metrics: Sequence[Metric], how: Inference, notes: list[str
         tables = {LABEL_TABLE: run.scan(table)}
         metrics = [replace(metric, table=LABEL_TABLE) for metric in metrics]
     asked = (*how.design.columns, *labels)
-    require_labels(tables[LABEL_TABLE], asked, str(run.path), run.suite.groups)
+    require_labels(tables[LABEL_TABLE], asked, str(run.path), run.suite.design.groups)
     found = sum_metrics(
         run.suite, tables, metrics, options=run.options, design=how.design, labels=labels
     )

@@ -5,9 +5,11 @@ another under its own name is tested once with it.
 """
 
 import re
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 import polars as pl
@@ -252,12 +254,41 @@ class LazyFunction(Generic[F]):
         return found
 
 
+class FunctionAt(Generic[F]):
+    """A function, or another value, at its place in a suite's package; None where there is none."""
+
+    def __init__(self, place: str) -> None:
+        self._module, _, self._name = place.partition(":")
+
+    def __get__(self, suite: "Suite", owner: type) -> F | None:
+        module = f"{suite.package}.{self._module}"
+        # a suite of users is in a module, which has no modules within
+        is_package = hasattr(sys.modules.get(suite.package), "__path__")
+        if not is_package or find_spec(module) is None:
+            return None
+        found: F | None = getattr(import_module(module), self._name, None)
+        return found
+
+
+@dataclass(frozen=True)
+class SignedFunction:
+    """A function of users: the signature has its source, as ``name:hash``."""
+
+    function: Callable[..., Any]
+    code: tuple[str, ...]
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Call the function."""
+        return self.function(*arguments)
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Suite:
     """A metric system: what it reads and writes, and the pure functions between.
 
     Functions are given by themselves or by their place in the package (``"score:score_events"``),
-    which is imported on first use. An optional function that is absent is None.
+    which is imported on first use. An optional function that is absent is None. Other functions are
+    found in the package by their names, such as ``show_dialogue`` in its module ``show``.
 
     Parameters
     ----------
@@ -275,25 +306,17 @@ class Suite:
         Rises whenever a number may change. Part of the signature.
     options
         A frozen dataclass of `option` fields. Its property ``needs_vectors``, if there is one,
-        decides whether scoring with these options needs an embedder.
+        decides whether scoring with these options needs an embedder. ``runs_without_embedder =
+        True`` accepts ``--embedder none`` although it does: metrics that compare by meaning are
+        then null.
     source
         The columns that are read.
     tables
         The tables that `score` returns.
     metrics
         The metrics in those tables.
-    groups
-        Columns of table ``dialogues`` by which the summary groups.
     design
-        What makes two dialogues a pair, and what the unit of intervals and tests is.
-    code
-        ``name:hash`` of functions whose source is part of the signature. Empty for suites whose
-        `version` covers all code.
-    runs_without_embedder
-        Whether ``--embedder none`` is accepted when `needs_vectors` is true. Metrics that compare
-        by meaning are then null.
-    texts_in_logs
-        Whether `show` needs texts that are only in the logs, not in the suite's tables.
+        How dialogues are grouped and compared.
     read
         ``(raw, options)``: typed frames of raw rows (`ROW_SCHEMA`, then the declared columns).
     score
@@ -303,40 +326,9 @@ class Suite:
         file. Called before anything is written.
     texts
         ``(events, options)``: the distinct texts that need a vector.
-    long_texts
-        ``(events, options)``: the distinct texts that `score` finds in the view's ``windowed``:
-        texts longer than models take, read in windows.
-    perplexity_texts
-        ``(events, options)``: the distinct texts whose pseudo-perplexity `score` finds in the view.
-        The model is the option that `names_masked_model`.
     summarise
         ``(options, columns)``: what a summary adds up, a `Summarised` each. ``columns`` are those
-        of table ``dialogues`` that are needed beside `groups`. None: all metrics by `groups`.
-    legacy_files
-        ``(tables, inputs, options)``: the files of the published evaluation, by name.
-    cases
-        ``(tables)``: ``of`` (what is counted), then one Int64 column for each count.
-    notes
-        ``(dialogues, options)``: sentences about a run for its outcome, from its table of
-        dialogues: what was estimated because the log lacks it.
-    show
-        ``(dialogue)``: a dialogue's turns with their scores and the evidence in them.
-    evidence
-        ``(events, vectors, options)``: what `score` returns of one dialogue, with further columns
-        and frames that only `Metric.evidence` shows. None: by `score`.
-    turns
-        ``(raw, options)``: the turns of dialogues in the schema of `showing.SPOKEN_TURNS`, for a
-        judge. Options are those of a run by name, none for logs alone. A suite without turns
-        cannot be judged.
-    trivial_agents
-        ``(tables, options)``: a row for each dialogue and agent of `Metric.baselines`. Columns are
-        ``agent``, the key of table ``dialogues``, and the metrics with such a baseline. A value is
-        null if the agent is not among the metric's baselines, or the dialogue has no value.
-    sections
-        ``(run, options)``: parts of a report, only from the run's tables.
-    analyse
-        ``(run, judgements, options, settings)``: the suite's own analysis of a run
-        (``fastscore analyse``), with the rows and rejects of a judge's file if there is one.
+        of table ``dialogues`` that are needed beside `Design.groups`. None: all metrics by them.
     """
 
     name: str
@@ -349,41 +341,82 @@ class Suite:
     metrics: tuple[Metric, ...]
     papers: tuple[str, ...] = ()
     agreement: str = ""
-    groups: tuple[str, ...] = ()
     design: Design = field(default_factory=Design)
-    code: tuple[str, ...] = ()
-    runs_without_embedder: bool = False
-    texts_in_logs: bool = False
     read: LazyFunction[Callable[[pl.DataFrame, Any], Events]] = LazyFunction()
     score: LazyFunction[_Score] = LazyFunction()
     check: LazyFunction[Callable[[Any], object] | None] = LazyFunction(None)
     texts: LazyFunction[_Texts | None] = LazyFunction(None)
-    long_texts: LazyFunction[_Texts | None] = LazyFunction(None)
-    perplexity_texts: LazyFunction[_Texts | None] = LazyFunction(None)
     summarise: LazyFunction[Callable[[Any, Sequence[str]], Sequence[Summarised]] | None] = (
         LazyFunction(None)
     )
-    legacy_files: LazyFunction[
-        Callable[[_Tables, tuple[str, ...], Any], dict[str, bytes]] | None
-    ] = LazyFunction(None)
-    cases: LazyFunction[Callable[[_Tables], pl.DataFrame] | None] = LazyFunction(None)
-    notes: LazyFunction[Callable[[pl.LazyFrame, Any], list[str]] | None] = LazyFunction(None)
-    show: LazyFunction[Callable[[Dialogue], "DialogueView"] | None] = LazyFunction(None)
-    evidence: LazyFunction[_Score | None] = LazyFunction(None)
-    turns: LazyFunction[Callable[[pl.DataFrame, Mapping[str, Any]], pl.DataFrame] | None] = (
-        LazyFunction(None)
+    long_texts = FunctionAt[_Texts]("events:long_texts")
+    """``(events, options)``: the distinct texts that `score` finds in the view's ``windowed``:
+    texts longer than models take, read in windows."""
+
+    perplexity_texts = FunctionAt[_Texts]("events:perplexity_texts")
+    """``(events, options)``: the distinct texts whose pseudo-perplexity `score` finds in the view.
+    The model is the option that `names_masked_model`."""
+
+    notes = FunctionAt[Callable[[pl.LazyFrame, Any], list[str]]]("score:notes_on_run")
+    """``(dialogues, options)``: sentences about a run for its outcome, from its table of dialogues:
+    what was estimated because the log lacks it."""
+
+    cases = FunctionAt[Callable[[_Tables], pl.DataFrame]]("summarise:count_cases")
+    """``(tables)``: ``of`` (what is counted), then one Int64 column for each count."""
+
+    legacy_files = FunctionAt[Callable[[_Tables, tuple[str, ...], Any], dict[str, bytes]]](
+        "summarise:legacy_files"
     )
-    trivial_agents: LazyFunction[Callable[[_Tables, Any], pl.DataFrame] | None] = LazyFunction(None)
-    sections: LazyFunction[Callable[[CommittedRun, Any], "Sequence[Section]"] | None] = (
-        LazyFunction(None)
+    """``(tables, inputs, options)``: the files of the published evaluation, by name."""
+
+    show = FunctionAt[Callable[[Dialogue], "DialogueView"]]("show:show_dialogue")
+    """``(dialogue)``: a dialogue's turns with their scores and the evidence in them."""
+
+    texts_in_logs = FunctionAt[bool]("show:TEXTS_IN_LOGS")
+    """Whether `show` needs texts that are only in the logs, not in the suite's tables."""
+
+    evidence = FunctionAt[_Score]("show:evidence")
+    """``(events, vectors, options)``: what `score` returns of one dialogue, with further columns
+    and frames that only `Metric.evidence` shows. None: by `score`."""
+
+    turns = FunctionAt[Callable[[pl.DataFrame, Mapping[str, Any]], pl.DataFrame]](
+        "show:spoken_turns"
     )
-    analyse: LazyFunction[
+    """``(raw, options)``: the turns of dialogues in the schema of `showing.SPOKEN_TURNS`, for a
+    judge. Options are those of a run by name, none for logs alone. A suite without turns cannot be
+    judged."""
+
+    trivial_agents = FunctionAt[Callable[[_Tables, Any], pl.DataFrame]](
+        "score:score_trivial_agents"
+    )
+    """``(tables, options)``: a row for each dialogue and agent of `Metric.baselines`. Columns are
+    ``agent``, the key of table ``dialogues``, and the metrics with such a baseline. A value is null
+    if the agent is not among the metric's baselines, or the dialogue has no value."""
+
+    sections = FunctionAt[Callable[[CommittedRun, Any], "Sequence[Section]"]](
+        "show:report_sections"
+    )
+    """``(run, options)``: parts of a report, only from the run's tables."""
+
+    analyse = FunctionAt[
         Callable[
             [CommittedRun, tuple[pl.DataFrame, pl.DataFrame] | None, Any, AnalysisSettings],
             AnalysisContents,
         ]
-        | None
-    ] = LazyFunction(None)
+    ]("analysis:analyse_run")
+    """``(run, judgements, options, settings)``: the suite's own analysis of a run (``fastscore
+    analyse``), with the rows and rejects of a judge's file if there is one."""
+
+    @property
+    def runs_without_embedder(self) -> bool:
+        """Whether ``--embedder none`` is accepted although the suite compares vectors."""
+        return bool(getattr(self.options, "runs_without_embedder", False))
+
+    @property
+    def code(self) -> tuple[str, ...]:
+        """What the signature has of users' functions that score; the version covers all others."""
+        code: tuple[str, ...] = getattr(vars(self)["score"], "code", ())
+        return code
 
     @property
     def metric_by_id(self) -> dict[str, Metric]:
@@ -409,10 +442,10 @@ class Suite:
         return self.texts is not None and bool(getattr(options, "needs_vectors", True))
 
     def summarised(self, options: Any, columns: Sequence[str] = ()) -> Sequence[Summarised]:
-        """Return what a summary adds up: by `summarise`, or all metrics by `groups`."""
+        """Return what a summary adds up: by `summarise`, or all metrics by groups."""
         if self.summarise is not None:
             return self.summarise(options, columns)
-        return [Summarised(metrics=self.metrics, groups=self.groups)]
+        return [Summarised(metrics=self.metrics, groups=self.design.groups)]
 
 
 def headline_metrics(metrics: Sequence[Metric]) -> tuple[Metric, ...]:

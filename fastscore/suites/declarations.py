@@ -350,7 +350,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Design:
-    """How dialogues are compared, in columns of table ``dialogues``.
+    """How dialogues are grouped and compared, in columns of table ``dialogues``.
 
     Parameters
     ----------
@@ -360,11 +360,14 @@ class Design:
         What was drawn from a population: the unit of intervals and tests. Default: the pair.
     repeat
         What tells repeated runs of one dialogue apart; empty for nothing.
+    groups
+        What the summary groups by.
     """
 
     pair: tuple[str, ...] = ("dialogue",)
     unit: tuple[str, ...] = ()
     repeat: str = ""
+    groups: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """Take the pair as the unit."""

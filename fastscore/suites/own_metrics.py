@@ -17,7 +17,7 @@ import polars as pl
 
 from fastscore.errors import UsageError, counted, did_you_mean
 from fastscore.extras import entry_points
-from fastscore.suites.base import Events, Suite, Summarised
+from fastscore.suites.base import Events, SignedFunction, Suite, Summarised
 from fastscore.suites.declarations import (
     NULL_REASONS,
     NULL_REASONS_DTYPE,
@@ -329,8 +329,10 @@ def with_metrics(suite: Suite, own: Sequence[OwnMetric]) -> Suite:
     changes: dict[str, Any] = {
         "tables": tuple(_with_columns(table, own) for table in suite.tables),
         "metrics": (*suite.metrics, *(_with_evidence(one) for one in own)),
-        "code": (*suite.code, *(f"{one.metric.id}:{one.code}" for one in own)),
-        "score": partial(_score, suite, tuple(own)),
+        "score": SignedFunction(
+            partial(_score, suite, tuple(own)),
+            (*suite.code, *(f"{one.metric.id}:{one.code}" for one in own)),
+        ),
     }
     if suite.summarise is not None:
         changes["summarise"] = partial(_summarised, suite, tuple(own))
@@ -512,5 +514,5 @@ def _name(dialogues: pl.DataFrame, row: int) -> str:
 def _summarised(
     suite: Suite, own: Sequence[OwnMetric], options: Any, columns: Sequence[str]
 ) -> list[Summarised]:
-    added = Summarised(metrics=[one.metric for one in own], groups=suite.groups)
+    added = Summarised(metrics=[one.metric for one in own], groups=suite.design.groups)
     return [*suite.summarised(options, columns), added]

@@ -9,7 +9,7 @@ from typing import Any, TypedDict
 import polars as pl
 
 from fastscore.errors import UsageError
-from fastscore.suites.base import Events, Suite
+from fastscore.suites.base import Events, SignedFunction, Suite
 from fastscore.suites.declarations import (
     ALL_METRICS,
     NULL_REASONS_DTYPE,
@@ -164,9 +164,11 @@ def suite(
             design=Design(pair=tuple(one for one in key if one != repeat), repeat=repeat)
             if repeat
             else Design(),
-            code=(f"{name}:{source_hash(function)}",),
             read=partial(_read, source),
-            score=partial(_score, function, table, declared, labels, "options" in taken),
+            score=SignedFunction(
+                partial(_score, function, table, declared, labels, "options" in taken),
+                (f"{name}:{source_hash(function)}",),
+            ),
         )
         declare(made)
         return made

@@ -121,7 +121,7 @@ def _check(suite: Suite) -> None:
             f"Suite {suite.name!r} has no table {_DIALOGUES!r}; found {', '.join(columns)}."
         )
     wanted = [("metric", metric.id, metric.table) for metric in suite.metrics]
-    wanted += [("group", group, _DIALOGUES) for group in suite.groups]
+    wanted += [("group", group, _DIALOGUES) for group in suite.design.groups]
     for what, column, table in wanted:
         if column not in columns.get(table, {}):
             raise UsageError(

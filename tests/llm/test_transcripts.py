@@ -149,7 +149,8 @@ def test_any_suite_that_returns_turns_can_be_judged(tmp_path, monkeypatch):
         texts = raw.select("text", dialogue_row=pl.int_range(pl.len()), speaker=pl.lit("me"))
         return spoken(texts, raw.select("file", "line", dialogue="name"))
 
-    new = replace(known, name="new", source=source, turns=turns)
+    new = replace(known, name="new", source=source)
+    monkeypatch.setattr("fastscore.suites.score_dialogue.show.spoken_turns", turns)
     for place in ("fastscore.llm.transcripts", "fastscore.suites.registry"):
         monkeypatch.setattr(f"{place}.load_suite", lambda name: new)
     monkeypatch.setattr("fastscore.llm.transcripts.suite_names", lambda: ("new",))
@@ -158,7 +159,7 @@ def test_any_suite_that_returns_turns_can_be_judged(tmp_path, monkeypatch):
         ("b", 1, (("me", "hi"),)),
         ("a", 2, (("me", "so"),)),
     ]
-    new = replace(new, turns=None)
+    monkeypatch.delattr("fastscore.suites.score_dialogue.show.spoken_turns")
     with pytest.raises(UsageError, match="Logs of 'new' cannot be judged"):
         find_logs([str(log)], "new")
 

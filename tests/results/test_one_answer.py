@@ -47,7 +47,9 @@ def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 def label_of(run: Run) -> str:
     """Return the first label that tells dialogues apart, or their own name."""
     dialogues = run.scan("dialogues").collect()
-    several = [name for name in run.suite.groups if dialogues[name].drop_nulls().n_unique() > 1]
+    several = [
+        name for name in run.suite.design.groups if dialogues[name].drop_nulls().n_unique() > 1
+    ]
     return [*several, "dialog_id"][0]
 
 

@@ -1,6 +1,7 @@
 """Summaries of metrics in tables of tests, without a suite of their own."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import polars as pl
@@ -29,8 +30,7 @@ def suite_of(
         source=Source(columns=()),
         tables=tuple(Table(name=name, grain="row", columns=()) for name in names),
         metrics=tuple(metrics),
-        groups=tuple(groups),
-        design=design or Design(),
+        design=replace(design or Design(), groups=tuple(groups)),
         read=lambda raw, options: raw,  # type: ignore[arg-type,return-value]
         score=lambda events, vectors, options: {},
         summarise=lambda options, columns: [asked],

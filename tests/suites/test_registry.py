@@ -11,8 +11,16 @@ import pytest
 
 from fastscore.errors import UsageError
 from fastscore.suites import registry
-from fastscore.suites.base import LazyFunction, Suite
-from fastscore.suites.declarations import Formula, Metric, OutputColumn, Scale, Source, Table
+from fastscore.suites.base import FunctionAt, LazyFunction, Suite
+from fastscore.suites.declarations import (
+    Design,
+    Formula,
+    Metric,
+    OutputColumn,
+    Scale,
+    Source,
+    Table,
+)
 from tests.results.conftest import SUITES
 
 TURNS = Table(
@@ -78,7 +86,7 @@ def test_a_table_that_does_not_name_dialogues_is_refused(monkeypatch: pytest.Mon
     [
         ({"name": "long"}, "declares suite 'long', but its entry point is called 'short'"),
         ({"metrics": (METRIC,)}, "metric 'words' has no column in table 'turns'"),
-        ({"groups": ("model",)}, "group 'model' has no column in table 'dialogues'"),
+        ({"design": Design(groups=("model",))}, "group 'model' has no column in table 'dialogues'"),
         ({"tables": (TURNS,)}, "Suite 'short' has no table 'dialogues'; found turns"),
     ],
 )
@@ -109,10 +117,35 @@ def test_what_is_no_suite_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_suites_name_their_functions_alike() -> None:
     fields = [name for name, field in vars(Suite).items() if isinstance(field, LazyFunction)]
-    assert {"read", "score", "evidence"} <= {*fields}
+    assert {"read", "score", "texts"} <= {*fields}
     for field in fields:
         found = {getattr(registry.load_suite(name), field) for name in SUITES}
         assert len({function.__name__ for function in found - {None}}) <= 1, field
+
+
+OF_ALL = {"show", "turns", "sections"}
+FOUND = {
+    "group_travel": OF_ALL | {"long_texts", "texts_in_logs", "trivial_agents"},
+    "guest_simulation": OF_ALL | {"notes", "texts_in_logs", "trivial_agents"},
+    "memory_finance": OF_ALL
+    | {"cases", "evidence", "legacy_files", "texts_in_logs", "trivial_agents"},
+    "preference_shift": OF_ALL | {"analyse", "evidence", "legacy_files", "trivial_agents"},
+    "score_dialogue": OF_ALL | {"evidence", "perplexity_texts"},
+}
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_functions_for_results_are_found_at_their_places(name: str) -> None:
+    suite = registry.load_suite(name)
+    places = [field for field, one in vars(Suite).items() if isinstance(one, FunctionAt)]
+    assert {field for field in places if getattr(suite, field) is not None} == FOUND[name]
+
+
+def test_a_suite_in_a_module_finds_no_function() -> None:
+    suite = suite_of(TURNS, DIALOGUES)
+    assert (suite.package, suite.show, suite.texts_in_logs) == ("json", None, None)
+    alone = suite_of(TURNS, DIALOGUES, package="json.tool")
+    assert alone.show is None
 
 
 def test_a_function_is_imported_on_first_use_and_kept() -> None:

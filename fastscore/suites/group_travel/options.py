@@ -16,6 +16,7 @@ class GroupTravel:
     """
 
     suite: ClassVar[str] = "group_travel"
+    runs_without_embedder: ClassVar[bool] = True
 
     address_sim: float = option(
         0.45,

@@ -12,6 +12,8 @@ from fastscore.suites.group_travel.metrics.satisfaction import CHANNELS
 from fastscore.suites.group_travel.options import GroupTravel
 from fastscore.suites.showing import Chart, DialogueView, Listing, Section, Series, Turn, spoken
 
+TEXTS_IN_LOGS = True
+
 
 def show_dialogue(dialogue: Dialogue) -> DialogueView:
     """Lay out the turns, then every preference with what satisfies it, then the plan's places."""

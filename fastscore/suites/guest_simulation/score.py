@@ -67,7 +67,7 @@ def score_events(
     }
 
 
-def notes_on_personas(dialogues: pl.LazyFrame, options: GuestSimulation) -> list[str]:
+def notes_on_run(dialogues: pl.LazyFrame, options: GuestSimulation) -> list[str]:
     """Tell how many conversations have a PAS without the attributes of their persona."""
     scored = dialogues.filter(pl.col("PAS").is_not_null())
     sources = scored.select("PAS_source").collect()["PAS_source"]

@@ -17,6 +17,8 @@ from fastscore.suites.guest_simulation.schema import SOURCE
 from fastscore.suites.identity import IDENTITY, identify
 from fastscore.suites.showing import Chart, DialogueView, Section, Series, Turn, spoken
 
+TEXTS_IN_LOGS = True
+
 COMPONENTS = dict(zip(STATE_COLUMNS, MATCH_COLUMNS, strict=True))
 _LATEST_MESSAGE = 20
 

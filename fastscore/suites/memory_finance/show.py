@@ -28,6 +28,8 @@ from fastscore.suites.showing import DialogueView, Listing, Row, Section, Turn, 
 if TYPE_CHECKING:
     from fastscore.vectors.view import VectorView
 
+TEXTS_IN_LOGS = True
+
 CASES = 40
 
 
