@@ -2,13 +2,11 @@
 
 import numpy as np
 import polars as pl
-from fastscore_jit.arrays import Indices, Mask
+from fastscore_jit.arrays import Indices
 
 from fastscore.suites.declarations import Fixed, Formula, Metric, NullRule, Scale
 from fastscore.suites.group_travel.metrics import sources as use
-from fastscore.suites.group_travel.normalise import join_texts
 from fastscore.suites.group_travel.terms import ACCEPT_PLAN, APPROVE, FEEDBACK, MEALS, PROVIDE
-from fastscore.suites.grouping import factorize, first_of_each, number_keys, offsets_of
 from fastscore.suites.showing import EvidenceRows
 
 _MINUTES_A_DAY = 24 * 60
@@ -44,45 +42,44 @@ def check_days(
     n_days: Indices, names: pl.DataFrame, stops: pl.DataFrame, strict_overnight: bool
 ) -> pl.DataFrame:
     """Count the checks of each plan and those that it passes."""
-    first_day = offsets_of(n_days)
-    n_all = int(first_day[-1])
-    meal = names["kind"].to_physical().to_numpy().astype(np.int64)
-    served = np.flatnonzero(meal < len(MEALS))
-    day = first_day[names["plan"].to_numpy()[served]] + names["day"].to_numpy()[served]
-    course = day * len(MEALS) + meal[served]
-    dishes, _ = factorize(join_texts(names["normal"].gather(served), number_keys(course)))
-    menu = np.full((n_all, len(MEALS)), -1)
-    menu.reshape(-1)[course[first_of_each(course)]] = dishes
-    timely = _timely_days(stops, first_day, strict_overnight)
-    lunch, dinner = (menu[:, MEALS.index(meal)] for meal in ("lunch", "dinner"))
-    passed = (menu >= 0).sum(axis=1) + (lunch != dinner) + (timely == 1)
-    plan = np.repeat(np.arange(len(n_days)), n_days)
-    has_days = np.flatnonzero(n_days)
-    return pl.DataFrame(
-        {
-            "plan": has_days,
-            "passed": np.bincount(plan, passed, len(n_days)).astype(np.int64)[has_days],
-            "checks": np.bincount(plan, 4 + (timely >= 0), len(n_days)).astype(np.int64)[has_days],
-        }
+    days = pl.DataFrame({"plan": np.arange(len(n_days)), "day": pl.Series(n_days)}).select(
+        "plan", pl.int_ranges("day").alias("day")
+    )
+    days = days.explode("day").drop_nulls()
+    meals = names.filter(pl.col("kind").is_in(MEALS))
+    dishes = meals.group_by("plan", "day", "kind", maintain_order=True).agg(
+        pl.col("normal").str.join(" ")
+    )
+    menu = [
+        dishes.filter(pl.col("kind") == meal).select("plan", "day", pl.col("normal").alias(meal))
+        for meal in MEALS
+    ]
+    for each in (*menu, _timely_days(stops, strict_overnight)):
+        days = days.join(each, on=("plan", "day"), how="left", maintain_order="left")
+    filled = pl.sum_horizontal(pl.col(MEALS).is_not_null())
+    varies = pl.col("lunch").ne_missing(pl.col("dinner"))
+    is_timed = pl.col("is_in_time").is_not_null()
+    return days.group_by("plan", maintain_order=True).agg(
+        passed=(filled + varies + pl.col("is_in_time").fill_null(False)).sum().cast(pl.Int64),
+        checks=(4 + is_timed.cast(pl.Int64)).sum(),
     )
 
 
-def _timely_days(stops: pl.DataFrame, first_day: Indices, strict_overnight: bool) -> Indices:
-    """Tell for each day whether its stops follow each other: 1 or 0, -1 without any interval."""
+def _timely_days(stops: pl.DataFrame, strict_overnight: bool) -> pl.DataFrame:
+    """Tell for each day with a stop whose times can be read whether its stops follow each other."""
+    start, end, day = pl.col("start"), pl.col("end"), pl.struct("plan", "day")
     timed = stops.drop_nulls(["start", "end"])
-    start, end = timed["start"].to_numpy(), timed["end"].to_numpy()
-    day = first_day[timed["plan"].to_numpy()] + timed["day"].to_numpy()
-    same = day[1:] == day[:-1]
+    is_last = day.ne_missing(day.shift(-1))
     if not strict_overnight:
-        is_last = np.ones(len(day), np.bool_)
-        is_last[:-1] = ~same
-        end = np.where(is_last & (end < start), end + _MINUTES_A_DAY, end)
-    in_time = end > start
-    in_time[1:] &= ~same | (start[1:] > start[:-1])
-    timely = np.full(first_day[-1], -1)
-    timely[day] = 1
-    timely[day[~in_time]] = 0
-    return timely
+        ends_next_day = is_last & (end < start)
+        timed = timed.with_columns(pl.when(ends_next_day).then(end + _MINUTES_A_DAY).otherwise(end))
+    is_first = day.ne_missing(day.shift())
+    in_time = (end > start) & (is_first | (start > start.shift()))
+    return (
+        timed.select("plan", "day", is_in_time=in_time)
+        .group_by("plan", "day")
+        .agg(pl.col("is_in_time").all())
+    )
 
 
 _VOICES_TELL = pl.col("multi_user") | (pl.col("multi_user_source") == "content")
@@ -262,39 +259,28 @@ METRICS = (M1, M6, M7_TOTAL_TURNS, M7_TURNS_PER_SLOT, M7_FEEDBACK_TURN_OVERHEAD,
 
 def count_turns(dialogues: pl.DataFrame, turns: pl.DataFrame) -> pl.DataFrame:
     """Count who speaks and accepts in each dialogue, and its turns."""
-    n_dialogues, kind = dialogues.height, pl.col("kind")
-    flags = turns.select(
-        is_member=~pl.col("is_system") & (pl.col("member") != ""),
-        provides=kind == PROVIDE,
-        accepts=kind.is_in([ACCEPT_PLAN, APPROVE]),
-        feedback=kind.is_in(FEEDBACK),
-        is_counted="is_counted",
-        is_everyone="is_everyone",
-    ).fill_null(False)
-    is_member, provides, accepts, feedback, is_counted, is_everyone = (
-        flag.to_numpy() for flag in flags
+    kind, is_everyone = pl.col("kind"), pl.col("is_everyone").fill_null(False)
+    is_member = ~pl.col("is_system") & (pl.col("member") != "")
+    provides = kind == PROVIDE
+    accepts = kind.is_in([ACCEPT_PLAN, APPROVE]) & is_member
+    member, slot = pl.col("member_row"), pl.col("slot")
+    of_turns = turns.group_by("dialogue_row").agg(
+        providers=member.filter(provides & is_member).n_unique(),
+        speakers=member.filter(is_member & ~is_everyone).n_unique(),
+        accepting=member.filter(accepts & ~is_everyone).n_unique(),
+        everyone_accepts=(accepts & is_everyone).sum(),
+        anyone_accepts=accepts.sum(),
+        M7_total_turns=pl.col("is_counted").sum(),
+        M7_turns_per_slot_num=pl.col("is_counted").sum(),
+        M7_turns_per_slot_den=slot.filter(provides).n_unique(),
+        M7_feedback_turn_overhead=kind.is_in(FEEDBACK).sum(),
     )
-    accepts = accepts & is_member
-    row, member = turns["dialogue_row"].to_numpy(), turns["member_row"].to_numpy()
-
-    def count(chosen: Mask) -> Indices:
-        return np.bincount(row[chosen], minlength=n_dialogues)
-
-    def count_distinct(keys: Indices, chosen: Mask) -> Indices:
-        rows = np.flatnonzero(chosen)
-        return np.bincount(row[rows[first_of_each(keys[rows])]], minlength=n_dialogues)
-
-    slots, names = factorize(turns["slot"])
-    counts = dialogues.select("multi_user", "member_count", "listed_members").with_columns(
-        providers=count_distinct(member, provides & is_member),
-        speakers=count_distinct(member, is_member & ~is_everyone),
-        accepting=count_distinct(member, accepts & ~is_everyone),
-        everyone_accepts=count(accepts & is_everyone) > 0,
-        anyone_accepts=count(accepts) > 0,
-        M7_total_turns=count(is_counted),
-        M7_turns_per_slot_num=count(is_counted),
-        M7_turns_per_slot_den=count_distinct(row * len(names) + slots, provides),
-        M7_feedback_turn_overhead=count(feedback),
+    counts = (
+        dialogues.select("dialogue_row", "multi_user", "member_count", "listed_members")
+        .join(of_turns, on="dialogue_row", how="left", maintain_order="left")
+        .drop("dialogue_row")
+        .with_columns(pl.col(pl.UInt32).fill_null(0).cast(pl.Int64))
+        .with_columns(pl.col("everyone_accepts", "anyone_accepts") > 0)
     )
     members = pl.coalesce("member_count", "listed_members", "speakers")
     stated = pl.when("multi_user").then("providers").otherwise(1)
