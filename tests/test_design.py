@@ -21,7 +21,7 @@ from fastscore.logs.plan.shards import Plan
 from fastscore.logs.samples.screening import Screened
 from fastscore.run.inputs import NamedInputs, PlannedInputs
 from fastscore.suites.base import FunctionAt, Suite
-from fastscore.suites.declarations import Metric
+from fastscore.suites.declarations import Column, Metric
 
 ROOT = Path(__file__).parents[1]
 DESIGN = (ROOT / "docs" / "design.md").read_text()
@@ -65,7 +65,7 @@ def test_adding_a_suite_names_every_field_of_the_declaration() -> None:
     assert [name for name in fields if f"`{name}`" not in section] == []
 
 
-@pytest.mark.parametrize(("declaration", "most"), [(Metric, 18), (Suite, 16)])
+@pytest.mark.parametrize(("declaration", "most"), [(Metric, 18), (Suite, 16), (Column, 10)])
 def test_a_declaration_is_no_wider_than_its_author_can_see(declaration: type, most: int) -> None:
     assert len(dataclasses.fields(declaration)) <= most
 

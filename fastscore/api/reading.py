@@ -216,11 +216,11 @@ def _show_shape(console: "Console", group: Sequence[InspectedFile]) -> None:
 
 
 def _show_lack(console: "Console", need: RequiredColumn) -> None:
-    without = f"  without {' or '.join((need.place, *need.column.given_by))}"
-    if need.column.needed_by:
-        console.print(f"{without}, null everywhere: {', '.join(need.column.needed_by)}")
-    if need.column.affects:
-        console.print(f"{without}, scored all the same: {', '.join(need.column.affects)}")
+    without = f"  without {' or '.join((need.place, *need.column.needed.given_by))}"
+    if need.column.needed.by:
+        console.print(f"{without}, null everywhere: {', '.join(need.column.needed.by)}")
+    if need.column.needed.affects:
+        console.print(f"{without}, scored all the same: {', '.join(need.column.needed.affects)}")
 
 
 def _key_grid(inspected: InspectedFile) -> Grid:

@@ -26,7 +26,7 @@ from fastscore.results.dialogues import place_of_log
 from fastscore.results.runs import open_run
 from fastscore.run.manifest import MANIFEST_NAME
 from fastscore.suites.chats import ROLES, ChatRows
-from fastscore.suites.declarations import ALL_METRICS, Column, RowId, Source
+from fastscore.suites.declarations import ALL_METRICS, Column, Needed, RowId, Source
 from fastscore.suites.identity import identify
 from fastscore.suites.registry import load_suite, suite_names
 from fastscore.suites.showing import spoken
@@ -90,7 +90,7 @@ _CHATS = Source(
         Column(
             name="messages",
             kind="json",
-            needed_by=ALL_METRICS,
+            needed=Needed(ALL_METRICS),
             items=(Column(name="role", kind="text"), Column(name="content", kind="text")),
         ),
     ),

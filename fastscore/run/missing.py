@@ -63,7 +63,7 @@ def count_missing(frame: pl.DataFrame, source: Source, events: Events) -> RowCou
     nulls = {
         column.name: _nulls(frame, column, source, rows_where)
         for column in source.columns
-        if column.needed_by or column.vocabulary.known
+        if column.needed.by or column.vocabulary.known
     }
     text_places = {
         each.place
@@ -83,7 +83,7 @@ def count_missing(frame: pl.DataFrame, source: Source, events: Events) -> RowCou
 
 def _where(column: Column) -> tuple[str, str] | None:
     """Return the column and the word of the rows in which another is read, or missed."""
-    return column.only_where or column.needed_where
+    return column.only_where or column.needed.where
 
 
 def _nulls(

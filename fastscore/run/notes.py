@@ -63,7 +63,7 @@ def notes_on_missing(missing: Iterable[NullCounts], source: Source) -> list[str]
         objects = "objects" if EACH[:-1] in each.path else "rows"
         of_all = f"of {counted(each.asked, objects)}"
         column = columns.get(each.path)
-        if column and column.needed_by == ALL_METRICS and each.null:
+        if column and column.needed.by == ALL_METRICS and each.null:
             note = f"{each.path}: null in {each.null:,} {of_all}"
             taken = "; counted as empty, as published" if each.n_empty else ""
             notes.append(note + taken)
@@ -174,12 +174,12 @@ def missing_columns(
         column = need.column
         if need.place not in everywhere or column.name in given:
             continue
-        if column.given_by and getattr(options, column.given_by[0]):
+        if column.needed.given_by and getattr(options, column.needed.given_by[0]):
             continue
-        lost = tuple(name for name in column.needed_by if name in null)
-        if column.needed_by == ALL_METRICS:
+        lost = tuple(name for name in column.needed.by if name in null)
+        if column.needed.by == ALL_METRICS:
             lost = ("every metric",)
-        affected = tuple(name for name in column.affects if name not in null)
+        affected = tuple(name for name in column.needed.affects if name not in null)
         effects = [
             f"{', '.join(metrics)} {'is' if len(metrics) == 1 else 'are'} {how}"
             for metrics, how in ((lost, "null in every row"), (affected, "scored without it"))
@@ -201,8 +201,8 @@ def _describe_missing(need: RequiredColumn, effects: str, found: Profile, source
     siblings = holder.items if holder else source.columns
     nearest = nearest_key(column, keys, keys_of_others(siblings, column.name))
     advice = f"; type {typed([column_flag(column.name, nearest)])}" if nearest else ""
-    if column.given_by:
-        advice += f"; also given by {' or '.join(column.given_by)}"
+    if column.needed.given_by:
+        advice += f"; also given by {' or '.join(column.needed.given_by)}"
     return (
         f"{effects}: no row has {place} (looked for: {', '.join(column.keys)}; "
         f"found: {list_keys(keys)}{advice})"
@@ -235,7 +235,7 @@ def note_run(
         *_note_on_dialogues(dialogues, source, copies),
         *notes_on_copies,
     ]
-    manifest.all_null = any(need.column.needed_by == ALL_METRICS for need, _ in lacking) or (
+    manifest.all_null = any(need.column.needed.by == ALL_METRICS for need, _ in lacking) or (
         # a value that the definition fixes is one, though no part of the mean
         whole.height > 0 and not (whole["n"] + whole["n_fixed"] > 0).any()
     )

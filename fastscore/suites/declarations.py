@@ -23,7 +23,7 @@ NullReason = Literal["not_applicable", "missing_input", "bad_input", "no_vector"
 LABEL_TABLE = "dialogues"
 """The table with the labels."""
 ALL_METRICS = ("all",)
-"""In `Column.needed_by`: all metrics of a suite, or the ones that it is known for."""
+"""In `Needed.by`: all metrics of a suite, or the ones that it is known for."""
 
 NULL_REASONS: tuple[NullReason, ...] = ("not_applicable", "missing_input", "bad_input", "no_vector")
 
@@ -106,6 +106,35 @@ class Mapped:
     default: str | None = None
 
 
+_NOT_MAPPED = Mapped()
+
+
+@dataclass(frozen=True, slots=True)
+class Needed:
+    """What a suite needs a column for.
+
+    Parameters
+    ----------
+    by
+        The metrics that are null without it: their ids, or `ALL_METRICS` where no run is worth
+        anything without it. Where it is absent or null in every row of a run, the run ends before
+        scoring (all metrics) or says so first (some). A column of the same name among the
+        ``items`` of another serves as well: of two, either is enough.
+    affects
+        The metrics that have another value without it, not null: a run in which it is absent or
+        null in every row says so first.
+    given_by
+        What else gives the column's content: an option's name, then anything in words.
+    where
+        As `Column.only_where`, of a column that is read in every row: where it is missed.
+    """
+
+    by: tuple[str, ...] = ()
+    affects: tuple[str, ...] = ()
+    given_by: tuple[str, ...] = ()
+    where: tuple[str, str] | None = None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column:
     """A field that a suite reads from each row of a log.
@@ -125,9 +154,8 @@ class Column:
         false, [] and {} are the empty text).
     otherwise
         What becomes of a row whose value has another type or is out of range: ``reject`` lists
-        the row as a reject; ``null`` keeps the row and makes the value null.
-    required
-        A row in which the field is absent or null is a reject.
+        the row as a reject; ``null`` keeps the row and makes the value null. ``required`` rejects
+        also rows in which the field is absent or null.
     aliases
         Other names of the field; the declared name wins.
     only_where
@@ -136,48 +164,53 @@ class Column:
         fault. Not for columns of the dialogue key.
     description
         The field's content, one line.
-    needed_by
-        The metrics that are null without it: their ids, or `ALL_METRICS` where no run is worth
-        anything without it. Where it is absent or null in every row of a run, the run ends before
-        scoring (all metrics) or says so first (some). A column of the same name among the
-        ``items`` of another serves as well: of two, either is enough.
-    affects
-        The metrics that have another value without it, not null: a run in which it is absent or
-        null in every row says so first.
+    needed
+        What the suite needs the column for.
     items
         Of a ``json`` column with an array of objects: the fields that the suite reads of
-        each, by the same declarations; only ``name``, ``kind``, ``aliases``, ``needed_by``,
-        ``affects``, ``vocabulary`` and ``mapped`` count.
+        each, by the same declarations; only ``name``, ``kind``, ``aliases``, ``needed`` and
+        ``vocabulary`` count.
     vocabulary
         Of a text column whose words mean something to the suite: these words.
-    given_by
-        What else gives the column's content: an option's name, then anything in words.
-    needed_where
-        As ``only_where``, of a column that is read in every row: where it is missed.
-    mapped
-        What a map of columns and the file's folders say of it; suites declare nothing here.
     """
 
     name: str
     kind: ColumnKind
     accepts: tuple[Coercion, ...] = ()
-    otherwise: Literal["reject", "null"] = "reject"
-    required: bool = False
+    otherwise: Literal["reject", "null", "required"] = "reject"
     aliases: tuple[str, ...] = ()
     only_where: tuple[str, str] | None = None
     description: str = ""
-    needed_by: tuple[str, ...] = ()
-    affects: tuple[str, ...] = ()
+    needed: Needed = Needed()
     items: tuple["Column", ...] = ()
     vocabulary: Vocabulary = ANY_WORDS
-    given_by: tuple[str, ...] = ()
-    needed_where: tuple[str, str] | None = None
-    mapped: Mapped = Mapped()
+
+    @property
+    def required(self) -> bool:
+        """Whether a row without the field is a reject."""
+        return self.otherwise == "required"
+
+    @property
+    def mapped(self) -> Mapped:
+        """What a map of columns and the file's folders say of it: nothing until there is one."""
+        return _NOT_MAPPED
+
+    def remapped(self, **changes: Any) -> "MappedColumn":
+        """Return the column as a map of columns has it, with changes of what the map says."""
+        declared = {one.name: getattr(self, one.name) for one in dataclasses.fields(Column)}
+        return MappedColumn(**declared, mapped=dataclasses.replace(self.mapped, **changes))
 
     @property
     def keys(self) -> tuple[str, ...]:
         """The keys under which the value is looked for, best first; the first may be a path."""
         return (self.mapped.path or self.name, *self.aliases)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MappedColumn(Column):
+    """A column of which a map of columns or the file's folders say something."""
+
+    mapped: Mapped = _NOT_MAPPED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -283,7 +283,7 @@ def judge_source(extra: Sequence[str]) -> Source:
                 name="dialogue",
                 kind="text",
                 accepts=("integer",),
-                required=True,
+                otherwise="required",
                 aliases=("session_id", "dialogue_id", "id"),
             ),
             Column(name="model", kind="text", aliases=("model_name",)),

@@ -16,6 +16,7 @@ from fastscore.suites.declarations import (
     Column,
     ColumnKind,
     Design,
+    Needed,
     OutputColumn,
     Source,
     Table,
@@ -185,7 +186,12 @@ def _column(suite_name: str, name: str, kind: "type | Column", *, required: bool
             f"{', '.join(known.__name__ for known in _KINDS)} or a Column."
         )
     needed = ALL_METRICS if required else ()
-    return Column(name=name, kind=_KINDS[kind], required=required, needed_by=needed)
+    return Column(
+        name=name,
+        kind=_KINDS[kind],
+        otherwise="required" if required else "reject",
+        needed=Needed(needed),
+    )
 
 
 _LABELS: dict[ColumnKind, pl.DataType] = {"text": pl.String(), "integer": pl.Int64()}

@@ -170,7 +170,10 @@ from fastscore.logs.read.rows import read_shard
 from fastscore.suites.declarations import Column, Source
 
 source = Source(
-    columns=(Column(name="id", kind="text", required=True), Column(name="text", kind="text")),
+    columns=(
+        Column(name="id", kind="text", otherwise="required"),
+        Column(name="text", kind="text"),
+    ),
     dialogue_key=("id",),
     formats=("csv", "json", "parquet"),
 )

@@ -106,7 +106,7 @@ def _rows_of(beside: Json, turns: list[Turn] | None, chat: Chat) -> list[Any]:
     """Write one dialogue as rows; without turns as one that is rejected."""
     array = chat.rows.array
     if turns is None:
-        if array and chat.native.column(array).needed_by:
+        if array and chat.native.column(array).needed.by:
             return [beside]
         # readers reject a value that is not an object
         return [f"a document without turns at {' or '.join(map('/'.join, chat.layout.turns))}"]
@@ -311,7 +311,7 @@ def counted_source(source: Source) -> Source:
 def _at_name(column: Column, names: Sequence[str]) -> Column:
     items = tuple(_at_name(item, names) for item in column.items)
     if column.name in names:
-        return replace(column, mapped=replace(column.mapped, path=""), aliases=(), items=items)
+        return replace(column.remapped(path=""), aliases=(), items=items)
     return replace(column, items=items)
 
 

@@ -400,7 +400,7 @@ def _read_from_path(source: Source, name: str, path: str) -> Source:
 
 
 def _moved(column: Column, path: str, *others: str) -> Column:
-    return replace(column, mapped=replace(column.mapped, path=path), aliases=others)
+    return replace(column.remapped(path=path), aliases=others)
 
 
 def _checked_path(name: str, path: str) -> tuple[str, str, str]:
@@ -467,7 +467,7 @@ def _map_word(source: Source, name: str, found: str, meant: str) -> Source:
                 did_you_mean(meant, filter(None, column.vocabulary.known)),
             )
         words = (*((a, b) for a, b in column.mapped.words if a != found), (found, meant))
-        column = replace(column, mapped=replace(column.mapped, words=words))
+        column = column.remapped(words=words)
         if holder is None:
             source = _with_column(source, column)
         else:

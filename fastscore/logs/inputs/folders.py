@@ -203,7 +203,9 @@ def _given(column: Column, partition: Mapping[str, str], path: str) -> Column:
     text = next((partition[name] for name in names if name in partition), None)
     if text is None or column.kind == "json" or column.only_where is not None:
         return column
-    given = replace(column, mapped=replace(column.mapped, default=text), required=False)
+    given = column.remapped(default=text)
+    if given.required:
+        given = replace(given, otherwise="reject")
     if folder_value(given) is None:
         raise InputError(
             f"{path}: the folders give {column.name} the value {text!r}, expected one of the kind "

@@ -84,15 +84,9 @@ def stored_source(source: Source) -> Source:
             columns.append(column)
             continue
         # the path may be a single key that contains dots
-        at_key = replace(
-            column,
-            otherwise="null",
-            required=False,
-            only_where=None,
-            mapped=replace(column.mapped, default=None),
-        )
+        at_key = replace(column.remapped(default=None), otherwise="null", only_where=None)
         if not late[column.name].path:
-            at_key = replace(at_key, mapped=replace(at_key.mapped, path=_STORED))
+            at_key = at_key.remapped(path=_STORED)
         columns.append(at_key)
         head = late[column.name].stored
         if head:

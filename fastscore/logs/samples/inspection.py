@@ -265,7 +265,9 @@ def _lacking(source: Source, found: Profile) -> tuple[RequiredColumn, ...]:
         with_values = {path.lower() for path, key in keys.items() if key.count > key.nulls}
         if any(key.lower() in with_values for key in column.keys):
             given.add(need.name)
-        elif keys and column.needed_by != ALL_METRICS and (column.needed_by or column.affects):
+        elif (
+            keys and column.needed.by != ALL_METRICS and (column.needed.by or column.needed.affects)
+        ):
             lacking[need.name] = need  # of two, the one in the array that is there
     return tuple(need for need in lacking.values() if need.name not in given)
 
@@ -298,14 +300,14 @@ def _file_json(inspected: InspectedFile) -> dict[str, Any]:
                 "scored_of_the_first_rows": fit.trial and fit.trial.n_scored,
                 "rejects_of_the_first_rows": fit.trial and fit.trial.n_rejects,
                 "null_for_want_of": {
-                    need.place: list(need.column.needed_by)
+                    need.place: list(need.column.needed.by)
                     for need in fit.lacking
-                    if need.column.needed_by
+                    if need.column.needed.by
                 },
                 "scored_without": {
-                    need.place: list(need.column.affects)
+                    need.place: list(need.column.needed.affects)
                     for need in fit.lacking
-                    if need.column.affects
+                    if need.column.needed.affects
                 },
             }
             for fit in inspected.fits

@@ -297,7 +297,7 @@ def arrays_of(source: Source) -> tuple[Column, ...]:
 
 def required_columns(source: Source) -> tuple[RequiredColumn, ...]:
     """Return what all metrics of a suite need, arrays before what they hold."""
-    return tuple(need for need in all_columns(source) if need.column.needed_by == ALL_METRICS)
+    return tuple(need for need in all_columns(source) if need.column.needed.by == ALL_METRICS)
 
 
 def list_asked_for(source: Source) -> tuple[RequiredColumn, ...]:
@@ -307,7 +307,7 @@ def list_asked_for(source: Source) -> tuple[RequiredColumn, ...]:
         for need in all_columns(source)
         if need.column.mapped.path
         and not source.asked_for.isdisjoint((need.name, need.place))
-        and need.column.needed_by != ALL_METRICS
+        and need.column.needed.by != ALL_METRICS
     )
 
 
@@ -360,7 +360,7 @@ def add_rows(rows: Iterable[Record], source: Source, profile: Profile) -> None:
     deepest = max(_DEEPEST, *(path.count(".") + 1 for path in paths))
     heads: dict[tuple[str, str], set[str]] = {}
     for each in source.columns:
-        condition = each.only_where or each.needed_where
+        condition = each.only_where or each.needed.where
         if condition is not None:
             of_condition = heads.setdefault(condition, set())
             of_condition |= {*each.keys, *(key.partition(".")[0] for key in each.keys)}
@@ -389,7 +389,7 @@ def sample_of(
     ):
         return counts  # a column of turns is not one of rows as well
     else:
-        where = column.only_where or column.needed_where
+        where = column.only_where or column.needed.where
         profile = profile if where is None else profile.where.get(where, Profile())
         counts.asked, paths = profile.rows, list(column.keys)
     usable = json_types(column) | set(column.accepts) | {"number"}

@@ -151,7 +151,7 @@ def lacking_error(
         RequiredColumn(item.name, need.column, item)
         for need in lacking
         for item in need.column.items
-        if item.needed_by and item.needed_by == need.column.needed_by
+        if item.needed.by and item.needed.by == need.column.needed.by
     ]
     advice = suggested(source, [*lacking, *items], found)
     is_needed = lacking[0] in required_columns(source)

@@ -11,6 +11,7 @@ from fastscore.suites.declarations import (
     NULL_REASONS_DTYPE,
     Column,
     Metric,
+    Needed,
     OutputColumn,
     RowId,
     Source,
@@ -56,12 +57,12 @@ def _text(name: str, description: str, *aliases: str) -> Column:
         accepts=("integer",),
         aliases=aliases,
         description=description,
-        needed_by=ALL_METRICS,
+        needed=Needed(ALL_METRICS),
     )
 
 
 def _cell(name: str, description: str, *, needed_by: tuple[str, ...] = ()) -> Column:
-    return Column(name=name, kind="json", description=description, needed_by=needed_by)
+    return Column(name=name, kind="json", description=description, needed=Needed(needed_by))
 
 
 _using = partial(metrics_using, METRICS)
@@ -80,7 +81,7 @@ TURN_CELLS = (
         name="metadata",
         kind="json",
         description="Of the first turn: the dialogue's; of a synthesis turn: the synthesis.",
-        affects=_using(METADATA),
+        needed=Needed(affects=_using(METADATA)),
     ),
     _cell("constraint_state", "What is decided after the turn, by slot."),
     _cell("plan", "The plan; the dialogue's last one counts.", needed_by=_using(PLAN)),

@@ -8,6 +8,7 @@ from fastscore.suites.declarations import (
     ANY_WORDS,
     NULL_REASONS_DTYPE,
     Column,
+    Needed,
     Source,
     Table,
     Vocabulary,
@@ -51,7 +52,7 @@ def _text(
         accepts=("integer",),
         aliases=aliases,
         description=description,
-        needed_by=needed_by,
+        needed=Needed(needed_by),
         vocabulary=vocabulary,
     )
 
@@ -59,7 +60,10 @@ def _text(
 def _json(name: str, description: str, *given_by: str) -> Column:
     needed_by = metrics_using(METRICS, name)
     return Column(
-        name=name, kind="json", description=description, needed_by=needed_by, given_by=given_by
+        name=name,
+        kind="json",
+        description=description,
+        needed=Needed(needed_by, given_by=given_by),
     )
 
 
@@ -72,8 +76,10 @@ SOURCE = Source(
             kind="integer",
             accepts=("string",),
             description="1 to 5: which tools and agents the guest had.",
-            needed_by=metrics_using(METRICS, "experiment_level"),
-            given_by=("level", "a folder exp1 to exp5"),
+            needed=Needed(
+                metrics_using(METRICS, "experiment_level"),
+                given_by=("level", "a folder exp1 to exp5"),
+            ),
         ),
         _text("test_case", "Names the test case, the same at every level."),
         _text("model", "The model of the conversation: a label.", "model_name"),

@@ -6,6 +6,7 @@ from fastscore.suites.declarations import (
     ALL_METRICS,
     Column,
     Metric,
+    Needed,
     RowId,
     Source,
     Table,
@@ -64,7 +65,7 @@ def _ids(*metrics: Metric) -> tuple[str, ...]:
 
 
 def _json(name: str, description: str, *needed_by: str) -> Column:
-    return Column(name=name, kind="json", description=description, needed_by=needed_by)
+    return Column(name=name, kind="json", description=description, needed=Needed(needed_by))
 
 
 def _label(name: str, description: str) -> Column:
@@ -75,7 +76,7 @@ TURN_STATUS = Column(
     name="turn_status",
     kind="text",
     description="ok, or why there is no reply.",
-    needed_by=ALL_METRICS,
+    needed=Needed(ALL_METRICS),
     vocabulary=Vocabulary(known=("ok", "timeout", "error"), needed=("ok",)),
 )
 COMPLIANCE_LABEL = Column(
@@ -109,13 +110,13 @@ SOURCE = Source(
             name="turns",
             kind="json",
             description="Array of traced turns; null is none.",
-            needed_by=ALL_METRICS,
+            needed=Needed(ALL_METRICS),
             items=(
                 Column(
                     name="pred_assistant_text",
                     kind="text",
                     description="The assistant's reply.",
-                    needed_by=ALL_METRICS,
+                    needed=Needed(ALL_METRICS),
                 ),
                 _json("turn_pair_id", "The number of the turn."),
                 TURN_STATUS,
@@ -123,8 +124,10 @@ SOURCE = Source(
                     name="gt_turn_tags",
                     kind="json",
                     description="Object: what the turn's labels require.",
-                    needed_by=_ids(*RECALL_METRICS, *RISK_METRICS, *EXPLANATION_METRICS),
-                    affects=("compliance_label_acc",),
+                    needed=Needed(
+                        _ids(*RECALL_METRICS, *RISK_METRICS, *EXPLANATION_METRICS),
+                        affects=("compliance_label_acc",),
+                    ),
                 ),
                 _json("recall", "Object: what the assistant was reminded of."),
                 _json("compliance", "Object: violations that the assistant's own check found."),

@@ -6,6 +6,7 @@ from fastscore.suites.chats import ChatRows
 from fastscore.suites.declarations import (
     ALL_METRICS,
     Column,
+    Needed,
     RowId,
     Source,
     Table,
@@ -63,27 +64,27 @@ SOURCE = Source(
             name="conversation",
             kind="json",
             description="Array of turns {speaker, text, user_meta}; a bare array of turns is one.",
-            needed_by=ALL_METRICS,
+            needed=Needed(ALL_METRICS),
             items=(
                 Column(
                     name="speaker",
                     kind="text",
                     description="USER or SYSTEM.",
-                    needed_by=ALL_METRICS,
+                    needed=Needed(ALL_METRICS),
                     vocabulary=Vocabulary(known=SPEAKERS, needed=SPEAKERS),
                 ),
                 Column(
                     name="text",
                     kind="text",
                     description="What is said.",
-                    needed_by=ALL_METRICS,
+                    needed=Needed(ALL_METRICS),
                 ),
                 Column(
                     name="user_meta",
                     kind="json",
                     aliases=("meta",),
                     description="Object of a user turn's constraints, and whether it is a shift.",
-                    needed_by=metrics_using(DIALOGUE_METRICS, "user_meta"),
+                    needed=Needed(metrics_using(DIALOGUE_METRICS, "user_meta")),
                 ),
             ),
         ),
@@ -91,7 +92,7 @@ SOURCE = Source(
             name="shift_events",
             kind="json",
             description="Array of objects whose turn is the number of a user turn, or null.",
-            needed_by=metrics_using(DIALOGUE_METRICS, "shift_events"),
+            needed=Needed(metrics_using(DIALOGUE_METRICS, "shift_events")),
         ),
         Column(
             name="judge",

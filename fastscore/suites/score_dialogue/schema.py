@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import polars as pl
 
-from fastscore.suites.declarations import ALL_METRICS, Column, Source, Table, Vocabulary
+from fastscore.suites.declarations import ALL_METRICS, Column, Needed, Source, Table, Vocabulary
 from fastscore.suites.output_columns import (
     DIALOGUE_COLUMN,
     NULL_REASONS_COLUMN,
@@ -37,7 +37,7 @@ SOURCE = Source(
             otherwise="null",
             description="predicted, revealed or utterance_complete; rows of other events only "
             "name their utterance.",
-            needed_by=ALL_METRICS,
+            needed=Needed(ALL_METRICS),
             vocabulary=Vocabulary(
                 known=("predicted", "revealed", "utterance_complete"),
                 needed=("predicted", "utterance_complete"),
@@ -48,7 +48,7 @@ SOURCE = Source(
             kind="integer",
             accepts=("boolean", "number", "string"),
             description="Which utterance of the dialogue; rows without one are ignored.",
-            needed_by=ALL_METRICS,
+            needed=Needed(ALL_METRICS),
         ),
         Column(
             name="step",
@@ -56,8 +56,7 @@ SOURCE = Source(
             accepts=("boolean",),
             otherwise="null",
             description="Which step of the utterance, from 0; usable only as a 64-bit integer.",
-            needed_by=ALL_METRICS,
-            needed_where=("event", "predicted"),
+            needed=Needed(ALL_METRICS, where=("event", "predicted")),
         ),
         Column(
             name="prediction",
@@ -65,7 +64,7 @@ SOURCE = Source(
             accepts=("falsy",),
             only_where=("event", "predicted"),
             description="The miner's guess of the whole utterance (event predicted).",
-            needed_by=ALL_METRICS,
+            needed=Needed(ALL_METRICS),
         ),
         Column(
             name="ground_truth",
@@ -73,7 +72,7 @@ SOURCE = Source(
             accepts=("falsy",),
             only_where=("event", "utterance_complete"),
             description="What was said (event utterance_complete).",
-            needed_by=ALL_METRICS,
+            needed=Needed(ALL_METRICS),
         ),
         _label("dialogue_uid", "Names the dialogue; without it the file is the dialogue."),
         _label("challenge_uid", "The challenge to which the dialogue belongs."),

@@ -16,7 +16,7 @@ SOURCE = Source(
         Column(name="text", kind="text", accepts=("falsy",)),
         Column(name="score", kind="number"),
         Column(name="done", kind="boolean"),
-        Column(name="id", kind="text", required=True),
+        Column(name="id", kind="text", otherwise="required"),
     ),
 )
 

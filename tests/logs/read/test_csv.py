@@ -27,13 +27,13 @@ from tests.oracles.logs import naive_read_csv
 SOURCE = Source(
     columns=(
         Column(name="id", kind="text"),
-        Column(name="text", kind="text", required=True, aliases=("utterance",)),
+        Column(name="text", kind="text", otherwise="required", aliases=("utterance",)),
         Column(name="index", kind="integer"),
         Column(name="count", kind="integer", accepts=("number", "string"), otherwise="null"),
         Column(name="score", kind="number", accepts=("boolean",)),
         Column(name="done", kind="boolean"),
         Column(name="plan", kind="json"),
-        Column(name="vote", kind="text", required=True, only_where=("text", "x")),
+        Column(name="vote", kind="text", otherwise="required", only_where=("text", "x")),
     ),
     dialogue_key=("id",),
     formats=("csv",),

@@ -27,7 +27,10 @@ from fastscore.suites.declarations import Column, Source
 from tests.conftest import often
 
 SOURCE = Source(
-    columns=(Column(name="id", kind="text"), Column(name="text", kind="text", required=True)),
+    columns=(
+        Column(name="id", kind="text"),
+        Column(name="text", kind="text", otherwise="required"),
+    ),
     dialogue_key=("id",),
     formats=("csv", "jsonl", "parquet"),
 )

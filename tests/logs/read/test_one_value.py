@@ -49,8 +49,7 @@ def columns(draw: st.DrawFn) -> tuple[Column, str, list[Any]]:
         name="a",
         kind=kind,
         accepts=draw(st.sampled_from(ACCEPTS[kind])),
-        required=draw(st.booleans()),
-        otherwise=draw(st.sampled_from(["reject", "null"])),
+        otherwise=draw(st.sampled_from(["reject", "null", "required"])),
     )
     of = draw(st.sampled_from(sorted(VALUES)))
     return column, of, draw(st.lists(st.none() | VALUES[of][0], min_size=1, max_size=6))

@@ -155,7 +155,7 @@ def test_a_field_is_read_only_where_its_row_uses_it(tmp_path: Path) -> None:
         columns=(
             Column(name="event", kind="text"),
             Column(name="guess", kind="text", accepts=("falsy",), only_where=("event", "guess")),
-            Column(name="truth", kind="integer", required=True, only_where=("event", "end")),
+            Column(name="truth", kind="integer", otherwise="required", only_where=("event", "end")),
             Column(name="step", kind="integer", otherwise="null"),
         )
     )
@@ -204,7 +204,7 @@ def test_a_column_that_can_never_serve(
 
 
 def test_a_required_column_must_be_there(tmp_path: Path) -> None:
-    source = Source(columns=(Column(name="id", kind="text", required=True),))
+    source = Source(columns=(Column(name="id", kind="text", otherwise="required"),))
     pl.DataFrame({"x": [1]}).write_parquet(tmp_path / "a.parquet")
     with pytest.raises(InputError, match=r"there is no column 'id'.*Columns: 'x'"):
         read(plan(tmp_path / "a.parquet", source=source), source)

@@ -14,7 +14,7 @@ from fastscore.logs.inputs.folders import partition_of
 from fastscore.logs.plan.shards import Plan, plan_shards
 from fastscore.logs.read.rows import read_shard
 from fastscore.logs.samples.records import records
-from fastscore.suites.declarations import Column, Mapped, Source
+from fastscore.suites.declarations import Column, Source
 
 FORMATS = ("csv", "json", "jsonl", "parquet")
 SOURCE = Source(
@@ -98,7 +98,7 @@ def test_a_value_of_the_row_counts_and_must_agree(tmp_path: Path, name: str) -> 
 
 
 def test_a_folder_may_give_what_is_required_and_must_give_its_kind(tmp_path: Path) -> None:
-    required = replace(SOURCE.columns[1], required=True)
+    required = replace(SOURCE.columns[1], otherwise="required")
     source = replace(SOURCE, columns=(SOURCE.columns[0], required, SOURCE.columns[2]))
     write(tmp_path / "a" / "model_name=m1" / "log.csv", [{"id": "a"}])
     assert read(plan(tmp_path / "a", source), source)[0]["model"] == "m1"
@@ -108,7 +108,7 @@ def test_a_folder_may_give_what_is_required_and_must_give_its_kind(tmp_path: Pat
 
 
 def test_a_column_at_a_path_has_its_own_value_first(tmp_path: Path) -> None:
-    model = replace(SOURCE.columns[1], mapped=Mapped(path="meta.model"))
+    model = SOURCE.columns[1].remapped(path="meta.model")
     source = replace(SOURCE, columns=(SOURCE.columns[0], model, SOURCE.columns[2]))
     path = tmp_path / "hive" / "model=m1" / "log.jsonl"
     write(path, [{"id": "a", "meta": {"model": "m1"}}, {"id": "b"}])

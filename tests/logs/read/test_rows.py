@@ -28,9 +28,9 @@ SOURCE = Source(
         Column(name="plain", kind="number"),
         Column(name="done", kind="boolean"),
         Column(name="extra", kind="json"),
-        Column(name="said", kind="text", required=True, only_where=("event", "x")),
+        Column(name="said", kind="text", otherwise="required", only_where=("event", "x")),
         Column(name="count", kind="integer", accepts=("number",), only_where=("event", "3")),
-        Column(name="id", kind="text", required=True),
+        Column(name="id", kind="text", otherwise="required"),
     ),
     dialogue_key=("id",),
 )
@@ -118,7 +118,7 @@ def test_a_field_is_read_only_where_its_row_uses_it(tmp_path: Path) -> None:
         columns=(
             Column(name="event", kind="text", otherwise="null"),
             Column(name="guess", kind="text", only_where=("event", "guess")),
-            Column(name="truth", kind="integer", required=True, only_where=("event", "end")),
+            Column(name="truth", kind="integer", otherwise="required", only_where=("event", "end")),
         )
     )
     lines = [

@@ -19,7 +19,7 @@ from fastscore.logs.read.stored_columns import (
     spool_stdin,
     stored_as,
 )
-from fastscore.suites.declarations import Column, Mapped
+from fastscore.suites.declarations import Column, Mapped, MappedColumn
 
 STDIN = InputFile("-", "jsonl", "none", 0)
 LINES = b'{"a": 1}\n' * 300_000
@@ -80,8 +80,8 @@ def test_rows_are_lines(tmp_path: Path) -> None:
 def test_of_a_frame_the_wanted_columns_are_kept(tmp_path: Path) -> None:
     columns = [
         Column(name="text", kind="text", aliases=("said",)),
-        Column(name="uid", kind="text", mapped=Mapped(path="meta.uid")),
-        Column(name="turns", kind="json", mapped=Mapped(path="rounds[].turns")),
+        MappedColumn(name="uid", kind="text", mapped=Mapped(path="meta.uid")),
+        MappedColumn(name="turns", kind="json", mapped=Mapped(path="rounds[].turns")),
         Column(name="absent", kind="text"),
     ]
     frame = pl.DataFrame(

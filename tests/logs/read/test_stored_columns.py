@@ -8,7 +8,7 @@ import pytest
 
 from fastscore.errors import InputError
 from fastscore.logs.read.stored_columns import check_stored, convert_stored, json_text
-from fastscore.suites.declarations import Column, Mapped
+from fastscore.suites.declarations import Column, Mapped, MappedColumn
 
 HUGE = 2.0**63
 
@@ -91,12 +91,12 @@ def test_what_is_falsy_alone_is_text_and_the_rest_a_reject() -> None:
 
 
 def test_words_are_replaced_as_a_map_says() -> None:
-    column = Column(name="a", kind="text", mapped=Mapped(words=(("human", "user"),)))
+    column = MappedColumn(name="a", kind="text", mapped=Mapped(words=(("human", "user"),)))
     assert converted(column, pl.Series(["human", "Human", None]))[0] == ["user", "Human", None]
 
 
 def test_the_first_name_with_a_value_counts_row_by_row() -> None:
-    columns = [Column(name="a", kind="text", aliases=("b", "c"), required=True)]
+    columns = [Column(name="a", kind="text", aliases=("b", "c"), otherwise="required")]
     frame = pl.DataFrame({"c": ["c", "c", None], "b": [None, "b", None], "other": [1, 2, 3]})
     stored = check_stored("frame", frame.schema, columns, "")
     assert set(stored.dtypes) == {"b", "c"}
@@ -109,7 +109,7 @@ def test_the_first_name_with_a_value_counts_row_by_row() -> None:
 def test_a_column_is_read_only_where_another_says_so() -> None:
     columns = [
         Column(name="kind", kind="text"),
-        Column(name="step", kind="integer", required=True, only_where=("kind", "guess")),
+        Column(name="step", kind="integer", otherwise="required", only_where=("kind", "guess")),
     ]
     frame = pl.DataFrame({"kind": ["guess", "end", None, "guess"], "step": [1.0, 0.5, 0.5, None]})
     rows, rejects = convert_stored(check_stored("f", frame.schema, columns, ""), frame, 1)
@@ -173,12 +173,12 @@ def test_values_of_another_type_are_rejects(kind: Any, accepts: Any, values: lis
 def test_nan_is_a_value_that_is_missing(kind: Any) -> None:
     values = pl.Series([float("nan"), None], dtype=pl.Float64)
     assert converted(Column(name="a", kind=kind), values) == ([None, None], [])
-    _, rejects = converted(Column(name="a", kind=kind, required=True), values)
+    _, rejects = converted(Column(name="a", kind=kind, otherwise="required"), values)
     assert [each.split()[1] for each in rejects] == ["missing_field"] * 2
 
 
 def test_a_required_column_must_stand_under_one_of_its_names() -> None:
-    column = Column(name="a", kind="text", aliases=("b",), required=True)
+    column = Column(name="a", kind="text", aliases=("b",), otherwise="required")
     with pytest.raises(InputError, match="there is no column 'a'; expected") as caught:
         check_stored("frame", {"x": pl.String(), "y": pl.Date()}, [column], "")
     assert caught.value.hint == "Columns: 'x', 'y'."

@@ -17,7 +17,7 @@ from fastscore.logs.samples.profile import (
     profile_of,
     sample_of,
 )
-from fastscore.suites.declarations import Column, Mapped, Source, Vocabulary
+from fastscore.suites.declarations import Column, Mapped, MappedColumn, Needed, Source, Vocabulary
 from fastscore.unpacked import Compression
 
 
@@ -63,7 +63,7 @@ def test_a_value_of_a_type_that_reading_makes_null_is_counted_by_type() -> None:
 
 
 def test_words_are_those_that_mean_something_or_foreign() -> None:
-    column = Column(
+    column = MappedColumn(
         name="event",
         kind="text",
         vocabulary=Vocabulary(known=("guess", "end", "sys_*"), needed=("guess",)),
@@ -100,9 +100,9 @@ def test_one_of_several_columns_may_have_the_word_that_is_enough() -> None:
 
 def test_a_column_is_asked_only_where_it_is_read() -> None:
     columns = (
-        Column(name="event", kind="text", mapped=Mapped(words=(("prediction", "guess"),))),
+        MappedColumn(name="event", kind="text", mapped=Mapped(words=(("prediction", "guess"),))),
         Column(name="step", kind="integer", only_where=("event", "guess")),
-        Column(name="line", kind="integer", needed_where=("event", "end")),
+        Column(name="line", kind="integer", needed=Needed(where=("event", "end"))),
     )
     found = counted(
         Source(columns=columns),
@@ -152,16 +152,16 @@ def test_paths_lead_into_objects_and_elements() -> None:
     assert [keys[path].example for path in ("m.a.b", "t[].x", "m.c", "w.a")] == [1, 2, 4, 5]
     assert (keys["m.n"].nulls, keys["t"].elements, keys["t[].x"].words) == (1, 2, {"2": 1, "3": 1})
     # a column is found however deep it is
-    deep = Column(name="v", kind="text", mapped=Mapped(path="a.b.c.d.e"))
+    deep = MappedColumn(name="v", kind="text", mapped=Mapped(path="a.b.c.d.e"))
     found = counted(Source(columns=(deep,)), {"a": {"b": {"c": {"d": {"e": "x"}}}}})
     assert numbers(found["v"]) == (1, 1, 1)
 
 
 def test_a_column_is_among_keys_by_itself_or_what_holds_it() -> None:
     assert is_among(Column(name="a", kind="text", aliases=("b",)), {"b"})
-    assert is_among(Column(name="a", kind="text", mapped=Mapped(path="m.a")), {"m"})
-    assert is_among(Column(name="a", kind="text", mapped=Mapped(path="t[].a")), {"t"})
-    assert not is_among(Column(name="a", kind="text", mapped=Mapped(path="m.a")), {"a"})
+    assert is_among(MappedColumn(name="a", kind="text", mapped=Mapped(path="m.a")), {"m"})
+    assert is_among(MappedColumn(name="a", kind="text", mapped=Mapped(path="t[].a")), {"t"})
+    assert not is_among(MappedColumn(name="a", kind="text", mapped=Mapped(path="m.a")), {"a"})
 
 
 @pytest.mark.parametrize("compression", ["none", "gz"])

@@ -19,13 +19,13 @@ from fastscore.logs.samples.inspection import (
     shapes,
 )
 from fastscore.logs.samples.profile import KeyProfile, fold_maps, profile_of
-from fastscore.suites.declarations import ALL_METRICS, Column, Source, Vocabulary
+from fastscore.suites.declarations import ALL_METRICS, Column, Needed, Source, Vocabulary
 
 SAID = Source(
     columns=(
-        Column(name="text", kind="text", needed_by=ALL_METRICS),
-        Column(name="mood", kind="text", needed_by=("M1",)),
-        Column(name="place", kind="text", affects=("M2",)),
+        Column(name="text", kind="text", needed=Needed(ALL_METRICS)),
+        Column(name="mood", kind="text", needed=Needed(("M1",))),
+        Column(name="place", kind="text", needed=Needed(affects=("M2",))),
     ),
 )
 EVENTS = Source(
@@ -33,7 +33,7 @@ EVENTS = Source(
         Column(
             name="event",
             kind="text",
-            needed_by=ALL_METRICS,
+            needed=Needed(ALL_METRICS),
             vocabulary=Vocabulary(known=("guess",), needed=("guess",)),
         ),
     ),

@@ -16,11 +16,14 @@ from fastscore.logs.samples.refusals import (
     lacking_error,
     words_error,
 )
-from fastscore.suites.declarations import ALL_METRICS, Column, Source, Vocabulary
+from fastscore.suites.declarations import ALL_METRICS, Column, Needed, Source, Vocabulary
 
-TEXT = Column(name="text", kind="text", needed_by=ALL_METRICS, aliases=("said",))
+TEXT = Column(name="text", kind="text", needed=Needed(ALL_METRICS), aliases=("said",))
 EVENT = Column(
-    name="event", kind="text", needed_by=ALL_METRICS, vocabulary=Vocabulary(needed=("guess", "end"))
+    name="event",
+    kind="text",
+    needed=Needed(ALL_METRICS),
+    vocabulary=Vocabulary(needed=("guess", "end")),
 )
 SOURCE = Source(columns=(TEXT, EVENT))
 NEED_TEXT, NEED_EVENT = required_columns(SOURCE)
@@ -149,7 +152,7 @@ def test_where_any_of_several_words_is_enough_all_are_told() -> None:
     column = Column(
         name="role",
         kind="text",
-        needed_by=ALL_METRICS,
+        needed=Needed(ALL_METRICS),
         vocabulary=Vocabulary(
             known=("user", "guest", "waiter"),
             any_needed=(("role", "user"), ("role", "guest"), ("name", "guest_*")),

@@ -7,11 +7,11 @@ from fastscore.logs.inputs.files import InputFile
 from fastscore.logs.samples.file_samples import FileSample
 from fastscore.logs.samples.profile import RequiredColumn, all_columns, profile_of
 from fastscore.logs.samples.refusals import flags_to_type, keys_beside, suggested
-from fastscore.suites.declarations import ALL_METRICS, Column, Source
+from fastscore.suites.declarations import ALL_METRICS, Column, Needed, Source
 
-TEXT = Column(name="text", kind="text", needed_by=ALL_METRICS)
-SPEAKER = Column(name="speaker", kind="text", needed_by=ALL_METRICS)
-TURNS = Column(name="turns", kind="json", needed_by=ALL_METRICS, items=(TEXT, SPEAKER))
+TEXT = Column(name="text", kind="text", needed=Needed(ALL_METRICS))
+SPEAKER = Column(name="speaker", kind="text", needed=Needed(ALL_METRICS))
+TURNS = Column(name="turns", kind="json", needed=Needed(ALL_METRICS), items=(TEXT, SPEAKER))
 FLAT = Source(columns=(TEXT, SPEAKER))
 NESTED = Source(columns=(TURNS,))
 
