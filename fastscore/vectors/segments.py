@@ -31,7 +31,7 @@ from fastscore.extras import load
 from fastscore.options import available_processors
 from fastscore.paths import committed
 from fastscore.vectors.description import StoreStats, open_trusted
-from fastscore.vectors.view import SortedIds, truncate
+from fastscore.vectors.view import IdIndex, SortedIds, truncate
 
 SEGMENT_FORMAT = 2
 INDEX_SUFFIX = ".faiss"
@@ -127,18 +127,23 @@ class Segment:
         Its name.
     dim
         Width of the vectors.
-    ids
-        n ids; vector i is the i-th's.
+    index
+        Of n ids; vector i is the i-th's.
     checksums : uint64 (n,)
         Of each vector's bytes.
     """
 
     name: str
     dim: int
-    ids: SortedIds
+    index: IdIndex
     checksums: npt.NDArray[np.uint64]
     _index_path: Path
     _index_bytes: int
+
+    @property
+    def ids(self) -> SortedIds:
+        """Return its ids."""
+        return self.index.ids
 
     def __len__(self) -> int:
         return len(self.checksums)
@@ -230,8 +235,8 @@ def open_segment(folder: Path, name: str) -> Segment:
         raise DamagedSegmentError(f"{index_path} is missing") from None
     if size != index_bytes:
         raise DamagedSegmentError(f"{index_path}: {size} bytes, expected {index_bytes}")
-    ids = SortedIds(words[:count], words[count : 2 * count])
-    return Segment(name, dim, ids, words[2 * count :], index_path, index_bytes)
+    index = IdIndex(SortedIds(words[:count], words[count : 2 * count]))
+    return Segment(name, dim, index, words[2 * count :], index_path, index_bytes)
 
 
 def remove_segment(folder: Path, name: str) -> None:

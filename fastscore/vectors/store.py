@@ -126,10 +126,13 @@ def remove_garbage(folder: Path, age: float) -> None:
 _IDS_PER_THREAD = 1 << 16
 
 
-def find_each(index: IdIndex, segments: list[Segment]) -> list[npt.NDArray[np.intp]]:
-    """Find each segment's ids among those wanted."""
-    ids = [segment.ids for segment in segments]
-    return in_threads(index.find_sorted, ids, sum(map(len, segments)) // _IDS_PER_THREAD)
+def find_each(
+    index: IdIndex, segments: list[Segment]
+) -> list[tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]]:
+    """Find each segment's ids among those wanted: where they lie among these, and there."""
+    few = sum(min(len(segment), len(index.ids.first)) for segment in segments)
+    indexes = [segment.index for segment in segments]
+    return in_threads(index.shared, indexes, few // _IDS_PER_THREAD)
 
 
 def absent_ids(ids: TextIds, segments: list[Segment]) -> npt.NDArray[np.bool_]:
@@ -140,8 +143,7 @@ def absent_ids(ids: TextIds, segments: list[Segment]) -> npt.NDArray[np.bool_]:
         index = IdIndex(wanted)
         absent = np.ones(len(wanted.first), bool)
         for segment in segments:
-            found = index.find_sorted(segment.ids)
-            absent[found[found >= 0]] = False
+            absent[index.shared(segment.index)[0]] = False
         missing: npt.NDArray[np.bool_] = absent[inverse]
         return missing
 
@@ -467,13 +469,12 @@ class VectorStore:
             segments = self._segments.now()
             vectors = np.empty((len(rows), width), np.float32)
             absent = np.ones(len(rows), bool)
-            for segment, found in zip(segments, find_each(index, segments), strict=True):
-                in_segment = np.flatnonzero(found >= 0)
-                in_segment = in_segment[absent[found[in_segment]]]
-                places = found[in_segment]
+            found = find_each(index, segments)
+            for segment, (places, in_segment) in zip(segments, found, strict=True):
+                fresh = absent[places]
                 absent[places] = False
                 with self._segments.using(segment):
-                    segment.read(in_segment, vectors, rows[places])
+                    segment.read(in_segment[fresh], vectors, rows[places[fresh]])
             if absent.any():
                 raise StoreError(
                     f"{absent.sum()} of {len(rows)} texts have no vector in {self.folder}.",

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -128,10 +128,6 @@ def distinct_ids(
     return SortedIds(first, second), positions, inverse
 
 
-_FEW = 64
-"""Wanted ids are few if they are less than one such part of those that they are looked for in."""
-
-
 class IdIndex:
     """Sorted ids, ready to be searched.
 
@@ -143,36 +139,25 @@ class IdIndex:
 
     def __init__(self, ids: SortedIds) -> None:
         self.ids = ids
-        self._starts = bucket_starts(ids.first)
+
+    @cached_property
+    def _starts(self) -> npt.NDArray[np.int32]:
+        starts: npt.NDArray[np.int32] = bucket_starts(self.ids.first)
+        return starts
 
     def find(self, first: UInt64Array, second: UInt64Array) -> npt.NDArray[np.intp]:
         """Find ids, given word by word in any order."""
         places: npt.NDArray[np.intp] = find_ids(first, second, *self.ids, self._starts)
         return places
 
-    def find_sorted(self, held: SortedIds) -> npt.NDArray[np.intp]:
-        """Find ids that are sorted, as `find` does: only wanted ids between their ends can match.
-
-        Where these are few, they are looked for among the sorted ids.
-        """
-        first, second = held
-        if not len(first):
-            return np.zeros(0, np.intp)
-        wanted = self.ids.first
-        low = int(np.searchsorted(wanted, first[0], "left"))
-        high = int(np.searchsorted(wanted, first[-1], "right"))
-        if (high - low) * _FEW > len(first):
-            return self.find(first, second)
-        found = np.full(len(first), -1, np.intp)
-        begin = np.searchsorted(first, wanted[low:high], "left")
-        end = np.searchsorted(first, wanted[low:high], "right")
-        # ids of one first word are neighbours; there is hardly ever more than one
-        for step in range(int((end - begin).max(initial=0))):
-            place = np.flatnonzero(begin + step < end)
-            row = begin[place] + step
-            same = second[row] == self.ids.second[low + place]
-            found[row[same]] = low + place[same]
-        return found
+    def shared(self, other: "IdIndex") -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+        """Return where the ids lie that both have, here and there: the fewer are looked for."""
+        if len(self.ids.first) > len(other.ids.first):
+            there, here = other.shared(self)
+            return here, there
+        found = other.find(*self.ids)
+        places = np.flatnonzero(found >= 0)
+        return places, found[places]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

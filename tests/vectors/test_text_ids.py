@@ -1,4 +1,4 @@
-from unittest import mock
+import tracemalloc
 
 import numpy as np
 import polars as pl
@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fastscore.vectors import view as text_ids_module
 from fastscore.vectors.view import IdIndex, as_series, distinct_ids, text_ids
 
 # Few first words, so that many ids share one.
@@ -37,14 +36,26 @@ def test_an_index_finds_what_is_there(pairs, wanted):
     assert index.find(*np.ascontiguousarray(as_ids(wanted).T)).tolist() == expected
 
 
-@pytest.mark.parametrize("few", [0, 1, 64, 10**9])
 @given(pairs=IDS, held=IDS)
-def test_sorted_ids_are_found_whichever_side_is_searched(few, pairs, held):
+def test_shared_ids_are_found_whichever_side_is_searched(pairs, held):
     wanted, among = sorted(set(pairs)), sorted(set(held))
-    index = IdIndex(distinct_ids(as_ids(wanted))[0])
-    expected = [wanted.index(pair) if pair in wanted else -1 for pair in among]
-    with mock.patch.object(text_ids_module, "_FEW", few):
-        assert index.find_sorted(distinct_ids(as_ids(among))[0]).tolist() == expected
+    both = sorted(set(pairs) & set(held))
+    here, there = (IdIndex(distinct_ids(as_ids(ids))[0]) for ids in (wanted, among))
+    expected = [[ids.index(pair) for pair in both] for ids in (wanted, among)]
+    assert [places.tolist() for places in here.shared(there)] == expected
+    assert [places.tolist() for places in there.shared(here)] == expected[::-1]
+
+
+def test_a_look_up_of_few_ids_costs_the_same_in_any_store():
+    random = np.random.default_rng(1)
+    held = random.integers(0, 2**64, (200_000, 2), np.uint64)
+    few, many = (IdIndex(distinct_ids(ids)[0]) for ids in (held[:100], held))
+    assert few.shared(many)[0].size == 100  # the index of the many is made once
+    tracemalloc.start()
+    few.shared(many)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 100_000  # bytes: half a byte an id that is held
 
 
 def test_ids_are_of_the_text_alone():
