@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 _INTERNAL = {
     "copy",
+    "embedder",
     "first_reject",
     "folder",
     "require_declared",
@@ -48,6 +49,8 @@ class Run(runs.Run):
         The scores in memory. None for a run directory.
     copy
         Of a run in an object store: its files that were fetched to the cache.
+    embedder
+        The function that embedded the texts, in the process that scored with one.
 
     Examples
     --------

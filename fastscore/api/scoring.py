@@ -56,7 +56,7 @@ from fastscore.suites.registry import is_installed
 from fastscore.suites.summary import summarise
 
 if TYPE_CHECKING:
-    from fastscore.vectors.embedder import Embed, Embedder
+    from fastscore.vectors.embedder import Embed, Embedder, FunctionEmbedder
 
 StrPath = str | os.PathLike[str]
 
@@ -241,7 +241,11 @@ def score(
         outcome = execute(config, chosen_reporter(progress))
     if outcome.refusal is not None:
         raise outcome.refusal
-    return open_run(config.output)
+    return replace(open_run(config.output), embedder=_function(config))
+
+
+def _function(config: RunConfig) -> "FunctionEmbedder | None":
+    return None if isinstance(config.embedder, str) else config.embedder
 
 
 @own_stop_flag()
@@ -291,7 +295,8 @@ def score_in_memory(config: RunConfig, given: ScoreInput, reporter: Reporter) ->
             stacklevel=3,
         )
     frames = {**tables, REJECTS: rejects, CUT_TEXTS: cut}
-    return Run(Path(str(given)), manifest, scores=Scores(frames, summary, given))
+    scores = Scores(frames, summary, given)
+    return Run(Path(str(given)), manifest, scores=scores, embedder=_function(config))
 
 
 def _joined(parts: Sequence[ShardScores], name: str, schema: Mapping[str, Any]) -> pl.DataFrame:

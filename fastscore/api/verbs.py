@@ -3,7 +3,7 @@
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
@@ -21,6 +21,9 @@ from fastscore.results.report.write import write_report
 from fastscore.results.runs import Run, as_run
 from fastscore.results.show import list_runs
 from fastscore.run.places import place_of
+
+if TYPE_CHECKING:
+    from fastscore.vectors.embedder import Embed
 
 StrPath = str | os.PathLike[str]
 
@@ -200,6 +203,7 @@ def explain(
     worst: str | None = None,
     best: str | None = None,
     seed: int | None = None,
+    embedder: "Embed | None" = None,
 ) -> Explanations:
     """Explain a number of a dialogue: formula, values in it, and evidence.
 
@@ -215,6 +219,8 @@ def explain(
         Instead of a dialogue: a metric, whose worst or best dialogue is explained.
     seed
         Instead of a dialogue: the seed by which one is drawn.
+    embedder
+        The function that embedded the texts of the run, if another process scored it.
 
     Raises
     ------
@@ -222,12 +228,15 @@ def explain(
         No such dialogue or metric, or several dialogues.
     InputError
         The log is missing, or has changed since it was scored.
+    ModelError
+        The run's model is not exported, or was a function that is not given.
 
     Examples
     --------
     >>> fastscore.explain("run", worst="average_U_best_early")
     """
-    return explain_run(as_run(run), dialogue, metric, worst=worst, best=best, seed=seed)
+    choice: dict[str, Any] = {"worst": worst, "best": best, "seed": seed}
+    return explain_run(as_run(run), dialogue, metric, embedder=embedder, **choice)
 
 
 def report(

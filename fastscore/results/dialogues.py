@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from fastscore.errors import InputError, UsageError, counted
+from fastscore.errors import InputError, ModelError, UsageError, counted
 from fastscore.logs.file_ranges import Shard
 from fastscore.logs.inputs.archives import split_member
 from fastscore.logs.inputs.column_map import map_from
@@ -182,13 +182,19 @@ class Dialogues:
             inputs=(),
             output=self.run.folder,
             options=manifest.options,
-            embedder=about["recipe"] if about else None,
+            embedder=(self.run.embedder or about["recipe"]) if about else None,
             precision=about["precision"] if about else "fp32",
             device=about.get("device", "cpu") if about else "cpu",
             dim=about["dim"] if about else None,
             columns=map_from(manifest.column_map),
         )
-        identity = embedder_identity(config, self.suite, self.options) if about else None
+        try:
+            identity = embedder_identity(config, self.suite, self.options) if about else None
+        except ModelError as error:
+            raise ModelError(
+                f"{self.run.path} was scored with the embedder {config.embedder}. {error.message}",
+                f"If it is a function: fastscore.explain(run, ..., embedder={config.embedder}).",
+            ) from error
         return run_context(config, self.suite, self.options, identity)
 
 

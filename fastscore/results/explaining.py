@@ -6,7 +6,7 @@ import random
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 from rich.console import Console
@@ -29,6 +29,9 @@ from fastscore.suites.showing import (
     marked_parts,
 )
 from fastscore.terminal import plain
+
+if TYPE_CHECKING:
+    from fastscore.vectors.embedder import Embed
 
 SEMANTIC_TOLERANCE = 1e-6
 _PLACES = ("utterance_index", "step", "turn", "segment", "shift", "turn_pair_id", "message_id")
@@ -176,8 +179,13 @@ def explain_chosen(
     worst: str | None = None,
     best: str | None = None,
     seed: int | None = None,
+    embedder: "Embed | None" = None,
 ) -> tuple[Dialogues, int, list[Explanation]]:
     """Return the dialogues of a run, the row of the chosen one, and its explanations."""
+    if embedder is not None:
+        from fastscore.vectors.embedder import FunctionEmbedder
+
+        run = dataclasses.replace(run, embedder=FunctionEmbedder(embedder))
     dialogues = Dialogues(run)
     row = choose_dialogue(dialogues, dialogue, worst=worst, best=best, seed=seed)
     chosen = metric or worst or best

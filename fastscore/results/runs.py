@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from pyarrow import Table as ArrowTable
 
     from fastscore.run.remote.copy import RunCopy
+    from fastscore.vectors.embedder import FunctionEmbedder
 
 Content = TypeVar("Content")
 Frame = TypeVar("Frame", pl.DataFrame, pl.LazyFrame)
@@ -80,6 +81,7 @@ class Run:
     verify: bool = True
     scores: Scores | None = None
     copy: "RunCopy | None" = None
+    embedder: "FunctionEmbedder | None" = field(default=None, repr=False, compare=False)
     _verified: set[str] = field(default_factory=set, repr=False, compare=False)
     _committed_files: dict[str, Committed] = field(default_factory=dict, repr=False, compare=False)
 

@@ -59,6 +59,25 @@ def test_a_run_of_a_function_has_the_same_numbers(tmp_path: Path) -> None:
     assert found == cosines(embedder=lengths_and_firsts, store=tmp_path / "other")
 
 
+def test_a_run_of_a_function_is_explained_with_it(tmp_path: Path) -> None:
+    log, output = tmp_path / "log.jsonl", tmp_path / "run"
+    log.write_text("".join(json.dumps(row) + "\n" for row in ROWS))
+    of_frame = fastscore.score(ROWS, OPTIONS, embedder=lengths_and_firsts)
+    of_log = fastscore.score(log, OPTIONS, embedder=lengths_and_firsts, output=output)
+    # what another process has: the folder alone
+    opened = fastscore.open_run(output)
+    again = fastscore.explain(opened, seed=0, embedder=lengths_and_firsts)
+    values = {
+        tuple(one.value for one in found.explanations)
+        for found in (of_frame.explain(seed=0), of_log.explain(seed=0), again)
+    }
+    assert values == {(of_log.tables["dialogues"]["average_U_best_early"][0],)}
+    with pytest.raises(ModelError, match=r"scored with the embedder lengths_and_firsts.*=lengths"):
+        opened.explain(seed=0)
+    with pytest.raises(FastscoreError, match=r"other files, models or versions.*embedder"):
+        opened.explain(seed=0, embedder=lambda texts: [[1.0, 2.0]] * len(texts))
+
+
 def test_another_function_of_one_name_is_another_model(tmp_path: Path) -> None:
     def function(salt: str) -> Any:
         def embed(texts: list[str]) -> npt.NDArray[np.float64]:
