@@ -32,8 +32,15 @@ _INTERNAL = {
 }
 
 
+class _Listed(type):
+    """Lists what is for users in completions of the class too."""
+
+    def __dir__(cls) -> list[str]:
+        return [name for name in type.__dir__(cls) if name[0] != "_" and name not in _INTERNAL]
+
+
 @dataclass(frozen=True, slots=True, repr=False)
-class Run(runs.Run):
+class Run(runs.Run, metaclass=_Listed):
     """A complete run: a run directory, or scores in memory.
 
     Parameters
@@ -60,7 +67,7 @@ class Run(runs.Run):
     """
 
     def __dir__(self) -> list[str]:
-        return [name for name in object.__dir__(self) if name[0] != "_" and name not in _INTERNAL]
+        return dir(type(self))
 
     def __repr__(self) -> str:
         from fastscore.results.summary_table import overview
