@@ -130,10 +130,3 @@ def test_vectors_do_not_depend_on_store_or_shards(
     difference = (joined["U_step"] - cold.tables["steps"]["U_step"]).abs().max()
     assert isinstance(difference, float)
     assert difference < 1e-6
-
-
-def test_completions_of_a_run_list_what_is_for_users() -> None:
-    listed = dir(fastscore.Run)
-    assert {"compare", "explain", "plot", "report", "scan", "summary", "tables"} <= {*listed}
-    assert not {"copy", "folder", "scores", "verify"} & {*listed}
-    assert not [name for name in listed if name.startswith("_")]

@@ -46,11 +46,15 @@ def both(example: Any, tmp_path_factory: pytest.TempPathFactory) -> list[fastsco
 
 def test_a_run_lists_what_is_for_users_and_names_its_tables(both: list[fastscore.Run]) -> None:
     for run in both:
-        assert set(dir(run)) == {
-            *("compare", "cut_texts", "damaged", "explain", "lazy_tables", "manifest", "notes"),
-            *("options", "path", "plot", "rejects", "report", "scan", "signature", "suite"),
-            *("summarise", "summary", "tables", "to_arrow", "to_pandas"),
-        }
+        assert (
+            set(dir(run))
+            == set(dir(fastscore.Run))
+            == {
+                *("compare", "cut_texts", "damaged", "explain", "lazy_tables", "manifest", "notes"),
+                *("options", "path", "plot", "rejects", "report", "scan", "signature", "suite"),
+                *("summarise", "summary", "tables", "to_arrow", "to_pandas"),
+            }
+        )
         for tables in (run.tables, run.lazy_tables):
             with pytest.raises(
                 fastscore.FastscoreError,

@@ -290,15 +290,16 @@ def headline(comparison: Comparison) -> str:
     size = max((row["family_size"] or 0 for row in rows), default=0)
     designs = " and ".join(dict.fromkeys(map(design_text, rows)))
     how = f"{designs}; Holm-corrected p < {comparison.alpha:g} over {counted(size, 'tests')}"
+    kind = "headline metric" if rows[0]["family"] == "headline" else "metric"
     pairs = {(row["group"], row["a"], row["b"]) for row in rows}
     clear = [row for row in rows if row["verdict"]]
     if len(pairs) > 1:
-        return _many(rows, clear, how)
+        return _many(rows, clear, f"{kind}s", how)
     row = rows[0]
     if not any(one["difference"] for one in rows):
-        return f"{row['b']} equals {row['a']} in the mean of every headline metric."
+        return f"{row['b']} equals {row['a']} in the mean of every {kind}."
     if all(one["p"] is None for one in rows):
-        return f"{row['b']} against {row['a']}: no headline metric can be tested ({designs})."
+        return f"{row['b']} against {row['a']}: no {kind} can be tested ({designs})."
     parts = []
     for verdict in (*VERDICTS, "equal", "no worse"):
         found = [
@@ -312,25 +313,24 @@ def headline(comparison: Comparison) -> str:
             names = f"{', '.join(found[:NAMED])}{more}"
             parts.append(f"{verdict}{of_margin} in {counted(len(found), 'metrics')}: {names}")
     if not parts:
-        return f"{row['b']} and {row['a']} cannot be told apart in any headline metric ({how})."
+        return f"{row['b']} and {row['a']} cannot be told apart in any {kind} ({how})."
     undecided = sum(verdict_text(one) == NONE for one in rows)
     others = f"; undecided in {counted(undecided, 'metrics')}" if undecided else ""
     return f"{row['b']} against {row['a']}: {'; '.join(parts)}{others} ({how})."
 
 
-def _many(rows: Sequence[Record], clear: Sequence[Record], how: str) -> str:
+def _many(rows: Sequence[Record], clear: Sequence[Record], kind: str, how: str) -> str:
     n_tested = sum(row["p"] is not None for row in rows)
     untested = f"; {len(rows) - n_tested:,} have no test" if n_tested < len(rows) else ""
     if not n_tested:
-        return f"None of {len(rows):,} differences in headline metrics can be tested."
+        return f"None of {len(rows):,} differences in {kind} can be tested."
     if not clear:
         return (
-            f"None of {n_tested:,} tested differences in headline metrics is significant "
-            f"({how}){untested}."
+            f"None of {n_tested:,} tested differences in {kind} is significant ({how}){untested}."
         )
     largest = max(clear, key=lambda row: abs(row["effect"] or 0.0))
     return (
-        f"{len(clear):,} of {n_tested:,} tested differences in headline metrics are significant "
+        f"{len(clear):,} of {n_tested:,} tested differences in {kind} are significant "
         f"({how}), the largest effect in {_within(largest['group'], largest['metric'])}, "
         f"{_signed(largest['difference'])} at {largest['b']} against {largest['a']}{untested}."
     )

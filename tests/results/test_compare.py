@@ -290,6 +290,11 @@ def test_the_headline_names_no_copy_of_another_metric(base: Run, better: Run) ->
     assert "U_best " not in first.replace("average_U_best_early", "")
 
 
+def test_only_headline_metrics_are_called_so(base: Run, better: Run) -> None:
+    others = fastscore.compare(base, better, metrics=["earliness"])
+    assert "headline" not in str(others), str(others)
+
+
 def test_published_statistics_have_one_variance_over_n(both: Run) -> None:
     found = fastscore.compare(both, by="miner_uid", published_statistics=True, metrics=["U_best"])
     sides = (values_by_dialogue(both, "U_best", miner) for miner in ("m1", "m2"))
