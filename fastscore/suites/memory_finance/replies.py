@@ -302,43 +302,41 @@ def _own_phrases(frames: Frames, lexicon: Lexicon) -> list[str]:
 
 def score_risk(frames: Frames, replies: Replies, lexicon: Lexicon) -> Columns:
     """Count required risk tags that replies disclose (M3)."""
-    required, n_turns = frames["risk_labels"], frames["turns"].height
-    numbers, labels = required["label"].to_numpy(), frames["labels"]["text"]
+    labels, n_turns = frames["labels"]["text"], frames["turns"].height
     names = sorted({tag.name for tag in lexicon.risk_tags})
-    disclosed = np.zeros((len(replies.texts), len(names)), np.bool_)
-    for column, name in enumerate(names):
-        disclosed[:, column] = replies.has("risk", name)
-    any_disclosed: Mask = np.any(disclosed, axis=1)
-    satisfied_by_any = {tag.name for tag in lexicon.risk_tags if tag.any_tag}
-
-    # tags beyond the lexicon's have numbers, too, after a column that no reply discloses
-    tags = [*names, ""]
-    number_of = {name: number for number, name in enumerate(tags)}
-
-    def number(label: str) -> int:
-        tag = lexicon.risk_tag(label)
-        if tag not in number_of:
-            number_of[tag] = len(tags)
-            tags.append(tag)
-        return number_of[tag]
-
-    tag = of_labels(numbers, labels, number, 0)
-    kept = np.flatnonzero(tag != len(names))
-    tag, turn_row = tag[kept], required["turn_row"].to_numpy()[kept]
-    reply = replies.of_turn[turn_row]
-    padded = np.column_stack([disclosed, np.zeros(len(disclosed), np.bool_)])
-    by_any = np.array([name in satisfied_by_any for name in tags])[tag]
-    hit = padded[reply, np.minimum(tag, len(names))] | (by_any & any_disclosed[reply])
-
-    text_row, named = np.nonzero(disclosed)
-    predicted = list_column(
-        pl.Series(names, dtype=pl.String)[named], group_offsets(text_row, len(disclosed))
+    disclosed = pl.concat(
+        pl.select(
+            reply=pl.Series(np.flatnonzero(replies.has("risk", name))),
+            tag=pl.lit(name),
+            is_disclosed=True,
+        )
+        for name in names
+    ).sort("reply", "tag")
+    given = frames["risk_labels"]["label"]
+    named = [(number, lexicon.risk_tag(labels[number])) for number in given.unique()]
+    required = (
+        frames["risk_labels"]
+        .with_columns(reply=pl.Series(replies.of_turn)[frames["risk_labels"]["turn_row"]])
+        .join(
+            pl.DataFrame(named, {"label": pl.Int64, "tag": pl.String}, orient="row"),
+            on="label",
+            maintain_order="left",
+        )
+        .filter(pl.col("tag") != "")
+        .join(disclosed, on=("reply", "tag"), how="left", maintain_order="left")
     )
-    offsets = group_offsets(turn_row, n_turns)
+    met_by_any = pl.col("tag").is_in([tag.name for tag in lexicon.risk_tags if tag.any_tag])
+    is_any_disclosed = pl.col("reply").is_in(disclosed["reply"].unique().implode())
+    is_hit = pl.col("is_disclosed").fill_null(False) | (met_by_any & is_any_disclosed)
+
+    predicted = list_column(
+        disclosed["tag"], group_offsets(disclosed["reply"].to_numpy(), len(replies.texts))
+    )
+    offsets = group_offsets(required["turn_row"].to_numpy(), n_turns)
     return {
-        "risk_required_tags": list_column(pl.Series(tags, dtype=pl.String)[tag], offsets),
+        "risk_required_tags": list_column(required["tag"], offsets),
         "risk_pred_tags": predicted[replies.of_turn],
-        "risk_tag_hits": counts_of(turn_row[hit], n_turns),
+        "risk_tag_hits": counts_of(required.filter(is_hit)["turn_row"].to_numpy(), n_turns),
         "n_risks": np.diff(offsets),
     }
 
