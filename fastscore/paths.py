@@ -9,7 +9,6 @@ import contextlib
 import errno
 import os
 import re
-import secrets
 from collections.abc import Collection, Iterator
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -142,7 +141,7 @@ def committed(path: Path, *, private: bool = False) -> Iterator[BinaryIO]:
     It is then flushed to the disk. The folder is not synced: `sync_folder` does
     that for several files at once. Only the user can write a private file, whatever the umask.
     """
-    unique = f".{os.getpid()}-{secrets.token_hex(4)}{TEMPORARY_SUFFIX}"
+    unique = f".{os.getpid()}-{os.urandom(4).hex()}{TEMPORARY_SUFFIX}"
     temporary = path.with_name(path.name + unique)
     try:
         with open_new(temporary) as file:
