@@ -18,7 +18,7 @@ from fastscore.suites.group_travel.similarity import (
     joined,
     reaches,
 )
-from fastscore.suites.grouping import offsets_of, sum_by, take
+from fastscore.suites.grouping import group_offsets, sum_by, take
 from fastscore.suites.showing import EvidenceRows
 
 _NOTHING_COMPARED = NullRule(
@@ -340,19 +340,19 @@ def measure_fairness(
     pairs: pl.DataFrame, members: pl.DataFrame, n_dialogues: int
 ) -> tuple[pl.Series, pl.Series]:
     """Return ``semantic_mean`` of each member, the x_i of M13, and ``M13`` of each dialogue."""
-    judged = pairs.filter(pl.col("satisfied").is_not_null())
-    place = np.full(int(members["member_row"].max() or 0) + 1, -1, np.int64)  # type: ignore[arg-type]
-    place[members["member_row"].to_numpy()] = np.arange(members.height)
-    similarity = judged["slot_similarity"]
-    owner = place[judged["member_row"].to_numpy()][similarity.is_not_null().to_numpy()]
-    sums = sum_by(owner, similarity.drop_nulls().to_numpy(), members.height)
-    counts = np.bincount(owner, minlength=members.height)
-    means: Float64Array = np.divide(sums, counts, where=counts > 0, out=np.full(len(sums), np.nan))
-    row = members["dialogue_row"].to_numpy()
-    # members without a mean come last, and do not count
-    order = np.lexsort((means, row, counts == 0))[: np.count_nonzero(counts)]
-    bounds = offsets_of(np.bincount(row[order], minlength=n_dialogues))
+    place = members.select("member_row", place=pl.int_range(pl.len()))
+    judged = (
+        pairs.filter(pl.col("satisfied").is_not_null())
+        .drop_nulls("slot_similarity")
+        .join(place, on="member_row", maintain_order="left")
+    )
+    member, similarity = judged["place"].to_numpy(), judged["slot_similarity"].to_numpy()
+    counts = np.bincount(member, minlength=members.height)
+    sums = sum_by(member, similarity, members.height)
+    means = pl.Series(sums).set(pl.Series(counts == 0), None) / pl.Series(np.maximum(counts, 1))
+    ascending = members.select("dialogue_row", x=means).drop_nulls("x").sort("dialogue_row", "x")
+    offsets = group_offsets(ascending["dialogue_row"].to_numpy(), n_dialogues)
     return (
-        pl.Series("semantic_mean", means, nan_to_null=True),
-        pl.Series("M13", kernels.gini_ragged(means[order], bounds)),
+        means.alias("semantic_mean"),
+        pl.Series("M13", kernels.gini_ragged(ascending["x"].to_numpy(), offsets)),
     )
