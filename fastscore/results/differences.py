@@ -83,13 +83,18 @@ class Inference:
             pair: tuple[str, ...] = (DIALOGUE,)
         else:
             pair = design.pair if pair_by is None else tuple(pair_by.split(","))
-        unit = pair if design.unit == design.pair else design.unit
+        design = replace(design, pair=pair, unit=() if design.unit == design.pair else design.unit)
+        if pair_by is not None and repeats in pair:
+            raise UsageError(
+                f"pair_by names {repeats!r}, which tells repeats apart.",
+                "Name with pair_by what repeats of a dialogue have in common.",
+            )
+        if repeats is not None:
+            design = design.repeated_by(repeats)
+        if cluster is not None:
+            design = replace(design, unit=tuple(cluster.split(",")))
         return cls(
-            design=Design(
-                pair=pair,
-                unit=unit if cluster is None else tuple(cluster.split(",")),
-                repeat=repeats or design.repeat,
-            ),
+            design=design,
             pattern=pattern,
             by=by,
             levels=tuple(levels),

@@ -127,7 +127,7 @@ def run_passes(
             f"Suite {run.manifest.suite!r} does not say what tells repeats apart.",
             "Name a column of table dialogues as repeats, such as the trial.",
         )
-    design = replace(declared, pair=tasks, unit=tasks, repeat=repeat)
+    design = replace(declared, pair=tasks, unit=tasks).repeated_by(repeat)
     require_labels(run.scan(LABEL_TABLE), [*design.columns, *labels], str(run.path))
     chosen = [
         metric

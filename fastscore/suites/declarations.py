@@ -13,6 +13,7 @@ from typing import Any, Literal, get_args
 
 import polars as pl
 
+from fastscore.errors import UsageError
 from fastscore.suites.chats import ChatLayout, ChatRows
 from fastscore.suites.formulas import plain_formula
 from fastscore.suites.showing import EvidenceRows, Row
@@ -406,6 +407,22 @@ class Design:
         """Take the pair as the unit."""
         if not self.unit:
             object.__setattr__(self, "unit", self.pair)
+
+    def repeated_by(self, column: str) -> "Design":
+        """Return the design in which a column tells repeats apart, and so is no part of a pair.
+
+        Raises
+        ------
+        UsageError
+            Nothing else makes two dialogues a pair.
+        """
+        pair, unit = (tuple(one for one in of if one != column) for of in (self.pair, self.unit))
+        if not pair:
+            raise UsageError(
+                f"The column {column!r} tells repeats apart, and pairs are by it alone.",
+                "Name with pair_by what repeats of a dialogue have in common.",
+            )
+        return dataclasses.replace(self, pair=pair, unit=unit, repeat=column)
 
     @property
     def columns(self) -> tuple[str, ...]:

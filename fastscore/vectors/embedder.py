@@ -414,7 +414,15 @@ class FunctionEmbedder:
         for start in range(0, len(series), _TEXTS_PER_CALL):
             raise_if_stopped()
             some = series.slice(start, _TEXTS_PER_CALL).to_list()
-            vectors[start : start + len(some)] = truncate(self._call(some), vectors.shape[1])
+            found = self._call(some)
+            for place in np.flatnonzero(~found.any(axis=1)).tolist():
+                if some[place].strip():
+                    raise ModelError(
+                        f"The embedder {self.name} gave a vector of zeros for {some[place]!r:.80}, "
+                        "and no text is like it.",
+                        "Give a vector that is not all zeros for each text that is not blank.",
+                    )
+            vectors[start : start + len(some)] = truncate(found, vectors.shape[1])
             if progress is not None:
                 progress(start + len(some), len(series))
         return vectors

@@ -2,6 +2,7 @@
 
 import json
 import os
+import random
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -240,3 +241,36 @@ def test_columns_that_name_a_dialogue_together_keep_dialogues_apart(suite: Any) 
         def wrong(rows: pl.LazyFrame) -> pl.LazyFrame:
             """Name dialogues by a score."""
             return rows
+
+
+def test_what_tells_repeats_apart_is_no_part_of_a_pair() -> None:
+    """Three seeds of a dialogue are one unit, also where the suite's pair names their column."""
+    draw = random.Random(5)
+    rows = [
+        {"dialogue_uid": f"d{d}", "challenge_uid": f"seed{seed}", "miner_uid": miner, **event}
+        for miner in (0, 1)
+        for d in range(12)
+        for seed in range(3)
+        for event in (
+            {
+                "event": "predicted",
+                "utterance_index": 0,
+                "step": 0,
+                "prediction": "a" * draw.randint(1, 9),
+            },
+            {"event": "utterance_complete", "utterance_index": 0, "ground_truth": "a" * 9},
+        )
+    ]
+    run = fastscore.score(rows, fastscore.ScoreDialogue(lex_weight=1.0))
+    found = run.compare(by="miner_uid", repeats="challenge_uid").differences
+    named = run.compare(by="miner_uid", repeats="challenge_uid", pair_by="dialogue_uid").differences
+    assert found.equals(named)
+    assert set(found["pair"].drop_nulls()) == {"dialogue_uid"}
+    units = found.filter(pl.col("metric") == "average_U_best_early")["n_units"]
+    assert units.to_list() == [12]
+    with pytest.raises(
+        UsageError, match="pair_by names 'challenge_uid', which tells repeats apart"
+    ):
+        run.compare(by="miner_uid", repeats="challenge_uid", pair_by="challenge_uid")
+    with pytest.raises(UsageError, match="tells repeats apart, and pairs are by it alone"):
+        fastscore.pass_k(run, repeats="challenge_uid", task="challenge_uid")

@@ -59,6 +59,21 @@ def test_a_run_of_a_function_has_the_same_numbers(tmp_path: Path) -> None:
     assert found == cosines(embedder=lengths_and_firsts, store=tmp_path / "other")
 
 
+def test_a_vector_of_zeros_is_refused_by_its_text() -> None:
+    """Its cosines would be 0 without a word."""
+
+    def embed(texts: list[str]) -> list[list[float]]:
+        return [[0.0, 0.0] if text == "w3" else [1.0, 2.0] for text in texts]
+
+    with pytest.raises(ModelError, match=r"The embedder .*embed gave a vector of zeros for 'w3'"):
+        cosines(embedder=embed)
+    blank = [{**row, "prediction": " "} if row.get("step") == 1 else row for row in ROWS]
+    scored = fastscore.score(
+        blank, OPTIONS, embedder=lambda texts: [[float(bool(text.strip())), 0.0] for text in texts]
+    )
+    assert scored.tables["steps"].height == 2
+
+
 def test_a_run_of_a_function_is_explained_with_it(tmp_path: Path) -> None:
     log, output = tmp_path / "log.jsonl", tmp_path / "run"
     log.write_text("".join(json.dumps(row) + "\n" for row in ROWS))
