@@ -130,3 +130,9 @@ def test_vectors_do_not_depend_on_store_or_shards(
     difference = (joined["U_step"] - cold.tables["steps"]["U_step"]).abs().max()
     assert isinstance(difference, float)
     assert difference < 1e-6
+
+
+@pytest.mark.parametrize("share", [float("nan"), -0.1, 2.0])
+def test_a_share_of_rejects_that_is_none_is_refused(share: float) -> None:
+    with pytest.raises(fastscore.FastscoreError, match=r"max_rejects is .*, expected a number"):
+        fastscore.score("logs", fastscore.ScoreDialogue(lex_weight=1.0), max_rejects=share)

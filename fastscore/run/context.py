@@ -115,6 +115,8 @@ class RunConfig:
 
     def __post_init__(self) -> None:
         place_of(self.output)
+        if not 0 <= self.max_rejects <= 1:  # NaN too
+            raise UsageError(f"max_rejects is {self.max_rejects}, expected a number from 0 to 1.")
         if self.store is not None:
             check_path(self.store)
 
