@@ -304,14 +304,14 @@ def score_risk(frames: Frames, replies: Replies, lexicon: Lexicon) -> Columns:
     """Count required risk tags that replies disclose (M3)."""
     labels, n_turns = frames["labels"]["text"], frames["turns"].height
     names = sorted({tag.name for tag in lexicon.risk_tags})
-    disclosed = pl.concat(
-        pl.select(
-            reply=pl.Series(np.flatnonzero(replies.has("risk", name))),
-            tag=pl.lit(name),
-            is_disclosed=True,
+    found = [
+        pl.DataFrame({"reply": np.flatnonzero(replies.has("risk", name))}).with_columns(
+            tag=pl.lit(name)
         )
         for name in names
-    ).sort("reply", "tag")
+    ]
+    no_tags = pl.DataFrame(schema={"reply": pl.Int64, "tag": pl.String})
+    disclosed = pl.concat([no_tags, *found]).sort("reply", "tag").with_columns(is_disclosed=True)
     given = frames["risk_labels"]["label"]
     named = [(number, lexicon.risk_tag(labels[number])) for number in given.unique()]
     required = (

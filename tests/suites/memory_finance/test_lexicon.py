@@ -1,5 +1,6 @@
 """The word tables: the built-in file, a user's file, and their faults."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -35,6 +36,23 @@ def test_a_lexicon_of_ones_own_replaces_the_built_in_one(tmp_path: Path) -> None
     options = MemoryFinance(lexicon=path)
     turns = score(dialog(turn("波动"), turn("起伏")), options=options)["turns"]
     assert turns["risk_pred_tags"].to_list() == [[], ["volatility_risk"]]
+
+
+def test_a_lexicon_without_risk_tags_requires_what_labels_name_and_finds_nothing(
+    tmp_path: Path,
+) -> None:
+    head, *tables = re.split(r"(?m)^(?=\[)", BUILT_IN.read_text(encoding="utf-8"))
+    others = [table for table in tables if not table.startswith("[[risk_tags]]")]
+    path = tmp_path / "words.toml"
+    path.write_text("".join([head, "risk_tags = []\n\n", *others]), encoding="utf-8")
+    log = dialog(turn("波动", risks=["Volatility_Risk", " "]))
+    row = score(log, options=MemoryFinance(lexicon=str(path)))["turns"].row(0, named=True)
+    found = {name: row[name] for name in ("risk_required_tags", "risk_pred_tags", "risk_tag_hits")}
+    assert found == {
+        "risk_required_tags": ["volatility_risk"],
+        "risk_pred_tags": [],
+        "risk_tag_hits": 0,
+    }
 
 
 @pytest.mark.parametrize(
