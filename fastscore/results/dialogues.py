@@ -193,7 +193,8 @@ class Dialogues:
         except ModelError as error:
             raise ModelError(
                 f"{self.run.path} was scored with the embedder {config.embedder}. {error.message}",
-                f"If it is a function: fastscore.explain(run, ..., embedder={config.embedder}).",
+                f"{error.hint or ''} If it is a function: fastscore.explain(run, ..., "
+                f"embedder={config.embedder}).".lstrip(),
             ) from error
         return run_context(config, self.suite, self.options, identity)
 
