@@ -217,7 +217,7 @@ def print_explanations(
     """Print explanations; matched characters are set off by brackets and, in a terminal, colour."""
     declared = dialogues.suite.metric_by_id
     name, file = dialogues.place(row)
-    console.print(Text(plain(name), style="bold"))
+    console.print(Text(plain(name), style="bold"), soft_wrap=True)
     console.print(Text(plain(file)), soft_wrap=True)
     for one in found:
         metric = declared[one.metric]

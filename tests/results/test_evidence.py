@@ -247,8 +247,23 @@ def test_evidence_of_guest_simulation_adds_up_to_its_numbers(
     assert seen == set(plain)
 
 
-def _adherence(messages: list[Any]) -> float:
-    scores = [message["message_score"] for message in messages if "message_score" in message]
+def _adherence(parts: list[Any]) -> float:
+    """PAS of the shown states beside what the persona is shown to expect of them."""
+    messages = [part for part in parts if "message_score" in part]
+    scores = [message["message_score"] for message in messages]
+    for wanted in (part for part in parts if "expected_moods" in part):
+        scores = []
+        for one in messages:
+            matches = [
+                one["is_ordering_complete"] == wanted["expected_complete"],
+                wanted["expected_exploration"]
+                and one["menu_exploration_style"] == wanted["expected_exploration"],
+                wanted["expected_ordering"]
+                and one["ordering_style"] == wanted["expected_ordering"],
+                wanted["expected_moods"] and one["mood_tone"] in wanted["expected_moods"],
+            ]
+            known = [match for match in matches if match is not None]
+            scores.append(sum(known) / len(known))
     return sum(scores) / len(scores) if scores else 0.0
 
 
@@ -264,8 +279,12 @@ def _variance(parts: list[Any]) -> float:
 
 
 def _overlap(parts: list[Any]) -> float:
+    """F1, or the Jaccard index, of the names that are shown with the order that each is in."""
     found = {name: value for part in parts for name, value in part.items()}
-    c, t, both = (found[f"n_{name}_names"] for name in ("final", "target", "common"))
+    names = [(part["in_order"], part["in_target"]) for part in parts if "in_order" in part]
+    c, t = (sum(side) for side in zip(*names, strict=True)) if names else (0, 0)
+    both = sum(ordered and wanted for ordered, wanted in names)
+    assert (c, t, both) == tuple(found[f"n_{each}_names"] for each in ("final", "target", "common"))
     if found["ORA_source"] == "text":
         return both / (c + t - both) if c + t else 0.0
     return 2 * both / (c + t) if c + t else 0.0

@@ -131,6 +131,23 @@ def test_every_verb_takes_it_as_any_other(logs: Path, tmp_path: Path, mine: str)
     assert "Share of utterances whose best step is the first or second." in shown
 
 
+@pytest.mark.parametrize("headline", [True, False])
+def test_only_a_headline_metric_is_tested_with_those_of_the_suite(
+    logs: Path, headline: bool
+) -> None:
+    @fastscore.metric(suite="score_dialogue", range=(0, None), better="higher", headline=headline)
+    def longest_text(steps: pl.LazyFrame) -> pl.LazyFrame:
+        """Characters of the longest prediction."""
+        lengths = pl.col("prediction").str.len_chars()
+        return steps.group_by("dialogue_row").agg(value=lengths.max())
+
+    run = fastscore.score(logs, LEXICAL, metrics=[longest_text])
+    families = dict(fastscore.compare(run, run).differences.select("metric", "family").iter_rows())
+    own = families.pop("longest_text")
+    assert (own == "headline") is headline
+    assert "headline" in families.values()
+
+
 @fastscore.metric(suite="group_travel", range=(0, None), better="neither", unit="pairs")
 def n_pairs(pairs: pl.LazyFrame, dialogues: pl.LazyFrame) -> pl.LazyFrame:
     """Pairs of a member and a slot."""

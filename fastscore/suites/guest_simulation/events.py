@@ -20,6 +20,7 @@ from fastscore.suites.guest_simulation.options import (
 )
 from fastscore.suites.guest_simulation.orders import (
     Names,
+    compare_names,
     food_words,
     item_words,
     names_by_conversation,
@@ -77,17 +78,19 @@ def read_events(raw: pl.DataFrame, options: GuestSimulation) -> Events:
     for at in orders.faults.tolist():
         problem = _order_problem(messages, at, int(orders.order_source[at]), files)
         problems.by_dialogue.setdefault(int(messages.place[at]), problem)
+    names, compared = _compare(messages, targets, orders, n_conversations, options)
     frames = {
         "conversations": labels.hstack(
             [
                 *_sources(personas, targets, behaviours, orders),
                 *_unread_states(files, n_conversations),
-                *_compare(messages, targets, orders, n_conversations, options),
+                *compared,
             ]
         ),
         "messages": _message_frame(messages, tools, behaviours, orders),
         "states": behaviours.states,
         "personas": _persona_frame(personas),
+        "names": names,
     }
     counts = {"conversations": n_conversations, "messages": len(messages)}
     as_empty = options.published
@@ -173,8 +176,11 @@ def _compare(
     orders: FinalOrders,
     n_conversations: int,
     options: GuestSimulation,
-) -> pl.DataFrame:
-    """Compare what was ordered with the target: the final orders, or else the guest's words."""
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Compare what was ordered with the target: the final orders, or else the guest's words.
+
+    Returned are the names, and what they say of each conversation.
+    """
     conversation = messages.conversation
     speaks = np.zeros(n_conversations, np.bool_)
     speaks[conversation[messages.has_guest_role]] = True
@@ -192,7 +198,7 @@ def _compare(
     def of(names: Names, owners: Mask) -> Names:
         return names.where(owners[names.conversation])
 
-    found = overlaps(
+    both = compare_names(
         pl.concat([names_by_conversation(of(orders.names, ~by_text)), food_words(spoken)]),
         pl.concat(
             [target_names(of(targets.names, ~by_text)), item_words(of(targets.names, readable))]
@@ -205,34 +211,38 @@ def _compare(
             "words_missing": unspoken,
             "is_silent": by_text & ~speaks,
         }
-    ).join(found, on="conversation", how="left", maintain_order="left")
+    ).join(overlaps(both), on="conversation", how="left", maintain_order="left")
     n_names = pl.col("n_final_names") + pl.col("n_target_names")
-    return (
+    counted = (
         compared.drop("conversation")
         .with_columns(pl.col("^n_.*$").fill_null(0))
         .with_columns(nothing_to_order=pl.col("is_silent") | (n_names == 0))
     )
+    return both, counted
 
 
 def _persona_frame(personas: Personas) -> pl.DataFrame:
     """Return what each persona lets expect; null where it says nothing, for moods also of none."""
     expected = personas.attributes
     values = {
-        name: [each and getattr(each, name) for each in expected]
+        f"expected_{name}": [each and getattr(each, name) for each in expected]
         for name in ("complete", "exploration", "ordering")
     }
+    moods = [(each and each.moods and list(each.moods)) or None for each in expected]
     return pl.DataFrame(
         {
+            "full_name": personas.names,
             "kind": personas.kinds,
             "PAS_source": [PAS_SOURCES[each is None] for each in expected],
-            "moods": [(each and each.moods and list(each.moods)) or None for each in expected],
             **values,
+            "expected_moods": moods,
         },
         schema={
+            "full_name": pl.String,
             "kind": pl.String,
             "PAS_source": pl.Enum(PAS_SOURCES),
-            "moods": pl.List(pl.String),
             **dict.fromkeys(values, pl.String),
+            "expected_moods": pl.List(pl.String),
         },
     )
 

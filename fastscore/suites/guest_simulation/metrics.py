@@ -74,6 +74,22 @@ PAS = Metric(
     ),
     evidence=(
         EvidenceRows(
+            table="personas",
+            names=("full_name",),
+            columns=(
+                "expected_complete",
+                "expected_exploration",
+                "expected_ordering",
+                "expected_moods",
+            ),
+        ),
+        EvidenceRows(
+            table="personas",
+            names=("full_name",),
+            columns=("kind",),
+            where=C("PAS_source") == "fallback",
+        ),
+        EvidenceRows(
             table="messages",
             names=("message_id",),
             columns=("message_score", *STATE_COLUMNS, *MATCH_COLUMNS),
@@ -207,18 +223,7 @@ ORA = Metric(
     ),
     evidence=(
         EvidenceRows(columns=("ORA_source", "n_final_names", "n_target_names", "n_common_names")),
-        EvidenceRows(
-            table="log",
-            columns=(),
-            text="current_items_in_order",
-            where=pl.col("current_items_in_order").is_not_null(),
-        ),
-        EvidenceRows(
-            table="log",
-            columns=(),
-            text="target_order",
-            where=pl.col("target_order").is_not_null(),
-        ),
+        EvidenceRows(table="names", names=("name",), columns=("in_order", "in_target")),
     ),
     derivation=_overlap,
     reading="F1 of ordered and wanted names. Without an order, the Jaccard index of food words "
@@ -353,10 +358,10 @@ def _mood(*moods: str) -> pl.Expr:
 
 
 _MATCHES = {
-    "completion_match": C("is_ordering_complete") == C("complete"),
-    "exploration_match": C("menu_exploration_style") == C("exploration"),
-    "mood_match": C("moods").list.contains(C("mood_tone")),
-    "ordering_match": C("ordering_style") == C("ordering"),
+    "completion_match": C("is_ordering_complete") == C("expected_complete"),
+    "exploration_match": C("menu_exploration_style") == C("expected_exploration"),
+    "mood_match": C("expected_moods").list.contains(C("mood_tone")),
+    "ordering_match": C("ordering_style") == C("expected_ordering"),
 }
 """C_ij of PAS: null where the persona expects nothing of a component."""
 

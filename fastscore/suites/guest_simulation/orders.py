@@ -190,16 +190,23 @@ def item_words(target: Names) -> pl.DataFrame:
     return frame.explode("name", empty_as_null=False)
 
 
-def overlaps(ordered: pl.DataFrame, wanted: pl.DataFrame) -> pl.DataFrame:
-    """Count for each conversation |C|, |T| and their common names."""
-    of_name = (
+def compare_names(ordered: pl.DataFrame, wanted: pl.DataFrame) -> pl.DataFrame:
+    """Say of each name of a conversation whether it is in C (``in_order``), and T (``in_target``).
+
+    A name counts once, however often it is ordered.
+    """
+    return (
         pl.concat([ordered.with_columns(is_ordered=True), wanted.with_columns(is_ordered=False)])
         .filter(pl.col("name") != "")
-        .group_by("conversation", "name")
+        .group_by("conversation", "name", maintain_order=True)
         .agg(in_order=pl.col("is_ordered").any(), in_target=pl.col("is_ordered").not_().any())
     )
+
+
+def overlaps(names: pl.DataFrame) -> pl.DataFrame:
+    """Count for each conversation |C|, |T| and their common names; see `compare_names`."""
     in_order, in_target = pl.col("in_order"), pl.col("in_target")
-    return of_name.group_by("conversation").agg(
+    return names.group_by("conversation").agg(
         n_final_names=in_order.sum().cast(pl.Int64),
         n_target_names=in_target.sum().cast(pl.Int64),
         n_common_names=(in_order & in_target).sum().cast(pl.Int64),
