@@ -28,6 +28,11 @@ from fastscore.vectors.store import VectorStore
 DIM = 384
 WINDOW = 8192
 GATHERED = 100_000
+FEW = 5_000
+SHARES = (16, 4, 1)
+"""A few ids are looked up in a segment of a sixteenth, a quarter and all of the vectors."""
+FEW_AIM = 1.5
+"""Maximum processor time of looking up a few ids in all vectors / in a sixteenth of them."""
 
 READ_AIMS = {
     "reopen": 0.05,
@@ -119,6 +124,24 @@ def read_times(folder: Path, ids: Any, repetitions: int) -> dict[str, float]:
     return {name: statistics.median(values) for name, values in times.items()}
 
 
+def few_times(folder: Path, ids: Any, vectors: Any, repetitions: int) -> dict[int, float]:
+    """Return median CPU seconds of looking up a few ids, half of them stored, by vectors stored."""
+    rng = np.random.default_rng(SEED)
+    found = {}
+    for share in SHARES:
+        stored = len(ids) // share
+        write_ours(folder / f"few{share}", ids[:stored], vectors[:stored], stored)
+        store = VectorStore.open("f00d", DIM, root=folder / f"few{share}")
+        half = ids[rng.integers(0, stored, FEW // 2)]
+        others = rng.integers(0, 2**64, (FEW // 2, 2), dtype=np.uint64)
+        few = np.concatenate([half, others])
+        store.missing(few)  # pages the ids in
+        cpu = [timed(lambda to=store, ids=few: to.missing(ids))[1] for _ in range(5 * repetitions)]  # type: ignore[misc]
+        found[stored] = statistics.median(cpu)
+        shutil.rmtree(folder / f"few{share}")
+    return found
+
+
 @click.command()
 @click.option("--vectors", "count", default=1_000_000, show_default=True)
 @click.option("--folder", type=click.Path(exists=True, path_type=Path), help="Where to write.")
@@ -173,6 +196,26 @@ def main(
                     aim=1.0,
                 )
             )
+        few = few_times(work, ids, vectors, repetitions)
+        found["few"] = few
+        least, most = few[len(ids) // SHARES[0]], few[len(ids)]
+        click.echo(
+            f"look up {FEW:,}: "
+            + ", ".join(f"{cpu * 1e3:.2f} CPU ms of {n:,}" for n, cpu in few.items())
+            + f": {most / least:.2f} times; aim {FEW_AIM}"
+        )
+        figures.append(
+            Figure(
+                what=f"look up {FEW:,}, CPU",
+                rows=count,
+                unit="s",
+                ours=most,
+                peer=f"in {len(ids) // SHARES[0]:,} vectors",
+                theirs=least,
+                ratio=least / most,
+                aim=1 / FEW_AIM,
+            )
+        )
     publish(figures)
     if output is not None:
         output.write_text(json.dumps(found, indent=1))

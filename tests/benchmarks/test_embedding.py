@@ -171,6 +171,7 @@ def test_the_store_prints_every_figure(tmp_path):
     assert [line.split(":")[0] for line in lines[1:]] == [
         *["write 3,000 by 3,000", "write 3,000 by 8,192"],
         *["reopen", "look up first", "look up", "gather first", "gather"],
+        "look up 5,000",
     ]
     assert all("aim" in line for line in lines[1:])
     written = json.loads(found.read_text())
