@@ -19,27 +19,13 @@ _LOGS = "logs"
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """An example as it was written.
+    """An example as it was written."""
 
-    Parameters
-    ----------
-    suite
-        The suite's name.
-    folder
-        Its folder.
-    files
-        Its files in the folder, by name, and their bytes.
-    options
-        The arguments of `fastscore score` after its logs.
-    finds
-        What `finding` shows, a sentence.
-    """
-
-    suite: str
+    suite: str  # the suite's name
     folder: Path
-    files: tuple[tuple[str, int], ...]
-    options: tuple[str, ...]
-    finds: str
+    files: tuple[tuple[str, int], ...]  # its files in the folder, by name, and their bytes
+    options: tuple[str, ...]  # the arguments of `fastscore score` after its logs
+    finds: str  # what `finding` shows, a sentence
 
     @property
     def logs(self) -> Path:

@@ -389,21 +389,11 @@ OF_EXTRAS = {
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """One thing that was looked at.
+    """One thing that was looked at."""
 
-    Parameters
-    ----------
-    topic
-        What was looked at.
-    fine
-        Whether it is as it should be.
-    text
-        What was found, and what to do where it is not fine.
-    """
-
-    topic: str
-    fine: bool
-    text: str
+    topic: str  # what was looked at
+    fine: bool  # whether it is as it should be
+    text: str  # what was found, and what to do where it is not fine
 
 
 def examine(*, warm: bool) -> Iterator[Diagnosis]:

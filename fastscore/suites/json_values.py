@@ -200,24 +200,13 @@ def members(values: JsonValues, keys: Sequence[str], problems: Problems) -> dict
 
 @dataclass(frozen=True, slots=True)
 class JsonPlaces:
-    """Values at one place, and those at the places below it.
-
-    Parameters
-    ----------
-    values
-        The values.
-    owner
-        For elements of arrays, and their members, the row of each one's array.
-    members
-        The places of their members by key, each of as many values.
-    elements
-        The place of their elements, where it was asked for.
-    """
+    """Values at one place, and those at the places below it."""
 
     values: JsonValues
-    owner: Indices
+    owner: Indices  # for elements of arrays, and their members, the row of each one's array
+    # the places of their members by key, each of as many values
     members: Mapping[str, "JsonPlaces"]
-    elements: "JsonPlaces | None"
+    elements: "JsonPlaces | None"  # the place of their elements, where it was asked for
 
     def __getitem__(self, key: str) -> "JsonPlaces":
         """Return the place of a member."""

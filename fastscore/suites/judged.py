@@ -43,30 +43,17 @@ JUDGE_REJECT_SCHEMA: dict[str, pl.DataType] = {
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A judge's scores.
+    """A judge's scores."""
 
-    Parameters
-    ----------
-    scores
-        In `JUDGE_SCHEMA`: the scores that count, and per conversation that has all of them their
-        mean as `MEAN` where there are several names.
-    rejects
-        In `JUDGE_REJECT_SCHEMA`.
-    names
-        The scores' names: the rubric's first, others sorted, `MEAN` last.
-    scale
-        The range that was required.
-    refused
-        ``conversation`` and ``judge`` of the scores of conversations that were refused.
-    judges
-        What the joined rows of the file name as their judge (``judged_by``), sorted.
-    """
-
+    # in `JUDGE_SCHEMA`: the scores that count, and per conversation that has all of them their mean
+    # as `MEAN` where there are several names
     scores: pl.DataFrame
-    rejects: pl.DataFrame
-    names: tuple[str, ...]
-    scale: tuple[float, float]
+    rejects: pl.DataFrame  # in `JUDGE_REJECT_SCHEMA`
+    names: tuple[str, ...]  # the scores' names: the rubric's first, others sorted, `MEAN` last
+    scale: tuple[float, float]  # the range that was required
+    # `conversation` and `judge` of the scores of conversations that were refused
     refused: pl.DataFrame
+    # what the joined rows of the file name as their judge (`judged_by`), sorted
     judges: tuple[str, ...]
 
 

@@ -54,53 +54,26 @@ _LATEX = str.maketrans(
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a grid.
+    """A column of a grid."""
 
-    Parameters
-    ----------
-    header
-        Its title.
-    cells
-        One text per row.
-    right
-        Whether it is right-aligned, as numbers are.
-    drop
-        Its rank in the order in which columns are dropped to save width, those below 0 before any
-        word wraps; None for a column that is always shown.
-    group
-        Whether it may move to a further block instead, beside the fixed columns.
-    wraps
-        Whether its words may wrap to save width.
-    bold
-        The rows whose cells are in bold in a document.
-    """
-
-    header: str
-    cells: tuple[str, ...]
-    right: bool = True
+    header: str  # its title
+    cells: tuple[str, ...]  # one text per row
+    right: bool = True  # whether it is right-aligned, as numbers are
+    # its rank in the order in which columns are dropped to save width, those below 0 before any
+    # word wraps; None for a column that is always shown
     drop: int | None = None
-    group: bool = False
-    wraps: bool = False
-    bold: frozenset[int] = frozenset()
+    group: bool = False  # whether it may move to a further block instead, beside the fixed columns
+    wraps: bool = False  # whether its words may wrap to save width
+    bold: frozenset[int] = frozenset()  # the rows whose cells are in bold in a document
 
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """A table of text.
+    """A table of text."""
 
-    Parameters
-    ----------
-    title
-        Its title, empty for none.
-    columns
-        The columns, all of one length.
-    headings
-        The rows that are headings of the rows after them.
-    """
-
-    title: str
-    columns: tuple[Column, ...]
-    headings: frozenset[int] = frozenset()
+    title: str  # its title, empty for none
+    columns: tuple[Column, ...]  # the columns, all of one length
+    headings: frozenset[int] = frozenset()  # the rows that are headings of the rows after them
 
     @property
     def rows(self) -> Iterator[tuple[str, ...]]:

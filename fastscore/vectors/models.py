@@ -49,24 +49,13 @@ from fastscore.vectors.store import VectorStore
 
 @dataclass(frozen=True, slots=True)
 class ModelListing:
-    """A model: its recipe, and its export where there is one.
+    """A model: its recipe, and its export where there is one."""
 
-    Parameters
-    ----------
-    name
-        The model's name.
-    state
-        ``"exported"``, ``"not exported"``, or ``"damaged"``: its manifest cannot be used.
-    recipe
-        The recipe; None where only a damaged export, or one of another version, is known.
-    exported
-        Its export in the cache, or None.
-    """
-
-    name: str
-    state: str
+    name: str  # the model's name
+    state: str  # `"exported"`, `"not exported"`, or `"damaged"`: its manifest cannot be used
+    # the recipe; None where only a damaged export, or one of another version, is known
     recipe: Recipe | None
-    exported: ExportedModel | None
+    exported: ExportedModel | None  # its export in the cache, or None
 
     @property
     def accuracies(self) -> list[Accuracy]:

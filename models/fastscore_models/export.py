@@ -176,17 +176,10 @@ _PAUSE_SECONDS = 0.02
 
 @dataclass(frozen=True, slots=True)
 class ModelFiles:
-    """The files of a model in the cache.
-
-    Parameters
-    ----------
-    folder
-        Its folder.
-    onnx_sha256, tokenizer_sha256
-        Digests of ``model.onnx`` and ``tokenizer.json`` when they were written.
-    """
+    """The files of a model in the cache."""
 
     folder: Path
+    # digests of `model.onnx` and `tokenizer.json` when they were written
     onnx_sha256: str
     tokenizer_sha256: str
 

@@ -46,21 +46,11 @@ class HubError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Repository:
-    """A repository of the hub at a commit.
+    """A repository of the hub at a commit."""
 
-    Parameters
-    ----------
-    kind
-        ``datasets`` or ``models``.
-    id
-        Its current id on the hub, ``owner/name``.
-    commit
-        The commit, 40 hexadecimal digits.
-    """
-
-    kind: str
-    id: str
-    commit: str
+    kind: str  # `datasets` or `models`
+    id: str  # its current id on the hub, `owner/name`
+    commit: str  # the commit, 40 hexadecimal digits
 
 
 @dataclass(frozen=True, slots=True)

@@ -86,45 +86,23 @@ UNFILLED = ("", "na", "n a", "none", "null", "nan", "nil", "tbd")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Lexicon:
-    """All words that the suite looks for.
+    """All words that the suite looks for."""
 
-    Parameters
-    ----------
-    version
-        The file's own version; written in every output.
-    uninformative
-        Words that carry no information in any preference.
-    slot_generic
-        Words that carry none in the preferences of a slot.
-    category_drop
-        Folded parts of category names that mean nothing.
-    category_alias
-        Other names of folded parts.
-    categories
-        By slot the categories that count in any catalogue.
-    inverted
-        Phrases that are read as "not".
-    room_negators, conflict_negators
-        Words that turn the mention after them round.
-    rooms
-        By room type the patterns of its mention.
-    room_names
-        By room type what a catalogue's normalised room type contains.
-    conflict, theory
-        Patterns that name a conflict; that give away a theory.
-    """
-
-    version: str
-    uninformative: frozenset[str]
+    version: str  # the file's own version; written in every output
+    uninformative: frozenset[str]  # words that carry no information in any preference
+    # words that carry none in the preferences of a slot
     slot_generic: Mapping[str, tuple[str, ...]]
-    category_drop: frozenset[str]
-    category_alias: Mapping[str, str]
-    categories: Mapping[str, tuple[str, ...]]
-    inverted: tuple[str, ...]
+    category_drop: frozenset[str]  # folded parts of category names that mean nothing
+    category_alias: Mapping[str, str]  # other names of folded parts
+    categories: Mapping[str, tuple[str, ...]]  # by slot the categories that count in any catalogue
+    inverted: tuple[str, ...]  # phrases that are read as "not"
+    # words that turn the mention after them round
     room_negators: tuple[str, ...]
     conflict_negators: tuple[str, ...]
-    rooms: Mapping[str, tuple[str, ...]]
+    rooms: Mapping[str, tuple[str, ...]]  # by room type the patterns of its mention
+    # by room type what a catalogue's normalised room type contains
     room_names: Mapping[str, tuple[str, ...]]
+    # patterns that name a conflict; that give away a theory
     conflict: tuple[str, ...]
     theory: tuple[str, ...]
 

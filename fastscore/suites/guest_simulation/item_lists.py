@@ -198,19 +198,12 @@ def _append_name(found: Any, count: int, row: int, kind: int, start: int, end: i
 
 
 class ItemLists(NamedTuple):
-    """Lists of items, int64 (n,) each.
+    """Lists of items, int64 (n,) each."""
 
-    Parameters
-    ----------
-    starts, stops
-        The places of each list's bracket and of its cell's end.
-    ends
-        Where the list is found to end, -1 where it does not.
-    """
-
+    # the places of each list's bracket and of its cell's end
     starts: Int64Array
     stops: Int64Array
-    ends: Int64Array
+    ends: Int64Array  # where the list is found to end, -1 where it does not
 
 
 class ItemKeys(NamedTuple):

@@ -438,7 +438,8 @@ _TRACKING, _ATTRIBUTES = C("n_order_tracking"), C("n_message_attributes")
 
 FORMULAS = {
     "PAS": C("message_score_sum") / pl.max_horizontal(C("n_scored_messages"), 1),
-    # a <= 1/5 in whole numbers: 0.2 cannot be met exactly otherwise
+    # a = changes / most: a / 0.2 = 5 a, and 1 - (a - 0.2) / 0.8 = 5 (1 - a) / 4. In whole numbers,
+    # because a is 0.2 exactly, or not.
     "BVS": pl.when(5 * _CHANGES <= _MOST)
     .then(5 * _CHANGES / _MOST)
     .otherwise(5 * (_MOST - _CHANGES) / (4 * _MOST)),

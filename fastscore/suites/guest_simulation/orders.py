@@ -34,25 +34,14 @@ _CONTROL = {"n": "\n", "t": "\t", "r": "\r"}
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """Names in the orders of conversations.
+    """Names in the orders of conversations."""
 
-    Parameters
-    ----------
-    conversation, kind
-        The place of each name, and what it names (`item_lists`), int64 (n,).
-    code
-        The name, its place in ``values``, int64 (n,).
-    values
-        The names that there are, escapes undone.
-    broken
-        Conversations whose list breaks off, int64.
-    """
-
+    # the place of each name, and what it names (`item_lists`), int64 (n,)
     conversation: Indices
     kind: Indices
-    code: Indices
-    values: pl.Series
-    broken: Indices
+    code: Indices  # the name, its place in `values`, int64 (n,)
+    values: pl.Series  # the names that there are, escapes undone
+    broken: Indices  # conversations whose list breaks off, int64
 
     def where(self, rows: Mask) -> "Names":
         """Return some of the names."""

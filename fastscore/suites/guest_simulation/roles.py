@@ -44,47 +44,25 @@ _TARGET_EXPECTED = "a JSON object that holds a list of items"
 
 @dataclass(frozen=True, slots=True)
 class Personas:
-    """The personas of conversations.
+    """The personas of conversations."""
 
-    Parameters
-    ----------
-    code
-        The persona of each conversation, int64 (conversations,); -1 without one.
-    names
-        Their full names by code.
-    attributes
-        What they let expect by code; None where nothing says.
-    kinds
-        What their descriptions are of, by code (`personas.FALLBACKS`).
-    bad
-        Conversations whose persona cannot be read, bool (conversations,).
-    """
-
-    code: Indices
-    names: tuple[str | None, ...]
+    code: Indices  # the persona of each conversation, int64 (conversations,); -1 without one
+    names: tuple[str | None, ...]  # their full names by code
+    # what they let expect by code; None where nothing says
     attributes: tuple[Attributes | None, ...]
-    kinds: tuple[str, ...]
-    bad: Mask
+    kinds: tuple[str, ...]  # what their descriptions are of, by code (`personas.FALLBACKS`)
+    bad: Mask  # conversations whose persona cannot be read, bool (conversations,)
 
 
 @dataclass(frozen=True, slots=True)
 class Targets:
-    """The target orders of conversations.
+    """The target orders of conversations."""
 
-    Parameters
-    ----------
-    names
-        The names in their lists.
-    key
-        Which of `TARGET_KEYS` holds each conversation's list, int64 (conversations,); 0 for a
-        target that is a list itself, -1 without a list.
-    bad
-        Conversations whose target cannot be read, bool (conversations,).
-    """
-
-    names: Names
+    names: Names  # the names in their lists
+    # which of `TARGET_KEYS` holds each conversation's list, int64 (conversations,); 0 for a target
+    # that is a list itself, -1 without a list
     key: Indices
-    bad: Mask
+    bad: Mask  # conversations whose target cannot be read, bool (conversations,)
 
 
 def read_test_cases(
@@ -129,42 +107,23 @@ def _bad(problems: Problems, owner: Indices, n_conversations: int) -> Mask:
 
 @dataclass(frozen=True, slots=True)
 class _Texts:
-    """Texts of conversations, each distinct one once.
+    """Texts of conversations, each distinct one once."""
 
-    Parameters
-    ----------
-    owner
-        The conversation of each text, int64 (n,).
-    place
-        Its row of the log, int64 (n,); -1 for the file's.
-    code
-        Which of the values it is, int64 (n,).
-    values
-        Objects and lists as JSON text, strings as they are, null without a value.
-    """
-
-    owner: Indices
-    place: Indices
-    code: Indices
-    values: pl.Series
+    owner: Indices  # the conversation of each text, int64 (n,)
+    place: Indices  # its row of the log, int64 (n,); -1 for the file's
+    code: Indices  # which of the values it is, int64 (n,)
+    values: pl.Series  # objects and lists as JSON text, strings as they are, null without a value
 
 
 @dataclass(frozen=True, slots=True)
 class _Cases:
-    """The rows that hold test cases, the first of each conversation.
+    """The rows that hold test cases, the first of each conversation."""
 
-    Parameters
-    ----------
-    owner, place, code
-        As of `_Texts`.
-    members
-        Persona and target order of each distinct test case.
-    """
-
+    # as of `_Texts`
     owner: Indices
     place: Indices
     code: Indices
-    members: dict[str, JsonValues]
+    members: dict[str, JsonValues]  # persona and target order of each distinct test case
 
 
 def _read_cases(rows: Rows, problems: Problems) -> _Cases:

@@ -40,27 +40,15 @@ _TEST_CASE = r"_log_(.+_test_case_number_[0-9]+)$"
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Rows of a log, those of each conversation together.
+    """Rows of a log, those of each conversation together."""
 
-    Parameters
-    ----------
-    columns
-        The log's columns.
-    place
-        The place of each row in the log, int64 (rows,).
-    conversation
-        Whose it is, int64 (rows,), ascending.
-    has_guest_role, is_guest
-        Whether its role is the guest's, and whether its role or name is, bool (rows,).
-    is_exit, is_case
-        Whether it is the word that ends the conversation, or the test case, bool (rows,).
-    """
-
-    columns: pl.DataFrame
-    place: Indices
-    conversation: Indices
+    columns: pl.DataFrame  # the log's columns
+    place: Indices  # the place of each row in the log, int64 (rows,)
+    conversation: Indices  # whose it is, int64 (rows,), ascending
+    # whether its role is the guest's, and whether its role or name is, bool (rows,)
     has_guest_role: Mask
     is_guest: Mask
+    # whether it is the word that ends the conversation, or the test case, bool (rows,)
     is_exit: Mask
     is_case: Mask
 
@@ -198,20 +186,13 @@ FALLBACKS = (
 
 @dataclass(frozen=True, slots=True)
 class Attributes:
-    """The states that a persona lets expect; None where it says nothing.
+    """The states that a persona lets expect; None where it says nothing."""
 
-    Parameters
-    ----------
-    complete, exploration, ordering
-        The expected values.
-    moods
-        The expected moods; empty for any.
-    """
-
+    # the expected values
     complete: str
     exploration: str | None
     ordering: str | None
-    moods: tuple[str, ...]
+    moods: tuple[str, ...]  # the expected moods; empty for any
 
 
 @dataclass(frozen=True, slots=True)

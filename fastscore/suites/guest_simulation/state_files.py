@@ -46,28 +46,16 @@ _LONGEST_CELL = 1 << 30
 
 @dataclass(frozen=True, slots=True)
 class StateFiles:
-    """What files say of the states of messages.
+    """What files say of the states of messages."""
 
-    Parameters
-    ----------
-    messages
-        The guest messages, with the files' cells in their state columns; null without a row.
-    has_row
-        Which of them have a row in their file, bool (messages,).
-    place
-        Its place, ``file:line`` (messages,); null without one.
-    missing, bad
-        Conversations that have no file, and whose file cannot be used, bool (conversations,).
-    problems
-        What is wrong with these, by conversation.
-    """
-
+    # the guest messages, with the files' cells in their state columns; null without a row
     messages: Rows
-    has_row: Mask
-    place: pl.Series
+    has_row: Mask  # which of them have a row in their file, bool (messages,)
+    place: pl.Series  # its place, `file:line` (messages,); null without one
+    # conversations that have no file, and whose file cannot be used, bool (conversations,)
     missing: Mask
     bad: Mask
-    problems: Mapping[int, Problem]
+    problems: Mapping[int, Problem]  # what is wrong with these, by conversation
 
     @property
     def unread(self) -> Mask:

@@ -46,74 +46,41 @@ _SOURCES = pl.Enum([*STATE_SOURCES, "default"])
 
 @dataclass(frozen=True, slots=True)
 class StateRows:
-    """What the state columns of messages give, those of the log or of files.
+    """What the state columns of messages give, those of the log or of files."""
 
-    Parameters
-    ----------
-    states
-        The four parts of behaviour.
-    orders
-        The orders so far.
-    present
-        Which messages have a state row: one in a file, or a cell that is not empty in any of the
-        five columns, bool (messages,).
-    """
-
-    states: States
-    orders: OrderLists
+    states: States  # the four parts of behaviour
+    orders: OrderLists  # the orders so far
+    # which messages have a state row: one in a file, or a cell that is not empty in any of the five
+    # columns, bool (messages,)
     present: Mask
 
 
 @dataclass(frozen=True, slots=True)
 class Behaviours:
-    """States that count, and where they come from.
+    """States that count, and where they come from."""
 
-    Parameters
-    ----------
-    states
-        The distinct states, a row each: `STATE_COLUMNS`.
-    code
-        The state of each message, its row in ``states``, int64 (messages,); -1 without one.
-    state_source
-        Where it comes from, a column of as many rows.
-    source
-        The source of each conversation, index in `STATE_SOURCES`, int64 (conversations,).
-    """
-
-    states: pl.DataFrame
+    states: pl.DataFrame  # the distinct states, a row each: `STATE_COLUMNS`
+    # the state of each message, its row in `states`, int64 (messages,); -1 without one
     code: Indices
-    state_source: pl.Series
+    state_source: pl.Series  # where it comes from, a column of as many rows
+    # the source of each conversation, index in `STATE_SOURCES`, int64 (conversations,)
     source: Indices
 
 
 @dataclass(frozen=True, slots=True)
 class FinalOrders:
-    """The order that each conversation ended with.
+    """The order that each conversation ended with."""
 
-    Parameters
-    ----------
-    names
-        The names in them.
-    has_items
-        Which messages have a tracked order that is not empty, bool (messages,).
-    order_source
-        Where each message's order comes from, index in `ORDER_SOURCES`, int64 (messages,); -1
-        without one.
-    source
-        The source of each conversation, likewise, int64 (conversations,).
-    present, broken
-        Conversations that have a final order, and whose order cannot be read, bool.
-    faults
-        Messages with an order that cannot be read, int64.
-    """
-
-    names: Names
-    has_items: Mask
+    names: Names  # the names in them
+    has_items: Mask  # which messages have a tracked order that is not empty, bool (messages,)
+    # where each message's order comes from, index in `ORDER_SOURCES`, int64 (messages,); -1 without
+    # one
     order_source: Indices
-    source: Indices
+    source: Indices  # the source of each conversation, likewise, int64 (conversations,)
+    # conversations that have a final order, and whose order cannot be read, bool
     present: Mask
     broken: Mask
-    faults: Indices
+    faults: Indices  # messages with an order that cannot be read, int64
 
 
 def read_state_rows(messages: Rows, files: StateFiles | None, *, published: bool) -> StateRows:
@@ -306,26 +273,16 @@ _YES, _NO, _EXPLORES, _DOES_NOT_EXPLORE, _AT_ONCE, _ONE_BY_ONE = range(len(_VALU
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """The words of the heuristic, as `plain_words` writes texts, between spaces.
+    """The words of the heuristic, as `plain_words` writes texts, between spaces."""
 
-    Parameters
-    ----------
-    asks, menu_words
-        What a message that explores the menu has: one of the former, or one of the latter and a
-        question mark.
-    items_at_once
-        How many items of the target make an order all at once.
-    moods
-        Moods with their phrases; the first that fits counts.
-    confirmations
-        What the restaurant says once the order is complete.
-    """
-
+    # what a message that explores the menu has: one of the former, or one of the latter and a
+    # question mark
     asks: tuple[str, ...]
     menu_words: tuple[str, ...]
-    items_at_once: int
+    items_at_once: int  # how many items of the target make an order all at once
+    # moods with their phrases; the first that fits counts
     moods: tuple[tuple[str, tuple[str, ...]], ...]
-    confirmations: tuple[str, ...]
+    confirmations: tuple[str, ...]  # what the restaurant says once the order is complete
 
 
 @cache

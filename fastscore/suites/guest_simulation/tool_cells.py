@@ -61,22 +61,15 @@ _MEMBERS_PER_CELL = 8
 
 
 class Members(NamedTuple):
-    """Members of cells, by row and place: int64 (n,) each.
+    """Members of cells, by row and place: int64 (n,) each."""
 
-    Parameters
-    ----------
-    row, key
-        The cell, and the number of the key.
-    begin, value
-        The bytes in the cell at which the key and its value begin.
-    start, end
-        The bytes of the simple value.
-    """
-
+    # the cell, and the number of the key
     row: Int64Array
     key: Int64Array
+    # the bytes in the cell at which the key and its value begin
     begin: Int64Array
     value: Int64Array
+    # the bytes of the simple value
     start: Int64Array
     end: Int64Array
 
@@ -280,23 +273,12 @@ _TRACKING = TOOL_COLUMNS.index("uses_order_tracking")
 
 @dataclass(frozen=True, slots=True)
 class OrderLists:
-    """Lists of items, at most one a message.
+    """Lists of items, at most one a message."""
 
-    Parameters
-    ----------
-    cells
-        Their cells, one a message.
-    start
-        Where in its cell each list begins, int64 (messages,); -1 without a list.
-    broken
-        Which messages have a list that breaks off, bool (messages,).
-    has_items
-        Which messages have a list with anything between its brackets, or a broken one.
-    """
-
-    cells: TextRows
-    start: Indices
-    broken: Mask
+    cells: TextRows  # their cells, one a message
+    start: Indices  # where in its cell each list begins, int64 (messages,); -1 without a list
+    broken: Mask  # which messages have a list that breaks off, bool (messages,)
+    # which messages have a list with anything between its brackets, or a broken one
     has_items: Mask
 
     @property
@@ -315,18 +297,12 @@ class OrderLists:
 
 @dataclass(frozen=True, slots=True)
 class States:
-    """States of messages, each part by its place among the values.
+    """States of messages, each part by its place among the values."""
 
-    Parameters
-    ----------
-    code
-        A row a message, a column each of `STATE_COLUMNS`, int64 (messages, 4); -1 where nothing
-        gives that part.
-    values
-        The values, lower case unless read by the published profile; none that counts is empty.
-    """
-
+    # A row a message, a column each of `STATE_COLUMNS`, int64 (messages, 4); -1 where nothing gives
+    # that part
     code: Indices
+    # the values, lower case unless read by the published profile; none that counts is empty
     values: pl.Series
 
     def of(self, messages: Indices) -> "States":
@@ -342,21 +318,11 @@ class States:
 
 @dataclass(frozen=True, slots=True)
 class ToolCells:
-    """What the tool cells of messages say.
+    """What the tool cells of messages say."""
 
-    Parameters
-    ----------
-    uses
-        A row a message, a column each of `TOOL_COLUMNS`, bool (messages, 3).
-    states
-        What tools gave.
-    orders
-        The tracked orders.
-    """
-
-    uses: Mask
-    states: States
-    orders: OrderLists
+    uses: Mask  # A row a message, a column each of `TOOL_COLUMNS`, bool (messages, 3)
+    states: States  # what tools gave
+    orders: OrderLists  # the tracked orders
 
 
 def read_tool_cells(cells: pl.Series, *, whole_cell: bool) -> ToolCells:

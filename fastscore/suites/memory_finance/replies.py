@@ -63,38 +63,20 @@ class ProfileField:
 
 @dataclass(frozen=True, slots=True)
 class Lexicon:
-    """All words that the suite looks for.
+    """All words that the suite looks for."""
 
-    Parameters
-    ----------
-    version
-        The file's own version.
-    risk_tags
-        In table order.
-    explanation_elements
-        Keywords by element.
-    triggers
-        Keywords by constraint.
-    guards
-        Words that make a trigger harmless.
-    drawdown_limit, drawdown_mention
-        How a constraint on drawdown begins, and the word for drawdown in replies.
-    severe_types, severe_severities
-        What makes a violation severe.
-    profile
-        The fields of a profile by name.
-    """
-
-    version: str
-    risk_tags: tuple[RiskTag, ...]
-    explanation_elements: Mapping[str, tuple[str, ...]]
-    triggers: Mapping[str, tuple[str, ...]]
-    guards: tuple[str, ...]
+    version: str  # the file's own version
+    risk_tags: tuple[RiskTag, ...]  # in table order
+    explanation_elements: Mapping[str, tuple[str, ...]]  # keywords by element
+    triggers: Mapping[str, tuple[str, ...]]  # keywords by constraint
+    guards: tuple[str, ...]  # words that make a trigger harmless
+    # how a constraint on drawdown begins, and the word for drawdown in replies
     drawdown_limit: str
     drawdown_mention: str
+    # what makes a violation severe
     severe_types: frozenset[str]
     severe_severities: frozenset[str]
-    profile: Mapping[str, ProfileField]
+    profile: Mapping[str, ProfileField]  # the fields of a profile by name
 
     def risk_tag(self, label: str) -> str:
         """Return the name of the tag that a required label means; empty for a blank label."""
@@ -179,15 +161,9 @@ _WORD_BITS, _IN_WORD = 6, 63
 
 @dataclass(frozen=True, slots=True)
 class GroupMatches:
-    """Which texts have a keyword of which groups.
+    """Which texts have a keyword of which groups."""
 
-    Parameters
-    ----------
-    bits
-        Bit g of row t: text t has a keyword of group g; uint64 (texts, words).
-    """
-
-    bits: UInt64Array
+    bits: UInt64Array  # bit g of row t: text t has a keyword of group g; uint64 (texts, words)
 
     def of_group(self, group: int) -> Mask:
         """Return for each text whether it has a keyword of the group."""
@@ -225,24 +201,12 @@ _PERCENTAGE = rf"(\d+){_PYTHON_SPACE}*%"
 
 @dataclass(frozen=True, slots=True)
 class Replies:
-    """The distinct replies and what was found in them.
+    """The distinct replies and what was found in them."""
 
-    Parameters
-    ----------
-    texts
-        The distinct replies.
-    of_turn
-        The reply of each turn, int64 (turns,).
-    words
-        Which replies have which keywords.
-    groups
-        The number of each group of keywords by (section, name).
-    """
-
-    texts: pl.Series
-    of_turn: Indices
-    words: GroupMatches
-    groups: Mapping[tuple[str, str], int]
+    texts: pl.Series  # the distinct replies
+    of_turn: Indices  # the reply of each turn, int64 (turns,)
+    words: GroupMatches  # which replies have which keywords
+    groups: Mapping[tuple[str, str], int]  # the number of each group of keywords by (section, name)
 
     def has(self, section: str, name: str) -> Mask:
         """Return for each distinct reply whether it has a keyword of a group."""

@@ -42,21 +42,11 @@ _PLAIN_CELLS = ("name", "title", "plot")
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """An item as the file has it.
+    """An item as the file has it."""
 
-    Parameters
-    ----------
-    place
-        Its place, for messages: ``line 3``, ``record 'Inception'``.
-    key
-        Its key in a JSON object; None elsewhere.
-    fields
-        Its values by field.
-    """
-
-    place: str
-    key: str | None
-    fields: dict[str, Any]
+    place: str  # its place, for messages: `line 3`, `record 'Inception'`
+    key: str | None  # its key in a JSON object; None elsewhere
+    fields: dict[str, Any]  # its values by field
 
 
 def read_records(path: str, content: bytes) -> list[Record]:
@@ -215,25 +205,16 @@ _TERM_SCHEMA: dict[str, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class Catalogue:
-    """A compiled catalogue.
+    """A compiled catalogue."""
 
-    Parameters
-    ----------
-    digest
-        BLAKE2b of the file's content, 16 hexadecimal digits.
-    items
-        ``title`` of each item (the key of a JSON object, else its name, else empty).
-    terms
-        One row a field and normalised value, in order of first appearance by field: ``field``,
-        ``value``, ``surface`` (as first written), ``n_items`` (different items that have it) and
-        ``items`` (their rows, repeats kept). The field ``plot`` holds keywords of the plots.
-    unusable
-        By field, the first entry that is not a value. These fields have no terms.
-    """
-
-    digest: str
+    digest: str  # BLAKE2b of the file's content, 16 hexadecimal digits
+    # `title` of each item (the key of a JSON object, else its name, else empty)
     items: pl.DataFrame
+    # One row a field and normalised value, in order of first appearance by field: `field`, `value`,
+    # `surface` (as first written), `n_items` (different items that have it) and `items` (their
+    # rows, repeats kept). The field `plot` holds keywords of the plots.
     terms: pl.DataFrame
+    # By field, the first entry that is not a value. These fields have no terms.
     unusable: Mapping[str, str]
 
     @property

@@ -33,19 +33,12 @@ Sets = tuple[npt.NDArray[np.int32], Indices]
 
 @dataclass(frozen=True, slots=True)
 class Concepts:
-    """The concepts that texts are searched for.
+    """The concepts that texts are searched for."""
 
-    Parameters
-    ----------
-    terms
-        One row a concept, in the order of ``concept``: ``concept`` (``field=value``), ``field``,
-        ``value``, ``is_plot`` and ``n_items``.
-    idf
-        ``ln((1 + N) / (1 + df)) + 1`` of each, float64.
-    """
-
+    # one row a concept, in the order of `concept`: `concept` (`field=value`), `field`, `value`,
+    # `is_plot` and `n_items`
     terms: pl.DataFrame
-    idf: npt.NDArray[np.float64]
+    idf: npt.NDArray[np.float64]  # `ln((1 + N) / (1 + df)) + 1` of each, float64
 
     def __len__(self) -> int:
         return self.terms.height

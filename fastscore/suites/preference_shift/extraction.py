@@ -58,19 +58,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Extracted:
-    """Columns of sets of concepts of a shard.
+    """Columns of sets of concepts of a shard."""
 
-    Parameters
-    ----------
-    user, system
-        E(U) and E(S) of each turn.
-    gold
-        The concepts of each turn's gold constraints; empty where it has none.
-    """
-
+    # E(U) and E(S) of each turn
     user: Sets
     system: Sets
-    gold: Sets
+    gold: Sets  # the concepts of each turn's gold constraints; empty where it has none
 
     @property
     def sizes(self) -> dict[str, Indices]:

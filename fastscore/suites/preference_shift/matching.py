@@ -74,28 +74,15 @@ _PRIVATE_USE = range(0xE000, 0xF900)
 
 @dataclass(frozen=True, slots=True)
 class Matcher:
-    """Searches texts for the values of concepts.
+    """Searches texts for the values of concepts."""
 
-    Parameters
-    ----------
-    automaton
-        Finds the distinct values, by number.
-    separator
-        A character of no value that joins no word.
-    concepts, offsets
-        Concepts of value v: ``concepts[offsets[v]:offsets[v + 1]]``.
-    is_plot
-        Which concepts are plot keywords.
-    words
-        Whether values match as whole words only.
-    """
-
-    automaton: Any
-    separator: str
+    automaton: Any  # finds the distinct values, by number
+    separator: str  # A character of no value that joins no word
+    # concepts of value v: `concepts[offsets[v]:offsets[v + 1]]`
     concepts: Indices
     offsets: Indices
-    is_plot: Mask
-    words: bool
+    is_plot: Mask  # which concepts are plot keywords
+    words: bool  # whether values match as whole words only
 
     def extract(self, texts: pl.Series) -> Sets:
         """Find the concepts of texts."""

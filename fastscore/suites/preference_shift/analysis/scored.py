@@ -187,36 +187,22 @@ SCORE_NAMES = {
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """The scores of a run.
+    """The scores of a run."""
 
-    Parameters
-    ----------
-    conversations
-        One row each, in input order: ``conversation`` (its number from 0), ``cluster`` (the number
-        of its unit, from 0 in sorted order: by default its session_id, so that the answers of
-        several models in one dialogue are one unit), ``identity`` (unique in the run), file, line,
-        ``dialogue`` (the session_id, by which judges name it), model, n_turns, n_shifts, judge
-        (JSON), and its scores by their short names (`SCORE_NAMES`), null as the run has them.
-    turns
-        One row each: conversation, cluster, model, turn, segment, is_shift, both_empty,
-        cc, cr, i, tas and
-        ``cc_of_concepts``: cc, null where neither side has a concept and cc is 1 by convention.
-    shifts
-        One row each: conversation, cluster, model, turn, in_dialogue, recovered, delay.
-    options
-        The options that the run was scored with.
-    signature
-        The run's signature.
-    unit
-        The column whose values are the units.
-    """
-
+    # one row each, in input order: `conversation` (its number from 0), `cluster` (the number of its
+    # unit, from 0 in sorted order: by default its session_id, so that the answers of several models
+    # in one dialogue are one unit), `identity` (unique in the run), file, line, `dialogue` (the
+    # session_id, by which judges name it), model, n_turns, n_shifts, judge (JSON), and its scores
+    # by their short names (`SCORE_NAMES`), null as the run has them
     conversations: pl.DataFrame
+    # one row each: conversation, cluster, model, turn, segment, is_shift, both_empty, cc, cr, i,
+    # tas and `cc_of_concepts`: cc, null where neither side has a concept and cc is 1 by convention
     turns: pl.DataFrame
+    # one row each: conversation, cluster, model, turn, in_dialogue, recovered, delay
     shifts: pl.DataFrame
-    options: PreferenceShift
-    signature: str
-    unit: str = UNIT
+    options: PreferenceShift  # the options that the run was scored with
+    signature: str  # the run's signature
+    unit: str = UNIT  # the column whose values are the units
 
     @property
     def models(self) -> list[str]:
