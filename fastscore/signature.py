@@ -26,30 +26,15 @@ INFORMATION = (PACKAGE,)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EmbedderIdentity:
-    """The properties of an embedder that affect vectors.
+    """The properties of an embedder that affect vectors."""
 
-    Parameters
-    ----------
-    recipe
-        The recipe's name.
-    fingerprint
-        SHA-256 over the model file, the tokenizer and everything else that affects vectors.
-    precision
-        The precision in which the model runs.
-    dim
-        The scored dimension, after truncation.
-    accuracy
-        The measured similarity to fp32; empty for fp32 on the CPU.
-    device
-        The device of the model. The CPU, ``"cpu"``, is not written.
-    """
-
-    recipe: str
+    recipe: str  # the recipe's name
+    # SHA-256 over the model file, the tokenizer and everything else that affects vectors
     fingerprint: str
-    precision: str
-    dim: int
-    accuracy: str = ""
-    device: str = "cpu"
+    precision: str  # the precision in which the model runs
+    dim: int  # the scored dimension, after truncation
+    accuracy: str = ""  # the measured similarity to fp32; empty for fp32 on the CPU
+    device: str = "cpu"  # The device of the model. The CPU, `"cpu"`, is not written.
 
     def __str__(self) -> str:
         stated = f"({self.accuracy})" if self.accuracy else ""
@@ -86,22 +71,13 @@ def signature(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """A part in which two signatures differ.
+    """A part in which two signatures differ."""
 
-    Parameters
-    ----------
-    name
-        The part's name: ``suite``, ``embedder``, an option, or a setting of reading.
-    first, second
-        Its value in each signature, None if the signature has no such part.
-    decides
-        Whether numbers may differ because of it. False for the version of the package.
-    """
-
-    name: str
+    name: str  # the part's name: `suite`, `embedder`, an option, or a setting of reading
+    # its value in each signature, None if the signature has no such part
     first: str | None
     second: str | None
-    decides: bool
+    decides: bool  # Whether numbers may differ because of it. False for the version of the package.
 
     def __str__(self) -> str:
         first, second = (value or "not there" for value in (self.first, self.second))

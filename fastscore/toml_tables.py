@@ -21,24 +21,12 @@ def _is_expression(pattern: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class TomlTable:
-    """A table of a TOML file. Values are checked as they are read: messages name file and key.
+    """A table of a TOML file. Values are checked as they are read: messages name file and key."""
 
-    Parameters
-    ----------
-    source
-        What messages call the file.
-    key
-        The table's own key with dots; empty for the whole file.
-    values
-        The table's values by name.
-    hint
-        What an error about a value advises.
-    """
-
-    source: str
-    key: str
-    values: Mapping[str, Any]
-    hint: str | None = None
+    source: str  # what messages call the file
+    key: str  # the table's own key with dots; empty for the whole file
+    values: Mapping[str, Any]  # the table's values by name
+    hint: str | None = None  # what an error about a value advises
 
     def fault(self, name: str, found: object, expected: str) -> UsageError:
         """Return the error that names a value and what is expected."""

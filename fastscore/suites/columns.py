@@ -66,15 +66,9 @@ def unknown_words(values: pl.Series, vocabulary: Vocabulary) -> dict[str, int]:
 
 @dataclass(frozen=True, slots=True)
 class NullReasons:
-    """Which metrics are null in which rows, and why.
+    """Which metrics are null in which rows, and why."""
 
-    Attributes
-    ----------
-    column
-        ``null_reasons``, `NULL_REASONS_DTYPE` (n,).
-    """
-
-    column: pl.Series
+    column: pl.Series  # `null_reasons`, `NULL_REASONS_DTYPE` (n,)
     _kind: Indices
     _nulls: Mapping[str, Mask]
 

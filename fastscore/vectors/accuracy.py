@@ -39,39 +39,18 @@ _TEXTS_ALONE = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Accuracy:
-    """Vectors of a precision against those of fp32.
-
-    Attributes
-    ----------
-    precision
-        The precision.
-    fingerprint
-        `Embedder.fingerprint` in that precision.
-    runtime
-        The runtime and its version.
-    texts
-        How many texts were embedded.
-    cosine_mean, cosine_min
-        Of a text's vector with its fp32 vector.
-    spearman
-        Rank correlation of the similarities of 100,000 random pairs of texts.
-    difference_p99
-        99th percentile of how far those similarities are off.
-    batch_dependence
-        The most that a component changes when a text is embedded by itself.
-    device
-        The device.
-    """
+    """Vectors of a precision against those of fp32."""
 
     precision: str
-    fingerprint: str
-    runtime: str
-    texts: int
+    fingerprint: str  # `Embedder.fingerprint` in that precision
+    runtime: str  # the runtime and its version
+    texts: int  # how many texts were embedded
+    # of a text's vector with its fp32 vector
     cosine_mean: float
     cosine_min: float
-    spearman: float
-    difference_p99: float
-    batch_dependence: float
+    spearman: float  # rank correlation of the similarities of 100,000 random pairs of texts
+    difference_p99: float  # 99th percentile of how far those similarities are off
+    batch_dependence: float  # the most that a component changes when a text is embedded by itself
     device: str = CPU
 
     @property

@@ -30,41 +30,22 @@ STORE_FILE = "store.json"
 
 @dataclass(frozen=True, slots=True)
 class StoreStats:
-    """What a store holds.
+    """What a store holds."""
 
-    Attributes
-    ----------
-    folder
-        Where it lies.
-    segments
-        Number of segments.
-    vectors
-        Vectors in them; texts embedded by two processes at once count twice until compacted.
-    bytes
-        Size of the segments' files.
-    damaged
-        Segments set aside as damaged.
-    """
-
-    folder: Path
-    segments: int
+    folder: Path  # where it lies
+    segments: int  # number of segments
+    # vectors in them; texts embedded by two processes at once count twice until compacted
     vectors: int
-    bytes: int
-    damaged: int
+    bytes: int  # size of the segments' files
+    damaged: int  # segments set aside as damaged
 
 
 @dataclass(frozen=True, slots=True)
 class StoreCheck:
-    """What `VectorStore.verify` found.
+    """What `VectorStore.verify` found."""
 
-    Attributes
-    ----------
-    segments, vectors
-        How many were read and are intact.
-    damaged
-        What was wrong with each segment that was set aside, by segment name.
-    """
-
+    # how many were read and are intact
     segments: int
     vectors: int
+    # what was wrong with each segment that was set aside, by segment name
     damaged: tuple[tuple[str, str], ...]

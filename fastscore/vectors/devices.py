@@ -14,20 +14,11 @@ from fastscore.errors import ModelError
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """A device and how it is used.
+    """A device and how it is used."""
 
-    Attributes
-    ----------
-    provider
-        The provider of ONNX Runtime that computes on it.
-    settings
-        Options of the provider.
-    batch_factor, window_factor
-        Tokens of a batch and texts that are tokenised together, in multiples of the processor's.
-    """
-
-    provider: str
-    settings: Mapping[str, str] = field(default_factory=dict)
+    provider: str  # the provider of ONNX Runtime that computes on it
+    settings: Mapping[str, str] = field(default_factory=dict)  # options of the provider
+    # tokens of a batch and texts that are tokenised together, in multiples of the processor's
     batch_factor: int = 1
     window_factor: int = 1
 

@@ -155,28 +155,15 @@ def list_masked_models() -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """What `verify_model` found.
+    """What `verify_model` found."""
 
-    Attributes
-    ----------
-    exported
-        The model; its files are intact.
-    test_difference
-        How far its vector for the recipe's test sentence is off.
-    reference_difference
-        The largest difference from sentence-transformers over the reference texts, in fp32; None
-        where there are no reference vectors of the model.
-    accuracies
-        What was measured, by precision.
-    refused
-        Why the other precisions cannot run here.
-    """
-
-    exported: ExportedModel
-    test_difference: float
+    exported: ExportedModel  # the model; its files are intact
+    test_difference: float  # how far its vector for the recipe's test sentence is off
+    # the largest difference from sentence-transformers over the reference texts, in fp32; None
+    # where there are no reference vectors of the model
     reference_difference: float | None
-    accuracies: tuple[Accuracy, ...]
-    refused: Mapping[str, str]
+    accuracies: tuple[Accuracy, ...]  # what was measured, by precision
+    refused: Mapping[str, str]  # why the other precisions cannot run here
 
 
 def verify_model(
@@ -227,24 +214,13 @@ def is_masked_model(name: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class MaskedVerification:
-    """What `verify_masked_model` found.
+    """What `verify_masked_model` found."""
 
-    Attributes
-    ----------
-    onnx_sha256
-        Digest of its graph; its files are intact.
-    texts
-        How many texts were judged.
-    without_tokens
-        How many of them have no token, and so no pseudo-perplexity.
-    batch_dependence
-        The most that a logarithm of a pseudo-perplexity changes when its text is judged by
-        itself, or in other company; in units of the logarithm where that is above 1.
-    """
-
-    onnx_sha256: str
-    texts: int
-    without_tokens: int
+    onnx_sha256: str  # digest of its graph; its files are intact
+    texts: int  # how many texts were judged
+    without_tokens: int  # how many of them have no token, and so no pseudo-perplexity
+    # the most that a logarithm of a pseudo-perplexity changes when its text is judged by itself, or
+    # in other company; in units of the logarithm where that is above 1
     batch_dependence: float
 
 
@@ -299,21 +275,13 @@ def open_store(
 
 @dataclass(frozen=True, slots=True)
 class StoreListing:
-    """A store in the folder of stores.
+    """A store in the folder of stores."""
 
-    Attributes
-    ----------
-    folder
-        Where it lies.
-    model, precision
-        The exported model whose vectors it has; None if no exported model computes them.
-    vectors, segments, bytes
-        What it holds.
-    """
-
-    folder: Path
+    folder: Path  # where it lies
+    # the exported model whose vectors it has; None if no exported model computes them
     model: str | None
     precision: str | None
+    # what it holds
     vectors: int
     segments: int
     bytes: int

@@ -312,18 +312,11 @@ _OF_RECORDS = pl.Schema(
 
 @dataclass(frozen=True, slots=True)
 class Catalogue:
-    """The records of distinct catalogue cells.
+    """The records of distinct catalogue cells."""
 
-    Attributes
-    ----------
-    cells
-        A row a distinct cell and kind: ``kind``, ``fault``.
-    records
-        A row a record with a name: ``cell``, ``kind``, ``key`` (its normalised name), ``text``,
-        ``room`` (entire, private, shared or null), ``components`` (of its categories).
-    """
-
-    cells: pl.DataFrame
+    cells: pl.DataFrame  # a row a distinct cell and kind: `kind`, `fault`
+    # a row a record with a name: `cell`, `kind`, `key` (its normalised name), `text`, `room`
+    # (entire, private, shared or null), `components` (of its categories)
     records: pl.DataFrame
 
 

@@ -50,24 +50,12 @@ _marks_of_containers = byte_marks(b'"[]{}')
 
 @dataclass(frozen=True, slots=True)
 class KeyedMembers:
-    """All members of objects, in the order of their text.
+    """All members of objects, in the order of their text."""
 
-    Attributes
-    ----------
-    values
-        The values of the members.
-    owner
-        The row of each one's object, ascending.
-    key
-        The number of each one's key, int64 (n,).
-    keys
-        The distinct keys.
-    """
-
-    values: JsonValues
-    owner: Indices
-    key: Indices
-    keys: pl.Series
+    values: JsonValues  # the values of the members
+    owner: Indices  # the row of each one's object, ascending
+    key: Indices  # the number of each one's key, int64 (n,)
+    keys: pl.Series  # the distinct keys
 
     def take(self, rows: Indices) -> "KeyedMembers":
         """Return the members in these rows."""
@@ -155,21 +143,13 @@ def joined(first: JsonValues, second: JsonValues) -> JsonValues:
 
 
 class Members(NamedTuple):
-    """Members in the order of their text, int64 (m,) each.
+    """Members in the order of their text, int64 (m,) each."""
 
-    Attributes
-    ----------
-    owner
-        The range that contains the object.
-    key_start, key_end
-        The bytes of the key, inside its quotes.
-    start, end
-        The bytes of the value.
-    """
-
-    owner: Int64Array
+    owner: Int64Array  # the range that contains the object
+    # the bytes of the key, inside its quotes
     key_start: Int64Array
     key_end: Int64Array
+    # the bytes of the value
     start: Int64Array
     end: Int64Array
 

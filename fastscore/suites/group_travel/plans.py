@@ -51,26 +51,16 @@ _OF_STOP = ("place", "plan", "day", "kind")
 
 @dataclass(frozen=True, slots=True)
 class Plans:
-    """Distinct plans.
+    """Distinct plans."""
 
-    Attributes
-    ----------
-    plans
-        A row a plan: ``raw_output``, ``n_days``, ``fault``.
-    names
-        A row a place that is named, by plan: ``plan``, ``day``, ``kind`` (a meal, accommodation,
-        attraction, event or stop), ``name``.
-    entries
-        A row for each filled value that is not a stop, unchanged: ``plan``, ``slot``, ``text``.
-        They are in the order of days, then of kinds.
-    checks
-        A row a plan that has days: ``plan``, ``passed``, ``checks``.
-    """
-
-    plans: pl.DataFrame
+    plans: pl.DataFrame  # a row a plan: `raw_output`, `n_days`, `fault`
+    # a row a place that is named, by plan: `plan`, `day`, `kind` (a meal, accommodation,
+    # attraction, event or stop), `name`
     names: pl.DataFrame
+    # a row for each filled value that is not a stop, unchanged: `plan`, `slot`, `text`. They are in
+    # the order of days, then of kinds.
     entries: pl.DataFrame
-    checks: pl.DataFrame
+    checks: pl.DataFrame  # a row a plan that has days: `plan`, `passed`, `checks`
 
 
 def read_plans(cells: pl.Series, *, strict_overnight: bool) -> Plans:

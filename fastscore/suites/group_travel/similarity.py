@@ -32,18 +32,10 @@ _SHORTEST_PHRASE = 2
 
 @dataclass(frozen=True, slots=True)
 class TextCodes:
-    """Texts of several columns, tokenised once.
+    """Texts of several columns, tokenised once."""
 
-    Attributes
-    ----------
-    tokens
-        The tokens of the distinct texts.
-    codes
-        By column which distinct text each row is, int64 (n,).
-    """
-
-    tokens: Tokens
-    codes: Mapping[str, Indices]
+    tokens: Tokens  # the tokens of the distinct texts
+    codes: Mapping[str, Indices]  # by column which distinct text each row is, int64 (n,)
 
     @classmethod
     def of(cls, columns: Mapping[str, pl.Series]) -> "TextCodes":

@@ -54,35 +54,21 @@ _SUFFIX = r"(?i)(?:\.(?:csv|jsonl|ndjson|json|parquet))?(?:\.(?:gz|zst))?$"
 
 @dataclass(frozen=True, slots=True)
 class Turns:
-    """Dialogues, their turns, and the rows that are neither.
+    """Dialogues, their turns, and the rows that are neither."""
 
-    Attributes
-    ----------
-    dialogues
-        ``file``, ``line``, ``stem``, ``dialogue_id`` and ``metadata`` (cell), by first appearance.
-    turns
-        By dialogue and in order: ``dialogue_row``, ``line``, ``speaker``, ``member``,
-        ``member_row`` (its number, each dialogue's members apart), ``is_system``, ``is_everyone``,
-        ``intent``, ``kind``, ``slot``, ``utterance``, ``has_speaker`` and ``has_utterance`` (these
-        were given, be it empty), ``is_said`` (the utterance is not blank) and ``is_counted`` (it or
-        the intent is not). ``kind`` and ``slot`` are null for other intents, ``slot`` for plain
-        ones.
-    cells
-        By column the cells that are not null, as text, by ``turn``, a row of `turns`.
-    rejects
-        In the schema of `REJECT_SCHEMA`.
-    n_partial
-        How many of them are turns, or parts of turns, of a row whose other turns are used.
-    nulls
-        How often the texts of turns in arrays are null, by path.
-    """
-
+    # `file`, `line`, `stem`, `dialogue_id` and `metadata` (cell), by first appearance
     dialogues: pl.DataFrame
+    # by dialogue and in order: `dialogue_row`, `line`, `speaker`, `member`, `member_row` (its
+    # number, each dialogue's members apart), `is_system`, `is_everyone`, `intent`, `kind`, `slot`,
+    # `utterance`, `has_speaker` and `has_utterance` (these were given, be it empty), `is_said` (the
+    # utterance is not blank) and `is_counted` (it or the intent is not). `kind` and `slot` are null
+    # for other intents, `slot` for plain ones.
     turns: pl.DataFrame
-    cells: Cells
-    rejects: pl.DataFrame
+    cells: Cells  # by column the cells that are not null, as text, by `turn`, a row of `turns`
+    rejects: pl.DataFrame  # in the schema of `REJECT_SCHEMA`
+    # how many of them are turns, or parts of turns, of a row whose other turns are used
     n_partial: int
-    nulls: Mapping[str, Nulls]
+    nulls: Mapping[str, Nulls]  # how often the texts of turns in arrays are null, by path
 
 
 def read_turns(raw: pl.DataFrame) -> Turns:

@@ -299,7 +299,7 @@ class OrderLists:
 class States:
     """States of messages, each part by its place among the values."""
 
-    # A row a message, a column each of `STATE_COLUMNS`, int64 (messages, 4); -1 where nothing gives
+    # a row a message, a column each of `STATE_COLUMNS`, int64 (messages, 4); -1 where nothing gives
     # that part
     code: Indices
     # the values, lower case unless read by the published profile; none that counts is empty
@@ -320,7 +320,7 @@ class States:
 class ToolCells:
     """What the tool cells of messages say."""
 
-    uses: Mask  # A row a message, a column each of `TOOL_COLUMNS`, bool (messages, 3)
+    uses: Mask  # a row a message, a column each of `TOOL_COLUMNS`, bool (messages, 3)
     states: States  # what tools gave
     orders: OrderLists  # the tracked orders
 

@@ -114,24 +114,14 @@ _SHORTEST_NAME = 3
 
 @dataclass(frozen=True, slots=True)
 class GroundedPlaces:
-    """The places of itineraries, looked up in their catalogues.
+    """The places of itineraries, looked up in their catalogues."""
 
-    Attributes
-    ----------
-    places
-        A row a distinct place of an itinerary: ``itinerary``, ``place`` (its name as it is
-        first), ``key``, ``is_grounded``.
-    place_texts
-        The texts of the records of each place: ``place_row``, ``text``.
-    slot_names
-        A row a name for a slot of an itinerary: ``itinerary``, ``slot``, ``name``.
-    slot_records
-        Its records: ``itinerary``, ``slot``, ``name``, ``text``, ``room``, ``components``.
-    """
-
+    # a row a distinct place of an itinerary: `itinerary`, `place` (its name as it is first), `key`,
+    # `is_grounded`
     places: pl.DataFrame
-    place_texts: pl.DataFrame
-    slot_names: pl.DataFrame
+    place_texts: pl.DataFrame  # the texts of the records of each place: `place_row`, `text`
+    slot_names: pl.DataFrame  # a row a name for a slot of an itinerary: `itinerary`, `slot`, `name`
+    # its records: `itinerary`, `slot`, `name`, `text`, `room`, `components`
     slot_records: pl.DataFrame
 
 
