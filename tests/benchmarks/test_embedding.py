@@ -6,16 +6,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-import click
-import numpy as np
 import pytest
 from click.testing import CliRunner
-from fastscore_jit.system import processor_flags
 from fastscore_models import export
 
 from benchmarks import embedding, embedding_scaling, vector_store
-from benchmarks.embedding_scaling import HEADER, Point, distinct_texts, grow_within
-from benchmarks.miner_logs import SAMPLE, Dialogue, Turn, read_dialogues
+from benchmarks.embedding_scaling import HEADER
 from tests.models.tiny_bert import make_recipe, word_tokenizer, write_folder
 
 ROOT = Path(__file__).parents[2]
@@ -95,31 +91,6 @@ def test_growth_measures_points_in_processes_of_their_own(cache, tmp_path):
     assert 3 < point["tokens_a_text"] <= 8
 
 
-def test_growth_stops_where_its_seconds_end(monkeypatch, capsys):
-    def grow(model, precision, count, data):
-        return Point(precision, count, count / 100, 10.0, 1.0, 1.0)
-
-    monkeypatch.setattr(embedding_scaling, "grow", grow)
-    points = list(grow_within("tiny", "fp32", 1_000_000, 150, ()))
-    assert [point.texts for point in points] == [1000, 10_000]
-    assert "100,000 texts would take about 1000 s, 40 of 150 are left" in capsys.readouterr().out
-    assert [point.texts for point in grow_within("tiny", "fp32", 500, 150, ())] == [500]
-    assert points[0].line == "| fp32 | 1,000 | 10.0 | 100 | 1000 | 1 | 1 |"
-
-
-def test_texts_are_distinct_utterances_and_then_predictions():
-    dialogues = read_dialogues([SAMPLE])
-    spoken = {turn.text for dialogue in dialogues for turn in dialogue.turns}
-    few, many = distinct_texts(dialogues, 100), distinct_texts(dialogues, len(spoken) + 500)
-    assert len(set(few)) == 100
-    assert set(few) < spoken
-    assert len(set(many)) == len(spoken) + 500
-    assert set(many[: len(spoken)]) == spoken
-    single = [Dialogue("x", "s", (Turn("U", "one two", ()), Turn("S", "one two", ())))]
-    with pytest.raises(click.ClickException, match=r"give 1 distinct texts: expected 2"):
-        distinct_texts(single, 2)
-
-
 def test_ways_to_use_two_cores_are_compared(tiny, tmp_path, monkeypatch):
     monkeypatch.setattr(embedding_scaling, "product_gain", lambda precision, repetitions: 1.5)
     found = tmp_path / "found.json"
@@ -133,26 +104,6 @@ def test_ways_to_use_two_cores_are_compared(tiny, tmp_path, monkeypatch):
     assert {"two threads (as built)", "two processes"} < {row[0] for row in rows}
     assert lines[-1] == "matrix products alone: two threads are 1.50 times as fast as one"
     assert set(json.loads(found.read_text())["seconds"]) == {row[0] for row in rows}
-
-
-def test_every_way_gives_the_same_vectors(tiny, monkeypatch):
-    if not {"amx_bf16", "avx512_bf16"} & processor_flags():
-        pytest.skip("the processor has no bf16")
-    pytest.importorskip("openvino")
-    from contextlib import ExitStack
-
-    texts = ["I w1", "the a", "w2 w3 w4", "w5"] * 3
-    with ExitStack() as stack:
-        found = {
-            name: way(texts) for name, way in embedding_scaling.encoders("bf16", stack).items()
-        }
-    halves = found.pop("two processes")
-    whole = np.empty((len(texts), 12), np.float32)
-    for first, half in enumerate(halves):
-        whole[first::2] = half
-    expected = found[embedding_scaling.ONE]
-    for vectors in (*found.values(), whole):
-        np.testing.assert_allclose(vectors, expected, atol=1e-6)
 
 
 def test_operations_of_a_model_by_hand():

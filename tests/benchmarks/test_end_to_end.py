@@ -10,10 +10,10 @@ import polars as pl
 import pytest
 from click.testing import CliRunner
 
-from benchmarks.end_to_end import dialogues_for, distinct_pairs, net_rate
-from benchmarks.miner_logs import Dialogue, Turn, generate
-from benchmarks.processes import Cost, ProcessFailedError, measure
-from benchmarks.scenarios import DisagreementError, Result, Side, alternate, check_agreement, table
+from benchmarks.end_to_end import distinct_pairs, net_rate
+from benchmarks.miner_logs import generate
+from benchmarks.processes import Cost, measure
+from benchmarks.scenarios import DisagreementError, Side, check_agreement
 from tests.oracles.published_script import main as published_script
 
 STEP = {
@@ -49,13 +49,6 @@ def test_equal_numbers_agree(tmp_path: Path) -> None:
     agreement = check_agreement(scores, run, lexical_only=True)
     assert agreement.rows == 1
     assert set(agreement.largest.values()) == {0.0}
-
-
-def test_a_null_part_agrees_with_zero(tmp_path: Path) -> None:
-    scores = write_scores(tmp_path / "scores", semantic_cosine_raw=0.0, semantic_similarity=0.0)
-    off = {"semantic_cosine_raw": None, "semantic_similarity": None}
-    run = write_run(tmp_path / "run", **off)
-    assert check_agreement(scores, run, lexical_only=True).rows == 1
 
 
 @pytest.mark.parametrize(
@@ -100,20 +93,6 @@ def test_a_process_is_measured_from_outside(tmp_path: Path) -> None:
     assert small.peak_mb < 60
 
 
-def test_a_failed_process_quotes_what_it_said(tmp_path: Path) -> None:
-    with pytest.raises(ProcessFailedError, match="no such thing"):
-        measure([sys.executable, "-S", "-c", "raise SystemExit('no such thing')"], cwd=tmp_path)
-
-
-def test_dialogues_for_gives_at_least_so_many_rows() -> None:
-    def dialogue(n_turns: int) -> Dialogue:
-        return Dialogue("x", "s", (Turn("U", "text", ()),) * n_turns)
-
-    source = [dialogue(2), dialogue(4)]  # 10 and 20 rows
-    counts = [dialogues_for(source, rows) for rows in (1, 10, 11, 30, 31, 41, 60)]
-    assert counts == [1, 1, 2, 2, 3, 4, 4]
-
-
 def test_pairs_are_counted_once(tmp_path: Path) -> None:
     texts = ["a", "b", "a", "a"]
     rows = [{"event": "predicted", "prediction": text} for text in texts]
@@ -133,12 +112,6 @@ def test_both_ways_agree_on_real_dialogues(tmp_path: Path) -> None:
     assert check_agreement(scores, run, lexical_only=True).rows == counts.predictions
 
 
-def test_the_published_script_asks_for_weights_where_it_needs_them(tmp_path: Path) -> None:
-    result = CliRunner().invoke(published_script, [str(tmp_path), "-o", str(tmp_path / "scores")])
-    assert result.exit_code == 2
-    assert "needs --weights" in result.output
-
-
 def side(rows: int, *walls: float) -> Side:
     return Side(rows, [Cost(wall, wall / 2, 100.0) for wall in walls])
 
@@ -149,19 +122,3 @@ def test_start_up_is_taken_off_the_rate() -> None:
     sides["x start-up"] = side(1, 7.0)
     with pytest.raises(click.ClickException, match="more rows"):
         net_rate(sides, "x", "wall")
-
-
-def test_actions_alternate() -> None:
-    order: list[str] = []
-    alternate([lambda: order.append("a"), lambda: order.append("b")], 3)
-    assert order == ["a", "b", "b", "a", "a", "b"]
-
-
-def test_the_table_gives_medians_and_spread() -> None:
-    result = Result("mixed", {"published script": side(2000, 1.0, 4.0, 2.0)}, {"times": 5.5}, {})
-    lines = table(result).splitlines()
-    assert (
-        lines[4]
-        == "| published script | 2,000 | 2.00 (1.00-4.00) | 1.00 (0.50-2.00) | 100 | 1,000 |"
-    )
-    assert "- times: **5.50**" in lines

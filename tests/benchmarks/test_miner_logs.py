@@ -1,27 +1,12 @@
 """The generated logs follow the recipe, and the same arguments give the same bytes."""
 
-import gzip
 import json
 from pathlib import Path
 from typing import Any
 
-import click
 import pytest
-import zstandard
-from click.testing import CliRunner
 
-from benchmarks.miner_logs import (
-    SAMPLE,
-    Dialogue,
-    Neighbours,
-    Turn,
-    counterparts,
-    generate,
-    main,
-    predict,
-    read_dialogues,
-    simulate_miners,
-)
+from benchmarks.miner_logs import generate
 
 A = {
     "id": "a",
@@ -99,47 +84,6 @@ def test_rows_carry_the_runner_s_fields_and_labels(pair: Path, tmp_path: Path) -
     assert runs == [("pair-a", "0"), ("pair-a", "1"), ("pair-b", "0"), ("pair-b", "1")]
 
 
-@pytest.mark.parametrize(
-    ("n_words", "known"), [(1, [1, 1, 1, 1]), (4, [1, 2, 3, 4]), (6, [2, 3, 5, 6])]
-)
-def test_prefixes_round_up(n_words: int, known: list[int]) -> None:
-    truth = " ".join("t" * n_words)
-    steps = predict(truth, "x x x x x x x x")
-    assert [step.split().count("t") for step in steps] == [0, *known]
-    assert {len(step.split()) for step in steps} == {8}
-
-
-def test_step_zero_is_the_borrowed_utterance_verbatim() -> None:
-    assert predict("a  b", " x\ty ")[0] == " x\ty "
-    assert predict("", "x y") == ["x y"] * 5
-    assert predict("a b", "") == ["", "a", "a", "a b", "a b"]
-
-
-def test_ties_go_to_the_earlier_utterance_and_other_speakers_to_the_position() -> None:
-    def dialogue(*turns: tuple[str, str, str]) -> Dialogue:
-        return Dialogue("x", "s", tuple(Turn(who, text, (act,)) for who, text, act in turns))
-
-    lender = dialogue(("U", "first", "A"), ("S", "second", "B"), ("U", "third", "A"))
-    borrower = dialogue(("S", "", "C"), ("U", "", "A"), ("W", "", "A"), ("W", "", "A"))
-    assert counterparts(borrower, lender) == ["second", "first", "third", "third"]
-
-
-def test_dialogues_borrow_round_their_service_and_never_from_themselves() -> None:
-    services = ["x", "y", "x", "z", "x"]
-    turn = (Turn("U", "text", ()),)
-    neighbours = Neighbours([Dialogue(str(n), s, turn) for n, s in enumerate(services)])
-    assert [neighbours.following(index) for index in range(5)] == [2, 2, 4, 4, 0]
-    assert [neighbours.following(0, distance) for distance in (1, 2, 3, 4)] == [2, 4, 2, 4]
-    assert Neighbours([Dialogue("only", "x", turn)]).following(0) == 0
-
-
-def test_more_dialogues_than_there_are_repeat_under_new_ids(pair: Path, tmp_path: Path) -> None:
-    generate(tmp_path / "logs", data=[pair], dialogues=5, layout="dialogue")
-    uids = {row["dialogue_uid"] for row in read_rows(tmp_path / "logs")}
-    assert uids == {"pair-a", "pair-b", "pair-a-r2", "pair-b-r2", "pair-a-r3"}
-    assert len(list((tmp_path / "logs").iterdir())) == 5
-
-
 @pytest.mark.parametrize("compression", ["none", "gz", "zst"])
 def test_the_same_arguments_give_the_same_bytes(tmp_path: Path, compression: Any) -> None:
     contents = []
@@ -151,72 +95,3 @@ def test_the_same_arguments_give_the_same_bytes(tmp_path: Path, compression: Any
     suffix = {"none": "", "gz": ".gz", "zst": ".zst"}[compression]
     assert [name for name, _ in contents[0]] == [f"part-0000{n}.jsonl{suffix}" for n in range(3)]
     assert contents[0] == contents[1] != contents[2]
-
-
-def test_layout_and_compression_change_no_row(tmp_path: Path) -> None:
-    options: dict[str, Any] = {"dialogues": 9, "miners": 2, "seed": 3}
-    generate(tmp_path / "plain", **options)
-    generate(tmp_path / "gz", compression="gz", shard_megabytes=0.05, **options)
-    generate(tmp_path / "zst", compression="zst", layout="dialogue", **options)
-    plain = (tmp_path / "plain" / "part-00000.jsonl").read_bytes()
-    shards = sorted((tmp_path / "gz").iterdir())
-    assert len(shards) > 1
-    assert b"".join(gzip.decompress(file.read_bytes()) for file in shards) == plain
-    logs = [zstandard.decompress(file.read_bytes(), 10**7) for file in (tmp_path / "zst").iterdir()]
-    assert sorted(b"".join(logs).splitlines()) == sorted(plain.splitlines())
-    assert len(logs) == 18
-
-
-def test_miners_err_at_their_own_rates_and_texts_recur(tmp_path: Path) -> None:
-    miners = simulate_miners(8, 0)
-    assert len({miner.hotkey for miner in miners}) == 8
-    assert miners[0].blank == miners[0].truncate == 0
-    assert len({miner.blank for miner in miners}) == 8
-    generate(tmp_path / "logs", miners=8, dialogues=30)
-    predictions = [r["prediction"] for r in read_rows(tmp_path / "logs") if "prediction" in r]
-    assert "" in predictions
-    assert len(set(predictions)) < 0.6 * len(predictions)
-
-
-def test_the_sample_is_small_and_covers_many_services() -> None:
-    dialogues = read_dialogues([SAMPLE])
-    assert SAMPLE.stat().st_size < 300_000
-    assert len(dialogues) == 300
-    assert len({dialogue.service for dialogue in dialogues}) == 17
-
-
-@pytest.mark.parametrize(
-    ("line", "message"),
-    [
-        ("[1, 2]", "bad.jsonl:2"),
-        ("{", "bad.jsonl:2"),
-        ('{"id": "c", "services": [], "turns": [["U", "x", []]]}', "bad.jsonl:2"),
-        ('{"id": "c", "services": ["s"], "turns": []}', "no turn"),
-        ('{"id": "c", "services": ["s"], "turns": [["U", 7, []]]}', "no string"),
-        (json.dumps(A), "also occurs at"),
-    ],
-)
-def test_bad_dialogues_are_named_by_file_and_line(tmp_path: Path, line: str, message: str) -> None:
-    path = tmp_path / "bad.jsonl"
-    path.write_text(json.dumps(A) + "\n" + line + "\n")
-    with pytest.raises(click.ClickException, match=message):
-        read_dialogues([path])
-
-
-def test_missing_and_empty_sources_and_filled_outputs_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(click.ClickException, match="does not exist"):
-        generate(tmp_path / "logs", data=[tmp_path / "nowhere"])
-    (tmp_path / "empty").mkdir()
-    with pytest.raises(click.ClickException, match="holds no"):
-        generate(tmp_path / "logs", data=[tmp_path / "empty"])
-    (tmp_path / "empty.jsonl").touch()
-    with pytest.raises(click.ClickException, match="holds no dialogue"):
-        generate(tmp_path / "logs", data=[tmp_path / "empty.jsonl"])
-    with pytest.raises(click.ClickException, match="not empty"):
-        generate(tmp_path, dialogues=1)
-
-
-def test_the_command_says_what_it_wrote(tmp_path: Path) -> None:
-    result = CliRunner().invoke(main, ["-o", str(tmp_path / "logs"), "--dialogues", "2"])
-    assert result.exit_code == 0, result.output
-    assert "1 files, 2 dialogue logs" in result.output

@@ -6,12 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.oracles.published_script import (
-    SentenceTransformerSemantics,
-    levenshtein,
-    score_log,
-    strip_end_marker,
-)
+from tests.oracles.published_script import SentenceTransformerSemantics, score_log
 
 GOLDEN = Path(__file__).parents[1] / "suites" / "score_dialogue" / "golden"
 
@@ -58,19 +53,3 @@ def flatten(document: object, path: str = "") -> dict[str, object]:
     for key, value in items:
         leaves |= flatten(value, f"{path}/{key}")
     return leaves
-
-
-@pytest.mark.parametrize(
-    ("a", "b", "distance"),
-    [("", "", 0), ("", "abc", 3), ("kitten", "sitting", 3), ("flaw", "lawn", 2), ("né", "ne", 1)],
-)
-def test_levenshtein(a: str, b: str, distance: int) -> None:
-    assert levenshtein(a, b) == levenshtein(b, a) == distance
-
-
-@pytest.mark.parametrize(
-    ("text", "stripped"),
-    [(" a EOF ", "a"), ("aEOF", "a"), ("a EOF EOF", "a EOF"), ("eof", "eof"), ("EOF a", "EOF a")],
-)
-def test_end_marker_is_stripped_once(text: str, stripped: str) -> None:
-    assert strip_end_marker(text) == stripped

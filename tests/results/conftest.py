@@ -12,13 +12,10 @@ import pytest
 from click.testing import CliRunner
 
 import fastscore
-from benchmarks import (
-    group_travel,
-    guest_simulation_logs,
-    miner_logs,
-    preference_shift_logs,
-)
+from benchmarks import group_travel, guest_simulation_logs, miner_logs, preference_shift_logs
+from fastscore.results.report.write import write_index, write_report
 from fastscore.results.runs import Run
+from fastscore.results.show import list_runs
 from tests.by_keywords import score_by_keywords
 from tests.results.pages import ATTACK, BREAKING_OUT, Pages
 
@@ -145,6 +142,19 @@ def pages(
     suite_runs: Mapping[str, Run], tmp_path_factory: pytest.TempPathFactory
 ) -> Mapping[str, Path]:
     return Pages(suite_runs, tmp_path_factory.mktemp("pages"))
+
+
+@pytest.fixture(scope="session")
+def six(
+    suite_runs: Mapping[str, Run], tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Path, Path]:
+    """Return a report of six runs with long names, and the page that lists them."""
+    folder = tmp_path_factory.mktemp("six")
+    runs = [folder / f"anthropic__claude-3-5-sonnet-2024102{number}" for number in range(6)]
+    for path in runs:
+        shutil.copytree(suite_runs["score_dialogue"].path, path)
+    found = list_runs(folder)
+    return write_report(runs, folder / "page.html"), write_index(found, folder, folder / "all.html")
 
 
 @pytest.fixture(scope="session")

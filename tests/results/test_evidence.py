@@ -28,10 +28,10 @@ def test_shifts_recover_by_the_test_of_the_metric(suite_runs: Mapping[str, Run])
     for row in range(dialogues.names.len()):
         rates = {"topic_recovery_rate": "recovered", "recovery_rate_cosine": "recovered_cosine"}
         shifts = dialogues.tables([row])[0]["shifts"]
-        for metric, column in rates.items():
-            for one in explain(dialogues, row, [metric]):
-                recovered = sum(part.values.get(column) is True for part in one.evidence)
-                assert recovered == (shifts[column].sum() if one.value is not None else 0)
+        for one in explain(dialogues, row, list(rates)):
+            column = rates[one.metric]
+            recovered = sum(part.values.get(column) is True for part in one.evidence)
+            assert recovered == (shifts[column].sum() if one.value is not None else 0)
         differing += int((shifts["recovered"] != shifts["recovered_cosine"]).sum())
     assert differing
 

@@ -110,7 +110,7 @@ def test_alpha_is_the_level_of_interval_and_verdict() -> None:
 
 def test_repeats_are_part_of_every_test() -> None:
     """30 dialogues in 3 repeats a side, whose repeats differ by .05 without a true difference."""
-    said, trials = 0, often(60, 400)
+    said, trials = 0, often(30, 400)
     for seed in range(trials):
         generator = np.random.default_rng(seed)
         level = generator.normal(0.5, 0.1, 30)
@@ -169,7 +169,7 @@ def test_a_sample_without_rare_winners_is_told() -> None:
 
 def test_a_page_of_several_runs_is_one_family() -> None:
     """A base and five runs without a true difference: some verdict in at most 5 % of pages."""
-    said, pages = 0, often(60, 600)
+    said, pages = 0, often(30, 600)
     for seed in range(pages):
         generator = np.random.default_rng(seed)
         level = generator.normal(0, 0.1, 30)
@@ -186,7 +186,7 @@ def test_a_page_of_several_runs_is_one_family() -> None:
 
 def test_bounds_of_places_hold_the_true_places() -> None:
     """Six systems .002 apart: a bootstrap of places had the true place of the best in .81."""
-    trials, own = often(20, 200), 0
+    trials, own = often(10, 200), 0
     for seed in range(trials):
         generator = np.random.default_rng(seed)
         level = generator.normal(0.5, 0.1, 12)
@@ -244,7 +244,7 @@ def test_a_plan_is_for_the_corrected_level() -> None:
 
 def test_skewed_drops_do_not_fail_a_gate_of_fifty_pairs() -> None:
     """90 % lose .04, 10 % gain .36: the mean is the same. t alone fails .10 and .21 of checks."""
-    checks = often(60, 400)
+    checks = often(25, 400)
     for limits in (1, 6):
         metrics = [metric(f"m{k}", minimum=None, maximum=None) for k in range(limits)]
         failed = 0

@@ -26,11 +26,9 @@ from fastscore.results.report.write import (
     _common_start,
     marked,
     readable,
-    write_index,
     write_report,
 )
 from fastscore.results.runs import Run
-from fastscore.results.show import list_runs
 from fastscore.suites.showing import Mark
 from fastscore.suites.summary import overall_rows
 from tests.results.conftest import SUITES
@@ -172,10 +170,12 @@ def test_names_of_dialogues_are_read_as_they_were_given() -> None:
     assert len(readable("x" * 200)) == 72
 
 
-def test_a_title_names_systems_and_date(suite_runs: Mapping[str, Run], tmp_path: Path) -> None:
+def test_a_title_names_systems_and_date(
+    suite_runs: Mapping[str, Run], pages: Mapping[str, Path]
+) -> None:
     run = suite_runs["preference_shift"]
     day = date.fromtimestamp((run.folder / "manifest.json").stat().st_mtime).isoformat()
-    page = write_report([run], tmp_path / "page.html").read_text(encoding="utf-8")
+    page = pages["preference_shift"].read_text(encoding="utf-8")
     title = re.search("<title>(.*?)</title>", page)
     assert title is not None
     assert title[1] == f"model echoing, recorded, restating and 1 more: preference_shift, {day}"
@@ -183,10 +183,10 @@ def test_a_title_names_systems_and_date(suite_runs: Mapping[str, Run], tmp_path:
 
 
 def test_cards_of_metrics_that_are_not_headlines_are_folded(
-    suite_runs: Mapping[str, Run], tmp_path: Path
+    suite_runs: Mapping[str, Run], pages: Mapping[str, Path]
 ) -> None:
     run = suite_runs["preference_shift"]
-    text = write_report([run], tmp_path / "page.html").read_text(encoding="utf-8")
+    text = pages["preference_shift"].read_text(encoding="utf-8")
     metrics = text[text.index('<section id="metrics"') : text.index('<section id="section-1"')]
     shown = re.findall('id="metric-(\\w+)"', metrics[: metrics.index("<details><summary>Other")])
     assert shown == [metric.id for metric in run.suite.metrics if metric.role == "headline"]
@@ -209,28 +209,22 @@ def test_a_run_beside_itself_is_said_to_be_itself(
 
 
 def test_six_runs_are_one_chart_and_one_matrix(
-    suite_runs: Mapping[str, Run], tmp_path: Path
+    suite_runs: Mapping[str, Run], six: tuple[Path, Path]
 ) -> None:
     run = suite_runs["score_dialogue"]
-    runs = [tmp_path / f"anthropic__claude-3-5-sonnet-2024102{n}" for n in range(6)]
-    for path in runs:
-        shutil.copytree(run.path, path)
-    text = write_report(runs, tmp_path / "page.html").read_text()
-    page = Page(text)
-    assert len(page.of("th")) > 0
+    text, index = (page.read_text() for page in six)
     matrix = text[text.index('id="table-runs"') : text.index("</table>", text.index("table-runs"))]
-    assert matrix.count("<tr>") == 1 + len(runs)
+    assert matrix.count("<tr>") == 1 + 6
     headlines = [metric for metric in run.suite.metrics if metric.role == "headline"]
-    assert matrix.count("<th ") == 1 + len(headlines) + len(runs)
+    assert matrix.count("<th ") == 1 + len(headlines) + 6
     chart = text[text.index('aria-label="Chart of the runs"') : text.index('id="table-runs"')]
     assert chart.count("<svg") == 1
     # a part of the contents for each section, not for each run
     contents = text[text.index("<nav") : text.index("</nav>")]
     assert contents.count("<a ") == 9
-    index = write_index(list_runs(tmp_path), tmp_path, tmp_path / "index.html").read_text()
     assert index.count("<svg") == 1
     assert index.count("<table") == 1
-    assert index.count("<tr>") == 1 + len(runs)
+    assert index.count("<tr>") == 1 + 6
 
 
 def luminance(colour: str) -> float:

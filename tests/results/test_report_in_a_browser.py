@@ -13,9 +13,8 @@ import pytest
 
 import fastscore
 from fastscore.results.analyse import analyse
-from fastscore.results.report.write import write_index, write_report
+from fastscore.results.report.write import write_report
 from fastscore.results.runs import Run
-from fastscore.results.show import list_runs
 from tests.conftest import NIGHTLY, often
 from tests.results.conftest import ATTACK, SECOND, SUITES
 from tests.results.pages import Page
@@ -34,6 +33,13 @@ LOOKS = [
     for width in (WIDTHS if NIGHTLY else WIDTHS[place % 2 :][:1])
 ]
 """Pages, their width and whether they are dark; by day each page has one look, by turns."""
+EVERY_WIDTH = [
+    (width, dark)
+    for place, width in enumerate((390, 800, 1_400))
+    for dark in (False, True)
+    if NIGHTLY or dark == bool(place % 2)
+]
+"""Widths, and whether it is dark there; by day one look for each width, by turns."""
 ALIKE = often(8, 1_000_000)
 """How many elements of one kind in one place are tried for accessibility: by day the first ones."""
 LEAVE_OUT_ELEMENTS_ALIKE = """
@@ -118,20 +124,13 @@ def requests(browser: Any) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("suite", PAGES)
-def test_in_a_browser_nothing_fails_or_is_asked_for(
-    suite: str, pages: Mapping[str, Path], browser: Any
-) -> None:
-    show(browser, pages[suite])
-    assert browser.get_log("browser") == []
-    assert requests(browser) == [pages[suite].as_uri()]
-
-
 @pytest.mark.parametrize(("suite", "width", "dark"), LOOKS)
-def test_the_page_fits_and_has_no_accessibility_violation(
+def test_the_page_asks_for_nothing_fits_and_has_no_accessibility_violation(
     suite: str, width: int, dark: bool, pages: Mapping[str, Path], browser: Any
 ) -> None:
     show(browser, pages[suite], width=width, dark=dark)
+    assert browser.get_log("browser") == []
+    assert requests(browser) == [pages[suite].as_uri()]
     browser.execute_script(
         "document.querySelectorAll('details').forEach(function (d, k) { d.open = k % 7 === 0 })"
     )
@@ -237,8 +236,7 @@ def test_hostile_logs_of_every_suite_do_nothing_beside_another_run(
     assert browser.execute_script("return document.documentElement.scrollWidth") <= WIDTHS[0]
 
 
-@pytest.mark.parametrize("dark", [False, True])
-@pytest.mark.parametrize("width", [390, 800, 1_400])
+@pytest.mark.parametrize(("width", "dark"), EVERY_WIDTH)
 def test_pages_of_six_runs_fit_every_width(
     width: int, dark: bool, six: tuple[Path, Path], browser: Any
 ) -> None:
@@ -251,19 +249,6 @@ def test_pages_of_six_runs_fit_every_width(
             pairs = browser.execute_script(script)
             assert all(table.rect["width"] <= box.rect["width"] for table, box in pairs)
         assert violations(browser) == "[]"
-
-
-@pytest.fixture(scope="module")
-def six(
-    suite_runs: Mapping[str, Run], tmp_path_factory: pytest.TempPathFactory
-) -> tuple[Path, Path]:
-    """Return a report of six runs with long names, and the page that lists them."""
-    folder = tmp_path_factory.mktemp("six")
-    runs = [folder / f"anthropic__claude-3-5-sonnet-2024102{number}" for number in range(6)]
-    for path in runs:
-        shutil.copytree(suite_runs["score_dialogue"].path, path)
-    found = list_runs(folder)
-    return write_report(runs, folder / "page.html"), write_index(found, folder, folder / "all.html")
 
 
 def test_hostile_models_do_nothing_on_the_page_of_an_analysis(browser: Any, tmp_path: Path) -> None:

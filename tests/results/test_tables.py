@@ -41,11 +41,6 @@ def lines_of(capsys: pytest.CaptureFixture[str]) -> list[str]:
     return capsys.readouterr().out.splitlines()
 
 
-def table_lines(lines: list[str]) -> list[str]:
-    """Leave out prose, which wraps by itself or stays whole where it is to be copied."""
-    return [line for line in lines if "  " in line.rstrip() or "─" in line]
-
-
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("suite", SUITES)
 def test_summary_fits_and_shows_every_mean(

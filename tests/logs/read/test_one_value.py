@@ -27,10 +27,7 @@ VALUES: dict[str, tuple[st.SearchStrategy[Any], pl.DataType]] = {
     "integers": (st.sampled_from([0, 1, -5, 2**62, -(2**63)]), pl.Int64()),
     "doubles": (NUMBERS | st.floats(width=32), pl.Float64()),
     "booleans": (st.booleans(), pl.Boolean()),
-    "strings": (
-        st.sampled_from(["", "x", "5", " 7 ", "1.0", "true", "nan", str(2**70)]),
-        pl.String(),
-    ),
+    "strings": (STRINGS, pl.String()),
     "lists": (st.lists(st.integers(0, 3), max_size=2), pl.List(pl.Int64())),
 }
 ACCEPTS: dict[str, tuple[tuple[Coercion, ...], ...]] = {

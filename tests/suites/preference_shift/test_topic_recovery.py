@@ -30,7 +30,6 @@ WORDS = (
     "the",
 )
 WEIGHTS = {"rate": 0.01, "delay": 0.02, "interference": 0.02, "cc": 0.30, "cr": 0.15}
-GENERIC = ("film", "movie")
 STOP = ("the",)
 HINTS = ("romance", "horror", "drama", "ghost", "space")
 SCORED = ("love", "dark", "space", "ghost", "drama", "happy", "sad")

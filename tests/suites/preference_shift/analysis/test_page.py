@@ -7,6 +7,7 @@ import warnings
 import xml.etree.ElementTree as ET
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import polars as pl
 import pytest
@@ -14,7 +15,7 @@ import pytest
 import fastscore
 from benchmarks.preference_shift_logs import KINDS, read_source, write_jsonl
 from fastscore.errors import RunConflictError, UsageError
-from fastscore.results.analyse import analyse
+from fastscore.results.analyse import Analysis, analyse
 from fastscore.suites.preference_shift import analysis
 from fastscore.suites.preference_shift.analysis import model_figures
 from fastscore.suites.preference_shift.analysis.model_figures import COLOURS, LOOKS, MODELS_SHOWN
@@ -109,8 +110,11 @@ LONG_NAMES = (
 
 
 @pytest.fixture(scope="module")
-def six(run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a run of six models with long names: those of `run`, two of them twice."""
+def six(run: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Analysis, list[Any]]:
+    """Analyse a run of six models with long names: those of `run`, two of them twice.
+
+    Returns the run, what its analysis leaves, and the figures as they were drawn.
+    """
     about = fastscore.open_run(run)
     rows = [
         json.loads(line)
@@ -126,22 +130,22 @@ def six(run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     ]
     write_jsonl(folder / "logs.jsonl", named)
     fastscore.score(folder / "logs.jsonl", about.options, output=folder / "run", embedder=None)
-    return folder / "run"
-
-
-def test_six_long_names_leave_room_for_what_is_drawn(
-    six: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
     figures = []
 
     def draw(figure: Any) -> str:
         figures.append(figure)
         return svg_of(figure)
 
-    monkeypatch.setattr(model_figures, "svg_of", draw)
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), mock.patch.object(model_figures, "svg_of", draw):
         warnings.simplefilter("error")  # a layout that collapses is a warning
-        analyse(six, tmp_path / "out")
+        made = analyse(folder / "run", folder / "out")
+    return folder / "run", made, figures
+
+
+def test_six_long_names_leave_room_for_what_is_drawn(
+    six: tuple[Path, Analysis, list[Any]],
+) -> None:
+    figures = six[-1]
     wide = 0
     for figure in figures:
         whole = figure.bbox
@@ -165,15 +169,15 @@ def test_six_long_names_leave_room_for_what_is_drawn(
 
 
 def test_the_page_opens_with_findings_and_a_table_of_models_and_ends_with_the_signature(
-    six: Path, tmp_path: Path, browser: Any
+    six: tuple[Path, Analysis, list[Any]], browser: Any
 ) -> None:
-    made = analyse(six, tmp_path / "out")
+    run, made, _ = six
     reports.show(browser, made.page)
     headings = [one.text for one in browser.find_elements("css selector", "h2")]
     assert headings[:2] == ["Findings", "Models by scores"]
     assert headings[-1] == "Signature"
     last = browser.find_elements("css selector", "main p")[-1]
-    assert last.text == fastscore.open_run(six).signature
+    assert last.text == fastscore.open_run(run).signature
     components = made.tables["components"].filter(group="model", score="tas").sort("mean")
     first = browser.find_element("css selector", "main").text.split("\n")
     highest = next(line for line in first if line.startswith("Mean TAS is highest for"))
@@ -323,8 +327,7 @@ def test_units_are_the_values_of_a_column(run: Path, tmp_path: Path) -> None:
     assert "the value of column model: " in page
 
 
-@pytest.mark.parametrize("dark", [False, True])
-@pytest.mark.parametrize("width", [390, 800, 1_400])
+@pytest.mark.parametrize(("width", "dark"), reports.EVERY_WIDTH)
 def test_the_page_fits_every_width_in_light_and_dark(
     width: int, dark: bool, folder: Path, browser: Any
 ) -> None:
