@@ -319,7 +319,7 @@ def _has_turns(dialogue: Any, layout: ChatLayout) -> bool:
     if isinstance(dialogue, list):
         return True
     return isinstance(dialogue, dict) and any(
-        _values(dialogue, path) for paths in layout.turns for path in paths
+        values_at(dialogue, path) for paths in layout.turns for path in paths
     )
 
 
@@ -372,7 +372,7 @@ def _steps(dialogue: Any, layout: ChatLayout) -> Iterator[list[list[Turn] | None
     is_found = False
     for paths in layout.turns:
         for path in paths:
-            values = _values(dialogue, path)
+            values = values_at(dialogue, path)
             if values:
                 is_found = True
                 yield [_listed_turns(value, layout, said_by.get(path)) for value in values]
@@ -381,7 +381,7 @@ def _steps(dialogue: Any, layout: ChatLayout) -> Iterator[list[list[Turn] | None
         yield []
 
 
-def _values(dialogue: Any, path: str) -> list[Any]:
+def values_at(dialogue: Any, path: str) -> list[Any]:
     """Return the value at a path; of the elements of an array each, by their index."""
     array, each, inner = path.partition(_EACH)
     if not each:

@@ -545,6 +545,12 @@ def _edited(chat: ChatLayout, rows: ChatRows, columns: ColumnMap) -> tuple[ChatL
         else:
             others.append((full_name, full_path))
     words = {found: meant for name, found, meant in columns.values if name == rows.speaker}
+    turned = moved.get("turns", ((reply,),) if reply else ())
+    if turned and moved.get("is_row_per_turn", chat.is_row_per_turn):
+        raise UsageError(
+            f"Each row is a turn by the layout, and turns are mapped to {turned[0][0]!r}.",
+            "Leave out the layout, or the column.",
+        )
     chat = replace(chat, **moved, roles=tuple((dict(chat.roles) | words).items()))
     if reply:
         said_by = (*chat.said_by, (reply, ASSISTANT_ROLE))

@@ -6,14 +6,15 @@ the options that read it.
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice, pairwise
 from typing import Any
 
 from fastscore.errors import counted
-from fastscore.logs.inputs.chats import Turn
+from fastscore.logs.inputs.chats import Turn, values_at
 from fastscore.logs.inputs.column_map import (
+    EACH,
     LEFT_OUT,
     REPLY,
     Flag,
@@ -93,6 +94,49 @@ def chat_error(file: str, source: Source, sample: ChatSample) -> UnmappedLogErro
                 f"{file}: {found.said}", found.flags, unless=found.unless, more=found.more
             )
     return None
+
+
+KEEP_ORDER = "line"
+"""What turns are sorted by to keep the order of the file."""
+
+
+def absent_keys(source: Source, samples: Sequence[ChatSample]) -> Iterator[tuple[Flag, list[str]]]:
+    """Yield the options whose keys are in no dialogue, with the keys that are in their place."""
+    if source.chat is None:
+        return
+    layout, rows = source.chat.layout, source.chat.rows
+    asked = {name.rpartition(EACH)[2] for name in source.asked_for}
+    dialogues = [dialogue for sample in samples for dialogue in sample.dialogues]
+    documents = [dialogue.document for dialogue in dialogues]
+    turns = [turn.found for dialogue in dialogues for turn in dialogue.turns]
+    places = {
+        rows.id: (layout.id[:1], documents),
+        REPLY: (layout.turns[-1:], documents),
+        rows.speaker: ((layout.speaker,), turns),
+        rows.text: ((layout.text,), turns),
+    }
+    options = [
+        (column_flag(name, paths[0]), objects)
+        for name, (found, objects) in places.items()
+        for paths in (found if name in asked else ())
+    ]
+    if layout.joined_by:
+        options.append((Flag("dialogue", layout.joined_by), documents))
+    if layout.sort_by not in ("", KEEP_ORDER):
+        options.append((Flag("sort_by", (layout.sort_by,)), turns))
+    for flag, objects in options:
+        if objects and not any(_has_key(each, flag.words[-1]) for each in objects):
+            yield (
+                flag,
+                [*dict.fromkeys(k for each in objects if isinstance(each, dict) for k in each)],
+            )
+
+
+def _has_key(document: Any, path: str) -> bool:
+    """Tell whether a path leads to a value, or through one that is null here."""
+    head = path.partition(".")[0].removesuffix("[]")
+    is_null = isinstance(document, dict) and document.get(head, "") is None
+    return is_null or bool(values_at(document, path))
 
 
 Rule = Callable[[ChatSample], Finding | None]
@@ -241,7 +285,7 @@ def _falling_order(sample: ChatSample, dialogue: SampledDialogue) -> Finding | N
     return Finding(
         f"the turns of dialogue{named} are not in order: {key} is {after} after {before}.",
         [Flag("sort_by", (key,))],
-        more=f" To keep the order of the file, type {typed([Flag('sort_by', ('line',))])}.",
+        more=f" To keep the order of the file, type {typed([Flag('sort_by', (KEEP_ORDER,))])}.",
     )
 
 

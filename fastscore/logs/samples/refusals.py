@@ -15,7 +15,7 @@ from fastscore.logs.inputs.column_map import (
     typed,
     value_flag,
 )
-from fastscore.logs.inputs.near_names import is_of_reply, role_meanings, word_flags
+from fastscore.logs.inputs.near_names import is_of_reply, nearest, role_meanings, word_flags
 from fastscore.logs.integrity.rejects import cut
 from fastscore.logs.read.json_documents import first_text
 from fastscore.logs.samples.chat_samples import ROW_PER_TURN, fitting_layout
@@ -179,6 +179,20 @@ def lacking_error(
     )
     error.absent = absent
     return error
+
+
+def absent_key_error(
+    flag: Flag, keys: Sequence[str], seen: Sequence[FileSample]
+) -> UnmappedLogError:
+    """Make the error of an option that names a key which no dialogue has."""
+    *name, path = flag.words
+    near = nearest([path, *name], keys)
+    return UnmappedLogError(
+        f"{_named(seen)}: {name[0] if name else flag.option} is read from {path!r}, which no "
+        f"dialogue has; it has {quoted(keys) or 'no keys'}.",
+        [] if near is None else [flag._replace(words=(*name, near))],
+        unless="Name one of these keys, or leave the option out.",
+    )
 
 
 def _key_to_name(source: Source, unnamed: Sequence[RequiredColumn]) -> str:

@@ -14,8 +14,9 @@ from typing import Any
 
 from fastscore.errors import counted, listed
 from fastscore.logs.inputs.column_map import UnmappedLogError, column_flag, typed
+from fastscore.logs.inputs.document_values import json_of
 from fastscore.logs.inputs.files import STDIN, InputFile
-from fastscore.logs.samples.chat_rules import chat_error, chat_notes, first_chats
+from fastscore.logs.samples.chat_rules import absent_keys, chat_error, chat_notes, first_chats
 from fastscore.logs.samples.chat_samples import ChatSample
 from fastscore.logs.samples.file_samples import (
     FileSample,
@@ -38,6 +39,7 @@ from fastscore.logs.samples.profile import (
 from fastscore.logs.samples.records import first_row
 from fastscore.logs.samples.records import records as records_of
 from fastscore.logs.samples.refusals import (
+    absent_key_error,
     beginning,
     describe_no_row,
     foreign_error,
@@ -45,7 +47,7 @@ from fastscore.logs.samples.refusals import (
     speakers_error,
     words_error,
 )
-from fastscore.suites.declarations import Source
+from fastscore.suites.declarations import Column, Source
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +116,10 @@ def _check_together(
     lacking = [need for need, counts in samples.items() if counts.asked and need.name not in given]
     # an empty file is none of those that lack something
     kept = [seen for seen in kept if seen.rows] or kept
+    for flag, keys in absent_keys(source, [sample for _, sample in chats if sample]):
+        need = RequiredColumn(flag.words[0], None, Column(name=flag.words[-1], kind="json"))
+        if not any(_may_occur(seen, need) for seen in kept):
+            raise absent_key_error(flag, keys, kept)
     if lacking:
         raise lacking_error(suite, source, lacking, kept)
     for path, sample in chats:
@@ -136,7 +142,18 @@ def _may_occur(seen: FileSample, need: RequiredColumn) -> bool:
     in_columns = seen.file.format in ("csv", "parquet") and need.holder is None
     if in_columns or (seen.is_whole and not seen.alike):
         return False
+    if not seen.file.size:
+        keys = {key.rpartition("]")[2].rpartition(".")[2] for key in need.column.keys}
+        return any(_holds(record, keys) for record in seen.read())
     return any(may_follow(file, need) for file in seen.files)
+
+
+def _holds(value: Any, keys: set[str]) -> bool:
+    """Tell whether an object, or one inside it, has one of some keys."""
+    value = json_of(value)
+    if isinstance(value, dict):
+        return not keys.isdisjoint(value) or any(_holds(each, keys) for each in value.values())
+    return isinstance(value, list) and any(_holds(each, keys) for each in value)
 
 
 def _left_note(suite: str, left: Sequence[FileSample]) -> str:

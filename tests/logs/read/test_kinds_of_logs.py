@@ -571,3 +571,67 @@ def test_a_reply_in_an_array_of_its_own_is_no_dialogue(options: Any, tmp_path: P
     assert pairs(path, options, **reading(flags)) == PAIRS
     sides = {"model_a": "m", "conversation_a": chat(), "conversation_b": chat(2)}
     assert not proposed(write(path, [sides]))
+
+
+OF_LAYOUTS: dict[str, Any] = {
+    "openai": {"id": "d1", "messages": chat()},
+    "nested": {"dialogues": [{"id": name, "messages": chat()} for name in ("d1", "d2")]},
+    "langfuse": {"id": "d1", "input": {"messages": chat()[:-1]}, "output": chat()[-1]},
+    "turns": {"conversation_id": "d1", "speaker": "USER", "text": "A drama, please."},
+}
+
+
+@pytest.mark.parametrize("layout", OF_LAYOUTS)
+@pytest.mark.parametrize(
+    ("name", "key", "reading"),
+    [
+        ("session_id", "nokey", {"columns": {"session_id": "nokey"}}),
+        ("session_id", "meta.nokey", {"columns": {"session_id": "meta.nokey"}}),
+        ("speaker", "nokey", {"columns": {"speaker": "nokey"}}),
+        ("text", "nokey", {"columns": {"text": "nokey"}}),
+        ("model_name", "nokey", {"columns": {"model_name": "nokey"}}),
+        ("judge", "nokey", {"columns": {"judge": "nokey"}}),
+        ("dialogue", "nokey", {"dialogue": "nokey"}),
+        ("sort_by", "nokey", {"sort_by": "nokey"}),
+    ],
+)
+def test_a_key_that_no_line_has_is_refused_under_every_layout(
+    layout: str, name: str, key: str, reading: Any, options: Any, tmp_path: Path
+) -> None:
+    rows = [OF_LAYOUTS[layout]] * 500  # more than are sampled
+    path = write(tmp_path / "log.jsonl", rows)
+    for source in (path, rows):
+        with pytest.raises(InputError) as error:
+            fastscore.score(source, options, embedder=None, layout=layout, **reading)
+        said = str(error.value)
+        assert name in said
+        assert key in said
+        assert key_beside(name, layout) in said
+
+
+def key_beside(name: str, layout: str) -> str:
+    """Return a key that is there, where a part of a chat is looked for."""
+    if name in ("speaker", "text", "sort_by"):
+        return "content" if layout != "turns" else "text"
+    if layout == "nested":
+        return "id" if name in ("session_id", "dialogue") else "dialogues"
+    return {"openai": "messages", "langfuse": "input", "turns": "speaker"}[layout]
+
+
+def test_an_id_that_only_later_lines_have_is_read(options: Any, tmp_path: Path) -> None:
+    rows = [{"messages": chat()} for _ in range(500)] + [
+        {"meta": {"key": "d1"}, "messages": chat()}
+    ]
+    for source in (write(tmp_path / "log.jsonl", rows), rows):
+        run = fastscore.score(
+            source, options, embedder=None, layout="openai", columns={"session_id": "meta.key"}
+        )
+        names = run.tables["dialogues"]["dialogue"].to_list()
+        assert [name for name in names if name.startswith("d1")] == ["d1"]
+
+
+def test_rows_that_are_turns_hold_no_turns(options: Any, tmp_path: Path) -> None:
+    path = write(tmp_path / "log.jsonl", [OF_LAYOUTS["turns"]])
+    for columns in ({"conversation": "messages"}, {"reply": "output"}):
+        with pytest.raises(UsageError, match="Each row is a turn by the layout"):
+            fastscore.score(path, options, embedder=None, layout="turns", columns=columns)
