@@ -38,10 +38,10 @@ from benchmarks.processes import measure
 from fastscore.logs.inputs.files import resolve_inputs
 from fastscore.logs.plan.shards import plan_shards
 from fastscore.run.commit import Receipt
-from fastscore.run.context import RunConfig
 from fastscore.run.drive import execute
 from fastscore.run.engines.engine import ENGINES, open_engine
 from fastscore.run.progress import SilentReporter
+from fastscore.run.request import Request
 from fastscore.suites.registry import load_suite
 
 LEXICAL = ("--lex-weight", "1")
@@ -137,7 +137,7 @@ def seconds_a_real_task(
     with tempfile.TemporaryDirectory() as folder:
         for repeat in range(repeats):
             for engine in engines:
-                config = RunConfig(
+                request = Request(
                     suite="score_dialogue",
                     inputs=(str(log),),
                     output=Path(folder) / f"{engine}-{repeat}",
@@ -146,8 +146,8 @@ def seconds_a_real_task(
                     shard_bytes=REAL_SHARD_BYTES,
                     engine=engine,
                 )
-                shards = execute(config, SilentReporter()).manifest.shards
-                taken[engine].append(stage_seconds(config.output)["score"])
+                shards = execute(request, SilentReporter()).manifest.shards
+                taken[engine].append(stage_seconds(request.folder)["score"])
     for engine in engines:
         ms = statistics.median(taken[engine]) * 1000 / shards
         yield {"engine": engine, "tasks": shards, "ms a task": round(ms, 2)}

@@ -44,11 +44,11 @@ from benchmarks.processes import measure
 from fastscore.logs.samples.screening import Screened
 from fastscore.run import commit
 from fastscore.run.commit import RECEIPTS, load_receipt, part_name, receipt_path, save_receipt
-from fastscore.run.context import RunConfig
 from fastscore.run.drive import execute
 from fastscore.run.manifest import read_manifest
 from fastscore.run.missing import UNKNOWN_SCHEMA, RowCounts
 from fastscore.run.progress import SilentReporter
+from fastscore.run.request import Request
 
 MOST_SCREENING_SHARE = 0.01
 CHECKS = ("fastscore.run.inputs.screen", "fastscore.run.scoring.count_missing")
@@ -92,7 +92,7 @@ def _score_unscreened() -> Iterator[None]:
 
 def _run_seconds(logs: Path, folder: Path) -> float:
     """Return the processor seconds of a lexical run."""
-    config = RunConfig(
+    request = Request(
         suite="score_dialogue",
         inputs=(str(logs),),
         output=folder / "run",
@@ -100,9 +100,9 @@ def _run_seconds(logs: Path, folder: Path) -> float:
         embedder=None,
     )
     started = time.process_time()
-    execute(config, SilentReporter())
+    execute(request, SilentReporter())
     spent = time.process_time() - started
-    shutil.rmtree(config.output)  # the next run starts from the beginning
+    shutil.rmtree(request.folder)  # the next run starts from the beginning
     return spent
 
 
@@ -167,16 +167,16 @@ def _opened(run: Path, *, verify: bool) -> list[Any]:
     ]
 
 
-def _resumed(config: RunConfig) -> list[Any]:
-    return [execute(config, SilentReporter()).manifest.status]
+def _resumed(request: Request) -> list[Any]:
+    return [execute(request, SilentReporter()).manifest.status]
 
 
-def _unverified(config: RunConfig) -> list[Any]:
+def _unverified(request: Request) -> list[Any]:
     """Resume a run without verifying its files."""
     found: Callable[..., bool] = commit.is_intact
     commit.is_intact = lambda run, output: True
     try:
-        return _resumed(config)
+        return _resumed(request)
     finally:
         commit.is_intact = found
 
@@ -222,24 +222,24 @@ def verification_cases(scale: float) -> Iterator[Case]:
         folder = Path(name)
         dialogues = max(200, int(VERIFIED_DIALOGUES * min(scale, 1.0)))
         written = generate(folder / "logs", dialogues=dialogues, miners=2)
-        config = RunConfig(
+        request = Request(
             suite="score_dialogue",
             inputs=(str(folder / "logs"),),
             output=folder / "run",
             options={"lex_weight": 1.0},
         )
-        execute(config, SilentReporter())
+        execute(request, SilentReporter())
         rows = written.utterances + written.predictions
         yield Case(
             f"resuming a complete run of {rows:,} rows",
             rows,
-            {"verified": partial(_resumed, config), "not verified": partial(_unverified, config)},
+            {"verified": partial(_resumed, request), "not verified": partial(_unverified, request)},
             ("not verified", 0.97),
             _same,
             times=5,
         )
-        often = max(1, round(VERIFIED_BYTES * scale / _parquet_bytes(config.output)))
-        large = _repeated(config.output, folder / "large", often)
+        often = max(1, round(VERIFIED_BYTES * scale / _parquet_bytes(request.folder)))
+        large = _repeated(request.folder, folder / "large", often)
         yield Case(
             f"opening and reading {_parquet_bytes(large) / 2**20:,.0f} MiB of tables",
             rows * often,

@@ -7,7 +7,7 @@ import os
 import select
 import stat
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import NoneType
 from typing import (
@@ -162,15 +162,23 @@ def check_values(options: Any) -> None:
     types = get_type_hints(type(options))
     for field in dataclasses.fields(options):
         given = getattr(options, field.name)
-        value = _checked(field.name, given, types[field.name], field.metadata)
+        value = checked_value(field.name, given, types[field.name], field.metadata)
         if value is not given:
             object.__setattr__(options, field.name, value)
 
 
-def _checked(name: str, value: Any, hint: Any, rules: Mapping[str, Any]) -> Any:
+def checked_value(name: str, value: Any, hint: Any, rules: Mapping[str, Any]) -> Any:
+    """Return an option's value, a path as text and an integer as the float that is expected."""
     if value is None and NoneType in get_args(hint):
         return None
     expected, choices = value_type(hint), allowed_values(hint)
+    if expected in (Mapping, Sequence) and (
+        isinstance(value, str) or not isinstance(value, expected)
+    ):
+        wanted = "a list" if expected is Sequence else f"a dict: {rules['example']}"
+        raise UsageError(f"{name} is of type {type(value).__name__}, expected {wanted}.")
+    if isinstance(value, os.PathLike) and takes_paths(hint):
+        value = os.fspath(value)
     if expected is float and isinstance(value, int) and not isinstance(value, bool):
         value = float(value)
     if not isinstance(value, expected) or (expected is int and isinstance(value, bool)):
@@ -188,6 +196,8 @@ def value_type(hint: Any) -> type[Any]:
     """Return the type of an option's value: str of ``Literal["a", "b"] | None``."""
     if get_origin(hint) is Literal:
         return str
+    if get_origin(hint) in (Mapping, Sequence):
+        return Mapping if get_origin(hint) is Mapping else Sequence
     inner = next((part for part in get_args(hint) if part is not NoneType), None)
     found: type[Any] = hint if inner is None else value_type(inner)
     return found
@@ -198,6 +208,11 @@ def allowed_values(hint: Any) -> tuple[str, ...]:
     if get_origin(hint) is Literal:
         return get_args(hint)
     return tuple(value for part in get_args(hint) for value in allowed_values(part))
+
+
+def takes_paths(hint: Any) -> bool:
+    """Tell whether an option's value may be a path."""
+    return any(get_origin(part) is os.PathLike for part in get_args(hint))
 
 
 def flag_name(name: str) -> str:

@@ -14,7 +14,7 @@ import fastscore
 from fastscore.errors import FastscoreError, UsageError
 from fastscore.logs.inputs.files import resolve_inputs
 from fastscore.options import read_option_file, read_toml
-from fastscore.run.context import RunConfig
+from fastscore.run.request import Request
 
 COMMAND = [sys.executable, "-m", "fastscore"]
 BAD_NAME = os.fsdecode(b"caf\xe9")
@@ -66,11 +66,11 @@ def test_a_pipe_is_read_to_its_end(tmp_path: Path) -> None:
 
 
 def test_waiting_for_a_pipe_hears_a_signal(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "config.toml")
+    os.mkfifo(tmp_path / "request.toml")
     (tmp_path / "log.jsonl").write_text("{}\n")
-    arguments = ["score", "score_dialogue", "log.jsonl", "-o", "run", "--config", "config.toml"]
+    arguments = ["score", "score_dialogue", "log.jsonl", "-o", "run", "--request", "request.toml"]
     process = subprocess.Popen([*COMMAND, *arguments], cwd=tmp_path, stderr=subprocess.PIPE)
-    descriptor = os.open(tmp_path / "config.toml", os.O_WRONLY)  # it waits until that is read
+    descriptor = os.open(tmp_path / "request.toml", os.O_WRONLY)  # it waits until that is read
     process.send_signal(signal.SIGINT)
     _, error = process.communicate(timeout=60)
     os.close(descriptor)
@@ -109,6 +109,6 @@ def test_names_that_are_not_utf8_are_refused_before_anything_is_written(tmp_path
         assert b"is not UTF-8" in done.stderr
     assert not (tmp_path / "run").exists()
     with pytest.raises(UsageError, match="is not UTF-8"):
-        RunConfig(suite="score_dialogue", inputs=(), output=tmp_path / BAD_NAME, options={})
+        Request(suite="score_dialogue", inputs=(), output=tmp_path / BAD_NAME, options={})
     with pytest.raises(UsageError, match="is not UTF-8"):
         fastscore.open_run(tmp_path / BAD_NAME)

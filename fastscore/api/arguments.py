@@ -6,8 +6,8 @@ from dataclasses import is_dataclass
 from typing import Any, Literal
 
 from fastscore.errors import UsageError, did_you_mean
-from fastscore.options import option_values
-from fastscore.run.context import NO_EMBEDDER
+from fastscore.logs.score_input import ScoreInput
+from fastscore.run.request import SETTINGS, Request
 from fastscore.suites.base import Suite
 from fastscore.suites.registry import suite_names
 
@@ -31,14 +31,24 @@ TableName = Literal[
 """The tables of these suites, and the rejects. A checker refuses other names of `Scorer`."""
 
 
-def named_options(
-    suite: Any, source: Any = None, call: str = "score"
-) -> tuple[str, dict[str, Any]]:
-    """Return a suite's name and its options by name."""
+def request_of(arguments: Mapping[str, Any], call: str = "score") -> Request:
+    """Return what a caller asks for: the arguments by name, of `score` or of less than it."""
+    suite, options = _named_suite(arguments["suite"], arguments.get("source"), call)
+    logs: dict[str, Any] = {}
+    if "source" in arguments:
+        given = ScoreInput.of(arguments["source"], arguments.get("format"))
+        logs = {"inputs": given.paths, "memory": given if given.is_frame else None}
+    settings = {each.name: arguments[each.name] for each in SETTINGS if each.name in arguments}
+    options = None if call == "scan" else arguments.get("options") or options
+    return Request(suite=suite, options=options, **logs, **settings)
+
+
+def _named_suite(suite: Any, source: Any, call: str) -> tuple[str, Any]:
+    """Return a suite's name, and its options if they are given."""
     if _is_suite(suite):
         if isinstance(suite, str | Suite):
             return str(getattr(suite, "name", suite)), {}
-        return str(suite.suite), option_values(suite)
+        return str(suite.suite), suite
     if _is_suite(source):
         name = repr(source) if isinstance(source, str) else "options"
         raise UsageError(
@@ -70,44 +80,6 @@ def check_mapping(name: str, value: object, example: Mapping[str, Any]) -> None:
     """Refuse a value that is not a mapping. None is accepted."""
     if value is not None and not isinstance(value, Mapping):
         raise UsageError(f"{name} is of type {type(value).__name__}, expected a dict: {example}.")
-
-
-def given_embedder(embedder: Any, precision: str, device: str) -> dict[str, Any]:
-    """Return what a run is asked for: the embedder, its precision and its device."""
-    given = {"embedder": embedder, "precision": precision, "device": device}
-    if embedder is None or (isinstance(embedder, str) and embedder == NO_EMBEDDER):
-        return given | {"embedder": None}
-    if isinstance(embedder, str | os.PathLike):
-        return given | {"embedder": os.fspath(embedder)}
-    from fastscore.vectors.embedder import Embedder, FunctionEmbedder
-
-    if isinstance(embedder, Embedder):
-        folder = str(embedder.exported.folder.absolute())
-        return {"embedder": folder, "precision": embedder.precision, "device": embedder.device}
-    if callable(embedder) and not isinstance(embedder, type) and not hasattr(embedder, "encode"):
-        return {"embedder": FunctionEmbedder(embedder), "precision": "fp32", "device": "cpu"}
-    kind = type(embedder).__name__
-    raise UsageError(
-        f"The embedder is of type {kind}; expected the name or folder of a model, a "
-        "fastscore.Embedder, or a function from a list of texts to a matrix.",
-        f"Pass the method: embedder=model.encode, of your {kind}."
-        if hasattr(embedder, "encode")
-        else None,
-    )
-
-
-def check_number(name: str, value: object) -> None:
-    """Refuse a value that is not an integer of at least 1. None is accepted."""
-    if value is None:
-        return
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise UsageError(f"{name} is {value!r}, expected an integer of at least 1.")
-
-
-def check_list(name: str, value: object) -> None:
-    """Refuse a value that is not a sequence, and a text, which is a sequence of characters."""
-    if isinstance(value, str) or not isinstance(value, Sequence):
-        raise UsageError(f"{name} is of type {type(value).__name__}, expected a list.")
 
 
 def check_paths(call: str, paths: Sequence[object]) -> list[str]:

@@ -18,15 +18,13 @@ import polars as pl
 
 from fastscore.api.arguments import (
     SuiteName,
-    check_mapping,
-    check_number,
     check_paths,
-    named_options,
+    request_of,
 )
 from fastscore.errors import FastscoreError, UsageError, listed
-from fastscore.logs.inputs.column_map import NO_MAP, ColumnMap, UnmappedLogError, map_source
+from fastscore.logs.inputs.column_map import ColumnMap, UnmappedLogError, map_source
 from fastscore.logs.inputs.files import FORMAT_NAMES, STDIN, InputFile
-from fastscore.logs.inputs.layout import as_toml, given_map
+from fastscore.logs.inputs.layout import as_toml
 from fastscore.logs.integrity.rejects import cut
 from fastscore.logs.read.rows import Part, Rows, join_parts, read_files
 from fastscore.logs.read.stored_columns import spool_stdin
@@ -43,12 +41,12 @@ from fastscore.logs.samples.profile import MOST_ROWS_SAMPLED, SHOWN, RequiredCol
 from fastscore.logs.score_input import LogsWarning, ScoreInput, scan_rejects, scan_rows
 from fastscore.options import (
     SuiteOptions,
-    available_processors,
     build_options,
     flag_name,
 )
 from fastscore.results.metric_text import counted
-from fastscore.run.context import RunConfig, run_context
+from fastscore.run.context import run_context
+from fastscore.run.request import Request
 from fastscore.run.scoring import compute_rows
 from fastscore.suites.base import Suite
 from fastscore.suites.declarations import REJECT_SCHEMA
@@ -304,19 +302,16 @@ def scan(
     >>> turns = fastscore.scan("logs", "score_dialogue")
     >>> turns.filter(pl.col("step") == 0).select("file", "line", "prediction").collect()
     """
-    name, _ = named_options(suite, source, "scan")
-    check_mapping("columns", columns, {"prediction": "guess.text"})
-    check_mapping("values", values, {"event": {"guess": "predicted"}})
-    check_number("workers", workers)
-    moved = given_map(name, layout, columns, values, alternate, sort_by, dialogue, without)
-    declared = map_source(load_suite(name).source, moved)
-    given = ScoreInput.of(source)
+    request = request_of(locals(), "scan")
+    name = request.suite
+    declared = map_source(load_suite(name).source, request.column_map)
+    given = request.memory or ScoreInput(paths=request.inputs)
     if STDIN in given.paths:
         raise UsageError("Standard input can be read only once.", "Name files, or score it.")
     given, note = given.logs(declared, name)
     if note:
         warnings.warn(note, LogsWarning, stacklevel=2)
-    read = partial(given.read, threads=workers or available_processors())
+    read = partial(given.read, threads=request.threads)
     return (scan_rejects if rejects else scan_rows)(read, declared, f"{name}: {given}")
 
 
@@ -380,16 +375,13 @@ def _try_reading(file: InputFile, suite_name: str, columns: ColumnMap) -> Trial:
 
 def _is_null_everywhere(suite: Suite, columns: ColumnMap, rows: Rows, file: str) -> bool:
     """Score the first rows, and tell whether every metric of them is null."""
-    config = RunConfig(
-        suite=suite.name, inputs=(), output=Path(), options={}, embedder=None, columns=columns
-    )
-    options = build_options(suite.options, {})
-    if suite.needs_vectors(options) and not suite.runs_without_embedder:
+    request = Request(suite=suite.name, embedder=None)
+    if suite.needs_vectors(request.options) and not suite.runs_without_embedder:
         return False
-    loaded = run_context(config, suite, options, None).load()
+    loaded = run_context(request, suite, None, columns).load()
     scored = compute_rows(loaded, rows, [file])
     tables = {name: table.lazy() for name, table in scored.tables.items()}
-    whole = summarise(suite, tables, options).filter(pl.col("group") == ALL)
+    whole = summarise(suite, tables, request.options).filter(pl.col("group") == ALL)
     return whole.height > 0 and not (whole["n"] + whole["n_fixed"] > 0).any()
 
 
@@ -410,26 +402,26 @@ def _fault(rejects: pl.DataFrame) -> str:
 
 
 @contextmanager
-def fitting_suite_named(config: RunConfig) -> Iterator[None]:
+def fitting_suite_named(request: Request) -> Iterator[None]:
     """Name the suite that reads the logs as they are, if the run's own suite cannot."""
     try:
         yield
     except UnmappedLogError as error:
-        mapped = config.columns != NO_MAP or STDIN in config.inputs
-        hint = None if mapped or not config.inputs else _command_that_fits(config)
+        mapped = request.column_map or STDIN in request.inputs
+        hint = None if mapped or not request.inputs else _command_that_fits(request)
         error.hint = hint or error.hint
         raise
 
 
-def _command_that_fits(config: RunConfig) -> str | None:
+def _command_that_fits(request: Request) -> str | None:
     """Return the sentence with the command; None if no other suite reads the logs as they are."""
     suites = {name: load_suite(name) for name in suite_names()}
     sources = {name: suite.source for name, suite in suites.items()}
-    own = {config.suite: sources.pop(config.suite)}
+    own = {request.suite: sources.pop(request.suite)}
     try:
-        if any(each.fits for each in inspect_logs(config.inputs, own, _try_reading).files):
+        if any(each.fits for each in inspect_logs(request.inputs, own, _try_reading).files):
             return None
-        found = inspect_logs(config.inputs, sources, _try_reading)
+        found = inspect_logs(request.inputs, sources, _try_reading)
     except FastscoreError:
         return None
     fits = [fit for each in found.files for fit in each.fits]

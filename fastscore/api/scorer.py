@@ -5,31 +5,24 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import polars as pl
 
-from fastscore.api.arguments import SuiteName, TableName, given_embedder, named_options
-from fastscore.api.scoring import StrPath
+from fastscore.api.arguments import SuiteName, TableName, request_of
 from fastscore.errors import InputError, UsageError, did_you_mean
 from fastscore.extras import load
+from fastscore.logs.inputs.column_map import map_source
 from fastscore.logs.inputs.frames import as_frame
-from fastscore.logs.inputs.layout import given_map
 from fastscore.logs.integrity.rejects import describe_reject
 from fastscore.logs.read.chosen import dialogue_ids
 from fastscore.logs.read.rows import Part, join_parts
 from fastscore.logs.score_input import RejectsWarning, ScoreInput, read_frame
 from fastscore.options import SuiteOptions
 from fastscore.run.commit import REJECTS
-from fastscore.run.context import (
-    DEFAULT_EMBEDDER,
-    Loaded,
-    RunConfig,
-    embedder_identity,
-    run_context,
-)
+from fastscore.run.context import Loaded, embedder_identity, run_context
+from fastscore.run.request import DEFAULT_EMBEDDER, StrPath
 from fastscore.run.scoring import ShardScores, compute_rows
 from fastscore.suites.base import Suite
 from fastscore.suites.declarations import REJECTS_TABLE, Source
@@ -42,7 +35,7 @@ from fastscore.suites.identity import (
     identify,
     with_ids,
 )
-from fastscore.suites.own_metrics import OwnMetric, load_metrics
+from fastscore.suites.own_metrics import OwnMetric
 from fastscore.suites.registry import is_installed
 
 if TYPE_CHECKING:
@@ -104,49 +97,39 @@ class Scorer:
         without: str | None = None,
         **options: Any,
     ) -> None:
-        name, given = named_options(suite)
+        self._request = request_of(locals())
         if options and dataclasses.is_dataclass(suite) and not isinstance(suite, Suite):
             raise UsageError(
                 f"The suite is given by its options, and {next(iter(options))!r} beside them.",
                 f"Give all options in {type(suite).__name__}(...).",
             )
-        self._config = RunConfig(
-            suite=name,
-            inputs=(),
-            output=Path(),
-            options={**given, **options},
-            **given_embedder(embedder, precision, device),
-            dim=dim,
-            store=None if store is None else Path(store),
-            columns=given_map(name, layout, columns, values, alternate, sort_by, dialogue, without),
-            metrics=load_metrics(metrics, name),
-        )
         self._screened = False
-        declared, _ = self._config.load()
-        tables = [each.name for each in declared.tables]
+        tables = [each.name for each in self._request.load_suite().tables]
         self.table: str = tables[0] if table is None else table
         if self.table not in (*tables, REJECTS):
             raise UsageError(
-                f"Unknown table {table!r} of {name}.", did_you_mean(self.table, [*tables, REJECTS])
+                f"Unknown table {table!r} of {self._request.suite}.",
+                did_you_mean(self.table, [*tables, REJECTS]),
             )
 
     def __getstate__(self) -> dict[str, Any]:
-        if not is_installed(self._config.suite):
+        if not is_installed(self._request.suite):
             raise UsageError(
-                f"Suite {self._config.suite!r} is declared in this process alone, and workers do "
+                f"Suite {self._request.suite!r} is declared in this process alone, and workers do "
                 "not find it.",
                 "Install it by an entry point of the group fastscore.suites.",
             )
-        return {"_config": self._config, "_screened": self._screened, "table": self.table}
+        return {"_request": self._request, "_screened": self._screened, "table": self.table}
 
     def __repr__(self) -> str:
-        return f"Scorer({self._config.suite!r}, {self.table!r})"
+        return f"Scorer({self._request.suite!r}, {self.table!r})"
 
     @cached_property
     def _loaded(self) -> Loaded:
-        suite, options = self._config.load()
-        identity = embedder_identity(self._config, suite, options)
-        return run_context(self._config, suite, options, identity).load()
+        request = self._request
+        suite = request.load_suite()
+        identity = embedder_identity(request.model, suite, request.options)
+        return run_context(request, suite, identity).load()
 
     @property
     def signature(self) -> str:
@@ -156,16 +139,15 @@ class Scorer:
     @property
     def key(self) -> list[str]:
         """The columns of a dialogue's identity: engines sort and repartition rows by them."""
-        suite, _ = self._config.load()
-        source = self._config.source(suite)
+        source = map_source(self._request.load_suite().source, self._request.column_map)
         ids = source.dialogue_key or (source.row_id.columns if source.row_id else ())
         return [source.column(name).keys[0] for name in ids]
 
     @cached_property
     def schema(self) -> "pa.Schema":
         """The Arrow schema of the results of calls and streams, known before scoring."""
-        suite, _ = self._config.load()
-        schemas = {table.name: table.schema for table in suite.tables} | {REJECTS: REJECTS_TABLE}
+        tables = self._request.load_suite().tables
+        schemas = {table.name: table.schema for table in tables} | {REJECTS: REJECTS_TABLE}
         return _plain(pl.DataFrame(schema=schemas[self.table])).schema
 
     def scores(self, batch: Any) -> ShardScores:
@@ -239,7 +221,7 @@ class Scorer:
             return iter(())
         source = self._loaded.source
         if not self._screened:
-            ScoreInput(frame=frame).screen(source, self._config.suite, is_part=True)
+            ScoreInput(frame=frame).screen(source, self._request.suite, is_part=True)
             self._screened = True
         return read_frame(frame, source, first_line=first_line, has_places=True)
 

@@ -1,6 +1,5 @@
 """Scoring from Python: frames or logs in, frames or a run directory out."""
 
-import os
 import tempfile
 import warnings
 from collections.abc import Mapping, Sequence
@@ -10,36 +9,21 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import polars as pl
 
-from fastscore.api.arguments import (
-    SuiteName,
-    check_list,
-    check_mapping,
-    check_number,
-    given_embedder,
-    named_options,
-)
+from fastscore.api.arguments import SuiteName, request_of
 from fastscore.api.reading import fitting_suite_named
 from fastscore.api.runs import Run, open_run
 from fastscore.errors import UsageError
 from fastscore.logs.inputs.files import Format
 from fastscore.logs.inputs.frames import FRAME_NAME
-from fastscore.logs.inputs.layout import given_map
-from fastscore.logs.integrity.limits import DEFAULT_LIMITS, Limits
+from fastscore.logs.integrity.limits import DEFAULT_LIMITS
 from fastscore.logs.integrity.rejects import describe_reject
 from fastscore.logs.read.chosen import Choice, choose_among, naming_source, take_first
 from fastscore.logs.read.rows import Rows, join_parts
 from fastscore.logs.score_input import RejectsWarning, ScoreInput
-from fastscore.options import SuiteOptions, available_processors
+from fastscore.options import SuiteOptions
 from fastscore.results.runs import Scores
 from fastscore.run.commit import CUT_TEXTS, REJECTS
-from fastscore.run.context import (
-    DEFAULT_EMBEDDER,
-    DEFAULT_MAX_REJECTS,
-    RunConfig,
-    RunContext,
-    embedder_identity,
-    run_context,
-)
+from fastscore.run.context import RunContext, embedder_identity, run_context
 from fastscore.run.drive import execute
 from fastscore.run.engines.engine import LOCAL
 from fastscore.run.folder import describe_inputs, new_manifest
@@ -47,18 +31,17 @@ from fastscore.run.inputs import NamedInputs, named_inputs, plan_inputs
 from fastscore.run.interrupt import own_stop_flag
 from fastscore.run.notes import lost_lines, note_run, refusal
 from fastscore.run.progress import OnProgress, Reporter, chosen_reporter
+from fastscore.run.request import DEFAULT_EMBEDDER, Request, StrPath
 from fastscore.run.scoring import ShardScores, compute_rows, compute_tables
 from fastscore.suites.base import Suite
 from fastscore.suites.declarations import Source
 from fastscore.suites.identity import RunNames
-from fastscore.suites.own_metrics import OwnMetric, load_metrics
+from fastscore.suites.own_metrics import OwnMetric
 from fastscore.suites.registry import is_installed
 from fastscore.suites.summary import summarise
 
 if TYPE_CHECKING:
     from fastscore.vectors.embedder import Embed, Embedder, FunctionEmbedder
-
-StrPath = str | os.PathLike[str]
 
 
 def score(
@@ -75,7 +58,7 @@ def score(
     workers: int | None = None,
     engine: Literal["local", "dask", "ray"] = "local",
     address: str | None = None,
-    max_rejects: float = DEFAULT_MAX_REJECTS,
+    max_rejects: float = 0.001,
     max_memory: int | None = None,
     max_unpacked: int = DEFAULT_LIMITS.unpacked,
     max_ratio: float = DEFAULT_LIMITS.ratio,
@@ -191,40 +174,14 @@ def score(
     >>> run = fastscore.score("logs", options, output="run")
     >>> run.summary.select("metric", "mean", "ci_low", "ci_high")
     """
-    name, options = named_options(suite, source)
-    check_mapping("columns", columns, {"text": "content"})
-    check_mapping("values", values, {"speaker": {"user": "USER"}})
-    for argument, number in (("workers", workers), ("limit", limit), ("sample", sample)):
-        check_number(argument, number)
-    check_list("metrics", metrics)
-    given = ScoreInput.of(source, format)
-    config = RunConfig(
-        suite=name,
-        inputs=given.paths,
-        output=Path(output) if output is not None else Path(),
-        options=options,
-        **given_embedder(embedder, precision, device),
-        dim=dim,
-        store=None if store is None else Path(store),
-        workers=workers or available_processors(),
-        engine=engine,
-        address=address,
-        max_rejects=max_rejects,
-        overwrite=overwrite,
-        columns=given_map(name, layout, columns, values, alternate, sort_by, dialogue, without),
-        strict=strict,
-        format=format,
-        choice=Choice(limit, sample, seed),
-        limits=Limits(max_memory, max_unpacked, max_ratio),
-        memory=given if given.is_frame else None,
-        metrics=load_metrics(metrics, name),
-    )
-    if engine != LOCAL and not is_installed(name):
+    request = request_of(locals())
+    if engine != LOCAL and not is_installed(request.suite):
         raise UsageError(
-            f"Suite {name!r} is declared in this process alone, and workers do not find it.",
+            f"Suite {request.suite!r} is declared in this process alone, and workers do not "
+            "find it.",
             "Install it by an entry point of the group fastscore.suites.",
         )
-    if engine != LOCAL and not isinstance(config.embedder, str | None):
+    if engine != LOCAL and _function(request) is not None:
         raise UsageError(
             f"The engine is {engine!r}, and the embedder is a function of this process.",
             "Name a model that all workers have.",
@@ -235,32 +192,33 @@ def score(
             "Name a run directory that all workers see.",
         )
     if output is None:
-        with fitting_suite_named(config):
-            return score_in_memory(config, given, chosen_reporter(progress))
-    with fitting_suite_named(config):
-        outcome = execute(config, chosen_reporter(progress))
+        with fitting_suite_named(request):
+            return score_in_memory(request, chosen_reporter(progress))
+    with fitting_suite_named(request):
+        outcome = execute(request, chosen_reporter(progress))
     if outcome.refusal is not None:
         raise outcome.refusal
-    return replace(open_run(config.output), embedder=_function(config))
+    return replace(open_run(request.folder), embedder=_function(request))
 
 
-def _function(config: RunConfig) -> "FunctionEmbedder | None":
-    return None if isinstance(config.embedder, str) else config.embedder
+def _function(request: Request) -> "FunctionEmbedder | None":
+    model = request.model
+    return None if model is None or isinstance(model.recipe, str) else model.recipe
 
 
 @own_stop_flag()
-def score_in_memory(config: RunConfig, given: ScoreInput, reporter: Reporter) -> Run:
+def score_in_memory(request: Request, reporter: Reporter) -> Run:
     """Score the input, and keep the tables in memory."""
-    suite, options = config.load()
-    named = named_inputs(config, suite)
-    config = named.config
-    identity = embedder_identity(config, suite, options)
-    context = run_context(config, suite, options, identity)
+    suite, options = request.load_suite(), request.options
+    named = named_inputs(request, suite)
+    identity = embedder_identity(request.model, suite, options)
+    context = run_context(request, suite, identity, named.columns)
     declared = named.source
+    given = request.memory or ScoreInput(paths=request.inputs, format=request.format)
     inputs: list[dict[str, Any]] = []
     if given.is_frame:
         given.screen(declared, suite.name)
-        rows = _rows_in_memory(given, declared, config.choice)
+        rows = _rows_in_memory(given, declared, request.choice)
         with reporter.stage("score", 1) as progress:
             parts = [compute_rows(context.load(), rows, [FRAME_NAME])]
             progress.advance({"rows": parts[0].counts["rows"]})
@@ -279,11 +237,11 @@ def score_in_memory(config: RunConfig, given: ScoreInput, reporter: Reporter) ->
     unknown = pl.concat([part.unknown_words for part in parts]).lazy()
     dialogues = tables.get("dialogues", pl.DataFrame()).lazy()
     records = given.records(declared)
-    manifest = new_manifest(config, suite, options, identity, context.signature)
+    manifest = new_manifest(request, suite, context, identity)
     manifest.status, manifest.inputs, manifest.counts = "complete", inputs, counts
     manifest.tables = {name: {"rows": table.height, "parts": 1} for name, table in tables.items()}
     note_run(manifest, suite, options, declared, unknown, summary, records, dialogues)
-    refused = refusal(config, manifest, rejects)
+    refused = refusal(request, manifest, rejects)
     if refused is not None:
         raise refused
     n_lost, n_lines = lost_lines(manifest)
@@ -296,7 +254,7 @@ def score_in_memory(config: RunConfig, given: ScoreInput, reporter: Reporter) ->
         )
     frames = {**tables, REJECTS: rejects, CUT_TEXTS: cut}
     scores = Scores(frames, summary, given)
-    return Run(Path(str(given)), manifest, scores=scores, embedder=_function(config))
+    return Run(Path(str(given)), manifest, scores=scores, embedder=_function(request))
 
 
 def _joined(parts: Sequence[ShardScores], name: str, schema: Mapping[str, Any]) -> pl.DataFrame:

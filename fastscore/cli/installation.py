@@ -18,7 +18,7 @@ from fastscore.errors import EXIT_CHECK_FAILED, FastscoreError, UsageError
 from fastscore.extras import install_command
 from fastscore.options import available_processors
 from fastscore.paths import cache_root
-from fastscore.run.context import DEFAULT_EMBEDDER
+from fastscore.run.request import DEFAULT_EMBEDDER
 from fastscore.suites.registry import load_suite, suite_names
 from fastscore.terminal import write_line, write_note
 from fastscore.vectors.devices import CPU, DEVICES, DeviceName

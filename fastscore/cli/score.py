@@ -1,31 +1,19 @@
 """``fastscore score``: one command a suite, its flags made from the suite's declared options."""
 
-import copy
 import dataclasses
 import os
 import shlex
 from collections.abc import Mapping, Sequence
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_type_hints
+from typing import Any, get_type_hints
 
 import click
 
 from fastscore.cli.parameters import PATH, HeadedCommand, HeadedOption, with_words
 from fastscore.errors import UsageError, did_you_mean
 from fastscore.examples import example_names, example_options
-from fastscore.logs.inputs.column_map import (
-    CHAT_OPTIONS,
-    NO_MAP,
-    ColumnMap,
-    chat_options,
-    column_map,
-    parse_map,
-)
-from fastscore.logs.inputs.files import FORMAT_NAMES
-from fastscore.logs.inputs.layout import layout_map, layout_names
-from fastscore.logs.integrity.limits import DEFAULT_LIMITS, MEMORY_SHARE, Limits
-from fastscore.logs.read.chosen import Choice
+from fastscore.logs.inputs.column_map import NO_MAP, ColumnMap, column_map, parse_map
+from fastscore.logs.inputs.layout import layout_names
 from fastscore.options import (
     CHANGES_SCORE,
     WRITES_MORE,
@@ -34,26 +22,24 @@ from fastscore.options import (
     environment_name,
     flag_name,
     read_toml,
+    takes_paths,
     value_type,
 )
-from fastscore.run.context import DEFAULT_EMBEDDER, DEFAULT_MAX_REJECTS, NO_EMBEDDER, RunConfig
-from fastscore.run.engines.engine import ENGINES, LOCAL
+from fastscore.run.request import (
+    HOW_IT_RUNS,
+    SETTINGS,
+    WHAT_IS_SCORED,
+    WHERE_THINGS_ARE,
+    Request,
+)
 from fastscore.suites.base import Suite
 from fastscore.suites.registry import load_suite, suite_names
 from fastscore.vectors.description import TRUST_VARIABLE
-from fastscore.vectors.devices import CPU, DEVICES
-from fastscore.vectors.precisions import EXACT, PRECISIONS
-
-if TYPE_CHECKING:
-    from fastscore.suites.own_metrics import OwnMetric
 
 MAP_TABLES = ("columns", "values")
 CONFIGURED = "fastscore.columns"
 MIB = 1024 * 1024
 
-WHERE_THINGS_ARE = "Where things are"
-WHAT_IS_SCORED = "What is scored, and what is refused"
-HOW_IT_RUNS = "How it runs"
 HEADINGS = (CHANGES_SCORE, WHERE_THINGS_ARE, WHAT_IS_SCORED, WRITES_MORE, HOW_IT_RUNS)
 """The headings of a suite's ``--help``; those that a suite declares besides follow the first."""
 
@@ -130,221 +116,104 @@ def _trust_store(ctx: click.Context, parameter: click.Parameter, is_trusted: boo
         os.environ[TRUST_VARIABLE] = "1"
 
 
-_changes = partial(_option, heading=CHANGES_SCORE)
-_where = partial(_option, heading=WHERE_THINGS_ARE)
-_scored = partial(_option, heading=WHAT_IS_SCORED)
-_runs = partial(_option, heading=HOW_IT_RUNS)
-
-_CHANGING = (
-    _changes(
-        "--embedder",
-        default=DEFAULT_EMBEDDER,
-        help="Embedding model: a name of `fastscore models list`, a recipe file or a folder. "
-        f"'{NO_EMBEDDER}' uses none.",
-    ),
-    _changes(
-        "--precision",
-        default=EXACT,
-        type=click.Choice(PRECISIONS),
-        help="Number format of the model. The signature contains the accuracy of bf16.",
-    ),
-    _changes(
-        "--device",
-        default=CPU,
-        type=click.Choice(list(DEVICES)),
-        help="Where the model runs. 'cuda' is an NVIDIA GPU and needs the extra cuda.",
-    ),
-    _changes(
-        "--dim",
-        type=int,
-        help="Truncate vectors to this width.  [default: the model's width]",
-    ),
-)
-
-_PLACES = (
-    _where(
-        "-o",
-        "--output",
-        type=PATH,
-        help="The run directory, or an address such as s3://bucket/run.",
-    ),
-    _where(
-        "--store",
-        type=PATH,
-        help="The folder of vector stores.  [default: in the cache]",
-    ),
-    _where(
-        "--trust-store",
-        is_flag=True,
-        callback=_trust_store,
-        expose_value=False,
-        help="Read a vector store that is another user's, or that others can write to.",
-    ),
-    _where(
-        "--format",
-        type=click.Choice(tuple(FORMAT_NAMES)),
-        help="Format of standard input (-) and of files without a known suffix. For standard "
-        "input the default is jsonl.",
-    ),
-    _where(
-        "--layout",
-        metavar="NAME|FILE",
-        help=f"Layout of the logs: a TOML file or one of {', '.join(layout_names())}.",
-    ),
-    _where(
-        "--column",
-        "columns",
-        multiple=True,
-        metavar="NAME=PATH",
-        help="Read column NAME from PATH: text=content, text=turns[].content. Repeatable.",
-    ),
-    _where(
-        "--value",
-        "values",
-        multiple=True,
-        metavar="COLUMN:FROM=TO",
-        help="Replace a value of the log, such as speaker:user=USER. Repeatable.",
-    ),
-    _where(
-        "--alternate",
-        type=click.Choice(("user", "assistant")),
-        help="Turns without a speaker take turns, and this one begins.",
-    ),
-    _where(
-        "--sort-by",
-        metavar="KEY",
-        help="Sort the turns of each dialogue by KEY: a time, or a number.",
-    ),
-    _where(
-        "--dialogue",
-        metavar="KEY",
-        help="KEY names the dialogue. Documents with the same name are joined.",
-    ),
-    _where(
-        "--without",
-        metavar="TAGS",
-        help="Leave out of texts what tags enclose, such as think. Separated by commas.",
-    ),
-    HeadedOption(
-        ["--config"],
-        heading=WHERE_THINGS_ARE,
-        type=click.Path(exists=True, dir_okay=False, path_type=Path),
-        is_eager=True,
-        expose_value=False,
-        callback=read_config,
-        envvar="FASTSCORE_CONFIG",
-        help="TOML file with options. Flags and environment variables win over it.",
-    ),
-)
-
-_SCORED = (
-    _scored(
-        "--metrics",
-        multiple=True,
-        metavar="FILE|NAME",
-        help="Metrics of your own: a Python file, or the name of an installed one. Repeatable.",
-    ),
-    _scored(
-        "--limit",
-        type=click.IntRange(min=1),
-        help="Score only the first N dialogues.",
-    ),
-    _scored(
-        "--sample",
-        type=click.IntRange(min=1),
-        help="Score a random sample of N dialogues. It does not depend on the order of the log.",
-    ),
-    _scored("--seed", type=int, help="Seed of --sample. Default: 0."),
-    _scored(
-        "--max-rejects",
-        type=click.FloatRange(0.0, 1.0),
-        default=DEFAULT_MAX_REJECTS,
-        help="Maximum share of rejected lines. Above it the exit code is 3.",
-    ),
-    _scored(
-        "--strict",
-        is_flag=True,
-        help="Exit with code 3 if a metric is null in every row because its column is missing.",
-    ),
-)
-
-_WORKERS = (
-    _runs(
-        "--workers",
-        type=click.IntRange(min=1),
-        default=available_processors(),
-        help="Number of shards scored at once. Default: the number of processors.",
-    ),
-    _runs(
-        "--engine",
-        default=LOCAL,
-        type=click.Choice(tuple(ENGINES)),
-        help="Where tasks run: in this process, or on workers of Dask or Ray.",
-    ),
-    _runs(
-        "--address",
-        help="Address of the engine's scheduler.  [default: workers on this machine]",
-    ),
-)
-
-_RUNNING = (
-    _runs(
-        "--max-memory",
-        type=click.IntRange(min=256),
-        help="Maximum memory of the process in MiB. Above it the run exits with code 4. The "
-        "same command continues it. With an engine: of each worker process.  "
-        f"[default: {MEMORY_SHARE:.0%} of the machine]",
-    ),
-    _runs(
-        "--max-unpacked",
-        type=click.IntRange(min=1),
-        default=DEFAULT_LIMITS.unpacked,
-        help="Maximum unpacked size of one compressed file in MiB.",
-    ),
-    _runs(
-        "--max-ratio",
-        type=click.FloatRange(min=1.0),
-        default=DEFAULT_LIMITS.ratio,
-        help="Maximum ratio of unpacked and compressed size, beyond 64 MiB.",
-    ),
-    _runs(
-        "--overwrite",
-        is_flag=True,
-        help="Replace an existing run in -o.",
-    ),
-    _runs(
-        "--dry-run",
-        is_flag=True,
-        help="Show the planned work and write nothing.",
-    ),
-    _runs("-q", "--quiet", is_flag=True, help="Print nothing but errors."),
-    _runs(
-        "--json",
-        "as_json",
-        is_flag=True,
-        help="Print the summary as JSON.",
-    ),
-)
-
-
 def run_options(suite: Suite) -> list[click.Option]:
-    """Return the options of every run; a shard's default size is the suite's."""
-    shard_size = _runs(
+    """Return the options of every run: those of its request, and what the command line adds."""
+    shard_size = _option(
         "--shard-size",
+        heading=HOW_IT_RUNS,
         type=click.IntRange(min=1),
         help=f"Maximum MiB of input in a shard.  [default: {suite.source.shard_bytes // MIB}]",
     )
-    options = [*_CHANGING, *_PLACES, *_SCORED, *_WORKERS, shard_size, *_RUNNING]
-    return options if suite.texts is not None else list(map(_hidden_for_vectors, options))
+    added = {**_ADDED, "address": (shard_size,)}
+    options = []
+    for each in SETTINGS:
+        is_hidden = suite.texts is None and each.name in _OF_VECTORS
+        options += [_setting_option(each, hidden=is_hidden), *added.get(each.name, ())]
+    return options
 
 
-def _hidden_for_vectors(option: click.Option) -> click.Option:
-    """Return an option that `--help` does not list if only vectors use it."""
-    if option.name not in ("embedder", "precision", "device", "dim", "store"):
-        return option
-    hidden = copy.copy(option)
-    hidden.hidden = True
-    return hidden
+_OF_VECTORS = ("embedder", "precision", "device", "dim", "store")
+"""Settings that ``--help`` lists only if the suite compares texts by vectors."""
+_ADDED: Mapping[str, tuple[click.Option, ...]] = {
+    "store": (
+        _option(
+            "--trust-store",
+            heading=WHERE_THINGS_ARE,
+            is_flag=True,
+            callback=_trust_store,
+            expose_value=False,
+            help="Read a vector store that is another user's, or that others can write to.",
+        ),
+    ),
+    "without": (
+        HeadedOption(
+            ["--config"],
+            heading=WHERE_THINGS_ARE,
+            type=click.Path(exists=True, dir_okay=False, path_type=Path),
+            is_eager=True,
+            expose_value=False,
+            callback=read_config,
+            envvar="FASTSCORE_CONFIG",
+            help="TOML file with options. Flags and environment variables win over it.",
+        ),
+    ),
+    "overwrite": (
+        _option(
+            "--dry-run",
+            heading=HOW_IT_RUNS,
+            is_flag=True,
+            help="Show the planned work and write nothing.",
+        ),
+        _option(
+            "-q", "--quiet", heading=HOW_IT_RUNS, is_flag=True, help="Print nothing but errors."
+        ),
+        _option(
+            "--json",
+            "as_json",
+            heading=HOW_IT_RUNS,
+            is_flag=True,
+            help="Print the summary as JSON.",
+        ),
+    ),
+}
+"""Options of the command line alone, by the setting that they follow."""
+
+
+def _setting_option(setting: "dataclasses.Field[Any]", *, hidden: bool) -> click.Option:
+    """Return the option of a field of the request."""
+    rules, hint = setting.metadata, setting.type
+    default = available_processors() if setting.name == "workers" else setting.default
+    declared: dict[str, Any] = {} if default in (None, False, ()) else {"default": default}
+    if value_type(hint) is bool:
+        declared["is_flag"] = True
+    elif value_type(hint) in (Mapping, Sequence):
+        declared["multiple"] = True
+    else:
+        declared["type"] = _click_type(hint, rules)
+    return _option(
+        *(rules["flags"] or (flag_name(setting.name),)),
+        setting.name,
+        heading=rules["heading"],
+        help=rules["help"].format(layouts=", ".join(layout_names())),
+        metavar=rules["metavar"],
+        hidden=hidden,
+        **declared,
+    )
+
+
+def _click_type(hint: Any, rules: Mapping[str, Any]) -> Any:
+    kind, choices, bounds = (
+        value_type(hint),
+        allowed_values(hint),
+        (rules["minimum"], rules["maximum"]),
+    )
+    if choices:
+        return click.Choice(choices)
+    if takes_paths(hint):
+        return PATH
+    if bounds != (None, None):
+        return click.IntRange(*bounds) if kind is int else click.FloatRange(*bounds)
+    return kind if kind in (int, float) else str
 
 
 def suite_options(suite: Suite) -> list[click.Option]:
@@ -440,7 +309,6 @@ def _example(suite: str) -> str:
 def _callback(suite: Suite) -> Any:
     def run_suite(
         inputs: tuple[str, ...],
-        output: Path | None,
         dry_run: bool,
         quiet: bool,
         as_json: bool,
@@ -452,24 +320,24 @@ def _callback(suite: Suite) -> Any:
 
         if not inputs:
             raise UsageError("No INPUT is named.", "Name a file, a folder or a glob; - is stdin.")
-        if output is None and not dry_run:
+        if given["output"] is None and not dry_run:
             raise UsageError("No run directory is named.", "Name one with -o RUN.")
-        config = _run_config(suite, inputs, output or Path(), given)
+        request = _request(suite, inputs, given)
         progress = reporter(quiet=quiet)
         if dry_run:
             from fastscore.results.show import show_plan
             from fastscore.run.drive import preview
 
-            with fitting_suite_named(config):
-                plan = preview(config, progress)
+            with fitting_suite_named(request):
+                plan = preview(request, progress)
             show_plan(plan, as_json=as_json)
             return 0
-        with fitting_suite_named(config):
-            outcome = execute(config, progress)
+        with fitting_suite_named(request):
+            outcome = execute(request, progress)
         if outcome.is_scored and (as_json or not quiet):
             from fastscore.results.show import show_outcome
 
-            show_outcome(config.output, as_json=as_json)
+            show_outcome(request.folder, as_json=as_json)
         if outcome.refusal is not None:
             raise outcome.refusal
         return 0
@@ -477,35 +345,21 @@ def _callback(suite: Suite) -> Any:
     return run_suite
 
 
-def _own_metrics(given: Sequence[str], suite: Suite) -> "tuple[OwnMetric, ...]":
-    if not given:
-        return ()
-    from fastscore.suites.own_metrics import load_metrics  # late: few runs have any
-
-    return load_metrics(given, suite.name)
-
-
-def _run_config(
-    suite: Suite, inputs: tuple[str, ...], output: Path, given: dict[str, Any]
-) -> RunConfig:
-    """Make a request of what flags, environment and file give; takes it out of ``given``."""
-    take = given.pop
-    options = {field.name: take(field.name) for field in dataclasses.fields(suite.options)}
-    embedder, shard_size = take("embedder"), take("shard_size")
-    # flags win over the file, both over the layout
-    columns = layout_map(take("layout"), suite.name) | configured_columns()
-    columns |= parse_map(take("columns"), take("values"))
-    columns |= chat_options(**{name: take(name) for name in CHAT_OPTIONS})
-    return RunConfig(
+def _request(suite: Suite, inputs: tuple[str, ...], given: dict[str, Any]) -> Request:
+    """Make a request of what flags, environment and file give."""
+    options = {field.name: given.pop(field.name) for field in dataclasses.fields(suite.options)}
+    shard_size = given.pop("shard_size")
+    # flags win over the file
+    mapped = configured_columns() | parse_map(given.pop("columns"), given.pop("values"))
+    words: dict[str, dict[str, str]] = {}
+    for column, found, meant in mapped.values:
+        words.setdefault(column, {})[found] = meant
+    return Request(
         suite=suite.name,
-        inputs=inputs,
-        output=output,
         options=options,
-        embedder=None if embedder == NO_EMBEDDER else embedder,
+        inputs=inputs,
         shard_bytes=None if shard_size is None else shard_size * MIB,
-        columns=columns,
-        metrics=_own_metrics(take("metrics"), suite),
-        choice=Choice(take("limit"), take("sample"), take("seed")),
-        limits=Limits(take("max_memory"), take("max_unpacked"), take("max_ratio")),
+        columns=dict(mapped.columns),
+        values=words,
         **given,
     )

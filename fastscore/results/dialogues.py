@@ -20,7 +20,8 @@ from fastscore.logs.objects import is_remote, size_of
 from fastscore.logs.plan.shards import Plan, plan_shards
 from fastscore.logs.read.rows import Rows, join_parts, read_shard
 from fastscore.results.runs import Run
-from fastscore.run.context import RunConfig, RunContext, embedder_identity, run_context
+from fastscore.run.context import RunContext, embedder_identity, run_context
+from fastscore.run.request import Request
 from fastscore.run.scoring import TextsToEmbed, vectors_of
 from fastscore.signature import deciding_differences
 from fastscore.suites.base import Dialogue, Suite
@@ -177,26 +178,26 @@ class Dialogues:
     def _context(self, *, scores: bool) -> RunContext:
         manifest = self.run.manifest
         about = manifest.embedder if scores else None
-        config = RunConfig(
+        embedder: Any = (self.run.embedder or about["recipe"]) if about else None
+        request = Request(
             suite=manifest.suite,
-            inputs=(),
+            options=self.options,
             output=self.run.folder,
-            options=manifest.options,
-            embedder=(self.run.embedder or about["recipe"]) if about else None,
+            embedder=embedder,
             precision=about["precision"] if about else "fp32",
             device=about.get("device", "cpu") if about else "cpu",
             dim=about["dim"] if about else None,
-            columns=map_from(manifest.column_map),
         )
         try:
-            identity = embedder_identity(config, self.suite, self.options) if about else None
+            model = request.model
+            identity = embedder_identity(model, self.suite, self.options) if about else None
         except ModelError as error:
             raise ModelError(
-                f"{self.run.path} was scored with the embedder {config.embedder}. {error.message}",
+                f"{self.run.path} was scored with the embedder {embedder}. {error.message}",
                 f"{error.hint or ''} If it is a function: fastscore.explain(run, ..., "
-                f"embedder={config.embedder}).".lstrip(),
+                f"embedder={embedder}).".lstrip(),
             ) from error
-        return run_context(config, self.suite, self.options, identity)
+        return run_context(request, self.suite, identity, map_from(manifest.column_map))
 
 
 def _listed(names: pl.Series) -> str:

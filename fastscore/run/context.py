@@ -1,21 +1,18 @@
-"""What a run is asked for, and the context in which its tasks work."""
+"""The context in which a run's tasks work, made of its request."""
 
 import dataclasses
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_type_hints
+from typing import TYPE_CHECKING, Any, get_type_hints
 
 from fastscore.errors import FastscoreError, UsageError
 from fastscore.logs.inputs.column_map import NO_MAP, ColumnMap, map_source
-from fastscore.logs.inputs.files import Format
 from fastscore.logs.integrity.limits import DEFAULT_LIMITS, Limits
-from fastscore.logs.read.chosen import EVERYTHING, Choice, ChosenDialogues
-from fastscore.options import allowed_values, build_options, option_values
-from fastscore.paths import check_path
-from fastscore.run.engines.engine import LOCAL
-from fastscore.run.places import place_of
+from fastscore.logs.read.chosen import ChosenDialogues
+from fastscore.options import allowed_values
+from fastscore.run.request import EmbedderSettings, Request
 from fastscore.signature import EmbedderIdentity, signature
 from fastscore.suites.base import Suite
 from fastscore.suites.declarations import Source
@@ -23,134 +20,9 @@ from fastscore.suites.identity import NOTHING, NameSet
 from fastscore.suites.registry import load_suite
 
 if TYPE_CHECKING:
-    from fastscore.logs.score_input import ScoreInput
     from fastscore.run.writer import Writer
     from fastscore.suites.own_metrics import OwnMetric
     from fastscore.vectors.embedder import FunctionEmbedder
-
-
-DEFAULT_EMBEDDER = "minilm-l6-v2"
-NO_EMBEDDER = "none"
-DEFAULT_MAX_REJECTS = 0.001
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunConfig:
-    """A run's request.
-
-    Parameters
-    ----------
-    suite
-        The suite's name.
-    inputs
-        Files, folders and globs, as given.
-    output
-        The run directory, or the address of a run in an object store.
-    options
-        The suite's options by name; what is not named keeps its default.
-    embedder
-        The model's name or folder, a function, or None for no semantic part.
-    precision
-        The precision in which the model runs.
-    device
-        Where it runs.
-    dim
-        The width to which vectors are truncated, or None for the model's own.
-    store
-        The folder of vector stores, or None for the one in the cache.
-    workers
-        How many shards are scored at once on this machine: threads, or an engine's processes.
-    shard_bytes
-        The most bytes of input in a shard, whole dialogues permitting; None for the suite's own.
-    max_rejects
-        The share of rejected rows above which the input counts as refused.
-    overwrite
-        Whether a run with another signature in `output` is replaced.
-    engine
-        Who does the tasks: ``local``, ``dask`` or ``ray``.
-    address
-        Of the engine's scheduler; None for workers of our own on this machine.
-    columns
-        Where the suite's columns are in these logs, if that is elsewhere.
-    strict
-        Whether the input counts as refused where a metric is null in every row for want of its
-        column.
-    format
-        The format of standard input, and of named files whose suffix names none.
-    choice
-        Which dialogues are scored, where not all are.
-    metrics
-        Metrics beside the suite's own.
-    memory
-        A frame or rows that are scored in the place of inputs.
-
-    Raises
-    ------
-    UsageError
-        The name of a folder is not UTF-8, or an address cannot be used.
-    """
-
-    suite: str
-    inputs: tuple[str, ...]
-    output: Path
-    options: Mapping[str, Any]
-    embedder: "str | FunctionEmbedder | None" = DEFAULT_EMBEDDER
-    precision: Literal["fp32", "bf16"] = "fp32"
-    device: Literal["cpu", "cuda"] = "cpu"
-    dim: int | None = None
-    store: Path | None = None
-    workers: int = 1
-    shard_bytes: int | None = None
-    max_rejects: float = DEFAULT_MAX_REJECTS
-    overwrite: bool = False
-    engine: str = LOCAL
-    address: str | None = None
-    columns: ColumnMap = NO_MAP
-    strict: bool = False
-    format: Format | None = None
-    choice: Choice = EVERYTHING
-    memory: "ScoreInput | None" = None
-    metrics: tuple["OwnMetric", ...] = ()
-    limits: Limits = DEFAULT_LIMITS
-
-    def __post_init__(self) -> None:
-        place_of(self.output)
-        if not 0 <= self.max_rejects <= 1:  # NaN too
-            raise UsageError(f"max_rejects is {self.max_rejects}, expected a number from 0 to 1.")
-        if self.store is not None:
-            check_path(self.store)
-
-    def load(self) -> tuple[Suite, Any]:
-        """Return the suite and its validated options."""
-        suite = load_suite(self.suite, self.metrics)
-        options = build_options(suite.options, self.options)
-        if suite.check is not None:
-            suite.check(options)
-        return suite, options
-
-    @property
-    def reading(self) -> tuple[str, ...]:
-        """What decides which rows are scored, as the signature has it."""
-        return (*self.columns.signed, *self.choice.signed)
-
-    def source(self, suite: Suite) -> Source:
-        """Return the suite's source as these logs are read by it."""
-        return map_source(suite.source, self.columns)
-
-
-@dataclass(frozen=True, slots=True)
-class EmbedderSettings:
-    """Which model embeds, where its vectors are kept and to what width they are cut.
-
-    ``cache`` is the folder of the model, None for this process's cache.
-    """
-
-    recipe: "str | FunctionEmbedder"
-    precision: Literal["fp32", "bf16"]
-    dim: int | None
-    store: Path | None
-    cache: Path | None = None
-    device: Literal["cpu", "cuda"] = "cpu"
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +43,7 @@ class RunContext:
 
     run: Path
     suite: str
-    options: Mapping[str, Any]
+    options: Any
     signature: str
     embedder: EmbedderSettings | None
     perplexity: PerplexitySettings | None = None
@@ -196,9 +68,8 @@ class RunContext:
         return hashlib.blake2b(bound, digest_size=16).hexdigest()
 
     def load(self) -> "Loaded":
-        """Load the suite and validate its options: once a task."""
-        suite = load_suite(self.suite, self.metrics)
-        return Loaded(self, suite, build_options(suite.options, self.options))
+        """Load the suite: once a task."""
+        return Loaded(self, load_suite(self.suite, self.metrics))
 
     def source(self, suite: Suite) -> Source:
         """Return the suite's source as the run's logs are read by it."""
@@ -207,11 +78,15 @@ class RunContext:
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """What a task scores by: the run's context, its suite and the validated options."""
+    """What a task scores by: the run's context and its suite."""
 
     context: RunContext
     suite: Suite
-    options: Any
+
+    @property
+    def options(self) -> Any:
+        """The suite's options."""
+        return self.context.options
 
     @property
     def source(self) -> Source:
@@ -220,36 +95,32 @@ class Loaded:
 
 
 def run_context(
-    config: RunConfig, suite: Suite, options: Any, identity: EmbedderIdentity | None
+    request: Request,
+    suite: Suite,
+    identity: EmbedderIdentity | None,
+    columns: ColumnMap | None = None,
 ) -> RunContext:
-    """Return what a run's tasks need to know."""
-    settings = None
-    if identity is not None and config.embedder is not None:
-        store, given = config.store, config.embedder
-        if store is None and not isinstance(given, str):
-            store = Path(given.store.name)
-        settings = EmbedderSettings(
-            given, config.precision, config.dim, store, device=config.device
-        )
+    """Return what a run's tasks need to know; ``columns`` are those of its logs, if looked at."""
+    columns = request.column_map if columns is None else columns
+    reading = (*columns.signed, *request.choice.signed)
     return RunContext(
-        run=config.output,
+        run=request.folder,
         suite=suite.name,
-        options=option_values(options),
-        signature=signature(suite, options, identity, config.reading),
-        embedder=settings,
-        perplexity=_perplexity_settings(config, suite, options),
-        columns=config.columns,
-        limits=config.limits,
-        metrics=config.metrics,
+        options=request.options,
+        signature=signature(suite, request.options, identity, reading),
+        embedder=None if identity is None else request.model,
+        perplexity=_perplexity_settings(request),
+        columns=columns,
+        limits=request.limits,
+        metrics=request.own_metrics,
     )
 
 
-def _perplexity_settings(
-    config: RunConfig, suite: Suite, options: Any
-) -> PerplexitySettings | None:
-    for field in dataclasses.fields(options):
-        if field.metadata["names_masked_model"] and getattr(options, field.name):
-            return PerplexitySettings(getattr(options, field.name), config.store)
+def _perplexity_settings(request: Request) -> PerplexitySettings | None:
+    for field in dataclasses.fields(request.options):
+        model = getattr(request.options, field.name)
+        if field.metadata["names_masked_model"] and model:
+            return PerplexitySettings(model, None if request.store is None else Path(request.store))
     return None
 
 
@@ -288,43 +159,41 @@ def _without_vectors(suite: Suite, options: Any) -> Iterator[tuple[str, Any, Any
                 break
 
 
-def embedder_identity(config: RunConfig, suite: Suite, options: Any) -> EmbedderIdentity | None:
+def embedder_identity(
+    model: EmbedderSettings | None, suite: Suite, options: Any
+) -> EmbedderIdentity | None:
     """Return what decides the run's vectors; None where the suite compares none."""
     if not suite.needs_vectors(options):
         return None
-    if config.embedder is None and suite.runs_without_embedder:
+    if model is None and suite.runs_without_embedder:
         return None
-    if config.embedder is None:
+    if model is None:
         raise _no_embedder(suite, options)
     # late, as wherever a run names vectors: most lexical runs need none of it
     from fastscore.vectors.accuracy import stated_accuracy
     from fastscore.vectors.embedder import Embedder
     from fastscore.vectors.view import check_dim
 
-    if not isinstance(config.embedder, str):
-        given = config.embedder
-        return EmbedderIdentity(
-            recipe=given.name,
-            fingerprint=given.fingerprint,
-            precision=given.precision,
-            dim=check_dim(config.dim, given.dim),
-            accuracy="",
-            device=given.device,
-        )
-    try:
-        embedder = Embedder(config.embedder, precision=config.precision, device=config.device)
-    except FastscoreError as error:
-        changes = [_with_value(name, value) for name, _, value in _without_vectors(suite, options)]
-        without = ['embedder="none"'] if suite.runs_without_embedder else changes
-        if without:
-            error.hint = f"{error.hint or ''} Without a model: {' or '.join(without)}.".strip()
-        raise
-    accuracy = stated_accuracy(embedder)
+    embedder: FunctionEmbedder | Embedder
+    accuracy = None
+    if not isinstance(model.recipe, str):
+        embedder = model.recipe
+    else:
+        try:
+            embedder = Embedder(model.recipe, precision=model.precision, device=model.device)
+        except FastscoreError as error:
+            changes = [_with_value(name, new) for name, _, new in _without_vectors(suite, options)]
+            without = ['embedder="none"'] if suite.runs_without_embedder else changes
+            if without:
+                instead = f"Without a model: {' or '.join(without)}."
+                error.hint = f"{error.hint or ''} {instead}".strip()
+            raise
+        accuracy = stated_accuracy(embedder)
     return EmbedderIdentity(
         recipe=embedder.name,
         fingerprint=embedder.fingerprint,
-        precision=config.precision,
-        dim=check_dim(config.dim, embedder.dim),
+        precision=model.precision,
+        dim=check_dim(model.dim, embedder.dim),
         accuracy="" if accuracy is None else str(accuracy),
-        device=config.device,
+        device=model.device,
     )

@@ -47,7 +47,7 @@ from fastscore.run.commit import (
     scan_unknown_words,
     texts_part,
 )
-from fastscore.run.context import RunConfig, RunContext, embedder_identity, run_context
+from fastscore.run.context import RunContext, embedder_identity, run_context
 from fastscore.run.engines.engine import LOCAL, Engine, open_engine
 from fastscore.run.folder import accept_inputs, open_manifest
 from fastscore.run.inputs import NamedInputs, PlannedInputs, named_inputs, plan_inputs
@@ -57,6 +57,7 @@ from fastscore.run.manifest import MANIFEST_NAME, Manifest, read_manifest
 from fastscore.run.notes import note_run, refusal
 from fastscore.run.places import place_of
 from fastscore.run.progress import Reporter, StageProgress
+from fastscore.run.request import Request
 from fastscore.run.shared_files import absolute, check_workers
 from fastscore.run.tasks import Checked
 from fastscore.run.writer import Writer, writing
@@ -95,18 +96,14 @@ class Outcome:
 
 @dataclass(slots=True)
 class _Execution:
-    config: RunConfig
+    folder: Path
+    request: Request
     suite: Suite
-    options: Any
     context: RunContext
     writer: Writer
     engine: Engine
     manifest: Manifest
     reporter: Reporter
-
-    @property
-    def folder(self) -> Path:
-        return self.config.output
 
     @property
     def work(self) -> Path:
@@ -118,7 +115,7 @@ class _Execution:
         started = time.monotonic()
         try:
             with (
-                limit_memory(self.config.limits, f"The stage {name!r}"),
+                limit_memory(self.request.limits, f"The stage {name!r}"),
                 self.reporter.stage(name, total, texts) as progress,
             ):
                 yield progress
@@ -151,7 +148,7 @@ class _Execution:
 
     def check(self, task: _CheckTask, shards: Sequence[Shard]) -> list[Checked]:
         """Return what of each shard is committed, in their order."""
-        groups = tasks.grouped(shards, max(self.config.workers, self.engine.processes()))
+        groups = tasks.grouped(shards, max(self.request.threads, self.engine.processes()))
         checked = self.engine.map(partial(task, self.context), groups)
         found = {one.index: one for some in checked for one in some}
         return [found[shard.index] for shard in shards]
@@ -177,52 +174,49 @@ class _Execution:
 
 @own_stop_flag()
 @buffers_kept()
-def execute(config: RunConfig, reporter: Reporter) -> Outcome:
+def execute(request: Request, reporter: Reporter) -> Outcome:
     """Score logs into a run directory, resuming what is there."""
-    with limit_memory(config.limits, "Reading the options"):
-        suite, options = config.load()
-    inputs = named_inputs(config, suite, reporter.note)
-    config = inputs.config
+    with limit_memory(request.limits, "Reading the options"):
+        suite = request.load_suite()
+    inputs = named_inputs(request, suite, reporter.note)
     without = unread(file.format for file in inputs.files)
-    if config.embedder is None or not suite.needs_vectors(options):
+    if request.model is None or not suite.needs_vectors(request.options):
         without += WITHOUT_VECTORS
-    identity = embedder_identity(config, suite, options)  # a missing model is refused first
+    # a missing model is refused first
+    identity = embedder_identity(request.model, suite, request.options)
     with compiled(kernels_of(suite.name, without), reporter):
-        context = run_context(config, suite, options, identity)
+        context = run_context(request, suite, identity, inputs.columns)
     with (
-        writing(config.output, replaces=config.overwrite, note=reporter.note) as (folder, writer),
-        open_engine(config.engine, config.address, config.workers, config.limits) as engine,
+        writing(request.folder, replaces=request.overwrite, note=reporter.note) as (folder, writer),
+        open_engine(request.engine, request.address, request.threads, request.limits) as engine,
     ):
-        config = replace(config, output=folder)
         context = replace(context, run=folder, writer=writer)
-        if config.engine != LOCAL:
+        if request.engine != LOCAL:
             from fastscore.run.shared_files import absolute, check_workers, checked
 
             context = absolute(context)
             model = identity.fingerprint if identity else None
             if not check_workers(engine, context, inputs.stored_files, model, without):
-                reporter.note(f"no worker has joined {config.address} yet: it is waited for")
+                reporter.note(f"no worker has joined {request.address} yet: it is waited for")
             engine = checked(engine, context, model)
         manifest = open_manifest(
-            *(config, suite, options, identity, context.signature, reporter.note),
-            context.check_writer,
-            writer.name,
+            *(folder, request, suite, context, identity), reporter.note, writer.name
         )
         context = replace(context, signature=manifest.signature)
-        run = _Execution(config, suite, options, context, writer, engine, manifest, reporter)
-        with limit_memory(config.limits, "The stage 'plan'"):
+        run = _Execution(folder, request, suite, context, writer, engine, manifest, reporter)
+        with limit_memory(request.limits, "The stage 'plan'"):
             planned = _plan(run, inputs)
         plan = planned.plan
         _score(run, plan)
         receipts = _score_receipts(run, plan)
         summary = _summarise(run, receipts)
-        with limit_memory(config.limits, "The stage 'summary'"):
+        with limit_memory(request.limits, "The stage 'summary'"):
             _describe(run, receipts, summary, planned.files)
         run.complete()
-        if config.engine != LOCAL:
-            remove_temporaries(config.output)  # of workers that died
+        if request.engine != LOCAL:
+            remove_temporaries(folder)  # of workers that died
         shutil.rmtree(run.work, ignore_errors=True)
-        return Outcome(run.manifest, refusal(config, run.manifest))
+        return Outcome(run.manifest, refusal(request, run.manifest, folder))
 
 
 def _plan(run: _Execution, inputs: NamedInputs) -> PlannedInputs:
@@ -288,7 +282,7 @@ def _score(run: _Execution, plan: Plan) -> None:
 def _one_by_one(run: _Execution, shards: Sequence[Shard]) -> bool:
     """Tell whether as many shards at once as there are workers would take too much memory."""
     largest = max((shard.n_bytes for shard in shards), default=0)
-    return run.config.workers * largest * SHARD_MEMORY > run.config.limits.memory_bytes
+    return run.request.threads * largest * SHARD_MEMORY > run.request.limits.memory_bytes
 
 
 def _open_shards(run: _Execution, shards: Sequence[Shard]) -> list[Shard]:
@@ -341,7 +335,7 @@ def _score_receipts(run: _Execution, plan: Plan) -> list[Receipt]:
 def _summarise(run: _Execution, receipts: Sequence[Receipt]) -> pl.DataFrame:
     """Commit the summary of all parts, and what the suite's published code writes."""
     groups: Sequence[Parts] = ()
-    if run.config.engine != LOCAL:  # threads of this process add up whole tables, without files
+    if run.request.engine != LOCAL:  # threads of this process add up whole tables, without files
         from fastscore.run.summary_tasks import parts_to_add_up, summary_by_tasks
 
         groups = parts_to_add_up(run.suite, receipts, run.engine.processes())
@@ -350,7 +344,7 @@ def _summarise(run: _Execution, receipts: Sequence[Receipt]) -> pl.DataFrame:
         if groups:
             summary = summary_by_tasks(run.engine, run.context, groups, scanned, progress)
         else:
-            summary = summarise(run.suite, scanned, run.options)
+            summary = summarise(run.suite, scanned, run.request.options)
         run.context.check_writer()
         pinned = {"fastscore.signature": run.context.signature}
         content = {"signature": run.context.signature, "summary": summary.to_dicts()}
@@ -360,7 +354,7 @@ def _summarise(run: _Execution, receipts: Sequence[Receipt]) -> pl.DataFrame:
         ]
         inputs = tuple(entry["name"] for entry in run.manifest.inputs)
         files = run.suite.legacy_files
-        for name, data in files(scanned, inputs, run.options).items() if files else ():
+        for name, data in files(scanned, inputs, run.request.options).items() if files else ():
             committed = commit_bytes(run.folder / LEGACY / name, data)
             outputs.append(replace(committed, path=f"{LEGACY}/{name}"))
         run.manifest.outputs = [asdict(output) for output in outputs]
@@ -400,35 +394,39 @@ def _describe(
     unknown = scan_unknown_words(run.folder, receipts)
     dialogues = _scanned_tables(run, receipts).get("dialogues", pl.LazyFrame())
     run.manifest.counts = counts
-    note_run(*(run.manifest, run.suite, run.options, source, unknown, summary, rows, dialogues))
+    note_run(
+        *(run.manifest, run.suite, run.request.options, source, unknown, summary, rows, dialogues)
+    )
     run.manifest.parts_hash = hash_of_outputs(receipts)
 
 
 @own_stop_flag()
-def preview(config: RunConfig, reporter: Reporter) -> dict[str, Any]:
+def preview(request: Request, reporter: Reporter) -> dict[str, Any]:
     """Say what a run would do, reading the input but writing nothing that stays."""
-    with limit_memory(config.limits, "Reading the options"):
-        suite, options = config.load()
-        inputs = named_inputs(config, suite, reporter.note)
-    config = inputs.config
-    identity = embedder_identity(config, suite, options)
+    with limit_memory(request.limits, "Reading the options"):
+        suite = request.load_suite()
+        inputs = named_inputs(request, suite, reporter.note)
+    identity = embedder_identity(request.model, suite, request.options)
     with (
-        open_engine(config.engine, config.address, config.workers, config.limits) as engine,
-        limit_memory(config.limits, "The stage 'plan'"),
-        tempfile.TemporaryDirectory(prefix="fastscore-", dir=_scratch_parent(config)) as scratch,
+        open_engine(request.engine, request.address, request.threads, request.limits) as engine,
+        limit_memory(request.limits, "The stage 'plan'"),
+        tempfile.TemporaryDirectory(prefix="fastscore-", dir=_scratch_parent(request)) as scratch,
     ):
-        context = replace(run_context(config, suite, options, identity), run=Path(scratch))
-        if config.engine != LOCAL:
+        context = run_context(request, suite, identity, inputs.columns)
+        context = replace(context, run=Path(scratch))
+        if request.engine != LOCAL:
             context = absolute(context)
             model = identity.fingerprint if identity else None
             check_workers(engine, context, inputs.stored_files, model)
         planned = plan_inputs(inputs, context.run, note=reporter.note, engine=engine)
         plan, context = planned.plan, replace(context, chosen=planned.chosen)
         texts = _preview_texts(engine, context, plan, reporter) if identity else {}
-    earlier, is_scored = _earlier_run(config, suite)
+    earlier, is_scored = _earlier_run(request, suite)
     conflict = {}
     if earlier is not None and deciding_differences(earlier.signature, context.signature):
-        conflict = {"conflict": f"{place_of(config.output)} holds a run signed {earlier.signature}"}
+        conflict = {
+            "conflict": f"{place_of(request.folder)} holds a run signed {earlier.signature}"
+        }
     elif earlier is not None:
         context = replace(context, signature=earlier.signature)
     return {
@@ -443,27 +441,27 @@ def preview(config: RunConfig, reporter: Reporter) -> dict[str, Any]:
 
 
 def _earlier_run(
-    config: RunConfig, suite: Suite
+    request: Request, suite: Suite
 ) -> tuple[Manifest | None, Callable[[RunContext, Shard], bool]]:
     """Return the manifest of the run in the output, and what tells whether a shard is scored."""
-    place = place_of(config.output)
+    place = place_of(request.folder)
     if isinstance(place, Path):
-        manifest = None if config.overwrite else read_manifest(place)
+        manifest = None if request.overwrite else read_manifest(place)
         return manifest, lambda context, shard: tasks.is_scored(context, suite, place, shard)
     from fastscore.run.remote.writer import earlier_run  # late: few runs are in a store
 
     manifest, fingerprints = earlier_run(place.url)
     return (
-        None if config.overwrite else manifest,
+        None if request.overwrite else manifest,
         lambda context, shard: context.fingerprint(shard.fingerprint) in fingerprints,
     )
 
 
-def _scratch_parent(config: RunConfig) -> Path | None:
+def _scratch_parent(request: Request) -> Path | None:
     """Return a folder that all workers see; None, the system's, where we are the only one."""
-    if config.engine == LOCAL:
+    if request.engine == LOCAL:
         return None
-    place = place_of(config.output)
+    place = place_of(request.folder)
     output = place if isinstance(place, Path) else cache_root() / "runs"
     return next(folder for folder in output.absolute().parents if folder.is_dir())
 

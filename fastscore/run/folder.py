@@ -39,7 +39,7 @@ from fastscore.run.commit import (
     receipts_folder,
     remove_temporaries,
 )
-from fastscore.run.context import RunConfig
+from fastscore.run.context import RunContext
 from fastscore.run.lock import LOCK_NAME
 from fastscore.run.manifest import (
     MANIFEST_NAME,
@@ -47,6 +47,7 @@ from fastscore.run.manifest import (
     Manifest,
     read_manifest,
 )
+from fastscore.run.request import Request
 from fastscore.run.writer import Writer
 from fastscore.signature import EmbedderIdentity, deciding_differences, package_version
 from fastscore.suites.base import Suite
@@ -56,14 +57,13 @@ REPORTED_PACKAGES = ("polars", "numpy", "numba", "onnxruntime", "faiss-cpu", "to
 
 
 def open_manifest(
-    config: RunConfig,
+    folder: Path,
+    request: Request,
     suite: Suite,
-    options: Any,
+    context: RunContext,
     identity: EmbedderIdentity | None,
-    signed: str,
-    note: Callable[[str], object] = lambda text: None,
-    check_writer: Callable[[], object] = lambda: None,
-    name: str | None = None,
+    note: Callable[[str], object],
+    name: str,
 ) -> Manifest:
     """Return the manifest to go on with: the one in the folder, or a new one.
 
@@ -71,68 +71,57 @@ def open_manifest(
     the run is this one. A run keeps the signature that it was begun with, so that its receipts
     stay valid under another version of fastscore.
     """
-    folder = config.output
-    name = name or str(folder)
     _refuse_links(folder)
-    earlier = None if config.overwrite else _earlier_manifest(folder)
-    there = None if config.overwrite else _earlier_signature(folder, earlier)
+    earlier = None if request.overwrite else _earlier_manifest(folder)
+    there = None if request.overwrite else _earlier_signature(folder, earlier)
     if there is not None:
-        if differing := deciding_differences(there, signed):
+        if differing := deciding_differences(there, context.signature):
             raise RunConflictError(
                 f"{name} holds a run with another signature: {'; '.join(map(str, differing))}.",
                 "Choose another folder as output, or replace it with overwrite=True.",
             )
-        begun, now = package_version(there), package_version(signed)
+        begun, now = package_version(there), package_version(context.signature)
         if begun != now:
             note(f"{name}: begun by fastscore {begun}, continued by {now}")
-    check_writer()
+    context.check_writer()
     if earlier is not None:
         remove_temporaries(folder)
-        earlier.settings, earlier.environment = _settings(config, suite), _environment()
+        earlier.settings, earlier.environment = _settings(request, suite), _environment()
         return earlier
     if there is None:
         _clear(folder, suite)
     else:
         note(f"{name}/{MANIFEST_NAME}: lost or damaged; made anew from this run's receipts")
         remove_temporaries(folder)
-    manifest = new_manifest(config, suite, options, identity, there or signed)
-    check_writer()
+    manifest = new_manifest(request, suite, context, identity)
+    manifest.signature = there or manifest.signature
+    context.check_writer()
     # nothing else is written before: what is beside a manifest is this run's
     manifest.save(folder)
     return manifest
 
 
 def new_manifest(
-    config: RunConfig,
-    suite: Suite,
-    options: Any,
-    identity: EmbedderIdentity | None,
-    signed: str,
+    request: Request, suite: Suite, context: RunContext, identity: EmbedderIdentity | None
 ) -> Manifest:
     """Return the manifest of a run that has scored nothing yet."""
     return Manifest(
-        signature=signed,
+        signature=context.signature,
         suite=suite.name,
         suite_version=suite.version,
-        options=option_values(options),
-        settings=_settings(config, suite),
-        column_map=stored_map(config.columns),
+        options=option_values(request.options),
+        settings=_settings(request, suite),
+        column_map=stored_map(context.columns),
         embedder=None if identity is None else identity.as_dict(),
-        own_metrics=[one.to_json() for one in config.metrics],
+        own_metrics=[one.to_json() for one in request.own_metrics],
         environment=_environment(),
         tables={table.name: {"rows": 0, "parts": 0} for table in suite.tables},
     )
 
 
-def _settings(config: RunConfig, suite: Suite) -> dict[str, Any]:
+def _settings(request: Request, suite: Suite) -> dict[str, Any]:
     """Return how a run is done, which no number depends on."""
-    return {
-        "shard_bytes": config.shard_bytes or suite.source.shard_bytes,
-        "workers": config.workers,
-        "engine": config.engine,
-        "max_rejects": config.max_rejects,
-        "max_memory": config.limits.memory_bytes,
-    }
+    return {"shard_bytes": request.shard_bytes or suite.source.shard_bytes, **request.settings}
 
 
 def _refuse_links(folder: Path) -> None:

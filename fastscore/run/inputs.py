@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 
 from fastscore.errors import listed
+from fastscore.logs.inputs.column_map import ColumnMap, map_source
 from fastscore.logs.inputs.files import (
     STDIN,
     UNKNOWN_SUFFIX,
@@ -33,10 +34,10 @@ from fastscore.logs.read.rows import read_files
 from fastscore.logs.read.stored_columns import spool_frame, spool_head, spool_rows, spool_stdin
 from fastscore.logs.samples.chat_samples import ROW_PER_TURN, row_per_turn
 from fastscore.logs.samples.screening import Screened, screen
-from fastscore.run.context import RunConfig
 from fastscore.run.engines.engine import LOCAL, Engine
 from fastscore.run.interrupt import stop_if_asked
 from fastscore.run.progress import SilentReporter, StageProgress
+from fastscore.run.request import Request
 from fastscore.suites.base import Suite
 from fastscore.suites.declarations import Source
 
@@ -51,8 +52,10 @@ class NamedInputs:
 
     Parameters
     ----------
-    config
-        The request, with the layout of rows that are turns if its logs are such rows.
+    request
+        The request.
+    columns
+        Its columns, or the layout of rows that are turns if its logs are such rows.
     source
         The suite's source as these logs are read by it.
     files
@@ -61,7 +64,8 @@ class NamedInputs:
         Which of them are read. None if some can be read only once: those are kept first.
     """
 
-    config: RunConfig
+    request: Request
+    columns: ColumnMap
     source: Source
     files: tuple[InputFile, ...]
     screened: Screened | None
@@ -69,7 +73,7 @@ class NamedInputs:
     @property
     def stored_files(self) -> list[InputFile]:
         """The files that can be read more than once."""
-        return [file for file in self.files if not _is_read_once(self.config, file)]
+        return [file for file in self.files if not _is_read_once(self.request, file)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,24 +99,24 @@ class PlannedInputs:
 
 
 def named_inputs(
-    config: RunConfig, suite: Suite, note: Callable[[str], None] = lambda _: None
+    request: Request, suite: Suite, note: Callable[[str], None] = lambda _: None
 ) -> NamedInputs:
     """Find the files that a request names, and tell how their rows are laid out."""
-    source = config.source(suite)
-    if config.memory is not None:
+    columns = request.column_map
+    source = map_source(suite.source, columns)
+    if request.memory is not None:
         files: tuple[InputFile, ...] = (InputFile(FRAME_NAME, "parquet", "none", 0),)
-        return NamedInputs(config, source, files, None)
-    files = resolve_inputs(config.inputs, source.formats, config.format)
+        return NamedInputs(request, columns, source, files, None)
+    files = resolve_inputs(request.inputs, source.formats, request.format)
     can_be_turns = source.chat_rows is not None and source.chat_rows.can_be_turns
-    if can_be_turns and not config.columns:
+    if can_be_turns and not columns:
         found = row_per_turn(files, suite.name, source)
         if found:
             note(f'each row is a turn: read as by layout="{ROW_PER_TURN}"')
-            config = replace(config, columns=found)
-            source = config.source(suite)
-    reads_once = any(_is_read_once(config, file) for file in files)
-    screened = None if reads_once else _screened(config, source, files, note)
-    return NamedInputs(config, source, files, screened)
+            columns, source = found, map_source(suite.source, found)
+    reads_once = any(_is_read_once(request, file) for file in files)
+    screened = None if reads_once else _screened(request, source, files, note)
+    return NamedInputs(request, columns, source, files, screened)
 
 
 def plan_inputs(
@@ -124,13 +128,13 @@ def plan_inputs(
     engine: Engine | None = None,
 ) -> PlannedInputs:
     """Keep, screen and choose what is read, and cut it into shards."""
-    config, source = inputs.config, inputs.source
+    request, source = inputs.request, inputs.source
     screened = inputs.screened
     if screened is None:
-        kept = _kept(config, source, inputs.files, folder / "inputs")
-        screened = _screened(config, source, kept, note)
-    files, chosen = _chosen(config, source, screened, folder / "inputs")
-    left_aside = _left_aside(config, source, inputs.files, note)
+        kept = _kept(request, source, inputs.files, folder / "inputs")
+        screened = _screened(request, source, kept, note)
+    files, chosen = _chosen(request, source, screened, folder / "inputs")
+    left_aside = _left_aside(request, source, inputs.files, note)
     left_aside += [file.path for file in screened.left_aside]
     done = 0
     with stage("plan", len(files)) as progress:
@@ -141,49 +145,49 @@ def plan_inputs(
             done = bytes_read
 
         plan = plan_shards(
-            _shared(files, config.engine),
+            _shared(files, request.engine),
             source,
-            shard_bytes=config.shard_bytes,
+            shard_bytes=request.shard_bytes,
             scratch=folder / "unpacked",
             progress=advance,
-            threads=max(config.workers, 1 if engine is None else engine.processes()),
+            threads=max(request.threads, 1 if engine is None else engine.processes()),
             map_tasks=None if engine is None else partial(engine.map, lost=progress.lost),
             check_cancelled=partial(stop_if_asked, 0, 0),
-            limits=config.limits,
+            limits=request.limits,
         )
-        if config.choice.sample is not None:
+        if request.choice.sample is not None:
             chosen = choose_sample(
-                plan.shards, source, plan.shared_names, config.choice, config.workers
+                plan.shards, source, plan.shared_names, request.choice, request.threads
             )
     return PlannedInputs(plan, files, tuple(left_aside), chosen)
 
 
-def _is_read_once(config: RunConfig, file: InputFile) -> bool:
+def _is_read_once(request: Request, file: InputFile) -> bool:
     """Tell whether a file can be read only once, or is none."""
-    return config.memory is not None or file.path == STDIN
+    return request.memory is not None or file.path == STDIN
 
 
 def _kept(
-    config: RunConfig, source: Source, files: Sequence[InputFile], folder: Path
+    request: Request, source: Source, files: Sequence[InputFile], folder: Path
 ) -> tuple[InputFile, ...]:
     """Write down in a folder what cannot be read twice."""
-    memory = config.memory
+    memory = request.memory
     if memory is not None:
-        memory.screen(source, config.suite)  # what is kept has only the wanted columns
+        memory.screen(source, request.suite)  # what is kept has only the wanted columns
     if memory is not None and memory.frame is not None:
         return (spool_frame(memory.frame, stored_source(source).columns, folder),)
     if memory is not None:
         return (spool_rows(memory.rows, folder),)
     return tuple(
-        spool_stdin(file, folder) if _is_read_once(config, file) else file for file in files
+        spool_stdin(file, folder) if _is_read_once(request, file) else file for file in files
     )
 
 
 def _screened(
-    config: RunConfig, source: Source, files: Sequence[InputFile], note: Callable[[str], None]
+    request: Request, source: Source, files: Sequence[InputFile], note: Callable[[str], None]
 ) -> Screened:
     """Return the inputs that are logs of the suite, and say which are not."""
-    screened = screen(files, source, config.suite)
+    screened = screen(files, source, request.suite)
     for line in (*_separator_notes(screened.files), *screened.notes):
         note(line)
     return screened
@@ -199,34 +203,34 @@ def _separator_notes(files: Sequence[InputFile]) -> list[str]:
 
 
 def _chosen(
-    config: RunConfig, source: Source, screened: Screened, folder: Path
+    request: Request, source: Source, screened: Screened, folder: Path
 ) -> tuple[tuple[InputFile, ...], ChosenDialogues | None]:
     """Choose the first dialogues if there is a limit; return the files to read, and these."""
     files = screened.files
-    if config.choice.limit is None:
+    if request.choice.limit is None:
         return files, None
     naming = naming_source(source, of_places=True)
-    parts = read_files(files, naming, threads=config.workers, limits=config.limits)
-    head = take_first(parts, source, config.choice.limit)
+    parts = read_files(files, naming, threads=request.threads, limits=request.limits)
+    head = take_first(parts, source, request.choice.limit)
     if head.last_file is None:
         return files, head.chosen
     before = itertools.takewhile(lambda file: file.path != head.last_file, files)
     last = next(file for file in files if file.path == head.last_file)
     if head.after is not None and last.format in _CUT:
-        blocks = read_blocks(last.location, last.compression, limits=config.limits)
+        blocks = read_blocks(last.location, last.compression, limits=request.limits)
         last = spool_head(last, blocks, head.after, folder)
     return (*before, last), head.chosen
 
 
 def _left_aside(
-    config: RunConfig, source: Source, files: Sequence[InputFile], note: Callable[[str], None]
+    request: Request, source: Source, files: Sequence[InputFile], note: Callable[[str], None]
 ) -> list[str]:
     """Name files of other formats in the inputs' folders, and say which there are.
 
     Files whose suffix names no format are passed over without a word.
     """
     read = frozenset(file.path for file in files)
-    aside = list_left_aside(config.inputs, source.formats, read)
+    aside = list_left_aside(request.inputs, source.formats, read)
     found = {path: reason for path, reason in aside.items() if reason != UNKNOWN_SUFFIX}
     if found:
         named = [f"{path} ({reason})" for path, reason in found.items()]

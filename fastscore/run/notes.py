@@ -29,7 +29,6 @@ from fastscore.logs.samples.profile import (
     profile_of,
 )
 from fastscore.run.commit import REJECTS, find_part
-from fastscore.run.context import RunConfig
 from fastscore.run.manifest import Manifest
 from fastscore.run.missing import (
     JOINED_DIALOGUES,
@@ -37,6 +36,7 @@ from fastscore.run.missing import (
     NullCounts,
     take_null_counts,
 )
+from fastscore.run.request import Request
 from fastscore.suites.base import Suite
 from fastscore.suites.chats import ChatRows
 from fastscore.suites.declarations import (
@@ -281,28 +281,29 @@ def lost_lines(manifest: Manifest) -> tuple[int, int]:
     return rejects, counts.get("lines", 0) - counts.get("blank", 0)
 
 
-def refusal(
-    config: RunConfig, manifest: Manifest, first_reject: pl.DataFrame | None = None
-) -> InputError | None:
-    """Make the error of a run that counts as refused, None of any other."""
+def refusal(request: Request, manifest: Manifest, found: Path | pl.DataFrame) -> InputError | None:
+    """Make the error of a run that counts as refused, None of any other.
+
+    ``found`` is the run's folder, or the rejects of a run in memory.
+    """
     counts = manifest.counts
     rejects, lines = lost_lines(manifest)
     where = None
-    if first_reject is not None and first_reject.height:
-        where = f"{describe_reject(first_reject.row(0, named=True))}."
+    if isinstance(found, pl.DataFrame):
+        where = f"{describe_reject(found.row(0, named=True))}." if found.height else None
     elif counts.get("rejects"):
-        where = _first_reject(config.output, manifest)
+        where = _first_reject(found, manifest)
     first, *others = [entry["name"] for entry in manifest.inputs] or [FRAME_NAME]
     inputs = f"{first} and {counted(len(others), 'more files')}" if others else str(first)
-    unscored = unscored_error(manifest, inputs, where, strict=config.strict)
-    if unscored is None and rejects > config.max_rejects * max(lines, 1):
+    unscored = unscored_error(manifest, inputs, where, strict=request.strict)
+    if unscored is None and rejects > request.max_rejects * max(lines, 1):
         return InputError(
             f"{rejects:,} of {counted(lines, 'lines')} "
             f"{'is a reject' if rejects == 1 else 'are rejects'}, more than "
-            f"max_rejects {config.max_rejects:g} allows; the others are scored.",
+            f"max_rejects {request.max_rejects:g} allows; the others are scored.",
             where,
         )
-    if unscored is not None or config.max_rejects >= 1.0:
+    if unscored is not None or request.max_rejects >= 1.0:
         return unscored
     return _unpaired_error(counts, manifest.options)
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Protocol, TextIO
 
 from fastscore_jit.system import peak_memory
 
+from fastscore.errors import UsageError
 from fastscore.terminal import note_console, stderr_is_terminal, write_note
 
 if TYPE_CHECKING:
@@ -329,4 +330,8 @@ def reporter(*, quiet: bool) -> Reporter:
 
 def chosen_reporter(progress: bool | OnProgress) -> Reporter:
     """Return the reporter that a caller asks for: as on the command line, a call, or none."""
-    return CallingReporter(progress) if callable(progress) else reporter(quiet=not progress)
+    if callable(progress):
+        return CallingReporter(progress)
+    if not isinstance(progress, bool):
+        raise UsageError(f"progress is {progress!r}, expected True, False or a function.")
+    return reporter(quiet=not progress)

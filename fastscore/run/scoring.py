@@ -20,10 +20,11 @@ from fastscore.logs.integrity.limits import Limits
 from fastscore.logs.integrity.rejects import listed_rejects
 from fastscore.logs.read.rows import Part, Rows, join_parts, read_parts
 from fastscore.paths import cache_root
-from fastscore.run.context import EmbedderSettings, Loaded, PerplexitySettings
+from fastscore.run.context import Loaded, PerplexitySettings
 from fastscore.run.interrupt import stop_if_asked
 from fastscore.run.missing import RowCounts, count_missing
 from fastscore.run.progress import current_stage, told_to
+from fastscore.run.request import EmbedderSettings
 from fastscore.suites.base import Events, Suite
 from fastscore.suites.declarations import REJECTS_TABLE, Table
 from fastscore.suites.identity import RunNames

@@ -20,7 +20,6 @@ from fastscore.paths import cache_root
 from fastscore.run.context import RunContext
 from fastscore.run.engines.engine import Answer, Done, Engine, Key, Lost
 from fastscore.run.kernels import load_kernels
-from fastscore.suites.registry import load_suite
 
 DECIDING_PACKAGES = ("fastscore-dialogue", "polars", "numpy", "numba", "onnxruntime", "tokenizers")
 """What decides a table's bytes."""
@@ -34,12 +33,11 @@ _NEEDED = (
 
 def absolute(context: RunContext) -> RunContext:
     """Name everything so that a process with another working directory and cache finds it."""
-    suite = load_suite(context.suite)
-    options = dict(context.options)
-    for option in dataclasses.fields(suite.options):
-        rules = option.metadata
-        if options[option.name] and (rules["names_file"] or rules["names_folder"]):
-            options[option.name] = str(Path(options[option.name]).absolute())
+    paths = {}
+    for option in dataclasses.fields(context.options):
+        path = getattr(context.options, option.name)
+        if path and (option.metadata["names_file"] or option.metadata["names_folder"]):
+            paths[option.name] = str(Path(path).absolute())
     embedder, perplexity = context.embedder, context.perplexity
     cache = cache_root().absolute()
     if embedder is not None:
@@ -56,7 +54,7 @@ def absolute(context: RunContext) -> RunContext:
     return replace(
         context,
         run=context.run.absolute(),
-        options=options,
+        options=replace(context.options, **paths),
         embedder=embedder,
         perplexity=perplexity,
     )

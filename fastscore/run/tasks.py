@@ -34,8 +34,9 @@ from fastscore.run.commit import (
     save_receipt,
     texts_part,
 )
-from fastscore.run.context import EmbedderSettings, Loaded, RunContext
+from fastscore.run.context import Loaded, RunContext
 from fastscore.run.interrupt import stop_if_asked
+from fastscore.run.request import EmbedderSettings
 from fastscore.run.scoring import (
     TEXT_KEY,
     ShardScores,

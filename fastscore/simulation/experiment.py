@@ -35,9 +35,9 @@ from fastscore.results.pair_ranking import rank
 from fastscore.results.report.write import write_report
 from fastscore.results.runs import open_run
 from fastscore.run.commit import commit_bytes, commit_json, commit_table
-from fastscore.run.context import RunConfig
 from fastscore.run.drive import execute
 from fastscore.run.progress import Reporter
+from fastscore.run.request import NO_EMBEDDER, Request
 from fastscore.simulation.agents import MARK, OFF_CATALOGUE, REFUSALS, ModelAgent, ModelPhrasing
 from fastscore.simulation.simulate import TEMPLATE, Simulation, World, open_world, simulate
 from fastscore.suites.registry import load_suite
@@ -367,16 +367,15 @@ def _simulation(
 
 def _score(experiment: Experiment, folder: Path, reporter: Reporter, workers: int) -> None:
     options = {"segments": "metadata", **experiment.score}
-    embedder = options.pop("embedder", "none")
-    config = RunConfig(
+    request = Request(
         suite=SUITE,
         inputs=(str(folder / LOGS),),
         output=folder / SCORES,
+        embedder=options.pop("embedder", NO_EMBEDDER),
         options={"catalogue": experiment.catalogue, **options},
-        embedder=None if embedder == "none" else embedder,
         workers=workers,
     )
-    outcome = execute(config, reporter)
+    outcome = execute(request, reporter)
     if outcome.refusal is not None:
         raise outcome.refusal
 

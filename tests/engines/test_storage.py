@@ -10,8 +10,9 @@ import pytest
 from fastscore.errors import UsageError
 from fastscore.logs.inputs.files import InputFile, resolve_inputs
 from fastscore.run import shared_files
-from fastscore.run.context import EmbedderSettings, RunConfig, RunContext, run_context
+from fastscore.run.context import RunContext, run_context
 from fastscore.run.engines.engine import Answer
+from fastscore.run.request import EmbedderSettings, Request
 from fastscore.run.shared_files import check_workers, checked
 from fastscore.run.writer import writing
 from tests.run.logs import write_logs
@@ -38,16 +39,16 @@ def inputs(tmp_path: Path) -> tuple[InputFile, ...]:
 
 @pytest.fixture
 def context(tmp_path: Path) -> Iterator[RunContext]:
-    config = RunConfig(
+    request = Request(
         suite="score_dialogue",
         inputs=(),
         output=tmp_path / "run",
         options={"lex_weight": 1.0},
         embedder=None,
     )
-    suite, options = config.load()
-    with writing(config.output) as (_, writer):
-        yield replace(run_context(config, suite, options, None), writer=writer)
+    suite = request.load_suite()
+    with writing(request.folder) as (_, writer):
+        yield replace(run_context(request, suite, None), writer=writer)
 
 
 def trouble(

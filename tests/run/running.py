@@ -11,9 +11,9 @@ import orjson
 import pytest
 
 from fastscore.run import tasks
-from fastscore.run.context import RunConfig
 from fastscore.run.drive import Outcome, execute
 from fastscore.run.progress import SilentReporter
+from fastscore.run.request import Request
 from fastscore.vectors.store import embed_missing
 
 VOLATILE = {"stages", "peak_memory_bytes", "environment", "settings", "checksum", "attempt"}
@@ -22,19 +22,19 @@ VOLATILE = {"stages", "peak_memory_bytes", "environment", "settings", "checksum"
 def run_lexical(inputs: Sequence[str | Path], output: Path, **settings: Any) -> Outcome:
     """Score logs lexically in this process."""
     options = settings.pop("options", {"lex_weight": 1.0})
-    config = RunConfig(
+    request = Request(
         suite="score_dialogue",
         inputs=tuple(map(str, inputs)),
         output=output,
         options=options,
-        **settings,
+        **{"workers": 1, **settings},
     )
-    return execute(config, SilentReporter())
+    return execute(request, SilentReporter())
 
 
 def run_semantic(inputs: Sequence[Path], output: Path) -> Outcome:
     """Score logs by the tiny model of this cache into a store of many segments beside the run."""
-    config = RunConfig(
+    request = Request(
         suite="score_dialogue",
         inputs=tuple(map(str, inputs)),
         output=output,
@@ -45,7 +45,7 @@ def run_semantic(inputs: Sequence[Path], output: Path) -> Outcome:
         shard_bytes=20_000,
     )
     with mock.patch.dict(embed_missing.__kwdefaults__, texts_per_append=300):
-        return execute(config, SilentReporter())
+        return execute(request, SilentReporter())
 
 
 def forbid_scoring(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,6 +5,7 @@ import json
 import random
 import subprocess
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +17,9 @@ from hypothesis import strategies as st
 
 import fastscore
 from fastscore.logs.read.chosen import Choice
-from fastscore.run.context import RunConfig
 from fastscore.run.drive import execute
 from fastscore.run.progress import SilentReporter
+from fastscore.run.request import Request
 from tests.by_keywords import score_by_keywords
 from tests.conftest import often
 from tests.run.logs import dialogue_lines, write_logs
@@ -32,15 +33,15 @@ def scored(source: Any, **more: Any) -> fastscore.Run:
 
 
 def run_of(paths: list[Path], folder: Path, choice: Choice, shard_bytes: int) -> fastscore.Run:
-    config = RunConfig(
+    request = Request(
         suite=SUITE,
         inputs=tuple(map(str, paths)),
         output=folder,
         options={"lex_weight": 1.0},
         shard_bytes=shard_bytes,
-        choice=choice,
+        **asdict(choice),
     )
-    execute(config, SilentReporter())
+    execute(request, SilentReporter())
     return fastscore.open_run(folder)
 
 

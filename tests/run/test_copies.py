@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from fastscore.run.context import RunConfig
 from fastscore.run.drive import execute
 from fastscore.run.progress import SilentReporter
+from fastscore.run.request import Request
 from tests.by_keywords import score_by_keywords
 from tests.run.logs import dialogue_lines
 
@@ -33,7 +33,7 @@ def notes(suite: str, paths: Sequence[Path], **more: Any) -> list[str]:
     settings = {name: more.pop(name) for name in ("shard_bytes",) if name in more}
     output = paths[0].with_suffix(".run")
     output.mkdir(exist_ok=True)
-    config = RunConfig(
+    request = Request(
         suite=suite,
         inputs=tuple(map(str, paths)),
         output=output,
@@ -41,7 +41,9 @@ def notes(suite: str, paths: Sequence[Path], **more: Any) -> list[str]:
         overwrite=True,
         **settings,
     )
-    return [note for note in execute(config, SilentReporter()).manifest.notes if "null" not in note]
+    return [
+        note for note in execute(request, SilentReporter()).manifest.notes if "null" not in note
+    ]
 
 
 @pytest.mark.parametrize("shard_bytes", [1, 1 << 20])

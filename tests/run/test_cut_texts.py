@@ -79,15 +79,15 @@ def test_the_outcome_says_how_many_texts_were_cut(logs: Path, tmp_path: Path, mo
 
 
 def test_a_text_of_several_shards_counts_once(logs: Path, tmp_path: Path, model: str) -> None:
-    config = {"embedder": model, "store": tmp_path / "store", "lex_weight": 0.5}
-    scores = score_by_keywords(logs, "score_dialogue", **config)
+    request = {"embedder": model, "store": tmp_path / "store", "lex_weight": 0.5}
+    scores = score_by_keywords(logs, "score_dialogue", **request)
     assert sorted(scores.cut_texts["text"].to_list()) == sorted([LONG, LONGER])
-    from fastscore.run.context import RunConfig
     from fastscore.run.drive import execute
     from fastscore.run.progress import SilentReporter
+    from fastscore.run.request import Request
 
     outcome = execute(
-        RunConfig(
+        Request(
             suite="score_dialogue", inputs=(str(logs),), output=tmp_path / "run",
             options={"lex_weight": 0.5}, embedder=model, store=tmp_path / "store", shard_bytes=1,
         ),

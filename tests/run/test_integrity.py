@@ -78,9 +78,9 @@ def test_no_flipped_bit_is_ever_shown(run: Path) -> None:
 def test_a_damaged_part_is_scored_again_by_name(logs: list[Path], run: Path) -> None:
     import io
 
-    from fastscore.run.context import RunConfig
     from fastscore.run.drive import execute
     from fastscore.run.progress import LineReporter
+    from fastscore.run.request import Request
 
     before = contents(run)
     rng = random.Random(1)
@@ -89,14 +89,14 @@ def test_a_damaged_part_is_scored_again_by_name(logs: list[Path], run: Path) -> 
             continue
         flip(run / name, rng)
         stream = io.StringIO()
-        config = RunConfig(
+        request = Request(
             suite="score_dialogue",
             inputs=tuple(map(str, logs)),
             output=run,
             options={"lex_weight": 1.0},
             shard_bytes=SHARD_BYTES,
         )
-        execute(config, LineReporter(stream))
+        execute(request, LineReporter(stream))
         assert f"{run / name}: not what was committed; its shard is scored again" in (
             stream.getvalue()
         )

@@ -11,10 +11,10 @@ from fastscore_jit.threads import StoppedError, clear_stop, raise_if_stopped, st
 from fastscore.errors import EXIT_INCOMPLETE, MemoryLimitError
 from fastscore.logs.integrity.limits import Limits
 from fastscore.run import drive, interrupt
-from fastscore.run.context import RunConfig
 from fastscore.run.drive import execute
 from fastscore.run.interrupt import limit_memory
 from fastscore.run.progress import SilentReporter
+from fastscore.run.request import Request
 from tests.run.logs import write_logs
 from tests.run.running import contents, run_lexical
 
@@ -109,17 +109,21 @@ def test_a_run_beyond_its_memory_goes_on_with_more(
     assert contents(run) == contents(tmp_path / "whole")
 
 
-def test_options_that_take_too_much_are_an_error_before_a_run_begins(tmp_path: Path) -> None:
+def test_options_that_take_too_much_are_an_error_before_a_run_begins(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """As a catalogue of many items does, whose file is small."""
     catalogue = tmp_path / "items.jsonl"
     catalogue.write_text("".join(f'{{"name": "item {item}"}}\n' for item in range(20_000)))
-    config = RunConfig(
+    request = Request(
         suite="preference_shift",
         inputs=tuple(map(str, write_logs(tmp_path / "logs"))),
         output=tmp_path / "run",
         options={"catalogue": str(catalogue)},
-        limits=Limits(memory=1),
+    )
+    monkeypatch.setattr(
+        drive, "limit_memory", lambda limits, doing: limit_memory(Limits(memory=1), doing)
     )
     with pytest.raises(MemoryLimitError, match=r"Reading the options takes .* MiB of memory"):
-        execute(config, SilentReporter())
+        execute(request, SilentReporter())
     assert not (tmp_path / "run").exists()

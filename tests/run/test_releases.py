@@ -15,9 +15,9 @@ from fastscore.examples import example_names, example_options, write_example
 from fastscore.logs.inputs.column_map import NO_MAP, ColumnMap, map_from, stored_map
 from fastscore.logs.inputs.layout import layout_map
 from fastscore.run.commit import commit_checked, read_checked
-from fastscore.run.context import RunConfig
 from fastscore.run.drive import execute, preview
 from fastscore.run.progress import LineReporter, SilentReporter
+from fastscore.run.request import Request
 from fastscore.signature import deciding_differences, differences
 from fastscore.suites.registry import load_suite
 from fastscore.version import __version__
@@ -101,16 +101,16 @@ def test_a_run_is_continued_by_a_later_release(tmp_path: Path, release: Release)
     manifest = json.loads((run / "manifest.json").read_text())
     kept = {path.name: path.stat().st_mtime_ns for path in receipts.iterdir()}
     release(LATER)
-    config = RunConfig(
+    request = Request(
         suite="score_dialogue",
         inputs=tuple(map(str, logs)),
         output=run,
         options={"lex_weight": 1.0},
         shard_bytes=1,
     )
-    assert preview(config, SilentReporter())["scored_shards"] == manifest["shards"] - 1
+    assert preview(request, SilentReporter())["scored_shards"] == manifest["shards"] - 1
     stream = io.StringIO()
-    execute(config, LineReporter(stream))
+    execute(request, LineReporter(stream))
     assert f"{run}: begun by fastscore {__version__}, continued by {LATER}" in stream.getvalue()
     assert contents(run) == whole
     assert {name: (receipts / name).stat().st_mtime_ns for name in kept} == kept
@@ -158,7 +158,8 @@ def test_a_shard_whose_table_lacks_a_column_of_this_release_is_scored_again(
 
     earlier = dataclasses.replace(suite, tables=(*suite.tables[:-1], fewer), score=score)
     with monkeypatch.context() as before:
-        before.setattr("fastscore.run.context.load_suite", lambda name, own=(): earlier)
+        for module in ("request", "context"):
+            before.setattr(f"fastscore.run.{module}.load_suite", lambda name, own=(): earlier)
         run_lexical(logs, run, shard_bytes=1)
     release(LATER)
     run_lexical(logs, run, shard_bytes=1)
@@ -174,7 +175,8 @@ def test_another_suite_version_is_refused_under_any_release(
     suite = load_suite("score_dialogue")
     raised = dataclasses.replace(suite, version=suite.version + 1)
     release(LATER)
-    monkeypatch.setattr("fastscore.run.context.load_suite", lambda name, own=(): raised)
+    for module in ("request", "context"):
+        monkeypatch.setattr(f"fastscore.run.{module}.load_suite", lambda name, own=(): raised)
     with pytest.raises(RunConflictError, match="another signature"):
         run_lexical(logs, run)
 

@@ -14,10 +14,11 @@ import zstandard
 import fastscore
 from fastscore import open_run
 from fastscore.errors import InputError, RunConflictError, RunError, UsageError
-from fastscore.run.context import RunConfig, RunContext
+from fastscore.run.context import RunContext
 from fastscore.run.drive import execute, preview
 from fastscore.run.manifest import read_manifest
 from fastscore.run.progress import LineReporter
+from fastscore.run.request import Request
 from fastscore.suites.registry import load_suite
 from tests.run.logs import dialogue_lines, write_logs
 from tests.run.running import contents, run_lexical, table_bytes
@@ -127,7 +128,7 @@ def test_files_of_another_format_are_left_aside_aloud(logs: list[Path], tmp_path
     for name in ("y.csv", "z.csv.gz"):
         (folder / name).write_text("event\n")
     stream = io.StringIO()
-    config = RunConfig(
+    request = Request(
         suite="score_dialogue",
         inputs=(str(folder),),
         output=tmp_path / "run",
@@ -136,14 +137,14 @@ def test_files_of_another_format_are_left_aside_aloud(logs: list[Path], tmp_path
     )
     reason = "a CSV file, which this suite does not read"
     note = f"left aside: {folder / 'y.csv'} ({reason}) and 1 more\n"
-    execute(config, LineReporter(stream))
+    execute(request, LineReporter(stream))
     assert note in stream.getvalue()
     manifest = read_manifest(tmp_path / "run")
     assert manifest is not None
     assert manifest.left_aside == [str(folder / "y.csv"), str(folder / "z.csv.gz")]
     stream.seek(0)
     stream.truncate()
-    preview(config, LineReporter(stream))
+    preview(request, LineReporter(stream))
     assert note in stream.getvalue()
 
 
@@ -189,7 +190,8 @@ def test_a_raised_version_is_another_signature(
     before = contents(run)
     suite = load_suite("score_dialogue")
     raised = dataclasses.replace(suite, version=suite.version + 1)
-    monkeypatch.setattr("fastscore.run.context.load_suite", lambda name, own=(): raised)
+    for module in ("request", "context"):
+        monkeypatch.setattr(f"fastscore.run.{module}.load_suite", lambda name, own=(): raised)
     with pytest.raises(RunConflictError, match="another signature"):
         run_lexical(logs, run, shard_bytes=1)
     assert contents(run) == before

@@ -242,7 +242,8 @@ def test_inputs_number_the_dialogues_as_their_table_does(
         return parts[-1][1]
 
     watched = Suite(**(vars(declared) | {"score": score}))
-    monkeypatch.setattr("fastscore.run.context.load_suite", lambda name, own: watched)
+    for module in ("request", "context"):
+        monkeypatch.setattr(f"fastscore.run.{module}.load_suite", lambda name, own=(): watched)
     fastscore.score(tmp_path / "logs", declared.options(**given), embedder=None)
     metric = own_metrics.OwnMetric(suite, longest.metric, (), "0")
     for events, tables in parts:

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 from fastscore_models import export
 
-from fastscore.run.context import EmbedderSettings, PerplexitySettings
+from fastscore.run.context import PerplexitySettings
+from fastscore.run.request import EmbedderSettings
 from fastscore.run.scoring import open_embedder, open_perplexity_model
 from tests.models.tiny_bert import make_recipe, word_tokenizer, write_folder
 from tests.vectors.conftest import WORDS

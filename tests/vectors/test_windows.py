@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from fastscore.errors import UsageError
-from fastscore.run.context import EmbedderSettings
+from fastscore.run.request import EmbedderSettings
 from fastscore.run.scoring import TextsToEmbed
 from fastscore.suites.group_travel import SUITE
 from fastscore.vectors.embedder import Embedder, TokenCounter, WindowEmbedder

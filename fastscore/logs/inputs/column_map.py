@@ -244,17 +244,6 @@ def map_of(flags: Sequence[Flag]) -> ColumnMap:
     )
 
 
-def chat_options(**given: str | None) -> ColumnMap:
-    """Return the map of options of chats, those that are given: `CHAT_OPTIONS`."""
-    options = {name: value for name, value in given.items() if value is not None}
-    begins = options.get("alternate", USER_ROLE)
-    if begins not in (USER_ROLE, ASSISTANT_ROLE):
-        raise UsageError(
-            f"alternate is {begins!r}.", did_you_mean(begins, (USER_ROLE, ASSISTANT_ROLE))
-        )
-    return ColumnMap(chat_options=tuple(options.items()))
-
-
 def _split_flag(text: str, flag: str, expected: str) -> tuple[str, str]:
     name, equals, path = text.partition("=")
     if not (name and equals):

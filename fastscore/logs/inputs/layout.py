@@ -17,7 +17,7 @@ from typing import Any
 
 from fastscore.errors import UsageError, did_you_mean
 from fastscore.extras import entry_points
-from fastscore.logs.inputs.column_map import NO_MAP, ColumnMap, chat_options, column_map
+from fastscore.logs.inputs.column_map import NO_MAP, ColumnMap, column_map
 from fastscore.logs.inputs.document_values import dump_json, load_json
 from fastscore.options import TEXT_BYTES, parse_toml, read_option_file
 from fastscore.suites.chats import (
@@ -91,21 +91,6 @@ def _named(name: str) -> Layout:
 def layout_map(name: str | None, suite: str) -> ColumnMap:
     """Return a layout's map of a suite, an empty one without a layout."""
     return load_layout(name).of(suite) if name else NO_MAP
-
-
-def given_map(
-    suite: str,
-    layout: str | None,
-    columns: Mapping[str, str] | None,
-    values: Mapping[str, Mapping[str, str]] | None,
-    alternate: str | None,
-    sort_by: str | None,
-    dialogue: str | None,
-    without: str | None,
-) -> ColumnMap:
-    """Return the map that a caller gives: columns and values win over a layout."""
-    options = chat_options(alternate=alternate, sort_by=sort_by, dialogue=dialogue, without=without)
-    return layout_map(layout, suite) | column_map(columns, values) | options
 
 
 @cache

@@ -4,9 +4,9 @@ import gzip
 from pathlib import Path
 
 from fastscore import open_run
-from fastscore.run.context import RunConfig
 from fastscore.run.drive import execute
 from fastscore.run.progress import SilentReporter
+from fastscore.run.request import Request
 
 PUBLISHED = Path(__file__).parent / "published"
 COPIES = 8
@@ -18,7 +18,7 @@ def test_shards_change_nothing(tmp_path: Path) -> None:
     trace.write_bytes(b"".join(sorted(content)) * COPIES)
     size = trace.stat().st_size
     for name, shard_bytes in (("whole", 1 << 30), ("cut", size // COPIES)):
-        config = RunConfig(
+        request = Request(
             suite="memory_finance",
             inputs=(str(trace),),
             output=tmp_path / name,
@@ -26,7 +26,7 @@ def test_shards_change_nothing(tmp_path: Path) -> None:
             shard_bytes=shard_bytes,
             workers=2,
         )
-        execute(config, SilentReporter())
+        execute(request, SilentReporter())
     whole, cut = open_run(tmp_path / "whole"), open_run(tmp_path / "cut")
     assert whole.manifest.shards == 1
     assert cut.manifest.shards >= COPIES

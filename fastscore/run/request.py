@@ -1,0 +1,336 @@
+"""A run's request: every option of `fastscore.score` and of the command line, declared once."""
+
+import dataclasses
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from fastscore.errors import UsageError
+from fastscore.logs.inputs.column_map import CHAT_OPTIONS, ColumnMap, column_map
+from fastscore.logs.inputs.files import Format
+from fastscore.logs.inputs.layout import layout_map
+from fastscore.logs.integrity.limits import DEFAULT_LIMITS, MEMORY_SHARE, Limits
+from fastscore.logs.read.chosen import Choice
+from fastscore.options import CHANGES_SCORE, available_processors, build_options, checked_value
+from fastscore.paths import check_path
+from fastscore.run.places import place_of
+from fastscore.suites.base import Suite
+from fastscore.suites.own_metrics import OwnMetric, load_metrics
+from fastscore.suites.registry import load_suite
+
+if TYPE_CHECKING:
+    from fastscore.logs.score_input import ScoreInput
+    from fastscore.vectors.embedder import Embed, Embedder, FunctionEmbedder
+
+DEFAULT_EMBEDDER = "minilm-l6-v2"
+NO_EMBEDDER = "none"
+
+WHERE_THINGS_ARE = "Where things are"
+WHAT_IS_SCORED = "What is scored, and what is refused"
+HOW_IT_RUNS = "How it runs"
+
+StrPath = str | os.PathLike[str]
+
+
+def _setting(
+    default: Any,
+    heading: str,
+    help: str,
+    *,
+    minimum: float | None = None,
+    maximum: float | None = None,
+    flags: tuple[str, ...] = (),
+    metavar: str | None = None,
+    example: Mapping[str, Any] | None = None,
+    in_manifest: bool = False,
+) -> Any:
+    """Declare an option of a run, whose annotation is that of `fastscore.score`.
+
+    On the command line it has a heading, a help text and, if they differ from its name, flags.
+    ``in_manifest``: the manifest has it, though no number depends on it.
+    """
+    metadata = {
+        "heading": heading,
+        "help": help,
+        "minimum": minimum,
+        "maximum": maximum,
+        "flags": flags,
+        "metavar": metavar,
+        "example": example,
+        "in_manifest": in_manifest,
+    }
+    return field(default=default, metadata=metadata)
+
+
+@dataclass(frozen=True, slots=True)
+class EmbedderSettings:
+    """Which model embeds, where its vectors are kept and to what width they are cut.
+
+    ``cache`` is the folder of the model, None for this process's cache.
+    """
+
+    recipe: "str | FunctionEmbedder"
+    precision: Literal["fp32", "bf16"]
+    dim: int | None
+    store: Path | None
+    cache: Path | None = None
+    device: Literal["cpu", "cuda"] = "cpu"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """What a run is asked for, validated when it is made.
+
+    Each `_setting` is a keyword of `fastscore.score`, with the same annotation and default, and an
+    option of the command line. ``options`` are the suite's, or their values by name, or None if
+    rows are only read. ``inputs`` are files, folders and globs. ``memory`` is a frame or rows that
+    are read in their place.
+    ``shard_bytes`` is the maximum input of a shard, None for the suite's own.
+    """
+
+    suite: str
+    options: Any = field(default_factory=dict)
+    inputs: tuple[str, ...] = ()
+    memory: "ScoreInput | None" = None
+    shard_bytes: int | None = None
+
+    embedder: "StrPath | Embedder | Embed | None" = _setting(
+        DEFAULT_EMBEDDER,
+        CHANGES_SCORE,
+        "Embedding model: a name of `fastscore models list`, a recipe file or a folder. "
+        f"'{NO_EMBEDDER}' uses none.",
+    )
+    precision: Literal["fp32", "bf16"] = _setting(
+        "fp32",
+        CHANGES_SCORE,
+        "Number format of the model. The signature contains the accuracy of bf16.",
+    )
+    device: Literal["cpu", "cuda"] = _setting(
+        "cpu",
+        CHANGES_SCORE,
+        "Where the model runs. 'cuda' is an NVIDIA GPU and needs the extra cuda.",
+    )
+    dim: int | None = _setting(
+        None,
+        CHANGES_SCORE,
+        "Truncate vectors to this width.  [default: the model's width]",
+        minimum=1,
+    )
+
+    output: StrPath | None = _setting(
+        None,
+        WHERE_THINGS_ARE,
+        "The run directory, or an address such as s3://bucket/run.",
+        flags=("-o", "--output"),
+    )
+    store: StrPath | None = _setting(
+        None, WHERE_THINGS_ARE, "The folder of vector stores.  [default: in the cache]"
+    )
+    format: Format | None = _setting(
+        None,
+        WHERE_THINGS_ARE,
+        "Format of standard input (-) and of files without a known suffix. For standard "
+        "input the default is jsonl.",
+    )
+    layout: str | None = _setting(
+        None,
+        WHERE_THINGS_ARE,
+        "Layout of the logs: a TOML file or one of {layouts}.",
+        metavar="NAME|FILE",
+    )
+    columns: Mapping[str, str] | None = _setting(
+        None,
+        WHERE_THINGS_ARE,
+        "Read column NAME from PATH: text=content, text=turns[].content. Repeatable.",
+        flags=("--column",),
+        metavar="NAME=PATH",
+        example={"text": "content"},
+    )
+    values: Mapping[str, Mapping[str, str]] | None = _setting(
+        None,
+        WHERE_THINGS_ARE,
+        "Replace a value of the log, such as speaker:user=USER. Repeatable.",
+        flags=("--value",),
+        metavar="COLUMN:FROM=TO",
+        example={"speaker": {"user": "USER"}},
+    )
+    alternate: Literal["user", "assistant"] | None = _setting(
+        None, WHERE_THINGS_ARE, "Turns without a speaker take turns, and this one begins."
+    )
+    sort_by: str | None = _setting(
+        None,
+        WHERE_THINGS_ARE,
+        "Sort the turns of each dialogue by KEY: a time, or a number.",
+        metavar="KEY",
+    )
+    dialogue: str | None = _setting(
+        None,
+        WHERE_THINGS_ARE,
+        "KEY names the dialogue. Documents with the same name are joined.",
+        metavar="KEY",
+    )
+    without: str | None = _setting(
+        None,
+        WHERE_THINGS_ARE,
+        "Leave out of texts what tags enclose, such as think. Separated by commas.",
+        metavar="TAGS",
+    )
+
+    metrics: Sequence[OwnMetric | str] = _setting(
+        (),
+        WHAT_IS_SCORED,
+        "Metrics of your own: a Python file, or the name of an installed one. Repeatable.",
+        metavar="FILE|NAME",
+    )
+    limit: int | None = _setting(
+        None, WHAT_IS_SCORED, "Score only the first N dialogues.", minimum=1
+    )
+    sample: int | None = _setting(
+        None,
+        WHAT_IS_SCORED,
+        "Score a random sample of N dialogues. It does not depend on the order of the log.",
+        minimum=1,
+    )
+    seed: int | None = _setting(None, WHAT_IS_SCORED, "Seed of --sample. Default: 0.")
+    max_rejects: float = _setting(
+        0.001,
+        WHAT_IS_SCORED,
+        "Maximum share of rejected lines. Above it the exit code is 3.",
+        minimum=0.0,
+        maximum=1.0,
+        in_manifest=True,
+    )
+    strict: bool = _setting(
+        False,
+        WHAT_IS_SCORED,
+        "Exit with code 3 if a metric is null in every row because its column is missing.",
+    )
+
+    workers: int | None = _setting(
+        None,
+        HOW_IT_RUNS,
+        "Number of shards scored at once. Default: the number of processors.",
+        minimum=1,
+        in_manifest=True,
+    )
+    engine: Literal["local", "dask", "ray"] = _setting(
+        "local",
+        HOW_IT_RUNS,
+        "Where tasks run: in this process, or on workers of Dask or Ray.",
+        in_manifest=True,
+    )
+    address: str | None = _setting(
+        None,
+        HOW_IT_RUNS,
+        "Address of the engine's scheduler.  [default: workers on this machine]",
+    )
+    max_memory: int | None = _setting(
+        None,
+        HOW_IT_RUNS,
+        "Maximum memory of the process in MiB. Above it the run exits with code 4. The "
+        "same command continues it. With an engine: of each worker process.  "
+        f"[default: {MEMORY_SHARE:.0%} of the machine]",
+        minimum=256,
+        in_manifest=True,
+    )
+    max_unpacked: int = _setting(
+        DEFAULT_LIMITS.unpacked,
+        HOW_IT_RUNS,
+        "Maximum unpacked size of one compressed file in MiB.",
+        minimum=1,
+    )
+    max_ratio: float = _setting(
+        DEFAULT_LIMITS.ratio,
+        HOW_IT_RUNS,
+        "Maximum ratio of unpacked and compressed size, beyond 64 MiB.",
+        minimum=1.0,
+    )
+    overwrite: bool = _setting(False, HOW_IT_RUNS, "Replace an existing run in -o.")
+
+    # what follows is made of what is given
+    folder: Path = field(init=False)
+    threads: int = field(init=False)
+    limits: Limits = field(init=False)
+    choice: Choice = field(init=False)
+    column_map: ColumnMap = field(init=False)
+    model: EmbedderSettings | None = field(init=False)
+    own_metrics: tuple[OwnMetric, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        for each in SETTINGS:
+            if each.name != "embedder":  # it is of any kind, and is checked below
+                value = checked_value(each.name, getattr(self, each.name), each.type, each.metadata)
+                self._set(each.name, value)
+        self._set("folder", Path(self.output or ""))
+        place_of(self.folder)
+        if self.store is not None:
+            check_path(self.store)
+        self._set("threads", self.workers or available_processors())
+        self._set("limits", Limits(self.max_memory, self.max_unpacked, self.max_ratio))
+        self._set("choice", Choice(self.limit, self.sample, self.seed))
+        chat = tuple((name, getattr(self, name)) for name in CHAT_OPTIONS)
+        columns = layout_map(self.layout, self.suite) | column_map(self.columns, self.values)
+        of_chats = ColumnMap(chat_options=tuple(each for each in chat if each[1] is not None))
+        self._set("column_map", columns | of_chats)
+        store = None if self.store is None else Path(self.store)
+        model = embedder_settings(self.embedder, self.precision, self.device, self.dim, store)
+        self._set("model", model)
+        self._set("own_metrics", load_metrics(self.metrics, self.suite))
+        if isinstance(self.options, Mapping):
+            declared = load_suite(self.suite).options
+            self._set("options", build_options(declared, self.options))
+
+    def _set(self, name: str, value: Any) -> None:
+        object.__setattr__(self, name, value)
+
+    def load_suite(self) -> Suite:
+        """Return the suite with its own metrics; it has checked the options."""
+        suite = load_suite(self.suite, self.own_metrics)
+        if suite.check is not None:
+            suite.check(self.options)
+        return suite
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """How the run is done, as the manifest has it: no number depends on it."""
+        resolved = {"workers": self.threads, "max_memory": self.limits.memory_bytes}
+        names = [each.name for each in SETTINGS if each.metadata["in_manifest"]]
+        return {name: resolved.get(name, getattr(self, name)) for name in names}
+
+
+SETTINGS = tuple(each for each in dataclasses.fields(Request) if each.metadata)
+"""The options of a run, as fields."""
+
+
+def embedder_settings(
+    embedder: Any,
+    precision: Literal["fp32", "bf16"],
+    device: Literal["cpu", "cuda"],
+    dim: int | None,
+    store: Path | None = None,
+) -> EmbedderSettings | None:
+    """Return which model embeds, None for none; an embedder brings its precision and device."""
+    if embedder is None or (isinstance(embedder, str) and embedder == NO_EMBEDDER):
+        return None
+    if isinstance(embedder, str | os.PathLike):
+        return EmbedderSettings(os.fspath(embedder), precision, dim, store, device=device)
+    from fastscore.vectors.embedder import Embedder, FunctionEmbedder
+
+    if isinstance(embedder, Embedder):
+        folder = str(embedder.exported.folder.absolute())
+        return EmbedderSettings(folder, embedder.precision, dim, store, device=embedder.device)
+    if callable(embedder) and not isinstance(embedder, type) and not hasattr(embedder, "encode"):
+        embedder = FunctionEmbedder(embedder)
+    if isinstance(embedder, FunctionEmbedder):
+        store = store or Path(embedder.store.name)
+        return EmbedderSettings(embedder, embedder.precision, dim, store, device=embedder.device)
+    kind = type(embedder).__name__
+    raise UsageError(
+        f"The embedder is of type {kind}; expected the name or folder of a model, a "
+        "fastscore.Embedder, or a function from a list of texts to a matrix.",
+        f"Pass the method: embedder=model.encode, of your {kind}."
+        if hasattr(embedder, "encode")
+        else None,
+    )
