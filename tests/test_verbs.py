@@ -111,11 +111,14 @@ def test_scores_in_memory_are_compared(both: list[fastscore.Run], example: Any) 
     assert held.compare(by="miner_uid", metrics=[METRIC]).suite == "score_dialogue"
 
 
+@pytest.mark.parametrize("output", [None, "run"])
 @pytest.mark.parametrize("form", [list, pl.DataFrame, iter])
-def test_rows_in_memory_are_explained(form: Any, example: Any) -> None:
+def test_rows_in_memory_are_explained(
+    form: Any, output: str | None, example: Any, tmp_path: Path
+) -> None:
     lines = [path.read_text().splitlines() for path in sorted(example.logs.iterdir())]
     rows = [json.loads(line) for of_file in lines for line in of_file]
-    run = fastscore.score(form(rows), LEXICAL)
+    run = fastscore.score(form(rows), LEXICAL, output=output and tmp_path / output)
     assert run.tables["dialogues"].height
     explained = run.explain(best=METRIC)
     assert explained.file == "frame"

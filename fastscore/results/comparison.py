@@ -489,7 +489,7 @@ def _differences(rows: pl.DataFrame, comparison: Comparison) -> Grid:
         columns.append(nulls)
     if design == "paired":
         columns.append(column("pairs", lambda row: f"{row['n_a']:,}", drop=-4))
-        columns.append(column("+, -", lambda row: f"{row['higher']:,}, {row['lower']:,}", drop=-6))
+        columns.append(column("+, -", _higher_and_lower, drop=-6))
     else:
         columns.append(column("n a, n b", lambda row: f"{row['n_a']:,}, {row['n_b']:,}", drop=-4))
     if any(row and row["reason"] for row in records):
@@ -499,6 +499,11 @@ def _differences(rows: pl.DataFrame, comparison: Comparison) -> Grid:
     tests = f"tests: {', '.join(sizes)}" if sizes else "no test"
     title = f"{design}: {sides} ({design_text(first)}; {tests})"
     return Grid(title, tuple(columns), frozenset(headings))
+
+
+def _higher_and_lower(row: Record) -> str:
+    """Write how many pairs are higher and lower in b: unknown where no unit is in both."""
+    return NONE if row["higher"] is None else f"{row['higher']:,}, {row['lower']:,}"
 
 
 def _needed(row: Record) -> str:

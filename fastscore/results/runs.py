@@ -63,13 +63,10 @@ class Scores:
         The tables by name, with ``rejects`` and ``cut_texts``.
     summary
         One row a group and metric.
-    source
-        The logs, frame or rows that were scored.
     """
 
     frames: Mapping[str, pl.DataFrame]
     summary: pl.DataFrame
-    source: ScoreInput
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -80,6 +77,7 @@ class Run:
     manifest: Manifest
     verify: bool = True
     scores: Scores | None = None
+    source: ScoreInput | None = field(default=None, repr=False, compare=False)
     copy: "RunCopy | None" = None
     embedder: "FunctionEmbedder | None" = field(default=None, repr=False, compare=False)
     _verified: set[str] = field(default_factory=set, repr=False, compare=False)
