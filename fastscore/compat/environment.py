@@ -133,6 +133,8 @@ def load_embedder(name: str) -> Embedder:
             try:
                 _embedders[name] = Embedder(_recipe_name(name))
             except ModelError as error:
+                if _recipe_name(name) == OTHER_EMBEDDER:
+                    raise
                 instead = f"Or set EMBEDDER_NAME={OTHER_EMBEDDER}, which gives other numbers."
                 raise ModelError(error.message, f"{error.hint} {instead}") from error
             device = other_device()

@@ -350,7 +350,10 @@ class ModelOptions:
                 f"Name one in base_url, or set {' or '.join(URL_VARIABLES)}.",
             )
         if self.max_cost is not None and not self.prices.are_given:
-            raise UsageError("max_cost needs prices.", "Name their file in prices.")
+            raise UsageError(
+                "max_cost needs prices.",
+                "Name in prices what a million tokens sent and received cost: 0.15 0.60.",
+            )
         parse_limit(self.max_failures)
         _check_url(url)
         return replace(

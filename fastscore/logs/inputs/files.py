@@ -5,6 +5,7 @@ import difflib
 import glob
 import json
 import os
+import shlex
 import stat
 from collections.abc import Hashable, Iterator, Sequence
 from contextlib import suppress
@@ -238,7 +239,12 @@ def _named_files(path: str, seen: _Seen, formats: tuple[str, ...]) -> tuple[Inpu
         is_unknown = seen.reason == UNKNOWN_SUFFIX
         suffix = f"The suffix of {path!r} names no format that is read."
         what = suffix if is_unknown else f"{path!r} is {seen.reason}."
-        raise InputError(what, seen.advice or _advice(formats))
+        advice = (
+            f"`fastscore inspect {shlex.quote(path)}` says what reads it. Python scores a frame."
+        )
+        if is_unknown:
+            advice = f"{_advice(formats)} If it is one of them, name it in format: jsonl."
+        raise InputError(what, seen.advice or advice)
     return seen.files
 
 
