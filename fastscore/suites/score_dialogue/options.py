@@ -24,9 +24,9 @@ class ScoreDialogue:
 
     lex_weight: float = option(
         0.5,
-        help="Weight of the lexical part. The semantic part has the rest. The published command has "
-        "0.5, its function score_jsonl 0. A part without weight is "
-        "not computed, and at 1 no embedder is needed.",
+        help="Weight of the lexical part. The semantic part has the rest. The published command "
+        "has 0.5, the function score_jsonl 0. A part without weight is not computed, and at 1 no "
+        "embedder is needed.",
         minimum=0.0,
         maximum=1.0,
     )
