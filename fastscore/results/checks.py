@@ -11,7 +11,7 @@ from fastscore.options import read_toml
 from fastscore.results.compare import choose_metrics, compare_runs, lost_pairs
 from fastscore.results.comparison import Comparison, design_text
 from fastscore.results.differences import Inference
-from fastscore.results.groups import defined_parts, label_columns
+from fastscore.results.groups import defined_parts
 from fastscore.results.metric_text import counted, interval_text, number_text, p_text
 from fastscore.results.runs import Run
 from fastscore.statistics import ALPHA
@@ -142,7 +142,7 @@ def _of_one_run(run: Run, limits: CheckLimits) -> list[Check]:
         metric.id: {metric.id: whole.get(metric.id, {}).get("mean")} for metric in bounded
     }
     means |= {metric.id: {} for metric in scaled}
-    for part in defined_parts(run, scaled, labels=label_columns(run, run.summary)):
+    for part in defined_parts(run, scaled):
         name = f"{part.metric.id} ({part.where})" if part.where else part.metric.id
         means[part.metric.id][name] = part.estimate.value
     found: list[Check] = []

@@ -33,7 +33,6 @@ from fastscore.statistics.clustered import LEAST_UNITS, Estimate
 from fastscore.statistics.significance import holm
 from fastscore.suites.declarations import LABEL_TABLE, Metric
 from fastscore.suites.estimates import Part
-from fastscore.suites.summary import overall_rows
 from fastscore.terminal import plain
 
 MOST_GROUPS = 20
@@ -144,7 +143,6 @@ def list_findings(
     First what differs between groups, the largest effects first, then trivial agents that the run
     does not beat, the means, what is null, what was rejected.
     """
-    whole = overall_rows(headlines.summary)
     return [
         *_groups(run, headlines, design),
         *_unbeaten(headlines),
@@ -153,7 +151,7 @@ def list_findings(
             for metric in headlines.metrics
             if (text := _means(headlines, metric))
         ),
-        *_nulls(headlines, whole),
+        *_nulls(headlines),
         *_rejects(run),
     ]
 
@@ -295,8 +293,8 @@ def _difference_text(one: Differing, family: str) -> str:
     )
 
 
-def _nulls(headlines: Headlines, whole: Mapping[str, Mapping[str, Any]]) -> list[Finding]:
-    metrics = headlines.metrics
+def _nulls(headlines: Headlines) -> list[Finding]:
+    metrics, whole = headlines.metrics, headlines.whole
     everywhere = [metric for metric in metrics if not whole[metric.id]["n"]]
     found = []
     if everywhere:

@@ -1,6 +1,7 @@
 """Summaries of a run by other labels or units, and estimates over the rows that are defined."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import polars as pl
 
@@ -60,16 +61,16 @@ def _levels(run: Run, columns: Sequence[str]) -> dict[str, int]:
     return {value: place for place, value in enumerate(written)}
 
 
-def label_columns(run: Run, summary: pl.DataFrame) -> list[str]:
-    """Return the columns of table ``dialogues`` that group a summary of a run."""
+def label_columns(run: Run) -> list[str]:
+    """Return the columns of table ``dialogues`` that group the summary of a run."""
     columns = run.scan(LABEL_TABLE).collect_schema().names()
-    return [name for name in summary["group"].unique(maintain_order=True) if name in columns]
+    return [name for name in run.summary["group"].unique(maintain_order=True) if name in columns]
 
 
-def notes_on_rows(run: Run, metrics: Sequence[Metric], labels: Sequence[str]) -> list[str]:
+def notes_on_rows(run: Run, metrics: Sequence[Metric]) -> list[str]:
     """Say over which rows metrics are shown; nothing of those that are shown over all."""
     chosen = [one for one in metrics if one.fixed_where or one.scale.by]
-    parts = defined_parts(run, chosen, labels=labels)
+    parts = defined_parts(run, chosen)
     notes = []
     for metric in chosen:
         own = [part for part in parts if part.metric.id == metric.id]
@@ -85,17 +86,10 @@ def notes_on_rows(run: Run, metrics: Sequence[Metric], labels: Sequence[str]) ->
 def defined_parts(
     run: Run,
     metrics: Sequence[Metric],
-    *,
-    labels: Sequence[str] = (),
     cluster: str | None = None,
     tables: Mapping[str, pl.LazyFrame] | None = None,
 ) -> list[Part]:
     """Estimate metrics of a run by `estimate_metrics`, or of tables in the place of its own."""
-    return estimate_metrics(
-        run.suite,
-        run.lazy_tables if tables is None else tables,
-        metrics,
-        options=run.options,
-        labels=labels,
-        cluster=cluster,
-    )
+    tables = run.lazy_tables if tables is None else tables
+    how: dict[str, Any] = {"options": run.options, "labels": label_columns(run), "cluster": cluster}
+    return estimate_metrics(run.suite, tables, metrics, **how) if metrics else []

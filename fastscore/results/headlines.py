@@ -1,7 +1,7 @@
 """The headline metrics of a run over the rows in which they are defined, beside trivial agents."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
@@ -33,18 +33,12 @@ class Baseline:
     difference: Estimate
 
 
-def trivial_baselines(
-    run: Run,
-    metrics: Sequence[Metric],
-    parts: Sequence[Part],
-    *,
-    labels: Sequence[str],
-    cluster: str | None = None,
+def _trivial_baselines(
+    run: Run, metrics: Sequence[Metric], parts: Sequence[Part], cluster: str | None
 ) -> dict[PartKey, list[Baseline]]:
     """Return by metric and scale what each trivial agent of table ``dialogues`` scores.
 
-    ``parts`` are those of the metrics, made by `defined_parts` with these labels and units. A file
-    that the run's options name and that can no longer be read is a `UsageError`.
+    A file that the run's options name and that can no longer be read is a `UsageError`.
     """
     suite = run.suite
     metrics = [metric for metric in metrics if metric.baselines and metric.table == LABEL_TABLE]
@@ -56,7 +50,7 @@ def trivial_baselines(
     for agent in scored["agent"].unique(maintain_order=True):
         chosen = [metric for metric in metrics if agent in metric.baselines]
         tables = _with_scores(run, scored.filter(pl.col("agent") == agent), chosen)
-        for part in defined_parts(run, chosen, labels=labels, cluster=cluster, tables=tables):
+        for part in defined_parts(run, chosen, cluster, tables):
             if part.key in own:
                 found.setdefault(part.key, []).append(_compare(agent, own[part.key], part))
     return found
@@ -95,18 +89,19 @@ def _compare(agent: str, own: Part, other: Part) -> Baseline:
 class Headlines:
     """The headline metrics of a run where they are defined, and what trivial agents score.
 
-    ``lacking`` says why there are no baselines, if they cannot be computed. ``cluster`` names the
-    units if the design does not, ``unit`` is what they are called in the plural.
+    ``whole`` are the summary's rows over all dialogues by metric. ``parts`` are of headline
+    metrics, then of others whose definition leaves rows out or has several scales. ``lacking``
+    says why there are no baselines, ``unit`` is what the units are called in the plural.
     """
 
     summary: pl.DataFrame
+    whole: Mapping[str, Mapping[str, Any]]
     metrics: tuple[Metric, ...]
     labels: tuple[str, ...]
     parts: tuple[Part, ...]
-    baselines: Mapping[PartKey, Sequence[Baseline]] = field(default_factory=dict)
-    lacking: str = ""
-    cluster: str | None = None
-    unit: str = DIALOGUES
+    baselines: Mapping[PartKey, Sequence[Baseline]]
+    lacking: str
+    unit: str
 
     def of(self, id: str) -> list[Part]:
         """Return the parts of a metric."""
@@ -124,17 +119,21 @@ def read_headlines(run: Run, *, cluster: str | None = None) -> Headlines:
     summary = summarise_run(run, cluster=cluster)
     whole = overall_rows(summary)
     metrics = tuple(one for one in headline_metrics(suite.metrics) if one.id in whole)
-    labels = tuple(label_columns(run, summary))
-    parts = tuple(defined_parts(run, metrics, labels=labels, cluster=cluster))
-    baselines: Mapping[PartKey, Sequence[Baseline]] = {}
-    lacking = ""
+    others = [
+        metric
+        for metric in suite.metrics
+        if metric.id in whole and metric not in metrics and (metric.fixed_where or metric.scale.by)
+    ]
+    parts = tuple(defined_parts(run, [*metrics, *others], cluster))
+    baselines, lacking = dict[PartKey, list[Baseline]](), ""
     try:
-        baselines = trivial_baselines(run, metrics, parts, labels=labels, cluster=cluster)
+        baselines = _trivial_baselines(run, metrics, parts, cluster)
     except UsageError as error:
         lacking = error.message
     name = unit_name(suite, cluster)
     unit = name if name == DIALOGUES else f"values of {name}"
-    return Headlines(summary, metrics, labels, parts, baselines, lacking, cluster, unit)
+    labels = tuple(label_columns(run))
+    return Headlines(summary, whole, metrics, labels, parts, baselines, lacking, unit)
 
 
 def baseline_text(baselines: Iterable[Baseline]) -> str:

@@ -7,6 +7,7 @@ import shlex
 import time
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,9 +16,9 @@ import polars as pl
 from fastscore.errors import FastscoreError, InputError, UsageError
 from fastscore.logs.integrity.rejects import describe_reject
 from fastscore.options import build_options, option_values
-from fastscore.results.groups import label_columns, notes_on_rows, summarise_run
+from fastscore.results.groups import notes_on_rows, summarise_run
 from fastscore.results.headlines import baseline_grid, baseline_records, read_headlines
-from fastscore.results.metric_text import counted, write_data
+from fastscore.results.metric_text import NONE, counted, write_data
 from fastscore.results.repeats import PASS_SCHEMA, passes_grid, run_passes
 from fastscore.results.runs import Run, open_run
 from fastscore.results.summary_table import (
@@ -33,7 +34,7 @@ from fastscore.run.places import Address, Place
 from fastscore.suites.base import Suite, headline_metrics
 from fastscore.suites.summary import ALL, overall_rows
 from fastscore.terminal import plain, result_console, write, write_line, write_note
-from fastscore.terminal.grids import Column, Format, Grid, show_grids
+from fastscore.terminal.grids import Column, Format, Grid, column_of, show_grids
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -87,7 +88,7 @@ def show_summary(
         return
     declared = suite.metric_by_id
     chosen = [declared[id] for id in ids if id in declared]
-    more = notes_on_rows(run, chosen, label_columns(run, run.summary))
+    more = notes_on_rows(run, chosen)
     if by:
         grids = [groups_grid(suite, summary, ids, average=average, unit=unit)]
     else:
@@ -219,7 +220,6 @@ SCHEMA = {
 """A row for each run. ``options`` are those that are not defaults, ``rows`` counts dialogues.
 ``problem`` is null unless the run is not complete or is damaged: then the rest may be null."""
 
-HEADERS = ("run", "suite", "rows", "age", "headline metrics", "options")
 _UNITS = ((86_400, "days"), (3_600, "hours"), (60, "minutes"), (1, "seconds"))
 
 
@@ -281,33 +281,22 @@ def _headline(run: Run) -> list[dict[str, object]]:
 
 def runs_grid(runs: pl.DataFrame, folder: Place) -> Grid:
     """Return a table of the runs in a folder, for people."""
-    rows = [_cells(row, folder) for row in runs.iter_rows(named=True)]
+    column = partial(column_of, runs.to_dicts())
     columns = (
-        Column(
-            header,
-            tuple(row[place] for row in rows),
-            right=header == "rows",
-            wraps=header == "headline metrics",
-            drop=0 if header == "options" else None,
-        )
-        for place, header in enumerate(HEADERS)
+        column("run", lambda row: os.path.relpath(row["run"], str(folder)), right=False),
+        column("suite", lambda row: row["suite"] or NONE, right=False),
+        column("rows", lambda row: NONE if row["rows"] is None else f"{row['rows']:,}"),
+        column("age", lambda row: age_text(time.time() - row["finished"].timestamp()), right=False),
+        column("headline metrics", _headline_text, right=False, wraps=True),
+        column("options", lambda row: row["options"] or NONE, right=False, drop=0),
     )
-    return Grid("", tuple(columns))
+    return Grid("", columns)
 
 
-def _cells(row: dict[str, object], folder: Place) -> Sequence[str]:
-    headline, rows = row["headline"], row["rows"]
-    shown = [f"{one['metric']} {one['mean']:.3f}" for one in headline or ()]  # type: ignore[attr-defined]
-    finished = row["finished"]
-    assert isinstance(finished, datetime)
-    return (
-        os.path.relpath(str(row["run"]), str(folder)),
-        str(row["suite"] or "-"),
-        "-" if rows is None else f"{rows:,}",
-        age_text(time.time() - finished.timestamp()),
-        str(row["problem"] or ", ".join(shown) or "-"),
-        str(row["options"] or "-"),
-    )
+def _headline_text(row: Mapping[str, Any]) -> str:
+    """Write the means, or why the run cannot be read."""
+    means = [f"{one['metric']} {one['mean']:.3f}" for one in row["headline"] or ()]
+    return row["problem"] or ", ".join(means) or NONE
 
 
 def age_text(seconds: float) -> str:

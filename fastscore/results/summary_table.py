@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from fastscore.errors import UsageError, did_you_mean
-from fastscore.results.groups import defined_parts, label_columns
+from fastscore.results.groups import defined_parts
 from fastscore.results.metric_text import (
     NONE,
     counted,
@@ -309,10 +309,9 @@ def _cells(run: "Run") -> list[Sequence[str]]:
     kept = [row for number, row in enumerate(grid.rows) if number not in grid.headings]
     header = tuple(column.header for column in grid.columns)
     metrics = [one for one in suite.metrics if one.id in ids and (one.fixed_where or one.scale.by)]
-    labels = label_columns(run, summary) if metrics else []
     lines: dict[str, list[Sequence[str]]] = {}
     rows = {row[0]: row for row in kept}
-    for part in defined_parts(run, metrics, labels=labels):
+    for part in defined_parts(run, metrics):
         if part.where:
             id = part.metric.id
             lines.setdefault(id, []).append(_of_part(header, rows[id], part, _header(unit)))

@@ -209,7 +209,7 @@ def test_a_summary_leaves_out_what_a_definition_gives(
     suite: str, label: str, where: str, id: str, suite_runs: Mapping[str, Run]
 ) -> None:
     run = suite_runs[suite]
-    shown, notes = run.summary, notes_on_rows(run, [run.suite.metric(id)], [label])
+    shown, notes = run.summary, notes_on_rows(run, [run.suite.metric(id)])
     rows = run.scan("dialogues").collect()
     open_rows = rows.filter(where).drop_nulls(id)
     whole = shown.row(
@@ -235,7 +235,7 @@ def test_a_summary_pools_no_levels(
 ) -> None:
     run = suite_runs["guest_simulation"]
     shown = [run.suite.metric(id) for id in ("PAS", "DEI", "ORA")]
-    notes = notes_on_rows(run, shown, ["experiment_level"])
+    notes = notes_on_rows(run, shown)
     dei = run.summary.filter(metric="DEI", group="all").row(0, named=True)
     assert (dei["mean"], dei["interval_reason"]) == (None, "several_scales")
     values = run.scan("dialogues").collect()["DEI"]

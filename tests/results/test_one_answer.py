@@ -5,6 +5,7 @@ parts of a report, the sides of `compare`, and `check`.
 """
 
 import json
+from collections import Counter
 from collections.abc import Mapping
 from itertools import product
 from pathlib import Path
@@ -109,7 +110,7 @@ def test_a_report_and_an_overview_show_the_estimates_of_the_summary(run: Run) ->
     headlines = read_headlines(run)
     ids = {row["metric"] for row in own}
     metrics = [metric for metric in run.suite.metrics if metric.id in ids]
-    parts = [*headlines.parts, *defined_parts(run, metrics, labels=headlines.labels)]
+    parts = [*headlines.parts, *defined_parts(run, metrics)]
     for row in own:
         of_metric = [part for part in parts if part.metric.id == row["metric"]]
         scales = {part.scale for part in of_metric}
@@ -126,6 +127,17 @@ def test_a_report_and_an_overview_show_the_estimates_of_the_summary(run: Run) ->
     # long names give way to numbers
     *rows, _ = text.splitlines()
     assert not [row for row in rows if row.endswith("…")]
+
+
+def test_every_part_of_a_report_has_the_units_that_are_asked_for(run: Run) -> None:
+    own = {
+        row["metric"]: row for row in run.summarise(cluster="file").filter(group="all").to_dicts()
+    }
+    parts = read_headlines(run, cluster="file").parts
+    of_metric = Counter(part.metric.id for part in parts)
+    for part in parts:
+        if of_metric[part.metric.id] == 1:
+            assert answer(part.estimate) == row_answer(own[part.metric.id]), part.metric.id
 
 
 def test_the_sides_of_a_comparison_are_the_groups_of_the_summary(run: Run) -> None:

@@ -52,7 +52,7 @@ def test_two_runs_have_one_difference_in_compare_report_and_check(
 ) -> None:
     base, new = suite_runs[suite], suite_runs.second(suite)
     found = fastscore.compare(base, new, **design).differences
-    shown = [Shown.of(name, one, read_headlines(one)) for name, one in (("a", base), ("b", new))]
+    shown = [Shown(name, one, read_headlines(one)) for name, one in (("a", base), ("b", new))]
     (of_page,) = _comparisons(shown, design)[0].values()
     for row in found.iter_rows(named=True):
         other = row_of(of_page.differences, metric=row["metric"])

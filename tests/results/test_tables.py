@@ -15,7 +15,7 @@ from rich.console import Console
 
 import fastscore
 from fastscore.results.comparison import Comparison, headline, show_comparison
-from fastscore.results.groups import label_columns, notes_on_rows, summarise_run
+from fastscore.results.groups import notes_on_rows, summarise_run
 from fastscore.results.runs import Run
 from fastscore.results.show import show_outcome, show_summary
 from fastscore.results.summary_table import choose_metrics, summary_records, unit_name
@@ -58,7 +58,7 @@ def test_summary_fits_and_shows_every_mean(
     text = "\n".join(lines)
     shown = choose_metrics(load_suite(suite), run.summary, [], everything=False)
     summary, metrics = run.summary, [run.suite.metric(id) for id in shown]
-    notes = notes_on_rows(run, metrics, label_columns(run, summary))
+    notes = notes_on_rows(run, metrics)
     assert set(lines) >= {note for note in notes if cell_len(note) <= width}
     whole = summary.filter(pl.col("group") == "all")
     for row in whole.filter(pl.col("metric").is_in(shown)).iter_rows(named=True):

@@ -19,12 +19,7 @@ from markupsafe import Markup
 
 from fastscore.extras import explained
 from fastscore.results.comparison import Comparison
-from fastscore.results.groups import defined_parts
-from fastscore.results.headlines import (
-    Headlines,
-    baseline_text,
-    estimate_of,
-)
+from fastscore.results.headlines import Headlines, baseline_text, estimate_of
 from fastscore.results.metric_text import (
     bands_text,
     decimals_for,
@@ -42,7 +37,7 @@ from fastscore.suites.base import Suite
 from fastscore.suites.declarations import Metric
 from fastscore.suites.estimates import Part
 from fastscore.suites.showing import Chart, Listing, Series
-from fastscore.suites.summary import ALL, overall_rows
+from fastscore.suites.summary import ALL
 from fastscore.suites.sums import defined_value
 from fastscore.svg import drawing_settings, svg_of, with_new_letters, with_own_ids
 from fastscore.terminal import wrapped
@@ -331,44 +326,16 @@ Binned = Mapping[str, tuple[list[float], list[int]]]
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What a page shows of a run's metrics.
-
-    Parameters
-    ----------
-    name, run
-        What the page calls the run, and the run.
-    whole
-        The summary's row of each metric over all dialogues.
-    headlines
-        The headline metrics with their baselines.
-    parts
-        By metric the parts of those whose definition leaves rows out or has several scales, and of
-        headline metrics.
-    """
+    """A run on a page, what the page calls it, and its numbers."""
 
     name: str
     run: Run
-    whole: Mapping[str, Values]
     headlines: Headlines
-    parts: Mapping[str, Sequence[Part]]
 
-    @classmethod
-    def of(cls, name: str, run: Run, headlines: Headlines) -> "Shown":
-        """Read what is shown of a run beside its headline metrics."""
-        whole = overall_rows(headlines.summary)
-        suite = run.suite
-        others = [
-            metric
-            for metric in suite.metrics
-            if metric.id in whole
-            and metric not in headlines.metrics
-            and (metric.fixed_where or metric.scale.by)
-        ]
-        more = defined_parts(run, others, labels=headlines.labels)
-        parts: dict[str, list[Part]] = {}
-        for part in (*headlines.parts, *more):
-            parts.setdefault(part.metric.id, []).append(part)
-        return cls(name, run, whole, headlines, parts)
+    @property
+    def whole(self) -> Mapping[str, Mapping[str, Any]]:
+        """The summary's row of each metric over all dialogues."""
+        return self.headlines.whole
 
 
 def metrics_of(
@@ -422,7 +389,7 @@ def _side(metric: Metric, shown: Shown) -> Values:
         return {"run": name, "parts": [], **empty}
     parts = [
         _part(metric, part.where, part.estimate, shown, part)
-        for part in shown.parts.get(metric.id, ())
+        for part in shown.headlines.of(metric.id)
     ]
     is_split = any(part["where"] for part in parts)
     return {
@@ -518,7 +485,7 @@ def _defined_groups(metric: Metric, shown: Shown) -> pl.DataFrame:
     rows = shown.headlines.summary.filter(
         pl.col("metric") == metric.id, pl.col("group") != ALL, pl.col("n") > 0
     )
-    parts = shown.parts.get(metric.id, ())
+    parts = shown.headlines.of(metric.id)
     if not metric.fixed_where or not parts:
         return rows
     labels = shown.headlines.labels
@@ -532,7 +499,7 @@ def _defined_groups(metric: Metric, shown: Shown) -> pl.DataFrame:
     return rows.filter(pl.Series(kept, dtype=pl.Boolean))
 
 
-def _reason(row: Values) -> str:
+def _reason(row: Mapping[str, Any]) -> str:
     return main_reason(row) if row["n_null"] else ""
 
 
@@ -548,7 +515,7 @@ def _bins(
         seen = [other.whole[metric.id] for other in shown if metric.id in other.whole]
         lows = [row["minimum"] for row in seen if row["minimum"] is not None]
         highs = [row["maximum"] for row in seen if row["maximum"] is not None]
-        several = any(len(other.parts.get(metric.id, ())) > 1 for other in shown)
+        several = any(len(other.headlines.of(metric.id)) > 1 for other in shown)
         if metric.role == "part" or not lows or several or metric.id not in one.whole:
             continue
         low = min(lows) if metric.scale.minimum is None else min(metric.scale.minimum, *lows)

@@ -76,7 +76,7 @@ def make_content(
     # a run is called by its folder's name, or by its whole path where two share one
     short = [run.path.resolve().name for run in runs]
     shown = [
-        Shown.of(name if short.count(name) == 1 else str(run.path), run, of_run)
+        Shown(name if short.count(name) == 1 else str(run.path), run, of_run)
         for name, run, of_run in zip(short, runs, headlines, strict=True)
     ]
     charts = Charts()
@@ -492,7 +492,7 @@ def dialogues_of(suite: Suite, one: Shown, texts: bool = True) -> Values:
         if metric.table == LABEL_TABLE and metric.role != "part" and metric.id in whole
     ]
     scored = one.run.scan(LABEL_TABLE)
-    labels = label_columns(one.run, one.run.summary)[:2]
+    labels = label_columns(one.run)[:2]
     values = (
         scored.select(*labels, *(metric.id for metric in metrics))
         .collect(engine="streaming")
