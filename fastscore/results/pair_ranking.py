@@ -1,4 +1,11 @@
-"""Systems ranked by verdicts on pairs: strengths of Bradley and Terry by dimension and rater."""
+"""Systems ranked by verdicts on pairs: strengths of Bradley and Terry (1952).
+
+System i is preferred to j with probability ``1 / (1 + exp(s_j - s_i))``, where the strengths s sum
+to 0. A tie counts as half a preference for each. Strengths are those of maximum likelihood. Their
+covariance is the jackknife's over clusters, each left out by one step of Newton's method, with t of
+n_clusters - 1 degrees of freedom. With four systems and strengths that differ between dialogues,
+intervals cover .95 to .96 from 8 dialogues on (`tests/statistics/test_bradley_terry.py`).
+"""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -6,9 +13,10 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import combinations
 from os import PathLike, fspath
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from fastscore.errors import UsageError
@@ -16,8 +24,9 @@ from fastscore.results.agreement import read_ratings, with_keys
 from fastscore.results.differences import letter_groups
 from fastscore.results.metric_text import NONE, interval_text, write_data
 from fastscore.statistics import ALPHA
-from fastscore.statistics.bradley_terry import BradleyTerry, bradley_terry
-from fastscore.statistics.significance import holm
+from fastscore.statistics.clustered import LEAST_UNITS, t_quantile
+from fastscore.statistics.samples import Values
+from fastscore.statistics.significance import holm, t_below
 from fastscore.terminal import result_console
 from fastscore.terminal.grids import Format, Grid, column_of, print_notes, show_grids
 
@@ -93,9 +102,9 @@ def rank(*files: str | PathLike[str], columns: Sequence[str] = ()) -> PairRankin
     >>> pl.DataFrame(rows, names, orient="row").write_csv("verdicts.csv")
     >>> fastscore.rank("verdicts.csv").strengths.select("system", "wins", "strength")
     """
-    names = [fspath(file) for file in files]
     rated, notes = read_ratings(files, columns, (-math.inf, math.inf))
-    for ratings, file in zip(rated, names, strict=True):
+    named = []
+    for ratings, file in zip(rated, map(fspath, files), strict=True):
         if not ratings["is_pair"].all():
             raise UsageError(
                 f"{file} has scores of dialogues, not verdicts on pairs.",
@@ -106,10 +115,7 @@ def rank(*files: str | PathLike[str], columns: Sequence[str] = ()) -> PairRankin
                 f"{file} does not name the models of its pairs.",
                 "Give the columns model_a and model_b.",
             )
-    named = [
-        ratings.with_columns(rater=pl.col("judged_by").fill_null(file))
-        for ratings, file in zip(rated, names, strict=True)
-    ]
+        named.append(ratings.with_columns(rater=pl.col("judged_by").fill_null(file)))
     ratings = with_keys(pl.concat(named))
     raters = ratings["rater"].unique(maintain_order=True).to_list()
     strengths: list[dict[str, Any]] = []
@@ -117,22 +123,23 @@ def rank(*files: str | PathLike[str], columns: Sequence[str] = ()) -> PairRankin
     for rater in [None, *raters] if len(raters) > 1 else raters:
         own = ratings if rater is None else ratings.filter(rater=rater)
         parts = own.partition_by("dimension", maintain_order=True)
-        found = [(part, *_fitted(part)) for part in parts]
+        found = {part["dimension"][0]: (part, *_fit_ratings(part)) for part in parts}
         rows = [
-            {"dimension": part["dimension"][0], "rater": rater, **row}
-            for part, systems, fit in found
+            {"dimension": dimension, "rater": rater, **row}
+            for dimension, (_, systems, fit) in found.items()
             for row in _differences(systems, fit)
         ]
         for row, p in zip(rows, holm([row["p"] for row in rows]), strict=True):
-            differences.append({**row, "p_holm": p})
-        for part, systems, fit in found:
-            place = {"dimension": part["dimension"][0], "rater": rater}
+            row["p_holm"] = p
+        differences += rows
+        for dimension, fitted in found.items():
             differ = {
                 (row["a"], row["b"]): row["p_holm"] < ALPHA
-                for row in differences[len(differences) - len(rows) :]
-                if row["dimension"] == place["dimension"]
+                for row in rows
+                if row["dimension"] == dimension
             }
-            strengths += ({**place, **row} for row in _ranked(part, systems, fit, differ))
+            place = {"dimension": dimension, "rater": rater}
+            strengths += (place | row for row in _ranked(*fitted, differ))
     return PairRanking(
         pl.DataFrame(strengths, STRENGTHS_SCHEMA),
         pl.DataFrame(differences, PAIR_DIFFERENCES_SCHEMA),
@@ -140,7 +147,102 @@ def rank(*files: str | PathLike[str], columns: Sequence[str] = ()) -> PairRankin
     )
 
 
-def _fitted(ratings: pl.DataFrame) -> tuple[list[str], BradleyTerry]:
+StrengthReason = Literal["separated", "too_few_units", "zero_variance"]
+"""Why strengths or their intervals are missing: some systems are preferred to the others always, or
+never compared with them, so that no finite strengths fit best; too few clusters, or one without
+which that is so; no cluster makes a difference."""
+
+_MOST_STEPS = 100
+_LARGEST_STEP = 2.0
+_CLOSE = 1e-12
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BradleyTerry:
+    """Strengths in natural logarithms of odds, which sum to 0, and their covariance.
+
+    ``reason`` says why strengths or intervals are missing.
+    """
+
+    strengths: Values | None
+    covariance: Values | None
+    n_clusters: int
+    reason: StrengthReason | None = None
+
+    def contrast(self, weights: npt.ArrayLike) -> tuple[float, float, float, float] | None:
+        """Return a weighted sum of strengths with its 95 % interval, and p of a sum of 0."""
+        if self.strengths is None or self.covariance is None:
+            return None
+        w = np.asarray(weights, np.float64)
+        value, error = float(w @ self.strengths), math.sqrt(float(w @ self.covariance @ w))
+        half = t_quantile(self.n_clusters - 1) * error
+        p = 2 * t_below(self.n_clusters - 1, -abs(value) / error) if error else math.nan
+        return value, value - half, value + half, p
+
+
+def bradley_terry(
+    first: npt.ArrayLike,
+    second: npt.ArrayLike,
+    outcomes: npt.ArrayLike,
+    clusters: npt.ArrayLike,
+    n_systems: int,
+) -> BradleyTerry:
+    """Estimate the strengths of systems from preferences."""
+    i, j = np.asarray(first, np.int64), np.asarray(second, np.int64)
+    y = np.asarray(outcomes, np.float64)
+    labels, cluster = np.unique(np.asarray(clusters), return_inverse=True)
+    shape = n_systems, n_systems
+    wins = np.zeros(shape)
+    np.add.at(wins, (i, j), y)
+    np.add.at(wins, (j, i), 1 - y)
+    if not _is_connected(wins > 0):
+        return BradleyTerry(None, None, labels.size, "separated")
+    strengths = _fitted(wins)
+    chances = 1 / (1 + np.exp(strengths[j] - strengths[i]))
+    # each cluster's part of the gradient and of the information, with one sign for each system
+    gradient = np.zeros((labels.size, n_systems))
+    information = np.zeros((labels.size, *shape))
+    weight = chances * (1 - chances)
+    for row, column, sign in ((i, j, 1), (j, i, -1)):
+        np.add.at(gradient, (cluster, row), sign * (y - chances))
+        np.add.at(information, (cluster, row, row), weight)
+        np.add.at(information, (cluster, row, column), -weight)
+    if labels.size < LEAST_UNITS:
+        return BradleyTerry(strengths, None, labels.size, "too_few_units")
+    rest = information.sum(axis=0) - information
+    if np.linalg.matrix_rank(rest, hermitian=True).min() < n_systems - 1:
+        return BradleyTerry(strengths, None, labels.size, "too_few_units")
+    moved = (np.linalg.pinv(rest, hermitian=True) @ gradient[:, :, None])[:, :, 0]
+    moved -= moved.mean(axis=0)
+    covariance = (labels.size - 1) / labels.size * moved.T @ moved
+    if np.abs(covariance).max() < _CLOSE:
+        return BradleyTerry(strengths, None, labels.size, "zero_variance")
+    return BradleyTerry(strengths, covariance, labels.size)
+
+
+def _is_connected(beats: npt.NDArray[np.bool_]) -> bool:
+    """Return whether a chain of preferences leads from each system to each other (Ford 1957)."""
+    reached = beats | np.eye(len(beats), dtype=bool)
+    for _ in range(len(beats).bit_length()):
+        reached = (reached.astype(np.int64) @ reached) > 0
+    return bool(reached.all())
+
+
+def _fitted(wins: Values) -> Values:
+    """Return the strengths of maximum likelihood, by Newton's method with limited steps."""
+    strengths, n = np.zeros(len(wins)), wins + wins.T
+    for _ in range(_MOST_STEPS):
+        chances = 1 / (1 + np.exp(strengths - strengths[:, None]))
+        weights = n * chances * (1 - chances)
+        information = np.diag(weights.sum(axis=1)) - weights
+        step = np.linalg.pinv(information, hermitian=True) @ (wins - n * chances).sum(axis=1)
+        strengths += step * min(1.0, _LARGEST_STEP / max(np.abs(step).max(), _CLOSE))
+        if np.abs(step).max() < _CLOSE:
+            break
+    return np.asarray(strengths - strengths.mean())
+
+
+def _fit_ratings(ratings: pl.DataFrame) -> tuple[list[str], BradleyTerry]:
     """Return the systems in the order of the alphabet, and their strengths."""
     systems = pl.concat([ratings["system_a"], ratings["system_b"]]).unique().sort().to_list()
     first, second = (
@@ -176,16 +278,16 @@ def _ranked(
             [ratings.filter(system_a=system)["score"], 1 - ratings.filter(system_b=system)["score"]]
         )
         found = fit.contrast(np.eye(len(systems))[number] - 1 / len(systems))
-        strength = None if fit.strengths is None else float(fit.strengths[number])
+        _, low, high, _ = found or (None, None, None, None)
         rows.append(
             {
                 "system": system,
                 "n": scores.len(),
                 **{name: (scores == worth).sum() for name, worth in _OUTCOMES.items()},
                 "share": float(scores.mean()),  # type: ignore[arg-type]
-                "strength": strength,
-                "low": None if found is None else found[1],
-                "high": None if found is None else found[2],
+                "strength": None if fit.strengths is None else float(fit.strengths[number]),
+                "low": low,
+                "high": high,
                 "reason": fit.reason,
             }
         )
@@ -197,11 +299,10 @@ def _ranked(
         for row, letter in zip(rows, letters, strict=True):
             row["place"] = 1 + sum(other["strength"] > row["strength"] for other in rows)
             row["letters"] = letter if differ else None
-    return [{name: row.get(name) for name in _OF_SYSTEM} for row in rows]
+    return rows
 
 
 _OUTCOMES = {"wins": 1.0, "ties": 0.5, "losses": 0.0}
-_OF_SYSTEM = [name for name in STRENGTHS_SCHEMA if name not in ("dimension", "rater")]
 _REASONS = {
     "separated": "no finite strengths",
     "too_few_units": "too few dialogues",

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from fastscore.statistics.bradley_terry import bradley_terry
+from fastscore.results.pair_ranking import bradley_terry
 
 
 def test_two_systems_have_the_logarithm_of_their_odds():
