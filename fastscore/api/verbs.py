@@ -80,7 +80,8 @@ def pass_k(
     repeats
         The column that tells repeats of a task apart, such as the trial. Default: the suite's.
     task
-        The column of the tasks, which are the units of the intervals. Default: the suite's pairs.
+        The column of the tasks, then the units of the intervals too. Default: the suite's pairs
+        and units.
     by
         A label column whose values are estimated by themselves.
     metrics

@@ -4,7 +4,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from html import escape
-from types import MappingProxyType
 from typing import Any
 
 import polars as pl
@@ -33,7 +32,6 @@ from fastscore.terminal.grids import (
     show_grids,
 )
 
-EMPTY: Mapping[int, str] = MappingProxyType({})
 NAMED = 4
 MOST_NOTES = 12
 VERDICTS = ("better", "worse", "higher", "lower")
@@ -252,11 +250,7 @@ def comparison_grids(comparison: Comparison) -> list[Grid]:
 
 
 def paper_grids(comparison: Comparison) -> Iterator[Grid]:
-    """Lay out the means of each group with a row a system and a column a metric, best in bold.
-
-    A mean is in bold if it cannot be told from the best one, unless that holds for all. Two
-    systems have no ranking: the better one is in bold if the difference has a verdict.
-    """
+    """Lay out the means of each group with a row a system and a column a metric, best in bold."""
     declared = comparison.metric_by_id
     sides = comparison.sides.filter(pl.col("n") > 0)
     for (group,), rows in sides.group_by("group", maintain_order=True):
@@ -266,7 +260,7 @@ def paper_grids(comparison: Comparison) -> Iterator[Grid]:
         for metric in rows["metric"].unique(maintain_order=True):
             records = {row["side"]: row for row in rows.filter(metric=metric).to_dicts()}
             decimals = decimals_for(row["mean"] for row in records.values())
-            cells = tuple(_mean_cell(records.get(system), min(decimals, 3)) for system in systems)
+            cells = tuple(_mean(records.get(system), min(decimals, 3)) for system in systems)
             marked = frozenset(
                 place for place, system in enumerate(systems) if (metric, system) in bold
             )
@@ -292,9 +286,8 @@ def headline(comparison: Comparison) -> str:
     how = f"{designs}; Holm-corrected p < {comparison.alpha:g} over {counted(size, 'tests')}"
     kind = "headline metric" if rows[0]["family"] == "headline" else "metric"
     pairs = {(row["group"], row["a"], row["b"]) for row in rows}
-    clear = [row for row in rows if row["verdict"]]
     if len(pairs) > 1:
-        return _many(rows, clear, f"{kind}s", how)
+        return _many(rows, f"{kind}s", how)
     row = rows[0]
     if not any(one["difference"] for one in rows):
         return f"{row['b']} equals {row['a']} in the mean of every {kind}."
@@ -302,11 +295,11 @@ def headline(comparison: Comparison) -> str:
         return f"{row['b']} against {row['a']}: no {kind} can be tested ({designs})."
     parts = []
     for verdict in (*VERDICTS, "equal", "no worse"):
-        found = [
-            f"{one['metric']} {_signed(one['difference'])}{_nulls_beside(one)}"
-            for one in rows
-            if verdict_text(one) == verdict
-        ]
+        found = []
+        for one in (one for one in rows if verdict_text(one) == verdict):
+            nulls = ", ".join(remark for remark in remarks(one) if " null in " in remark)
+            beside = f" ({nulls})" if nulls else ""
+            found.append(f"{one['metric']} {_signed(one['difference'])}{beside}")
         if found:
             more = ", ..." if len(found) > NAMED else ""
             of_margin = "" if verdict in VERDICTS else f" within {row['margin']:g}"
@@ -319,19 +312,19 @@ def headline(comparison: Comparison) -> str:
     return f"{row['b']} against {row['a']}: {'; '.join(parts)}{others} ({how})."
 
 
-def _many(rows: Sequence[Record], clear: Sequence[Record], kind: str, how: str) -> str:
+def _many(rows: Sequence[Record], kind: str, how: str) -> str:
+    clear = [row for row in rows if row["verdict"]]
     n_tested = sum(row["p"] is not None for row in rows)
     untested = f"; {len(rows) - n_tested:,} have no test" if n_tested < len(rows) else ""
     if not n_tested:
         return f"None of {len(rows):,} differences in {kind} can be tested."
+    tested = f"{n_tested:,} tested differences in {kind}"
     if not clear:
-        return (
-            f"None of {n_tested:,} tested differences in {kind} is significant ({how}){untested}."
-        )
+        return f"None of {tested} is significant ({how}){untested}."
     largest = max(clear, key=lambda row: abs(row["effect"] or 0.0))
     return (
-        f"{len(clear):,} of {n_tested:,} tested differences in {kind} are significant "
-        f"({how}), the largest effect in {_within(largest['group'], largest['metric'])}, "
+        f"{len(clear):,} of {tested} are significant ({how}), the largest effect in "
+        f"{_within(largest['group'], largest['metric'])}, "
         f"{_signed(largest['difference'])} at {largest['b']} against {largest['a']}{untested}."
     )
 
@@ -383,11 +376,6 @@ def remarks(row: Record) -> list[str]:
     return found
 
 
-def _nulls_beside(row: Record) -> str:
-    nulls = [remark for remark in remarks(row) if " null in " in remark]
-    return f" ({', '.join(nulls)})" if nulls else ""
-
-
 def _signed(value: float) -> str:
     return f"{value:+.{decimals_for([value])}f}"
 
@@ -399,14 +387,16 @@ def _within(group: object, text: str) -> str:
 
 def _named(comparison: Comparison) -> pl.DataFrame:
     """Put each metric's name and direction beside its id."""
-    about = pl.DataFrame(
-        [(metric.id, metric.name, metric.scale.better) for metric in comparison.metrics],
-        schema=["metric", "name", "better"],
-        orient="row",
+    metrics, metric = comparison.metrics, pl.col("metric")
+    return comparison.differences.select(
+        "group",
+        "a",
+        "b",
+        "metric",
+        metric.replace({one.id: one.name for one in metrics}).alias("name"),
+        metric.replace({one.id: one.scale.better for one in metrics}).alias("better"),
+        pl.exclude("group", "a", "b", "metric"),
     )
-    rows = comparison.differences.join(about, on="metric", how="left", maintain_order="left")
-    first = ("group", "a", "b", "metric", "name", "better")
-    return rows.select(*first, pl.exclude(*first))
 
 
 def _comparable(comparison: Comparison) -> pl.DataFrame:
@@ -436,7 +426,10 @@ def verdict_notes(comparison: Comparison) -> list[str]:
 
 
 def _best(comparison: Comparison, group: object) -> set[tuple[str, str]]:
-    """Return the metrics and systems whose mean cannot be told from the best one."""
+    """Return the metrics and systems whose mean cannot be told from the best one, unless none can.
+
+    Two systems have no ranking: the better one is best if the difference has a verdict.
+    """
     of_group = pl.col("group").eq_missing(pl.lit(group, pl.String))
     ranking = comparison.ranking.filter(of_group)
     if ranking.height:
@@ -448,9 +441,10 @@ def _best(comparison: Comparison, group: object) -> set[tuple[str, str]]:
 
 
 def _names(
-    ids: Sequence[str], declared: Mapping[str, Metric], headings: Mapping[int, str] = EMPTY
+    ids: Sequence[str], declared: Mapping[str, Metric], headings: Mapping[int, str] | None = None
 ) -> list[Column]:
     """Name the metrics, and the rows that head others."""
+    headings = headings or {}
     names = [headings.get(place) or declared[id].name for place, id in enumerate(ids)]
     arrows = [ARROWS[declared[id].scale.better] if id else "" for id in ids]
     return name_columns(ids, names, arrows, drop=-6)
@@ -476,13 +470,17 @@ def _differences(rows: pl.DataFrame, comparison: Comparison) -> Grid:
         column("mean a", lambda row: number_text(row["mean_a"], _decimals(row)), drop=-3),
         column("mean b", lambda row: number_text(row["mean_b"], _decimals(row)), drop=-2),
         column(f"difference [{level}]", _difference),
-        column(f"p (Holm, α={comparison.alpha:g})", _marked),
+        # a mark after what is below alpha
+        column(
+            f"p (Holm, α={comparison.alpha:g})",
+            lambda row: p_text(row["p_holm"]) + "*" * bool(row["significant"]),
+        ),
         column("", verdict_text, right=False, drop=3),
         column(f"{EFFECTS[design]} [95 % CI]", _effect, drop=-1),
         column("p", lambda row: p_text(row["p"]), drop=-5),
         column("detectable", lambda row: number_text(row["detectable"], 3), drop=-7),
     ]
-    if any(row and row["plan"] is not None for row in records):
+    if first["plan"] is not None:
         columns.append(column(f"units for {first['plan']:g}", _needed))
     if any(row and (row["null_a"] or row["null_b"]) for row in records):
         nulls = column("null a, b", lambda row: f"{row['null_a']:,}, {row['null_b']:,}", drop=1)
@@ -560,24 +558,12 @@ def _sides_of(row: Record) -> str:
     return _within(row["group"], f"{row['b']} against {row['a']}")
 
 
-def _marked(row: Record) -> str:
-    """Write the corrected p, with a mark after it if it is below alpha."""
-    return p_text(row["p_holm"]) + ("*" if row["significant"] else "")
-
-
 def _difference(row: Record) -> str:
     return interval_text(row["difference"], row["low"], row["high"], _decimals(row))
 
 
 def _effect(row: Record) -> str:
     return interval_text(row["effect"], row["effect_low"], row["effect_high"], 2)
-
-
-def _mean_cell(row: Record | None, decimals: int | None = None) -> str:
-    if row is None:
-        return NONE
-    shown = decimals_for([row["mean"]]) if decimals is None else decimals
-    return interval_text(row["mean"], row["low"], row["high"], shown)
 
 
 def _decimals(record: Record) -> int:
@@ -601,4 +587,8 @@ def _side(record: Record | None) -> str:
     if record is None:
         return NONE
     nulls = f", {record['n_null']:,} {main_reason(record)}" if record["n_null"] else ""
-    return f"{_mean_cell(record)} ({record['n']:,}{nulls})"
+    return f"{_mean(record, decimals_for([record['mean']]))} ({record['n']:,}{nulls})"
+
+
+def _mean(row: Record | None, decimals: int) -> str:
+    return NONE if row is None else interval_text(row["mean"], row["low"], row["high"], decimals)

@@ -104,7 +104,7 @@ def rank(*files: str | PathLike[str], columns: Sequence[str] = ()) -> PairRankin
     """
     rated, notes = read_ratings(files, columns, (-math.inf, math.inf))
     named = []
-    for ratings, file in zip(rated, map(fspath, files), strict=True):
+    for ratings, file in zip(rated, [fspath(file) for file in files], strict=True):
         if not ratings["is_pair"].all():
             raise UsageError(
                 f"{file} has scores of dialogues, not verdicts on pairs.",

@@ -120,14 +120,16 @@ def run_passes(
     metrics: Sequence[str] = (),
 ) -> tuple[pl.DataFrame, list[str]]:
     """Estimate pass^k of a run, with notes; see `fastscore.pass_k`."""
-    declared, labels = run.suite.design, [by] if by else []
-    tasks, repeat = (task,) if task else declared.pair, repeats or declared.repeat
+    design, labels = run.suite.design, [by] if by else []
+    repeat = repeats or design.repeat
     if not repeat:
         raise UsageError(
             f"Suite {run.manifest.suite!r} does not say what tells repeats apart.",
             "Name a column of table dialogues as repeats, such as the trial.",
         )
-    design = replace(declared, pair=tasks, unit=tasks).repeated_by(repeat)
+    if task:
+        design = replace(design, pair=(task,), unit=(task,))
+    design = design.repeated_by(repeat)
     require_labels(run.scan(LABEL_TABLE), [*design.columns, *labels], str(run.path))
     chosen = [
         metric
@@ -150,8 +152,8 @@ def run_passes(
             notes += more
     if not any(row["k"] > 1 for row in rows):
         raise UsageError(
-            f"{run.path}: no {BETWEEN.join(tasks)} has a metric of 0 or 1 with one value in each "
-            f"of two values of {repeat} or more, so there is no pass^2.",
+            f"{run.path}: no {BETWEEN.join(design.pair)} has a metric of 0 or 1 with one value in "
+            f"each of two values of {repeat} or more, so there is no pass^2.",
             "Name the column of the tasks: `task` of pass_k, `cluster` of summary.",
         )
     return pl.DataFrame(rows, PASS_SCHEMA), notes

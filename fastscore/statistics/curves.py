@@ -93,7 +93,7 @@ class Curve:
         if self.method in ("none", "sign") or self.value is None:
             return None, None
         if self.method in BY_T:
-            half = t_quantile(self._degrees, level) * self._error
+            half = t_quantile(_known(self.degrees), level) * _known(self.error)
             low, high = self.value - half, self.value + half
         elif self.method == "hybrid":
             low, high = self._hybrid(level)
@@ -136,15 +136,18 @@ class Curve:
     def p_above_skewed(self, limit: float) -> float | None:
         """Return the larger p of `p_above` and of Hall's transformed t (1992).
 
-        The transformation is monotone. A sample that lacks the rare large values of its population
-        misleads it less than t.
+        A sample that lacks the rare large values of its population misleads it less than t.
         """
         p = self.p_above(limit)
         if p is None or self.method not in BY_T:
             return p
-        t, skew = (self._value - limit) / self._error, self.third / self._error**3
+        t, skew = (
+            (_known(self.value) - limit) / _known(self.error),
+            self.third / _known(self.error) ** 3,
+        )
         return max(
-            p, t_below(self._degrees, -(t + skew * t**2 / 3 + skew**2 * t**3 / 27 + skew / 6))
+            p,
+            t_below(_known(self.degrees), -(t + skew * t**2 / 3 + skew**2 * t**3 / 27 + skew / 6)),
         )
 
     def p_skewed(self) -> float | None:
@@ -167,7 +170,7 @@ class Curve:
         """
         if self.method not in BY_T or self.least_p >= alpha:
             return None
-        return _reach(self._degrees, alpha) * self._error
+        return _reach(_known(self.degrees), alpha) * _known(self.error)
 
     def units_needed(self, difference: float, alpha: float) -> int | None:
         """Return how many units show a true difference at a level in `POWER` of cases.
@@ -186,10 +189,10 @@ class Curve:
         """Find the least number of which one part of the variance falls enough, by halving."""
         if self.method not in BY_T or not difference or not falls:
             return None
-        stays = self._error**2 - falls
+        stays = _known(self.error) ** 2 - falls
 
         def shows(number: int) -> bool:
-            reach = _reach(max(1.0, self._degrees * number / n), alpha)
+            reach = _reach(max(1.0, _known(self.degrees) * number / n), alpha)
             return reach * math.sqrt(stays + falls * n / number) <= abs(difference)
 
         least, most = LEAST_UNITS, _MOST_UNITS
@@ -217,15 +220,19 @@ class Curve:
 
     def _above(self, limit: float) -> float:
         if self.method == "sign":
-            return 2.0**-self.n_units if self._value > limit + GRID * max(1.0, abs(limit)) else 1.0
+            return (
+                2.0**-self.n_units
+                if _known(self.value) > limit + GRID * max(1.0, abs(limit))
+                else 1.0
+            )
         if self.method in BY_T:
-            return t_below(self._degrees, (limit - self._value) / self._error)
+            return t_below(_known(self.degrees), (limit - _known(self.value)) / _known(self.error))
         if limit == 0.0 and self.method == "paired proportions":
             higher, lower, _ = self.counts
             return binomial_tail(higher, higher + lower)
         if limit == 0.0 and self.method == "proportions":
             return hypergeometric_tail(*self.counts)
-        if self._value <= limit:
+        if _known(self.value) <= limit:
             return 1.0 - self.opposite()._inverted(-limit)
         return self._inverted(limit)
 
@@ -234,39 +241,21 @@ class Curve:
         low, high = 1e-12, 1.0
         for _ in range(_HALVINGS):
             middle = (low + high) / 2
-            reaches = cast("float", self.interval(1 - middle)[0]) <= limit
+            reaches = _known(self.interval(1 - middle)[0]) <= limit
             low, high = (middle, high) if reaches else (low, middle)
         return (low + high) / 4
 
     def _hybrid(self, level: float) -> tuple[float, float]:
+        maximum = None if self.minimum is None else self.minimum + self._width
         (below_a, above_a), (below_b, above_b) = (
-            _reaches(side, self.minimum, self._maximum, level) for side in self.sides
+            _reaches(side, self.minimum, maximum, level) for side in self.sides
         )
-        low = self._value - math.hypot(below_b, above_a)
-        return low, self._value + math.hypot(above_b, below_a)
-
-    @property
-    def _value(self) -> float:
-        assert self.value is not None
-        return self.value
-
-    @property
-    def _error(self) -> float:
-        assert self.error is not None
-        return self.error
-
-    @property
-    def _degrees(self) -> float:
-        assert self.degrees is not None
-        return self.degrees
+        low = _known(self.value) - math.hypot(below_b, above_a)
+        return low, _known(self.value) + math.hypot(above_b, below_a)
 
     @property
     def _width(self) -> float:
         return 1.0 if self.width is None else self.width
-
-    @property
-    def _maximum(self) -> float | None:
-        return None if self.minimum is None else self.minimum + self._width
 
 
 def difference_curve(
@@ -282,14 +271,14 @@ def difference_curve(
 ) -> Curve:
     """Choose the method by what the data are, and return the curve of ``mean b - mean a``."""
     bounded = minimum is not None and maximum is not None
-    width = cast("float", maximum) - cast("float", minimum) if bounded else None
+    width = _known(maximum) - _known(minimum) if bounded else None
     found = clustered_difference(a, b, shared=shared)
     curve = Curve("t", found.value, found.n_units, minimum=minimum, width=width)
     if found.value is None or found.n_units < LEAST_UNITS:
         return replace(curve, method="none", reason="too_few_units")
     curve = replace(curve, error=found.standard_error, degrees=found.degrees_of_freedom)
     if repeated is not None and repeated.standard_error:
-        more = repeated.standard_error**2 - cast("float", found.standard_error) ** 2
+        more = repeated.standard_error**2 - _known(found.standard_error) ** 2
         return replace(
             curve,
             error=repeated.standard_error,
@@ -399,9 +388,9 @@ def _at_ends(
 
 
 def _is_hybrid(a: Clusters, b: Clusters, minimum: float | None, maximum: float | None) -> bool:
-    """Tell whether half of a side is at an end of the range, and both have intervals of their own.
+    """Tell whether half of a side is at an end of the range, where samples spread too little for t.
 
-    There, the variance of a sample is too often too small for t.
+    Both sides then have intervals of their own.
     """
     at_ends = []
     for side in (a, b):
@@ -427,7 +416,7 @@ def _pooled(curve: Curve, a: Clusters, b: Clusters) -> Curve:
     return replace(
         curve,
         method="pooled t",
-        error=max(error, cast("float", curve.error)),
+        error=max(error, _known(curve.error)),
         degrees=min(float(degrees), 2.0 * min(x.size, y.size)),
     )
 
@@ -437,10 +426,14 @@ def _reaches(
 ) -> tuple[float, float]:
     """Return how far a side's own interval reaches below and above its mean."""
     found = clustered_mean(side.sums, side.counts, minimum=minimum, maximum=maximum, level=level)
-    assert found.value is not None
-    assert found.low is not None
-    assert found.high is not None
-    return found.value - found.low, found.high - found.value
+    value, low, high = map(_known, (found.value, found.low, found.high))
+    return value - low, high - value
+
+
+def _known(value: float | None) -> float:
+    """Return a number that a curve's method has."""
+    assert value is not None
+    return value
 
 
 def _reach(degrees: float, alpha: float) -> float:

@@ -162,9 +162,7 @@ def suite(
             source=source,
             tables=(table,),
             metrics=declared,
-            design=Design(pair=tuple(one for one in key if one != repeat), repeat=repeat)
-            if repeat
-            else Design(),
+            design=Design(pair=key).repeated_by(repeat) if repeat else Design(),
             read=partial(_read, source),
             score=SignedFunction(
                 partial(_score, function, table, declared, labels, "options" in taken),

@@ -3,6 +3,7 @@
 import json
 import os
 import random
+from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from fastscore.errors import UsageError
 from fastscore.results.repeats import pass_k
 from fastscore.results.show import show_summary
 from fastscore.suites import registry
+from fastscore.suites.declarations import Design
 from tests.suites.memory_finance.tracing import dialog, turn
 
 REWARDS = Path(__file__).parent / "tau_bench" / "airline_gpt4o_rewards.jsonl"
@@ -105,6 +107,44 @@ def test_two_systems_are_compared_over_their_common_tasks(suite: Any) -> None:
     expected = [of_all_draws(two, k) - of_all_draws(one[:4], k) for k in range(1, 5)]
     assert differences["pass_k"].to_list() == pytest.approx(expected)
     assert differences["n_tasks"].to_list() == [4] * 4
+
+
+@pytest.mark.usefixtures("suite")
+def test_a_summary_and_a_comparison_have_one_pass_k() -> None:
+    """By task, and where the suite's unit is not its pair: two tasks of a user are one unit."""
+
+    @fastscore.suite(
+        columns={"passed": int},
+        dialogue=("task", "user", "trial"),
+        metrics={"passes": {"range": (0, 1), "better": "higher"}},
+    )
+    def of_users(rows: pl.LazyFrame) -> pl.LazyFrame:
+        """Whether a task is solved."""
+        return rows.group_by("dialogue_row").agg(passes=pl.col("passed").max())
+
+    of_users = replace(of_users, design=Design(pair=("task",), unit=("user",)))
+    registry.declare(of_users)
+    draw = random.Random(1)
+    rows = [
+        {
+            "task": str(task),
+            "user": str(task // 2),
+            "trial": trial,
+            "passed": draw.choice([0, 1, 1, 1]),
+        }
+        for task in range(12)
+        for trial in "abc"
+    ]
+    run = fastscore.score(rows, of_users)
+    own = ["metric", "k", "n_tasks", "pass_k", "low", "high", "reason"]
+    found = []
+    for task, unit in ((None, None), ("task", "task")):
+        compared = run.compare(run, repeats="trial", cluster=unit)
+        of_side = compared.pass_k.filter(pl.col("against").is_null()).head(3).select(own)
+        found.append(fastscore.pass_k(run, "trial", task=task).select(own))
+        assert found[-1].equals(of_side)
+    assert found[0]["pass_k"].equals(found[1]["pass_k"])
+    assert not found[0]["low"].equals(found[1]["low"])
 
 
 def test_k_ends_at_the_fewest_repeats_and_a_note_says_so(suite: Any) -> None:
