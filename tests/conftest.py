@@ -132,3 +132,10 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def golden() -> Path:
     """Return the folder of hand-made logs with the published scorer's output."""
     return Path(__file__).parent / "suites" / "score_dialogue" / "golden"
+
+
+@pytest.fixture
+def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave figures blank where they are not the subject: they take most of a page's time."""
+    for module in ("results.report.metrics", "suites.preference_shift.analysis.model_figures"):
+        monkeypatch.setattr(f"fastscore.{module}.svg_of", lambda _: "<svg></svg>")

@@ -20,7 +20,7 @@ import zstandard
 
 from fastscore.examples import write_example
 from fastscore.suites import registry
-from tests.conftest import fastscore_command
+from tests.conftest import NIGHTLY, fastscore_command
 from tests.documented import (
     ROOT,
     Step,
@@ -317,7 +317,10 @@ def check_flags(command: str) -> None:
         assert not word.startswith("-") or word in flags, f"{command}: {word}"
 
 
-@pytest.mark.usefixtures("default_model")
+FIXTURES = ("default_model", *(() if NIGHTLY else ("undrawn",)))
+
+
+@pytest.mark.usefixtures(*FIXTURES)
 @pytest.mark.parametrize("page", pages())
 def test_a_page_runs_as_written(tmp_path: Path, page: str) -> None:
     check(steps_of_page(page), tmp_path, SETUPS.get(page, ()), in_shell=page == IN_SHELL)
@@ -333,7 +336,7 @@ def helps_of_their_own() -> list[str]:
     ]
 
 
-@pytest.mark.usefixtures("default_model")
+@pytest.mark.usefixtures(*FIXTURES)
 @pytest.mark.parametrize("words", helps_of_their_own())
 def test_the_commands_of_a_help_run_as_written(tmp_path: Path, words: str) -> None:
     steps = [Step(is_python=False, code=command) for command in commands_of_help()[words]]

@@ -80,23 +80,6 @@ def test_integers_without_a_sign_equal_those_with_one_if_none_is_negative() -> N
         sets.jaccard(unsigned, pl.Series([[-1]], dtype=pl.List(pl.Int64)))
 
 
-@given(st.data(), DTYPES)
-def test_distinct_shares_equal_the_oracle(data: st.DataObject, dtype: Any) -> None:
-    rows = [row for row, _ in data.draw(rows_of(dtype))]
-    frame = pl.DataFrame({"a": pl.Series(rows, dtype=pl.List(dtype))})
-    present = [[each for each in row or () if each is not None] for row in rows]
-    expected = [len({*row}) / len(row) if row else None for row in present]
-    assert called(sets.distinct_ratio, frame).to_list() == expected
-
-
-@given(st.lists(st.none() | st.lists(st.none() | st.floats(0, 1e6), max_size=6), max_size=5))
-def test_coefficients_equal_the_oracle(rows: list[Row]) -> None:
-    frame = pl.DataFrame({"a": pl.Series(rows, dtype=pl.List(pl.Float64))})
-    present = [[each for each in row or () if each is not None] for row in rows]
-    expected = [pytest.approx(naive.gini(row), abs=1e-9) if row else None for row in present]
-    assert called(sets.gini, frame).to_list() == expected
-
-
 def test_by_hand() -> None:
     a = pl.Series("said", [["a", "b", "b"], [], [], ["c"], None])
     b = pl.Series("meant", [["b", "c", "d"], [], ["a"], ["c"], ["a"]])

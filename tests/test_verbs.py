@@ -71,6 +71,7 @@ def test_every_verb_is_a_function_or_it_is_said_why_not() -> None:
         assert callable(getattr(fastscore, verb)), verb
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_runs_in_memory_and_on_disk_are_alike(both: list[fastscore.Run], tmp_path: Path) -> None:
     stored, held = both
     assert stored.signature == held.signature
@@ -127,6 +128,7 @@ def test_rows_in_memory_are_explained(
     assert repr(explained).startswith(explained.dialogue[:60])
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_run_is_explained_and_reported_from_another_folder(
     example: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -142,6 +144,7 @@ def test_a_run_is_explained_and_reported_from_another_folder(
         fastscore.report("run", output="page.html")
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_report_without_texts_warns(tmp_path: Path) -> None:
     example = fastscore.example("memory_finance", tmp_path / "example")
     run = fastscore.score(example.logs, "memory_finance", output=tmp_path / "run")

@@ -8,13 +8,10 @@ from typing import Any
 import click
 import polars as pl
 import pytest
-from click.testing import CliRunner
 
 from benchmarks.end_to_end import distinct_pairs, net_rate
-from benchmarks.miner_logs import generate
 from benchmarks.processes import Cost, measure
 from benchmarks.scenarios import DisagreementError, Side, check_agreement
-from tests.oracles.published_script import main as published_script
 
 STEP = {
     "lexical_similarity": 0.5,
@@ -100,16 +97,6 @@ def test_pairs_are_counted_once(tmp_path: Path) -> None:
     lines += [rows[3], {"event": "utterance_complete", "ground_truth": "b"}]
     (tmp_path / "part.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     assert distinct_pairs(tmp_path) == 3
-
-
-def test_both_ways_agree_on_real_dialogues(tmp_path: Path) -> None:
-    logs, scores, run = tmp_path / "logs", tmp_path / "scores", tmp_path / "run"
-    counts = generate(logs, dialogues=6, miners=2, layout="dialogue")
-    arguments = [str(logs), "-o", str(scores), "--lex-weight", "1"]
-    assert CliRunner().invoke(published_script, arguments).exit_code == 0
-    score = [sys.executable, "-m", "fastscore", "score", "score_dialogue", str(logs), "-q"]
-    measure([*score, "-o", str(run), "--lex-weight", "1"], cwd=tmp_path)
-    assert check_agreement(scores, run, lexical_only=True).rows == counts.predictions
 
 
 def side(rows: int, *walls: float) -> Side:

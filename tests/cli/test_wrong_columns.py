@@ -1,6 +1,5 @@
 """A new user's logs with other columns: the error names the option to use."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -10,20 +9,9 @@ import pytest
 import fastscore
 from fastscore.errors import InputError
 from tests.by_keywords import score_by_keywords
-from tests.cli.scoring import CATALOGUE, score
+from tests.cli.scoring import score
 from tests.conftest import fastscore_command
-from tests.logs.samples.wrong_logs import NEEDED, OTHER_NAMES, RIGHT, nulled, renamed, write
-
-
-@pytest.mark.parametrize("suite", sorted(RIGHT))
-def test_a_renamed_column_ends_the_run_before_it_begins(suite: str, tmp_path: Path) -> None:
-    name = OTHER_NAMES[suite]
-    log = write(tmp_path / "log.jsonl", renamed(suite, name))
-    code, out, error = score(suite, tmp_path, log)
-    assert (code, out) == (3, "")
-    assert error.endswith(f"Type --column {NEEDED[suite]}={name}.\n")
-    assert not (tmp_path / "run").exists()
-
+from tests.logs.samples.wrong_logs import RIGHT, nulled, renamed, write
 
 TWO = {
     "score_dialogue": {"prediction": "guess", "utterance_index": "turn"},
@@ -165,31 +153,6 @@ def test_texts_that_are_null_in_some_rows_are_counted(tmp_path: Path) -> None:
     assert scores.tables["dialogues"].sort("dialogue")["m4_turns"].to_list() == [2, 2]
 
 
-@pytest.mark.parametrize("layout", ["openai", "sharegpt"])
-def test_logs_of_named_layouts_are_scored_as_the_suites_own(layout: str, tmp_path: Path) -> None:
-    catalogue = tmp_path / "catalogue.json"
-    catalogue.write_text(json.dumps(CATALOGUE))
-    array, who, said, words = {
-        "openai": ("messages", "role", "content", ("user", "assistant")),
-        "sharegpt": ("conversations", "from", "value", ("human", "gpt")),
-    }[layout]
-    talks = [["a comedy", "Her, a comedy"], ["Her?", "no", 'a "comedy"', "yes \\ é\u2028"]]
-    theirs, ours = [], []
-    for number, talk in enumerate(talks):
-        turns = [{who: words[place % 2], said: text} for place, text in enumerate(talk)]
-        turns.insert(0, {who: "system", said: "Recommend movies."})
-        theirs.append({"id": f"s{number}", "session_id": f"s{number}", array: turns})
-        speakers = ("USER", "SYSTEM")
-        turns = [{"speaker": speakers[at % 2], "text": text} for at, text in enumerate(talk)]
-        ours.append({"session_id": f"s{number}", "conversation": turns})
-    options = {"catalogue": str(catalogue), "segments": "metadata"}
-    found = score_by_keywords(theirs, "preference_shift", layout=layout, **options)
-    expected = score_by_keywords(ours, "preference_shift", **options)
-    for name, table in expected.tables.items():
-        assert found.tables[name].equals(table), name
-    assert found.signature.startswith(expected.signature + "|layout=")
-
-
 def test_nothing_is_printed_where_nothing_was_scored(tmp_path: Path) -> None:
     log = tmp_path / "empty.jsonl"
     log.write_bytes(b"")
@@ -239,21 +202,6 @@ def test_a_scan_warns_of_what_is_missing_and_leaves_other_files_aside(tmp_path: 
     with pytest.warns(fastscore.LogsWarning, match="left aside, as 1 file is no log of"):
         rows = fastscore.scan(tmp_path / "logs", "score_dialogue")
     assert rows.collect().height == 3
-
-
-def test_frames_are_screened_too() -> None:
-    frame = pl.DataFrame(renamed("score_dialogue", "text"))
-    with pytest.raises(InputError, match="frame: no row has what score_dialogue needs") as caught:
-        fastscore.score(frame, fastscore.ScoreDialogue(lex_weight=1.0))
-    assert str(caught.value).endswith("Type --column prediction=text.")
-    assert (
-        fastscore.score(
-            frame, fastscore.ScoreDialogue(lex_weight=1.0), columns={"prediction": "text"}
-        )
-        .tables["steps"]
-        .height
-        == 2
-    )
 
 
 def test_other_messages(tmp_path: Path) -> None:

@@ -115,35 +115,3 @@ def test_descriptions_of_output_columns_are_plain(name: str) -> None:
             text = prose.Text(1, column.description)
             assert not prose.banned_in([text]), f"{table.name}.{column.name}"
             assert not re.search(r";|^What ", column.description), f"{table.name}.{column.name}"
-
-
-def test_sentences_are_counted() -> None:
-    page = (
-        "# Title\n\nOne two three four; five. Six seven `a b; c` eight.\n\n"
-        "| a | b |\n|---|---|\n| word | one two three four five |\n\n"
-        "```sh\nfastscore summary run\n```\n"
-    )
-    found = prose.measure_page(page)
-    assert (found.words, found.sentences, found.semicolons, found.blocks) == (14, 3, 1, 1)
-    assert found.long == 0
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "Passed checks by checks",
-        "Members who stated a preference by members",
-        "null for want of its column",
-        "It stands in every file",
-        "A reply that is no string",
-    ],
-)
-def test_banned_constructions_are_found(text: str) -> None:
-    assert prose.banned_in([prose.Text(1, text)])
-
-
-@pytest.mark.parametrize(
-    "text", ["passed checks / all checks", "It is no longer read", "turn by turn"]
-)
-def test_plain_texts_are_not(text: str) -> None:
-    assert not prose.banned_in([prose.Text(1, text)])

@@ -491,6 +491,7 @@ def test_dimensions_are_asked_in_rotated_order(stub, tmp_path, logs):
     assert len({body["seed"] for body in stub.asked}) == 3
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_judgements_feed_the_analysis(stub, tmp_path, logs):
     stub.answer = lambda body: scores(
         *(1 + (len(body["messages"][1]["content"]) + k) % 5 for k in (0, 1, 2))

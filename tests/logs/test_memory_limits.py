@@ -151,7 +151,7 @@ def test_what_unpacks_to_too_much_is_refused(
 def test_a_budget_that_is_too_small_is_an_error(tmp_path: Path) -> None:
     row = {"event": "predicted", "utterance_index": 0, "prediction": "b" * (40 * MIB)}
     opened = json.dumps(row).encode().removesuffix(b"}")
-    lines = (opened + b', "step": %d}\n' % step for step in range(12))
+    lines = (opened + b', "step": %d}\n' % step for step in range(5))
     log = plain(tmp_path / "log.jsonl", (part for part in (HEAD, *lines)))
     code, peak, message = score(log, "--max-memory", "256", "--shard-size", "2000")
     assert (code, peak < BUDGET) == (4, True), (code, peak, message)

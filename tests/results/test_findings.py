@@ -173,6 +173,7 @@ def test_ten_lines_hold_each_kind(suite_runs: Mapping[str, Run]) -> None:
         assert lines[-1] == "- No line was rejected."
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_units_of_findings_can_be_named(suite_runs: Mapping[str, Run], tmp_path: Path) -> None:
     run = suite_runs["guest_simulation"]
     asked = ["report", str(run.path), "-o", str(tmp_path / "page.html"), "--cluster", "dialogue"]

@@ -89,6 +89,7 @@ def test_groups_of_a_column_without_a_value_are_refused(tmp_path: Path) -> None:
             assert f"no dialogue has a {label}" in done.stderr
 
 
+@pytest.mark.usefixtures("undrawn")
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("suite", example_names())
 def test_no_command_ends_in_a_traceback(suite: str, kind: str, tmp_path: Path) -> None:

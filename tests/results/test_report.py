@@ -89,6 +89,7 @@ def spoken_texts(value: Any) -> list[str]:
     return [value] if isinstance(value, str) and len(value) > 30 and value.count(" ") > 3 else []
 
 
+@pytest.mark.usefixtures("undrawn")
 @pytest.mark.parametrize("suite", SUITES)
 def test_a_page_without_texts_has_none(
     suite: str, suite_runs: Mapping[str, Run], pages: Mapping[str, Path], tmp_path: Path
@@ -113,6 +114,7 @@ def test_a_page_without_texts_has_none(
     assert not re.search(r"#dialogue=\w", text.split("<script")[0])
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_rejected_lines_of_a_page_without_texts_are_counted_alone(
     hostile: Run, tmp_path: Path
 ) -> None:
@@ -194,6 +196,7 @@ def test_cards_of_metrics_that_are_not_headlines_are_folded(
     assert set(folded) == set(overall_rows(run.summary)) - set(shown)
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_run_beside_itself_is_said_to_be_itself(
     suite_runs: Mapping[str, Run], tmp_path: Path
 ) -> None:
@@ -256,6 +259,7 @@ def test_colours_of_the_pages_contrast(place: int) -> None:
     assert [pair for pair in lines if contrast(*pair) < 3.0] == []
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_two_runs_stand_side_by_side(suite_runs: Mapping[str, Run], tmp_path: Path) -> None:
     run = suite_runs["guest_simulation"]
     copy = tmp_path / "other"
@@ -300,6 +304,7 @@ def test_names_that_begin_alike_are_told_apart_in_a_page(
         assert suite == "score_dialogue" or len(set(short)) == len(set(names))
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_logs_that_are_gone_cost_the_texts_alone(
     suite_runs: Mapping[str, Run], tmp_path: Path
 ) -> None:
@@ -318,6 +323,7 @@ def test_logs_that_are_gone_cost_the_texts_alone(
     assert "the log is no longer there" in text
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_runs_of_different_signatures_are_not_called_better(tmp_path: Path) -> None:
     turns = [
         {"dialogue_uid": str(number), "event": event, "utterance_index": 0, "step": 0, **text}

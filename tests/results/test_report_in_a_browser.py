@@ -13,8 +13,6 @@ import pytest
 
 import fastscore
 from fastscore.results.analyse import analyse
-from fastscore.results.report.write import write_report
-from fastscore.results.runs import Run
 from tests.conftest import NIGHTLY, often
 from tests.results.conftest import ATTACK, SECOND, SUITES
 from tests.results.pages import Page
@@ -209,16 +207,6 @@ def test_a_dialogue_is_found_by_its_whole_name(pages: Mapping[str, Path], browse
     name = rows[2].get_attribute("data-name")
     browser.find_element(By.ID, "find-dialogues-1").send_keys(name)
     assert [row.get_attribute("data-name") for row in rows if row.is_displayed()] == [name]
-
-
-def test_hostile_texts_do_nothing_in_a_browser(hostile: Run, browser: Any, tmp_path: Path) -> None:
-    path = write_report([hostile], tmp_path / "page.html")
-    for width in WIDTHS:
-        show(browser, path, width=width)
-        assert browser.execute_script("return window.hit") is None
-        assert browser.get_log("browser") == []
-        assert requests(browser) == [path.as_uri()]
-        assert browser.execute_script("return document.documentElement.scrollWidth") <= width
 
 
 @pytest.mark.parametrize("suite", SUITES)

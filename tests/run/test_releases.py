@@ -58,6 +58,7 @@ def older(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     return folder
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_every_command_reads_a_run_of_an_older_release(
     older: Path, tmp_path: Path, release: Release
 ) -> None:

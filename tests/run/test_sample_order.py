@@ -136,26 +136,6 @@ def shuffled(order: int) -> list[str]:
     return random.Random(order).sample(IDS, N)
 
 
-@pytest.mark.parametrize(("kind", "format"), CASES)
-def test_a_sample_is_the_same_in_any_order_of_lines(tmp_path: Path, kind: str, format: str) -> None:
-    suite, maker = MAKERS[kind]
-    samples = []
-    for order in range(4):
-        rows = [row for id in shuffled(order) for row in maker(id)]
-        path = write(tmp_path / f"{order}.{format}", rows)
-        samples.append(kept_ids(path, suite, Choice(sample=SIZE, seed=1)))
-    assert len(samples[0]) == SIZE
-    assert samples == [samples[0]] * 4
-
-
-@pytest.mark.parametrize(("kind", "format"), CASES)
-def test_a_limit_takes_the_first_dialogues(tmp_path: Path, kind: str, format: str) -> None:
-    suite, maker = MAKERS[kind]
-    ids = shuffled(0)
-    path = write(tmp_path / f"log.{format}", [row for id in ids for row in maker(id)])
-    assert kept_ids(path, suite, Choice(limit=SIZE)) == sorted(ids[:SIZE])
-
-
 @pytest.mark.parametrize("kind", ["memory_finance", "preference_shift", "travel metadata"])
 def test_dialogues_without_an_id_are_chosen_by_place(tmp_path: Path, kind: str) -> None:
     suite, maker = MAKERS[kind]

@@ -12,7 +12,6 @@ import pytest
 
 import fastscore
 from fastscore.errors import UsageError
-from fastscore.llm.client import ModelServerError
 from fastscore.llm.requests import ModelOptions
 from fastscore.llm.spending import BudgetError
 from fastscore.run.progress import SilentReporter
@@ -203,20 +202,6 @@ def test_refusals_in_first_words_are_no_words_of_a_user(stub, tmp_path):
     stub.answer = lambda body: 'Sorry, I can\'t find a western, but "Heat" is near.'
     run(stub, tmp_path, "fine", sessions=1, models={"temperature": 0.5})
     assert not any("refused" in turn for turn in logs(tmp_path / "fine")[0]["conversation"])
-
-
-def test_too_many_sessions_that_fail_end_the_simulation(stub, tmp_path):
-    stub.fault = lambda number: "rejected"
-    made = run(stub, tmp_path, models={"concurrency": 1})
-    assert "of 3 sessions failed, more than max_failures 5% allows" in str(made.refusal)
-    assert made.refusal.exit_code == 4
-    assert shards(tmp_path / "logs") == {}
-
-
-def test_a_server_that_knows_no_such_model_ends_the_simulation(stub, tmp_path):
-    stub.fault = lambda number: "not_found"
-    with pytest.raises(ModelServerError, match="no model tiny"):
-        run(stub, tmp_path)
 
 
 def test_titles_that_the_catalogue_lacks_are_marked_or_asked_about(stub, tmp_path):

@@ -51,13 +51,3 @@ def parts_of(suite: str) -> dict[str, bool]:
 def test_a_suite_lacks_nothing(suite: str) -> None:
     lacking = [name for name, is_there in parts_of(suite).items() if not is_there]
     assert not lacking, f"{suite} lacks {', '.join(lacking)}"
-
-
-def test_what_a_suite_lacks_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    known = load_suite("score_dialogue")
-    monkeypatch.setattr(f"{__name__}.load_suite", lambda name: known)
-    lacking = [name for name, is_there in parts_of("new").items() if not is_there]
-    assert (
-        len(lacking) == len(parts_of("new")) - 2
-    )  # its options and turns are those of the known suite
-    assert "docs/suites/new.md" in lacking

@@ -18,6 +18,7 @@ from fastscore.examples import write_example
 from fastscore.suites import own_metrics
 from fastscore.suites.base import Suite
 from fastscore.suites.registry import load_suite, suite_names
+from tests.conftest import fastscore_command
 from tests.run.logs import write_logs
 from tests.run.running import contents
 
@@ -98,11 +99,10 @@ def test_a_run_without_own_metrics_keeps_its_bytes(logs: Path, tmp_path: Path, m
 
 
 def command(*words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "fastscore", *words], capture_output=True, text=True, check=False
-    )
+    return fastscore_command(words)
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_every_verb_takes_it_as_any_other(logs: Path, tmp_path: Path, mine: str) -> None:
     run, other = str(tmp_path / "run"), str(tmp_path / "other")
     for folder in (run, other):

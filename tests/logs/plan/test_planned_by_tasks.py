@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,7 +12,7 @@ from hypothesis import strategies as st
 from fastscore.errors import InputError
 from fastscore.logs.inputs.files import resolve_inputs
 from fastscore.logs.plan import shards
-from fastscore.logs.plan.shards import Plan, pack, plan_shards
+from fastscore.logs.plan.shards import Plan, plan_shards
 from tests.logs.plan.planned import SOURCE, dialogue, log
 
 
@@ -110,30 +109,6 @@ def test_a_file_is_read_no_further_when_its_task_is_to_end(logs: Path, tmp_path:
         planned(logs, tmp_path / "scratch", check_cancelled=stop)
     assert len(read) == 3
     assert not (tmp_path / "scratch").exists()
-
-
-def oracle(weights: list[int], shard_bytes: int) -> list[tuple[int, int]]:
-    """Pack parts of some weights, one after another, as the rule says it."""
-    packed = []
-    first = 0
-    while first < len(weights):
-        left = sum(weights[first:])
-        count = max(1, round(left / max(1, shard_bytes // 2)))
-        room = min(shard_bytes, max(left // 2, -(-left // count)))
-        after = first + 1
-        while after < len(weights) and sum(weights[first : after + 1]) <= room:
-            after += 1
-        packed.append((first, after))
-        first = after
-    return packed
-
-
-@given(st.lists(st.integers(0, 40), max_size=40), st.integers(1, 200))
-def test_parts_are_packed_as_by_adding_them_one_by_one(
-    weights: list[int], shard_bytes: int
-) -> None:
-    found = list(pack(np.array(weights, np.int64), shard_bytes))
-    assert found == oracle(weights, shard_bytes)
 
 
 @given(st.lists(st.lists(st.integers(1, 40), max_size=8), max_size=8), st.integers(1, 200))

@@ -2,7 +2,6 @@
 
 import errno
 import gzip
-import io
 import json
 import os
 import time
@@ -10,21 +9,13 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from fastscore.content_hash import hash_bytes
 from fastscore.errors import InputError
 from fastscore.logs.inputs.files import resolve_inputs
 from fastscore.logs.integrity import file_state
 from fastscore.logs.integrity.file_state import FileState
-from fastscore.logs.plan.index import (
-    ROW_BYTES,
-    block_lines,
-    find_spans,
-    join_spans,
-    line_starts,
-)
+from fastscore.logs.plan.index import ROW_BYTES, find_spans, join_spans
 from fastscore.logs.plan.shards import Plan, plan_shards
 from fastscore.logs.read import batches, lines
 from fastscore.logs.read.rows import read_shard
@@ -166,42 +157,6 @@ def test_a_block_that_cannot_be_read_ends_the_plan(
     monkeypatch.setattr(os, "preadv", fail)
     with pytest.raises(InputError, match=r"log\.jsonl.*cannot be read: Input/output error"):
         plan(tmp_path, path, KEYLESS, 1 << 20, threads)
-
-
-@given(
-    st.lists(st.sampled_from(["a", "xy" * 40, "\n", "\r", "\r\n", "\n\n", "\r\r\n"])),
-    st.integers(1, 90),
-)
-def test_lines_of_blocks_oracle(parts: list[str], size: int) -> None:
-    data = "".join(parts).encode()
-    blocks = [block_lines(at, data[at : at + size]) for at in range(0, len(data), size)]
-    starts = [0]
-    for line in io.StringIO(data.decode(), newline=""):
-        starts.append(starts[-1] + len(line))
-    assert line_starts(blocks).tolist() == starts[:-1]
-
-
-@pytest.mark.parametrize("ending", ["\n", "\r\n", "\r"])
-def test_lines_are_noted_by_strides(tmp_path: Path, ending: str) -> None:
-    """Against each line's stride: its number, first and last line, count."""
-    lines = [f"{{{'x' * (at * 37 % 300)}}}{ending}" for at in range(900)]
-    path = tmp_path / "log.jsonl"
-    path.write_text("".join(lines), newline="")
-    (file,) = resolve_inputs([str(path)])
-    state = FileState(file, path=file.location)
-    stride = 500
-    expected: dict[int, list[int]] = {}
-    start = 0
-    for number, line in enumerate(lines, start=1):
-        noted = expected.setdefault(start // stride, [start, start, number, 0])
-        noted[1], noted[3] = start, noted[3] + 1
-        start += len(line)
-    spans = join_spans(find_spans([state], KEYLESS, stride * 256, tmp_path, 1))
-    names = ("key_low", "first", "last", "line", "dialogues")
-    found = {key: rest for key, *rest in spans.select(*names).rows()}
-    assert found == expected
-    assert spans["is_local"].all()
-    assert spans["key_high"].sum() == 0
 
 
 @pytest.mark.parametrize("name", ["log.jsonl", "log.jsonl.gz"])

@@ -1,12 +1,8 @@
-"""Values of CSV cells, by hand and beside Python's own parsing of numbers."""
-
-import json
+"""Values of CSV cells, by hand; `test_csv.py` has any cells beside plain Python."""
 
 import numpy as np
 import pytest
 from fastscore_readers.json.tokens import ABSENT, ESCAPED, FALSE, FLOAT, INTEGER, STRING, TRUE
-from hypothesis import given
-from hypothesis import strategies as st
 
 from fastscore.logs.read.places import parse_spellings
 
@@ -62,54 +58,3 @@ def test_only_cells_without_quotes_inside_spell_something() -> None:
     assert found.tolist() == [INTEGER, ESCAPED, ABSENT]
     assert (starts.tolist(), ends.tolist()) == ([0, 2, 4], [1, 3, 5])
     assert tags.tolist() == [STRING, ESCAPED, ABSENT]
-
-
-def naive(cell: str) -> tuple[int, str]:
-    """Return the type of a cell's value, and its text."""
-    text = cell.strip(" \t")
-    bare = text[1:] if text.startswith(("+", "-")) else text
-    word = {"true": TRUE, "false": FALSE}.get(text.lower())
-    if word is not None:
-        return word, text
-    if bare.lower() in ("nan", "inf", "infinity"):
-        kind = FLOAT
-    elif bare.isascii() and bare.isdigit():
-        kind = INTEGER
-    elif bare[:1].isdigit() and bare == bare.strip():
-        try:
-            json.loads(bare)
-        except ValueError:
-            return STRING, cell
-        kind = FLOAT
-    else:
-        return STRING, cell
-    return kind, text.removeprefix("+")
-
-
-CELLS = st.lists(
-    st.lists(
-        st.sampled_from(
-            [*"0019.eE+- \t\n\r_é", "true", "FALSE", "NaN", "inf", "Infinity", "\u0661"]
-        ),
-        max_size=7,
-    ).map("".join)
-    | st.floats().map(repr)
-    | st.integers().map(str),
-    max_size=20,
-)
-
-
-@given(CELLS)
-def test_oracle_cells_spell_what_they_are_by_python(cells: list[str]) -> None:
-    coded = [cell.encode() for cell in cells]
-    bounds = np.cumsum([0, *map(len, coded)])
-    data = b"".join(coded)
-    tags, starts, ends = parse_spellings(
-        np.frombuffer(data, np.uint8),
-        np.full(len(cells), STRING, np.uint8),
-        bounds[:-1],
-        bounds[1:],
-    )
-    spans = zip(starts.tolist(), ends.tolist(), strict=True)
-    texts = [data[start:end].decode() for start, end in spans]
-    assert [*zip(tags.tolist(), texts, strict=True)] == [naive(cell) for cell in cells]

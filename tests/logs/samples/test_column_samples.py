@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from fastscore.logs.inputs.files import InputFile
-from fastscore.logs.samples.file_samples import is_among, may_follow, rows_of
+from fastscore.logs.samples.file_samples import may_follow
 from fastscore.logs.samples.profile import (
     ColumnSample,
     Profile,
@@ -129,22 +129,6 @@ def test_items_are_asked_of_objects_and_a_column_of_their_name_then_is_not() -> 
     assert numbers(flat["text"]) == (1, 1, 1)
 
 
-def test_occurrences_of_two_files_add_up() -> None:
-    first = ColumnSample(2, 1, 1, {"a"}, Counter(x=1), False, Counter(string=1), False)
-    first.add(ColumnSample(3, 3, 0, {"b"}, Counter(x=2, y=1), True, Counter(string=1), True))
-    assert first == ColumnSample(
-        5, 4, 1, {"a", "b"}, Counter(x=3, y=1), True, Counter(string=2), True
-    )
-
-
-def test_rows_are_the_elements_of_an_array_with_what_stands_beside() -> None:
-    source = Source(columns=(), rows="a")
-    record = {"id": 7, "a": [{"x": 1}, {"x": 2}]}
-    assert list(rows_of(record, source)) == [{"id": 7, "a": [{"x": 1}]}, {"id": 7, "a": [{"x": 2}]}]
-    assert list(rows_of({"id": 7, "a": {"x": 1}}, source)) == []
-    assert list(rows_of(record, Source(columns=()))) == [record]
-
-
 def test_paths_lead_into_objects_and_elements() -> None:
     row = {"m": {"a": {"b": 1}, "n": None}, "t": [{"x": 2}, {"x": 3}], "m.c": 4, "w": '{"a": 5}'}
     keys = profile_of([row]).keys
@@ -155,13 +139,6 @@ def test_paths_lead_into_objects_and_elements() -> None:
     deep = MappedColumn(name="v", kind="text", mapped=Mapped(path="a.b.c.d.e"))
     found = counted(Source(columns=(deep,)), {"a": {"b": {"c": {"d": {"e": "x"}}}}})
     assert numbers(found["v"]) == (1, 1, 1)
-
-
-def test_a_column_is_among_keys_by_itself_or_what_holds_it() -> None:
-    assert is_among(Column(name="a", kind="text", aliases=("b",)), {"b"})
-    assert is_among(MappedColumn(name="a", kind="text", mapped=Mapped(path="m.a")), {"m"})
-    assert is_among(MappedColumn(name="a", kind="text", mapped=Mapped(path="t[].a")), {"t"})
-    assert not is_among(MappedColumn(name="a", kind="text", mapped=Mapped(path="m.a")), {"a"})
 
 
 @pytest.mark.parametrize("compression", ["none", "gz"])

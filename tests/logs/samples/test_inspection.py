@@ -5,19 +5,10 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
-import pytest
 
-from fastscore.errors import InputError
 from fastscore.logs.inputs.column_map import ColumnMap
 from fastscore.logs.inputs.files import InputFile
-from fastscore.logs.samples.inspection import (
-    InspectedFile,
-    Trial,
-    as_json,
-    inspect_logs,
-    key_rows,
-    shapes,
-)
+from fastscore.logs.samples.inspection import InspectedFile, Trial, as_json, inspect_logs, shapes
 from fastscore.logs.samples.profile import KeyProfile, fold_maps, profile_of
 from fastscore.suites.declarations import ALL_METRICS, Column, Needed, Source, Vocabulary
 
@@ -57,14 +48,6 @@ def inspected(path: Path, *rows: dict[str, Any]) -> InspectedFile:
     return file
 
 
-def test_a_suite_fits_by_the_flags_that_its_messages_name(tmp_path: Path) -> None:
-    file = inspected(tmp_path / "a.jsonl", {"content": "a", "mood": "b", "place": "c"})
-    (fit,) = file.fits
-    assert (fit.suite, fit.flags, fit.lacking) == ("said", ("--column", "text=content"), ())
-    assert set(file.unfit) == {"events"}
-    assert "event: absent or null in 1 row" in file.unfit["events"]
-
-
 def test_suites_without_a_flag_come_first(tmp_path: Path) -> None:
     row = {"event": "guess", "content": "a"}
     assert [fit.suite for fit in inspected(tmp_path / "a.jsonl", row).fits] == ["events", "said"]
@@ -76,38 +59,11 @@ def test_suites_without_a_flag_come_first(tmp_path: Path) -> None:
     ]
 
 
-def test_columns_that_stand_nowhere_are_named_with_what_they_serve(tmp_path: Path) -> None:
-    inspection = inspect_logs(
-        [write(tmp_path / "a.jsonl", {"text": "a", "mood": None})], SOURCES, scored_all
-    )
-    (file,) = inspection.files
-    assert [need.place for need in file.fits[0].lacking] == ["mood", "place"]
-    shown = as_json(inspection, {"said": "score"})
-    (fit,) = shown["files"][0]["fits"]
-    assert fit["null_for_want_of"] == {"mood": ["M1"]}
-    assert fit["scored_without"] == {"place": ["M2"]}
-    assert shown["commands"] == {"said": "score"}
-
-
 def test_formats_are_those_of_each_suite(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("event,text\nguess,a\n")
     (file,) = inspect_logs([str(tmp_path / "a.csv")], SOURCES, scored_all).files
     assert [fit.suite for fit in file.fits] == ["events"]
     assert "csv" in file.unfit["said"].lower()
-
-
-def test_what_is_no_log_is_told_with_its_reason(tmp_path: Path) -> None:
-    write(tmp_path / "a.jsonl", {"text": "a"})
-    (tmp_path / "notes.txt").write_text("notes")
-    (tmp_path / "b.parquet").write_bytes(b"damaged")
-    inspection = inspect_logs([str(tmp_path)], SOURCES, scored_all)
-    assert [Path(each.file.path).name for each in inspection.files] == ["a.jsonl"]
-    reasons = {Path(path).name: reason for path, reason in inspection.others.items()}
-    assert set(reasons) == {"notes.txt", "b.parquet"}
-    assert reasons["notes.txt"] == "its suffix names no format that is read"
-    (tmp_path / "none").mkdir()
-    with pytest.raises(InputError):
-        inspect_logs([str(tmp_path / "none")], SOURCES, scored_all)
 
 
 def test_a_file_of_no_row_fits_nothing(tmp_path: Path) -> None:
@@ -122,15 +78,6 @@ def test_the_first_thousand_rows_are_counted(tmp_path: Path) -> None:
     assert inspected(tmp_path / "a.jsonl", *rows[:1_000]).is_whole
     file = inspected(tmp_path / "b.jsonl", *rows)
     assert (file.found.rows, file.is_whole) == (1_000, False)
-
-
-def test_examples_are_short_and_of_one_line(tmp_path: Path) -> None:
-    rows = [{"text": "a\n b" + "c" * 60, "mood": None, "n": [1, 2]}, {"text": "d"}]
-    keys = {key["path"]: key for key in key_rows(inspected(tmp_path / "a.jsonl", *rows).found)}
-    assert keys["text"]["example"] == "a b" + "c" * 56 + "…"
-    assert keys["n"]["example"] == "[1, 2]"
-    assert keys["mood"]["null_share"] == 1.0
-    assert keys["n"]["types"] == {"array": 1}
 
 
 def test_files_of_one_shape_are_grouped(tmp_path: Path) -> None:

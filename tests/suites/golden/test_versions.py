@@ -1,7 +1,6 @@
 """A published number changes with its suite's version, or not at all."""
 
 import ast
-import json
 import math
 from pathlib import Path
 
@@ -32,16 +31,6 @@ def test_numbers_are_those_of_the_suites_version(suite: str, tmp_path: Path) -> 
     assert not changed, (
         f"numbers of {suite} changed under version {expected['version']}: raise it, or undo that"
     )
-
-
-def test_a_changed_number_is_noticed() -> None:
-    expected = standing("score_dialogue")["numbers"]
-    changed = json.loads(json.dumps(expected))
-    name = next(name for name, row in changed.items() if row["mean"])
-    changed[name]["mean"] *= 1 + 1e-11
-    assert differing(changed, expected) == [name]
-    del changed[name]
-    assert differing(changed, expected) == [name]
 
 
 def cases_of(path: Path) -> int:

@@ -31,6 +31,7 @@ def explained(run: Path, metric: str) -> Sequence[Any]:
     return explain(Dialogues(open_run(run)), 0, [metric])
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_key_that_cannot_be_resolved_is_named_and_not_counted(tmp_path: Path) -> None:
     asked = turn("好的。", keys=KEYS, recall=RECALLED)
     run = run_of(tmp_path, dialog(asked, profile_gt=PROFILE))
@@ -49,6 +50,7 @@ def test_a_key_that_cannot_be_resolved_is_named_and_not_counted(tmp_path: Path) 
     assert "key profile_gt.constraints_gt[7]: cannot be resolved, not counted" in page.read_text()
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_turn_none_of_whose_keys_can_be_resolved_is_shown(tmp_path: Path) -> None:
     run = run_of(
         tmp_path, dialog(turn("好的。", keys=KEYS[1:], recall=RECALLED), profile_gt=PROFILE)
@@ -69,6 +71,7 @@ def test_evidence_has_the_reply_of_its_own_turn(tmp_path: Path, numbers: tuple[A
     assert [evidence.text for evidence in found.evidence] == ["第一答", "第二答"]
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_lines_of_one_id_have_their_own_evidence(tmp_path: Path) -> None:
     rejected, invalid = dialog(turn("甲"), 3), dialog(turn("乙"), valid_dialog=0)
     first = dialog(turn("丙", label="compliant"), profile_gt={"risk_level_gt": "进取"})

@@ -16,13 +16,7 @@ from fastscore.suites.preference_shift.concepts import Concepts, concepts_of
 from fastscore.suites.preference_shift.matching import concepts_by_ngrams
 from tests.conftest import often
 from tests.oracles.ngrams import Published
-from tests.suites.preference_shift.conversing import (
-    exchange,
-    log,
-    options,
-    score,
-    write_catalogue,
-)
+from tests.suites.preference_shift.conversing import exchange, log, options, score, write_catalogue
 
 
 def check(texts: list[str], concepts: Concepts, chosen: PreferenceShift) -> None:
@@ -74,12 +68,13 @@ def test_real_texts_against_the_vectoriser(tmp_path: Path, profile: str) -> None
     chosen = options(write_catalogue(tmp_path, movies), extract="ngrams", profile=profile)
     rows = read_lines(DATA, ("redial_sample.jsonl.gz",))
     texts = list(dict.fromkeys(turn[1] for row in rows for turn in row["turns"]))
-    texts = texts[: often(200, 2_000)]
+    texts = texts[: often(60, 2_000)]
     concepts = concepts_of(load_catalogue(chosen.catalogue), chosen)
     assert len(concepts) > 1000
     check(texts, concepts, chosen)
     values = concepts.terms["value"].to_list()
-    check([*values[::20], *(f"{value}, please" for value in values[7::20])], concepts, chosen)
+    every = often(60, 20)
+    check([*values[::every], *(f"{value}, please" for value in values[7::every])], concepts, chosen)
 
 
 PIECES = (
