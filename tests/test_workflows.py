@@ -65,41 +65,6 @@ def test_make_can_plan_every_command() -> None:
         assert done.returncode == 0, (command, done.stderr)
 
 
-@pytest.mark.skipif(not shutil.which("make"), reason="make is not installed")
-def test_all_claimed_pythons_are_tried_and_none_fails_unseen(tmp_path: Path) -> None:
-    own = tmp_path / "own" / "bin" / "python3.13"
-    own.parent.mkdir(parents=True)
-    programs = {
-        "python3.11": "exit 0",
-        "python3.12": "echo it is not chosen >&2; exit 127",
-        "python3.13": "exit 127",
-        "own/bin/python3.13": "exit 0",
-        "pyenv": f"[ $2 = 3.13 ] && echo {own.parents[1]}",
-        "make": "echo $*; [ $MISSED != 1 ]",
-    }
-    for name, program in programs.items():
-        (tmp_path / name).write_text(f"#!/bin/sh\n{program}\n")
-        (tmp_path / name).chmod(0o755)
-
-    def tried(pythons: str, missed: int = 0) -> tuple[int, list[str], list[str]]:
-        make = shutil.which("make") or ""
-        done = subprocess.run(
-            [make, "test-pythons", f"MAKE={tmp_path / 'make'}", f"PYTHONS={pythons}"],
-            cwd=ROOT,
-            env={"PATH": f"{tmp_path}:/usr/bin:/bin", "MISSED": str(missed)},
-            capture_output=True,
-            text=True,
-        )
-        errors = [line for line in done.stderr.splitlines() if "Makefile" not in line]
-        return done.returncode, done.stdout.splitlines(), errors
-
-    out = ["no Python 3.12 that starts here: it is left out"]
-    tests = ["test PYTHON=python3.11 VENV=.venv-3.11", f"test PYTHON={own} VENV=.venv-3.13"]
-    assert tried("3.11 3.12 3.13") == (0, tests, out)
-    assert tried("3.11 3.12", missed=1) == (2, tests[:1], [*out, "failed: 3.11"])
-    assert tried("3.12") == (2, [], [*out, "no Python was tested"])
-
-
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
 def test_actions_are_pinned_by_hash(path: Path) -> None:
     lines = [line.strip() for line in path.read_text("utf-8").splitlines() if "uses:" in line]

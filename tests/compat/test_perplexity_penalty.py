@@ -15,7 +15,6 @@ from fastscore.compat import environment, score_dialogue
 from fastscore.compat.score_dialogue import main, score_jsonl
 from fastscore.errors import ModelError, UsageError
 from fastscore.suites.score_dialogue import ScoreDialogue
-from fastscore.vectors.perplexity import PerplexityModel
 from fastscore.vectors.view import VectorView
 from tests.vectors.conftest import masked_cache, masked_folder  # noqa: F401
 
@@ -167,32 +166,6 @@ def test_an_empty_log_needs_no_model() -> None:
     Path("empty.jsonl").touch()
     document = score_jsonl("empty.jsonl", 1.0, pppl_model="no-such-model")
     assert document["utterances"] == []
-
-
-def test_texts_are_judged_by_a_model_once(
-    masked_cache: Path,  # noqa: F811
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setenv("FASTSCORE_CACHE", str(masked_cache))
-    judged: list[str] = []
-    plain = PerplexityModel.encode
-
-    def encode(self: PerplexityModel, texts: Any, **options: Any) -> Any:
-        judged.extend(texts)
-        return plain(self, texts, **options)
-
-    monkeypatch.setattr(PerplexityModel, "encode", encode)
-    documents = [
-        score_jsonl("x.jsonl", 1.0, pppl_model="tiny-mlm", pppl_weight=0.5) for _ in range(2)
-    ]
-    assert documents[0] == documents[1]
-    assert sorted(judged) == sorted(PERPLEXITIES)
-    texts = ["w1 w3", "w1 w2"]
-    prediction, truth = plain(PerplexityModel("tiny-mlm"), texts)[:, 0].astype(float).tolist()
-    step = documents[0]["utterances"][0]["steps"][0]
-    assert step["pppl_prediction"] == round(math.exp(prediction), 4)
-    penalty = math.exp(-0.5 * max(0.0, prediction - truth))
-    assert (step["pppl_penalty"], step["U_step"]) == (round(penalty, 4), round(0.8 * penalty, 4))
 
 
 @pytest.mark.parametrize("variable", ["EMBED_DEVICE", "BB_SCORER_DEVICE"])

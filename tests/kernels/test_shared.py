@@ -35,19 +35,6 @@ def test_ngrams_equal_the_oracle(rows, n):
     assert got.T.tolist() == [counted(grams(a, n), grams(b, n)) for a, b in rows]
 
 
-def test_by_hand():
-    # ni ig gh ht, na ac ch ht; an na twice each; a by itself; é by itself, and a pair
-    a, b = ["night", "banana", "a", "é", "a"], ["nacht", "nan", "", "e\u0301", "\0a"]
-    assert count_shared_ngrams(a, b, 2).tolist() == [
-        [4, 3, 1, 1, 1],
-        [4, 2, 0, 1, 1],
-        [1, 2, 0, 0, 0],
-    ]
-    one = (np.array([7, 7, 8], np.uint64), np.array([0, 1, 0], np.uint64), [0, 3])
-    other = (np.array([7, 7], np.uint64), np.array([1, 1], np.uint64), [0, 2])
-    assert count_shared_members(one, other).tolist() == [[3], [1], [1]]
-
-
 def test_many_rows_on_threads_and_long_ones():
     rng = np.random.default_rng(0)
     a, b = (["".join(rng.choice([*"abcd你"], k)) for k in rng.integers(0, 9, 9_000)] for _ in "ab")

@@ -128,16 +128,6 @@ def test_what_cannot_be_read_is_said_and_falls_back(stub, shifting):
     assert manifest["spent"]["requests"] == len(stub.asked) == 4 + 3
 
 
-def test_too_many_failures_leave_out_what_was_not_asked(stub, shifting):
-    stub.answer = lambda body: "no idea"
-    task = asked(stub, shifting, shifting / "logs.jsonl", "concepts.jsonl", concurrency=1)
-    done = annotate_concepts(task, str(shifting / "movies.jsonl"), SilentReporter())
-    assert "of 5 annotations failed, more than max_failures 5% allows" in str(done.refusal)
-    assert done.not_asked > 0
-    with pytest.raises(UsageError, match=f"has no line for {done.not_asked} texts"):
-        score(shifting, extract="llm", annotations=str(shifting / "concepts.jsonl"))
-
-
 @pytest.mark.parametrize(
     ("content", "message"),
     [

@@ -10,7 +10,6 @@ from fastscore.cli import cli
 from fastscore.errors import InputError, UsageError
 from fastscore.llm.requests import estimated_tokens
 from fastscore.llm.rubrics import load_rubric, rubric_names
-from fastscore.llm.spending import TooManyFailuresError
 from tests.llm.stub_server import Stub, serving
 
 SCORES = {"helpfulness": 4, "coherence": 3, "honesty": 5}
@@ -145,14 +144,6 @@ def test_annotations_of_a_layout_and_from_python(stub, tmp_path):
         fastscore.annotate(log, "state", "m", output=tmp_path / "c.jsonl")
     with pytest.raises(UsageError, match=r"Unknown argument 'max_costs'\. Did you mean 'max_cost'"):
         fastscore.annotate(log, "states", "m", output=tmp_path / "c.jsonl", max_costs=1)
-
-
-def test_too_many_failures_are_raised(stub, tmp_path):
-    stub.answer = lambda body: "no idea"
-    log = written(tmp_path / "log.jsonl", OPENAI)
-    with pytest.raises(TooManyFailuresError, match="dialogues failed"):
-        fastscore.judge(log, "m", output=tmp_path / "judged")
-    assert (tmp_path / "judged" / "failures.jsonl").exists()
 
 
 @pytest.mark.parametrize("name", rubric_names())

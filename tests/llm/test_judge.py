@@ -11,7 +11,6 @@ from scipy import stats
 
 import fastscore
 from fastscore.errors import EXIT_INCOMPLETE, UsageError
-from fastscore.llm.client import ModelServerError
 from fastscore.llm.judge import rotated
 from fastscore.llm.judgements import Judging, run_judge, summarise
 from fastscore.llm.requests import ModelOptions, find_object, without_reasoning
@@ -250,15 +249,6 @@ def test_a_hint_about_schemas_is_given(stub, tmp_path, logs, monkeypatch):
     stub.fault = lambda number: "rejected"
     found = judged(stub, tmp_path, logs)
     assert 'try structured="json-object", or none' in str(found.refusal)
-
-
-def test_a_server_that_knows_no_such_model_ends_the_command(stub, tmp_path, logs):
-    stub.fault = lambda number: "not_found"
-    with pytest.raises(ModelServerError, match="no model judge"):
-        judged(stub, tmp_path, logs)
-    manifest = json.loads((tmp_path / "judged" / "manifest.json").read_text())
-    assert manifest["status"] == "incomplete"
-    assert manifest["spent"]["requests"] == len(stub.asked)
 
 
 THOUGHT = '<think>\nMaybe {"proactiveness": 1, "coherence": 1, "personalization": 1}?\n</think>\n'

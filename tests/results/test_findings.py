@@ -199,38 +199,6 @@ def test_ties_are_not_called_worst_and_best() -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("suite", "label", "where", "id"),
-    [
-        ("group_travel", "condition", "use_social_theory", "M4"),
-        ("group_travel", "condition", "enable_feedback", "M5"),
-    ],
-)
-def test_a_summary_leaves_out_what_a_definition_gives(
-    suite: str, label: str, where: str, id: str, suite_runs: Mapping[str, Run]
-) -> None:
-    run = suite_runs[suite]
-    shown, notes = run.summary, notes_on_rows(run, [run.suite.metric(id)])
-    rows = run.scan("dialogues").collect()
-    open_rows = rows.filter(where).drop_nulls(id)
-    whole = shown.row(
-        by_predicate=(pl.col("group") == "all") & (pl.col("metric") == id), named=True
-    )
-    assert whole["n"] == open_rows.height
-    assert whole["mean"] == pytest.approx(open_rows[id].cast(pl.Float64).mean())
-    for value in rows[label].unique():
-        found = shown.row(
-            by_predicate=(pl.col("group") == label)
-            & (pl.col("value") == value)
-            & (pl.col("metric") == id),
-            named=True,
-        )
-        own = open_rows.filter(pl.col(label) == value)[id].cast(pl.Float64)
-        assert found["n"] == len(own)
-        assert found["mean"] == (pytest.approx(own.mean()) if len(own) else None)
-    assert [note.partition(":")[0] for note in notes] == [id]
-
-
 def test_a_summary_pools_no_levels(
     suite_runs: Mapping[str, Run],
 ) -> None:

@@ -15,7 +15,7 @@ from rich.console import Console
 
 import fastscore
 from fastscore.results.comparison import Comparison, headline, show_comparison
-from fastscore.results.groups import notes_on_rows, summarise_run
+from fastscore.results.groups import notes_on_rows
 from fastscore.results.runs import Run
 from fastscore.results.show import show_outcome, show_summary
 from fastscore.results.summary_table import choose_metrics, summary_records, unit_name
@@ -206,27 +206,6 @@ def test_documents_hold_every_column(
     else:
         rows = [line for line in text.splitlines() if line.startswith("|")]
         assert len({line.replace(r"\|", "").count("|") for line in rows[:3]}) == 1
-
-
-def test_a_group_of_the_summary_is_what_filtered_tables_give(
-    suite_runs: Mapping[str, Run],
-) -> None:
-    """The numbers of ``--by`` over any label are those that the suite itself summarises."""
-    for suite, by in LABELS.items():
-        run = suite_runs[suite]
-        own = run.summary.filter(pl.col("group") == by)
-        if own.is_empty():
-            continue
-        crossed = summarise_run(run, [by, "file"]).with_columns(
-            pl.col("value").str.split(" / ").list.first(), pl.lit(by).alias("group")
-        )
-        key = ["value", "metric"]
-        columns = ["n", "n_null", "mean", "sd", "minimum", "maximum", "micro"]
-        joined = own.join(crossed, on=key, how="full", suffix="/crossed")
-        for column in columns:
-            first, second = joined[column], joined[f"{column}/crossed"]
-            assert first.is_null().equals(second.is_null()), (suite, column)
-            assert ((first - second).abs().fill_null(0.0) <= 1e-12).all(), (suite, column)
 
 
 def test_unknown_names_suggest_the_nearest(suite_runs: Mapping[str, Run]) -> None:

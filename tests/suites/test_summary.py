@@ -1,5 +1,6 @@
 """Summaries of small tables, worked out by hand: grids, reasons of nulls, order, micro averages."""
 
+import math
 from dataclasses import replace
 
 import polars as pl
@@ -161,3 +162,32 @@ def test_extremes_that_are_zero_have_no_sign():
     summary = summarise_metrics(tables, [SCORE], LABELS)
     assert [repr(one) for one in summary["maximum"].to_list()] == ["1.0", "0.0", "1.0"]
     assert [repr(one) for one in summary["minimum"].to_list()] == ["-1.0", "-1.0", "0.0"]
+
+
+def test_values_beyond_64_bits_are_added_up_exactly():
+    summary = summarise_metrics(
+        table([2.0**80, 2.0**81, 2.0**80 * 3], [""] * 3, [*"aaa"]), [SCORE], LABELS
+    )
+    assert summary["mean"].to_list() == [2.0**81] * 2
+    assert summary["maximum"].to_list() == [2.0**80 * 3] * 2
+
+
+def test_reasons_of_what_is_switched_off_are_counted_without_being_read():
+    tables = table([None] * 3, ["missing_input"] * 3, [*"aba"])
+    unread = {"dialogues": tables["dialogues"].drop("null_reasons")}
+    known = {"switched_off": {"score": "missing_input"}}
+    assert (
+        reasons_of(unread, **known)
+        == reasons_of(tables)
+        == {None: (0, 3, 0, 0), "a": (0, 2, 0, 0), "b": (0, 1, 0, 0)}
+    )
+
+
+def test_what_is_no_number_is_refused_by_name():
+    with pytest.raises(ValueError, match="'score' holds NaN"):
+        summarise_metrics(
+            table([math.nan, 0.5, None], ["", "", "bad_input"], [*"aab"]), [SCORE], ()
+        )
+    bounded = replace(SCORE, scale=Scale("higher"))
+    with pytest.raises(ValueError, match="'score', far out of its declared range"):
+        summarise_metrics(table([math.inf, 0.5], ["", ""]), [bounded], ())

@@ -108,6 +108,10 @@ def test_a_summary_by_label_is_that_of_plain_python(
     for row in summary.rows(named=True):
         of_group = expected[row["group"], row["value"]]
         values = [one[2] for one in of_group if one[2] is not None]
+        assert (row["minimum"], row["maximum"]) == (
+            min(values, default=None),
+            max(values, default=None),
+        )
         assert (row["n"], row["n_null"]) == (len(values), len(of_group) - len(values))
         assert row["n_missing_input"] == row["n_null"]
         assert row["n_units"] == len({one[:2] for one in of_group if one[2] is not None})

@@ -116,28 +116,6 @@ def test_strings_are_read_as_python_reads_them(tmp_path: Path) -> None:
     assert found.rejects.select("line", "reason").rows() == [(3, "wrong_type"), (6, "out_of_range")]
 
 
-@pytest.mark.parametrize("values", [[], [None], [None, None], ["x", "y"], ["x", None]])
-def test_strings_that_are_no_number(tmp_path: Path, values: list[str | None]) -> None:
-    source = Source(
-        columns=(
-            Column(name="index", kind="integer", accepts=("string",)),
-            Column(name="score", kind="number", accepts=("string",)),
-        )
-    )
-    series = pl.Series(values, dtype=pl.String)
-    pl.DataFrame({"index": series, "score": series}).write_parquet(tmp_path / "a.parquet")
-    found = read(plan(tmp_path / "a.parquet", source=source), source)
-    absent = [number for number, value in enumerate(values, 1) if value is None]
-    assert found.frame.select("line", "index", "score").rows() == [
-        (number, None, None) for number in absent
-    ]
-    assert found.rejects["line"].to_list() == [
-        number for number, value in enumerate(values, 1) if value is not None
-    ]
-    assert set(found.rejects["reason"]) <= {"wrong_type"}
-    assert found.frame.select("index", "score").schema == {"index": pl.Int64, "score": pl.Float64}
-
-
 @pytest.mark.parametrize("rows", [1, 2, 3])
 def test_strings_of_which_one_read_has_none(tmp_path: Path, rows: int) -> None:
     path = str(tmp_path / "a.parquet")

@@ -10,8 +10,6 @@ from fastscore.errors import InputError
 from fastscore.logs.read.stored_columns import check_stored, convert_stored, json_text
 from fastscore.suites.declarations import Column, Mapped, MappedColumn
 
-HUGE = 2.0**63
-
 
 def converted(column: Column, values: pl.Series) -> tuple[list[Any], list[str]]:
     """Return the values of the good rows, and line, reason and found value of the others."""
@@ -22,24 +20,6 @@ def converted(column: Column, values: pl.Series) -> tuple[list[Any], list[str]]:
     return rows[column.name].to_list(), told
 
 
-def test_doubles_serve_as_integers_where_they_are_whole() -> None:
-    # -2^63 is an integer of 64 bits, as in JSON; 2^63 is none
-    values = [1.0, -0.0, None, 2.5, float("nan"), float("inf"), HUGE, -2 * HUGE, -HUGE]
-    rows, rejects = converted(Column(name="a", kind="integer"), pl.Series(values))
-    assert rows == [1, 0, None, None, -(2**63)]
-    assert [each.split()[:2] for each in rejects] == [
-        ["14", "wrong_type"],
-        ["16", "out_of_range"],
-        ["17", "out_of_range"],
-        ["18", "out_of_range"],
-    ]
-
-
-def test_numbers_are_truncated_towards_zero_where_that_is_accepted() -> None:
-    column = Column(name="a", kind="integer", accepts=("number",))
-    assert converted(column, pl.Series([2.9, -2.9, 0.5]))[0] == [2, -2, 0]
-
-
 def test_integers_out_of_range_are_rejects_unless_null_is_as_good() -> None:
     values = pl.Series([2**63 - 1, 2**63], dtype=pl.UInt64)
     assert converted(Column(name="a", kind="integer"), values) == (
@@ -48,46 +28,6 @@ def test_integers_out_of_range_are_rejects_unless_null_is_as_good() -> None:
     )
     lenient = Column(name="a", kind="integer", otherwise="null")
     assert converted(lenient, values) == ([2**63 - 1, None], [])
-
-
-def test_strings_are_read_as_python_reads_them() -> None:
-    column = Column(name="a", kind="integer", accepts=("string",))
-    values = pl.Series([" 7 ", "1_000", "٣", "7", "0x7", "7.0", "", str(2**63), None])
-    rows, rejects = converted(column, values)
-    assert rows == [7, 1000, 3, 7, None]
-    assert [each.split(maxsplit=2)[::2] for each in rejects] == [
-        ["15", "str '0x7'"],
-        ["16", "str '7.0'"],
-        ["17", "str ''"],
-        ["18", f"str '{2**63}'"],
-    ]
-    assert converted(Column(name="a", kind="number", accepts=("string",)), pl.Series(["1e3"]))[
-        0
-    ] == [1000.0]
-
-
-@pytest.mark.parametrize(
-    ("accepts", "values", "texts"),
-    [
-        (("integer",), pl.Series([1, 0, None]), ["1", "0", None]),
-        (("integer",), pl.Series([1.0, None]), ["1", None]),
-        (("integer", "falsy"), pl.Series([3.0, 0.0]), ["3", ""]),
-        (("falsy",), pl.Series([False, None]), ["", None]),
-        (("falsy",), pl.Series([[], None], dtype=pl.List(pl.Int8)), ["", None]),
-        (("boolean",), pl.Series([True, False]), ["1", "0"]),
-        (("boolean", "falsy"), pl.Series([True, False]), ["1", ""]),
-        ((), pl.Series(["a", None], dtype=pl.Categorical), ["a", None]),
-    ],
-)
-def test_what_is_accepted_as_text(accepts: Any, values: pl.Series, texts: list[str | None]) -> None:
-    assert converted(Column(name="a", kind="text", accepts=accepts), values) == (texts, [])
-
-
-def test_what_is_falsy_alone_is_text_and_the_rest_a_reject() -> None:
-    column = Column(name="a", kind="text", accepts=("falsy",))
-    assert converted(column, pl.Series([0, 1])) == ([""], ["12 wrong_type int 1"])
-    rows, rejects = converted(column, pl.Series([[], [1]]))
-    assert (rows, len(rejects)) == ([""], 1)
 
 
 def test_words_are_replaced_as_a_map_says() -> None:

@@ -201,13 +201,6 @@ def test_only_preferences_that_stand_for_nothing(semantic: bool) -> None:
     assert row["M10"] == 0.0
 
 
-def test_m13_of_the_published_means() -> None:
-    from fastscore_kernels import gini_ragged
-
-    assert gini_ragged([0.38, 0.41, 0.39, 0.40], [0, 4])[0] == pytest.approx(0.015823, abs=5e-7)
-    assert gini_ragged([0.0, 0.0, 1.0], [0, 3])[0] == pytest.approx(2 / 3)
-
-
 def test_one_letter_names_and_names_across_two_wishes_are_never_explicit() -> None:
     plan = [{"lunch": "Oz", "dinner": "Blue Door", "attraction": "Art Hall"}]
     records = [{"name": name} for name in ("Oz", "Blue Door", "Art Hall")]

@@ -3,7 +3,6 @@
 import json
 import math
 import random
-from itertools import pairwise
 from typing import Any
 
 import polars as pl
@@ -26,7 +25,6 @@ from fastscore.suites.preference_shift.analysis.validity import (
     construct_validity,
     segment_similarities,
 )
-from tests.oracles import preference_shift as plain
 from tests.oracles import preference_shift_concepts as plain_concepts
 from tests.suites.preference_shift.analysis.analysing import Row, scored_of, tables_of
 
@@ -263,61 +261,6 @@ def models() -> tuple[list[Row], plain_concepts.Catalogue, dict[str, pl.LazyFram
     logs = list(KINDS["models"](dialogues, movies, random.Random(0)))
     catalogue = plain_concepts.make_catalogue(movies)
     return logs, catalogue, tables_of(logs, catalogue)
-
-
-def test_the_sweep_at_the_runs_window_is_the_runs_own_recovery(models: Any) -> None:
-    for window in (1, 2, 3, 5):
-        profile = plain_concepts.Profile(window=window)
-        logs, catalogue, tables = models
-        rows = [plain.score_conversation(each, catalogue, profile) for each in logs]
-        delays = [delay for row in rows for delay in row["delays"]]
-        sweep = window_sweep(scored_of(tables, window=window))
-        own = sweep.filter("is_own", pl.col("group") == "all", pl.col("test") == "run")
-        recovered = [delay for delay in delays if delay is not None]
-        assert own["n_recovered"].item() == len(recovered)
-        assert own["rate"].item() == pytest.approx(len(recovered) / len(delays))
-        assert own["mean_delay"].item() == pytest.approx(sum(recovered) / len(recovered))
-
-
-def test_tas_under_other_weights_is_what_the_plain_scorer_gives(models: Any) -> None:
-    logs, catalogue, tables = models
-    grid = weight_grid(scored_of(tables))
-    for weights in ((0.5, 0.3, 0.2), (0.1, 0.2, 0.7)):
-        profile = plain_concepts.Profile(weights=weights)
-        expected = plain.mean(
-            [plain.score_conversation(each, catalogue, profile)["tas"] for each in logs]
-        )
-        found = grid.filter(
-            pl.col("group") == "all",
-            (pl.col("w_cc") - weights[0]).abs() < 1e-9,
-            (pl.col("w_cr") - weights[1]).abs() < 1e-9,
-        )
-        assert found["tas"].item() == pytest.approx(expected)
-
-
-def test_segments_are_compared_as_the_plain_scorer_compares(models: Any) -> None:
-    logs, catalogue, tables = models
-    concepts = [f"{name}={v}" for name, found in catalogue.items_of.items() for v in found]
-    idf = pl.DataFrame({"concept": concepts, "idf": [catalogue.idf(c) for c in concepts]})
-    found = segment_similarities(tables["turns"], idf, scored_of(tables).conversations)
-    profile = plain_concepts.PROFILES["default"]
-    for conversation, within, across in found.rows():
-        row = plain.score_conversation(logs[conversation], catalogue, profile)
-        ends = [(each["start_turn"], each["end_turn"]) for each in row["segments"]]
-        sides = [
-            tuple(
-                plain.Counter(c for turn in row["turns"][start - 1 : end] for c in turn[side])
-                for side in ("user_concepts", "system_concepts")
-            )
-            for start, end in ends
-        ]
-        assert within == pytest.approx(plain.mean([each["cr"] for each in row["segments"]]))
-        neighbours = [
-            plain.context_retention(asked, answered, catalogue)
-            for (u, s), (v, t) in pairwise(sides)
-            for asked, answered in ((u, t), (v, s))
-        ]
-        assert across == pytest.approx(plain.mean(neighbours))
 
 
 def test_no_order_of_rows_shows(models: Any) -> None:
