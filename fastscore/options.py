@@ -181,10 +181,12 @@ def checked_value(name: str, value: Any, hint: Any, rules: Mapping[str, Any]) ->
         value = os.fspath(value)
     if expected is float and isinstance(value, int) and not isinstance(value, bool):
         value = float(value)
+    noun = "an integer" if expected is int else "a number"
     if not isinstance(value, expected) or (expected is int and isinstance(value, bool)):
-        raise UsageError(f"{name} is {value!r}, expected {expected.__name__}.")
+        kind = _bounds(noun, rules) if expected is int else expected.__name__
+        raise UsageError(f"{name} is {value!r}, expected {kind}.")
     if expected in (int, float):
-        wanted = expected_number(value, rules)
+        wanted = expected_number(value, rules, noun)
         if wanted:
             raise UsageError(f"{name} is {value!r}, expected {wanted}.")
     if choices and value not in choices:
@@ -225,23 +227,23 @@ def environment_name(name: str) -> str:
     return "FASTSCORE_" + name.upper()
 
 
-def expected_number(value: float, rules: Mapping[str, Any]) -> str:
+def expected_number(value: float, rules: Mapping[str, Any], noun: str = "a number") -> str:
     """Return the expected value if a number is outside an option's bounds, else an empty text."""
     low, high = rules["minimum"], rules["maximum"]
     outside = (low is not None and value < low) or (high is not None and value > high)
-    return _bounds(low, high) if outside or math.isnan(value) else ""
+    return _bounds(noun, rules) if outside or math.isnan(value) else ""
 
 
-def _bounds(low: float | None, high: float | None) -> str:
-    low_text, high_text = (
+def _bounds(noun: str, rules: Mapping[str, Any]) -> str:
+    low, high = (
         f"{bound:,}" if isinstance(bound, int) else f"{bound:g}" if bound is not None else ""
-        for bound in (low, high)
+        for bound in (rules["minimum"], rules["maximum"])
     )
-    if low_text and high_text:
-        return f"a number from {low_text} to {high_text}"
-    if low_text:
-        return f"a number of at least {low_text}"
-    return f"a number of at most {high_text}" if high_text else "a number"
+    if low and high:
+        return f"{noun} from {low} to {high}"
+    if low:
+        return f"{noun} of at least {low}"
+    return f"{noun} of at most {high}" if high else noun
 
 
 TEXT_BYTES = 16 << 20

@@ -1,7 +1,6 @@
 """Checks of arguments: one sentence for each invalid one."""
 
-import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import is_dataclass
 from typing import Any, Literal
 
@@ -38,8 +37,14 @@ def request_of(arguments: Mapping[str, Any], call: str = "score") -> Request:
     if "source" in arguments:
         given = ScoreInput.of(arguments["source"], arguments.get("format"))
         logs = {"inputs": given.paths, "memory": given if given.is_frame else None}
+    by_name = arguments.get("options", {})
+    if options and by_name:
+        raise UsageError(
+            f"The suite is given by its options, and {next(iter(by_name))!r} beside them.",
+            f"Give all options in {type(options).__name__}(...).",
+        )
+    options = None if call == "scan" else options or by_name
     settings = {each.name: arguments[each.name] for each in SETTINGS if each.name in arguments}
-    options = None if call == "scan" else arguments.get("options") or options
     return Request(suite=suite, options=options, **logs, **settings)
 
 
@@ -74,20 +79,3 @@ def _is_suite(given: Any) -> bool:
     if isinstance(given, Suite):
         return True
     return is_dataclass(given) and not isinstance(given, type) and hasattr(given, "suite")
-
-
-def check_mapping(name: str, value: object, example: Mapping[str, Any]) -> None:
-    """Refuse a value that is not a mapping. None is accepted."""
-    if value is not None and not isinstance(value, Mapping):
-        raise UsageError(f"{name} is of type {type(value).__name__}, expected a dict: {example}.")
-
-
-def check_paths(call: str, paths: Sequence[object]) -> list[str]:
-    """Return paths given as a list."""
-    for path in paths:
-        if not isinstance(path, str | os.PathLike):
-            raise UsageError(
-                f"A log is of type {type(path).__name__}; expected files, folders and globs.",
-                f"Give each as an argument of its own: fastscore.{call}(*logs).",
-            )
-    return [os.fspath(path) for path in paths if isinstance(path, str | os.PathLike)]

@@ -18,7 +18,6 @@ import polars as pl
 
 from fastscore.api.arguments import (
     SuiteName,
-    check_paths,
     request_of,
 )
 from fastscore.errors import FastscoreError, UsageError, listed
@@ -333,7 +332,13 @@ def inspect(*logs: str | os.PathLike[str]) -> Inspection:
     >>> print(fastscore.inspect("logs"))
     """
     sources = {name: load_suite(name).source for name in suite_names()}
-    inputs = check_paths("inspect", logs)
+    for path in logs:
+        if not isinstance(path, str | os.PathLike):
+            raise UsageError(
+                f"A log is of type {type(path).__name__}; expected files, folders and globs.",
+                "Give each as an argument of its own: fastscore.inspect(*logs).",
+            )
+    inputs = [os.fspath(path) for path in logs]
     if STDIN not in inputs:
         return inspect_logs(inputs, sources, _try_reading)
     with tempfile.TemporaryDirectory() as folder:

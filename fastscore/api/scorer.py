@@ -1,6 +1,5 @@
 """Scoring of Arrow batches, for engines that map a function over their own data."""
 
-import dataclasses
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -98,11 +97,6 @@ class Scorer:
         **options: Any,
     ) -> None:
         self._request = request_of(locals())
-        if options and dataclasses.is_dataclass(suite) and not isinstance(suite, Suite):
-            raise UsageError(
-                f"The suite is given by its options, and {next(iter(options))!r} beside them.",
-                f"Give all options in {type(suite).__name__}(...).",
-            )
         self._screened = False
         tables = [each.name for each in self._request.load_suite().tables]
         self.table: str = tables[0] if table is None else table

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from fastscore.api.arguments import SuiteName, check_mapping
+from fastscore.api.arguments import SuiteName
 from fastscore.errors import UsageError
 from fastscore.examples import Example, write_example
 from fastscore.logs.inputs.layout import layout_names, layout_text
@@ -178,7 +178,9 @@ def check(
     differences = {"max_drop": max_drop, "no_worse": no_worse, "equal_within": equal_within}
     named = {"minimum": minimum, "maximum": maximum, "max_null": max_null, **differences}
     for name, values in named.items():
-        check_mapping(name, values, {"METRIC": 0.4})
+        if values is not None and not isinstance(values, Mapping):
+            kind = type(values).__name__
+            raise UsageError(f"{name} is of type {kind}, expected a dict: {{'METRIC': 0.4}}.")
     by_metric = {"min": minimum, "max": maximum, "max_null": max_null, **differences}
     given = {name: dict(limits) for name, limits in by_metric.items() if limits}
     bounds = {"max_rejects": max_rejects, "max_missing": max_missing}

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 import click
 from fastscore_jit.objects import cache_folder, processor_level
 
-from fastscore.cli.parameters import PATH, SuggestingGroup, json_option, option, quiet_option
+from fastscore.cli.parameters import SuggestingGroup, json_option, option, quiet_option
+from fastscore.cli.score import declared_setting
 from fastscore.errors import EXIT_CHECK_FAILED, FastscoreError, UsageError
 from fastscore.extras import install_command
 from fastscore.options import available_processors
@@ -183,33 +184,17 @@ def _verify_masked(
     )
 
 
-_STORES = option(
-    "--store",
-    type=PATH,
-    envvar="FASTSCORE_STORE",
-    help="The folder of vector stores.  [default: in the cache]",
-)
+def _setting(name: str, **instead: Any) -> Callable[..., Any]:
+    """Give a command an option that ``score`` has, with another help text."""
+    flags, declared = declared_setting(name)
+    return option(*flags, **(declared | {"heading": ""} | instead))
+
+
+_STORES = _setting("store")
 _STORE_OPTIONS = (
-    option(
-        "--embedder",
-        default=DEFAULT_EMBEDDER,
-        envvar="FASTSCORE_EMBEDDER",
-        help="The model whose vectors are meant.",
-    ),
-    option(
-        "--precision",
-        type=click.Choice(PRECISIONS),
-        default=EXACT,
-        envvar="FASTSCORE_PRECISION",
-        help="The precision in which they were computed.",
-    ),
-    option(
-        "--device",
-        type=click.Choice(list(DEVICES)),
-        default=CPU,
-        envvar="FASTSCORE_DEVICE",
-        help="The device on which they were computed.",
-    ),
+    _setting("embedder", help="The model whose vectors are meant."),
+    _setting("precision", help="The precision in which they were computed."),
+    _setting("device", help="The device on which they were computed."),
     _STORES,
 )
 

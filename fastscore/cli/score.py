@@ -127,8 +127,9 @@ def run_options(suite: Suite) -> list[click.Option]:
     added = {**_ADDED, "address": (shard_size,)}
     options = []
     for each in SETTINGS:
-        is_hidden = suite.texts is None and each.name in _OF_VECTORS
-        options += [_setting_option(each, hidden=is_hidden), *added.get(each.name, ())]
+        flags, declared = declared_setting(each.name)
+        declared["hidden"] = suite.texts is None and each.name in _OF_VECTORS
+        options += [HeadedOption(flags, **declared), *added.get(each.name, ())]
     return options
 
 
@@ -179,26 +180,27 @@ _ADDED: Mapping[str, tuple[click.Option, ...]] = {
 """Options of the command line alone, by the setting that they follow."""
 
 
-def _setting_option(setting: "dataclasses.Field[Any]", *, hidden: bool) -> click.Option:
-    """Return the option of a field of the request."""
-    rules, hint = setting.metadata, setting.type
-    default = available_processors() if setting.name == "workers" else setting.default
-    declared: dict[str, Any] = {} if default in (None, False, ()) else {"default": default}
-    if value_type(hint) is bool:
+def declared_setting(name: str) -> tuple[tuple[str, ...], dict[str, Any]]:
+    """Return the flags of a field of the request, and what else declares its option."""
+    setting = next(each for each in SETTINGS if each.name == name)
+    rules, kind = setting.metadata, value_type(setting.type)
+    flags = rules["flags"] or (flag_name(name),)
+    default = available_processors() if name == "workers" else setting.default
+    declared = {
+        "heading": rules["heading"],
+        "help": rules["help"].format(layouts=", ".join(layout_names())),
+        "metavar": rules["metavar"],
+        "envvar": environment_name(flags[-1].removeprefix("--").replace("-", "_")),
+    }
+    if kind is bool:
         declared["is_flag"] = True
-    elif value_type(hint) in (Mapping, Sequence):
+    elif kind in (Mapping, Sequence):
         declared["multiple"] = True
     else:
-        declared["type"] = _click_type(hint, rules)
-    return _option(
-        *(rules["flags"] or (flag_name(setting.name),)),
-        setting.name,
-        heading=rules["heading"],
-        help=rules["help"].format(layouts=", ".join(layout_names())),
-        metavar=rules["metavar"],
-        hidden=hidden,
-        **declared,
-    )
+        declared["type"] = _click_type(setting.type, rules)
+    if default not in (None, False, ()):
+        declared["default"] = default
+    return (*flags, name), declared
 
 
 def _click_type(hint: Any, rules: Mapping[str, Any]) -> Any:

@@ -14,6 +14,7 @@ import polars as pl
 import pytest
 from fastscore_jit.threads import raise_if_stopped, thread_count
 
+import fastscore
 from fastscore.errors import InputError, MemoryLimitError, UsageError
 from fastscore.logs.integrity.limits import Limits
 from fastscore.options import THREADS_VARIABLE, available_processors
@@ -121,8 +122,8 @@ def test_threads_of_a_process_are_set(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_cannot_be_opened_is_explained() -> None:
-    with pytest.raises(UsageError, match=r"Unknown engine 'dusk'\. Did you mean 'dask'"):
-        open_engine("dusk", None, 1)
+    with pytest.raises(UsageError, match=r"engine is 'dusk'\. Did you mean 'dask'"):
+        fastscore.score("logs", "score_dialogue", engine="dusk")
     with pytest.raises(UsageError, match="address is here, and engine is local"):
         open_engine("local", "here", 1)
 

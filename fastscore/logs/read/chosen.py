@@ -35,7 +35,7 @@ class Choice:
     Raises
     ------
     UsageError
-        Both a limit and a sample, a seed without a sample, or a number below 1.
+        Both a limit and a sample, or a seed without a sample.
     """
 
     limit: int | None = None
@@ -53,9 +53,6 @@ class Choice:
                 "seed is given without sample.",
                 "It says which sample is scored: add sample=N.",
             )
-        for flag, value in (("limit", self.limit), ("sample", self.sample)):
-            if value is not None and value < 1:
-                raise UsageError(f"{flag} is {value}, expected a number of at least 1.")
 
     def __bool__(self) -> bool:
         """Whether any dialogue is left out."""

@@ -18,7 +18,7 @@ from typing import Any, Protocol, TypeVar
 
 from fastscore_jit.threads import POLL_SECONDS, StoppablePool
 
-from fastscore.errors import FastscoreError, UsageError, did_you_mean
+from fastscore.errors import FastscoreError, UsageError
 from fastscore.extras import require
 from fastscore.logs.integrity.limits import DEFAULT_LIMITS, Limits
 from fastscore.options import THREADS_VARIABLE, available_processors
@@ -66,8 +66,6 @@ def open_engine(
             f"address is {address}, and engine is {LOCAL}.",
             'Name the engine that runs there: engine="dask" or engine="ray".',
         )
-    if name not in ENGINES:
-        raise UsageError(f"Unknown engine {name!r}.", did_you_mean(name, ENGINES))
     package = ENGINES[name]
     if package:
         require(name, f'engine="{name}"')
