@@ -102,10 +102,9 @@ _IDENTITY: dict[str, pl.DataType] = {
 
 @dataclass(frozen=True, slots=True, repr=False)
 class JudgedRun(Run):
-    """A run with a table ``judge``: its dialogues with the scores that a judge gave them.
+    """A run with a table ``judge``, the labels of its dialogues with a judge's scores beside them.
 
-    ``judged`` has a row a dialogue, in the order of table ``dialogues``: its labels, a column a
-    metric and ``null_reasons``. ``judges`` are named by the file, ``notes`` say what was refused.
+    ``judges`` are named by the file, ``notes`` say what was refused.
     """
 
     judged: pl.DataFrame = field(default_factory=pl.DataFrame)
@@ -124,10 +123,7 @@ def judge_runs(
     columns: Sequence[str] = (),
     scale: tuple[float, float] = (1.0, 5.0),
 ) -> list[JudgedRun]:
-    """Join judges' files to runs, one to each; every run has the scores that any of the files has.
-
-    Scores that a run's own file lacks are null: ``missing_input``, or ``bad_input`` if refused.
-    """
+    """Join judges' files to runs, one to each; all have the scores that any of the files has."""
     if len(files) != len(runs):
         raise UsageError(
             f"{len(files)} judge's files for {len(runs)} runs, expected one for each run.",

@@ -130,11 +130,7 @@ def check(
 
 
 def _of_one_run(run: Run, limits: CheckLimits) -> list[Check]:
-    """Check bounds, nulls and rejects.
-
-    A bound is of the mean of the summary. A metric on several scales has a mean of each: it is
-    checked scale by scale.
-    """
+    """Check nulls, rejects, and bounds of the summary's means, of several scales one by one."""
     whole = overall_rows(run.summary)
     bounded = [run.suite.metric(id) for id in {**limits.minimum, **limits.maximum}]
     scaled = [metric for metric in bounded if metric.scale.by]

@@ -74,10 +74,7 @@ class Dialogues:
         return self.names[row], tables[LABEL_TABLE]["file"][0]
 
     def find(self, name: str) -> int:
-        """Return the row of the dialogue with a name, or with a unique part of one.
-
-        An equal name counts before one that begins so, and that before one that contains it.
-        """
+        """Return the row of the dialogue with a name, or that begins with it, or contains it."""
         names = self.names
         ways = {
             "are": names == name,
@@ -100,10 +97,9 @@ class Dialogues:
         raise UsageError(f"{self.run.path}: no dialogue's name holds {name!r}.", hint)
 
     def ranked(self, metric: str) -> list[int]:
-        """Return the rows of the dialogues that have a metric, the worst first.
+        """Return the rows of the dialogues that have a metric, the worst by their mean first.
 
-        Those of a metric of another table count by their mean; what has no direction counts by
-        its value.
+        What has no direction counts by its value.
         """
         declared = self.suite.metric(metric)
         values = (
@@ -149,10 +145,7 @@ class Dialogues:
         return found
 
     def rescore(self, committed: Mapping[str, pl.DataFrame]) -> Dialogue:
-        """Read a dialogue again, by its rows of the run's tables, and score it with its evidence.
-
-        The functions are those that scored the run.
-        """
+        """Read a dialogue again, by its rows of the run's tables, and score it with evidence."""
         context = self._context(scores=True)
         differing = deciding_differences(self.run.signature, context.signature)
         if differing:

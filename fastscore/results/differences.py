@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import reduce
 from itertools import combinations
 from string import ascii_lowercase
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import polars as pl
@@ -39,28 +39,30 @@ _SAME = 1e-12
 class Inference:
     """How sides are compared: the suite's design with a user's changes to it, levels and tests.
 
-    ``pattern`` is the regular expression that finds the pair in the dialogue id. ``complete``
-    counts the pairs alone that all sides have, ``clustered`` tells whether units were asked for.
-    ``limits`` say by metric how much worse the second side may be, ``margins`` are in the place of
-    ``margin``. ``contrasts`` are of ``all`` pairs of sides, or of each with the ``first``.
-    ``omnibus`` tests all sides together. The others are those of `compare`.
+    What is not said here is said of `compare`.
     """
 
     design: Design
+    # finds the pair in the dialogue id
     pattern: str | None = None
     by: str | None = None
     levels: tuple[str, ...] = ()
     paired: bool = True
     complete: bool = False
+    # whether units were asked for
     clustered: bool = False
     test: Test = "auto"
     alpha: float = ALPHA
     seed: int = SEED
     margin: float | None = None
     plan: float | None = None
-    limits: Mapping[str, float] | None = None
+    # by metric, how much worse the second side may be
+    limits: Mapping[str, float] = field(default_factory=dict)
+    # by metric, in the place of `margin`
     margins: Mapping[str, float] = field(default_factory=dict)
-    contrasts: str = "all"
+    # of all pairs of sides, or of each with the first
+    contrasts: Literal["all", "first"] = "all"
+    # whether all sides are tested together, too
     omnibus: bool = False
 
     @classmethod
@@ -350,8 +352,7 @@ def _difference(
 def _pair_signs(x: Clusters, y: Clusters, curve: Curve) -> tuple[int, int, float]:
     """Count the units that are higher and lower, and the part of the difference that is uneven.
 
-    A unit with more rows on one side weighs differently in both means. What is left if each unit's
-    difference has one weight, its rows on both sides, is the difference of its values.
+    That is gone if each unit's difference has one weight, its rows on both sides.
     """
     both = x.is_present & y.is_present
     if not both.any() or curve.value is None:
@@ -421,10 +422,9 @@ def _cells(rows: pl.DataFrame, metric: Metric) -> Mapping[str, Any]:
 def _omnibus(
     curves: Sequence[Curve], sides: Sequence[Side], metric: Metric, how: Inference
 ) -> float | None:
-    """Return the larger of two p-values of "all sides have one mean".
+    """Return the p of "all sides have one mean": the smallest p of the pairs times their number.
 
-    The smallest of the pairs times their number trusts each pair's own method; the wild bootstrap
-    of the largest t keeps its level for many groups of unequal size. Both are needed.
+    The wild bootstrap keeps its level for many groups of unequal size: the larger p counts.
     """
     scales = {frozenset(_scales(_with_value(side, metric), metric)) for side in sides}
     if len(scales - {frozenset()}) > 1:
@@ -444,9 +444,7 @@ def _omnibus(
 def _decide(found: Curves, metrics: Sequence[Metric], how: Inference) -> list[dict[str, Any]]:
     """Correct the p-values, and conclude which differences have a verdict.
 
-    A family's tests are those of its distinct metrics in all groups and pairs of sides. A copy of
-    another metric is no test of the family: if its own p differs, it is multiplied by the family's
-    size (Bonferroni).
+    A family's tests are those of its distinct metrics in all groups and pairs of sides.
     """
     better = {metric.id: metric.scale.better for metric in metrics}
     tests = families(metrics)
@@ -517,7 +515,10 @@ def _corrected(
     members: Mapping[str, Sequence[int]],
     p_values: Sequence[float | None],
 ) -> list[float | None]:
-    """Return Holm's p-values family by family, and those of copies of other metrics."""
+    """Return Holm's p-values family by family, and those of copies of other metrics.
+
+    A copy is no test of the family. If its own p differs, it is multiplied by the family's size.
+    """
     corrected: dict[int, float | None] = {}
     for places in members.values():
         of_family = holm([p_values[place] for place in places])
@@ -540,14 +541,13 @@ def _corrected(
 def _drops(found: Curves, metrics: Sequence[Metric], how: Inference) -> list[dict[str, Any]]:
     """Test how much worse the second side is against limits, as one family of one-sided tests."""
     better = {metric.id: metric.scale.better for metric in metrics}
-    limits = how.limits or {}
     rows = []
     for row, curve in found:
-        if row["metric"] not in limits:
+        limit = how.limits.get(row["metric"])
+        if limit is None:
             continue
         worse = _benefit(curve, better[row["metric"]]).opposite()
         low, high = worse.interval(1 - how.alpha)
-        limit = limits[row["metric"]]
         kept = ("metric", "a", "b", "n_a", "n_units", "mean_a", "mean_b", "null_b")
         rows.append(
             {name: row[name] for name in kept}
@@ -591,11 +591,9 @@ def _too_small(found: Curves, rows: Sequence[Mapping[str, Any]], how: Inference)
 def _ranked(
     rows: Sequence[Mapping[str, Any]], metrics: Sequence[Metric]
 ) -> tuple[list[dict[str, Any]], list[str]]:
-    """Rank three systems or more by their mean difference from the others.
+    """Rank three systems or more by their mean difference from the others, as it was tested.
 
-    These are the differences that were tested, so that a place and a verdict have one sample each.
-    A ranking that a verdict contradicts is none: then pairs have different dialogues. Bounds of a
-    place count the verdicts: at least as many systems are better, or worse.
+    A ranking that a verdict contradicts is none: then pairs have different dialogues.
     """
     ranking: list[dict[str, Any]] = []
     notes = []

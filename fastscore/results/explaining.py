@@ -68,10 +68,7 @@ class Explanations:
 
 
 def explain(dialogues: Dialogues, row: int, metrics: Sequence[str]) -> list[Explanation]:
-    """Explain metrics of the dialogue in a row of table ``dialogues``, scored again by itself.
-
-    Of a metric of turns or steps every row of the dialogue is explained.
-    """
+    """Explain metrics of the dialogue in a row of table ``dialogues``, row by row."""
     chosen = [dialogues.suite.metric(id) for id in metrics]
     dialogues.run.require_declared()
     (committed,) = dialogues.tables([row])
@@ -306,10 +303,7 @@ _PLACE_COLUMNS = ("file", "dialogue", "dialogue_row", "null_reasons")
 
 
 def derive(dialogue: Dialogue, metric: Metric, row: Row, options: Any) -> Explanation:
-    """Show how a metric's value in a row of its table came about, by what the metric declares.
-
-    Nothing is computed again but numerator / denominator: the evidence is what the tables have.
-    """
+    """Show how a metric's value in a row came about, by what it declares and the tables have."""
     found = tuple(piece for of in metric.evidence for piece in _pieces(dialogue, row, of, options))
     switches = tuple(
         Evidence(what=_spaced(of.column), found=_shown(of.value))

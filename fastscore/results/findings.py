@@ -138,11 +138,7 @@ class Finding:
 def list_findings(
     run: Run, headlines: Headlines, design: Mapping[str, Any] = MappingProxyType({})
 ) -> list[Finding]:
-    """Return findings about headline metrics that were read already, in a user's design.
-
-    First what differs between groups, the largest effects first, then trivial agents that the run
-    does not beat, the means, what is null, what was rejected.
-    """
+    """Return findings about headline metrics that were read already, in a user's design."""
     return [
         *_groups(run, headlines, design),
         *_unbeaten(headlines),
@@ -157,10 +153,7 @@ def list_findings(
 
 
 def findings_lines(findings: Sequence[Finding], *, width: int = 80, lines: int = 10) -> list[str]:
-    """Return findings in so many lines of text, whole sentences, the first of each kind.
-
-    The kinds take turns, so that none crowds out another.
-    """
+    """Return findings in so many lines of text, whole sentences; the kinds take turns."""
     by_kind: dict[str, list[list[str]]] = {}
     for finding in findings:
         wrapped = textwrap.wrap(
@@ -240,10 +233,7 @@ def _unbeaten(headlines: Headlines) -> list[Finding]:
 
 
 def against_agent(metric: Metric, difference: Estimate) -> str:
-    """Return how a run compares with a trivial agent; empty if it is better, or cannot be told.
-
-    Without an interval, or at the best value that the metric has, nothing can be better.
-    """
+    """Return how a run compares with a trivial agent; empty if better, or without an interval."""
     if metric.scale.better == "neither" or difference.low is None or difference.high is None:
         return ""
     low, high = difference.low, difference.high

@@ -20,8 +20,7 @@ def summarise_run(
 ) -> pl.DataFrame:
     """Summarise a run by one label column, or by each combination of several (`Run.summarise`).
 
-    Rows in which one of them is null are in no group. Dialogues without a value of ``cluster`` are
-    units of their own. More than `MOST_GROUPS` values are refused.
+    Rows in which one of them is null are in no group.
     """
     named = [name.strip() for name in by.split(",")] if isinstance(by, str) else by
     columns = list(dict.fromkeys(named))

@@ -22,10 +22,7 @@ from fastscore.terminal.grids import Column, Grid
 
 @dataclass(frozen=True, slots=True)
 class Baseline:
-    """What a trivial agent scores where the run has a value: its mean, and the run's (``own``).
-
-    ``difference`` is the run's mean less the agent's, with its interval over units.
-    """
+    """A trivial agent's mean where the run has a value, the run's (``own``), and own - agent's."""
 
     agent: str
     value: float

@@ -40,11 +40,9 @@ _KINDS = {
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """How old scores agree with a run.
+    """How many old numbers of a metric are of each kind of `_KINDS`, and the ten that differ most.
 
-    ``metrics`` has a row a metric: how many numbers there are of each kind of `_KINDS`, the
-    ``largest`` difference, and ``options`` that would explain it. ``worst`` has the numbers that
-    differ most, at most ten.
+    ``metrics`` has the ``largest`` difference, too, and ``options`` that would explain it.
     """
 
     metrics: pl.DataFrame

@@ -224,10 +224,7 @@ _UNITS = ((86_400, "days"), (3_600, "hours"), (60, "minutes"), (1, "seconds"))
 
 
 def list_runs(folder: Place) -> pl.DataFrame:
-    """List the runs in a folder or at an address and below, the latest first.
-
-    The columns are those of `SCHEMA`.
-    """
+    """List the runs in a folder or at an address and below, the latest first, in `SCHEMA`."""
     if isinstance(folder, Address):
         from fastscore.run.remote.copy import find_runs  # late: few runs are in a store
 

@@ -100,10 +100,7 @@ def whole_grid(
 def groups_grid(
     suite: Suite, groups: pl.DataFrame, ids: Sequence[str], *, average: str = "macro", unit: str
 ) -> Grid:
-    """Lay out the means of metrics side by side for every value of a label.
-
-    The heading of each table counts its rows, and the units of the intervals.
-    """
+    """Lay out the means of metrics side by side for every value of a label."""
     name = groups["group"][0]
     by_value: dict[Any, dict[str, Record]] = {}
     for record in groups.iter_rows(named=True):
@@ -261,11 +258,7 @@ WIDTH = 100
 
 
 def overview(run: "Run") -> str:
-    """Say what came out of a run on at most `LINES` lines of at most `WIDTH` characters.
-
-    The tables are read if a definition fixes the value of a metric in some rows, or has several
-    scales. Such a metric is shown over the other rows, or by scale.
-    """
+    """Say what came out of a run on at most `LINES` lines of at most `WIDTH` characters."""
     header, *rows = _cells(run)
     left = LINES - 4
     n_more = len(rows) - left + 1 if len(rows) > left else 0
@@ -299,7 +292,7 @@ def overview_html(run: "Run") -> str:
 
 
 def _cells(run: "Run") -> list[Sequence[str]]:
-    """Return a header and rows, headline metrics first, those of parts apart."""
+    """Return a header and rows, headline metrics first, each part of a metric by itself."""
     suite, summary = run.suite, run.summary
     ids = choose_metrics(suite, summary, (), everything=False)
     headline = [metric.id for metric in headline_metrics(suite.metrics)]

@@ -92,12 +92,9 @@ def _alpha(values: Values, rated: npt.NDArray[np.bool_], weights: Values) -> flo
 def weighted_kappa(
     first: npt.ArrayLike, second: npt.ArrayLike, clusters: npt.ArrayLike | None = None
 ) -> Coefficient:
-    """Return Cohen's kappa of two raters with quadratic weights.
+    """Return Cohen's kappa of two raters with quadratic weights (Cohen 1968), of any numbers.
 
-    1 minus the mean squared difference / the one expected if each rater gave the same ratings
-    independently. On a scale of equal steps it is the usual kappa with weights (i - j)^2 (Cohen,
-    Psychological Bulletin 70, 1968). Ratings need not be whole numbers. Things without both are
-    left out; `clusters` are those of `krippendorff_alpha`.
+    1 minus the mean squared difference / the one of the same ratings given independently.
     """
     pairs = np.column_stack([np.asarray(one, np.float64) for one in (first, second)])
     usable = np.asarray(np.isfinite(pairs).all(axis=1))
@@ -166,9 +163,8 @@ def categorical_agreement(
 ) -> dict[str, Coefficient]:
     """Return percent agreement, Fleiss' kappa, and Gwet's AC1 and AC2 with quadratic weights.
 
-    `ratings` and `clusters` are those of `krippendorff_alpha`. Things with one rating count in the
-    shares of categories. `categories` ascend, rated or not. Default: those that are rated. Of
-    ratings between categories only the percent agreement, with Wilson's interval, has a value.
+    Things with one rating count in the shares of categories, which ascend. Of ratings between
+    categories only the percent agreement, with Wilson's interval, has a value.
     """
     values = np.asarray(ratings, np.float64)
     rated = np.isfinite(values)
@@ -263,11 +259,7 @@ def spearman(a: npt.ArrayLike, b: npt.ArrayLike) -> Significance:
 
 
 def kendall(a: npt.ArrayLike, b: npt.ArrayLike) -> Significance:
-    """Return Kendall's rank correlation tau-b of independent pairs, and its p.
-
-    Parameters and reasons are those of `spearman`. Beyond eight pairs p is SciPy's: exact up to 33
-    pairs without ties, else by the normal approximation.
-    """
+    """Return Kendall's rank correlation tau-b of independent pairs, and its p."""
     return _independent("kendall", a, b)
 
 
@@ -276,8 +268,7 @@ def clustered_spearman(
 ) -> Correlation:
     """Return Spearman's rho of pairs within strata, with test and interval by cluster.
 
-    Values are ranked within their stratum. Ranks are divided by the stratum's size and centred, and
-    rho is the correlation of these grades over all strata. With one stratum it is Spearman's rho.
+    It is the correlation over all strata of ranks within them, divided by their sizes and centred.
     """
     return _clustered("spearman", a, b, clusters, strata)
 
@@ -285,18 +276,14 @@ def clustered_spearman(
 def clustered_kendall(
     a: npt.ArrayLike, b: npt.ArrayLike, clusters: npt.ArrayLike, strata: npt.ArrayLike | None = None
 ) -> Correlation:
-    """Return Kendall's tau-b over pairs of pairs of one stratum, with test and interval by cluster.
-
-    Parameters, test, interval and reasons are those of `clustered_spearman`.
-    """
+    """Return Kendall's tau-b over pairs of pairs of one stratum, tested by cluster likewise."""
     return _clustered("kendall", a, b, clusters, strata)
 
 
 def detectable_correlation(found: Correlation, *, alpha: float = 1 - LEVEL) -> float | None:
     """Return the smallest correlation that a test of this spread detects with a power of 80 %.
 
-    That is tanh((t(1 - alpha/2) + t(0.8)) * error); None without a standard error, or if no p
-    below `alpha`, the corrected level, is possible.
+    None without a standard error, or if no p below `alpha`, the corrected level, is possible.
     """
     if found.error is None or (found.smallest_p or 0.0) > alpha:
         return None
@@ -380,10 +367,7 @@ def _numbered(labels: npt.ArrayLike, name: str, rows: int) -> tuple[int, Codes]:
 
 
 def _jackknifed(value: float, replicates: Values, pairs: _Pairs) -> Correlation:
-    """Test Fisher's z, the mean of its pseudovalues, against 0 by Student's t.
-
-    There is no test if a replicate has no correlation, or if no replicate differs from the others.
-    """
+    """Test Fisher's z, the mean of its pseudovalues, against 0 by Student's t."""
     counts = pairs.first.size, pairs.n_clusters
     undecided = Correlation(value, *counts, reason="zero_variance")
     parts = replicates.size

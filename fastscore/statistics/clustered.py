@@ -264,10 +264,9 @@ def _difference_variance(a: Clusters, b: Clusters, *, shared: bool) -> tuple[flo
 def _half_bounded(
     mean: float, half: float, minimum: float | None, maximum: float | None
 ) -> tuple[float, float]:
-    """Return the interval of a range with at most one end.
+    """Return the interval of a range with at most one end: then the variance grows away from it.
 
-    With one end, the variance is taken to grow with the distance from it: the limit of Wilson's
-    interval as the other end goes to infinity.
+    This is the limit of Wilson's interval as the other end goes to infinity.
     """
     if minimum is not None and maximum is None and mean > minimum:
         low, high = _half_bounded(-mean, half, None, -minimum)

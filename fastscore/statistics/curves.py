@@ -164,10 +164,7 @@ class Curve:
         return None if ends[0] is None or ends[1] is None else max(ends[0], ends[1])
 
     def detectable(self, alpha: float) -> float | None:
-        """Return the true difference that such data show at a two-sided level in `POWER` of cases.
-
-        None if the method is not t, or if no permutation of so few units can be significant.
-        """
+        """Return the true difference that such data show at a level in `POWER` of cases."""
         if self.method not in BY_T or self.least_p >= alpha:
             return None
         return _reach(_known(self.degrees), alpha) * _known(self.error)
@@ -175,8 +172,7 @@ class Curve:
     def units_needed(self, difference: float, alpha: float) -> int | None:
         """Return how many units show a true difference at a level in `POWER` of cases.
 
-        The variance between units is taken to fall with their number, the variance between repeats
-        to stay. None if the method is not t, or if no number is enough.
+        The variance between units is taken to fall with their number, that between repeats to stay.
         """
         falls = (self.error or 0.0) ** 2 - self.repeat_variance
         return self._needed(difference, alpha, falls, self.n_units)

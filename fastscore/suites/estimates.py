@@ -74,11 +74,7 @@ def estimate_metrics(
     labels: Sequence[str] = (),
     cluster: str | None = None,
 ) -> list[Part]:
-    """Return the parts of metrics of any tables that have a value, in the order of the metrics.
-
-    ``cluster`` is a column of table ``dialogues`` whose values are the units, in place of the
-    design's.
-    """
+    """Return the parts of metrics that have a value, in order; `cluster` names other units."""
     design = replace(suite.design, unit=(cluster,)) if cluster else suite.design
     sums = sum_metrics(suite, tables, metrics, options=options, design=design, labels=labels)
     places = {metric.id: place for place, metric in enumerate(metrics)}

@@ -184,16 +184,14 @@ def _is_dialogue(source: Source) -> pl.Expr:
 
 
 def with_ids(heads: pl.DataFrame, source: Source) -> pl.DataFrame:
-    """Add the ids that the log has, as text, to the heads of whole files; an empty one is none.
-
-    Rows without a key of a file in which all others have the same one are of that dialogue.
-    """
+    """Add the ids that the log has, as text, to the heads of whole files; an empty one is none."""
     stated: pl.Expr = pl.when(pl.col(_STATED) != "").then(_STATED)
     id = stated
     if source.dialogue_key and source.dialogue_key[0] in heads.columns:
         key = pl.col(source.dialogue_key[0]).cast(pl.String)
         id = key = pl.when(key != "").then(key)
         if source.row_id is not None:
+            # rows without a key are of the dialogue that all others of the file have
             keys = key.filter(~pl.col(_BY_ROW))
             only = pl.when(keys.n_unique() == 2).then(keys.max())
             first = stated.filter(~pl.col(_BY_ROW), key.is_null()).first()

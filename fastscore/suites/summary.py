@@ -52,16 +52,9 @@ SUMMARY_SCHEMA: dict[str, pl.DataType] = {
     **dict.fromkeys(("minimum", "maximum", "mean_all_rows", "micro_numerator"), pl.Float64()),
     **dict.fromkeys(("micro_denominator", "micro"), pl.Float64()),
 }
-"""One row for each group, value of it and metric. ``group`` is ``all`` (``value`` null) or a label
-column. ``n`` counts the values that the definition leaves open, ``n_fixed`` those that it gives
-whatever the dialogue (`Metric.fixed_where`), ``n_null`` the other rows, split by reason. ``units``
-are the columns of the unit, ``n_units`` counts the units that have an open value. ``mean``, ``sd``
-(n - 1; null for fewer than two values), ``minimum`` and ``maximum`` are of open values. ``ci_low``
-and ``ci_high`` are the 95 % confidence interval of the mean with these units
-(`fastscore.statistics.clustered`), ``degrees_of_freedom`` those of its t distribution. Where there
-is no interval, ``interval_reason`` is ``too_few_units``, ``zero_variance``, or ``several_scales``:
-rows on several scales (`Scale.by`) have no mean either. ``mean_all_rows`` is of all values,
-the fixed ones too, whatever their scale. ``micro`` is the ratio of the two sums."""
+"""One row for each group, value of it and metric. `docs/run_directory.md` describes the columns.
+``group`` is ``all`` (``value`` null) or a label column. All but ``mean_all_rows`` and ``micro`` are
+of the values that the definition leaves open; rows on several scales have no mean."""
 
 ALL = "all"
 KEY = ("dialogue",)
@@ -90,11 +83,9 @@ Sizes = Sequence[Mapping[str, Size]]
 
 @dataclass(frozen=True, slots=True)
 class Added:
-    """What the rows of a table or of parts of it add up to, by finer columns than a summary needs.
+    """What rows of parts add up to: ``sums`` by `_Table.finest`, ``reasons`` by `finest_strata`.
 
-    ``sums`` are those of `sum_rows` by `_Table.finest`, in several rows where rows were added up
-    in several parts. ``reasons`` counts by `_Table.finest_strata`, ``:metric`` and ``:reason`` how
-    often each is listed. ``size`` is that of the whole table.
+    Both have several rows of what is in several parts. ``size`` is that of the whole table.
     """
 
     sums: pl.LazyFrame
@@ -191,11 +182,7 @@ def _added_apart(suite: Suite, tables: Tables, options: Any) -> "list[list[_Tabl
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Table:
-    """A table to summarise.
-
-    Labels and units are in the table itself (``is_labelled``), or ``labels`` has them by dialogue.
-    ``added`` is what its rows add up to, if that is known.
-    """
+    """A table to summarise; labels and units are in it (``is_labelled``), or in ``labels``."""
 
     name: str
     rows: pl.LazyFrame
@@ -257,10 +244,7 @@ def _hash_of(columns: Sequence[str], seed: int) -> pl.Expr:
 
 @dataclass(frozen=True, slots=True)
 class _Labels:
-    """The labels and ``:unit`` of dialogues by ``:key``, their hash, which tells all of them apart.
-
-    The hash has a seed for that.
-    """
+    """The labels and ``:unit`` of dialogues by ``:key``, a hash whose seed keeps all apart."""
 
     frame: pl.DataFrame
     seed: int
@@ -379,8 +363,7 @@ def _batches(metrics: Sequence[Metric], at_once: int) -> Iterator[list[Metric]]:
 class _Group:
     """The sums of a batch of metrics by the values of a label, and by value and unit.
 
-    ``units`` has ``COLUMN:n`` and ``COLUMN:sum``, those of one value side by side, which begin and
-    end at ``bounds``.
+    The units of one value are side by side, between two ``bounds``.
     """
 
     totals: pl.DataFrame

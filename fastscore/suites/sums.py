@@ -135,10 +135,7 @@ def sum_rows(
     flags: Iterable[str] = (),
     of: Collection[str] = MOMENTS,
 ) -> pl.DataFrame:
-    """Return by these columns the number of rows, and for each column the sums of its values.
-
-    Of `scales` the least and the largest are returned, of `flags` how many are true.
-    """
+    """Return by these columns the number of rows, sums of values, ends of scales, true flags."""
     sums = [pl.len().cast(pl.Int64).alias(":rows")]
     for column, bits in grids.items():
         whole, value = fixed_point(column, bits), pl.col(column)
@@ -262,10 +259,7 @@ def sum_by_dialogue(
     design: Design | None = None,
     labels: Sequence[str] = (),
 ) -> Sums:
-    """Add up metrics of one table by dialogue, in the suite's design unless another is given.
-
-    ``labels`` are columns of table ``dialogues``: a column that it lacks is a `UsageError`.
-    """
+    """Add up metrics of one table by dialogue, in the suite's design unless another is given."""
     design = design or suite.design
     rows = tables[metrics[0].table]
     places = dialogue_places(tables[LABEL_TABLE], design, labels)

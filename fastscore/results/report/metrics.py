@@ -165,8 +165,7 @@ class Charts:
     ) -> Markup:
         """Draw means of groups with their intervals and numbers of values, one a line.
 
-        The axis reaches all values `beside` each other, these included. If they are all one value,
-        it is the range from `minimum` to `maximum`.
+        The axis reaches all values `beside` each other, or from `minimum` to `maximum` of one.
         """
         names = [_label(name) for name, *_ in rows]
         with _figure(0.55 + _height(names)) as figure:
@@ -296,10 +295,7 @@ def _add_legend(figure: "Figure") -> None:
 
 
 def shortened(name: str, length: int = 28, prefix: str = "") -> str:
-    """Cut a long name in its middle: names of one log begin alike, or end alike.
-
-    What is known to begin all names goes first.
-    """
+    """Cut a long name in its middle; what is known to begin all names goes first."""
     if len(name) <= length:
         return name
     if len(prefix) > 1 and name.startswith(prefix):
@@ -506,10 +502,7 @@ def _reason(row: Mapping[str, Any]) -> str:
 def _bins(
     one: Shown, metrics: Sequence[Metric], shown: Sequence[Shown]
 ) -> dict[str, tuple[list[float], list[int]]]:
-    """Count the values of metrics in equal bins over their range, all in one pass a table.
-
-    Values that a definition fixes are left out, and so are metrics with several scales.
-    """
+    """Count the values of metrics on one scale in equal bins over their range, but fixed ones."""
     ends, queries = {}, []
     for metric in metrics:
         seen = [other.whole[metric.id] for other in shown if metric.id in other.whole]

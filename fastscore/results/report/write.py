@@ -479,10 +479,7 @@ TURNS_SHOWN = 120
 
 
 def dialogues_of(suite: Suite, one: Shown, texts: bool = True) -> Values:
-    """Choose dialogues to list and to show: the worst, median and best of each metric.
-
-    Without texts, none is shown.
-    """
+    """Choose dialogues to list and, with texts, to show: worst, median and best of each metric."""
     dialogues = Dialogues(one.run)
     # those of which whole dialogues have values
     whole = overall_rows(one.run.summary.filter(pl.col("n") > 0))
