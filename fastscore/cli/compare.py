@@ -166,16 +166,14 @@ def compare_command(runs: tuple[Path, ...], format: Format, **how: Any) -> None:
 @_limit("--max", "maximum", multiple=True, metavar="METRIC=VALUE", help="Largest mean. Repeatable.")
 @_limit(
     "--max-null",
-    "nulls",
     multiple=True,
     metavar="METRIC=SHARE",
     help="Largest share of null rows, as 0.05 or 5%. Repeatable.",
 )
-@_limit("--max-rejects", "rejects", metavar="SHARE", help="Largest share of rejected lines.")
+@_limit("--max-rejects", metavar="SHARE", help="Largest share of rejected lines.")
 @_limit("--against", type=PATH, metavar="RUN2", help="The run to compare with.")
 @_limit(
     "--max-drop",
-    "drops",
     multiple=True,
     metavar="METRIC=VALUE",
     help="How much worse than in RUN2 the mean may be, by a test. Repeatable.",
@@ -189,14 +187,12 @@ def compare_command(runs: tuple[Path, ...], format: Format, **how: Any) -> None:
 )
 @_limit(
     "--equal-within",
-    "equal",
     multiple=True,
     metavar="METRIC=MARGIN",
     help="The mean must be shown to equal RUN2's within the margin. Repeatable.",
 )
 @_limit(
     "--max-missing",
-    "missing",
     metavar="SHARE|COUNT",
     help="How many dialogues of RUN2 may be missing or null in RUN, as 5%, 0.05 or 2.",
 )

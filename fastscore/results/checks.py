@@ -1,7 +1,7 @@
 """Checks of a run for continuous integration: bounds, nulls, rejects, and drops against a run."""
 
 import xml.etree.ElementTree as ElementTree
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -26,35 +26,31 @@ Outcome = Literal["passed", "failed", "undecided"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckLimits:
-    """What a run must keep to: bounds of means, largest shares, and differences from a base.
+    """What a run must keep to, by the names of `fastscore.check`.
 
-    An int of ``missing`` counts dialogues, a float is a share. If None, missing ones are undecided.
+    An int of ``max_missing`` counts dialogues, a float is a share. If None, missing ones are
+    undecided.
     """
 
     minimum: Mapping[str, float] = field(default_factory=dict)
     maximum: Mapping[str, float] = field(default_factory=dict)
-    nulls: Mapping[str, float] = field(default_factory=dict)
-    rejects: float | None = None
-    drops: Mapping[str, float] = field(default_factory=dict)
+    max_null: Mapping[str, float] = field(default_factory=dict)
+    max_rejects: float | None = None
+    max_drop: Mapping[str, float] = field(default_factory=dict)
     no_worse: Mapping[str, float] = field(default_factory=dict)
-    equal: Mapping[str, float] = field(default_factory=dict)
-    missing: int | float | None = None
+    equal_within: Mapping[str, float] = field(default_factory=dict)
+    max_missing: int | float | None = None
     fail_undecided: bool = False
 
     @property
-    def of_metrics(self) -> tuple[Mapping[str, float], ...]:
-        """Those that are given by metric."""
-        return self.minimum, self.maximum, self.nulls, *self.of_differences
+    def of_one_run(self) -> list[str]:
+        """The metrics with a limit that is about the run alone."""
+        return [*self.minimum, *self.maximum, *self.max_null]
 
     @property
-    def of_differences(self) -> tuple[Mapping[str, float], ...]:
-        """Those that are about differences from another run."""
-        return self.drops, self.no_worse, self.equal
-
-    @property
-    def need_another_run(self) -> bool:
-        """Whether a limit is about another run."""
-        return any(self.of_differences) or self.missing is not None
+    def of_differences(self) -> list[str]:
+        """The metrics with a limit that is about differences from another run, each once."""
+        return [*dict.fromkeys((*self.max_drop, *self.no_worse, *self.equal_within))]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,35 +86,35 @@ def check(
     different_signatures: bool = False,
 ) -> list[Check]:
     """Check a run."""
-    if not any(limits.of_metrics) and limits.rejects is None and limits.missing is None:
+    metrics = [*limits.of_one_run, *limits.of_differences]
+    needs_another = bool(limits.of_differences) or limits.max_missing is not None
+    if not metrics and limits.max_rejects is None and not needs_another:
         raise UsageError(
             "There is nothing to check.",
             'Name limits, such as minimum={"METRIC": 0.8} or, beside against=RUN, '
             'max_drop={"METRIC": 0.01}.',
         )
-    if limits.need_another_run and against is None:
+    if needs_another and against is None:
         raise UsageError(
             "A drop is from another run, and so are missing dialogues.",
             "Name that with against=RUN.",
         )
     _refuse_damage(run)
-    for id in (id for metrics in limits.of_metrics for id in metrics):
-        run.suite.metric(id)
-    declared = run.suite.metric_by_id
-    for id in {**limits.drops, **limits.no_worse}:
-        if declared[id].scale.better == "neither":
+    for id in metrics:
+        has_no_direction = run.suite.metric(id).scale.better == "neither"
+        if has_no_direction and (id in limits.max_drop or id in limits.no_worse):
             raise UsageError(f"{id} has no direction, so that it cannot drop.")
     found = _of_one_run(run, limits)
-    if against is not None and limits.need_another_run:
+    if against is not None and needs_another:
         _refuse_damage(against)
         how = Inference.of(run.suite.design, pair_by=pair_by, cluster=cluster, paired=not unpaired)
         notes: Sequence[str] = ()
-        if any(limits.of_differences):
+        if limits.of_differences:
             compared = _compared(against, run, limits, how, different=different_signatures)
             found += _drops(compared, limits)
             for margins, p, word in (
                 (limits.no_worse, "p_no_worse", "no worse within"),
-                (limits.equal, "p_equal", "equal within"),
+                (limits.equal_within, "p_equal", "equal within"),
             ):
                 found += _margins(compared, margins, p, word)
             notes = compared.notes
@@ -151,7 +147,7 @@ def _of_one_run(run: Run, limits: CheckLimits) -> list[Check]:
                 sign = 1 if word == "at least" else -1
                 kept = mean is not None and sign * (limit - mean) <= reach
                 found.append(_decided(f"{name} {word}", value, f"{limit:g}", kept))
-    for id, limit in limits.nulls.items():
+    for id, limit in limits.max_null.items():
         n, n_null = (
             (whole[id]["n"] + whole[id]["n_fixed"], whole[id]["n_null"]) if id in whole else (0, 0)
         )
@@ -159,11 +155,11 @@ def _of_one_run(run: Run, limits: CheckLimits) -> list[Check]:
         value = "no row" if share is None else _percent(share)
         kept = share is not None and share <= limit
         found.append(_decided(f"{id} null at most", value, _percent(limit), kept))
-    if limits.rejects is not None:
+    if limits.max_rejects is not None:
         lines, rejects = (run.manifest.counts.get(name, 0) for name in ("lines", "rejects"))
         share = rejects / max(1, lines)
-        kept, detail = share <= limits.rejects, f"{rejects:,} of {lines:,} lines"
-        shares = _percent(share), _percent(limits.rejects)
+        kept, detail = share <= limits.max_rejects, f"{rejects:,} of {lines:,} lines"
+        shares = _percent(share), _percent(limits.max_rejects)
         found.append(_decided("rejects at most", *shares, kept, detail))
     return found
 
@@ -186,9 +182,8 @@ def _refuse_damage(run: Run) -> None:
 def _compared(
     against: Run, run: Run, limits: CheckLimits, how: Inference, *, different: bool
 ) -> Comparison:
-    ids = [*dict.fromkeys(id for metrics in limits.of_differences for id in metrics)]
-    how = replace(how, limits=limits.drops, margins={**limits.no_worse, **limits.equal})
-    metrics = choose_metrics([against, run], ids=ids)
+    how = replace(how, limits=limits.max_drop, margins={**limits.no_worse, **limits.equal_within})
+    metrics = choose_metrics([against, run], ids=limits.of_differences)
     compared = compare_runs([against, run], metrics, how, allow_different_signatures=different)
     if compared.differences.is_empty():
         raise UsageError(f"No dialogue can be compared: {'; '.join(compared.notes)}.")
@@ -224,9 +219,9 @@ def _drops(compared: Comparison, limits: CheckLimits) -> list[Check]:
                 | {"n_compared": drop["n_a"], "n_against": n_base, "n_units": drop["n_units"]},
             )
         )
-        if n_null and n_base and limits.missing is not None:
-            name, limit = f"{row['metric']} null here only at most", _allowed(limits.missing)
-            kept = _is_allowed(n_null, n_base, limits.missing)
+        if n_null and n_base and limits.max_missing is not None:
+            name, limit = f"{row['metric']} null here only at most", _allowed(limits.max_missing)
+            kept = _is_allowed(n_null, n_base, limits.max_missing)
             found.append(_decided(name, _share_text(n_null, n_base), limit, kept))
     return found
 
@@ -261,7 +256,7 @@ def _missing(
 ) -> Check:
     """Check how many pairs of the other run are missing in this one."""
     lost, n_there, n_here = lost_pairs(against, run, how)
-    limit = limits.missing
+    limit = limits.max_missing
     within = not lost if limit is None else _is_allowed(len(lost), n_there, limit)
     outcome: Outcome = "passed" if within else "undecided" if limit is None else "failed"
     details = [f"such as {lost[0]!r}"] if lost else []
@@ -359,6 +354,8 @@ _KINDS: dict[str, type] = {
     **dict.fromkeys(("fail_undecided", "unpaired"), bool),
 }
 """The keys of a table of limits, each with the type of its value."""
+_KEYS = {"minimum": "min", "maximum": "max"}
+"""The keys of limits that have other names in a table."""
 
 
 def read_table(path: Path) -> Mapping[str, Any]:
@@ -380,28 +377,19 @@ def read_table(path: Path) -> Mapping[str, Any]:
 
 def read_limits(suite: str, given: Mapping[str, Any], **flags: Any) -> CheckLimits:
     """Read the limits of a suite's metrics; flags, named as `CheckLimits`, win over the table."""
-    by_metric: dict[str, Any] = {
-        field: _values(name, suite, given.get(key, {}), flags.get(field, ()), read)
-        for field, (key, name, read) in _LIMITS.items()
+    read: dict[str, Any] = {
+        name: _values(name, suite, given.get(_KEYS.get(name, name), {}), flags.get(name, ()))
+        for name in ("minimum", "maximum", "max_null", "max_drop", "no_worse", "equal_within")
     }
-    rejected, lost = (
-        given.get(key) if flags.get(field) is None else flags[field]
-        for field, key in (("rejects", "max_rejects"), ("missing", "max_missing"))
-    )
-    return CheckLimits(
-        **by_metric,
-        rejects=None if rejected is None else _share("max_rejects", str(rejected)),
-        missing=None if lost is None else _share_or_number("max_missing", str(lost)),
-        fail_undecided=flags.get("fail_undecided") or given.get("fail_undecided", False),
-    )
+    for name, reader in (("max_rejects", _share), ("max_missing", _share_or_number)):
+        value = given.get(name) if flags.get(name) is None else flags[name]
+        read[name] = None if value is None else reader(name, str(value))
+    fail_undecided = flags.get("fail_undecided") or given.get("fail_undecided", False)
+    return CheckLimits(**read, fail_undecided=fail_undecided)
 
 
 def _values(
-    flag: str,
-    suite: str,
-    given: Mapping[str, Any],
-    named: Sequence[str],
-    read: Callable[[str, str], float],
+    flag: str, suite: str, given: Mapping[str, Any], named: Sequence[str]
 ) -> dict[str, float]:
     """Read limits by metric. The suite's name and a full stop may precede a metric."""
     pairs = {metric: str(value) for metric, value in _dotted(given)}
@@ -410,8 +398,8 @@ def _values(
         if not equals:
             raise UsageError(f"{flag} is {pair!r}, expected METRIC=VALUE.")
         pairs[metric] = value
-    values = {metric: read(flag, value) for metric, value in pairs.items()}
-    return {metric.removeprefix(f"{suite}."): value for metric, value in values.items()}
+    read = _share if flag == "max_null" else _number
+    return {metric.removeprefix(f"{suite}."): read(flag, text) for metric, text in pairs.items()}
 
 
 def _dotted(given: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
@@ -449,14 +437,3 @@ def _number(flag: str, text: str) -> float:
     if value != value:
         raise UsageError(f"{flag}: {text!r} is no number.")
     return value / 100 if text.endswith("%") else value
-
-
-_LIMITS = {
-    "minimum": ("min", "minimum", _number),
-    "maximum": ("max", "maximum", _number),
-    "nulls": ("max_null", "max_null", _share),
-    "drops": ("max_drop", "max_drop", _number),
-    "no_worse": ("no_worse", "no_worse", _number),
-    "equal": ("equal_within", "equal_within", _number),
-}
-"""Limits by metric: their key in a table, their name in messages, and how a value is read."""

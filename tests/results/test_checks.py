@@ -45,8 +45,8 @@ def test_bounds_nulls_and_rejects(run: Run) -> None:
     limits = CheckLimits(
         minimum={"PAS": mean, "ORA": 1.0},
         maximum={"PAS": mean, "ORA": 0.0},
-        nulls={"PAS": 0.0},
-        rejects=0.0,
+        max_null={"PAS": 0.0},
+        max_rejects=0.0,
     )
     found = check(run, limits)
     assert [one.outcome for one in found] == [
@@ -167,7 +167,7 @@ def twelve(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Run]:
 def test_dialogues_that_were_lost_are_counted(
     twelve: dict[str, Run], missing: float | None, outcome: str
 ) -> None:
-    limits = CheckLimits(drops={"average_U_best_early": 0.5}, missing=missing)
+    limits = CheckLimits(max_drop={"average_U_best_early": 0.5}, max_missing=missing)
     drop, lost = check(twelve["lost"], limits, twelve["base"])
     assert (lost.outcome, lost.found) == (outcome, "4 of 12 (33.33%)")
     assert lost.detail.startswith("such as 'd08 / '; 4 dialogues of ")
@@ -181,7 +181,7 @@ def test_dialogues_that_were_lost_are_counted(
 
 def test_a_drop_has_the_interval_of_the_comparison(twelve: dict[str, Run]) -> None:
     metric = "average_U_best_early"
-    drop, lost = check(twelve["new"], CheckLimits(drops={metric: 0.0}), twelve["base"])
+    drop, lost = check(twelve["new"], CheckLimits(max_drop={metric: 0.0}), twelve["base"])
     row = row_of(fastscore.compare(twelve["base"], twelve["new"]).differences, metric=metric)
     ends = [-row[name] for name in ("difference", "high", "low")]
     assert [drop.numbers[name] for name in ("drop", "low", "high")] == ends
@@ -214,7 +214,7 @@ def test_a_candidate_that_lost_dialogues_does_not_pass_without_a_word(
 
 
 def test_units_of_a_drop_are_those_of_a_column(twelve: dict[str, Run]) -> None:
-    limits = CheckLimits(drops={"U_step": 0.5})
+    limits = CheckLimits(max_drop={"U_step": 0.5})
     drop, _ = check(twelve["new"], limits, twelve["base"], cluster="challenge_type")
     assert drop.outcome == "undecided"
     assert drop.detail.startswith("undecided, an interval needs 3 units")
@@ -224,7 +224,7 @@ def test_units_of_a_drop_are_those_of_a_column(twelve: dict[str, Run]) -> None:
 
 def test_a_run_has_not_dropped_against_itself(suite_runs: Mapping[str, Run]) -> None:
     run = suite_runs["group_travel"]
-    found, missing = check(run, CheckLimits(drops={"M9": 0.0}), run)
+    found, missing = check(run, CheckLimits(max_drop={"M9": 0.0}), run)
     assert found.outcome == missing.outcome == "passed"
     assert found.detail.startswith("not worse")
 
@@ -235,7 +235,7 @@ def test_what_cannot_be_checked_is_said(run: Run) -> None:
     with pytest.raises(UsageError, match="no metric 'PAZ'"):
         check(run, CheckLimits(minimum={"PAZ": 0.5}))
     with pytest.raises(UsageError, match="from another run"):
-        check(run, CheckLimits(drops={"PAS": 0.1}))
+        check(run, CheckLimits(max_drop={"PAS": 0.1}))
 
 
 def test_a_damaged_run_is_no_result(run: Run, tmp_path: Path) -> None:
@@ -249,7 +249,7 @@ def test_a_damaged_run_is_no_result(run: Run, tmp_path: Path) -> None:
 
 
 def test_reports_for_build_servers(run: Run) -> None:
-    found = check(run, CheckLimits(minimum={"PAS": 2.0}, rejects=1.0))
+    found = check(run, CheckLimits(minimum={"PAS": 2.0}, max_rejects=1.0))
     root = ElementTree.fromstring(junit(found, run))
     assert (root.get("tests"), root.get("failures")) == ("2", "1")
     (line,) = github_lines(found)
@@ -330,7 +330,9 @@ def test_a_configuration_may_name_the_suite_and_everything_else(
 def test_runs_of_two_suites_are_refused_before_their_metrics(suite_runs: SuiteRuns) -> None:
     with pytest.raises(UsageError, match="Numbers of different suites cannot be compared"):
         check(
-            suite_runs["group_travel"], CheckLimits(drops={"M9": 0.1}), suite_runs["memory_finance"]
+            suite_runs["group_travel"],
+            CheckLimits(max_drop={"M9": 0.1}),
+            suite_runs["memory_finance"],
         )
 
 
@@ -364,7 +366,7 @@ def test_a_metric_on_several_scales_is_checked_scale_by_scale(
 
 def test_nothing_is_null_here_only_if_the_other_run_has_no_value(tmp_path: Path) -> None:
     runs = [scored(tmp_path, name, ("1", skill, range(6))) for name, skill in (("a", 1), ("b", 0))]
-    limits = CheckLimits(drops={"semantic_similarity": 0.1}, missing=0)
+    limits = CheckLimits(max_drop={"semantic_similarity": 0.1}, max_missing=0)
     (found,) = check(runs[1], limits, runs[0], unpaired=True)
     assert (found.outcome, found.found) == ("failed", "no value")
 
