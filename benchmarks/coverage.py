@@ -27,7 +27,7 @@ import scipy
 import fastscore
 from benchmarks.figures import Figure, publish
 from fastscore.examples import write_example
-from fastscore.statistics.agreement import Correlation, clustered_kendall, clustered_spearman
+from fastscore.statistics.agreement import Correlation, Measure, clustered_correlation
 from fastscore.statistics.clustered import Clusters, clustered_mean
 from fastscore.statistics.samples import Values
 from fastscore.suites.registry import load_suite
@@ -165,11 +165,11 @@ def measure(
 def rates(design: Design, n: int, symbol: str, truth: float, simulations: int) -> Iterator[Found]:
     """Yield the rates of one design and number of users; ``truth`` is its true correlation."""
     generator = np.random.default_rng(n)
-    clustered = clustered_spearman if symbol == "rho" else clustered_kendall
+    measure: Measure = "spearman" if symbol == "rho" else "kendall"
     name = f"{symbol}, {design.name}"
     logs = [simulate(design, n, 0.0, generator) for _ in range(simulations)]
     as_rows = [scipy.stats.spearmanr(log.score, log.judge).pvalue for log in logs]
-    found = [clustered(*log) for log in logs]
+    found = [clustered_correlation(measure, *log) for log in logs]
     small = np.array([one.p_value is not None and one.p_value < ALPHA for one in found])
     covers_none = ~_covers(found, 0.0)
     yield Found(f"{name}: p < 0.05 if rows were independent", n, ALPHA, _share(as_rows, ALPHA))
@@ -177,7 +177,7 @@ def rates(design: Design, n: int, symbol: str, truth: float, simulations: int) -
     yield Found(f"{name}: verdicts", n, ALPHA, float((small & covers_none).mean()))
     yield Found(f"{name}: interval covers 0", n, 1 - ALPHA, float(_covers(found, 0.0).mean()))
     logs = [simulate(design, n, PEARSON, generator) for _ in range(simulations)]
-    covered = _covers([clustered(*log) for log in logs], truth)
+    covered = _covers([clustered_correlation(measure, *log) for log in logs], truth)
     yield Found(f"{name}: interval covers {truth:.2f}", n, 1 - ALPHA, float(covered.mean()))
 
 

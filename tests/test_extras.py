@@ -208,9 +208,9 @@ class Finder(importlib.machinery.PathFinder):
         return None if name == "scipy" else super().find_spec(name, path, target)
 sys.meta_path[sys.meta_path.index(importlib.machinery.PathFinder)] = Finder
 import fastscore
-from fastscore.statistics.agreement import spearman
+from fastscore.statistics.agreement import correlation
 try:
-    spearman([1, 2, 3, 4], [2, 1, 4, 3])
+    correlation("spearman", [1, 2, 3, 4], [2, 1, 4, 3])
 except fastscore.FastscoreError as error:
     print(error)
 """

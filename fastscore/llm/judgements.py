@@ -45,7 +45,7 @@ from fastscore.paths import check_output
 from fastscore.run.commit import commit_json, commit_lines, commit_table
 from fastscore.run.lock import LOCK_NAME, run_lock
 from fastscore.run.progress import Reporter
-from fastscore.statistics.agreement import Coefficient, clustered_spearman, krippendorff_alpha
+from fastscore.statistics.agreement import Coefficient, clustered_correlation, krippendorff_alpha
 from fastscore.statistics.clustered import Estimate, clustered_mean
 from fastscore.statistics.significance import holm, paired_t
 from fastscore.terminal import result_console, write_line
@@ -171,7 +171,7 @@ def _dimension(scores: pl.DataFrame, rubric: Rubric, n_repeats: int) -> dict[str
     wide = scores.sort("row").pivot("repeat", index="row", values="score", sort_columns=True)
     matrix = wide.drop("row").cast(pl.Float64).to_numpy() if wide.width > 1 else np.zeros((0, 1))
     units = means["unit"].rank("dense").to_numpy()
-    length = clustered_spearman(means["words"], means["score"], units)
+    length = clustered_correlation("spearman", means["words"], means["score"], units)
     by_position, no_position = _positions(scores, len(rubric.questions), n_repeats)
     mean = _mean(means.select("unit", "score"), rubric)
     found = {

@@ -6,7 +6,7 @@ metrics with their intervals over the rows in which they are defined, nulls and 
 
 import textwrap
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, Literal
 
@@ -48,9 +48,9 @@ class Differing:
 
     metric: Metric
     label: str
-    p: float
+    p: float | None
     n_groups: int
-    clearest: Mapping[str, Any] = field(default_factory=dict)
+    clearest: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ def compare_groups(
     run: Run, headlines: Headlines, design: Mapping[str, Any] = MappingProxyType({})
 ) -> GroupTests:
     """Compare the groups of each label in the headline metrics, as `compare` does."""
-    tests: list[dict[str, Any]] = []
+    tests: list[Differing] = []
     labels, untested = [], dict[str, str]()
     for label in headlines.labels:
         sizes = run.scan(LABEL_TABLE).group_by(label).len().drop_nulls().collect()
@@ -95,22 +95,21 @@ def compare_groups(
             untested[label] = error.message
             continue
         labels.append(label)
-        by_id = found.metric_by_id
         rows = found.differences.filter(pl.col("verdict") != "")
         for row in found.omnibus.iter_rows(named=True):
             own = rows.filter(metric=row["metric"]).sort(pl.col("difference").abs())
             tests.append(
-                {
-                    "metric": by_id[row["metric"]],
-                    "label": label,
-                    "p": row["p"],
-                    "n_groups": found.sides["side"].n_unique(),
-                    "clearest": own.row(-1, named=True) if own.height else {},
-                }
+                Differing(
+                    metric=found.metric_by_id[row["metric"]],
+                    label=label,
+                    p=row["p"],
+                    n_groups=found.sides["side"].n_unique(),
+                    clearest=own.row(-1, named=True) if own.height else {},
+                )
             )
-    corrected = holm([test["p"] for test in tests])
+    corrected = holm([test.p for test in tests])
     differing = [
-        Differing(**test | {"p": p})
+        replace(test, p=p)
         for test, p in zip(tests, corrected, strict=True)
         if p is not None and p < ALPHA
     ]
@@ -124,6 +123,7 @@ GROUP_DIFFERENCES = 6
 NAMED = 3
 MANY_NULLS = 0.2
 MANY_AT_END = 0.5
+_REASONS = {"too_few_units": f"no interval below {LEAST_UNITS}", "zero_variance": "all equal"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,7 +181,7 @@ def _means(headlines: Headlines, metric: Metric) -> str:
             estimate_text(estimate),
             f"{band} by its source" if band else "",
             counted(estimate.n_units, headlines.unit),
-            _reason_text(estimate),
+            _REASONS.get(estimate.reason or "", ""),
             _at_end(part),
         ]
         shown = ", ".join(fact for fact in facts if fact)
@@ -191,15 +191,9 @@ def _means(headlines: Headlines, metric: Metric) -> str:
     return texts[0] if len(texts) == 1 else ":" + ";".join(texts) if texts else ""
 
 
-def _reason_text(estimate: Estimate) -> str:
-    if estimate.reason == "too_few_units":
-        return f"no interval below {LEAST_UNITS}"
-    return "all equal" if estimate.reason == "zero_variance" else ""
-
-
 def _at_end(part: Part) -> str:
     """Say how many values lie at an end of the range, if it is at least half of them."""
-    n = int(part.units["n"].sum())
+    n = part.n
     ends = (("at_minimum", part.metric.scale.minimum), ("at_maximum", part.metric.scale.maximum))
     for column, end in ends:
         at_end = int(part.units[column].sum())

@@ -4,9 +4,9 @@ An interval is t times the jackknife's standard error on Fisher's z scale. In si
 raters on a scale from 1 to 5 it covers .94 to .98 from eight things on, the percentile bootstrap
 .86 to .88 at eight and .89 to .95 at twenty (`tests/statistics/test_agreement.py`).
 
-There are two designs. `spearman` and `kendall` take independent pairs. `clustered_spearman` and
-`clustered_kendall` take clustered pairs, such as the answers of several models to one user, and
-compare pairs only within strata, such as one model. No result depends on the order of the pairs.
+There are two designs. `correlation` takes independent pairs, `clustered_correlation` clustered
+ones, such as the answers of several models to one user, and compares pairs only within strata,
+such as one model. No result depends on the order of the pairs.
 """
 
 import math
@@ -229,6 +229,7 @@ _MOST_COMPARISONS = 100_000_000
 _BLOCK_VALUES = 1_000_000
 
 Measure = Literal["spearman", "kendall"]
+MEASURES: tuple[Measure, ...] = ("spearman", "kendall")
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,33 +254,6 @@ class Correlation:
     reason: EstimateReason | None = None
 
 
-def spearman(a: npt.ArrayLike, b: npt.ArrayLike) -> Significance:
-    """Return Spearman's rho of independent pairs, ties by mean ranks, and its p."""
-    return _independent("spearman", a, b)
-
-
-def kendall(a: npt.ArrayLike, b: npt.ArrayLike) -> Significance:
-    """Return Kendall's rank correlation tau-b of independent pairs, and its p."""
-    return _independent("kendall", a, b)
-
-
-def clustered_spearman(
-    a: npt.ArrayLike, b: npt.ArrayLike, clusters: npt.ArrayLike, strata: npt.ArrayLike | None = None
-) -> Correlation:
-    """Return Spearman's rho of pairs within strata, with test and interval by cluster.
-
-    It is the correlation over all strata of ranks within them, divided by their sizes and centred.
-    """
-    return _clustered("spearman", a, b, clusters, strata)
-
-
-def clustered_kendall(
-    a: npt.ArrayLike, b: npt.ArrayLike, clusters: npt.ArrayLike, strata: npt.ArrayLike | None = None
-) -> Correlation:
-    """Return Kendall's tau-b over pairs of pairs of one stratum, tested by cluster likewise."""
-    return _clustered("kendall", a, b, clusters, strata)
-
-
 def detectable_correlation(found: Correlation, *, alpha: float = 1 - LEVEL) -> float | None:
     """Return the smallest correlation that a test of this spread detects with a power of 80 %.
 
@@ -292,7 +266,8 @@ def detectable_correlation(found: Correlation, *, alpha: float = 1 - LEVEL) -> f
     return math.tanh(sum(quantiles) * found.error)
 
 
-def _independent(measure: Measure, a: npt.ArrayLike, b: npt.ArrayLike) -> Significance:
+def correlation(measure: Measure, a: npt.ArrayLike, b: npt.ArrayLike) -> Significance:
+    """Return the rank correlation of independent pairs, ties by mean ranks, and its p."""
     first, second = paired(a, b)
     if first.size < 3:
         return Significance(None, None, reason="too_few_values")
@@ -319,13 +294,18 @@ class _Pairs:
     n_clusters: int
 
 
-def _clustered(
+def clustered_correlation(
     measure: Measure,
     a: npt.ArrayLike,
     b: npt.ArrayLike,
     clusters: npt.ArrayLike,
-    strata: npt.ArrayLike | None,
+    strata: npt.ArrayLike | None = None,
 ) -> Correlation:
+    """Return the rank correlation of pairs within strata, with test and interval by cluster.
+
+    Spearman's rho is that of ranks within strata, divided by their sizes and centred, over all
+    strata. Kendall's tau-b counts pairs of pairs of one stratum.
+    """
     pairs = _sorted_pairs(a, b, clusters, strata)
     counts = pairs.first.size, pairs.n_clusters
     if pairs.first.size < LEAST_UNITS:

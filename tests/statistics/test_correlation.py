@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
+from functools import partial
 from itertools import permutations
 from typing import Any
 
@@ -14,13 +15,15 @@ from scipy import stats
 
 from fastscore.statistics import agreement
 from fastscore.statistics.agreement import (
+    MEASURES,
     Correlation,
-    clustered_kendall,
-    clustered_spearman,
+    clustered_correlation,
+    correlation,
     detectable_correlation,
-    kendall,
-    spearman,
 )
+
+spearman, kendall = (partial(correlation, one) for one in MEASURES)
+clustered_spearman, clustered_kendall = (partial(clustered_correlation, one) for one in MEASURES)
 
 Rows = list[tuple[int, int, str, str]]
 ROWS = st.lists(

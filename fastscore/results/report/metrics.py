@@ -412,7 +412,7 @@ def _part(
         "text": estimate_text(estimate),
         "reading": reading_of(estimate.value, estimate.low, estimate.high, bands),
         "baselines": baseline_text(baselines),
-        "n": shown.whole[metric.id]["n"] if part is None else int(part.units["n"].sum()),
+        "n": shown.whole[metric.id]["n"] if part is None else part.n,
     }
 
 
@@ -441,9 +441,10 @@ def _difference(metric: Metric, name: str, comparison: Comparison) -> Values:
 
 
 def _groups(metric: Metric, shown: Sequence[Shown], charts: Charts) -> list[Values]:
-    """Show the means by group, of the groups in which the metric is defined."""
+    """Show the means by group, of the groups with a value that is not fixed by definition."""
     found = []
-    summaries = [_defined_groups(metric, one) for one in shown]
+    is_shown = (pl.col("metric") == metric.id, pl.col("group") != ALL, pl.col("n") > 0)
+    summaries = [one.headlines.summary.filter(*is_shown) for one in shown]
     reach = ("mean", "ci_low", "ci_high")
     for one, summary in zip(shown, summaries, strict=True):
         for (group,), rows in summary.group_by("group", maintain_order=True):
@@ -474,25 +475,6 @@ def _groups(metric: Metric, shown: Sequence[Shown], charts: Charts) -> list[Valu
                 }
             )
     return found
-
-
-def _defined_groups(metric: Metric, shown: Shown) -> pl.DataFrame:
-    """Return the summary's rows of groups that have a value which is not fixed by definition."""
-    rows = shown.headlines.summary.filter(
-        pl.col("metric") == metric.id, pl.col("group") != ALL, pl.col("n") > 0
-    )
-    parts = shown.headlines.of(metric.id)
-    if not metric.fixed_where or not parts:
-        return rows
-    labels = shown.headlines.labels
-    defined = {
-        label: {value for part in parts for value in part.units[label].unique()} for label in labels
-    }
-    kept = [
-        row["value"] in defined[row["group"]] if row["group"] in labels else True
-        for row in rows.iter_rows(named=True)
-    ]
-    return rows.filter(pl.Series(kept, dtype=pl.Boolean))
 
 
 def _reason(row: Mapping[str, Any]) -> str:

@@ -14,12 +14,11 @@ import polars as pl
 
 from fastscore.statistics.agreement import (
     EXACT_UNITS,
+    MEASURES,
     Correlation,
-    clustered_kendall,
-    clustered_spearman,
+    clustered_correlation,
+    correlation,
     detectable_correlation,
-    kendall,
-    spearman,
 )
 from fastscore.statistics.significance import holm
 from fastscore.suites.judged import MEAN, OVERALL, Judged
@@ -341,7 +340,7 @@ def _with_both(frame: pl.DataFrame, score: str, judge: str) -> tuple[pl.DataFram
 def _within_models(frame: pl.DataFrame, score: str, judge: str) -> dict[str, Any]:
     both, row = _with_both(frame, score, judge)
     pairs = both[score], both[f"judge:{judge}"], both["cluster"], both["model"].fill_null("")
-    rho, tau = clustered_spearman(*pairs), clustered_kendall(*pairs)
+    rho, tau = (clustered_correlation(measure, *pairs) for measure in MEASURES)
     return row | {
         "level": CONVERSATION,
         "n_units": rho.clusters,
@@ -368,7 +367,7 @@ def _between_models(frame: pl.DataFrame, score: str, judge: str) -> dict[str, An
         .group_by("model", maintain_order=True)
         .agg(pl.col(score, column).mean())
     )
-    rho, tau = (measure(means[score], means[column]) for measure in (spearman, kendall))
+    rho, tau = (correlation(one, means[score], means[column]) for one in MEASURES)
     method = "exact" if means.height <= EXACT_UNITS else "t"
     return row | {
         "level": MODELS,
@@ -385,7 +384,7 @@ def _between_models(frame: pl.DataFrame, score: str, judge: str) -> dict[str, An
 
 def _pooled(frame: pl.DataFrame, score: str, judge: str) -> dict[str, Any]:
     both, row = _with_both(frame, score, judge)
-    rho, tau = (measure(both[score], both[f"judge:{judge}"]) for measure in (spearman, kendall))
+    rho, tau = (correlation(one, both[score], both[f"judge:{judge}"]) for one in MEASURES)
     return row | {
         "level": POOLED,
         "n_units": both["cluster"].n_unique(),
