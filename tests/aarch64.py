@@ -72,13 +72,11 @@ def make_python(folder: Path) -> Path:
 
 
 def install(target: Path, *words: str) -> None:
-    """Install packages into a folder."""
     command = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     subprocess.run([*command, "--target", str(target), *words], check=True)
 
 
 def run(folder: Path, python: Path, *words: str) -> None:
-    """Run a module of Python."""
     settings = {**os.environ, "FASTSCORE_CACHE": str(folder / "cache")}
     subprocess.run([str(python), "-m", *words], check=True, cwd=ROOT, env=settings)
 

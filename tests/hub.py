@@ -34,7 +34,6 @@ class Hub:
     other_url: str = ""
 
     def add(self, repository: str, commit: str, files: dict[str, bytes]) -> None:
-        """Add a commit, which ``main`` then names."""
         self.revisions.setdefault(repository, {}).update({"main": commit, commit: commit})
         self.files[commit] = files
 

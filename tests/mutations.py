@@ -148,7 +148,6 @@ def mutants(module: str) -> Iterator[tuple[Mutation, ast.Module]]:
 
 
 def one_line(node: ast.AST) -> str:
-    """Write code on one line."""
     return " ".join(ast.unparse(node).split())
 
 

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
-import pyarrow as pa
 import pytest
 
 import fastscore
@@ -17,43 +16,6 @@ from tests.run.logs import write_logs
 @pytest.fixture
 def logs(tmp_path: Path) -> list[Path]:
     return write_logs(tmp_path / "logs")
-
-
-def test_in_memory_scores_equal_a_runs(logs: list[Path], tmp_path: Path) -> None:
-    run = fastscore.score(logs, fastscore.ScoreDialogue(lex_weight=1.0), output=tmp_path / "run")
-    scores = fastscore.score(logs, fastscore.ScoreDialogue(lex_weight=1.0))
-    assert scores.signature == run.signature
-    assert scores.summary.equals(run.summary)
-    assert set(scores.tables) == set(run.lazy_tables)
-    for name, table in scores.tables.items():
-        assert table.equals(run.tables[name]), name
-        assert table.equals(scores.scan(name).collect()), name
-
-
-def test_frames_of_any_arrow_speaker_are_scored(logs: list[Path]) -> None:
-    rows = pl.read_ndjson(logs[0])
-    expected = fastscore.score(logs[0], fastscore.ScoreDialogue(lex_weight=1.0)).tables["steps"]
-    for frame in (rows, rows.to_arrow(), pa.RecordBatchReader.from_stream(rows)):
-        steps = fastscore.score(frame, fastscore.ScoreDialogue(lex_weight=1.0)).tables["steps"]
-        assert steps.drop("line").equals(expected.drop("line"))
-
-
-def test_a_frames_bad_rows_are_rejects() -> None:
-    frame = pl.DataFrame(
-        {
-            "event": ["predicted", "predicted", "utterance_complete"],
-            "utterance_index": ["0", "zero", "0"],
-            "step": [0, 0, None],
-            "prediction": ["hello", "hello", None],
-            "ground_truth": [None, None, "hello"],
-        }
-    )
-    with pytest.warns(fastscore.RejectsWarning, match="1 of 3 lines"):
-        scores = fastscore.score(frame, fastscore.ScoreDialogue(lex_weight=1.0), max_rejects=0.5)
-    assert scores.rejects.select("file", "line", "field", "reason").rows() == [
-        ("frame", 2, "utterance_index", "wrong_type")
-    ]
-    assert scores.tables["dialogues"]["average_U_best_early"].to_list() == [1.0]
 
 
 def test_bad_requests_are_named(logs: list[Path], tmp_path: Path) -> None:

@@ -158,39 +158,6 @@ def test_headers_of_joined_files_are_no_rows(tmp_path: Path, mark: str) -> None:
     assert lines == [2, 3, 5, 6]
 
 
-def test_an_object_of_dialogues_by_their_ids_is_not_one_dialogue(tmp_path: Path) -> None:
-    path = tmp_path / "log.json"
-    path.write_text(json.dumps({name: {"messages": CHAT} for name in ("a", "b", "c")}))
-    shown = json.loads(fastscore_command(["inspect", path, "--json"]).stdout)
-    assert "--layout nested" in shown["commands"]["preference_shift"]
-    code, _, said = score("preference_shift", tmp_path, path, "--layout", "nested")
-    assert code == 0, said
-    assert dialogues(tmp_path / "run") == ["a", "b", "c"]
-
-
-def test_rows_that_are_turns_are_scored_as_dialogues(tmp_path: Path) -> None:
-    rows = [
-        {"conversation_id": name, "speaker": speaker, "text": text}
-        for name in ("a", "b", "c")
-        for speaker, text in (("USER", ASK), ("SYSTEM", REPLY))
-    ]
-    code, _, said = score("preference_shift", tmp_path, written(tmp_path / "log.jsonl", rows))
-    assert code == 0, said
-    assert dialogues(tmp_path / "run") == ["a", "b", "c"]
-
-
-def test_roles_that_are_numbers_are_asked_for_by_name(tmp_path: Path) -> None:
-    """Two messages of one speaker: who speaks is not guessed by turns."""
-    chat = [{"role": n, "content": text} for n, text in ((0, ASK), (0, ASK), (1, REPLY))]
-    path = written(tmp_path / "log.jsonl", [{"messages": chat}] * 2)
-    where = ("--column", "conversation=messages", "--column", "text=content")
-    code, _, said = score("preference_shift", tmp_path, path, *where, "--column", "speaker=role")
-    assert code == 3
-    assert "found: '0' (4), '1' (2)" in said
-    shown = fastscore_command(["inspect", path]).stdout
-    assert "No suite can read any of it" in shown
-
-
 def test_a_table_of_turns_is_proposed_its_layout(tmp_path: Path) -> None:
     path = tmp_path / "log.tsv"
     rows = [
@@ -202,11 +169,3 @@ def test_a_table_of_turns_is_proposed_its_layout(tmp_path: Path) -> None:
     code, _, said = score("preference_shift", tmp_path, path, "--layout", "turns")
     assert code == 0, said
     assert dialogues(tmp_path / "run") == ["a", "b"]
-
-
-def test_speakers_under_another_name_are_found(tmp_path: Path) -> None:
-    chat = [{"party": who, "said": text} for who, text in (("Customer", ASK), ("Agent", REPLY))]
-    path = written(tmp_path / "log.jsonl", [{"call_id": "c", "transcript": chat}] * 2)
-    command = json.loads(fastscore_command(["inspect", path, "--json"]).stdout)["commands"]
-    for flag in ("speaker=party", "speaker:Customer=USER", "speaker:Agent=SYSTEM"):
-        assert flag in command["preference_shift"]

@@ -113,7 +113,6 @@ def sentences(text: str) -> list[str]:
 
 
 def measure(texts: list[str], blocks: int = 0) -> Figures:
-    """Measure texts."""
     found = [sentence for text in texts for sentence in sentences(plain(text))]
     lengths = [len(_WORD.findall(sentence)) for sentence in found]
     return Figures(
@@ -126,7 +125,6 @@ def measure(texts: list[str], blocks: int = 0) -> Figures:
 
 
 def measure_page(page: str) -> Figures:
-    """Measure a Markdown page."""
     blocks = len(re.findall(r"^\s*```+\S*\n.*?^\s*```+$", page, re.DOTALL | re.MULTILINE))
     return measure([each.text for each in texts_of_page(page)], blocks)
 

@@ -22,7 +22,6 @@ HELP = "help"
 
 
 def user_pages() -> list[str]:
-    """Return the pages that users read."""
     found = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
     names = [path.relative_to(ROOT).as_posix() for path in found]
     return [name for name in names if not name.removeprefix("docs/").startswith(PROJECT)]

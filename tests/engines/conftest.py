@@ -17,7 +17,6 @@ from tests.run.running import contents
 
 @pytest.fixture(scope="session")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A working directory with logs."""
     place = tmp_path_factory.mktemp("place")
     (place / "logs").mkdir()
     write_varied_logs(place / "logs", files=12, dialogues=12)
@@ -44,7 +43,6 @@ def link_kernels(cache: Path) -> None:
 
 @pytest.fixture(scope="session")
 def lexical(place: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
-    """The local engine's lexical run of the logs."""
     run = tmp_path_factory.mktemp("local") / "run"
     run_here(place, run, *LEXICAL)
     return contents(run)
@@ -62,7 +60,6 @@ def semantic(
 
 @pytest.fixture(params=["dask", "ray"])
 def engine(request: pytest.FixtureRequest) -> str:
-    """An engine that is installed."""
     pytest.importorskip(ENGINES[request.param])
     return str(request.param)
 

@@ -69,12 +69,10 @@ def run_here(place: Path, run: Path, *words: str, **environment: str) -> str:
 
 
 def hold_of(run: Path) -> Path:
-    """Return the file that holds a run."""
     return run.with_suffix(".hold")
 
 
 def let_go(run: Path) -> None:
-    """Hold a run no more."""
     hold_of(run).unlink()
 
 
@@ -91,7 +89,6 @@ def finish(process: subprocess.Popen[str], code: int = 0) -> str:
 
 
 def receipts(run: Path) -> int:
-    """Count the shards that a run has scored."""
     return len(list(run.glob("receipts/score-*.json")))
 
 

@@ -29,7 +29,6 @@ texts = st.lists(
 
 
 def shouted(character: str) -> str:
-    """Delete, widen, cut and change characters."""
     table = {"'": "", "&": " and ", "\n": " ", "-": "  ", "b": "汉b😀", "😀": "x"}
     return table.get(character, character.upper())
 

@@ -38,7 +38,6 @@ class Store:
         return random.random() < self.faults.get(fault, 0.0)
 
     def ranges(self, key: str) -> int:
-        """Count the reads of an object."""
         return sum(method == "GET" and path == key for method, path, _ in self.asked)
 
     def bytes_read(self, key: str) -> int:
@@ -191,7 +190,6 @@ SECRET = "very-secret-key"
 
 
 def environment_of(store: Store) -> dict[str, str]:
-    """Return the variables with which a store is found."""
     return {
         "AWS_ACCESS_KEY_ID": "key",
         "AWS_SECRET_ACCESS_KEY": SECRET,
@@ -211,7 +209,6 @@ class _Server(ThreadingHTTPServer):
 
 @contextmanager
 def served() -> Iterator[Store]:
-    """Serve a store on the loopback while the body goes on."""
     store = Store()
     with _Server(("127.0.0.1", 0), type("Handler", (_Handler,), {"store": store})) as server:
         store.url = f"http://127.0.0.1:{server.server_address[1]}"

@@ -12,6 +12,7 @@ from fastscore.results.dialogues import Dialogues
 from fastscore.results.explaining import explain
 from fastscore.results.runs import Run
 from fastscore.suites.showing import Explanation
+from tests.conftest import often
 from tests.oracles.score_dialogue import lexical_similarity
 from tests.results.conftest import PROFILES
 
@@ -123,7 +124,10 @@ _PLAIN = ("cr", "segment_cr", "tas", "segment_tas", "cas", "cas_all", "delay", "
 _LISTED = ("missing_concepts_total", "hallucinated_concepts_total", "dst_joint_accuracy", "i")
 
 
-@pytest.mark.parametrize("run", ["preference_shift", *(p for p in PROFILES if "shift" in p)])
+SHIFTS = ("preference_shift/legacy", "preference_shift", *PROFILES[:2])
+
+
+@pytest.mark.parametrize("run", SHIFTS[: often(2, 4)])
 def test_evidence_of_preference_shift_adds_up_to_its_numbers(
     run: str, suite_runs: Mapping[str, Run]
 ) -> None:

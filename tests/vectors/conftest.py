@@ -9,19 +9,13 @@ from fastscore_models import DownloadError, export, export_masked, load_recipe
 
 from fastscore.paths import cache_root
 from fastscore.vectors.embedder import Embedder
-from tests.models.tiny_bert import (
-    make_recipe,
-    word_tokenizer,
-    write_folder,
-    write_masked_folder,
-)
+from tests.models.tiny_bert import make_recipe, word_tokenizer, write_folder, write_masked_folder
 
 WORDS = [f"w{number}" for number in range(26)]
 
 
 @pytest.fixture(scope="session")
 def tiny_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A cache that holds the tiny model."""
     cache = tmp_path_factory.mktemp("cache")
     export(make_recipe(), cache, folder=write_folder(cache / "source", word_tokenizer(WORDS)))
     return cache
@@ -33,14 +27,12 @@ MASK_ID = len(WORDS) + 4
 
 @pytest.fixture(scope="session")
 def masked_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a tiny masked language model."""
     folder = tmp_path_factory.mktemp("masked") / "tiny-mlm"
     return write_masked_folder(folder, word_tokenizer(WORDS, mask=True), **MASKED_CONFIG)
 
 
 @pytest.fixture(scope="session")
 def masked_cache(tmp_path_factory: pytest.TempPathFactory, masked_folder: Path) -> Path:
-    """A cache that holds the tiny masked language model."""
     cache = tmp_path_factory.mktemp("masked_cache")
     export_masked("tiny-mlm", cache, masked_folder)
     return cache

@@ -69,19 +69,16 @@ def changed(suite: str, change: Any) -> list[Row]:
 
 
 def renamed(suite: str, name: str) -> list[Row]:
-    """Return rows whose needed column has another name."""
     needed = NEEDED[suite]
     return changed(suite, lambda row: {name if k == needed else k: v for k, v in row.items()})
 
 
 def without(suite: str) -> list[Row]:
-    """Return rows without the needed column."""
     needed = NEEDED[suite]
     return changed(suite, lambda row: {k: v for k, v in row.items() if k != needed})
 
 
 def nulled(suite: str) -> list[Row]:
-    """Return rows whose needed column is null."""
     return changed(suite, lambda row: {**row, NEEDED[suite]: None})
 
 
@@ -97,7 +94,6 @@ def nested(suite: str, holder: str) -> list[Row]:
 
 
 def write(path: Path, rows: list[Row]) -> Path:
-    """Write rows in the format that a path's suffix names."""
     path.parent.mkdir(parents=True, exist_ok=True)
     if path.suffix == ".parquet":
         pl.DataFrame(rows).write_parquet(path)

@@ -22,17 +22,14 @@ FLAGS = ("multi_user", "enable_synthesis", "use_social_theory", "enable_feedback
 
 
 def flags(condition: str) -> dict[str, bool]:
-    """Return the flags of C1 to C5."""
     return {name: int(condition[1]) > place + 1 for place, name in enumerate(FLAGS)}
 
 
 def turn(speaker: str, intent: str, utterance: str = "", **cells: Any) -> dict[str, Any]:
-    """Make a turn; cells that are no strings become JSON."""
     return {"speaker": speaker, "intent": intent, "utterance": utterance, **cells}
 
 
 def opening(condition: str = "C4", **metadata: Any) -> dict[str, Any]:
-    """Make a first turn with the dialogue's metadata."""
     return turn("System", "sys_welcome", metadata={**flags(condition), **metadata})
 
 
@@ -52,7 +49,6 @@ def raw_rows(*dialogues: Sequence[Turn], name: str = "trip{}.csv") -> pl.DataFra
 
 
 def read(*dialogues: Sequence[Turn], options: GroupTravel = DEFAULTS, **more: Any) -> Events:
-    """Read dialogues, none of which may be rejected."""
     events = SUITE.read(raw_rows(*dialogues, **more), options)
     assert events.rejects.is_empty(), events.rejects.to_dicts()
     return events
@@ -91,17 +87,14 @@ def score(
 
 
 def dialogue(*turns: Turn, **more: Any) -> dict[str, Any]:
-    """Return the row of one dialogue."""
     return score(turns, **more)["dialogues"].row(0, named=True)
 
 
 def ratio(row: Mapping[str, Any], metric: str) -> tuple[float | None, float, int]:
-    """Return a metric with its numerator and denominator."""
     return row[metric], row[f"{metric}_num"], row[f"{metric}_den"]
 
 
 def pairs_of(*turns: Turn, **more: Any) -> dict[tuple[str, str], dict[str, Any]]:
-    """Return the pairs of one dialogue by member and slot."""
     rows = score(turns, **more)["pairs"].to_dicts()
     return {(row["member"], row["slot"]): row for row in rows}
 

@@ -35,7 +35,6 @@ COMPLETE, EXPLORATION, MOOD, ORDERING = (
 
 
 def guest(content: str = "hello", **more: Any) -> Row:
-    """Make a guest message."""
     return {"role": "agent", "name": "guest_simulation_agent", "content": content, **more}
 
 
@@ -54,7 +53,6 @@ def state(
 
 
 def restaurant(content: str = "What can I get you?") -> Row:
-    """Make a message of the restaurant."""
     return {"role": "assistant", "name": "order_taking_llm", "content": content}
 
 
@@ -66,18 +64,14 @@ def case(persona: Any = ADA, *names: str, order: Any = None) -> Row:
 
 
 def items(*names: str | Row) -> list[Row]:
-    """Make a list of items, some as dictionaries already."""
     return [{"name": name} if isinstance(name, str) else name for name in names]
 
 
 def call(tool: str, result: str = "done") -> str:
-    """Make a cell with one tool call, as Python writes it."""
     return repr({"guest_agent": {"tool_calls": {"c1": {"tool_name": tool, "result": result}}}})
 
 
 def tracking(*names: str, target: Sequence[str] = ()) -> str:
-    """Make the result of an order tracking tool."""
-
     def written(each: Sequence[str]) -> str:
         made = (f"OrderItem(name={name!r}, quantity=1, base_price=1.0, modifiers=[], "
                 "item_total_price=1.0)" for name in each)  # fmt: skip
@@ -109,7 +103,6 @@ def read(
 
 
 def score(*rows: Row, level: Any = 5, **options: Any) -> dict[str, pl.DataFrame]:
-    """Score rows, none of which may be rejected."""
     events, found, rejects = read(*rows, options=options, level=level)
     assert rejects.is_empty()
     assert events.rejects.is_empty(), events.rejects.to_dicts()

@@ -36,7 +36,6 @@ def turn(reply: Any = "", *, keys: Any = None, **more: Any) -> dict[str, Any]:
 
 
 def dialog(*turns: Any, **more: Any) -> dict[str, Any]:
-    """Make a valid dialogue without a profile."""
     return {
         "dialog_id": "d",
         "run_id": "r",
@@ -59,24 +58,20 @@ def read_lines(
 
 
 def read(*dialogs: Any, options: MemoryFinance = DEFAULTS) -> Events:
-    """Read dialogues that are traces."""
     events, rejects = read_lines([json.dumps(d, ensure_ascii=False) for d in dialogs], options)
     assert rejects.is_empty()
     return events
 
 
 def score(*dialogs: Any, options: MemoryFinance = DEFAULTS) -> dict[str, pl.DataFrame]:
-    """Score dialogues, none of which may be rejected."""
     events = read(*dialogs, options=options)
     assert events.rejects.is_empty(), events.rejects.to_dicts()
     return SUITE.score(events, VectorView.empty(), options)
 
 
 def first_turn(*dialogs: Any) -> dict[str, Any]:
-    """Return the first row of the table ``turns``."""
     return score(*dialogs)["turns"].row(0, named=True)
 
 
 def first_dialogue(*dialogs: Any) -> dict[str, Any]:
-    """Return the first row of the table ``dialogues``."""
     return score(*dialogs)["dialogues"].row(0, named=True)

@@ -43,29 +43,24 @@ MOVIES = {
 
 
 def write_catalogue(folder: Path, movies: Any = MOVIES) -> str:
-    """Write a catalogue as JSON; return its path."""
     path = folder / "catalogue.json"
     path.write_text(json.dumps(movies))
     return str(path)
 
 
 def user(text: str | None, **meta: Any) -> dict[str, Any]:
-    """Make a user turn; with keywords it has metadata."""
     return {"speaker": "USER", "text": text} | ({"user_meta": meta} if meta else {})
 
 
 def system(text: str | None) -> dict[str, Any]:
-    """Make a system turn."""
     return {"speaker": "SYSTEM", "text": text}
 
 
 def exchange(*texts: str) -> list[dict[str, Any]]:
-    """Make turns that alternate, the user's first."""
     return [(user, system)[place % 2](text) for place, text in enumerate(texts)]
 
 
 def log(*turns: Mapping[str, Any], **fields: Any) -> dict[str, Any]:
-    """Make a log of turns."""
     return {"session_id": "00001", "model_name": "m", "conversation": list(turns)} | fields
 
 
@@ -89,12 +84,10 @@ def raw_frame(logs: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
 
 
 def options(catalogue: str, **values: Any) -> PreferenceShift:
-    """Make options that need no embedder."""
     return PreferenceShift(**{"catalogue": catalogue, "segments": "metadata"} | values)
 
 
 def read(logs: Sequence[Mapping[str, Any]], chosen: PreferenceShift) -> Events:
-    """Read logs as the suite does."""
     return SUITE.read(raw_frame(logs), chosen)
 
 
@@ -111,7 +104,6 @@ def score(
 
 
 def turn_rows(tables: Mapping[str, pl.DataFrame]) -> list[dict[str, Any]]:
-    """Return the rows of ``turns``."""
     return tables["turns"].to_dicts()
 
 

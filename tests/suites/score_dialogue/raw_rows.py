@@ -44,7 +44,6 @@ def convert(column: Column, value: Any) -> Any:
 
 
 def used(column: Column, row: dict[str, Any]) -> Any:
-    """Value of a field, None in rows that do not use it."""
     if column.only_where is not None:
         name, value = column.only_where
         if row.get(name) != value:
