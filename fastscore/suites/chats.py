@@ -42,6 +42,9 @@ class ChatLayout:
         Whether each document is one turn; `id` names its dialogue.
     speaker, text
         Where a turn says who speaks, and what.
+    is_keyed_by_speaker
+        Whether each key that is a word of `roles` has what this speaker says: ``{user: ..., bot:
+        ...}``. Who is named by `alternate` begins, by default the user.
     roles
         Words for speakers and what they mean: one of `ROLES`, `NOT_A_TURN`, or a suite's own word.
     said_by
@@ -77,6 +80,7 @@ class ChatLayout:
     is_row_per_turn: bool = False
     speaker: Paths = ()
     text: Paths = ()
+    is_keyed_by_speaker: bool = False
     roles: Words = ()
     said_by: Words = ()
     beside: Words = ()

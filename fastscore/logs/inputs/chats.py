@@ -37,6 +37,8 @@ from fastscore.suites.chats import (
     ASSISTANT_ROLE,
     BEFORE_REPLY,
     NOT_A_TURN,
+    SYSTEM_ROLE,
+    TOOL_ROLE,
     USER_ROLE,
     ChatLayout,
 )
@@ -439,7 +441,8 @@ def _listed_turns(value: Any, layout: ChatLayout, said_by: str | None) -> list[T
             is_broken = said_by is None and value.lstrip().startswith(_ARRAYS)
             return None if is_broken else [Turn(said_by, value or None, {})]
     if isinstance(value, dict):
-        return [_turn(each, layout, said_by) for each in _rows_of_lists(value, layout) or [value]]
+        objects = _rows_of_lists(value, layout) or [value]
+        return _turns_in(objects, layout, said_by)
     if not isinstance(value, list):
         return None
     if not layout.speaker and _is_pair(value):
@@ -455,12 +458,29 @@ def _listed_turns(value: Any, layout: ChatLayout, said_by: str | None) -> list[T
         ]
     # several texts are of several speakers
     own = None if len(value) > 1 and all(isinstance(each, str) for each in value) else said_by
-    return [_turn(each, layout, own) for each in value]
+    return _turns_in(value, layout, own)
+
+
+def _turns_in(values: Sequence[Any], layout: ChatLayout, said_by: str | None) -> list[Turn] | None:
+    """Return the turns of an array's elements; None if each must name speakers and none does."""
+    if not layout.is_keyed_by_speaker:
+        return [_turn(each, layout, said_by) for each in values]
+    turns = [turn for each in values if isinstance(each, dict) for turn in _said_in(each, layout)]
+    return turns or (None if values else [])
+
+
+def _said_in(value: Json, layout: ChatLayout) -> list[Turn]:
+    """Return what the speakers who are keys of an object say, in the order in which they speak."""
+    begins = layout.alternate or USER_ROLE
+    order = [SYSTEM_ROLE, begins, TOOL_ROLE, _OTHER[begins]]
+    roles = {key: role for key, role in layout.roles if key in value and role in order}
+    keys = sorted(roles, key=lambda key: order.index(roles[key]))
+    return [Turn(key, _text_at(value, (key,), layout), value) for key in keys]
 
 
 def _are_turns(values: Sequence[Any], layout: ChatLayout) -> bool:
     """Tell whether an array contains a turn: a text, a pair, or what has a speaker or a text."""
-    paths = (*layout.speaker, *layout.text)
+    paths = (*layout.speaker, *layout.text, *spoken_keys(layout))
     return any(
         isinstance(value, str | list) or (isinstance(value, dict) and first_at(value, paths))
         for value in values
@@ -515,15 +535,18 @@ def _turn(value: Any, layout: ChatLayout, said_by: str | None) -> Turn:
         role = None
     if isinstance(role, bool):
         role = str(role).lower()
-    text = text_of(first_at(value, layout.text))
-    if layout.without and isinstance(text, str):
-        text = _without_tags(text, layout.without)
-    return Turn(said_by if role is None else role, text, value)
+    return Turn(said_by if role is None else role, _text_at(value, layout.text, layout), value)
 
 
-def _without_tags(text: str, tags: Sequence[str]) -> str:
-    """Leave out what tags enclose; one may lack its beginning, or its end."""
-    for tag in tags:
+def spoken_keys(layout: ChatLayout) -> tuple[str, ...]:
+    """Return the keys of turns that are speakers."""
+    return tuple(word for word, _ in layout.roles) if layout.is_keyed_by_speaker else ()
+
+
+def _text_at(turn: Json, paths: Sequence[str], layout: ChatLayout) -> Any:
+    """Return the text of a turn without what tags enclose; one may lack its beginning or end."""
+    text = text_of(first_at(turn, paths))
+    for tag in layout.without if isinstance(text, str) else ():
         name = re.escape(tag)
         text = re.sub(rf"(?is)<{name}>.*?(</{name}>\s*|\Z)", "", text)
         text = re.sub(rf"(?is)\A.*?</{name}>\s*", "", text)

@@ -533,7 +533,14 @@ def _edited(chat: ChatLayout, rows: ChatRows, columns: ColumnMap) -> tuple[ChatL
             moved[(parts | labels)[name]] = (path,)
         else:
             others.append((full_name, full_path))
-    words = {found: meant for name, found, meant in columns.values if name == rows.speaker}
+    own = {meant: role for role, meant in rows.words}
+    if "speaker" in moved:
+        moved["is_keyed_by_speaker"] = False
+    words = {
+        found: own.get(meant, meant)
+        for name, found, meant in columns.values
+        if name == rows.speaker
+    }
     turned = moved.get("turns", ((reply,),) if reply else ())
     if turned and moved.get("is_row_per_turn", chat.is_row_per_turn):
         raise UsageError(
@@ -628,7 +635,7 @@ def _shown(source: Source, chat: ChatLayout, rows: ChatRows, others: ColumnMap) 
     paths = {rows.speaker: chat.speaker, rows.text: chat.text, rows.model: chat.model}
     paths |= {rows.condition: chat.condition}
     if chat.turns:
-        paths |= {rows.array: chat.turns[0]}
+        paths |= {rows.array: tuple(filter(None, chat.turns[0]))}
     if len(chat.id) == 1:
         paths |= {rows.id: chat.id[0]}
     source = replace(source, formats=tuple(dict.fromkeys((*source.formats, _CSV))))

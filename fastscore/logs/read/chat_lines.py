@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 
 from fastscore.errors import InputError, listed
-from fastscore.logs.inputs.chats import chat_rows, followed_by
+from fastscore.logs.inputs.chats import chat_rows, followed_by, spoken_keys
 from fastscore.logs.inputs.column_map import EACH, ORDER
 from fastscore.logs.inputs.document_values import dump_json, json_of, load_json
 from fastscore.logs.inputs.files import Format
@@ -104,6 +104,7 @@ def document_source(source: Source) -> Source:
     paths += [*layout.model, *layout.condition, *(key for key, _ in layout.beside)]
     paths += [place.removesuffix("[]").removesuffix("*") for place in layout.dialogues]
     paths += [*layout.leaf, *([layout.sort_by] if layout.sort_by else [])]
+    paths += spoken_keys(layout)
     if layout.is_row_per_turn:
         paths += [*layout.speaker, *layout.text]
     paths += [key for column in native.columns for key in column.keys]
@@ -124,7 +125,8 @@ def _heads(path: str) -> Iterator[str]:
 def document_lines(frame: pl.DataFrame, chat: Chat, file: str) -> Lines:
     """Convert the rows of a table, read by `document_source`, to lines with the rows' numbers."""
     names = [name for name in frame.columns if name.startswith(_HEAD)]
-    text_heads = {head for path in chat.layout.text for head in _heads(path)}
+    texts = (*chat.layout.text, *spoken_keys(chat.layout))
+    text_heads = {head for path in texts for head in _heads(path)}
     written = bytearray()
     places: list[tuple[int, int]] = []
     for row in frame.select("line", *names).iter_rows(named=True):

@@ -230,6 +230,46 @@ def _named_pairs(sample: ChatSample, dialogue: SampledDialogue) -> Finding | Non
     )
 
 
+def _unread_sides(sample: ChatSample, dialogue: SampledDialogue) -> Finding | None:
+    """Find pairs of which only one side is read, beside other texts."""
+    layout, own = sample.layout, dict(sample.rows.words)
+    objects = [turn.found for turn in dialogue.turns]
+    keys = [*dict.fromkeys(key for each in objects for key in each)]
+    named = role_meanings(keys) | {k: r for k, r in layout.roles if k in keys}
+    read = {role for word, role in layout.roles if word in keys}
+    lacking = [role for role in (USER_ROLE, ASSISTANT_ROLE) if role not in read]
+    others = [key for key in keys if key not in dict(layout.roles) and _is_said(key, objects)]
+    if not layout.is_keyed_by_speaker or not lacking or not others:
+        return None
+    sides = [key for key in others if named.get(key) in (*lacking, SYSTEM_ROLE)]
+    example = [value_flag(sample.rows.speaker, key, own[lacking[0]]) for key in sides or others]
+    return Finding(
+        f"only {quoted(read)} speaks in the pairs of a dialogue, and {quoted(others)} is not read.",
+        example if len(sides) == 1 else [],
+        unless=f"Name the key of what the {lacking[0]} says, for example {typed(example[:1])}.",
+    )
+
+
+def _is_said(key: str, objects: Sequence[Any]) -> bool:
+    """Tell whether a key has texts of several words."""
+    return any(isinstance(each.get(key), str) and len(each[key].split()) > 1 for each in objects)
+
+
+def _order_of_sides(sample: ChatSample, dialogue: SampledDialogue) -> Finding | None:
+    """Find pairs in which the assistant's key is before the user's, so that it may speak first."""
+    layout, roles = sample.layout, dict(sample.layout.roles)
+    for turn in dialogue.turns if layout.is_keyed_by_speaker and not layout.alternate else ():
+        keys = [key for key in turn.found if roles.get(key) in (USER_ROLE, ASSISTANT_ROLE)]
+        if keys and roles[keys[0]] == ASSISTANT_ROLE and turn.role != keys[0]:
+            return Finding(
+                f"{keys[0]} is before {keys[-1]} in the pairs of a dialogue. Who speaks first is "
+                "not said.",
+                [Flag("alternate", (USER_ROLE,))],
+                more=f" If {keys[0]} does, type {typed([Flag('alternate', (ASSISTANT_ROLE,))])}.",
+            )
+    return None
+
+
 def _branches(sample: ChatSample, dialogue: SampledDialogue) -> Finding | None:
     """Find lists of turns in which several follow the same one."""
     layout = sample.layout
@@ -406,6 +446,8 @@ RULES: tuple[Rule, ...] = (
     _unnamed_words,
     _replying_system,
     _of_each(_named_pairs),
+    _of_each(_unread_sides),
+    _of_each(_order_of_sides),
     _of_each(_branches),
     *OWN_RULES,
     _repeated_beginnings,

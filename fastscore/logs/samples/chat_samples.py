@@ -47,6 +47,8 @@ NOT_READ = "left out"
 """In `ChatSample.speakers`: nobody whose turns the suite reads."""
 ROW_PER_TURN = "turns"
 """The layout of rows that are turns."""
+PAIRS = "pairs"
+"""The layout of what a user says and the reply, side by side."""
 
 
 @dataclass(slots=True)

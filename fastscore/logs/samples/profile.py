@@ -81,6 +81,12 @@ class KeyProfile:
             role_meanings(self.words).values()
         )
 
+    @property
+    def are_texts(self) -> bool:
+        """Whether the values are what somebody says: texts, most of them of several words."""
+        spoken = sum(n for text, n in self.words.items() if len(text.split()) > 1)
+        return self.types.keys() == {"string"} and 2 * spoken > self.words.total()
+
 
 @dataclass(slots=True)
 class Profile:

@@ -15,10 +15,11 @@ from fastscore.logs.inputs.column_map import (
     typed,
     value_flag,
 )
+from fastscore.logs.inputs.layout import load_layout
 from fastscore.logs.inputs.near_names import is_of_reply, nearest, role_meanings, word_flags
 from fastscore.logs.integrity.rejects import cut
 from fastscore.logs.read.json_documents import first_text
-from fastscore.logs.samples.chat_samples import ROW_PER_TURN, fitting_layout
+from fastscore.logs.samples.chat_samples import PAIRS, ROW_PER_TURN, fitting_layout
 from fastscore.logs.samples.file_samples import FileSample
 from fastscore.logs.samples.profile import (
     ANY_KEY,
@@ -37,7 +38,7 @@ from fastscore.logs.samples.profile import (
     quoted,
     required_columns,
 )
-from fastscore.suites.chats import USER_ROLE
+from fastscore.suites.chats import ASSISTANT_ROLE, USER_ROLE
 from fastscore.suites.declarations import Column, Source
 
 _ARRAYS_TRIED = 20
@@ -171,9 +172,14 @@ def lacking_error(
         if need.place in advice:
             lines.append(f"    nearest: {advice[need.place]}")
     flags = flags_to_type(suite, source, [*lacking, *items], advice, seen[0])
+    unnamed = [need for need in lacking if need.place not in advice]
     is_layout = any(flag.option == "layout" for flag in flags)
-    unnamed = [need for need in lacking if need.place not in advice and not is_layout]
-    question = _key_to_name(source, unnamed) if unnamed else ""
+    pairs, asked = ([], "") if is_layout else _pair_flags(source, found)
+    unnamed = [] if is_layout else unnamed
+    if pairs or asked:
+        flags = pairs
+        unnamed = [need for need in lacking if need.name not in _parts_of_turns(source)]
+    question = " ".join(filter(None, (asked, _key_to_name(source, unnamed) if unnamed else "")))
     error = MissingColumnsError(
         "\n".join(lines), flags, unless=question, more=f" {question}" if question else ""
     )
@@ -204,6 +210,44 @@ def _key_to_name(source: Source, unnamed: Sequence[RequiredColumn]) -> str:
         alternate = typed([Flag("alternate", (USER_ROLE,))])
         return f"{named}If turns alternate and the user begins, type {alternate}."
     return f"{named}`fastscore inspect` lists the keys of a log and the suites that it fits."
+
+
+def _pair_flags(source: Source, found: Profile) -> tuple[list[Flag], str]:
+    """Return what reads objects of two texts as pairs, and the question who says which."""
+    rows, layout = source.chat_rows, load_layout(PAIRS)
+    if rows is None or layout.chat is None:
+        return [], ""
+    words, own, places = dict(layout.chat.roles), dict(rows.words), layout.chat.turns[0]
+    begin = [] if source.chat and source.chat.layout.is_keyed_by_speaker else [layout_flag(PAIRS)]
+    for array in ("", *(array for array in found.arrays if EACH not in array)):
+        keys = found.below(array)
+        texts = [path for path, key in keys.items() if key.are_texts]
+        if any(key.names_speakers for key in keys.values()) or len(texts) < 2:
+            continue
+        moved = [column_flag(rows.array, array)] if rows.array and array not in places else []
+        if array and not moved and array not in places:
+            continue
+        roles = role_meanings(texts)
+        sides = [(path, own[roles[path]]) for path in texts if roles.get(path) in own]
+        if {roles[path] for path, _ in sides} >= {USER_ROLE, ASSISTANT_ROLE}:
+            named = [value_flag(rows.speaker, *side) for side in sides if side[0] not in words]
+            return [*begin, *moved, *named], ""
+        if len(texts) == 2:
+            example = [
+                value_flag(rows.speaker, path, word)
+                for path, word in zip(texts, own.values(), strict=False)
+            ]
+            return [], (
+                f"If {f'objects of {array}' if array else 'rows'} are pairs, say who is who, in "
+                f"this way or the other way round: {typed([*begin, *moved, *example])}."
+            )
+    return [], ""
+
+
+def _parts_of_turns(source: Source) -> tuple[str, ...]:
+    """Return the columns that turns become."""
+    rows = source.chat_rows
+    return (rows.array, rows.speaker, rows.text) if rows is not None else ()
 
 
 def suggested(source: Source, lacking: Sequence[RequiredColumn], found: Profile) -> dict[str, str]:

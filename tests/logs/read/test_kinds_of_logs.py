@@ -5,6 +5,7 @@ import io
 import json
 import re
 import warnings
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -635,3 +636,77 @@ def test_rows_that_are_turns_hold_no_turns(options: Any, tmp_path: Path) -> None
     for columns in ({"conversation": "messages"}, {"reply": "output"}):
         with pytest.raises(UsageError, match="Each row is a turn by the layout"):
             fastscore.score(path, options, embedder=None, layout="turns", columns=columns)
+
+
+def sides(user: str, assistant: str, pairs: Any = PAIRS) -> list[dict[str, str]]:
+    return [{user: asked, assistant: reply} for asked, reply in pairs]
+
+
+@pytest.mark.parametrize("key", ["turns", "history", "messages", "conversation"])
+@pytest.mark.parametrize("names", [("user", "assistant"), ("customer", "bot"), ("human", "ai")])
+def test_objects_of_two_sides_are_pairs(
+    key: str, names: tuple[str, str], options: Any, tmp_path: Path
+) -> None:
+    rows = [{"id": name, key: sides(*names)} for name in ("d1", "d2")]
+    path = write(tmp_path / "log.jsonl", rows)
+    with pytest.raises(InputError, match="Type --layout pairs"):
+        fastscore.score(path, options, embedder=None)
+    assert proposed(path) == proposed(path, "guest_simulation") == ["--layout", "pairs"]
+    for source in (path, rows):
+        assert pairs(source, options, layout="pairs") == PAIRS * 2
+
+
+@pytest.mark.parametrize("suffix", [".jsonl", ".csv", ".parquet"])
+def test_rows_of_two_sides_are_pairs(suffix: str, options: Any, tmp_path: Path) -> None:
+    rows = [{"conversation_id": "d1", **pair} for pair in sides("customer", "bot")]
+    rows += [{"conversation_id": "d2", **pair} for pair in sides("customer", "bot", PAIRS[1:])]
+    path = tmp_path / f"log{suffix}"
+    pl.DataFrame(rows).write_parquet(path) if suffix == ".parquet" else write(path, rows)
+    flags = ["--layout", "pairs", "--dialogue", "conversation_id"]
+    assert proposed(path) == proposed(path, "guest_simulation") == flags
+    assert pairs(path, options, **reading(flags)) == PAIRS + PAIRS[1:]
+    run = fastscore.score(path, options, embedder=None, **reading(flags))
+    assert run.tables["dialogues"]["dialogue"].to_list() == ["d1", "d2"]
+
+
+def test_sides_that_are_not_known_are_asked_for(options: Any, tmp_path: Path) -> None:
+    """Neither their order nor their places say who is who."""
+    for name, rows in {
+        "array": [{"id": "d1", "turns": sides("helper", "asker")}],
+        "rows": [{"id": f"d{n}", **pair} for n, pair in enumerate(sides("helper", "asker"))],
+    }.items():
+        path = write(tmp_path / f"{name}.jsonl", rows)
+        assert proposed(path) == []
+        with pytest.raises(InputError, match="say who is who, in this way or the other") as error:
+            fastscore.score(path, options, embedder=None)
+        example = str(error.value).rpartition("round: ")[2].removesuffix(".").split()
+        assert pairs(path, options, **reading(example)) == PAIRS
+        other = {"speaker": {"asker": "USER", "helper": "SYSTEM"}}
+        swapped = pairs(path, options, layout="pairs", values=other, alternate="user")
+        assert swapped == [(reply, asked) for asked, reply in PAIRS]
+
+
+@pytest.mark.parametrize("reply", ["agent", "system"])
+def test_a_side_that_is_not_read_is_named(reply: str, options: Any, tmp_path: Path) -> None:
+    path = write(tmp_path / "log.jsonl", [{"id": "d1", "turns": sides("user", reply)}])
+    with pytest.raises(InputError, match=f"only 'user' speaks .* {reply!r} is not read"):
+        fastscore.score(path, options, embedder=None, layout="pairs")
+    for suite, word in (("preference_shift", "speaker"), ("guest_simulation", "role")):
+        assert f"{word}:{reply}=" in proposed(path, suite)[-1]
+    assert pairs(path, options, **reading(proposed(path))) == PAIRS
+
+
+def test_who_begins_is_asked_for_where_the_reply_is_first(options: Any, tmp_path: Path) -> None:
+    rows = [{"id": "d1", "turns": [{"bot": r, "user": a} for a, r in PAIRS]}]
+    path = write(tmp_path / "log.jsonl", rows)
+    with pytest.raises(InputError, match=r"bot is before user .* Type --alternate user"):
+        fastscore.score(path, options, embedder=None, layout="pairs")
+    assert pairs(path, options, layout="pairs", alternate="user") == PAIRS
+    # what the assistant says before the user is left out
+    begun = pairs(path, options, layout="pairs", alternate="assistant")
+    assert begun == [(asked, reply) for (asked, _), (_, reply) in pairwise(PAIRS)]
+
+
+def test_a_key_called_user_is_no_side_beside_messages(options: Any, tmp_path: Path) -> None:
+    path = write(tmp_path / "log.jsonl", [{"id": "d1", "user": "u17", "messages": chat()}])
+    assert proposed(path) == ["--layout", "openai"]

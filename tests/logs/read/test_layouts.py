@@ -421,7 +421,14 @@ DOCUMENTS: dict[str, tuple[list[Any], list[tuple[str | None, list[tuple[str, str
         ],
         [("a", FOUR), ("b", FOUR), ("c", [(U, ASK), (S, HEAT)])],
     ),
-    "pairs": ([{"id": "d", "history": [[ASK, FROM], [YEARS, HEAT]]}], [("d", FOUR)]),
+    "pairs": (
+        [
+            {"id": "d", "history": [[ASK, FROM], [YEARS, HEAT]]},
+            {"id": "e", "turns": [{"user": ASK, "assistant": FROM}, {"user": YEARS, "bot": HEAT}]},
+            {"id": "f", "customer": ASK, "bot": HEAT},
+        ],
+        [("d", FOUR), ("e", FOUR), ("f", [(U, ASK), (S, HEAT)])],
+    ),
     "context-response": (
         [
             {"id": "a", "context": [ASK, FROM, YEARS], "response": HEAT},
