@@ -18,6 +18,7 @@ from fastscore.logs.inputs.files import STDIN, InputFile, resolve_inputs
 from fastscore.logs.inputs.frames import FRAME_NAME
 from fastscore.logs.objects import is_remote, size_of
 from fastscore.logs.plan.shards import Plan, plan_shards
+from fastscore.logs.read.chosen import CHOICE_NAMES
 from fastscore.logs.read.rows import Rows, join_parts, read_shard
 from fastscore.results.runs import Run
 from fastscore.run.context import RunContext, embedder_identity, run_context
@@ -148,11 +149,13 @@ class Dialogues:
         """Read a dialogue again, by its rows of the run's tables, and score it with evidence."""
         context = self._context(scores=True)
         differing = deciding_differences(self.run.signature, context.signature)
-        if differing:
-            names = ", ".join(each.name for each in differing)
+        # which dialogues were chosen changes none of them
+        names = [each.name for each in differing if each.name not in CHOICE_NAMES]
+        if names:
             raise UsageError(
                 f"{self.run.path} was scored with other files, models or versions than there are "
-                f"now: {names}.\n  run: {self.run.signature}\n  now: {context.signature}",
+                f"now: {', '.join(names)}.\n  run: {self.run.signature}\n"
+                f"  now: {context.signature}",
                 "Score the logs again.",
             )
         raw = _Logs(self.run, context.source(self.suite)).rows_of(committed)

@@ -161,6 +161,20 @@ def test_seeds_take_other_samples(tmp_path: Path) -> None:
     assert len(samples) == 5
 
 
+@pytest.mark.parametrize("choice", [{"limit": 2}, {"sample": 2, "seed": 5}])
+def test_a_chosen_dialogue_is_explained_as_of_the_whole_log(
+    tmp_path: Path, choice: dict[str, int]
+) -> None:
+    logs = write_logs(tmp_path / "logs")
+    chosen, whole = scored(logs, **choice), scored(logs)
+    (name,) = chosen.tables["dialogues"]["dialogue"].head(1)
+    explained = [
+        str(fastscore.explain(run, name, metric="average_U_best_early")) for run in (chosen, whole)
+    ]
+    assert name in explained[0]
+    assert explained[0] == explained[1]
+
+
 def test_lines_that_are_dialogues_are_counted_and_sampled(tmp_path: Path) -> None:
     path = tmp_path / "log.jsonl"
     traces = [dialog(turn("hello"), dialog_id=f"d{number}") for number in range(9)]

@@ -1,7 +1,7 @@
 """Selection of dialogues: `--limit` by their places, `--sample` by the hashes of their names."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 import polars as pl
@@ -66,8 +66,8 @@ class Choice:
         return (f"sample={self.sample}", f"seed={self.seed or 0}") if self else ()
 
 
-EVERYTHING = Choice()
-"""All dialogues are scored."""
+CHOICE_NAMES = tuple(each.name for each in fields(Choice))
+"""The parts of a signature that choose dialogues."""
 
 
 @dataclass(frozen=True, slots=True)
