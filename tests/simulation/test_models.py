@@ -1,4 +1,3 @@
-import itertools
 import json
 import os
 import random
@@ -17,7 +16,8 @@ from fastscore.llm.spending import BudgetError
 from fastscore.run.progress import SilentReporter
 from fastscore.simulation.agents import unknown_titles
 from fastscore.simulation.simulate import Simulation, simulate
-from tests.llm.stub_server import HASTE, PATIENCE, Stub, serving
+from tests.conftest import often
+from tests.llm.stub_server import PATIENCE, Stub, serving
 from tests.simulation.worlds import SAMPLE, sample
 
 
@@ -47,28 +47,6 @@ def shards(folder):
 
 def logs(folder):
     return [json.loads(line) for line in b"".join(shards(folder).values()).splitlines()]
-
-
-FAULTS = (None, "busy", "broken", "late", "truncated", None, "hung_up", "empty", None, "refusal")
-
-
-def test_nothing_is_lost_and_nothing_asked_twice(stub, tmp_path):
-    faults = itertools.cycle(FAULTS)
-    stub.fault = lambda number: next(faults)
-    made = run(stub, tmp_path, models={"retries": 40, "timeout": HASTE})
-    assert max(stub.answered.values()) == 1  # no request that was answered was sent again
-    assert sum(stub.answered.values()) == 15 == made.turns
-    assert made.spent.requests == len(stub.asked) == 15 + made.spent.retries
-    found = logs(tmp_path / "logs")
-    assert [len(log["conversation"]) for log in found] == [10, 10, 10]
-    replies = [turn for log in found for turn in log["conversation"][1::2]]
-    refused = [turn for turn in replies if turn.get("refused")]
-    assert {turn["text"] for turn in refused} == {"I cannot help with that."}
-    assert {turn["text"] for turn in replies if turn not in refused} == {'I recommend "Heat".'}
-
-    again = run(stub, tmp_path, "again")
-    assert (again.spent.requests, again.spent.hits) == (0, 15)
-    assert shards(tmp_path / "again") == shards(tmp_path / "logs")
 
 
 def test_a_model_is_shown_wishes_candidates_and_history(stub, tmp_path):
@@ -248,7 +226,8 @@ def test_a_killed_simulation_asks_for_what_is_missing(stub, tmp_path):
     command += ["--answers", str(tmp_path / "answers.sqlite"), "--sessions", "6", "--turns", "20"]
     command += ["--concurrency", "2", "-o", str(tmp_path / "logs")]
     chosen = random.Random(3)
-    for _ in range(4):
+    kills = often(2, 4)
+    for _ in range(kills):
         process, before = subprocess.Popen(command), len(stub.asked)
         while len(stub.asked) < before + 5 and process.poll() is None:
             time.sleep(0.01)  # however long a start takes
@@ -258,15 +237,14 @@ def test_a_killed_simulation_asks_for_what_is_missing(stub, tmp_path):
     assert subprocess.run(command, check=False).returncode == 0
     # at a kill two requests may be under way whose answers nobody hears
     assert len(stub.answered) == 120
-    assert sum(stub.answered.values()) <= 120 + 4 * 2
+    assert sum(stub.answered.values()) <= 120 + kills * 2
     # a request is recorded before it is sent: a kill loses none, and adds at most those on the way
     manifest = json.loads((tmp_path / "logs" / ".simulation" / "manifest.json").read_text())
     spent = manifest["spent"]
-    assert len(stub.asked) <= spent["requests"] <= len(stub.asked) + 4 * 2
-    assert len(manifest["commands"]) == 5
-    assert [one["ended"] is None for one in manifest["commands"]] == [True] * 4 + [False]
+    assert len(stub.asked) <= spent["requests"] <= len(stub.asked) + kills * 2
+    assert [one["ended"] is None for one in manifest["commands"]] == [True] * kills + [False]
     answered = sum(one["completion_tokens"] for one in manifest["commands"]) // 5
-    assert 120 <= answered <= 120 + 4 * 2  # 5 tokens an answer
+    assert 120 <= answered <= 120 + kills * 2  # 5 tokens an answer
     assert spent["unanswered_completion_tokens"] == 512 * (spent["requests"] - answered)
 
 

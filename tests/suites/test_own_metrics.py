@@ -195,15 +195,6 @@ def test_a_run_is_resumed_under_the_same_source_and_refused_under_another(
     assert command(*words, "--metrics", mine).returncode == 0
 
 
-def test_an_engine_leaves_the_same_bytes(logs: Path, tmp_path: Path, mine: str) -> None:
-    pytest.importorskip("distributed")
-    words = ("score", "score_dialogue", str(logs), "--lex-weight", "1", "--metrics", mine)
-    assert command(*words, "-o", str(tmp_path / "here")).returncode == 0
-    done = command(*words, "-o", str(tmp_path / "dask"), "--engine", "dask", "--workers", "2")
-    assert done.returncode == 0, done.stderr
-    assert contents(tmp_path / "dask") == contents(tmp_path / "here")
-
-
 def test_a_function_of_a_script_reaches_the_workers(logs: Path, tmp_path: Path) -> None:
     pytest.importorskip("distributed")
     script = tmp_path / "script.py"

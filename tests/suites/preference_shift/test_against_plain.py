@@ -179,12 +179,6 @@ def test_every_turn_of_the_sample(kind: str, profile: str, tmp_path: Path) -> No
     compare(*make(kind, DATA), profile, tmp_path)
 
 
-@pytest.mark.parametrize("profile", PROFILES)
-def test_planted_shifts_and_recoveries_are_found(profile: str, tmp_path: Path) -> None:
-    logs, movies = make("shifted", DATA)
-    check_planted(logs, compare(logs, movies, profile, tmp_path))
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("profile", PROFILES)
 def test_every_turn_of_all_dialogues(profile: str, tmp_path: Path) -> None:
@@ -192,26 +186,6 @@ def test_every_turn_of_all_dialogues(profile: str, tmp_path: Path) -> None:
     assert (len(logs), len(movies)) == (1_000, 6_583)
     tables = compare(logs, movies, profile, tmp_path)
     assert len(tables["turns"]) == 5_647
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("profile", PROFILES)
-def test_all_planted_shifts_and_recoveries_are_found(profile: str, tmp_path: Path) -> None:
-    logs, movies = make("shifted", data_folder())
-    check_planted(logs, compare(logs, movies, profile, tmp_path))
-
-
-def check_planted(logs: Sequence[Row], tables: dict[str, list[Row]]) -> None:
-    """Shifts, delays and what follows from them are those that were planted."""
-    planted = [log["planted"] for log in logs]
-    assert {each["delay"] for each in planted} == {0, 1, 2, None}
-    found = [{"turn": row["turn"], "delay": row["delay"]} for row in tables["shifts"]]
-    assert found == planted
-    for row, each in zip(tables["dialogues"], planted, strict=True):
-        assert row["topic_recovery_rate"] == (each["delay"] is not None)
-        assert row["avg_recovery_delay"] == each["delay"]
-        assert (row["cas"] is None) == (each["delay"] is None)
-        assert row["cas_all"] is not None
 
 
 VALUES = (
